@@ -1,0 +1,30 @@
+"""gpuops: NumPy-style broadcasting, reductions and softmax for CuPy arrays at the speed of a memory copy.
+
+NumPy arrays are computed on the CPU and give NumPy arrays, CuPy arrays on their GPU and give CuPy arrays.
+"""
+
+from .broadcast import broadcast_to, expand, where
+from .info import info, strategies
+from .reduce import all, amax, amin, any, max, mean, min, prod, sum  # noqa: A004 - NumPy's names
+from .softmax import log_softmax, logsumexp, softmax
+
+__version__ = "0.1.0"
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "broadcast_to",
+    "expand",
+    "info",
+    "log_softmax",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "softmax",
+    "strategies",
+    "sum",
+    "where",
+]

@@ -1,0 +1,248 @@
+"""Broadcasting with NumPy's semantics: expand, broadcast_to, where."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from . import reference
+from .device import Device, device_of, elements, is_scalar, overlap, run
+from .errors import error
+from .kernels import broadcast as kernels
+from .plan import (
+    ITEMSIZE,
+    Shape,
+    broadcast_shapes,
+    broadcast_strides,
+    broadcasts_to,
+    check_choice,
+    check_dtype,
+    check_out,
+    like_strides,
+)
+from .reduce import as_array
+
+
+def expand(x, shape, *, out=None, strategy=None):
+    """Repeat an array along new and length-1 dims into a new array: ``torch.Tensor.expand``, but materialised.
+
+    Parameters
+    ----------
+    x : array_like
+        NumPy or CuPy array of any shape and strides; bool, integer, floating (also float16 and bfloat16) or complex.
+    shape : int or tuple of ints
+        The shape to expand to. -1 keeps the length of an existing dim; further dims may lead.
+    out : ndarray, optional
+        Where to put the result: of that shape, any strides, a dtype to which ``x`` casts. It may overlap ``x``.
+    strategy : str, optional
+        One of ``gpuops.strategies("expand")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray
+        A new array in C order, of the same kind and on the same device as ``x``; ``out`` if given.
+
+    Raises
+    ------
+    TypeError
+        If NumPy and CuPy arrays are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If ``x`` does not expand to ``shape``, ``out`` has another shape, or the strategy is unknown.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.expand(np.array([[1], [2]]), (-1, 3))
+    array([[1, 1, 1],
+           [2, 2, 2]])
+    """
+    op = "expand"
+    check_choice(op, "strategy", strategy, kernels.PLANNERS)
+    device = device_of(op, x=x, out=out)
+    x = as_array(device, x)
+    check_dtype(op, "x", x.dtype)
+    shape = expanded_shape(op, x.shape, shape)
+    if out is not None:
+        check_out(op, out, shape, x.dtype)
+    if device is None:
+        return reference.expand(x, shape, out)
+    dtype = x.dtype if out is None else out.dtype
+    types = kernels.element_types(dtype.name, (x.dtype.name,))
+    return launch(device, "Expand", shape, dtype, out, types, [x], strategy)
+
+
+def broadcast_to(x, shape):
+    """A view of an array with another shape, as ``numpy.broadcast_to``: nothing is copied.
+
+    Parameters
+    ----------
+    x : array_like
+        NumPy or CuPy array.
+    shape : int or tuple of ints
+        The shape to broadcast to.
+
+    Returns
+    -------
+    ndarray
+        A view with stride 0 where ``x`` repeats. Read-only for NumPy arrays; CuPy arrays have no such flag, so do not
+        write to it.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` does not broadcast to ``shape``.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.broadcast_to(np.array([1, 2]), (2, 2))
+    array([[1, 2],
+           [1, 2]])
+    """
+    op = "broadcast_to"
+    device = device_of(op, x=x)
+    x = as_array(device, x)
+    shape = as_shape(op, shape)
+    if any(n < 0 for n in shape) or not broadcasts_to(x.shape, shape):
+        raise error(ValueError, op, f"shape {x.shape} does not broadcast to {shape}")
+    return np.broadcast_to(x, shape) if device is None else device.broadcast_to(x, shape)
+
+
+def where(condition, x=None, y=None, /, *, out=None, strategy=None):
+    """Elements of ``x`` where the condition is true, of ``y`` elsewhere, as ``numpy.where``: all three broadcast.
+
+    Parameters
+    ----------
+    condition : array_like
+        NumPy or CuPy array of any shape, strides and numeric dtype; non-zero is true, and so is NaN.
+    x, y : array_like, optional
+        Arrays or scalars to choose from. Their dtypes promote as in NumPy (a Python scalar takes the other's dtype).
+        Leave out both to get ``nonzero(condition)``.
+    out : ndarray, optional
+        Where to put the result: of the broadcast shape, any strides, a dtype to which the result casts. It may overlap
+        the operands.
+    strategy : str, optional
+        One of ``gpuops.strategies("where")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray
+        Of the same kind and on the same device as the operands; without ``x`` and ``y`` a tuple of index arrays
+        (on a GPU that waits for the device, as their length must be known).
+
+    Raises
+    ------
+    TypeError
+        If NumPy and CuPy arrays are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If the shapes do not broadcast, ``out`` has another shape, only one of ``x`` and ``y`` is given, or the
+        strategy is unknown.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.where(np.array([[True], [False]]), np.array([1, 2, 3]), 0)
+    array([[1, 2, 3],
+           [0, 0, 0]])
+    """
+    op = "where"
+    check_choice(op, "strategy", strategy, kernels.PLANNERS)
+    if (x is None) != (y is None):
+        raise error(ValueError, op, "either both or neither of x and y must be given")
+    device = device_of(op, condition=condition, x=x, y=y, out=out)
+    if x is None:
+        return nonzero(device, condition, out)
+    values = [as_operand(device, value) for value in (condition, x, y)]
+    for name, value in zip(("condition", "x", "y"), values, strict=True):
+        check_dtype(op, name, value.dtype)
+    weak = (int, float, complex)  # Python scalars, whose dtype yields to the other's (NEP 50)
+    dtype = np.result_type(*(v if type(v) in weak else a.dtype for v, a in zip((x, y), values[1:], strict=True)))
+    shape = broadcast_shapes(op, *(value.shape for value in values))
+    if out is not None:
+        check_out(op, out, shape, dtype)
+    if device is None:
+        return reference.where(*values, dtype, out)
+    values[1:] = [v.astype(dtype) if is_scalar(v) else v for v in values[1:]]
+    target = dtype if out is None else out.dtype
+    moved = kernels.element_types(target.name, [v.dtype.name for v in values[1:]])
+    types = (moved[0], kernels.condition_type(values[0].dtype.name), *moved[1:])
+    return launch(device, "Where", shape, target, out, types, values, strategy)
+
+
+def nonzero(device: Device | None, condition: Any, out: Any) -> tuple[Any, ...]:
+    """``where`` with a condition alone."""
+    if out is not None:
+        raise error(TypeError, "where", "out needs x and y")
+    condition = as_array(device, condition)
+    if condition.ndim == 0:
+        raise error(ValueError, "where", "a 0-d condition needs x and y")
+    return np.nonzero(condition) if device is None else device.nonzero(condition)
+
+
+def as_operand(device: Device | None, value: Any) -> Any:
+    """An array of the device, or a scalar as a 0-d NumPy array."""
+    return np.asarray(value) if is_scalar(value) else as_array(device, value)
+
+
+def as_shape(op: str, shape: Any) -> Shape:
+    """A shape given as an int or a sequence of ints."""
+    try:
+        return tuple(operator.index(n) for n in (shape if np.iterable(shape) else (shape,)))
+    except TypeError:
+        raise error(TypeError, op, f"shape must be an int or a tuple of ints, got {shape!r}") from None
+
+
+def expanded_shape(op: str, shape: Shape, to: Any) -> Shape:
+    """The shape that ``expand`` makes, with every -1 filled in."""
+    wanted = as_shape(op, to)
+    lead = len(wanted) - len(shape)
+    full = tuple(shape[d - lead] if n == -1 and d >= lead else n for d, n in enumerate(wanted))
+    if lead < 0 or any(n < 0 for n in full) or not broadcasts_to(shape, full):
+        raise error(ValueError, op, f"shape {shape} does not expand to {wanted}")
+    return full
+
+
+def launch(
+    device: Device, map_: str, shape: Shape, dtype: np.dtype, out: Any, types: tuple[str, ...], operands: list[Any],
+    strategy: str | None,
+) -> Any:  # fmt: skip
+    """Run a map of ``kernels/broadcast.cu`` over the operands, into ``out`` or a new array of ``shape``.
+
+    A new array lies in memory as the first operand of that very shape does, so that a transposed operand is copied to a
+    transposed result.
+    """
+    with device.current():
+        if strategy == "elementwise":
+            operands = [device.from_host(v) if is_scalar(v) else v for v in operands]
+        like = next((v for v in operands if v.shape == shape and 0 not in v.strides), None)
+        target = out
+        if out is None or any(clash(device, out, v) for v in operands if not is_scalar(v)):
+            layout = None if like is None or out is not None else like_strides(shape, elements(like))
+            target = device.empty(shape, dtype, layout)
+        if target.size:
+            args = [
+                kernels.Arg(name, ctype, ITEMSIZE[v.dtype.name], (0,) * len(shape), value=v.tobytes())
+                if is_scalar(v)
+                else kernels.Arg(
+                    name, ctype, ITEMSIZE[v.dtype.name], broadcast_strides(v.shape, elements(v), shape),
+                    device.pointer(v) % 16,
+                )
+                for name, ctype, v in zip(("out", "a", "b", "c"), types, (target, *operands), strict=False)
+            ]  # fmt: skip
+            plan = kernels.PLANNERS[strategy](map_, shape, args[0], tuple(args[1:]))
+            run(plan, device, out=target, **dict(zip("abc", operands, strict=False)))
+        if out is not None and target is not out:
+            out[...] = target
+        return target if out is None else out
+
+
+def clash(device: Device, out: Any, operand: Any) -> bool:
+    """Whether writing to ``out`` may spoil elements of an operand not yet read: they share memory, but are not the
+    same elements in the same places."""
+    same = (
+        device.pointer(out) == device.pointer(operand)
+        and (out.shape, out.strides, out.itemsize) == (operand.shape, operand.strides, operand.itemsize)
+    )  # fmt: skip
+    return not same and overlap(device, out, operand)

@@ -1,0 +1,142 @@
+"""Which device an array lives on, and what a plan needs of it: memory, addresses, launches."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+
+from .errors import error
+from .plan import Kernel, Plan, Shape
+
+
+class Device(Protocol):
+    """A device that runs kernels. ``gpuops/cuda.py`` has the GPU's; the test-suite brings one that runs on the CPU."""
+
+    label: str
+    multiprocessors: int
+
+    def current(self) -> AbstractContextManager[Any]:
+        """Make this the current device for a while."""
+        ...
+
+    def empty(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> Any:
+        """An uninitialised array; ``strides`` (in elements, of a dense array) default to C order."""
+        ...
+
+    def pointer(self, array: Any) -> int:
+        """The address of an array's first element."""
+        ...
+
+    def view(self, array: Any, offset: int, dtype: np.dtype, shape: Shape, strides: Shape) -> Any:
+        """An array over the same memory, ``offset`` bytes from the first element, with strides in elements."""
+        ...
+
+    def broadcast_to(self, array: Any, shape: Shape) -> Any:
+        """A view with stride 0 where the array broadcasts."""
+        ...
+
+    def nonzero(self, array: Any) -> tuple[Any, ...]:
+        """The indices of the non-zero elements, as NumPy's nonzero."""
+        ...
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """A copy on the host."""
+        ...
+
+    def from_host(self, array: np.ndarray) -> Any:
+        """A copy on the device."""
+        ...
+
+    def launch(self, kernel: Kernel, grid: tuple[int, int, int], block: int, args: list[Any]) -> None:
+        """Launch a kernel; an argument is (array, byte offset), None, bytes (a struct), or an int (64 bits)."""
+        ...
+
+    def elementwise(self, step: Any, arrays: dict[str, Any]) -> None:
+        """Run an ``Elementwise`` step with CuPy's ElementwiseKernel."""
+        ...
+
+
+#: Array types whose device is known: ``find(array) -> Device``. Libraries add theirs when their arrays first show up.
+FINDERS: dict[type, Any] = {np.ndarray: lambda array: None, np.generic: lambda array: None}
+
+
+def device_of(op: str, **arrays: Any) -> Device | None:
+    """The one device on which all the arrays live; None is the host.
+
+    Python scalars, NumPy scalars and 0-d NumPy arrays go with any device and may come from the host. Raises TypeError
+    when NumPy arrays meet arrays of another kind, ValueError when they lie on two devices.
+    """
+    home: tuple[str, Any, Device | None] | None = None
+    for name, array in arrays.items():
+        if is_scalar(array):
+            continue
+        device = find(op, name, array)
+        if home is None:
+            home = name, array, device
+        elif device is not home[2]:
+            if device is None or home[2] is None:
+                both = f"{home[0]} is a {kind(home[1])}, {name} is a {kind(array)}"
+                raise error(TypeError, op, f"NumPy and CuPy arrays do not mix: {both}")
+            raise error(ValueError, op, f"{home[0]} is on {home[2].label}, {name} is on {device.label}")
+    return home[2] if home else None
+
+
+def is_scalar(value: Any) -> bool:
+    """A value that is passed to a kernel by value and goes with arrays of every kind."""
+    if value is None or isinstance(value, (bool, int, float, complex, np.generic)):
+        return True
+    return type(value) is np.ndarray and value.ndim == 0
+
+
+def find(op: str, name: str, array: Any) -> Device | None:
+    """The device of one array; lists and tuples are the host's."""
+    for cls in type(array).__mro__:
+        if cls in FINDERS:
+            return FINDERS[cls](array)
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and isinstance(array, cupy.ndarray):
+        from . import cuda
+
+        FINDERS[cupy.ndarray] = cuda.device_of
+        return cuda.device_of(array)
+    if isinstance(array, (list, tuple)):
+        return None
+    raise error(TypeError, op, f"{name} is a {kind(array)}; NumPy arrays, CuPy arrays and scalars are supported")
+
+
+def kind(array: Any) -> str:
+    """An array's type in words: ``numpy.ndarray``."""
+    return f"{type(array).__module__.split('.')[0]}.{type(array).__name__}"
+
+
+def run(plan: Plan, device: Device, **arrays: Any) -> None:
+    """Carry out a plan on the named arrays."""
+    for name, nbytes in plan.workspace:
+        arrays[name] = device.empty((nbytes,), np.dtype(np.uint8))
+    for step in plan.steps:
+        step.run(device, arrays)
+
+
+def overlap(device: Device, out: Any, array: Any) -> bool:
+    """Whether two arrays may share memory: their address ranges meet."""
+    (a, b), (c, d) = extent(device, out), extent(device, array)
+    return a < d and c < b
+
+
+def extent(device: Device, array: Any) -> tuple[int, int]:
+    """The first byte of an array and the one after its last."""
+    low = high = device.pointer(array)
+    if array.size == 0:
+        return low, low
+    for n, stride in zip(array.shape, array.strides, strict=True):
+        low, high = low + min(0, (n - 1) * stride), high + max(0, (n - 1) * stride)
+    return low, high + array.itemsize
+
+
+def elements(array: Any) -> Shape:
+    """An array's strides in elements."""
+    return tuple(s // array.itemsize for s in array.strides)
+

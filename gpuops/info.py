@@ -1,0 +1,107 @@
+"""What gpuops can do here: strategies, versions, devices, and which path calls take."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from . import jit
+from .kernels import broadcast, reduce, softmax
+from .plan import check_choice
+
+_STRATEGIES: dict[str, tuple[str, ...]] = (
+    dict.fromkeys(("expand", "where"), tuple(name for name in broadcast.PLANNERS if name))
+    | dict.fromkeys(reduce.OPS, tuple(reduce.STRATEGIES))
+    | dict.fromkeys(("softmax", "log_softmax"), tuple(softmax.STRATEGIES))
+)
+
+
+def strategies(op: str) -> tuple[str, ...]:
+    """The names that ``strategy=`` takes for an op.
+
+    Parameters
+    ----------
+    op : str
+        The name of a function of gpuops that has strategies, such as ``"sum"``.
+
+    Returns
+    -------
+    tuple of str
+
+    Raises
+    ------
+    ValueError
+        If the op has no strategies.
+
+    Examples
+    --------
+    >>> import gpuops
+    >>> gpuops.strategies("where")
+    ('vectorized', 'elementwise')
+    """
+    check_choice("strategies", "op", op, _STRATEGIES)
+    return _STRATEGIES[op]
+
+
+def info() -> dict[str, Any]:
+    """Versions, devices, the path that calls take and why, and the folder of compiled kernels.
+
+    Looks for a GPU, so it imports CuPy where that is installed.
+
+    Returns
+    -------
+    dict
+        ``versions`` (of each library, or why it is missing), ``devices`` (label to description), ``path`` (``"gpu"``
+        or ``"cpu"``, for callers who may choose), ``reason``, ``cache`` (a folder).
+
+    Examples
+    --------
+    >>> import gpuops
+    >>> gpuops.info()["path"] in ("cpu", "gpu")
+    True
+    """
+    versions = {"gpuops": version("gpuops-cupy"), "python": platform.python_version(), "numpy": np.__version__}
+    devices = {"cpu": f"{platform.processor() or platform.machine()}, NumPy"}
+    reason = ""
+    if importlib.util.find_spec("cupy") is None:
+        versions["cupy"] = "not installed"
+        reason = "CuPy is not installed (pip install 'gpuops-cupy[cuda13]' or [cuda12])"
+    else:
+        import cupy
+
+        versions["cupy"] = cupy.__version__
+        try:
+            count = cupy.cuda.runtime.getDeviceCount()
+            versions["cuda driver"] = dotted(cupy.cuda.runtime.driverGetVersion())
+            versions["cuda runtime"] = dotted(cupy.cuda.runtime.runtimeGetVersion())
+            versions["nvrtc"] = ".".join(map(str, cupy.cuda.nvrtc.getVersion()))
+        except (cupy.cuda.runtime.CUDARuntimeError, ImportError, RuntimeError) as failure:
+            count, reason = 0, f"CuPy finds no usable GPU ({str(failure).splitlines()[0]})"
+        for index in range(count):
+            properties = cupy.cuda.runtime.getDeviceProperties(index)
+            major, minor = properties["major"], properties["minor"]
+            memory = properties["totalGlobalMem"] / 2**30
+            devices[f"cuda:{index}"] = f"{properties['name'].decode()}, compute capability {major}.{minor}, {memory:.0f} GiB"
+        if count:
+            reason = "CuPy finds a GPU: CuPy arrays are computed there, NumPy arrays on the CPU"
+        elif not reason:
+            reason = "CuPy finds no GPU"
+    path = "gpu" if len(devices) > 1 else "cpu"
+    return {"versions": versions, "devices": devices, "path": path, "reason": reason, "cache": str(jit.cache_folder())}
+
+
+def version(distribution: str) -> str:
+    """The installed version of a distribution."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "not installed (running from a source folder)"
+
+
+def dotted(number: int) -> str:
+    """CUDA's 13020 as 13.2."""
+    return f"{number // 1000}.{number % 1000 // 10}"

@@ -1,0 +1,90 @@
+"""Kernel variants: source text, compilation by NVRTC, and the caches in memory and on disk.
+
+NVRTC is called directly, so that a variant compiles without a GPU too (for any architecture), keeps subnormals (CuPy's
+own route adds ``-ftz=true``), and is cached under a key of everything that decides its machine code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from .plan import Kernel
+
+COMMON = ("types.cuh", "axes.cuh", "ops.cuh")
+#: Headers that come after the variant's types, per family (the first word of a kernel's name).
+FAMILY = {"reduce": ("block.cuh", "reduce.cuh"), "softmax": ("block.cuh", "softmax.cuh"), "broadcast": ()}
+OPTIONS = ("--std=c++17",)
+
+
+@cache
+def read(file: str) -> str:
+    """The text of a kernel file, with a ``#line`` that names it in messages."""
+    return f'#line 1 "{file}"\n' + files(__package__).joinpath("kernels", file).read_text()
+
+
+def source(kernel: Kernel) -> str:
+    """The translation unit of a variant: common headers, its types and constants, the family's headers, its file."""
+    family = FAMILY[kernel.name.split("_")[0]]
+    return "\n".join(
+        [
+            *map(read, COMMON),
+            f'#line 1 "{kernel.name}: types and constants"',
+            "using namespace gpuops;",
+            *(f"using {name} = {type_};" for name, type_ in kernel.types),
+            *(f"constexpr int {name} = {int(value)};" for name, value in kernel.constants),
+            *map(read, (*family, f"{kernel.name}.cu")),
+        ]
+    )
+
+
+def cache_folder() -> Path:
+    """Where compiled kernels are kept: ``GPUOPS_CACHE_DIR``, else ``gpuops`` in the user's cache folder."""
+    if folder := os.environ.get("GPUOPS_CACHE_DIR"):
+        return Path(folder)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuops"
+
+
+def compile(text: str, name: str, arch: int) -> bytes:  # noqa: A001 - jit.compile reads well
+    """Machine code (a cubin) of CUDA source for compute capability ``arch`` (90 for 9.0); needs no GPU.
+
+    A GPU newer than the installed NVRTC gets PTX of the newest architecture that NVRTC knows; the driver takes either.
+    """
+    from cupy_backends.cuda.libs import nvrtc
+
+    known = [a for a in nvrtc.getSupportedArchs() if a <= arch]
+    exact = arch in known
+    target = f"-arch=sm_{arch}" if exact else f"-arch=compute_{max(known)}"
+    program = nvrtc.createProgram(text, name, (), ())
+    try:
+        nvrtc.compileProgram(program, (*OPTIONS, target))
+        return nvrtc.getCUBIN(program) if exact else nvrtc.getPTX(program)
+    except nvrtc.NVRTCError as failure:
+        raise RuntimeError(f"{name} does not compile for sm_{arch}:\n{nvrtc.getProgramLog(program)}") from failure
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+def compiled(kernel: Kernel, arch: int) -> bytes:
+    """Machine code of a variant, from the disk cache where it has been compiled before."""
+    from cupy_backends.cuda.libs import nvrtc
+
+    text = source(kernel)
+    key = "\0".join((text, str(arch), str(nvrtc.getVersion()), *OPTIONS))
+    path = cache_folder() / f"{kernel.name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin"
+    try:
+        return path.read_bytes()
+    except OSError:
+        code = compile(text, f"{kernel.name}.cu", arch)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(code)
+        os.replace(file.name, path)  # atomic: another process sees all of it or nothing
+    except OSError:
+        pass  # a read-only home costs a compile per process, nothing else
+    return code

@@ -1,0 +1,150 @@
+// The reductions: what one element contributes (map), how two partial results merge (combine), what is written
+// (finish). An op is a row: adding one is a struct here and a row in gpuops/plan.py.
+namespace gpuops {
+
+// ---- arithmetic on accumulators
+template <class R> __device__ __forceinline__ Complex<R> operator+(Complex<R> a, Complex<R> b) { return {a.re + b.re, a.im + b.im}; }
+template <class R> __device__ __forceinline__ Complex<R> operator*(Complex<R> a, Complex<R> b) {
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+template <class T> __device__ __forceinline__ bool is_nan(T x) { return x != x; }
+template <class R> __device__ __forceinline__ bool is_nan(Complex<R> x) { return is_nan(x.re) || is_nan(x.im); }
+template <class T> __device__ __forceinline__ bool less(T a, T b) { return a < b; }
+template <class R> __device__ __forceinline__ bool less(Complex<R> a, Complex<R> b) {  // lexicographic, as NumPy
+  return a.re < b.re || (a.re == b.re && a.im < b.im);
+}
+
+template <class T> struct Limits {  // the least and greatest value of an accumulator; integers by two's complement
+  static constexpr bool is_signed = T(-1) < T(0);
+  static __device__ __forceinline__ T greatest() { return is_signed ? T((u64(1) << (8 * sizeof(T) - 1)) - 1) : T(-1); }
+  static __device__ __forceinline__ T least() { return is_signed ? T(u64(1) << (8 * sizeof(T) - 1)) : T(0); }
+};
+template <> struct Limits<bool> {
+  static __device__ __forceinline__ bool greatest() { return true; }
+  static __device__ __forceinline__ bool least() { return false; }
+};
+template <> struct Limits<float> {
+  static __device__ __forceinline__ float greatest() { return bit_cast<float>(0x7f800000u); }
+  static __device__ __forceinline__ float least() { return bit_cast<float>(0xff800000u); }
+};
+template <> struct Limits<double> {
+  static __device__ __forceinline__ double greatest() { return bit_cast<double>(u64(0x7ff0000000000000)); }
+  static __device__ __forceinline__ double least() { return bit_cast<double>(u64(0xfff0000000000000)); }
+};
+template <class R> struct Limits<Complex<R>> {
+  static __device__ __forceinline__ Complex<R> greatest() { return {Limits<R>::greatest(), Limits<R>::greatest()}; }
+  static __device__ __forceinline__ Complex<R> least() { return {Limits<R>::least(), Limits<R>::least()}; }
+};
+
+// Half types accumulate in float32, everything else in its own type.
+template <class V> struct Accumulate { using type = V; };
+template <> struct Accumulate<f16> { using type = float; };
+template <> struct Accumulate<bf16> { using type = float; };
+template <class V> using accumulate_t = typename Accumulate<V>::type;
+
+// What an op may look at beside the element: the number of elements reduced, the factor on x, and the row's maximum.
+template <class A> struct Context { double count; double scale; A shift; };
+
+// V is the type in which NumPy would compute. Each op: identity, map, combine, finish.
+template <class V> struct Sum {
+  using A = accumulate_t<V>;
+  using State = A;
+  static __device__ State identity() { return convert<A>(0); }
+  static __device__ State map(V x, const Context<A>&) { return convert<A>(x); }
+  static __device__ State combine(State a, State b) { return static_cast<State>(a + b); }
+  template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(convert<V>(s)); }
+};
+
+template <class V> struct Prod : Sum<V> {
+  using A = accumulate_t<V>;
+  static __device__ A identity() { return convert<A>(1); }
+  static __device__ A combine(A a, A b) { return static_cast<A>(a * b); }
+};
+
+template <class V> struct Max : Sum<V> {  // NaN wins
+  using A = accumulate_t<V>;
+  static __device__ A identity() { return Limits<A>::least(); }
+  static __device__ A combine(A a, A b) { return is_nan(a) || less(b, a) ? a : b; }
+};
+
+template <class V> struct Min : Sum<V> {
+  using A = accumulate_t<V>;
+  static __device__ A identity() { return Limits<A>::greatest(); }
+  static __device__ A combine(A a, A b) { return is_nan(a) || less(a, b) ? a : b; }
+};
+
+template <class V> struct Any {
+  using A = bool;
+  using State = u32;
+  static __device__ State identity() { return 0; }
+  static __device__ State map(V x, const Context<A>&) { return convert<bool>(x); }
+  static __device__ State combine(State a, State b) { return a | b; }
+  template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(s != 0); }
+};
+
+template <class V> struct All : Any<V> {
+  static __device__ u32 identity() { return 1; }
+  static __device__ u32 combine(u32 a, u32 b) { return a & b; }
+};
+
+template <class A> __device__ A quotient(A total, double count) { return convert<A>(convert<double>(total) / count); }
+template <class R> __device__ Complex<R> quotient(Complex<R> total, double count) {
+  return {quotient(total.re, count), quotient(total.im, count)};
+}
+
+template <class V> struct Mean : Sum<V> {
+  using A = accumulate_t<V>;
+  template <class Out> static __device__ Out finish(A total, const Context<A>& c) {
+    return convert<Out>(convert<V>(quotient(total, c.count)));
+  }
+};
+
+template <class V> struct MaskedMean {  // counts what it adds
+  using A = accumulate_t<V>;
+  struct State { A total; i64 count; };
+  static __device__ State identity() { return {convert<A>(0), 0}; }
+  static __device__ State map(V x, const Context<A>&) { return {convert<A>(x), 1}; }
+  static __device__ State combine(State a, State b) { return {static_cast<A>(a.total + b.total), a.count + b.count}; }
+  template <class Out> static __device__ Out finish(State s, const Context<A>&) {
+    return convert<Out>(convert<V>(quotient(s.total, static_cast<double>(s.count))));
+  }
+};
+
+// ---- softmax's reductions, over x * scale in V = float or double
+
+template <class V> struct ScaledMax : Max<V> {
+  static __device__ V map(V x, const Context<V>& c) { return x * static_cast<V>(c.scale); }
+};
+
+template <class V> struct ShiftedExpSum : Sum<V> {
+  static __device__ V map(V x, const Context<V>& c) { return exp(x * static_cast<V>(c.scale) - c.shift); }
+};
+
+// The maximum and the sum of exp(x - max), merged pair by pair (Milakov & Gimelshein, "Online normalizer calculation
+// for softmax", 2018).
+template <class V> struct MaxExpSum {
+  using A = V;
+  struct State { V max, sum; };
+  static __device__ State identity() { return {Limits<V>::least(), V(0)}; }
+  static __device__ State map(V x, const Context<V>& c) {
+    x = x * static_cast<V>(c.scale);
+    return {x, x == Limits<V>::least() ? V(0) : V(1) + (x - x)};  // +inf and NaN make the sum NaN, as they do in SciPy
+  }
+  static __device__ State combine(State a, State b) {
+    V max = Max<V>::combine(a.max, b.max), min = a.max == max ? b.max : a.max;
+    if (min == Limits<V>::least()) return {max, a.sum + b.sum};  // an empty or -inf side adds its 0; inf - inf stays out
+    V factor = exp(min - max);
+    return {max, a.max == max ? a.sum + b.sum * factor : a.sum * factor + b.sum};
+  }
+  template <class Out> static __device__ Out finish(State s, const Context<V>&) { return {s.max, s.sum}; }
+};
+
+template <class V> struct LogSumExp : MaxExpSum<V> {
+  using State = typename MaxExpSum<V>::State;
+  template <class Out> static __device__ Out finish(State s, const Context<V>&) {
+    bool infinite = s.max == Limits<V>::least() || s.max == Limits<V>::greatest();
+    return convert<Out>(infinite ? s.max : s.max + log(s.sum));
+  }
+};
+
+}  // namespace gpuops

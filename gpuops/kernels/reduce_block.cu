@@ -1,0 +1,44 @@
+// The classic ladder: one block of BLOCK threads reduces one chunk of one output's elements.
+// blockIdx.x: the output; blockIdx.y: the split. Each thread first adds up every BLOCK-th element, so that neighbouring
+// threads read neighbouring elements; then the block's BLOCK values become one by STEP:
+//   CROSS        strides 1, 2, 4, …: thread t adds value t + stride if t is a multiple of 2 * stride. The working threads
+//                lie ever further apart, so every warp stays half awake, and their shared-memory banks collide.
+//   INTERLEAVED  strides n/2, n/4, …: the first half adds the second half. Working threads stay together: whole warps
+//                retire, and banks do not collide.
+//   SHUFFLE      registers only inside each warp; shared memory and a barrier just once, between warps.
+enum Step { CROSS, INTERLEAVED, SHUFFLE };
+
+__device__ State block_step(State value) {
+  if constexpr (STEP == SHUFFLE) return block_reduce<Op, BLOCK>(value);
+  __shared__ State cell[BLOCK];
+  int t = threadIdx.x;
+  cell[t] = value;
+  __syncthreads();
+  if constexpr (STEP == CROSS) {
+    for (int stride = 1; stride < BLOCK; stride *= 2) {
+      if (t % (2 * stride) == 0) cell[t] = Op::combine(cell[t], cell[t + stride]);
+      __syncthreads();
+    }
+  } else {
+    for (int half = BLOCK / 2; half > 0; half /= 2) {
+      if (t < half) cell[t] = Op::combine(cell[t], cell[t + half]);
+      __syncthreads();
+    }
+  }
+  return cell[0];
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+reduce_block(const In* x, const bool* mask, const void* shift, Out* y, Reduce r) {
+  i64 output = blockIdx.x, split = blockIdx.y, kept[3], reduced[2];
+  r.kept.locate(static_cast<Index>(output), kept);
+  Context<A> c = context(r, shift, output);
+  i64 end = min(r.length, (split + 1) * r.chunk);
+  State value = Op::identity();
+  for (i64 i = split * r.chunk + threadIdx.x; i < end; i += BLOCK) {
+    r.reduced.locate(static_cast<Index>(i), reduced);
+    if (!MASKED || mask[kept[1] + reduced[1]]) value = Op::combine(value, element(x[kept[0] + reduced[0]], c));
+  }
+  value = block_step(value);
+  if (threadIdx.x == 0) write(y, LAST ? kept[2] : split * r.outputs + output, value, r, c);
+}

@@ -1,0 +1,28 @@
+// The second rung: one block of BLOCK threads per row. Each row is now read three times (maximum, sum, result), but
+// thread t reads the t-th run of neighbouring elements, so that a warp's 32 loads fall into 32 different lines; and the
+// block's values become one through a tree in shared memory with a barrier at every level.
+template <class Op> __device__ V block_tree(V value) {
+  __shared__ V cell[BLOCK];
+  int t = threadIdx.x;
+  cell[t] = value;
+  __syncthreads();
+  for (int half = BLOCK / 2; half > 0; half /= 2) {
+    if (t < half) cell[t] = Op::combine(cell[t], cell[t + half]);
+    __syncthreads();
+  }
+  value = cell[0];
+  __syncthreads();  // cell is free again
+  return value;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+softmax_block_tree(const Tin* x, const bool* mask, Tout* y, SoftmaxRows p) {
+  Row row(p, x, mask, y, blockIdx.x);
+  i64 run = (p.cols + BLOCK - 1) / BLOCK, begin = threadIdx.x * run, end = min(begin + run, p.cols);
+  V max = Limits<V>::least(), sum = 0;
+  for (i64 c = begin; c < end; ++c) max = Max<V>::combine(max, row.get(c));
+  max = block_tree<Max<V>>(max);
+  for (i64 c = begin; c < end; ++c) sum += row.shifted_exp(c, max);
+  sum = block_tree<Sum<V>>(sum);
+  for (i64 c = begin; c < end; ++c) row.put(c, max, sum);
+}

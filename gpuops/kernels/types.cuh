@@ -1,0 +1,112 @@
+// Element types and the conversions between them: storage formats that need no CUDA header, so that a kernel
+// compiles in tens of milliseconds under NVRTC and runs unchanged through a host compiler.
+namespace gpuops {
+
+using i8 = signed char;
+using u8 = unsigned char;
+using i16 = short;
+using u16 = unsigned short;
+using i32 = int;
+using u32 = unsigned int;
+using i64 = long long;
+using u64 = unsigned long long;
+using f32 = float;
+using f64 = double;
+struct f16 { u16 bits; };
+struct bf16 { u16 bits; };
+template <class R> struct Complex { R re, im; };  // aligned as R: a complex view of a real array may start anywhere
+using c64 = Complex<float>;
+using c128 = Complex<double>;
+struct bits128 { u64 low, high; };
+
+template <class To, class From> __device__ __forceinline__ To bit_cast(From value) {
+  static_assert(sizeof(To) == sizeof(From), "bit_cast keeps the size");
+  To out;
+  memcpy(&out, &value, sizeof out);
+  return out;
+}
+
+// ---- half types: exact to float, rounded to nearest even from it. f16 takes double directly (one rounding); bf16
+// goes through float, as ml_dtypes does. The PTX forms keep subnormals whatever -ftz says.
+#ifdef __CUDA_ARCH__
+__device__ __forceinline__ float widen(f16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); return y; }
+__device__ __forceinline__ f16 to_f16(float x) { f16 y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); return y; }
+__device__ __forceinline__ f16 to_f16(double x) { f16 y; asm("cvt.rn.f16.f64 %0, %1;" : "=h"(y.bits) : "d"(x)); return y; }
+__device__ __forceinline__ double to_f64(float x) { double y; asm("cvt.f64.f32 %0, %1;" : "=d"(y) : "f"(x)); return y; }
+__device__ __forceinline__ float to_f32(double x) { float y; asm("cvt.rn.f32.f64 %0, %1;" : "=f"(y) : "d"(x)); return y; }
+#else
+__device__ __forceinline__ float widen(f16 x) { return bit_cast<_Float16>(x.bits); }
+__device__ __forceinline__ f16 to_f16(float x) { return {bit_cast<u16>(static_cast<_Float16>(x))}; }
+__device__ __forceinline__ f16 to_f16(double x) { return {bit_cast<u16>(static_cast<_Float16>(x))}; }
+__device__ __forceinline__ double to_f64(float x) { return x; }
+__device__ __forceinline__ float to_f32(double x) { return static_cast<float>(x); }
+#endif
+__device__ __forceinline__ float widen(bf16 x) { return bit_cast<float>(static_cast<u32>(x.bits) << 16); }
+__device__ __forceinline__ bf16 to_bf16(float x) {
+  u32 bits = bit_cast<u32>(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<u16>((bits >> 16) | 0x40u)};  // NaN stays NaN
+  return {static_cast<u16>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
+}
+template <class T> __device__ __forceinline__ T widen(T x) { return x; }
+
+// ---- nonzero: the truth of a value, read from its bits, so that flushed subnormals are still true
+__device__ __forceinline__ bool nonzero(f16 x) { return (x.bits & 0x7fffu) != 0; }
+__device__ __forceinline__ bool nonzero(bf16 x) { return (x.bits & 0x7fffu) != 0; }
+__device__ __forceinline__ bool nonzero(float x) { return (bit_cast<u32>(x) << 1) != 0; }
+__device__ __forceinline__ bool nonzero(double x) { return (bit_cast<u64>(x) << 1) != 0; }
+template <class R> __device__ __forceinline__ bool nonzero(Complex<R> x) { return nonzero(x.re) || nonzero(x.im); }
+template <class T> __device__ __forceinline__ bool nonzero(T x) { return x != 0; }
+
+// ---- convert<To>(x): NumPy's astype, for any pair of element types
+template <class To> struct Convert {
+  template <class From> static __device__ __forceinline__ To from(From x) { return static_cast<To>(x); }
+  template <class R> static __device__ __forceinline__ To from(Complex<R> x) { return from(x.re); }
+};
+template <> struct Convert<float> {
+  template <class From> static __device__ __forceinline__ float from(From x) { return static_cast<float>(x); }
+  template <class R> static __device__ __forceinline__ float from(Complex<R> x) { return from(x.re); }
+  static __device__ __forceinline__ float from(double x) { return to_f32(x); }
+};
+template <> struct Convert<double> {
+  template <class From> static __device__ __forceinline__ double from(From x) { return static_cast<double>(x); }
+  template <class R> static __device__ __forceinline__ double from(Complex<R> x) { return from(x.re); }
+  static __device__ __forceinline__ double from(float x) { return to_f64(x); }
+};
+template <> struct Convert<bool> {
+  template <class From> static __device__ __forceinline__ bool from(From x) { return nonzero(x); }
+};
+template <> struct Convert<f16> {
+  template <class From> static __device__ __forceinline__ f16 from(From x) { return to_f16(Convert<float>::from(x)); }
+  template <class R> static __device__ __forceinline__ f16 from(Complex<R> x) { return from(x.re); }
+  static __device__ __forceinline__ f16 from(double x) { return to_f16(x); }
+};
+template <> struct Convert<bf16> {
+  template <class From> static __device__ __forceinline__ bf16 from(From x) { return to_bf16(Convert<float>::from(x)); }
+};
+template <class R> struct Convert<Complex<R>> {
+  template <class From> static __device__ __forceinline__ Complex<R> from(From x) { return {Convert<R>::from(x), R(0)}; }
+  template <class S> static __device__ __forceinline__ Complex<R> from(Complex<S> x) {
+    return {Convert<R>::from(x.re), Convert<R>::from(x.im)};
+  }
+};
+template <class To, class From> struct Converter {
+  static __device__ __forceinline__ To apply(From x) { return Convert<To>::from(widen(x)); }
+};
+template <class T> struct Converter<T, T> {
+  static __device__ __forceinline__ T apply(T x) { return x; }  // the very bits, NaN payload included
+};
+template <> struct Converter<bool, f16> { static __device__ __forceinline__ bool apply(f16 x) { return nonzero(x); } };
+template <> struct Converter<bool, bf16> { static __device__ __forceinline__ bool apply(bf16 x) { return nonzero(x); } };
+template <class To, class From> __device__ __forceinline__ To convert(From x) { return Converter<To, From>::apply(x); }
+
+// ---- Pack<T, N>: N elements moved by one load or store (of at most 16 bytes each)
+template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack { T item[N]; };
+template <class T> struct Pack<T, 1> { T item[1]; };  // a single element keeps its own alignment
+template <int N, class T> __device__ __forceinline__ Pack<T, N> load(const T* from) {
+  return *reinterpret_cast<const Pack<T, N>*>(from);
+}
+template <class T, int N> __device__ __forceinline__ void store(T* to, const Pack<T, N>& pack) {
+  *reinterpret_cast<Pack<T, N>*>(to) = pack;
+}
+
+}  // namespace gpuops

@@ -1,0 +1,296 @@
+"""Shapes, strides and axes in; frozen, printable plans out. Pure Python: nothing here knows a GPU or CuPy.
+
+A call is planned in two steps. *Geometry* (this module) brings the operands' dims into a normal form: size-1 dims
+dropped, negative strides flipped, dims sorted so that the innermost is the one with the smallest stride, neighbours
+merged wherever every operand allows it. The family's planner (``gpuops/kernels/*.py``) then chooses a kernel for that
+normal form and fills in its parameters. All strides here count elements, not bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .errors import error
+
+Shape = tuple[int, ...]
+
+#: dtypes that the kernels know, by NumPy's name, with their name in ``kernels/types.cuh``.
+CTYPES = {
+    "bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
+    "complex64": "c64", "complex128": "c128",
+}  # fmt: skip
+
+#: Bytes of an element, by dtype name.
+ITEMSIZE = {name: 2 if name == "bfloat16" else np.dtype(name).itemsize for name in CTYPES}
+
+#: Types that move bits and compute nothing, by item size.
+BITS = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "bits128"}
+
+RANKS = (1, 2, 4, 8, 16, 32)  # the rank classes that kernels are compiled for
+MAX_GRID_X = 2**31 - 1
+
+
+# ---------------------------------------------------------------------------------------------------------- axes
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Dims that a flat index runs over, outermost first, with each operand's strides in elements."""
+
+    sizes: Shape
+    strides: tuple[Shape, ...]
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.sizes)
+
+    @property
+    def rank_class(self) -> int:
+        """The smallest rank that kernels are compiled for and that holds these dims."""
+        return next(rank for rank in RANKS if rank >= len(self.sizes))
+
+    def inner(self, operand: int) -> int:
+        """The innermost stride of an operand, 0 without dims."""
+        return self.strides[operand][-1] if self.sizes else 0
+
+    def in_packs(self, vec: int) -> Axes:
+        """The same walk in steps of ``vec`` elements along the innermost dim."""
+        if vec == 1:
+            return self
+        return Axes(
+            (*self.sizes[:-1], self.sizes[-1] // vec),
+            tuple((*s[:-1], s[-1] * vec) for s in self.strides),
+        )
+
+    def packed(self) -> bytes:
+        """The bytes of ``struct Axes`` in ``kernels/axes.cuh``."""
+        pad = self.rank_class - len(self.sizes)
+        sizes = (1,) * pad + self.sizes
+        strides = [stride for operand in self.strides for stride in (0,) * pad + operand]
+        return b"".join(map(divisor, sizes)) + struct.pack(f"<{len(strides)}q", *strides)
+
+
+def divisor(value: int) -> bytes:
+    """The bytes of ``struct Divisor``: the value and the multiplier and shift that divide n < 2**31 by it."""
+    shift = (value - 1).bit_length()
+    magic = ((1 << 32) * ((1 << shift) - value) // value + 1) % 2**32
+    return struct.pack("<QII", value, magic, shift)
+
+
+def accumulator(val: str) -> str:
+    """The dtype in which values of a dtype are added up: float32 for the half types.
+
+    >>> accumulator("bfloat16"), accumulator("int8")
+    ('float32', 'int8')
+    """
+    return "float32" if val in ("float16", "bfloat16") else val
+
+
+def index_type(*counts: int) -> str:
+    """32-bit indices where every count allows them; ``Divisor`` is exact below 2**31."""
+    return "u32" if max(counts) < 2**31 else "i64"
+
+
+def normalize(axes: Axes) -> tuple[Axes, Shape]:
+    """Axes in normal form, and how far each operand's first element moves (in elements) by the flips.
+
+    The first operand leads: its strides (then the next's, …) order the dims and tell which dims to flip. A dim in
+    which it broadcasts goes outermost, so that the innermost dim is one that it really moves along.
+
+    >>> normalize(Axes((2, 3, 4), ((12, 4, 1), (0, 4, 1))))
+    (Axes(sizes=(2, 12), strides=((12, 1), (0, 1))), (0, 0))
+    >>> normalize(Axes((5, 4), ((-4, -1),)))
+    (Axes(sizes=(20,), strides=((1,),)), (-19,))
+    """
+    dims = [(n, *s) for n, *s in zip(axes.sizes, *axes.strides, strict=True) if n != 1]
+    offsets = [0] * len(axes.strides)
+    for d, (n, *strides) in enumerate(dims):
+        if next((s for s in strides if s), 0) < 0:
+            offsets = [o + (n - 1) * s for o, s in zip(offsets, strides, strict=True)]
+            dims[d] = (n, *(-s for s in strides))
+    dims.sort(key=lambda dim: [-abs(s) if s else -math.inf for s in dim[1:]])
+    merged: list[tuple[int, ...]] = []
+    for n, *strides in dims:
+        if merged and all(o == n * s for o, s in zip(merged[-1][1:], strides, strict=True)):
+            merged[-1] = (merged[-1][0] * n, *strides)
+        else:
+            merged.append((n, *strides))
+    sizes, *columns = zip(*merged, strict=True) if merged else [(), *((),) * len(axes.strides)]
+    return Axes(sizes, tuple(columns)), tuple(offsets)
+
+
+def contiguous_strides(shape: Sequence[int]) -> Shape:
+    """C-order strides in elements.
+
+    >>> contiguous_strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides = [1] * len(shape)
+    for d in range(len(shape) - 2, -1, -1):
+        strides[d] = strides[d + 1] * shape[d + 1]
+    return tuple(strides)
+
+
+def like_strides(shape: Shape, strides: Shape) -> Shape:
+    """Strides of a dense array of ``shape`` whose dims lie in memory in the order of ``strides`` (NumPy's order K).
+
+    >>> like_strides((2, 3), (1, 2)), like_strides((2, 3), (-3, 1))
+    ((1, 2), (3, 1))
+    """
+    out = [0] * len(shape)
+    step = 1
+    for d in sorted(range(len(shape)), key=lambda d: (abs(strides[d]) if shape[d] > 1 else 0, -d)):
+        out[d] = step
+        step *= max(shape[d], 1)
+    return tuple(out)
+
+
+def broadcast_strides(shape: Shape, strides: Shape, to: Shape) -> Shape:
+    """The strides with which an operand of ``shape`` walks the broadcast shape ``to``.
+
+    >>> broadcast_strides((3, 1), (1, 1), (2, 3, 4))
+    (0, 1, 0)
+    """
+    pad = len(to) - len(shape)
+    return (0,) * pad + tuple(0 if n == 1 else s for n, s in zip(shape, strides, strict=True))
+
+
+def packable(vec: int, itemsize: int, pointer: int, operand: int, *groups: Axes, inner: Axes) -> bool:
+    """Whether an operand may be read ``vec`` elements at a time along the innermost dim of ``inner``.
+
+    ``pointer`` is the address of its first element; ``groups`` are all the axes it moves along.
+    """
+    width = min(vec * itemsize, 16)
+    strides = [s for axes in groups for s in axes.strides[operand]]
+    strides = [s for s in strides if s != 1]  # the innermost one; in normal form no other is
+    return (
+        inner.sizes != ()
+        and inner.inner(operand) == 1
+        and inner.sizes[-1] % vec == 0
+        and pointer % width == 0
+        and all(s * itemsize % width == 0 for s in strides)
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- arguments
+
+
+def normalize_axis(op: str, axis: Any, shape: Shape) -> tuple[int, ...]:
+    """``axis`` (None, an int or a tuple of ints, negative ones counted from the end) as sorted dims."""
+    if axis is None:
+        return tuple(range(len(shape)))
+    dims = []
+    for a in axis if isinstance(axis, tuple) else (axis,):
+        try:
+            a = operator.index(a)
+        except TypeError:
+            raise error(TypeError, op, f"axis must be None, an int or a tuple of ints, got {axis!r}") from None
+        if not -len(shape) <= a < len(shape):
+            raise error(np.exceptions.AxisError, op, f"axis {a} is out of range for shape {shape}")
+        dims.append(a % len(shape))
+    if len(set(dims)) != len(dims):
+        raise error(ValueError, op, f"axis {axis!r} names a dimension twice for shape {shape}")
+    return tuple(sorted(dims))
+
+
+def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
+    """NumPy's broadcast of the shapes."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise error(ValueError, op, f"shapes {', '.join(map(str, shapes))} do not broadcast") from None
+
+
+def broadcasts_to(shape: Shape, to: Shape) -> bool:
+    """Whether an operand of ``shape`` broadcasts to exactly the shape ``to``.
+
+    >>> broadcasts_to((3, 1), (2, 3, 4)), broadcasts_to((3,), (1,))
+    (True, False)
+    """
+    tail = to[len(to) - len(shape) :] if len(shape) <= len(to) else ()
+    return len(tail) == len(shape) and all(n in (1, m) for n, m in zip(shape, tail, strict=True))
+
+
+def check_choice(op: str, what: str, value: Any, choices: Iterable[str | None]) -> None:
+    """``value`` must be one of the choices, which the message lists."""
+    if value not in (names := tuple(choices)):
+        listed = ", ".join(str(name) for name in names)
+        raise error(ValueError, op, f"unknown {what} {value!r}; valid: {listed}")
+
+
+def check_dtype(op: str, what: str, dtype: np.dtype, kinds: Iterable[str] = CTYPES) -> None:
+    """The dtype must be one that the op computes."""
+    if dtype.name not in kinds:
+        raise error(TypeError, op, f"dtype {dtype.name} of {what} is not supported")
+
+
+def check_out(op: str, out: Any, shape: Shape, dtype: np.dtype, casting: str = "same_kind") -> None:
+    """``out`` must have the result's shape, be writeable, and take the result's dtype."""
+    if out.shape != shape:
+        raise error(ValueError, op, f"out has shape {out.shape}, the result has shape {shape}")
+    if not getattr(out.flags, "writeable", True):
+        raise error(ValueError, op, "out is read-only")
+    check_dtype(op, "out", out.dtype)
+    if not np.can_cast(dtype, out.dtype, casting):
+        rule = f"cannot cast the result from {dtype.name} to {out.dtype.name} of out with casting rule '{casting}'"
+        raise error(TypeError, op, rule)
+
+
+# --------------------------------------------------------------------------------------------------------- plans
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One compiled variant: a kernel file of ``gpuops/kernels`` with its types and constants filled in."""
+
+    name: str
+    types: tuple[tuple[str, str], ...]
+    constants: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A pointer argument: the name of an array of the call, and the bytes from its first element."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch of a plan."""
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    block: int
+    args: tuple[Operand | bytes | int | None, ...] = field(repr=False)
+
+    def run(self, device: Any, arrays: dict[str, Any]) -> None:
+        """Launch it on a device, with the named arrays for its operands; one that the call does not have is null."""
+        args = [
+            None if arg is None else (arrays[arg.name], arg.offset) if isinstance(arg, Operand) else arg
+            for arg in self.args
+        ]
+        device.launch(self.kernel, self.grid, self.block, args)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a call does on the device: steps in order, and the workspace (name, bytes) that they share.
+
+    ``in_place`` tells whether ``out`` may be exactly the (same-strided) input.
+    """
+
+    strategy: str
+    steps: tuple[Any, ...]
+    workspace: tuple[tuple[str, int], ...] = ()
+    in_place: bool = False

@@ -1,0 +1,307 @@
+"""Reductions with NumPy's semantics: sum, prod, max, min, mean, any, all."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from . import reference
+from .device import Device, device_of, elements, is_scalar, overlap, run
+from .errors import error
+from .kernels import reduce as kernels
+from .plan import (
+    Shape,
+    broadcast_strides,
+    broadcasts_to,
+    check_choice,
+    check_dtype,
+    check_out,
+    normalize_axis,
+)
+
+NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]  # None has a meaning of its own for ``initial``
+
+
+def sum(x, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"):
+    """Sum of the elements over the given axes, as ``numpy.sum``.
+
+    Small integers and bools are summed as int64 or uint64, half types accumulate in float32.
+
+    Parameters
+    ----------
+    x : array_like
+        NumPy or CuPy array of any shape and strides; bool, integer, floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The dtype to compute and deliver; NumPy's choice if not given.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``x``.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    initial : scalar, optional
+        A value that takes part in every reduction.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``x``.
+    strategy : str, optional
+        One of ``gpuops.strategies("sum")``; None picks the fastest. It matters on a GPU only.
+    finish : {"device", "host"}, optional
+        Where the classic strategies (``cross``, ``interleaved``, ``shuffle``) reduce their blocks' partial results:
+        in a second launch, or on the host (slow, and it waits for the GPU; shown for comparison).
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``x``. On a GPU it takes up to 1 MiB of workspace.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If NumPy and CuPy arrays are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
+
+    Notes
+    -----
+    The classic strategies follow M. Harris, "Optimizing Parallel Reduction in CUDA" (2007). The same call on the same
+    device gives the same bits.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.sum(np.array([[1, 2], [3, 4]]), axis=0)
+    array([4, 6])
+    """
+    return reduce("sum", x, axis, dtype, out, keepdims, initial, where, strategy, finish)
+
+
+def prod(x, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"):
+    """Product of the elements over the given axes, as ``numpy.prod``.
+
+    Small integers and bools are multiplied as int64 or uint64, half types accumulate in float32.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.prod(np.array([[1, 2], [3, 4]]), axis=1)
+    array([ 2, 12])
+    """
+    return reduce("prod", x, axis, dtype, out, keepdims, initial, where, strategy, finish)
+
+
+def max(x, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"):
+    """Maximum of the elements over the given axes, as ``numpy.max``.
+
+    NaN wins; complex numbers are ordered by real, then imaginary part. An empty or masked maximum needs ``initial``.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.max(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=1)
+    array([nan,  4.])
+    """
+    return reduce("max", x, axis, None, out, keepdims, initial, where, strategy, finish)
+
+
+def min(x, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"):
+    """Minimum of the elements over the given axes, as ``numpy.min``.
+
+    NaN wins; complex numbers are ordered by real, then imaginary part. An empty or masked minimum needs ``initial``.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.min(np.array([[3, 1], [2, 5]]), axis=0)
+    array([2, 1])
+    """
+    return reduce("min", x, axis, None, out, keepdims, initial, where, strategy, finish)
+
+
+def mean(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True, strategy=None, finish="device"):
+    """Mean of the elements over the given axes, as ``numpy.mean``.
+
+    Integers are averaged in float64, half types in float32. The mean of nothing is NaN.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.mean(np.array([[1, 2], [3, 5]]), axis=1)
+    array([1.5, 4. ])
+    """
+    return reduce("mean", x, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, finish)
+
+
+def any(x, axis=None, out=None, keepdims=False, *, where=True, strategy=None, finish="device"):
+    """Whether any element is true over the given axes, as ``numpy.any``.
+
+    NaN is true. The result is bool, or of ``out``'s dtype.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.any(np.array([[0, 0], [0, 7]]), axis=1)
+    array([False,  True])
+    """
+    return reduce("any", x, axis, None, out, keepdims, NOT_GIVEN, where, strategy, finish)
+
+
+def all(x, axis=None, out=None, keepdims=False, *, where=True, strategy=None, finish="device"):
+    """Whether all elements are true over the given axes, as ``numpy.all``.
+
+    NaN is true. The result is bool, or of ``out``'s dtype.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.all(np.array([[1, 0], [3, 7]]), axis=1)
+    array([False,  True])
+    """
+    return reduce("all", x, axis, None, out, keepdims, NOT_GIVEN, where, strategy, finish)
+
+
+amax = max
+amin = min
+
+
+def reduce(
+    op: str, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any, strategy: str | None,
+    finish: str,
+) -> Any:  # fmt: skip
+    """The common path of every reduction: check everything, then hand over to NumPy or to a plan."""
+    check_strategy(op, strategy, finish)
+    mask = None if where is True else where
+    device = device_of(op, x=x, out=out, where=mask)
+    x, mask = as_array(device, x), None if mask is None else as_array(device, mask)
+    check_dtype(op, "x", x.dtype)
+    axis = normalize_axis(op, axis, x.shape)
+    val, result = dtypes(op, x.dtype, None if dtype is None else np.dtype(dtype), out)
+    shape = tuple(1 if d in axis else n for d, n in enumerate(x.shape) if keepdims or d not in axis)
+    if out is not None:
+        check_out(op, out, shape, result, "unsafe" if op in ("mean", "any", "all") else "same_kind")
+    check_mask(op, mask, x.shape)
+    struct, row = kernels.OPS[op]
+    if initial is NOT_GIVEN and row.identity:
+        first = None
+    elif initial is NOT_GIVEN or initial is None:
+        first = None
+        check_identity(op, x.shape, axis, mask)
+    else:
+        first = as_initial(op, initial, val)
+    if device is None:
+        options = {"initial": first} if first is not None or initial is None else {}
+        options |= {} if mask is None else {"where": mask}
+        return reference.reduce(op, x, axis, val, out, keepdims, options)
+    if op == "mean" and mask is not None:
+        struct = "MaskedMean"
+    return launch(device, struct, x, mask, axis, val, result, out, shape, first, strategy, finish)
+
+
+def launch(
+    device: Device, struct: str, x: Any, mask: Any, axis: Shape, val: np.dtype, result: np.dtype, out: Any,
+    shape: Shape, initial: Any = None, strategy: str | None = None, finish: str = "device", scale: float = 1.0,
+) -> Any:  # fmt: skip
+    """Run a reduction of ``kernels/ops.cuh`` on a device, into ``out`` or a new array of ``shape``."""
+    with device.current():
+        target = out
+        if out is None or overlap(device, out, x) or (mask is not None and overlap(device, out, mask)):
+            target = device.empty(shape, result if out is None else out.dtype)
+        if target.size:
+            strides = elements(target)
+            if len(strides) == x.ndim:  # keepdims: the strides of the dims that stay
+                strides = tuple(s for d, s in enumerate(strides) if d not in axis)
+            problem = kernels.problem(
+                struct, x.dtype.name, val.name, target.dtype.name, x.shape, axis,
+                (elements(x), mask_strides(mask, x.shape), strides), device.pointer(x) % 16, masked=mask is not None,
+                initial=None if initial is None else initial.tobytes(), scale=scale,
+            )  # fmt: skip
+            run(kernels.plan(problem, strategy, finish, device.multiprocessors), device, x=x, mask=mask, out=target)
+        if out is not None and target is not out:
+            out[...] = target
+        return target if out is None else out
+
+
+# ------------------------------------------------------------------------------------------- what the arguments mean
+
+
+def as_array(device: Device | None, x: Any) -> Any:
+    """An array on the device: as it is, or made from a list or scalar."""
+    if device is None:
+        return np.asarray(x)
+    return x if hasattr(x, "shape") and hasattr(x, "strides") and type(x) is not np.ndarray else device.from_host(np.asarray(x))
+
+
+def check_strategy(op: str, strategy: str | None, finish: str) -> None:
+    """Strategy and finish must be known and go together."""
+    check_choice(op, "strategy", strategy, (None, *kernels.STRATEGIES))
+    check_choice(op, "finish", finish, kernels.FINISHES)
+    if finish == "host" and strategy not in kernels.STEPS:
+        raise error(ValueError, op, f"finish='host' needs strategy {' or '.join(kernels.STEPS)}, got {strategy!r}")
+
+
+def dtypes(op: str, x: np.dtype, dtype: np.dtype | None, out: Any) -> tuple[np.dtype, np.dtype]:
+    """The dtype in which NumPy would compute, and the result's."""
+    if op in ("any", "all"):
+        return x, np.dtype(bool)
+    row = kernels.OPS[op][1]
+    if dtype is not None:
+        val = dtype
+    elif op == "mean":
+        val = np.dtype(np.float64) if x.kind in "biu" else x
+    elif row.arithmetic and out is None and x.kind in "biu":
+        val = row.ufunc.reduce(np.empty(0, x)).dtype
+    else:
+        try:
+            val = row.ufunc.resolve_dtypes((x if out is None else out.dtype, x, None), reduction=True)[0]
+        except TypeError:
+            raise error(TypeError, op, f"cannot cast the result from {x.name} to {out.dtype.name} of out") from None
+    check_dtype(op, "the result", val)
+    return val, val
+
+
+def check_mask(op: str, mask: Any, shape: Shape) -> None:
+    """``where`` must be boolean and broadcast to the shape of x."""
+    if mask is None:
+        return
+    if mask.dtype != bool:
+        raise error(TypeError, op, f"where must be boolean, got {mask.dtype.name}")
+    if not broadcasts_to(mask.shape, shape):
+        raise error(ValueError, op, f"where of shape {mask.shape} does not broadcast to {shape}")
+
+
+def mask_strides(mask: Any, shape: Shape) -> Shape:
+    """The strides with which a mask walks the shape of x; 0 without one."""
+    return (0,) * len(shape) if mask is None else broadcast_strides(mask.shape, elements(mask), shape)
+
+
+def check_identity(op: str, shape: Shape, axis: Shape, mask: Any) -> None:
+    """Without an identity or ``initial``, every reduction must have an element that surely takes part."""
+    empty = builtins.any(shape[d] == 0 for d in axis) and builtins.all(n for d, n in enumerate(shape) if d not in axis)
+    if empty:
+        raise error(ValueError, op, f"zero-size array of shape {shape} has no identity over axis {axis}; give initial")
+    if mask is not None:
+        raise error(ValueError, op, "has no identity, so a where mask needs initial")
+
+
+def as_initial(op: str, initial: Any, val: np.dtype) -> Any:
+    """``initial`` as a 0-d array of the dtype that NumPy computes with."""
+    value = np.asarray(initial, dtype=val) if is_scalar(initial) else None
+    if value is None:
+        raise error(ValueError, op, f"initial must be a scalar, got {initial!r}")
+    return value

@@ -1,0 +1,86 @@
+"""The NumPy implementation: what gpuops computes for NumPy arrays, and the model for the kernels.
+
+Arguments have been checked by the public modules. Half types accumulate in float32, as on the GPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .plan import Shape, accumulator
+
+
+def reduce(
+    op: str, x: np.ndarray, axis: Shape, val: np.dtype, out: np.ndarray | None, keepdims: bool, options: dict[str, Any]
+) -> Any:
+    """``np.<op>`` with the values taken as ``val``; ``options`` may hold ``initial`` and ``where``."""
+    if op in ("any", "all"):
+        return getattr(np, op)(x, axis=axis, out=out, keepdims=keepdims, **options)
+    acc = np.dtype(accumulator(val.name))
+    if acc == val and op != "mean":
+        ufunc = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[op]
+        dtype = None if op in ("max", "min") else val
+        return ufunc.reduce(x, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **options)
+    if acc == val:
+        return np.mean(x, axis=axis, dtype=val, out=out, keepdims=keepdims, **options)
+    if "initial" in options and options["initial"] is not None:
+        options = options | {"initial": options["initial"].astype(acc)}
+    wide = reduce(op, x.astype(val).astype(acc), axis, acc, None, keepdims, options)
+    return deliver(wide.astype(val), out)
+
+
+def softmax(
+    op: str, x: np.ndarray, axis: Shape, val: np.dtype, dtype: np.dtype, out: np.ndarray | None,
+    where: np.ndarray | None, scale: float,
+) -> Any:  # fmt: skip
+    """softmax or log_softmax computed in ``val`` and delivered as ``dtype``."""
+    values, top, total = exponentials(x, axis, val, where, scale)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
+        shifted = values - top
+        result = shifted - np.log(total) if op == "log_softmax" else np.exp(shifted) / total
+    if where is not None:
+        result = np.where(where, result, val.type(-np.inf if op == "log_softmax" else 0))
+    return deliver(result.astype(dtype), out)
+
+
+def logsumexp(
+    x: np.ndarray, axis: Shape, val: np.dtype, dtype: np.dtype, out: np.ndarray | None, keepdims: bool,
+    where: np.ndarray | None, scale: float,
+) -> Any:  # fmt: skip
+    """log(sum(exp(x * scale))) over ``axis``."""
+    _, top, total = exponentials(x, axis, val, where, scale)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        result = np.where(np.isinf(top), top, top + np.log(total))
+    return deliver((result if keepdims else np.squeeze(result, axis))[()].astype(dtype), out)
+
+
+def exponentials(
+    x: np.ndarray, axis: Shape, val: np.dtype, where: np.ndarray | None, scale: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """x * scale, its maximum, and the sum of exp(x * scale - maximum), over the selected elements; dims are kept."""
+    chosen = True if where is None else where
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        values = x.astype(val) * val.type(scale)
+        top = np.max(values, axis=axis, keepdims=True, initial=-np.inf, where=chosen)
+        total = np.sum(np.exp(values - top), axis=axis, keepdims=True, where=chosen)
+    return values, top, total
+
+
+def where(condition: np.ndarray, x: Any, y: Any, dtype: np.dtype, out: np.ndarray | None) -> Any:
+    """np.where in a given dtype."""
+    return deliver(np.where(condition, np.asarray(x).astype(dtype), np.asarray(y).astype(dtype)), out)
+
+
+def expand(x: np.ndarray, shape: Shape, out: np.ndarray | None) -> Any:
+    """A materialised np.broadcast_to."""
+    return deliver(np.broadcast_to(x, shape).copy() if out is None else np.broadcast_to(x, shape), out)
+
+
+def deliver(result: Any, out: np.ndarray | None) -> Any:
+    """The result, in ``out`` if the caller gave one; an input that overlaps ``out`` has been read by now."""
+    if out is None:
+        return result
+    np.copyto(out, result, casting="unsafe")
+    return out

@@ -1,0 +1,168 @@
+"""softmax, log_softmax and logsumexp over any axes."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from . import reference
+from .broadcast import clash
+from .device import device_of, elements, overlap, run
+from .errors import error
+from .kernels import softmax as kernels
+from .plan import Shape, accumulator, check_choice, check_dtype, check_out, like_strides, normalize_axis
+from .reduce import as_array, check_mask, launch, mask_strides
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+REALS = (*FLOATS, "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+def softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strategy=None, finish="device"):
+    """exp(x * scale), normalised to a sum of 1 over the given axes, as ``scipy.special.softmax``.
+
+    Parameters
+    ----------
+    x : array_like
+        NumPy or CuPy array of any shape and strides; bool, integer or floating (also float16 and bfloat16).
+    axis : None, int or tuple of ints, optional
+        Axes over which the sum is 1; None is the whole array.
+    dtype : dtype, optional
+        Floating dtype of the result; that of ``x`` if not given, float64 for integers. Half types are computed in
+        float32 and rounded once.
+    out : ndarray, optional
+        Where to put the result: of the shape of ``x``, any strides, a dtype to which the result casts. ``out=x`` works
+        in place.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``x``. The others become 0, also in a row that has
+        nothing selected.
+    scale : float, optional
+        A factor on ``x``, 1 if not given: the inverse temperature.
+    strategy : str, optional
+        One of ``gpuops.strategies("softmax")``; None picks the fastest. It matters on a GPU only. ``warp`` takes rows
+        of at most 1024 elements.
+    finish : {"device", "host"}, optional
+        Where ``two_pass`` reduces its blocks' partial results (``"host"`` is slow; shown for comparison).
+
+    Returns
+    -------
+    ndarray
+        Of the same kind, on the same device and with the memory layout of ``x``. On a GPU, rows too long or too few
+        for one block each take 8 bytes of workspace a row (float64: 16) and up to 1 MiB.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If NumPy and CuPy arrays are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
+
+    Notes
+    -----
+    A row that is all -inf, or that holds +inf or NaN, gives NaN. The one-pass maximum and sum follow M. Milakov and
+    N. Gimelshein, "Online normalizer calculation for softmax" (2018).
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.softmax(np.array([[0.0, 0.0], [0.0, np.log(3.0)]]), axis=1)
+    array([[0.5 , 0.5 ],
+           [0.25, 0.75]])
+    """
+    return normalized("softmax", x, axis, dtype, out, where, scale, strategy, finish)
+
+
+def log_softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strategy=None, finish="device"):
+    """Logarithm of the softmax over the given axes, as ``scipy.special.log_softmax``.
+
+    Masked elements become -inf. Parameters, errors and workspace are those of `softmax`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.log_softmax(np.array([0.0, 0.0]))
+    array([-0.69314718, -0.69314718])
+    """
+    return normalized("log_softmax", x, axis, dtype, out, where, scale, strategy, finish)
+
+
+def logsumexp(x, axis=None, keepdims=False, *, dtype=None, out=None, where=True, scale=None):
+    """log(sum(exp(x * scale))) over the given axes, as ``scipy.special.logsumexp``: one reading of ``x``.
+
+    The result is -inf where nothing is selected. ``keepdims`` keeps the reduced axes with length 1; ``out`` has the
+    result's shape and may overlap ``x``. The other parameters and the errors are those of `softmax`; on a GPU it takes
+    up to 1 MiB of workspace.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.logsumexp(np.array([[0.0, 0.0], [1000.0, 1000.0]]), axis=1)
+    array([6.93147181e-01, 1.00069315e+03])
+    """
+    op = "logsumexp"
+    device, x, mask, axis, val, result, factor = arguments(op, x, axis, dtype, out, where, scale)
+    shape = tuple(1 if d in axis else n for d, n in enumerate(x.shape) if keepdims or d not in axis)
+    if out is not None:
+        check_out(op, out, shape, result)
+    if device is None:
+        return reference.logsumexp(x, axis, val, result, out, keepdims, mask, factor)
+    return launch(device, "LogSumExp", x, mask, axis, val, result, out, shape, scale=factor)
+
+
+def normalized(
+    op: str, x: Any, axis: Any, dtype: Any, out: Any, where: Any, scale: Any, strategy: str | None, finish: str
+) -> Any:
+    """The common path of softmax and log_softmax."""
+    check_choice(op, "strategy", strategy, (None, *kernels.STRATEGIES))
+    check_choice(op, "finish", finish, ("device", "host"))
+    if finish == "host" and strategy != "two_pass":
+        raise error(ValueError, op, f"finish='host' needs strategy two_pass, got {strategy!r}")
+    device, x, mask, axis, val, result, factor = arguments(op, x, axis, dtype, out, where, scale)
+    if out is not None:
+        check_out(op, out, x.shape, result)
+    if device is None:
+        return reference.softmax(op, x, axis, val, result, out, mask, factor)
+    with device.current():
+        target = out if out is not None else device.empty(x.shape, result, like_strides(x.shape, elements(x)))
+        if target.size:
+            plan = device_plan(device, op, x, mask, axis, val, target, factor, strategy, finish)
+            unsafe = overlap(device, target, x) if not plan.in_place else clash(device, target, x)
+            if unsafe or (mask is not None and overlap(device, target, mask)):
+                target = device.empty(x.shape, target.dtype)
+                plan = device_plan(device, op, x, mask, axis, val, target, factor, strategy, finish)
+            run(plan, device, x=x, mask=mask, out=target)
+        if out is not None and target is not out:
+            out[...] = target
+        return target if out is None else out
+
+
+def device_plan(device, op, x, mask, axis, val, target, scale, strategy, finish):
+    """The plan for these arrays."""
+    problem = kernels.problem(
+        op, x.dtype.name, val.name, target.dtype.name, x.shape, axis,
+        (elements(x), mask_strides(mask, x.shape), elements(target)),
+        (device.pointer(x) % 16, device.pointer(target) % 16), mask is not None, scale,
+    )  # fmt: skip
+    return kernels.plan(problem, strategy, finish, device.multiprocessors)
+
+
+def arguments(
+    op: str, x: Any, axis: Any, dtype: Any, out: Any, where: Any, scale: Any
+) -> tuple[Any, Any, Any, Shape, np.dtype, np.dtype, float]:
+    """The checked arguments: device, x, mask, axes, the dtypes of arithmetic and result, the factor."""
+    mask = None if where is True else where
+    device = device_of(op, x=x, out=out, where=mask)
+    x, mask = as_array(device, x), None if mask is None else as_array(device, mask)
+    check_dtype(op, "x", x.dtype, REALS)
+    axis = normalize_axis(op, axis, x.shape)
+    check_mask(op, mask, x.shape)
+    floating = x.dtype if x.dtype.name in FLOATS else np.dtype(np.float64)
+    result = floating if dtype is None else np.dtype(dtype)
+    check_dtype(op, "the result", result, FLOATS)
+    val = np.dtype(accumulator(max(floating, result, key=lambda d: d.itemsize).name))
+    if scale is not None and not isinstance(scale, numbers.Real):
+        raise error(TypeError, op, f"scale must be a real number, got {scale!r}")
+    return device, x, mask, axis, val, result, 1.0 if scale is None else float(scale)

@@ -1,0 +1,100 @@
+"""The device of the ``emulated`` backend: NumPy memory, kernels run by ``tests/emulator``."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from functools import cache
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from gpuops import device, jit
+
+from . import emulator
+
+
+class EmulatedArray(np.ndarray):
+    """An array in the emulated GPU's memory."""
+
+
+class EmulatedDevice:
+    """Runs plans as ``gpuops.cuda.CudaDevice`` does, on the emulator."""
+
+    label = "emulated"
+    multiprocessors = 4
+
+    def current(self):
+        return contextlib.nullcontext()
+
+    def empty(self, shape, dtype, strides=None):
+        flat = emulator.empty((int(np.prod(shape)),), dtype)
+        if strides is None:
+            return flat.reshape(shape).view(EmulatedArray)
+        return np.ndarray(shape, dtype, flat.data, 0, [s * dtype.itemsize for s in strides]).view(EmulatedArray)
+
+    def pointer(self, array):
+        return array.ctypes.data
+
+    def view(self, array, offset, dtype, shape, strides):
+        low, high = byte_bounds(array)
+        memory = (ctypes.c_char * (high - low)).from_address(low)
+        out = np.ndarray(shape, dtype, memory, array.ctypes.data + offset - low, [s * dtype.itemsize for s in strides])
+        out = out.view(EmulatedArray)
+        out.owner = array  # keeps the memory alive
+        return out
+
+    def broadcast_to(self, array, shape):
+        return np.broadcast_to(array, shape, subok=True)
+
+    def nonzero(self, array):
+        return tuple(i.view(EmulatedArray) for i in np.nonzero(array))
+
+    def to_host(self, array):
+        return np.array(array, subok=False)
+
+    def from_host(self, array):
+        out = self.empty(array.shape, array.dtype)
+        out[...] = array
+        return out
+
+    def launch(self, kernel, grid, block, args):
+        module(kernel).launch(kernel.name, grid, (block, 1, 1), [pointed(arg) for arg in args])
+
+    def elementwise(self, step, arrays):
+        *inputs, out = (
+            arrays[operand.name].view("c16" if size == 16 else f"u{size}").view(np.ndarray)
+            for operand, size in step.arrays
+        )
+        elementwise_kernel(step.in_params, step.out_params, step.operation, step.name)(
+            *inputs, *map(np.int64, step.scalars), out, size=step.size
+        )
+
+
+@cache
+def module(kernel):
+    return emulator.compile(jit.source(kernel), f"{kernel.name}.cu")
+
+
+@cache
+def elementwise_kernel(*definition):
+    return emulator.ElementwiseKernel(*definition, preamble=jit.read("types.cuh"))
+
+
+def pointed(arg):
+    """An (array, byte offset) argument as a byte array that starts there and spans the array's memory."""
+    if not isinstance(arg, tuple):
+        return arg
+    array, offset = arg
+    low, high = byte_bounds(array)
+    if low == high:
+        return array
+    first = array.ctypes.data + offset
+    memory = np.ndarray((high - low,), np.uint8, (ctypes.c_char * (high - low)).from_address(low))
+    start = memory[first - low :]
+    reach = (high - 1 - first, low - first)  # two strides whose corners are the memory's last and first byte
+    return np.lib.stride_tricks.as_strided(start, (2, 2), reach, writeable=array.flags.writeable)
+
+
+DEVICE = EmulatedDevice()
+device.FINDERS[EmulatedArray] = lambda array: DEVICE
