@@ -1,0 +1,126 @@
+"""g++, and the cache of what it made."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+_CUDA = (_HERE / "cuda.h").read_text()
+_RUNTIME_FILES = ("fibre.h", "state.h", "memory.h", "runtime.cpp")
+
+_RUNTIME_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-shared")
+_KERNEL_FLAGS = (
+    "-std=c++17", "-O1", "-g1", "-gdwarf-4", "-pipe", "-fPIC", "-shared", "-x", "c++",
+    "-Werror=frame-larger-than=65536",  # half a fibre's stack: overrunning one would end Python
+    # The calls that check each access. The thread sanitizer's own library is not linked (-nostdlib).
+    "-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0", "--param", "tsan-distinguish-volatile=1",
+    "-fsanitize=alignment,bounds,shift-exponent,integer-divide-by-zero", "-fno-sanitize-recover=all",
+    "-nostdlib", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset",
+    # Two modules may hold different functions of the same name.
+    "-fvisibility=hidden", "-fno-gnu-unique", "-Wl,-Bsymbolic",
+    # As a GPU has it: integers wrap, a cast pointer may alias, char is signed.
+    "-fwrapv", "-fno-strict-aliasing", "-fsigned-char", "-ffp-contract=off",
+    "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics",
+)  # fmt: skip
+
+
+class EmulatorError(RuntimeError):
+    """A kernel does not compile, or did what a GPU would not forgive."""
+
+
+@functools.cache
+def _folder() -> Path:
+    folder = Path(tempfile.gettempdir()) / f"gpuops-emulator-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+@functools.cache
+def _compiler() -> str:
+    """What the output of g++ depends on besides its input."""
+    return subprocess.run(["g++", "-v"], capture_output=True, text=True, check=True).stderr
+
+
+def _run(flags: tuple[str, ...], name: str, text: str, *libraries: str) -> Path:
+    """The shared library that g++ makes of the text, from the cache if it is there."""
+    key = hashlib.sha256("\0".join((_compiler(), *flags, *libraries, text)).encode()).hexdigest()[
+        :32
+    ]
+    library = _folder() / f"{key}.so"
+    if library.exists():
+        return library
+    # Written under a name of its own, then renamed: another process may be making the same file.
+    with tempfile.TemporaryDirectory(dir=_folder()) as scratch:
+        unfinished = Path(scratch) / library.name
+        done = subprocess.run(
+            ["g++", *flags, "-o", str(unfinished), "-", *libraries],
+            input=text, capture_output=True, check=False, text=True, cwd=_folder(),
+        )  # fmt: skip
+        if done.returncode:
+            errors = [
+                line for line in done.stderr.splitlines() if "error" in line
+            ] or done.stderr.splitlines()
+            raise EmulatorError(f"{name} does not compile:\n  " + "\n  ".join(errors[:5]))
+        os.replace(unfinished, library)
+    return library
+
+
+@functools.cache
+def runtime() -> Path:
+    """The library that every kernel is linked to."""
+    text = "\n".join((_HERE / name).read_text() for name in _RUNTIME_FILES)
+    text = "\n".join(
+        line for line in text.splitlines() if not line.startswith(('#include "', "#pragma once"))
+    )
+    return _run((*_RUNTIME_FLAGS, "-x", "c++"), "the emulator's runtime", text, "-ldl", "-lm")
+
+
+def build(text: str, name: str) -> Path:
+    """The library of the kernels in a text that ``source.translate`` made."""
+    return _run(
+        _KERNEL_FLAGS,
+        name,
+        f'#line 1 "cuda.h"\n{_CUDA}\n{text}',
+        "-x",
+        "none",
+        str(runtime()),
+        "-lgcc",
+    )
+
+
+@functools.cache
+def available() -> str | None:
+    """None where the emulator works, else why it does not.
+
+    >>> available()
+    """
+    if os.name != "posix" or not shutil.which("g++"):
+        return "the emulator needs g++"
+    try:
+        ctypes.CDLL(str(build("", "an empty kernel")))
+    except (EmulatorError, OSError) as error:
+        return f"the emulator does not build: {error}"
+    return None
+
+
+def source_lines(library: Path, addresses: list[int]) -> list[str]:
+    """``file:line`` of each address, innermost function first where functions were inlined."""
+    command = ["addr2line", "-i", "-a", "-e", str(library), *map(hex, addresses)]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)
+    found: list[list[str]] = []
+    for line in done.stdout.splitlines():
+        if line.startswith("0x"):
+            found.append([])
+        elif not line.startswith("??"):
+            found[-1].append(line.split(" (")[0].removeprefix(f"{_folder()}/"))
+    return [
+        " inlined at ".join(place for place in places if not place.startswith("cuda.h:"))
+        for places in found
+    ] or [""] * len(addresses)
