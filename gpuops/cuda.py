@@ -86,7 +86,8 @@ class CudaDevice:
         views = []
         for operand, itemsize in step.arrays:
             array = arrays[operand.name]
-            views.append(array.view(np.complex128 if itemsize == 16 else f"u{itemsize}"))
+            bits = array.view(np.complex128 if itemsize == 16 else f"u{itemsize}")
+            views.append(bits if bits.ndim else bits[None])  # &x[0] needs a dim
         *inputs, out = views
         elementwise_kernel(step.in_params, step.out_params, step.operation, step.name)(
             *inputs, *map(np.int64, step.scalars), out, size=step.size

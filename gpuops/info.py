@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import platform
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -96,6 +95,8 @@ def info() -> dict[str, Any]:
 
 def version(distribution: str) -> str:
     """The installed version of a distribution."""
+    from importlib import metadata  # slow to import, and only info() needs it
+
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:

@@ -6,15 +6,13 @@ own route adds ``-ftz=true``), and is cached under a key of everything that deci
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from .plan import Kernel
 
+FOLDER = Path(__file__).parent / "kernels"
 COMMON = ("types.cuh", "axes.cuh", "ops.cuh")
 #: Headers that come after the variant's types, per family (the first word of a kernel's name).
 FAMILY = {"reduce": ("block.cuh", "reduce.cuh"), "softmax": ("block.cuh", "softmax.cuh"), "broadcast": ()}
@@ -24,7 +22,7 @@ OPTIONS = ("--std=c++17",)
 @cache
 def read(file: str) -> str:
     """The text of a kernel file, with a ``#line`` that names it in messages."""
-    return f'#line 1 "{file}"\n' + files(__package__).joinpath("kernels", file).read_text()
+    return f'#line 1 "{file}"\n' + FOLDER.joinpath(file).read_text()
 
 
 def source(kernel: Kernel) -> str:
@@ -71,6 +69,9 @@ def compile(text: str, name: str, arch: int) -> bytes:  # noqa: A001 - jit.compi
 
 def compiled(kernel: Kernel, arch: int) -> bytes:
     """Machine code of a variant, from the disk cache where it has been compiled before."""
+    import hashlib  # with tempfile, a third of the time that importing gpuops takes
+    import tempfile
+
     from cupy_backends.cuda.libs import nvrtc
 
     text = source(kernel)

@@ -57,6 +57,8 @@ def plan(map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...], scale: fl
     vec = 16 // out.itemsize
     while vec > 1 and not packable(vec, out.itemsize, start(out, offsets[0]), 0, axes, inner=axes):
         vec //= 2
+    if any(axes.inner(k) not in (0, 1) for k in range(1, 4)):
+        vec, axes = 1, tiled(axes)
     ways = [way(vec, arg, offsets[k], axes, k) for k, arg in enumerate(args)]
     unroll = max(1, IN_FLIGHT // (vec * out.itemsize)) if vec > 1 else 4
     in_packs = axes.in_packs(vec)
@@ -82,6 +84,21 @@ def plan(map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...], scale: fl
     if grid > MAX_GRID_X:
         raise OverflowError(f"{map_}: {axes.size} elements need more than {MAX_GRID_X} blocks")
     return Plan("vectorized", (Launch(kernel, (grid, 1, 1), BLOCK, (*pointers, params)),), in_place=True)
+
+
+TILE = 32
+
+
+def tiled(axes: Axes) -> Axes:
+    """The same walk in square tiles of the two innermost dims, where they divide.
+
+    An operand that is contiguous along the outer of the two is read a whole line at a time then, from the L1 cache.
+    """
+    *outer, rows, cols = (1, *axes.sizes)
+    if rows % TILE or cols % TILE:
+        return axes
+    strides = tuple((*s[:-2], s[-2] * TILE, s[-1] * TILE, *s[-2:]) for s in axes.strides)
+    return Axes((*outer[1:], rows // TILE, cols // TILE, TILE, TILE), strides)
 
 
 def start(arg: Arg, offset: int) -> int:

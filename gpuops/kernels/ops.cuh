@@ -19,10 +19,6 @@ template <class T> struct Limits {  // the least and greatest value of an accumu
   static __device__ __forceinline__ T greatest() { return is_signed ? T((u64(1) << (8 * sizeof(T) - 1)) - 1) : T(-1); }
   static __device__ __forceinline__ T least() { return is_signed ? T(u64(1) << (8 * sizeof(T) - 1)) : T(0); }
 };
-template <> struct Limits<bool> {
-  static __device__ __forceinline__ bool greatest() { return true; }
-  static __device__ __forceinline__ bool least() { return false; }
-};
 template <> struct Limits<float> {
   static __device__ __forceinline__ float greatest() { return bit_cast<float>(0x7f800000u); }
   static __device__ __forceinline__ float least() { return bit_cast<float>(0xff800000u); }
@@ -61,14 +57,25 @@ template <class V> struct Prod : Sum<V> {
   static __device__ A combine(A a, A b) { return static_cast<A>(a * b); }
 };
 
-template <class V> struct Max : Sum<V> {  // NaN wins
-  using A = accumulate_t<V>;
-  static __device__ A identity() { return Limits<A>::least(); }
-  static __device__ A combine(A a, A b) { return is_nan(a) || less(b, a) ? a : b; }
+// Extremes are kept in registers of 32 bits at least: narrow ones would be cut back after every comparison.
+template <class V> struct Widen { using type = accumulate_t<V>; };
+template <> struct Widen<bool> { using type = i32; };
+template <> struct Widen<i8> { using type = i32; };
+template <> struct Widen<u8> { using type = i32; };
+template <> struct Widen<i16> { using type = i32; };
+template <> struct Widen<u16> { using type = i32; };
+
+template <class V> struct Max {  // NaN wins
+  using A = typename Widen<V>::type;
+  using State = A;
+  static __device__ State identity() { return Limits<A>::least(); }
+  static __device__ State map(V x, const Context<A>&) { return convert<A>(x); }
+  static __device__ State combine(State a, State b) { return is_nan(a) || less(b, a) ? a : b; }
+  template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(convert<V>(s)); }
 };
 
-template <class V> struct Min : Sum<V> {
-  using A = accumulate_t<V>;
+template <class V> struct Min : Max<V> {
+  using A = typename Max<V>::A;
   static __device__ A identity() { return Limits<A>::greatest(); }
   static __device__ A combine(A a, A b) { return is_nan(a) || less(a, b) ? a : b; }
 };

@@ -1,5 +1,5 @@
 // What the reduction kernels share: their parameters, reading one element, writing one result.
-// Typed prologue: Op, Tin, Tval, Tout, Index, KEPT, REDUCED (ranks), MASKED, FIRST, LAST, SHIFTED.
+// Typed prologue: Op, Tin, Tval, Tout, Index, KEPT, REDUCED (ranks), MASKED, FIRST, LAST.
 // FIRST kernels read elements of x, later ones the State of the pass before; LAST kernels write results, earlier ones
 // State, as (splits, outputs).
 namespace gpuops {
@@ -23,12 +23,6 @@ struct Reduce {
   Tval initial;
 };
 
-__device__ __forceinline__ Context<A> context(const Reduce& r, const void* shift, i64 output) {
-  A top = A();
-  if constexpr (SHIFTED) top = static_cast<const A*>(shift)[2 * output];  // the first of each (max, sum) pair
-  return {r.count, r.scale, top};
-}
-
 template <class T> __device__ __forceinline__ State element(T value, const Context<A>& c) {
   if constexpr (FIRST) return Op::map(convert<Tval>(value), c);
   else return value;
@@ -41,6 +35,38 @@ template <class T> __device__ __forceinline__ void write(T* y, i64 at, State sta
   } else {
     y[at] = state;
   }
+}
+
+// UNROLL packs of VEC elements, STEP packs apart, all loaded before the first is used; CHECK: some lie beyond the end.
+template <int STEP, int VEC, int UNROLL, bool CHECK>
+__device__ __forceinline__ void take(State (&value)[VEC], const In* x, const bool* mask, const Reduce& r, const Context<A>& c, i64 i, i64 end) {
+  Pack<In, VEC> pack[UNROLL];
+  bool chosen[UNROLL];
+#pragma unroll
+  for (int u = 0; u < UNROLL; ++u) {
+    chosen[u] = !CHECK || i + u * STEP < end;
+    if (!chosen[u]) continue;
+    i64 at[2];
+    r.reduced.locate(static_cast<Index>(i + u * STEP), at);
+    pack[u] = load<VEC>(x + at[0]);
+    if constexpr (MASKED) chosen[u] = mask[at[1]];  // masked elements are read one by one: VEC is 1
+  }
+#pragma unroll
+  for (int u = 0; u < UNROLL; ++u) {
+    if (!chosen[u]) continue;
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) value[v] = Op::combine(value[v], element(pack[u].item[v], c));
+  }
+}
+
+// value[v] becomes the reduction of the v-th elements of the packs begin, begin + STEP, … below end.
+template <int STEP, int VEC, int UNROLL>
+__device__ __forceinline__ void accumulate(State (&value)[VEC], const In* x, const bool* mask, const Reduce& r, const Context<A>& c, i64 begin, i64 end) {
+#pragma unroll
+  for (int v = 0; v < VEC; ++v) value[v] = Op::identity();
+  i64 i = begin;
+  for (; i + (UNROLL - 1) * STEP < end; i += UNROLL * STEP) take<STEP, VEC, UNROLL, false>(value, x, mask, r, c, i, end);
+  if (i < end) take<STEP, VEC, UNROLL, true>(value, x, mask, r, c, i, end);
 }
 
 }  // namespace gpuops

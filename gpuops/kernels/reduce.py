@@ -30,7 +30,9 @@ from ..plan import (
 )
 
 BLOCK = 256
-BLOCKS_PER_SM = 8  # a split reduction aims at this many blocks on every multiprocessor
+UNROLL = 8  # packs that a thread has in flight, at most
+WARP_PACKS = 1024  # the longest row for one warp, if there are warps enough
+BLOCKS_PER_SM = 4  # a split reduction aims at this many blocks on every multiprocessor
 WORKSPACE = 2**20  # bytes that the partial results of a split may take
 MAX_STATE_BYTES = 128  # of accumulators in a thread: more packs per load would spill
 
@@ -67,6 +69,8 @@ def state_dtype(op: str, val: str) -> np.dtype:
         return np.dtype([("total", acc), ("count", "int64")], align=True)
     if op in ("MaxExpSum", "LogSumExp"):
         return np.dtype([("max", acc), ("sum", acc)])
+    if op in ("Max", "Min") and ITEMSIZE[acc] < 4:
+        return np.dtype("int32")
     return np.dtype(acc)
 
 
@@ -154,6 +158,11 @@ def vector_width(p: Problem, first: bool, inner: Axes) -> int:
     return vec
 
 
+def unroll(packs: int, threads: int) -> int:
+    """Packs in flight per thread: as many as there are for each, up to a limit."""
+    return min(UNROLL, power_of_2(-(-packs // threads)))
+
+
 def splits(p: Problem, blocks: int, packs: int, step: int, multiprocessors: int) -> tuple[int, int]:
     """How many blocks share one output's packs, and how many packs each takes (a multiple of ``step``)."""
     fill = multiprocessors * BLOCKS_PER_SM // max(blocks, 1)
@@ -168,7 +177,7 @@ def splits(p: Problem, blocks: int, packs: int, step: int, multiprocessors: int)
 
 def launch(
     p: Problem, kernel: str, first: bool, last: bool, grid: tuple[int, int], kept: Axes, reduced: Axes, packs: int,
-    chunk: int, constants: dict[str, int], *extra: int,
+    chunk: int, constants: dict[str, int], *extra: Operand | int | None,
 ) -> Launch:  # fmt: skip
     """One pass: ``first`` reads x, later ones read the partial results; ``last`` writes the results."""
     if grid[0] > MAX_GRID_X:
@@ -181,8 +190,8 @@ def launch(
             ("Index", index_type(p.outputs, packs)),
         ),
         constants=(
-            ("FIRST", first), ("LAST", last), ("MASKED", first and p.masked), ("SHIFTED", first and p.shifted),
-            ("KEPT", kept.rank_class), ("REDUCED", reduced.rank_class), ("BLOCK", BLOCK), *constants.items(),
+            ("FIRST", first), ("LAST", last), ("MASKED", first and p.masked), ("KEPT", kept.rank_class),
+            ("REDUCED", reduced.rank_class), ("BLOCK", BLOCK), *constants.items(),
         ),
     )  # fmt: skip
     initial = (p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0")
@@ -191,7 +200,6 @@ def launch(
     args = (
         Operand("x", p.offsets[0]) if first else Operand("partials"),
         Operand("mask", p.offsets[1]) if first and p.masked else None,
-        Operand("stats") if first and p.shifted else None,
         Operand(p.target, p.offsets[2]) if last else Operand("partials"),
     )
     return Launch(variant, (*grid, 1), BLOCK, (*args, params, *extra))
@@ -224,12 +232,12 @@ def plan_rows(p: Problem, strategy: str, finish: str, multiprocessors: int, firs
     vec = vector_width(p, first, p.reduced)
     reduced = p.reduced.in_packs(vec)
     packs = reduced.size if p.length else 0
-    group = min(power_of_2(packs) // 2 or 1, 32)
-    if packs > 32 * 16 or (packs > 32 and p.outputs * 32 < multiprocessors * 1024):
+    group = min(power_of_2(packs) // UNROLL or 1, 32)
+    if packs > WARP_PACKS or (packs > 32 and p.outputs < multiprocessors * 32):
         group = BLOCK
     blocks = -(-p.outputs // (BLOCK // group))
     n, chunk = splits(p, blocks, packs, BLOCK, multiprocessors) if group == BLOCK and first else (1, packs)
-    constants = {"GROUP": group, "VEC": vec, "UNROLL": 4 if vec > 1 else 8}
+    constants = {"GROUP": group, "VEC": vec, "UNROLL": unroll(chunk, group)}
     step = launch(p, "reduce_rows", first, n == 1, (blocks, n), p.kept, reduced, packs, chunk, constants)
     return finished(p, (step,), n, multiprocessors, strategy)
 
@@ -243,7 +251,7 @@ def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int, f
     wide = BLOCK // deep
     blocks = -(-kept.size // wide)
     n, chunk = splits(p, blocks, packs, deep, multiprocessors) if first else (1, packs)
-    constants = {"WIDE": wide, "VEC": vec, "UNROLL": 4 if vec > 1 else 8}
+    constants = {"WIDE": wide, "VEC": vec, "UNROLL": unroll(chunk, deep)}
     step = launch(
         p, "reduce_columns", first, n == 1, (blocks, n), kept, p.reduced, packs, chunk, constants, p.kept.inner(2)
     )
@@ -257,16 +265,17 @@ def plan_block(p: Problem, strategy: str, finish: str, multiprocessors: int) -> 
     """The classic ladder: blocks reduce chunks by the named step; their partials are reduced by the same kernel, or
     on the host."""
     n, chunk = splits(p, p.outputs, p.length, BLOCK, multiprocessors)
-    constants = {"STEP": STEPS[strategy]}
+    constants = {"STEP": STEPS[strategy], "SHIFTED": p.shifted}
+    shift = Operand("stats") if p.shifted else None
     on_host = finish == "host"
     alone = n == 1 and not on_host
-    first = launch(p, "reduce_block", True, alone, (p.outputs, n), p.kept, p.reduced, p.length, chunk, constants)
+    first = launch(p, "reduce_block", True, alone, (p.outputs, n), p.kept, p.reduced, p.length, chunk, constants, shift)
     if on_host:
         return Plan(strategy, (first, HostFinish(p, n)), (partials(p, n),))
     if alone:
         return Plan(strategy, (first,))
     q = second_pass(p, n)
-    last = launch(q, "reduce_block", False, True, (q.outputs, 1), q.kept, q.reduced, n, n, constants)
+    last = launch(q, "reduce_block", False, True, (q.outputs, 1), q.kept, q.reduced, n, n, constants | {"SHIFTED": False}, None)
     return Plan(strategy, (first, last), (partials(p, n),))
 
 

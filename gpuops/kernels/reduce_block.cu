@@ -1,5 +1,6 @@
 // The classic ladder: one block of BLOCK threads reduces one chunk of one output's elements.
-// blockIdx.x: the output; blockIdx.y: the split. Each thread first adds up every BLOCK-th element, so that neighbouring
+// blockIdx.x: the output; blockIdx.y: the split; SHIFTED: shift holds a pair per output, whose first is its Context's
+// shift. Each thread first adds up every BLOCK-th element, so that neighbouring
 // threads read neighbouring elements; then the block's BLOCK values become one by STEP:
 //   CROSS        strides 1, 2, 4, …: thread t adds value t + stride if t is a multiple of 2 * stride. The working threads
 //                lie ever further apart, so every warp stays half awake, and their shared-memory banks collide.
@@ -29,10 +30,11 @@ __device__ State block_step(State value) {
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-reduce_block(const In* x, const bool* mask, const void* shift, Out* y, Reduce r) {
+reduce_block(const In* x, const bool* mask, Out* y, Reduce r, const void* shift) {
   i64 output = blockIdx.x, split = blockIdx.y, kept[3], reduced[2];
   r.kept.locate(static_cast<Index>(output), kept);
-  Context<A> c = context(r, shift, output);
+  Context<A> c = {r.count, r.scale};
+  if constexpr (SHIFTED) c.shift = static_cast<const A*>(shift)[2 * output];  // the first of each (max, sum) pair
   i64 end = min(r.length, (split + 1) * r.chunk);
   State value = Op::identity();
   for (i64 i = split * r.chunk + threadIdx.x; i < end; i += BLOCK) {

@@ -1,0 +1,65 @@
+"""The command line: ``python -m gpuops``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import __version__, demo
+from .info import info
+
+
+@dataclass(frozen=True)
+class Command:
+    """One subcommand: its arguments, and what it does with them (the result is the exit status)."""
+
+    name: str
+    help: str
+    run: Callable[[argparse.Namespace], int]
+    arguments: Callable[[argparse.ArgumentParser], None] = lambda parser: None
+
+
+def show_info(arguments: argparse.Namespace) -> int:
+    """Print ``gpuops.info()``."""
+    facts = info()
+    rows = [*facts["versions"].items(), *facts["devices"].items()]
+    rows += [("path", f"{facts['path']}: {facts['reason']}"), ("kernel cache", facts["cache"])]
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:<{width}}  {value}")
+    return 0
+
+
+#: A subcommand is a row.
+COMMANDS = (
+    Command("demo", "run, check and time the main ops on the best device present", demo.main, demo.arguments),
+    Command("info", "show versions, devices and the path that calls take", show_info),
+)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    top = argparse.ArgumentParser("python -m gpuops", description="NumPy-style array ops for CuPy and NumPy arrays.")
+    top.add_argument("--version", action="version", version=f"gpuops {__version__}")
+    subparsers = top.add_subparsers(title="commands", metavar="COMMAND")
+    for command in COMMANDS:
+        sub = subparsers.add_parser(command.name, help=command.help, description=command.help.capitalize() + ".")
+        command.arguments(sub)
+        sub.set_defaults(run=command.run)
+    return top
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a subcommand; without one, print help."""
+    top = parser()
+    options = top.parse_args(arguments)
+    if not hasattr(options, "run"):
+        top.print_help()
+        return 0
+    return options.run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
