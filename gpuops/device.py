@@ -92,7 +92,7 @@ def is_scalar(value: Any) -> bool:
 
 
 def find(op: str, name: str, array: Any) -> Device | None:
-    """The device of one array; lists and tuples are the host's."""
+    """The device of one array; lists and whatever else NumPy makes an array of are the host's."""
     for cls in type(array).__mro__:
         if cls in FINDERS:
             return FINDERS[cls](array)
@@ -102,9 +102,9 @@ def find(op: str, name: str, array: Any) -> Device | None:
 
         FINDERS[cupy.ndarray] = cuda.device_of
         return cuda.device_of(array)
-    if isinstance(array, (list, tuple)):
-        return None
-    raise error(TypeError, op, f"{name} is a {kind(array)}; NumPy arrays, CuPy arrays and scalars are supported")
+    if hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__"):
+        raise error(TypeError, op, f"{name} is a {kind(array)}; gpuops takes NumPy and CuPy arrays and scalars")
+    return None
 
 
 def kind(array: Any) -> str:

@@ -14,7 +14,7 @@ from .plan import check_choice
 
 _STRATEGIES: dict[str, tuple[str, ...]] = (
     dict.fromkeys(("expand", "where"), tuple(name for name in broadcast.PLANNERS if name))
-    | dict.fromkeys(reduce.OPS, tuple(reduce.STRATEGIES))
+    | dict.fromkeys((*reduce.OPS, "logsumexp"), tuple(reduce.STRATEGIES))
     | dict.fromkeys(("softmax", "log_softmax"), tuple(softmax.STRATEGIES))
 )
 
@@ -90,7 +90,7 @@ def info() -> dict[str, Any]:
         elif not reason:
             reason = "CuPy finds no GPU"
     path = "gpu" if len(devices) > 1 else "cpu"
-    return {"versions": versions, "devices": devices, "path": path, "reason": reason, "cache": str(jit.cache_folder())}
+    return {"versions": versions, "devices": devices, "path": path, "reason": reason, "cache": jit.cache_folder()}
 
 
 def version(distribution: str) -> str:

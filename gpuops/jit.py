@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from pathlib import Path
 
 from .plan import Kernel
 
-FOLDER = Path(__file__).parent / "kernels"
+FOLDER = os.path.join(os.path.dirname(__file__), "kernels")
 COMMON = ("types.cuh", "axes.cuh", "ops.cuh")
 #: Headers that come after the variant's types, per family (the first word of a kernel's name).
 FAMILY = {"reduce": ("block.cuh", "reduce.cuh"), "softmax": ("block.cuh", "softmax.cuh"), "broadcast": ()}
@@ -22,7 +21,8 @@ OPTIONS = ("--std=c++17",)
 @cache
 def read(file: str) -> str:
     """The text of a kernel file, with a ``#line`` that names it in messages."""
-    return f'#line 1 "{file}"\n' + FOLDER.joinpath(file).read_text()
+    with open(os.path.join(FOLDER, file), encoding="utf-8") as text:
+        return f'#line 1 "{file}"\n{text.read()}'
 
 
 def source(kernel: Kernel) -> str:
@@ -40,11 +40,11 @@ def source(kernel: Kernel) -> str:
     )
 
 
-def cache_folder() -> Path:
+def cache_folder() -> str:
     """Where compiled kernels are kept: ``GPUOPS_CACHE_DIR``, else ``gpuops`` in the user's cache folder."""
     if folder := os.environ.get("GPUOPS_CACHE_DIR"):
-        return Path(folder)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuops"
+        return folder
+    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "gpuops")
 
 
 def compile(text: str, name: str, arch: int) -> bytes:  # noqa: A001 - jit.compile reads well
@@ -76,16 +76,18 @@ def compiled(kernel: Kernel, arch: int) -> bytes:
 
     text = source(kernel)
     key = "\0".join((text, str(arch), str(nvrtc.getVersion()), *OPTIONS))
-    path = cache_folder() / f"{kernel.name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin"
+    folder = cache_folder()
+    path = os.path.join(folder, f"{kernel.name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin")
     try:
-        return path.read_bytes()
+        with open(path, "rb") as file:
+            return file.read()
     except OSError:
         code = compile(text, f"{kernel.name}.cu", arch)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(code)
-        os.replace(file.name, path)  # atomic: another process sees all of it or nothing
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as new:
+            new.write(code)
+        os.replace(new.name, path)  # atomic: another process sees all of it or nothing
     except OSError:
         pass  # a read-only home costs a compile per process, nothing else
     return code

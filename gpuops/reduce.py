@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import Any
 
 import numpy as np
@@ -292,8 +291,7 @@ def mask_strides(mask: Any, shape: Shape) -> Shape:
 
 def check_identity(op: str, shape: Shape, axis: Shape, mask: Any) -> None:
     """Without an identity or ``initial``, every reduction must have an element that surely takes part."""
-    empty = builtins.any(shape[d] == 0 for d in axis) and builtins.all(n for d, n in enumerate(shape) if d not in axis)
-    if empty:
+    if 0 in (shape[d] for d in axis):
         raise error(ValueError, op, f"zero-size array of shape {shape} has no identity over axis {axis}; give initial")
     if mask is not None:
         raise error(ValueError, op, "has no identity, so a where mask needs initial")

@@ -39,7 +39,10 @@ def softmax(
     values, top, total = exponentials(x, axis, val, where, scale)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
         shifted = values - top
-        result = shifted - np.log(total) if op == "log_softmax" else np.exp(shifted) / total
+        if op == "softmax":
+            result = np.exp(shifted) / total
+        else:  # with +inf in the row every other element is -inf and +inf itself NaN, as in SciPy
+            result = shifted - np.where(np.isposinf(top), 0, np.log(total))
     if where is not None:
         result = np.where(where, result, val.type(-np.inf if op == "log_softmax" else 0))
     return deliver(result.astype(dtype), out)

@@ -11,6 +11,7 @@ from . import reference
 from .broadcast import clash
 from .device import device_of, elements, overlap, run
 from .errors import error
+from .kernels import reduce as reductions
 from .kernels import softmax as kernels
 from .plan import Shape, accumulator, check_choice, check_dtype, check_out, like_strides, normalize_axis
 from .reduce import as_array, check_mask, launch, mask_strides
@@ -62,7 +63,7 @@ def softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strat
 
     Notes
     -----
-    A row that is all -inf, or that holds +inf or NaN, gives NaN. The one-pass maximum and sum follow M. Milakov and
+    A row that is all -inf, or that holds +inf or NaN, gives NaN, as in SciPy. The one-pass maximum and sum follow M. Milakov and
     N. Gimelshein, "Online normalizer calculation for softmax" (2018).
 
     Examples
@@ -89,11 +90,11 @@ def log_softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, s
     return normalized("log_softmax", x, axis, dtype, out, where, scale, strategy, finish)
 
 
-def logsumexp(x, axis=None, keepdims=False, *, dtype=None, out=None, where=True, scale=None):
+def logsumexp(x, axis=None, keepdims=False, *, dtype=None, out=None, where=True, scale=None, strategy=None):
     """log(sum(exp(x * scale))) over the given axes, as ``scipy.special.logsumexp``: one reading of ``x``.
 
     The result is -inf where nothing is selected. ``keepdims`` keeps the reduced axes with length 1; ``out`` has the
-    result's shape and may overlap ``x``. The other parameters and the errors are those of `softmax`; on a GPU it takes
+    result's shape and may overlap ``x``; ``strategy`` is one of ``gpuops.strategies("logsumexp")``. The other parameters and the errors are those of `softmax`; on a GPU it takes
     up to 1 MiB of workspace.
 
     Examples
@@ -103,13 +104,14 @@ def logsumexp(x, axis=None, keepdims=False, *, dtype=None, out=None, where=True,
     array([6.93147181e-01, 1.00069315e+03])
     """
     op = "logsumexp"
+    check_choice(op, "strategy", strategy, (None, *reductions.STRATEGIES))
     device, x, mask, axis, val, result, factor = arguments(op, x, axis, dtype, out, where, scale)
     shape = tuple(1 if d in axis else n for d, n in enumerate(x.shape) if keepdims or d not in axis)
     if out is not None:
         check_out(op, out, shape, result)
     if device is None:
         return reference.logsumexp(x, axis, val, result, out, keepdims, mask, factor)
-    return launch(device, "LogSumExp", x, mask, axis, val, result, out, shape, scale=factor)
+    return launch(device, "LogSumExp", x, mask, axis, val, result, out, shape, strategy=strategy, scale=factor)
 
 
 def normalized(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 from functools import cache
 
 import numpy as np
@@ -28,10 +29,9 @@ class EmulatedDevice:
         return contextlib.nullcontext()
 
     def empty(self, shape, dtype, strides=None):
-        flat = emulator.empty((int(np.prod(shape)),), dtype)
-        if strides is None:
-            return flat.reshape(shape).view(EmulatedArray)
-        return np.ndarray(shape, dtype, flat.data, 0, [s * dtype.itemsize for s in strides]).view(EmulatedArray)
+        memory = emulator.empty((math.prod(shape) * dtype.itemsize,), np.uint8)
+        steps = None if strides is None else [s * dtype.itemsize for s in strides]
+        return np.ndarray(shape, dtype, memory, 0, steps).view(EmulatedArray)
 
     def pointer(self, array):
         return array.ctypes.data

@@ -44,16 +44,16 @@ struct Where {
 struct Softmax {
   template <class A, class B, class C> static __device__ __forceinline__ Tout apply(A x, B row, C chosen, double scale) {
     using V = decltype(row.max);
-    V shifted = convert<V>(x) * static_cast<V>(scale) - row.max;
-    return convert<Tout>(chosen ? exp(shifted) / row.sum : V(0));
+    V value = convert<V>(x) * static_cast<V>(scale);
+    return convert<Tout>(chosen ? exp(value - row.max) / row.sum : V(0));
   }
 };
 
 struct LogSoftmax {
   template <class A, class B, class C> static __device__ __forceinline__ Tout apply(A x, B row, C chosen, double scale) {
     using V = decltype(row.max);
-    V shifted = convert<V>(x) * static_cast<V>(scale) - row.max;
-    return convert<Tout>(chosen ? shifted - log(row.sum) : Limits<V>::least());
+    V value = convert<V>(x) * static_cast<V>(scale);
+    return convert<Tout>(chosen ? log_softmax(value, row.max, row.sum) : Limits<V>::least());
   }
 };
 

@@ -70,14 +70,14 @@ template <class V> struct Max {  // NaN wins
   using State = A;
   static __device__ State identity() { return Limits<A>::least(); }
   static __device__ State map(V x, const Context<A>&) { return convert<A>(x); }
-  static __device__ State combine(State a, State b) { return is_nan(a) || less(b, a) ? a : b; }
+  static __device__ State combine(State a, State b) { return is_nan(a) || (!is_nan(b) && less(b, a)) ? a : b; }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(convert<V>(s)); }
 };
 
 template <class V> struct Min : Max<V> {
   using A = typename Max<V>::A;
   static __device__ A identity() { return Limits<A>::greatest(); }
-  static __device__ A combine(A a, A b) { return is_nan(a) || less(a, b) ? a : b; }
+  static __device__ A combine(A a, A b) { return is_nan(a) || (!is_nan(b) && less(a, b)) ? a : b; }
 };
 
 template <class V> struct Any {
@@ -126,6 +126,11 @@ template <class V> struct ScaledMax : Max<V> {
 template <class V> struct ShiftedExpSum : Sum<V> {
   static __device__ V map(V x, const Context<V>& c) { return exp(x * static_cast<V>(c.scale) - c.shift); }
 };
+
+// An element of a log-softmax. With +inf in the row every other element is -inf and +inf itself NaN, as in SciPy.
+template <class V> __device__ V log_softmax(V value, V max, V sum) {
+  return value - max - (max == Limits<V>::greatest() ? V(0) : log(sum));
+}
 
 // The maximum and the sum of exp(x - max), merged pair by pair (Milakov & Gimelshein, "Online normalizer calculation
 // for softmax", 2018).

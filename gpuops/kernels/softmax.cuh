@@ -39,11 +39,11 @@ struct Row {
     V value = get(col, chosen);
     i64 at[3];
     p.reduced.locate(static_cast<Index>(col), at);
-    y[row[2] + at[2]] = result(value - max, chosen, sum);
+    y[row[2] + at[2]] = result(value, chosen, max, sum);
   }
-  static __device__ Tout result(V shifted, bool chosen, V sum) {
-    if constexpr (LOG) return convert<Tout>(chosen ? shifted - log(sum) : Limits<V>::least());
-    else return convert<Tout>(chosen ? exp(shifted) / sum : V(0));
+  static __device__ Tout result(V value, bool chosen, V max, V sum) {
+    if constexpr (LOG) return convert<Tout>(chosen ? log_softmax(value, max, sum) : Limits<V>::least());
+    else return convert<Tout>(chosen ? exp(value - max) / sum : V(0));
   }
 };
 

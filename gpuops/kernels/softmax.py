@@ -164,7 +164,7 @@ def divided(p: Problem, strategy: str, reductions: list[Plan]) -> Plan:
     x, mask, out = (k + r for k, r in zip(p.kept.strides, p.reduced.strides, strict=True))
     stats = contiguous_strides(p.kept.sizes) + (0,) * len(p.reduced.sizes)
     arg = broadcast.Arg
-    chosen = arg("mask", "bool", 1, mask, offset=p.offsets[1], value=None if p.masked else b"\1")
+    chosen = arg("mask", CTYPES["bool"], 1, mask, offset=p.offsets[1], value=None if p.masked else b"\1")
     map_ = broadcast.plan(
         {"softmax": "Softmax", "log_softmax": "LogSoftmax"}[p.op],
         p.kept.sizes + p.reduced.sizes,

@@ -25,6 +25,6 @@ softmax_warp(const Tin* x, const bool* mask, Tout* y, SoftmaxRows p) {
     if (!inside || lane + 32 * i >= p.cols) continue;
     i64 at[3];
     p.reduced.locate(static_cast<Index>(lane + 32 * i), at);
-    y[row.row[2] + at[2]] = Row::result(value[i] - max, chosen >> i & 1, sum);
+    y[row.row[2] + at[2]] = Row::result(value[i], chosen >> i & 1, max, sum);
   }
 }

@@ -2,6 +2,7 @@
 // compiles in tens of milliseconds under NVRTC and runs unchanged through a host compiler.
 namespace gpuops {
 
+using b8 = bool;
 using i8 = signed char;
 using u8 = unsigned char;
 using i16 = short;
