@@ -158,12 +158,14 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     for name, value in zip(("condition", "x", "y"), values, strict=True):
         check_dtype(op, name, value.dtype)
     weak = (int, float, complex)  # Python scalars, whose dtype yields to the other's (NEP 50)
-    dtype = np.result_type(*(v if type(v) in weak else a.dtype for v, a in zip((x, y), values[1:], strict=True)))
+    dtype: np.dtype = np.result_type(
+        *(v if type(v) in weak else a.dtype for v, a in zip((x, y), values[1:], strict=True))
+    )
     shape = broadcast_shapes(op, *(value.shape for value in values))
     if out is not None:
         check_out(op, out, shape, dtype)
     if device is None:
-        return reference.where(*values, dtype, out)
+        return reference.where(values[0], values[1], values[2], dtype, out)
     values[1:] = [v.astype(dtype) if is_scalar(v) else v for v in values[1:]]
     target = dtype if out is None else out.dtype
     moved = kernels.element_types(target.name, [v.dtype.name for v in values[1:]])

@@ -78,9 +78,7 @@ class CudaDevice:
         cells = [cell(arg) for arg in args]
         addresses = (ctypes.c_void_p * len(cells))(*map(ctypes.addressof, cells))
         stream = cupy.cuda.get_current_stream().ptr
-        driver.launchKernel(
-            self.function(kernel).ptr, *grid, block, 1, 1, 0, stream, ctypes.addressof(addresses), 0
-        )
+        driver.launchKernel(self.function(kernel).ptr, *grid, block, 1, 1, 0, stream, ctypes.addressof(addresses), 0)
 
     def elementwise(self, step: Any, arrays: dict[str, Any]) -> None:
         views = []

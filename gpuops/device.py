@@ -139,4 +139,3 @@ def extent(device: Device, array: Any) -> tuple[int, int]:
 def elements(array: Any) -> Shape:
     """An array's strides in elements."""
     return tuple(s // array.itemsize for s in array.strides)
-

@@ -82,9 +82,9 @@ def info() -> dict[str, Any]:
             count, reason = 0, f"CuPy finds no usable GPU ({str(failure).splitlines()[0]})"
         for index in range(count):
             properties = cupy.cuda.runtime.getDeviceProperties(index)
-            major, minor = properties["major"], properties["minor"]
-            memory = properties["totalGlobalMem"] / 2**30
-            devices[f"cuda:{index}"] = f"{properties['name'].decode()}, compute capability {major}.{minor}, {memory:.0f} GiB"
+            name = properties["name"].decode()
+            capability = f"compute capability {properties['major']}.{properties['minor']}"
+            devices[f"cuda:{index}"] = f"{name}, {capability}, {properties['totalGlobalMem'] / 2**30:.0f} GiB"
         if count:
             reason = "CuPy finds a GPU: CuPy arrays are computed there, NumPy arrays on the CPU"
         elif not reason:

@@ -13,13 +13,14 @@ import operator
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from .errors import error
 
 Shape = tuple[int, ...]
+Casting = Literal["same_kind", "unsafe"]
 
 #: dtypes that the kernels know, by NumPy's name, with their name in ``kernels/types.cuh``.
 CTYPES = {
@@ -233,7 +234,7 @@ def check_dtype(op: str, what: str, dtype: np.dtype, kinds: Iterable[str] = CTYP
         raise error(TypeError, op, f"dtype {dtype.name} of {what} is not supported")
 
 
-def check_out(op: str, out: Any, shape: Shape, dtype: np.dtype, casting: str = "same_kind") -> None:
+def check_out(op: str, out: Any, shape: Shape, dtype: np.dtype, casting: Casting = "same_kind") -> None:
     """``out`` must have the result's shape, be writeable, and take the result's dtype."""
     if out.shape != shape:
         raise error(ValueError, op, f"out has shape {out.shape}, the result has shape {shape}")

@@ -23,7 +23,9 @@ from .plan import (
 NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]  # None has a meaning of its own for ``initial``
 
 
-def sum(x, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"):
+def sum(
+    x, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"
+):
     """Sum of the elements over the given axes, as ``numpy.sum``.
 
     Small integers and bools are summed as int64 or uint64, half types accumulate in float32.
@@ -54,7 +56,8 @@ def sum(x, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, w
     Returns
     -------
     ndarray or scalar
-        Of the same kind and on the same device as ``x``. On a GPU it takes up to 1 MiB of workspace.
+        Of the same kind and on the same device as ``x``. On a GPU it takes up to 1 MiB of workspace; with
+        ``finish="host"`` one partial result per output at least.
 
     Raises
     ------
@@ -79,7 +82,9 @@ def sum(x, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, w
     return reduce("sum", x, axis, dtype, out, keepdims, initial, where, strategy, finish)
 
 
-def prod(x, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"):
+def prod(
+    x, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"
+):
     """Product of the elements over the given axes, as ``numpy.prod``.
 
     Small integers and bools are multiplied as int64 or uint64, half types accumulate in float32.
@@ -243,7 +248,7 @@ def as_array(device: Device | None, x: Any) -> Any:
     """An array on the device: as it is, or made from a list or scalar."""
     if device is None:
         return np.asarray(x)
-    return x if hasattr(x, "shape") and hasattr(x, "strides") and type(x) is not np.ndarray else device.from_host(np.asarray(x))
+    return device.from_host(np.asarray(x)) if is_scalar(x) else x
 
 
 def check_strategy(op: str, strategy: str | None, finish: str) -> None:

@@ -20,14 +20,14 @@ def reduce(
         return getattr(np, op)(x, axis=axis, out=out, keepdims=keepdims, **options)
     acc = np.dtype(accumulator(val.name))
     if acc == val and op != "mean":
-        ufunc = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[op]
+        ufunc: Any = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[op]
         dtype = None if op in ("max", "min") else val
         return ufunc.reduce(x, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **options)
     if acc == val:
         return np.mean(x, axis=axis, dtype=val, out=out, keepdims=keepdims, **options)
     if "initial" in options and options["initial"] is not None:
         options = options | {"initial": options["initial"].astype(acc)}
-    wide = reduce(op, x.astype(val).astype(acc), axis, acc, None, keepdims, options)
+    wide = reduce(op, x.astype(val, copy=False).astype(acc), axis, acc, None, keepdims, options)
     return deliver(wide.astype(val), out)
 
 
@@ -39,10 +39,9 @@ def softmax(
     values, top, total = exponentials(x, axis, val, where, scale)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
         shifted = values - top
-        if op == "softmax":
-            result = np.exp(shifted) / total
-        else:  # with +inf in the row every other element is -inf and +inf itself NaN, as in SciPy
-            result = shifted - np.where(np.isposinf(top), 0, np.log(total))
+        # With +inf in the row, log_softmax makes every other element -inf and +inf itself NaN, as in SciPy.
+        log_total = np.where(np.isposinf(top), 0, np.log(total))
+        result = np.exp(shifted) / total if op == "softmax" else shifted - log_total
     if where is not None:
         result = np.where(where, result, val.type(-np.inf if op == "log_softmax" else 0))
     return deliver(result.astype(dtype), out)
@@ -65,7 +64,8 @@ def exponentials(
     """x * scale, its maximum, and the sum of exp(x * scale - maximum), over the selected elements; dims are kept."""
     chosen = True if where is None else where
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        values = x.astype(val) * val.type(scale)
+        values = x.astype(val, copy=False)
+        values = values if scale == 1 else values * val.type(scale)
         top = np.max(values, axis=axis, keepdims=True, initial=-np.inf, where=chosen)
         total = np.sum(np.exp(values - top), axis=axis, keepdims=True, where=chosen)
     return values, top, total
@@ -73,7 +73,7 @@ def exponentials(
 
 def where(condition: np.ndarray, x: Any, y: Any, dtype: np.dtype, out: np.ndarray | None) -> Any:
     """np.where in a given dtype."""
-    return deliver(np.where(condition, np.asarray(x).astype(dtype), np.asarray(y).astype(dtype)), out)
+    return deliver(np.where(condition, x.astype(dtype, copy=False), y.astype(dtype, copy=False)), out)
 
 
 def expand(x: np.ndarray, shape: Shape, out: np.ndarray | None) -> Any:

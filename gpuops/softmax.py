@@ -63,8 +63,8 @@ def softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strat
 
     Notes
     -----
-    A row that is all -inf, or that holds +inf or NaN, gives NaN, as in SciPy. The one-pass maximum and sum follow M. Milakov and
-    N. Gimelshein, "Online normalizer calculation for softmax" (2018).
+    A row that is all -inf, or that holds +inf or NaN, gives NaN, as in SciPy. The one-pass maximum and sum follow
+    M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax" (2018).
 
     Examples
     --------
@@ -94,8 +94,8 @@ def logsumexp(x, axis=None, keepdims=False, *, dtype=None, out=None, where=True,
     """log(sum(exp(x * scale))) over the given axes, as ``scipy.special.logsumexp``: one reading of ``x``.
 
     The result is -inf where nothing is selected. ``keepdims`` keeps the reduced axes with length 1; ``out`` has the
-    result's shape and may overlap ``x``; ``strategy`` is one of ``gpuops.strategies("logsumexp")``. The other parameters and the errors are those of `softmax`; on a GPU it takes
-    up to 1 MiB of workspace.
+    result's shape and may overlap ``x``; ``strategy`` is one of ``gpuops.strategies("logsumexp")``. The other
+    parameters and the errors are those of `softmax`; on a GPU it takes up to 1 MiB of workspace.
 
     Examples
     --------

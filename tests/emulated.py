@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -17,6 +18,8 @@ from . import emulator
 
 class EmulatedArray(np.ndarray):
     """An array in the emulated GPU's memory."""
+
+    owner: Any  # of that memory, where the array is a view made from an address
 
 
 class EmulatedDevice:
@@ -38,11 +41,11 @@ class EmulatedDevice:
 
     def view(self, array, offset, dtype, shape, strides):
         low, high = byte_bounds(array)
-        memory = (ctypes.c_char * (high - low)).from_address(low)
+        memory = memory_at(low, high)
         out = np.ndarray(shape, dtype, memory, array.ctypes.data + offset - low, [s * dtype.itemsize for s in strides])
-        out = out.view(EmulatedArray)
-        out.owner = array  # keeps the memory alive
-        return out
+        view = out.view(EmulatedArray)
+        view.owner = array  # keeps the memory alive
+        return view
 
     def broadcast_to(self, array, shape):
         return np.broadcast_to(array, shape, subok=True)
@@ -77,8 +80,13 @@ def module(kernel):
 
 
 @cache
-def elementwise_kernel(*definition):
-    return emulator.ElementwiseKernel(*definition, preamble=jit.read("types.cuh"))
+def elementwise_kernel(in_params, out_params, operation, name):
+    return emulator.ElementwiseKernel(in_params, out_params, operation, name, preamble=jit.read("types.cuh"))
+
+
+def memory_at(low, high):
+    """The bytes between two addresses."""
+    return np.frombuffer((ctypes.c_ubyte * (high - low)).from_address(low), np.uint8)
 
 
 def pointed(arg):
@@ -90,8 +98,7 @@ def pointed(arg):
     if low == high:
         return array
     first = array.ctypes.data + offset
-    memory = np.ndarray((high - low,), np.uint8, (ctypes.c_char * (high - low)).from_address(low))
-    start = memory[first - low :]
+    start = memory_at(low, high)[first - low :]
     reach = (high - 1 - first, low - first)  # two strides whose corners are the memory's last and first byte
     return np.lib.stride_tricks.as_strided(start, (2, 2), reach, writeable=array.flags.writeable)
 

@@ -1,1 +1,1 @@
-"""The CUDA kernels (``.cu``, ``.cuh``: package data) and, per family, the pure planner that chooses and parameterises them."""
+"""The CUDA kernels (``.cu``, ``.cuh``: package data) and each family's pure planner, which chooses among them."""

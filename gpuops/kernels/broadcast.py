@@ -178,7 +178,6 @@ def plan_elementwise(map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...
 PLANNERS = {None: plan, "vectorized": plan, "elementwise": plan_elementwise}
 
 
-
 def element_types(out: str, moved: Sequence[str]) -> tuple[str, ...]:
     """Element types of the output and the operands moved to it, given by dtype name.
 

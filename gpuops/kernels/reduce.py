@@ -41,7 +41,7 @@ MAX_STATE_BYTES = 128  # of accumulators in a thread: more packs per load would 
 class Row:
     """What the host knows of a reduction; ``kernels/ops.cuh`` has the rest under the same name."""
 
-    ufunc: np.ufunc  # decides dtypes, and merges partial results on the host
+    ufunc: Any  # decides dtypes, and merges partial results on the host
     identity: bool  # whether an empty reduction has a value
     arithmetic: bool = False  # small integers and bools are summed as int64 or uint64, as NumPy does
 
@@ -56,7 +56,7 @@ OPS = {
     "any": ("Any", Row(np.logical_or, True)),
     "all": ("All", Row(np.logical_and, True)),
 }
-MERGE = {"Any": np.bitwise_or, "All": np.bitwise_and, "ScaledMax": np.maximum, "ShiftedExpSum": np.add}
+MERGE: dict[str, Any] = {"Any": np.bitwise_or, "All": np.bitwise_and, "ScaledMax": np.maximum, "ShiftedExpSum": np.add}
 MERGE |= {name: row.ufunc for name, row in OPS.values() if name not in MERGE}
 
 
@@ -99,7 +99,15 @@ class Problem:
 
 
 def problem(
-    op: str, x: str, val: str, out: str, shape: Shape, axis: Shape, strides: tuple[Shape, Shape, Shape], pointer: int, **more: Any
+    op: str,
+    x: str,
+    val: str,
+    out: str,
+    shape: Shape,
+    axis: Shape,
+    strides: tuple[Shape, Shape, Shape],
+    pointer: int,
+    **more: Any,
 ) -> Problem:
     """The normal form of reducing ``shape`` over ``axis``; ``strides`` are those of x and mask over the shape, and of
     out over the kept dims."""
@@ -181,7 +189,9 @@ def launch(
 ) -> Launch:  # fmt: skip
     """One pass: ``first`` reads x, later ones read the partial results; ``last`` writes the results."""
     if grid[0] > MAX_GRID_X:
-        raise error(ValueError, p.op.lower(), f"{kernel} takes at most {MAX_GRID_X} blocks, {p.outputs} outputs need {grid[0]}")
+        raise error(
+            ValueError, p.op.lower(), f"{kernel} takes at most {MAX_GRID_X} blocks, {p.outputs} outputs need {grid[0]}"
+        )
     variant = Kernel(
         kernel,
         types=(
@@ -275,7 +285,9 @@ def plan_block(p: Problem, strategy: str, finish: str, multiprocessors: int) -> 
     if alone:
         return Plan(strategy, (first,))
     q = second_pass(p, n)
-    last = launch(q, "reduce_block", False, True, (q.outputs, 1), q.kept, q.reduced, n, n, constants | {"SHIFTED": False}, None)
+    last = launch(
+        q, "reduce_block", False, True, (q.outputs, 1), q.kept, q.reduced, n, n, constants | {"SHIFTED": False}, None
+    )
     return Plan(strategy, (first, last), (partials(p, n),))
 
 
@@ -301,7 +313,8 @@ class HostFinish:
         dtype = state_dtype(p.op, p.val)
         shape = (self.splits, p.outputs)
         state = device.to_host(device.view(arrays["partials"], 0, dtype, shape, contiguous_strides(shape)))
-        result = self.finish(state).astype(p.val).astype(p.out).reshape(p.kept.sizes)
+        with np.errstate(all="ignore"):
+            result = self.finish(state).astype(p.val).astype(p.out).reshape(p.kept.sizes)
         out = device.view(arrays[p.target], p.offsets[2], np.dtype(p.out), p.kept.sizes, p.kept.strides[2])
         out[...] = device.from_host(result)
 
@@ -309,8 +322,7 @@ class HostFinish:
         """The op's results from its partial ones, as ``combine`` and ``finish`` of ops.cuh make them."""
         p = self.problem
         if p.op == "MaskedMean":
-            with np.errstate(invalid="ignore"):
-                return np.add.reduce(state["total"]) / np.add.reduce(state["count"])
+            return np.add.reduce(state["total"]) / np.add.reduce(state["count"])
         total = MERGE[p.op].reduce(state, axis=0)
         if p.initial is not None:
             initial = np.frombuffer(p.initial, np.dtype(p.val))[0].astype(total.dtype)

@@ -55,8 +55,8 @@ class Problem:
 
 
 def problem(
-    op: str, x: str, val: str, out: str, shape: Shape, axis: Shape, strides: tuple[Shape, Shape, Shape], pointers: Shape,
-    masked: bool, scale: float,
+    op: str, x: str, val: str, out: str, shape: Shape, axis: Shape, strides: tuple[Shape, Shape, Shape],
+    pointers: Shape, masked: bool, scale: float,
 ) -> Problem:  # fmt: skip
     """The normal form of a softmax of ``shape`` over ``axis``, with the strides of x, mask and out over the shape."""
     kept_dims = [d for d in range(len(shape)) if d not in axis]
@@ -97,7 +97,9 @@ def plan(p: Problem, strategy: str | None, finish: str, multiprocessors: int) ->
 def one_kernel(p: Problem, strategy: str, blocks: int, in_place: bool, **constants: int) -> Plan:
     """The plan of a strategy that is one launch of ``softmax_<strategy>.cu``."""
     if blocks > MAX_GRID_X:
-        raise error(ValueError, p.op, f"strategy {strategy!r} takes at most {MAX_GRID_X} blocks, {p.rows} rows need {blocks}")
+        raise error(
+            ValueError, p.op, f"strategy {strategy!r} takes at most {MAX_GRID_X} blocks, {p.rows} rows need {blocks}"
+        )
     kernel = Kernel(
         f"softmax_{strategy}",
         types=(
