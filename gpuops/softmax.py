@@ -146,7 +146,7 @@ def device_plan(device, op, x, mask, axis, val, target, scale, strategy, finish)
     problem = kernels.problem(
         op, x.dtype.name, val.name, target.dtype.name, x.shape, axis,
         (elements(x), mask_strides(mask, x.shape), elements(target)),
-        (device.pointer(x) % 16, device.pointer(target) % 16), mask is not None, scale,
+        tuple(0 if a is None else device.pointer(a) % 16 for a in (x, mask, target)), mask is not None, scale,
     )  # fmt: skip
     return kernels.plan(problem, strategy, finish, device.multiprocessors)
 

@@ -41,7 +41,7 @@ class Problem:
     kept: Axes  # operands x, mask, out
     reduced: Axes  # operands x, mask, out
     offsets: Shape  # bytes from the first elements of x, mask and out to where the walk starts
-    pointers: Shape  # addresses of x and out modulo 16
+    pointers: Shape  # addresses of x, mask and out modulo 16
     masked: bool
     scale: float
 
@@ -166,11 +166,11 @@ def divided(p: Problem, strategy: str, reductions: list[Plan]) -> Plan:
     x, mask, out = (k + r for k, r in zip(p.kept.strides, p.reduced.strides, strict=True))
     stats = contiguous_strides(p.kept.sizes) + (0,) * len(p.reduced.sizes)
     arg = broadcast.Arg
-    chosen = arg("mask", CTYPES["bool"], 1, mask, offset=p.offsets[1], value=None if p.masked else b"\1")
+    chosen = arg("mask", CTYPES["bool"], 1, mask, p.pointers[1], offset=p.offsets[1], value=None if p.masked else b"\1")
     map_ = broadcast.plan(
         {"softmax": "Softmax", "log_softmax": "LogSoftmax"}[p.op],
         p.kept.sizes + p.reduced.sizes,
-        arg("out", CTYPES[p.out], ITEMSIZE[p.out], out, p.pointers[1], offset=p.offsets[2]),
+        arg("out", CTYPES[p.out], ITEMSIZE[p.out], out, p.pointers[2], offset=p.offsets[2]),
         (
             arg("x", CTYPES[p.x], ITEMSIZE[p.x], x, p.pointers[0], offset=p.offsets[0]),
             arg("stats", f"MaxExpSum<{CTYPES[p.val]}>::State", stats_size, stats),
