@@ -157,10 +157,7 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     values = [as_operand(device, value) for value in (condition, x, y)]
     for name, value in zip(("condition", "x", "y"), values, strict=True):
         check_dtype(op, name, value.dtype)
-    weak = (int, float, complex)  # Python scalars, whose dtype yields to the other's (NEP 50)
-    dtype: np.dtype = np.result_type(
-        *(v if type(v) in weak else a.dtype for v, a in zip((x, y), values[1:], strict=True))
-    )
+    dtype = promoted(op, (x, values[1]), (y, values[2]))
     shape = broadcast_shapes(op, *(value.shape for value in values))
     if out is not None:
         check_out(op, out, shape, dtype)
@@ -171,6 +168,18 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     moved = kernels.element_types(target.name, [v.dtype.name for v in values[1:]])
     types = (moved[0], kernels.condition_type(values[0].dtype.name), *moved[1:])
     return launch(device, "Where", shape, target, out, types, values, strategy)
+
+
+def promoted(op: str, *pairs: tuple[Any, Any]) -> np.dtype:
+    """The result dtype of arguments, each given with the array made of it.
+
+    A Python scalar yields to the other's dtype (NEP 50).
+    """
+    try:
+        return np.result_type(*(given if type(given) in (int, float, complex) else made.dtype for given, made in pairs))
+    except TypeError:
+        names = " and ".join(made.dtype.name for _, made in pairs)
+        raise error(TypeError, op, f"dtypes {names} do not promote to a common one") from None
 
 
 def nonzero(device: Device | None, condition: Any, out: Any) -> tuple[Any, ...]:
@@ -212,13 +221,14 @@ def launch(
 ) -> Any:  # fmt: skip
     """Run a map of ``kernels/broadcast.cu`` over the operands, into ``out`` or a new array of ``shape``.
 
-    A new array lies in memory as the first operand of that very shape does, so that a transposed operand is copied to a
+    A new array lies in memory as an operand of that very shape does, so that a transposed operand is copied to a
     transposed result.
     """
     with device.current():
         if strategy == "elementwise":
             operands = [device.from_host(v) if is_scalar(v) else v for v in operands]
-        like = next((v for v in operands if v.shape == shape and 0 not in v.strides), None)
+        data_first = (*operands[1:], operands[0])  # a condition has the last word
+        like = next((v for v in data_first if v.shape == shape and 0 not in v.strides), None)
         target = out
         if out is None or any(clash(device, out, v) for v in operands if not is_scalar(v)):
             layout = None if like is None or out is not None else like_strides(shape, elements(like))

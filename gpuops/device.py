@@ -71,8 +71,10 @@ def device_of(op: str, **arrays: Any) -> Device | None:
     """
     home: tuple[str, Any, Device | None] | None = None
     for name, array in arrays.items():
-        if is_scalar(array):
+        if array is None or (name != "out" and is_scalar(array)):
             continue
+        if name == "out" and not hasattr(array, "strides"):
+            raise error(TypeError, op, f"out is a {kind(array)}, not an array")
         device = find(op, name, array)
         if home is None:
             home = name, array, device
@@ -86,9 +88,7 @@ def device_of(op: str, **arrays: Any) -> Device | None:
 
 def is_scalar(value: Any) -> bool:
     """A value that is passed to a kernel by value and goes with arrays of every kind."""
-    if value is None or isinstance(value, (bool, int, float, complex, np.generic)):
-        return True
-    return type(value) is np.ndarray and value.ndim == 0
+    return isinstance(value, (bool, int, float, complex, np.generic)) or (type(value) is np.ndarray and value.ndim == 0)
 
 
 def find(op: str, name: str, array: Any) -> Device | None:
@@ -102,7 +102,7 @@ def find(op: str, name: str, array: Any) -> Device | None:
 
         FINDERS[cupy.ndarray] = cuda.device_of
         return cuda.device_of(array)
-    if hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__"):
+    if isinstance(array, (str, bytes)) or hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__"):
         raise error(TypeError, op, f"{name} is a {kind(array)}; gpuops takes NumPy and CuPy arrays and scalars")
     return None
 

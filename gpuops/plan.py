@@ -228,6 +228,14 @@ def check_choice(op: str, what: str, value: Any, choices: Iterable[str | None]) 
         raise error(ValueError, op, f"unknown {what} {value!r}; valid: {listed}")
 
 
+def as_dtype(op: str, dtype: Any) -> np.dtype:
+    """What the caller gave as ``dtype``."""
+    try:
+        return np.dtype(dtype)
+    except TypeError as failure:
+        raise error(TypeError, op, str(failure)) from None
+
+
 def check_dtype(op: str, what: str, dtype: np.dtype, kinds: Iterable[str] = CTYPES) -> None:
     """The dtype must be one that the op computes."""
     if dtype.name not in kinds:

@@ -12,6 +12,7 @@ from .errors import error
 from .kernels import reduce as kernels
 from .plan import (
     Shape,
+    as_dtype,
     broadcast_strides,
     broadcasts_to,
     check_choice,
@@ -195,7 +196,7 @@ def reduce(
     x, mask = as_array(device, x), None if mask is None else as_array(device, mask)
     check_dtype(op, "x", x.dtype)
     axis = normalize_axis(op, axis, x.shape)
-    val, result = dtypes(op, x.dtype, None if dtype is None else np.dtype(dtype), out)
+    val, result = dtypes(op, x.dtype, None if dtype is None else as_dtype(op, dtype), out)
     shape = tuple(1 if d in axis else n for d, n in enumerate(x.shape) if keepdims or d not in axis)
     if out is not None:
         check_out(op, out, shape, result, "unsafe" if op in ("mean", "any", "all") else "same_kind")
@@ -304,7 +305,9 @@ def check_identity(op: str, shape: Shape, axis: Shape, mask: Any) -> None:
 
 def as_initial(op: str, initial: Any, val: np.dtype) -> Any:
     """``initial`` as a 0-d array of the dtype that NumPy computes with."""
-    value = np.asarray(initial, dtype=val) if is_scalar(initial) else None
-    if value is None:
+    if not is_scalar(initial):
         raise error(ValueError, op, f"initial must be a scalar, got {initial!r}")
-    return value
+    try:
+        return np.asarray(initial, dtype=val)
+    except (OverflowError, TypeError, ValueError) as failure:
+        raise error(type(failure), op, f"initial {initial!r} does not become {val.name}: {failure}") from None

@@ -13,7 +13,7 @@ from .device import device_of, elements, overlap, run
 from .errors import error
 from .kernels import reduce as reductions
 from .kernels import softmax as kernels
-from .plan import Shape, accumulator, check_choice, check_dtype, check_out, like_strides, normalize_axis
+from .plan import Shape, accumulator, as_dtype, check_choice, check_dtype, check_out, like_strides, normalize_axis
 from .reduce import as_array, check_mask, launch, mask_strides
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -162,7 +162,7 @@ def arguments(
     axis = normalize_axis(op, axis, x.shape)
     check_mask(op, mask, x.shape)
     floating = x.dtype if x.dtype.name in FLOATS else np.dtype(np.float64)
-    result = floating if dtype is None else np.dtype(dtype)
+    result = floating if dtype is None else as_dtype(op, dtype)
     check_dtype(op, "the result", result, FLOATS)
     val = np.dtype(accumulator(max(floating, result, key=lambda d: d.itemsize).name))
     if scale is not None and not isinstance(scale, numbers.Real):

@@ -1,0 +1,48 @@
+# make demo | test | lint | types | clean. Each makes the virtual environment that it needs first: .venv.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python -m
+PIP := $(RUN) pip --disable-pip-version-check install --quiet
+comma := ,
+
+# The CuPy to install goes by the newest CUDA that the driver of the GPU serves; empty without a GPU.
+# (nvidia-smi calls that "CUDA Version", from driver 610 on "CUDA UMD Version".)
+GPU = $(shell nvidia-smi -L 2>/dev/null | grep '^GPU')
+CUDA = $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA [A-Z ]*Version *: *\([0-9][0-9]*\).*/\1/p')
+CUPY = $(if $(GPU),$(shell test 0$(CUDA) -ge 13 && echo cuda13 || echo cuda12))
+# Without a GPU the tests still compile the kernels, with CuPy and NVRTC alone: the whole toolkit is large.
+COMPILER = $(if $(CUPY),,'cupy-cuda13x>=14' 'nvidia-cuda-nvrtc>=13,<14')
+
+.PHONY: demo test lint types clean
+
+demo: $(VENV)/demo.stamp
+	$(RUN) gpuops demo
+
+test: lint types
+	$(RUN) pytest -n auto
+
+lint: $(VENV)/test.stamp
+	$(RUN) ruff check
+
+types: $(VENV)/test.stamp
+	$(RUN) mypy
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/created.stamp: pyproject.toml
+	$(PYTHON) -m venv --clear $(VENV)
+	touch $@
+
+# The eval asks nvidia-smi once per recipe.
+$(VENV)/demo.stamp: $(VENV)/created.stamp
+	$(eval CUPY := $(CUPY))
+	$(PIP) --editable '.$(CUPY:%=[%])'
+	touch $@
+
+$(VENV)/test.stamp: $(VENV)/created.stamp
+	$(eval CUPY := $(CUPY))
+	$(PIP) --editable '.[test$(CUPY:%=$(comma)%)]' $(COMPILER)
+	touch $@

@@ -1,0 +1,75 @@
+"""How results are held against their references."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tests.layouts import HALVES, inexact, wide
+
+
+def assert_same(got: np.ndarray, expected: Any) -> None:
+    """The same dtype, shape and values; a NaN equals any NaN, a complex number that has one any other."""
+    expected = np.asarray(expected)
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+    assert_values(got, expected)
+
+
+def assert_values(got: np.ndarray, expected: np.ndarray) -> None:
+    """Equal values; a NaN equals any NaN."""
+    equal = got == expected
+    if inexact(got.dtype):
+        equal |= (got != got) & (expected != expected)
+    assert equal.all(), report(got, expected, ~equal)
+
+
+def assert_bits(got: np.ndarray, expected: Any) -> None:
+    """The same dtype, shape and bits."""
+    expected = np.asarray(expected)
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+    assert got.tobytes() == expected.tobytes(), f"got\n{got}\nexpected\n{expected}"
+
+
+def assert_near(got: np.ndarray, exact: np.ndarray, error: Any) -> None:
+    """``got`` is the exact value within ``error``, plus one unit in the last place for rounding to its dtype."""
+    assert got.shape == exact.shape
+    if got.dtype.kind == "c":
+        assert_near(got.real, exact.real, error)
+        assert_near(got.imag, exact.imag, error)
+        return
+    value = got.astype(np.float64)
+    with np.errstate(all="ignore"):
+        bound = error + ulp(got.dtype, exact)
+        rounded = exact.astype(got.dtype).astype(np.float64)  # an infinity where the exact value overflows
+        near = (np.abs(value - exact) <= bound) | (value == rounded)
+    near |= np.isnan(value) & np.isnan(exact)
+    near &= np.isnan(value) == np.isnan(exact)
+    assert near.all(), report(got, exact, ~near)
+
+
+def ulp(dtype: np.dtype, value: np.ndarray) -> np.ndarray:
+    """At most the distance from a value to its neighbour in a dtype (and at least half of it)."""
+    info = ml_dtypes.finfo(dtype)
+    size = np.where(np.isfinite(value), np.abs(value), 0)
+    return float(info.eps) * np.maximum(size, float(info.smallest_normal))
+
+
+def accumulator_eps(dtype: np.dtype) -> float:
+    """The precision in which a dtype accumulates."""
+    return float(ml_dtypes.finfo(np.float32 if dtype in HALVES else dtype).eps)
+
+
+def report(got: np.ndarray, expected: np.ndarray, wrong: np.ndarray) -> str:
+    """The first few places that differ."""
+    lines = [f"{wrong.sum()} of {wrong.size} elements differ"]
+    for at in np.argwhere(wrong)[:5]:
+        place = tuple(map(int, at))
+        lines.append(f"  {place}: got {got[place]!r}, expected {expected[place]!r}")
+    return "\n".join(lines)
+
+
+def widened(x: np.ndarray) -> np.ndarray:
+    """The values as a reference computes with them."""
+    return x.astype(wide(x.dtype))

@@ -1,0 +1,151 @@
+"""The backends on which every test runs, and how many examples Hypothesis draws."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+from numpy.lib.array_utils import byte_bounds
+
+from tests import emulated, emulator
+
+_PROFILE = {
+    "deadline": None,
+    "suppress_health_check": [hypothesis.HealthCheck.function_scoped_fixture, hypothesis.HealthCheck.too_slow],
+}
+hypothesis.settings.register_profile("ci", max_examples=50, derandomize=True, **_PROFILE)
+hypothesis.settings.register_profile("deep", max_examples=3000, **_PROFILE)
+hypothesis.settings.load_profile(os.environ.get("GPUOPS_TEST_PROFILE", "ci"))
+
+
+class Cpu:
+    """NumPy arrays, computed by NumPy."""
+
+    name = "cpu"
+    kinds: tuple[type, ...] = (np.ndarray, np.generic)
+
+    def array(self, array: np.ndarray) -> Any:
+        """A copy there, with the same strides and alignment."""
+        return self.arrays(array)[0]
+
+    def arrays(self, *arrays: np.ndarray) -> list[Any]:
+        """Copies there, with the same strides and alignment; arrays that share memory here share it there."""
+        memories: dict[int, tuple[Any, int]] = {}
+        copies = []
+        for array in arrays:
+            owner = root(array)
+            if id(owner) not in memories:
+                memories[id(owner)] = self.memory(owner)
+            memory, start = memories[id(owner)]
+            copies.append(self.view(memory, array.ctypes.data - start, array))
+        return copies
+
+    def memory(self, owner: np.ndarray) -> tuple[Any, int]:
+        """A copy of an array's memory, and the address here that its first byte stands for."""
+        low, high = byte_bounds(owner)
+        margin = low % 16
+        memory = self.reserve(margin + high - low)
+        self.fill(memory, margin, np.frombuffer(ctypes.string_at(low, high - low), np.uint8))
+        return memory, low - margin
+
+    def reserve(self, nbytes: int) -> Any:
+        """Memory of the backend, as bytes, aligned to 16."""
+        memory = np.full(nbytes + 16, 0xFF, np.uint8)
+        start = -memory.ctypes.data % 16
+        return memory[start : start + nbytes]
+
+    def fill(self, memory: Any, start: int, data: np.ndarray) -> None:
+        """Copy bytes into reserved memory."""
+        memory[start : start + data.size] = data
+
+    def view(self, memory: Any, offset: int, like: np.ndarray) -> Any:
+        """An array of ``like``'s dtype, shape and strides over reserved memory."""
+        return np.ndarray(like.shape, like.dtype, memory, offset, like.strides)
+
+    def numpy(self, result: Any) -> np.ndarray:
+        """A result as a NumPy array, after a check that it is an array of the backend's own kind."""
+        assert isinstance(result, self.kinds), f"{self.name}: got a {type(result)}"
+        return self.fetch(result)
+
+    def fetch(self, result: Any) -> np.ndarray:
+        return np.array(result, subok=False)
+
+
+class Emulated(Cpu):
+    """Arrays whose kernels run on the emulator."""
+
+    name = "emulated"
+    kinds = (emulated.EmulatedArray,)
+
+    def reserve(self, nbytes: int) -> Any:
+        return emulator.empty((nbytes,), np.dtype(np.uint8))
+
+    def view(self, memory: Any, offset: int, like: np.ndarray) -> Any:
+        return super().view(memory, offset, like).view(emulated.EmulatedArray)
+
+
+class Gpu(Cpu):
+    """CuPy arrays on the current GPU."""
+
+    name = "gpu"
+
+    def __init__(self) -> None:
+        import cupy
+
+        self.cupy = cupy
+        self.kinds = (cupy.ndarray,)
+
+    def reserve(self, nbytes: int) -> Any:
+        return self.cupy.ndarray((nbytes,), np.uint8)
+
+    def fill(self, memory: Any, start: int, data: np.ndarray) -> None:
+        memory[start : start + data.size].set(np.ascontiguousarray(data))
+
+    def view(self, memory: Any, offset: int, like: np.ndarray) -> Any:
+        return self.cupy.ndarray(like.shape, like.dtype, memory.data + offset, like.strides)
+
+    def fetch(self, result: Any) -> np.ndarray:
+        return self.cupy.asnumpy(result)
+
+
+def root(array: np.ndarray) -> np.ndarray:
+    """The array that owns an array's memory."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def gpu_found() -> bool:
+    """Whether CuPy is installed and sees a GPU."""
+    if importlib.util.find_spec("cupy") is None:
+        return False
+    import cupy
+
+    try:
+        return cupy.cuda.runtime.getDeviceCount() > 0
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return False
+
+
+BACKENDS: dict[str, type[Cpu]] = {"cpu": Cpu, "emulated": Emulated} | ({"gpu": Gpu} if gpu_found() else {})
+
+
+@pytest.fixture(scope="session", params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> Cpu:
+    """Where a test's arrays live: each test runs on every backend."""
+    if request.param == "emulated" and (reason := emulator.available()):
+        pytest.skip(reason)
+    return BACKENDS[request.param]()
+
+
+@pytest.fixture(scope="session", params=[name for name in BACKENDS if name != "cpu"])
+def device(request: pytest.FixtureRequest) -> Cpu:
+    """A backend that runs kernels."""
+    if request.param == "emulated" and (reason := emulator.available()):
+        pytest.skip(reason)
+    return BACKENDS[request.param]()

@@ -1,0 +1,173 @@
+"""Arrays of every dtype, shape and memory layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import ml_dtypes
+import numpy as np
+from hypothesis import strategies as st
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+BOOL = (np.dtype(bool),)
+INTS = tuple(np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8))
+HALVES = (np.dtype(np.float16), BFLOAT16)
+FLOATS = (*HALVES, np.dtype(np.float32), np.dtype(np.float64))
+COMPLEX = (np.dtype(np.complex64), np.dtype(np.complex128))
+DTYPES = BOOL + INTS + FLOATS + COMPLEX
+
+#: A few dtypes that stand for all: properties draw from these, one crossing test takes all of DTYPES.
+COMMON = tuple(map(np.dtype, ("f4", "f4", "f8", "f2", BFLOAT16, "i1", "i8", "u1", "?", "c8")))
+
+LAYOUTS = ("C", "F", "transposed", "sliced", "reversed", "broadcast", "unaligned", "window")
+
+
+def is_float(dtype: np.dtype) -> bool:
+    """Floating, half types of ml_dtypes included (their ``kind`` is V)."""
+    return dtype in FLOATS
+
+
+def inexact(dtype: np.dtype) -> bool:
+    """Floating or complex."""
+    return is_float(dtype) or dtype.kind == "c"
+
+
+def wide(dtype: np.dtype) -> np.dtype:
+    """The dtype of a reference: float64 or complex128 for inexact dtypes, else the dtype itself."""
+    if dtype.kind == "c":
+        return np.dtype(np.complex128)
+    return np.dtype(np.float64) if is_float(dtype) else dtype
+
+
+def random(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype, special: bool = False) -> np.ndarray:
+    """Values of magnitude up to about 4, for floats with NaN, infinities, both zeros and subnormals if ``special``.
+
+    Integers take small values and, if ``special``, ones of their whole range.
+    """
+    if dtype == bool:
+        return rng.random(shape) < 0.5
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        values = rng.integers(max(info.min, -4), 5, shape, dtype)
+        if special:
+            whole = rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+            values = np.where(rng.random(shape) < 0.5, whole, values)
+        return values
+    if dtype.kind == "c":
+        part = np.dtype(f"f{dtype.itemsize // 2}")
+        values = np.empty(shape, dtype)
+        values.real, values.imag = random(rng, shape, part, special), random(rng, shape, part, special)
+        return values
+    values = (rng.normal(size=shape) * 1.5).astype(dtype)
+    if special:
+        tiny = float(ml_dtypes.finfo(dtype).smallest_subnormal)
+        odd = rng.choice(np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -3 * tiny]), shape).astype(dtype)
+        values = np.where(rng.random(shape) < rng.choice([0.02, 0.2]), odd, values)
+    return values
+
+
+def strided(
+    shape: Sequence[int], dtype: np.dtype, order: Sequence[int], steps: Sequence[int], start: int = 0
+) -> np.ndarray:
+    """An array over new memory, ``start`` elements from its beginning.
+
+    ``order`` lists the dims from the outermost in memory; ``steps`` are the slicing steps of each dim (negative:
+    reversed, 0: broadcast), of an array that is dense in that order.
+    """
+    strides, running, first = [0] * len(shape), 1, start
+    for d in reversed(order):
+        strides[d] = steps[d] * running
+        if steps[d] < 0:
+            first -= (shape[d] - 1) * strides[d]
+        running *= max(shape[d], 1) * abs(steps[d]) or 1
+    memory = np.zeros((start + running + 1) * dtype.itemsize, np.uint8)
+    return np.ndarray(
+        shape, dtype, memory, max(first, 0) * dtype.itemsize if math.prod(shape) else 0,
+        [s * dtype.itemsize for s in strides],
+    )  # fmt: skip
+
+
+def lay_out(values: np.ndarray, layout: str) -> np.ndarray:
+    """The values in a named layout (``broadcast`` repeats them along the last dim)."""
+    n = values.ndim
+    forward, ones = tuple(range(n)), (1,) * n
+    order, steps, start = {
+        "C": (forward, ones, 0),
+        "F": (forward[::-1], ones, 0),
+        "transposed": (forward[1:] + forward[:1], ones, 0),
+        "sliced": (forward, tuple(2 + d % 2 for d in forward), 0),
+        "reversed": (forward, (-1,) * n, 0),
+        "broadcast": (forward, (1,) * (n - 1) + (0,) * min(n, 1), 0),
+        "unaligned": (forward, ones, 1),
+        "window": (forward, (1,) * (n - 2) + (2, 1)[2 - min(n, 2) :], 3),
+    }[layout]
+    array = strided(values.shape, values.dtype, order, steps, start)
+    array[...] = values
+    return array
+
+
+@st.composite
+def shapes(draw: st.DrawFn, max_dims: int = 6, max_size: int = 3000) -> tuple[int, ...]:
+    """Shapes of up to 6 dims, with size-1 dims, seldom zero-size ones, and some long dims."""
+    ndim = draw(st.integers(0, max_dims))
+    sides = (1, 2, 3, 4, 5, 8, 0) if ndim > 3 else (1, 2, 3, 5, 16, 17, 33, 64, 130, 0)
+    shape: list[int] = []
+    for _ in range(ndim):
+        side = draw(st.sampled_from(sides))
+        shape.append(side if math.prod(shape) * side <= max_size else 1)
+    return tuple(shape)
+
+
+@st.composite
+def laid_out(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array of the shape in any layout; its values are zeros."""
+    if draw(st.booleans()):
+        return lay_out(np.zeros(shape, dtype), draw(st.sampled_from(LAYOUTS)))
+    n = len(shape)
+    order = draw(st.permutations(range(n)))
+    steps = draw(st.lists(st.sampled_from((1, 1, 1, -1, 2, 3, -2, 0)), min_size=n, max_size=n))
+    return strided(shape, dtype, order, steps, draw(st.sampled_from((0, 0, 1, 2, 3))))
+
+
+@st.composite
+def arrays(
+    draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype, special: bool | None = None
+) -> np.ndarray:
+    """An array of the shape in any layout, with random values, in the gaps of its memory too."""
+    array = draw(laid_out(shape, dtype))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    special = draw(st.booleans()) if special is None else special
+    memory = array.base
+    whole = memory[: memory.size // dtype.itemsize * dtype.itemsize].view(dtype)
+    whole[...] = random(rng, whole.shape, dtype, special)
+    return array
+
+
+@st.composite
+def masks(draw: st.DrawFn, shape: tuple[int, ...]) -> np.ndarray:
+    """A boolean array that broadcasts to the shape, in any layout."""
+    narrow = tuple(draw(st.sampled_from((n, n, 1))) for n in shape)
+    return draw(arrays(narrow[draw(st.integers(0, len(shape))) :] if draw(st.booleans()) else narrow, np.dtype(bool)))
+
+
+@st.composite
+def outs(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype, inputs: Sequence[np.ndarray]) -> np.ndarray:
+    """Where a result may go: new memory in any layout without repeated elements, or memory of one of the inputs."""
+    memory = draw(st.sampled_from([None, *(a.base for a in inputs)]))
+    size = math.prod(shape) * dtype.itemsize
+    if memory is None or memory.size < size:
+        n = len(shape)
+        order = draw(st.permutations(range(n)))
+        steps = draw(st.lists(st.sampled_from((1, 1, -1, 2)), min_size=n, max_size=n))
+        return strided(shape, dtype, order, steps, draw(st.sampled_from((0, 1))))
+    start = draw(st.integers(0, (memory.size - size) // dtype.itemsize)) * dtype.itemsize
+    return np.ndarray(shape, dtype, memory, start, order=draw(st.sampled_from("CF")))
+
+
+def untouched(before: np.ndarray, out: np.ndarray, got: np.ndarray) -> bytes:
+    """The bytes that ``out``'s memory should hold once ``got`` is in it, given what it held ``before``."""
+    memory = before.copy()
+    first = out.ctypes.data - out.base.ctypes.data
+    np.ndarray(out.shape, out.dtype, memory, first, out.strides)[...] = got
+    return memory.tobytes()

@@ -1,0 +1,342 @@
+"""expand, broadcast_to and where against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpuops
+from tests import layouts
+from tests.compare import assert_bits, assert_same
+from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, lay_out
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+STRATEGIES = (None, *gpuops.strategies("where"))
+WIDTHS = (1, 2, 3, 4, 5, 8, 16, 97, 256, 1024)
+ITEMS = ("u1", "f2", "f4", "f8", "c16")
+
+#: dtypes of out beside the result's, to which it casts.
+OUT = {"b": "?bifF", "i": "bildF", "u": "BHIlf", "f": "efdFD", "V": "fd", "c": "FD"}
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def run(backend: Any, function: Any, *operands: Any, out: np.ndarray | None = None, **options: Any) -> np.ndarray:
+    """gpuops' result; ``out`` must be what is returned, and all of its memory that is not out unchanged."""
+    hosts = [a for a in operands if type(a) is np.ndarray] + ([] if out is None else [out, out.base])
+    there = iter(backend.arrays(*hosts))
+    operands = tuple(next(there) if type(a) is np.ndarray else a for a in operands)
+    if out is None:
+        return backend.numpy(function(*operands, **options))
+    target, memory = there
+    result = function(*operands, out=target, **options)
+    assert result is target
+    got = backend.numpy(result)
+    assert backend.fetch(memory).tobytes() == layouts.untouched(out.base, out, got)
+    return got
+
+
+def cast(values: Any, dtype: np.dtype) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.asarray(values).astype(dtype)
+
+
+# ---------------------------------------------------------------------------------------------------------- expand
+
+
+@st.composite
+def expansions(draw: st.DrawFn, dtype: np.dtype) -> tuple[np.ndarray, tuple[int, ...], tuple[int, ...]]:
+    """An array, a shape to which it expands as callers write it (with -1), and that shape in full."""
+    full = draw(layouts.shapes())
+    lead = draw(st.integers(0, len(full)))
+    shape = tuple(draw(st.sampled_from((n, n, 1))) for n in full[lead:])
+    kept = tuple(n == m and draw(st.booleans()) for n, m in zip(shape, full[lead:], strict=True))
+    asked = full[:lead] + tuple(-1 if keep else n for keep, n in zip(kept, full[lead:], strict=True))
+    return draw(layouts.arrays(shape, dtype)), asked, full
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(data=st.data())
+def test_expand_agrees_with_numpy(backend, strategy, data):
+    x, asked, full = data.draw(expansions(data.draw(st.sampled_from(COMMON))))
+    expected = np.broadcast_to(x, full)
+    if data.draw(st.booleans()):
+        assert_bits(run(backend, gpuops.expand, x, asked, strategy=strategy), expected)
+        return
+    other = np.dtype(data.draw(st.sampled_from(OUT[x.dtype.kind]))) if data.draw(st.integers(0, 3)) == 0 else x.dtype
+    out = data.draw(layouts.outs(full, other, [x]))
+    expected = cast(expected, other)
+    assert_same(run(backend, gpuops.expand, x, asked, out=out, strategy=strategy), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_expand_takes_every_dtype(backend, strategy, dtype):
+    x = layouts.random(rng(), (5, 1, 16), dtype, special=True)
+    assert_bits(run(backend, gpuops.expand, x, (2, -1, 3, -1), strategy=strategy), np.broadcast_to(x, (2, 5, 3, 16)))
+
+
+def test_expand_makes_a_new_array_in_c_order(backend):
+    x = backend.array(np.arange(6.0).reshape(2, 3))
+    y = gpuops.expand(x, (2, 3))
+    assert y is not x
+    y[...] = 0
+    assert backend.numpy(x).tolist() == [[0, 1, 2], [3, 4, 5]]
+    transposed = gpuops.expand(backend.array(lay_out(np.ones((4, 5)), "F")), (3, 4, 5))
+    assert transposed.flags.c_contiguous
+
+
+def test_expand_takes_an_int_a_list_and_numpy_integers(backend):
+    for shape in (3, [3], (np.int64(3),)):
+        assert run(backend, gpuops.expand, np.array([7]), shape).tolist() == [7, 7, 7]
+
+
+@pytest.mark.parametrize("inner", WIDTHS)
+@pytest.mark.parametrize("dtype", ITEMS)
+def test_expand_at_every_width_and_alignment(backend, dtype, inner):
+    for layout in ("C", "unaligned", "window", "reversed"):
+        x = lay_out(layouts.random(rng(), (3, 1, inner), np.dtype(dtype), special=True), layout)
+        assert_bits(run(backend, gpuops.expand, x, (3, 5, inner)), np.broadcast_to(x, (3, 5, inner)))
+    column = lay_out(layouts.random(rng(), (7, 1), np.dtype(dtype), special=True), "C")
+    assert_bits(run(backend, gpuops.expand, column, (7, inner)), np.broadcast_to(column, (7, inner)))
+
+
+# ----------------------------------------------------------------------------------------------------- broadcast_to
+
+
+@given(data=st.data())
+def test_broadcast_to_is_a_view_as_numpys(backend, data):
+    x, _, full = data.draw(expansions(data.draw(st.sampled_from(COMMON))))
+    there = backend.array(x)
+    y = gpuops.broadcast_to(there, full)
+    expected = np.broadcast_to(x, full)
+    assert_bits(backend.numpy(y), expected)
+    if x.size:
+        strides = [0 if n == 1 else s for n, s in zip(full, expected.strides, strict=True)]
+        assert [0 if n == 1 else s for n, s in zip(full, y.strides, strict=True)] == strides
+
+
+def test_broadcast_to_is_read_only_where_arrays_can_be(backend):
+    y = gpuops.broadcast_to(backend.array(np.zeros(3)), (2, 3))
+    assert not getattr(y.flags, "writeable", False)
+
+
+# ----------------------------------------------------------------------------------------------------------- where
+
+
+@st.composite
+def values(draw: st.DrawFn, full: tuple[int, ...], dtype: np.dtype) -> Any:
+    """An operand that broadcasts to the full shape: an array, or a NumPy or Python scalar."""
+    narrow = tuple(draw(st.sampled_from((n, n, n, 1))) for n in full)
+    narrow = narrow[draw(st.integers(0, len(full))) :] if draw(st.integers(0, 2)) == 0 else narrow
+    if narrow or draw(st.booleans()):
+        return draw(layouts.arrays(narrow, dtype))
+    scalar = layouts.random(rng(), (), dtype)[()]
+    return draw(st.sampled_from([scalar, 1, 1.5, True, np.float32(2), np.int8(-1)])) if dtype != BFLOAT16 else scalar
+
+
+#: Pairs of dtypes for x and y: mostly the same, some that promote.
+PAIRS = [(d, d) for d in COMMON] + [
+    tuple(map(np.dtype, pair)) for pair in (("f4", "f8"), ("i1", "f2"), ("u1", "i1"), ("f4", "c8"), (BFLOAT16, "f4"), ("?", "i8"))
+]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(data=st.data())
+def test_where_agrees_with_numpy(backend, strategy, data):
+    full = data.draw(layouts.shapes())
+    x_dtype, y_dtype = data.draw(st.sampled_from(PAIRS))
+    condition = data.draw(values(full, data.draw(st.sampled_from((np.dtype(bool), *COMMON)))))
+    x, y = data.draw(values(full, x_dtype)), data.draw(values(full, y_dtype))
+    with np.errstate(all="ignore"):
+        expected = np.where(condition, x, y)
+    arrays = [a for a in (condition, x, y) if type(a) is np.ndarray]
+    if not arrays:  # nothing says which kind of array is wanted
+        assert_same(np.asarray(gpuops.where(condition, x, y)), expected)
+        return
+    out = None
+    if data.draw(st.booleans()):
+        dtype = expected.dtype
+        if data.draw(st.integers(0, 3)) == 0:
+            dtype = np.dtype(data.draw(st.sampled_from(OUT[dtype.kind])))
+        out = data.draw(layouts.outs(expected.shape, dtype, arrays))
+        expected = cast(expected, dtype)
+    assert_same(run(backend, gpuops.where, condition, x, y, out=out, strategy=strategy), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_where_takes_every_dtype(backend, strategy, dtype):
+    condition, x, y = (layouts.random(rng(), (4, 33), dtype, special=True) for _ in range(3))
+    x, y = x[:, ::-1].copy(), y[:1]
+    assert_bits(run(backend, gpuops.where, condition, x, y, strategy=strategy), np.where(condition != 0, x, y))
+    chosen = condition != 0
+    assert_bits(run(backend, gpuops.where, chosen, x, y, strategy=strategy), np.where(chosen, x, y))
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if layouts.inexact(d)], ids=str)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_condition_is_true_unless_it_is_zero(backend, strategy, dtype):
+    real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    tiny = np.array(5e-324 if real == "f8" else {2: 1e-7 if real == "f2" else 1e-40, 4: 1e-45}[real.itemsize]).astype(real)
+    assert tiny != 0
+    condition = np.array([0.0, -0.0, 1, -1, np.nan, np.inf, -np.inf, tiny, -tiny]).astype(dtype)
+    condition = np.concatenate([condition, (np.zeros(9) * 1j + condition * 1j).astype(dtype)]) if dtype.kind == "c" else condition
+    expected = [0, 0, 1, 1, 1, 1, 1, 1, 1]
+    got = run(backend, gpuops.where, condition[:9], 1, 0, strategy=strategy)
+    assert got.tolist() == expected
+    if dtype.kind == "c":
+        imaginary = np.zeros(9, dtype)
+        imaginary.imag = condition[:9].real
+        assert run(backend, gpuops.where, imaginary, 1, 0, strategy=strategy).tolist() == expected
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_where_moves_every_bit(backend, strategy):
+    bits = np.array([0x7FC00001, 0x7F800001, 0xFFC12345, 0x80000000, 0x00000001, 0xFF800000, 0x3F800000, 0x807FFFFF], "u4")
+    x, y = bits.view("f4"), bits[::-1].copy().view("f4")
+    chosen = np.array([1, 0, 1, 1, 0, 1, 0, 1], bool)
+    got = run(backend, gpuops.where, chosen, x, y, strategy=strategy)
+    assert got.view("u4").tolist() == np.where(chosen, bits, bits[::-1]).tolist()
+    for view in ("f2", BFLOAT16, "f8", "c8", "c16"):
+        wide = bits.repeat(8).view(view)
+        got = run(backend, gpuops.where, np.ones(wide.shape, bool), wide, wide[::-1].copy(), strategy=strategy)
+        assert got.tobytes() == wide.tobytes()
+
+
+PROMOTIONS = [
+    ("f4", 1), ("f4", 1.5), ("f4", True), ("f4", 1j), ("f2", 2), ("f2", 1.5), ("i1", 3), ("i1", 1.5), ("i1", True),
+    ("?", True), ("?", 3), ("u1", np.int8(3)), ("i4", np.float32(2)), ("f4", np.float64(2)), ("i8", np.uint64(3)),
+    (BFLOAT16, 1.5), (BFLOAT16, np.float32(1)), ("c8", 2.5), (2, 3), (2.0, 3), (True, 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("x,y", PROMOTIONS, ids=str)
+def test_where_promotes_as_numpy(backend, x, y):
+    x = np.arange(6).astype(x) if isinstance(x, (str, np.dtype)) else x
+    condition = np.array([True, False, True, True, False, False])
+    for strategy in STRATEGIES:
+        assert_same(run(backend, gpuops.where, condition, x, y, strategy=strategy), np.where(condition, x, y))
+        assert_same(run(backend, gpuops.where, condition, y, x, strategy=strategy), np.where(condition, y, x))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("condition", [True, False, 0, 2.5, np.bool_(True), np.float32(0)], ids=repr)
+def test_where_takes_a_scalar_condition(backend, strategy, condition):
+    x, y = np.arange(5.0), np.arange(3.0)[:, None]
+    assert_same(run(backend, gpuops.where, condition, x, y, strategy=strategy), np.where(condition, x, y))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_zero_dim_numpy_arrays_go_with_arrays_of_every_kind(backend, strategy):
+    x, zero, one = np.arange(5, dtype="f4"), np.array(0), np.array(1, "f4")
+    there = backend.array(x)
+    assert_same(backend.numpy(gpuops.where(zero, there, one, strategy=strategy)), np.where(zero, x, one))
+    assert_same(backend.numpy(gpuops.where(there, one, zero, strategy=strategy)), np.where(x, one, zero))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("target", ["i1", "f2", BFLOAT16, "f8", "c16"], ids=str)
+def test_where_casts_to_out(backend, strategy, target):
+    x = layouts.random(rng(), (4, 9), np.dtype("f4" if target not in ("i1",) else "i8"))
+    out = lay_out(np.zeros((4, 9), target), "transposed")
+    expected = np.where(x > 0, x, x.dtype.type(1)).astype(target)
+    assert_same(run(backend, gpuops.where, x > 0, x, x.dtype.type(1), out=out, strategy=strategy), expected)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("place", ["same", "shifted forward", "shifted back", "reversed", "transposed", "condition", "wider"])
+def test_where_out_may_overlap_its_operands(backend, strategy, place):
+    memory = np.zeros(8 * 40 * 40 + 16, np.uint8)
+    shape = (40, 40)
+    x = np.ndarray(shape, "f4", memory, 8)
+    x[...] = layouts.random(rng(), shape, x.dtype)
+    condition = np.ndarray(shape, bool, memory, 8 + 4 * 1600)
+    condition[...] = rng().random(shape) < 0.5
+    out = {
+        "same": lambda: np.ndarray(shape, "f4", memory, 8),
+        "shifted forward": lambda: np.ndarray(shape, "f4", memory, 12),
+        "shifted back": lambda: np.ndarray(shape, "f4", memory, 4),
+        "reversed": lambda: np.ndarray(shape, "f4", memory, 8 + 4 * 1599, (-160, -4)),
+        "transposed": lambda: np.ndarray(shape, "f4", memory, 8, (4, 160)),
+        "condition": lambda: np.ndarray(shape, bool, memory, 8 + 4 * 1600),
+        "wider": lambda: np.ndarray(shape, "f8", memory, 8),
+    }[place]()
+    y = np.zeros(40, "f4")
+    if place == "condition":
+        x, y = x > 0, y > 0
+    expected = np.where(condition, x, y).astype(out.dtype)
+    assert_same(run(backend, gpuops.where, condition, x, y, out=out, strategy=strategy), expected)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("inner", WIDTHS)
+def test_where_at_every_width_and_alignment(backend, inner, strategy):
+    for dtype in ITEMS if strategy is None else ("f4",):
+        for layout in ("C", "unaligned", "window", "sliced"):
+            x = lay_out(layouts.random(rng(), (3, 4, inner), np.dtype(dtype), special=True), layout)
+            y = lay_out(layouts.random(rng(), (4, 1), np.dtype(dtype), special=True), "C")
+            chosen = lay_out(rng().random((3, 1, inner)) < 0.5, "unaligned")
+            assert_bits(run(backend, gpuops.where, chosen, x, y, strategy=strategy), np.where(chosen, x, y))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_where_reads_every_layout(backend, layout, strategy):
+    x, y = (lay_out(layouts.random(rng(), (5, 6, 32), np.dtype("f4")), name) for name in (layout, "C"))
+    chosen = lay_out(rng().random((5, 6, 32)) < 0.5, layout)
+    expected = np.where(chosen, x, y)
+    assert_same(run(backend, gpuops.where, chosen, x, y, strategy=strategy), expected)
+    assert_same(run(backend, gpuops.where, chosen, y, x, strategy=strategy), np.where(chosen, y, x))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_six_dims_that_do_not_merge(backend, strategy):
+    shape = (3, 2, 4, 3, 2, 5)
+    x = layouts.strided(shape, np.dtype("f4"), range(6), (2, 1, 2, -1, 2, 3))
+    x[...] = layouts.random(rng(), shape, x.dtype)
+    y = lay_out(layouts.random(rng(), (2, 1, 3, 1, 5), x.dtype), "C")
+    chosen = lay_out(rng().random((3, 1, 4, 1, 2, 1)) < 0.5, "C")
+    assert_same(run(backend, gpuops.where, chosen, x, y, strategy=strategy), np.where(chosen, x, y))
+    assert_same(run(backend, gpuops.expand, x, (2, *shape), strategy=strategy), np.broadcast_to(x, (2, *shape)))
+
+
+def test_where_without_values_is_nonzero(backend):
+    for dtype in ("?", "f4", "i1", "c8"):
+        condition = lay_out(layouts.random(rng(), (4, 7), np.dtype(dtype)), "transposed")
+        got = gpuops.where(backend.array(condition))
+        for ours, numpys in zip(got, np.where(condition), strict=True):
+            assert_same(backend.numpy(ours), numpys)
+
+
+def test_a_new_result_lies_in_memory_as_its_operand(device):
+    x = device.array(lay_out(layouts.random(rng(), (4, 5), np.dtype("f4")), "F"))
+    assert gpuops.where(x > 0, x, 0).flags.f_contiguous
+
+
+def test_lists_and_scalars_are_numpys():
+    assert gpuops.where([True, False], [1, 2], 3).tolist() == [1, 3]
+    assert gpuops.expand(3, (2,)).tolist() == [3, 3]
+    assert gpuops.broadcast_to([1, 2], (2, 2)).tolist() == [[1, 2], [1, 2]]
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 4, 5)], ids=str)
+def test_zero_size(backend, shape):
+    x = np.zeros(shape, "f4")
+    for strategy in STRATEGIES:
+        assert run(backend, gpuops.expand, x, (2, *shape), strategy=strategy).shape == (2, *shape)
+        assert_same(run(backend, gpuops.where, x, x, 1, strategy=strategy), np.where(x, x, 1))
+
+
+def test_half_types_widen_exactly(backend):
+    for dtype in HALVES:
+        x = np.arange(2**16, dtype="u2").view(dtype)
+        out = lay_out(np.zeros(x.shape, "f4"), "C")
+        assert_same(run(backend, gpuops.expand, x, x.shape, out=out), x.astype("f4"))

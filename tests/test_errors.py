@@ -1,0 +1,351 @@
+"""What goes wrong says so: the op, the rule, the values; and leaves ``out`` alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpuops
+from tests.layouts import BFLOAT16
+
+AxisError = np.exceptions.AxisError
+X = np.arange(20, dtype="f4").reshape(4, 5)
+REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all")
+SOFTMAXES = ("softmax", "log_softmax", "logsumexp")
+
+
+def fails(kind: type[Exception], message: str, function: Callable[..., Any], *args: Any, **options: Any) -> None:
+    """The call raises exactly this, and ``out`` keeps its bits."""
+    out = options.get("out")
+    before = out.tobytes() if hasattr(out, "tobytes") else out
+    with pytest.raises(kind, match="^" + re.escape(message)):
+        function(*args, **options)
+    assert (out.tobytes() if hasattr(out, "tobytes") else out) == before
+
+
+def zeros(backend: Any, *shape: int, dtype: Any = "f4") -> Any:
+    """A new array there, of something that is easily recognised."""
+    return backend.array(np.full(shape, 7).astype(dtype))
+
+
+# ------------------------------------------------------------------------------------------------------------ axes
+
+
+@pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
+def test_axes(backend, op):
+    function, x = getattr(gpuops, op), backend.array(X)
+    fails(AxisError, f"{op}: axis 2 is out of range for shape (4, 5)", function, x, 2)
+    fails(AxisError, f"{op}: axis -3 is out of range for shape (4, 5)", function, x, (0, -3))
+    fails(ValueError, f"{op}: axis (0, -2) names a dimension twice for shape (4, 5)", function, x, (0, -2))
+    fails(TypeError, f"{op}: axis must be None, an int or a tuple of ints, got 1.0", function, x, 1.0)
+    fails(TypeError, f"{op}: axis must be None, an int or a tuple of ints, got [0]", function, x, [0])
+    fails(AxisError, f"{op}: axis 0 is out of range for shape ()", function, backend.array(np.array(1.0)), 0)
+
+
+def test_out_is_untouched_by_a_wrong_axis(backend):
+    for op in REDUCTIONS:
+        fails(AxisError, f"{op}: axis 2", getattr(gpuops, op), backend.array(X), 2, out=zeros(backend, 4))
+    for op in SOFTMAXES:
+        fails(AxisError, f"{op}: axis 2", getattr(gpuops, op), backend.array(X), 2, out=zeros(backend, 4, 5))
+
+
+# ---------------------------------------------------------------------------------------------------------- shapes
+
+
+def test_shapes_that_do_not_fit(backend):
+    x = backend.array(X)
+    y, out = zeros(backend, 3), zeros(backend, 4, 5)
+    fails(ValueError, "where: shapes (4, 5), (3,), (4, 5) do not broadcast", gpuops.where, x, y, x, out=out)
+    fails(ValueError, "where: shapes (3,), (4, 5), () do not broadcast", gpuops.where, y, x, 0)
+    for shape in ((4, 6), (5,), (), (0, 5), (4, -2), (-1, 4, 5), (5, 4)):
+        fails(ValueError, f"expand: shape (4, 5) does not expand to {shape}", gpuops.expand, x, shape, out=out)
+        fails(ValueError, f"broadcast_to: shape (4, 5) does not broadcast to {shape}", gpuops.broadcast_to, x, shape)
+    fails(ValueError, "broadcast_to: shape (4, 5) does not broadcast to (-1, 5)", gpuops.broadcast_to, x, (-1, 5))
+    fails(TypeError, "expand: shape must be an int or a tuple of ints, got (2.5,)", gpuops.expand, x, (2.5,))
+    fails(TypeError, "broadcast_to: shape must be an int or a tuple of ints, got 'ab'", gpuops.broadcast_to, x, "ab")
+
+
+@pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
+def test_masks(backend, op):
+    function, x = getattr(gpuops, op), backend.array(X)
+    initial = {"initial": 0} if op in ("max", "min") else {}
+    for shape in ((3,), (2, 4, 5), (5, 4)):
+        mask = zeros(backend, *shape, dtype=bool)
+        fails(ValueError, f"{op}: where of shape {shape} does not broadcast to (4, 5)", function, x, where=mask, **initial)
+    fails(TypeError, f"{op}: where must be boolean, got int64", function, x, where=zeros(backend, 5, dtype="i8"), **initial)
+    fails(TypeError, f"{op}: where must be boolean, got float32", function, x, where=zeros(backend, 5), **initial)
+    fails(TypeError, f"{op}: where must be boolean, got int64", function, x, where=1, **initial)
+
+
+# ------------------------------------------------------------------------------------------------------ strategies
+
+
+@pytest.mark.parametrize("op", ["expand", "where", *REDUCTIONS, *SOFTMAXES])
+def test_unknown_strategies(backend, op):
+    valid = ", ".join(("None", *gpuops.strategies(op)))
+    x = backend.array(X)
+    args = {"expand": (x, (4, 5)), "where": (x, x, x)}.get(op, (x,))
+    fails(ValueError, f"{op}: unknown strategy 'fast'; valid: {valid}", getattr(gpuops, op), *args, strategy="fast")
+
+
+@pytest.mark.parametrize("op", ["softmax", "log_softmax"])
+def test_warp_takes_short_rows(device, op):
+    out = zeros(device, 2, 1025)
+    message = f"{op}: strategy 'warp' takes rows of at most 1024 elements, got 1025"
+    fails(ValueError, message, getattr(gpuops, op), zeros(device, 2, 1025), 1, out=out, strategy="warp")
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_host_finish_needs_a_classic_strategy(backend, op):
+    function, x = getattr(gpuops, op), backend.array(X)
+    for strategy in (None, "rows", "columns"):
+        message = f"{op}: finish='host' needs strategy cross or interleaved or shuffle, got {strategy!r}"
+        fails(ValueError, message, function, x, strategy=strategy, finish="host")
+    fails(ValueError, f"{op}: unknown finish 'later'; valid: device, host", function, x, strategy="cross", finish="later")
+
+
+@pytest.mark.parametrize("op", ["softmax", "log_softmax"])
+def test_host_finish_needs_two_pass(backend, op):
+    function, x = getattr(gpuops, op), backend.array(X)
+    for strategy in (None, "naive", "warp", "grid_online"):
+        message = f"{op}: finish='host' needs strategy two_pass, got {strategy!r}"
+        fails(ValueError, message, function, x, strategy=strategy, finish="host")
+    fails(ValueError, f"{op}: unknown finish 'later'", function, x, strategy="two_pass", finish="later")
+
+
+def test_ops_without_strategies():
+    fails(ValueError, "strategies: unknown op 'dance'; valid: expand, where, sum", gpuops.strategies, "dance")
+
+
+# ---------------------------------------------------------------------------------------------------------- dtypes
+
+UNSUPPORTED = [
+    np.array([1, None], object), np.array(["2020-01-01"], "M8[D]"), np.array(["a"]), np.array([b"a"]),
+    np.zeros(2, np.longdouble), np.zeros(2, np.clongdouble), np.zeros(2, [("a", "i4")]), np.zeros(2, "m8[s]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("x", UNSUPPORTED, ids=lambda x: x.dtype.name)
+def test_unsupported_dtypes(x):
+    name = x.dtype.name
+    for op in (*REDUCTIONS, *SOFTMAXES):
+        fails(TypeError, f"{op}: dtype {name} of x is not supported", getattr(gpuops, op), x)
+    fails(TypeError, f"expand: dtype {name} of x is not supported", gpuops.expand, x, (3, x.size))
+    fails(TypeError, f"where: dtype {name} of condition is not supported", gpuops.where, x, 1, 2)
+    fails(TypeError, f"where: dtype {name} of x is not supported", gpuops.where, x == x, x, 2)
+    fails(TypeError, f"where: dtype {name} of y is not supported", gpuops.where, x == x, 2, x)
+
+
+def test_longdouble_on_a_device(device):
+    if device.name == "emulated":  # CuPy has no such arrays
+        fails(TypeError, "sum: dtype float128 of x", gpuops.sum, device.array(np.zeros(2, np.longdouble)))
+
+
+@pytest.mark.parametrize("dtype", [object, "M8[D]", "S3", np.longdouble])
+def test_unsupported_result_dtypes(backend, dtype):
+    x, name = backend.array(X), np.dtype(dtype).name
+    for op in ("sum", "prod", "mean", *SOFTMAXES):
+        fails(TypeError, f"{op}: dtype {name} of the result is not supported", getattr(gpuops, op), x, dtype=dtype)
+
+
+def test_dtypes_that_are_none(backend):
+    for op in ("sum", "softmax"):
+        fails(TypeError, f"{op}: ", getattr(gpuops, op), backend.array(X), dtype="nope")
+
+
+def test_dtypes_without_a_common_one(backend):
+    x, y = backend.array(X.astype("f2")), backend.array(X.astype(BFLOAT16))
+    fails(TypeError, "where: ", gpuops.where, x, x, y)
+
+
+@pytest.mark.parametrize("op", SOFTMAXES)
+def test_softmax_is_real_and_floating(backend, op):
+    function = getattr(gpuops, op)
+    fails(TypeError, f"{op}: dtype complex64 of x is not supported", function, backend.array(X.astype("c8")))
+    for dtype in (int, bool, complex):
+        message = f"{op}: dtype {np.dtype(dtype).name} of the result is not supported"
+        fails(TypeError, message, function, backend.array(X), dtype=dtype)
+    for scale in ("a", 1j, [1]):
+        fails(TypeError, f"{op}: scale must be a real number, got {scale!r}", function, backend.array(X), scale=scale)
+    fails(TypeError, f"{op}: scale must be a real number, got ", function, backend.array(X), scale=backend.array(X))
+
+
+# ----------------------------------------------------------------------------------------------------- mixed kinds
+
+
+def check_mixed(op: str, names: tuple[str, str], kinds: tuple[str, str], function: Callable[..., Any], *args, **options):
+    """A TypeError that names both arguments and both types."""
+    message = f"{op}: NumPy and CuPy arrays do not mix: {names[0]} is a {kinds[0]}, {names[1]} is a {kinds[1]}"
+    fails(TypeError, message, function, *args, **options)
+
+
+@pytest.fixture
+def kinds(device):
+    """What messages call NumPy's arrays and the device's."""
+    return "numpy.ndarray", {"emulated": "tests.EmulatedArray", "gpu": "cupy.ndarray"}[device.name]
+
+
+@pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
+def test_reductions_do_not_mix_kinds(device, kinds, op):
+    function, x = getattr(gpuops, op), device.array(X)
+    full = op in ("softmax", "log_softmax")
+    dtype = bool if op in ("any", "all") else "f4"
+    here, there = (np.zeros((4, 5) if full else 4, dtype), zeros(device, *((4, 5) if full else (4,)), dtype=dtype))
+    mask = np.ones((4, 5), bool)
+    initial = {"initial": 0} if op in ("max", "min") else {}
+    check_mixed(op, ("x", "out"), kinds, function, X, 1, out=there)
+    check_mixed(op, ("x", "out"), kinds[::-1], function, x, 1, out=here)
+    check_mixed(op, ("x", "where"), kinds, function, X, 1, where=device.array(mask), **initial)
+    check_mixed(op, ("x", "where"), kinds[::-1], function, x, 1, where=mask, **initial)
+    check_mixed(op, ("x", "where"), kinds, function, X, 1, out=here, where=device.array(mask), **initial)
+
+
+@pytest.mark.parametrize("op", [*REDUCTIONS, "logsumexp"])
+def test_a_zero_dim_out_is_no_scalar(device, kinds, op):
+    out = np.zeros((), bool if op in ("any", "all") else "f4")
+    check_mixed(op, ("x", "out"), kinds[::-1], getattr(gpuops, op), device.array(X), out=out)
+
+
+def test_broadcasting_does_not_mix_kinds(device, kinds):
+    x, out = device.array(X), zeros(device, 4, 5)
+    back = kinds[::-1]
+    check_mixed("expand", ("x", "out"), kinds, gpuops.expand, X, (4, 5), out=out)
+    check_mixed("expand", ("x", "out"), back, gpuops.expand, x, (4, 5), out=X.copy())
+    check_mixed("where", ("condition", "x"), kinds, gpuops.where, X > 0, x, 0)
+    check_mixed("where", ("condition", "x"), back, gpuops.where, x, X, 0)
+    check_mixed("where", ("condition", "y"), kinds, gpuops.where, X > 0, 0, x)
+    check_mixed("where", ("condition", "y"), back, gpuops.where, x, x, X)
+    check_mixed("where", ("x", "y"), kinds, gpuops.where, True, X, x)
+    check_mixed("where", ("condition", "out"), kinds, gpuops.where, X > 0, X, 0, out=out)
+    check_mixed("where", ("condition", "out"), back, gpuops.where, x, x, 0, out=X.copy())
+
+
+# ------------------------------------------------------------------------------------------------------------- out
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_out_of_reductions(backend, op):
+    function, x = getattr(gpuops, op), backend.array(X)
+    dtype = bool if op in ("any", "all") else "f4"
+    for shape in ((5,), (4, 1), ()):
+        message = f"{op}: out has shape {shape}, the result has shape (4,)"
+        fails(ValueError, message, function, x, 1, out=zeros(backend, *shape, dtype=dtype))
+    message = f"{op}: out has shape (4,), the result has shape (4, 1)"
+    fails(ValueError, message, function, x, 1, out=zeros(backend, 4, dtype=dtype), keepdims=True)
+
+
+@pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("dtype", ["i8", "?", "u1"])
+def test_out_does_not_take_another_kind(backend, op, dtype):
+    message = f"{op}: cannot cast the result from float32 to {np.dtype(dtype).name} of out"
+    fails(TypeError, message, getattr(gpuops, op), backend.array(X), 1, out=zeros(backend, 4, dtype=dtype))
+
+
+@pytest.mark.parametrize("op", ["softmax", "log_softmax"])
+def test_out_of_softmax(backend, op):
+    function, x = getattr(gpuops, op), backend.array(X)
+    fails(ValueError, f"{op}: out has shape (4,), the result has shape (4, 5)", function, x, 1, out=zeros(backend, 4))
+    message = f"{op}: cannot cast the result from float32 to int64 of out"
+    fails(TypeError, message, function, x, 1, out=zeros(backend, 4, 5, dtype="i8"))
+    message = "logsumexp: out has shape (4,), the result has shape (5,)"
+    fails(ValueError, message, gpuops.logsumexp, x, 0, out=zeros(backend, 4))
+
+
+def test_out_of_broadcasting(backend):
+    x = backend.array(X)
+    message = "expand: out has shape (4,), the result has shape (4, 5)"
+    fails(ValueError, message, gpuops.expand, x, (4, 5), out=zeros(backend, 4))
+    message = "where: out has shape (5,), the result has shape (4, 5)"
+    fails(ValueError, message, gpuops.where, x, x, 0, out=zeros(backend, 5))
+    for dtype in ("i8", "?"):
+        rule = f"cannot cast the result from float32 to {np.dtype(dtype).name} of out with casting rule 'same_kind'"
+        fails(TypeError, f"expand: {rule}", gpuops.expand, x, (4, 5), out=zeros(backend, 4, 5, dtype=dtype))
+        fails(TypeError, f"where: {rule}", gpuops.where, x, x, 0, out=zeros(backend, 4, 5, dtype=dtype))
+    fails(TypeError, "where: out needs x and y", gpuops.where, x, out=zeros(backend, 4, 5))
+
+
+@pytest.mark.parametrize("out", [[0, 0, 0, 0], 3, "abcd", (1,)], ids=repr)
+def test_out_must_be_an_array(backend, out):
+    x = backend.array(X)
+    for op in (*REDUCTIONS, *SOFTMAXES):
+        fails(TypeError, f"{op}: ", getattr(gpuops, op), x, 1, out=out)
+    fails(TypeError, "expand: ", gpuops.expand, x, (4, 5), out=out)
+    fails(TypeError, "where: ", gpuops.where, x, x, x, out=out)
+
+
+def test_read_only_out(backend):
+    if backend.name == "gpu":
+        pytest.skip("CuPy's arrays are never read-only")
+    x, row, full = backend.array(X), zeros(backend, 4), zeros(backend, 4, 5)
+    row.flags.writeable = full.flags.writeable = False
+    for op in ("sum", "prod", "max", "min", "mean", "logsumexp"):
+        fails(ValueError, f"{op}: out is read-only", getattr(gpuops, op), x, 1, out=row)
+    for op in ("softmax", "log_softmax"):
+        fails(ValueError, f"{op}: out is read-only", getattr(gpuops, op), x, 1, out=full)
+    fails(ValueError, "expand: out is read-only", gpuops.expand, x, (4, 5), out=full)
+    fails(ValueError, "where: out is read-only", gpuops.where, x, x, 0, out=full)
+
+
+# --------------------------------------------------------------------------------------------------------- initial
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_a_missing_initial(backend, op):
+    function = getattr(gpuops, op)
+    for shape, axis, dims in (((0,), None, (0,)), ((0, 3), 0, (0,)), ((3, 0), 1, (1,)), ((0, 0), 0, (0,))):
+        message = f"{op}: zero-size array of shape {shape} has no identity over axis {dims}; give initial"
+        fails(ValueError, message, function, zeros(backend, *shape), axis)
+    mask = zeros(backend, 4, 5, dtype=bool)
+    for where in (mask, False, np.bool_(True)):
+        message = f"{op}: has no identity, so a where mask needs initial"
+        fails(ValueError, message, function, backend.array(X), 1, out=zeros(backend, 4), where=where)
+
+
+def test_initial_none_takes_the_identity_away(backend):
+    message = "sum: zero-size array of shape (0,) has no identity over axis (0,); give initial"
+    fails(ValueError, message, gpuops.sum, zeros(backend, 0), initial=None)
+    message = "prod: has no identity, so a where mask needs initial"
+    fails(ValueError, message, gpuops.prod, backend.array(X), initial=None, where=zeros(backend, 4, 5, dtype=bool))
+
+
+@pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
+def test_initial_must_be_a_scalar_that_fits(backend, op):
+    function, x = getattr(gpuops, op), backend.array(X)
+    fails(ValueError, f"{op}: initial must be a scalar, got ", function, x, initial=backend.array(X))
+    fails(ValueError, f"{op}: initial must be a scalar, got [1]", function, x, initial=[1])
+    fails(ValueError, f"{op}: initial must be a scalar, got 'a'", function, x, initial="a")
+    fails(TypeError, f"{op}: ", function, x, initial=1j)
+    big = 300 if op in ("max", "min") else 2**70  # int8 is summed as int64
+    fails(OverflowError, f"{op}: ", function, zeros(backend, 3, dtype="i1"), initial=big)
+
+
+# ----------------------------------------------------------------------------------------------------------- where
+
+
+def test_where_with_one_of_two_values(backend):
+    x = backend.array(X)
+    message = "where: either both or neither of x and y must be given"
+    fails(ValueError, message, gpuops.where, x, x)
+    fails(ValueError, message, gpuops.where, x, None, x)
+    fails(ValueError, "where: a 0-d condition needs x and y", gpuops.where, backend.array(np.array(True)))
+
+
+# --------------------------------------------------------------------------------------------------- other libraries
+
+
+class Foreign:
+    """An array of a library that gpuops does not know."""
+
+    shape, dtype, ndim = (3,), np.dtype("f4"), 1
+
+    def __dlpack__(self, stream=None):
+        raise AssertionError("nothing is copied behind the caller's back")
+
+
+@pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
+def test_arrays_of_other_libraries(op):
+    fails(TypeError, f"{op}: x is a tests.Foreign; gpuops takes NumPy and CuPy arrays and scalars", getattr(gpuops, op), Foreign())

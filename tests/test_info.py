@@ -1,0 +1,89 @@
+"""What gpuops says of itself, and what importing it brings in."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gpuops
+
+OPS = {
+    "sum": "sum prod max min mean any all".split(),
+    "where": ["where", "expand"],
+    "softmax": ["softmax", "log_softmax"],
+}
+
+
+@pytest.mark.parametrize("first", OPS)
+def test_ops_of_a_family_have_the_same_strategies(first):
+    for op in OPS[first]:
+        assert gpuops.strategies(op) == gpuops.strategies(first)
+
+
+def test_strategies_of_the_ladders():
+    assert {"cross", "interleaved", "shuffle", "rows", "columns"} <= set(gpuops.strategies("sum"))
+    assert {"elementwise", "vectorized"} <= set(gpuops.strategies("where"))
+    assert {"naive", "block_tree", "block_coalesced", "two_pass", "warp"} <= set(gpuops.strategies("softmax"))
+
+
+def test_every_strategy_is_a_distinct_name():
+    for first in OPS:
+        names = gpuops.strategies(first)
+        assert isinstance(names, tuple)
+        assert all(isinstance(name, str) and name for name in names)
+        assert len(set(names)) == len(names)
+
+
+def test_info_has_versions_devices_and_a_reason(monkeypatch, tmp_path):
+    monkeypatch.setenv("GPUOPS_CACHE_DIR", str(tmp_path))
+    facts = gpuops.info()
+    assert set(facts) == {"versions", "devices", "path", "reason", "cache"}
+    assert facts["versions"]["numpy"] == np.__version__
+    assert facts["versions"]["python"] == platform.python_version()
+    assert {"gpuops", "cupy"} <= set(facts["versions"])
+    assert facts["cache"] == str(tmp_path)
+    assert facts["reason"]
+    assert "cpu" in facts["devices"]
+    assert facts["path"] == ("gpu" if any(name.startswith("cuda:") for name in facts["devices"]) else "cpu")
+
+
+def test_the_cache_folder_follows_the_environment(monkeypatch):
+    monkeypatch.delenv("GPUOPS_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert gpuops.info()["cache"] == "/somewhere/gpuops"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/someone")
+    assert gpuops.info()["cache"] == "/home/someone/.cache/gpuops"
+
+
+def test_info_without_cupy_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    facts = gpuops.info()
+    assert facts["versions"]["cupy"] == "not installed"
+    assert "pip install" in facts["reason"]
+    assert "gpuops-cupy" in facts["reason"]
+    assert facts["path"] == "cpu"
+
+
+def test_the_info_command_prints_it():
+    done = subprocess.run([sys.executable, "-m", "gpuops", "info"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert np.__version__ in done.stdout
+
+
+@pytest.mark.parametrize("call", ["", "gpuops.softmax(gpuops.sum([[1.0, 2.0]], axis=0))"])
+def test_numpy_users_never_import_cupy(call):
+    code = f"import sys, gpuops\n{call}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names = {name.split(".")[0] for name in done.stdout.split()}
+    assert not names & {"cupy", "cupy_backends", "subprocess", "setuptools", "distutils", "ml_dtypes", "scipy"}
+
+
+def test_everything_public_is_documented():
+    assert sorted(gpuops.__all__) == gpuops.__all__
+    for name in gpuops.__all__:
+        assert ">>> " in getattr(gpuops, name).__doc__, f"{name} has no example"

@@ -1,0 +1,94 @@
+"""Source text, compilation and the disk cache, with no GPU."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gpuops import jit
+from gpuops.kernels import reduce
+
+pytest.importorskip(
+    "cupy_backends.cuda.libs.nvrtc", reason="compiling needs CuPy's binding to NVRTC", exc_type=ImportError
+)
+
+STRIDES = ((64, 1), (0, 0), (1,))
+KERNEL = (
+    reduce.plan(
+        reduce.problem("Sum", "float32", "float32", "float32", (100, 64), (1,), STRIDES, 0), None, "device", 132
+    )
+    .steps[0]
+    .kernel
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUOPS_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def refuse(*arguments):
+    raise AssertionError("compiled again")
+
+
+def test_a_variant_is_compiled_once_and_then_read_from_disk(folder, monkeypatch):
+    code = jit.compiled(KERNEL, 90)
+    assert code.startswith(b"\x7fELF")
+    assert [path.read_bytes() for path in folder.iterdir()] == [code]
+    monkeypatch.setattr(jit, "compile", refuse)
+    assert jit.compiled(KERNEL, 90) == code
+
+
+def test_the_key_holds_the_architecture_and_the_text(folder, monkeypatch):
+    jit.compiled(KERNEL, 90)
+    jit.compiled(KERNEL, 80)
+    assert len(list(folder.iterdir())) == 2
+    source = jit.source(KERNEL)
+    monkeypatch.setattr(jit, "source", lambda kernel: source + "\n// changed")
+    jit.compiled(KERNEL, 90)
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_a_folder_that_cannot_be_made_costs_only_the_cache(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("GPUOPS_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    assert jit.compiled(KERNEL, 90).startswith(b"\x7fELF")
+
+
+def test_threads_that_compile_at_once_leave_whole_files(folder):
+    with ThreadPoolExecutor(8) as pool:
+        codes = set(pool.map(lambda _: jit.compiled(KERNEL, 90), range(8)))
+    assert len(codes) == 1
+    assert [path.read_bytes() for path in folder.iterdir()] == list(codes)
+
+
+def test_an_architecture_newer_than_nvrtc_gets_ptx():
+    assert b".target sm_" in jit.compile(jit.source(KERNEL), "reduce_rows.cu", 999)
+
+
+def test_a_kernel_that_does_not_compile_says_why():
+    with pytest.raises(RuntimeError, match=r"bad\.cu does not compile for sm_90:\n.*identifier \"nonsense\""):
+        jit.compile('extern "C" __global__ void k(int* x) { *x = nonsense; }', "bad.cu", 90)
+
+
+def test_messages_name_the_kernel_file_and_line():
+    text = jit.source(KERNEL).replace("State total", "Nonsense total")
+    line = 1 + jit.read("reduce_rows.cu").splitlines()[1:].index(
+        next(line for line in jit.read("reduce_rows.cu").splitlines() if "State total" in line)
+    )
+    with pytest.raises(RuntimeError, match=rf"reduce_rows\.cu\({line}\): error"):
+        jit.compile(text, "reduce_rows.cu", 90)
+
+
+def test_the_cache_folder_follows_the_environment(monkeypatch):
+    monkeypatch.delenv("GPUOPS_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert jit.cache_folder() == os.path.join("/somewhere", "gpuops")
+
+
+def test_importing_gpuops_imports_neither_cupy_nor_a_compiler():
+    check = "import sys, gpuops; print([m for m in ('cupy', 'cupy_backends', 'subprocess') if m in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", check], text=True).strip() == "[]"

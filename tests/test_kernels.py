@@ -1,0 +1,321 @@
+"""The kernels as text: every variant that plans ask for compiles with no GPU, names agree, each barrier is needed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpuops
+from gpuops import jit
+from gpuops.kernels import broadcast, reduce, softmax
+from gpuops.plan import CTYPES, ITEMSIZE, Kernel, Plan, Shape, accumulator, contiguous_strides
+from gpuops.reduce import dtypes
+from tests import emulated, emulator, layouts
+from tests.layouts import BFLOAT16
+
+FILES = sorted(os.listdir(jit.FOLDER))
+SOURCES = [name for name in FILES if name.endswith(".cu")]
+TEXTS = [name for name in FILES if name.endswith((".cu", ".cuh"))]
+CHUNKS = 16  # so that workers share the compiling
+ARCH = 90
+OTHER_ARCHS = (75, 80, 86, 89, 100, 120)
+MULTIPROCESSORS = 132
+
+# ------------------------------------------------------------------------------------------------------- variants
+
+#: One dtype of each family.
+FAMILIES = ("bool", "int8", "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+#: (shape, axis) for each way through the planners: short, middling and split rows and columns, the whole array.
+REGIMES: tuple[tuple[Shape, Shape], ...] = (
+    ((64, 3), (1,)), ((3, 64), (0,)), ((5000, 40), (1,)), ((5000, 300), (1,)), ((300, 5000), (0,)), ((64, 12800), (1,)),
+    ((2, 999999), (1,)), ((999999, 2), (0,)), ((2**20,), (0,)), ((1, 2**33), (1,)), ((2**33, 1), (1,)),
+)  # fmt: skip
+
+
+def padded(shape: Shape) -> Shape:
+    """The strides of an array none of whose dims merge."""
+    return tuple(2 * s for s in contiguous_strides(tuple(n + 1 for n in shape)))
+
+
+def reduction(
+    struct: str, names: tuple[str, str, str | None], shape: Shape, axis: Shape, strategy: str | None = None,
+    x: Shape | None = None, pointer: int = 0, finish: str = "device", **more: Any,
+) -> Plan:  # fmt: skip
+    """The plan of a reduction of an array in C order, or with strides ``x``."""
+    strides = (
+        contiguous_strides(shape) if x is None else x,
+        contiguous_strides(shape) if more.get("masked") else (0,) * len(shape),
+        contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis)),
+    )
+    problem = reduce.problem(struct, *names, shape, axis, strides, pointer, **more)
+    return reduce.plan(problem, strategy, finish, MULTIPROCESSORS)
+
+
+def normalisation(
+    names: tuple[str, str, str], shape: Shape, axis: Shape, strategy: str | None, op: str = "softmax", masked: bool = False,
+    x: Shape | None = None,
+) -> Plan:  # fmt: skip
+    """The plan of a softmax of an array in C order, or with strides ``x``."""
+    dense = contiguous_strides(shape)
+    strides = (dense if x is None else x, dense if masked else (0,) * len(shape), dense)
+    problem = softmax.problem(op, *names, shape, axis, strides, (0, 0, 0), masked, 1.0)
+    return softmax.plan(problem, strategy, "device", MULTIPROCESSORS)
+
+
+def mapping(map_: str, out: str, operands: tuple[str, ...], shape: Shape, *strides: Shape, pointer: int = 0) -> Plan:
+    """The plan of expand or where; strides of out, then of the operands, C order where there are none."""
+    dense = contiguous_strides(shape)
+    types = broadcast.element_types(out, operands[-2:] if map_ == "Where" else operands)
+    if map_ == "Where":
+        types = (types[0], broadcast.condition_type(operands[0]), *types[1:])
+    args = [
+        broadcast.Arg(name, type_, ITEMSIZE[dtype], steps, pointer)
+        for name, type_, dtype, steps in zip(
+            ("out", "a", "b", "c"), types, (out, *operands), (*strides, *(dense,) * 4), strict=False
+        )
+    ]  # fmt: skip
+    return broadcast.plan(map_, shape, args[0], tuple(args[1:]))
+
+
+def reductions() -> Iterator[Plan]:
+    for op, (struct, _) in reduce.OPS.items():
+        for x in CTYPES:
+            val, out = (d.name for d in dtypes(op, np.dtype(BFLOAT16 if x == "bfloat16" else x), None, None))
+            names = (x, val, out)
+            for strategy in ("rows", "columns", "shuffle"):
+                yield reduction(struct, names, (64, 700), (1,), strategy)
+            yield reduction(struct, names, (2, 999999), (1,))
+            yield reduction("MaskedMean" if op == "mean" else struct, names, (64, 700), (1,), masked=True)
+    for x in FAMILIES:
+        names = (x, x, x)
+        for strategy, finish in itertools.product(reduce.STEPS, reduce.FINISHES):
+            yield reduction("Sum", names, (2, 999999), (1,), strategy, finish=finish)
+        for (shape, axis), pointer in itertools.product(REGIMES, (0, ITEMSIZE[x])):
+            yield reduction("Sum", names, shape, axis, pointer=pointer)
+        for rank in (2, 3, 4, 6, 9):
+            shape = (2,) * rank
+            for strategy, masked in itertools.product((*reduce.STRATEGIES,), (False, True) if x == "float32" else (False,)):
+                axes = tuple(range(0, rank, 2))
+                yield reduction("Sum", names, shape, axes, strategy, padded(shape), masked=masked)
+    for val in ("float32", "float64"):
+        for strategy in reduce.STRATEGIES:
+            for x in ("float16", "bfloat16", "float32", "float64", "int64", "bool"):
+                for masked in (False, True):
+                    yield reduction("LogSumExp", (x, val, "float64"), (64, 700), (1,), strategy, masked=masked)
+
+
+def softmaxes() -> Iterator[Plan]:
+    for x in (name for name in CTYPES if not name.startswith("complex")):
+        result = x if x.startswith(("float", "bfloat")) else "float64"
+        names = (x, accumulator(result), result)
+        for op, strategy in itertools.product(("softmax", "log_softmax"), softmax.STRATEGIES):
+            for masked in (False, True):
+                yield normalisation(names, (64, 700), (1,), strategy, op, masked)
+    names = ("float32", "float32", "float32")
+    for cols in (1, 40, 100, 200, 300, 600, 1024):
+        yield normalisation(names, (64, cols), (1,), "warp")
+    for strategy in softmax.STRATEGIES:
+        for rank in (2, 3, 4, 6, 9):
+            shape = (2,) * rank
+            yield normalisation(names, shape, tuple(range(0, rank, 2)), strategy, x=padded(shape))
+        for out in ("float16", "bfloat16", "float64"):
+            yield normalisation(("float32", accumulator(out), out), (64, 700), (1,), strategy)
+        if strategy not in ("warp", "naive"):
+            yield normalisation(names, (1, 2**32), (1,), strategy)
+
+
+def maps() -> Iterator[Plan]:
+    for out, x in itertools.product(CTYPES, CTYPES):
+        yield mapping("Expand", out, (x,), (64, 700))
+    for x in CTYPES:
+        for condition in CTYPES:
+            yield mapping("Where", x, (condition, x, x), (64, 700))
+        yield mapping("Where", x, ("bool", "float32", x), (64, 700))
+    for x in ("int8", "int16", "int32", "int64", "complex128"):
+        shape = (64, 704)
+        walks = (contiguous_strides(shape), (0, 1), (1, 0), (1, 64), padded(shape))
+        for pointer in {0, *(2**k for k in range(4) if 2**k >= min(ITEMSIZE[x], 8))}:
+            yield mapping("Expand", x, (x,), shape, pointer=pointer)
+            yield mapping("Where", x, ("bool", x, x), shape, pointer=pointer)
+        for a, b in itertools.product(walks, walks):
+            yield mapping("Where", x, ("bool", x, x), shape, contiguous_strides(shape), a, b)
+        for rank in (2, 3, 4, 6, 9, 17):
+            shape = (2,) * rank
+            yield mapping("Expand", x, (x,), shape, contiguous_strides(shape), padded(shape))
+    yield mapping("Expand", "int32", ("int32",), (2**32 + 1,), (2,))
+
+
+@cache
+def variants() -> tuple[Kernel, ...]:
+    """Every kernel variant of the plans above."""
+    plans = itertools.chain(reductions(), softmaxes(), maps())
+    return tuple(sorted({step.kernel for plan in plans for step in plan.steps if hasattr(step, "kernel")}, key=repr))
+
+
+@cache
+def representatives() -> tuple[Kernel, ...]:
+    """A variant of each kernel file for each element type that it reads."""
+    found: dict[tuple[str, str], Kernel] = {}
+    for kernel in variants():
+        read = dict(kernel.types).get("Tin") or dict(kernel.types)["Ta"]
+        if read in {CTYPES[name] for name in FAMILIES} | set(broadcast.BITS.values()):
+            found.setdefault((kernel.name, read), kernel)
+    return tuple(found.values())
+
+
+@pytest.fixture(scope="session")
+def nvrtc() -> None:
+    """NVRTC, which compiles with no GPU."""
+    try:
+        import cupy_backends.cuda.libs.nvrtc  # noqa: F401
+    except ImportError as failure:
+        pytest.skip(f"NVRTC comes with CuPy, which cannot be imported: {failure}")
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_every_variant_compiles(nvrtc, chunk):
+    for kernel in variants()[chunk::CHUNKS]:
+        assert jit.compile(jit.source(kernel), f"{kernel.name}.cu", ARCH)[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("arch", OTHER_ARCHS)
+def test_every_file_compiles_for_every_architecture(nvrtc, arch):
+    for kernel in representatives():
+        assert jit.compile(jit.source(kernel), f"{kernel.name}.cu", arch)
+
+
+def test_a_newer_architecture_gets_ptx(nvrtc):
+    assert b".target sm_" in jit.compile(jit.source(variants()[0]), "newer", 999)
+
+
+def test_what_does_not_compile_says_why(nvrtc):
+    with pytest.raises(RuntimeError, match=r"(?s)^broken does not compile for sm_90:.*here\.cu\(7\): error"):
+        jit.compile('#line 7 "here.cu"\nnonsense;', "broken", 90)
+
+
+def test_compiled_code_is_kept_on_disk(nvrtc, tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUOPS_CACHE_DIR", str(tmp_path / "new"))
+    code = jit.compiled(variants()[0], ARCH)
+    (file,) = (tmp_path / "new").iterdir()
+    assert file.read_bytes() == code
+    monkeypatch.setattr(jit, "compile", None)  # is not called again
+    assert jit.compiled(variants()[0], ARCH) == code
+
+
+def test_a_read_only_cache_folder_costs_nothing_else(nvrtc, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("GPUOPS_CACHE_DIR", str(tmp_path / "file" / "folder"))
+    assert jit.compiled(variants()[0], ARCH)[:4] == b"\x7fELF"
+
+
+# ---------------------------------------------------------------------------------------------------------- names
+
+
+def stems(prefix: str = "") -> set[str]:
+    return {name.removesuffix(".cu") for name in SOURCES if name.startswith(prefix)}
+
+
+def test_every_kernel_file_is_reached_by_a_plan():
+    assert {kernel.name for kernel in variants()} == stems()
+
+
+def test_every_softmax_file_is_a_strategy():
+    assert {name.removeprefix("softmax_") for name in stems("softmax_")} <= set(gpuops.strategies("softmax"))
+
+
+def test_a_strategy_plans_the_file_of_its_name():
+    for strategy in softmax.STRATEGIES:
+        names = {step.kernel.name for step in normalisation(("float32",) * 3, (64, 700), (1,), strategy).steps}
+        assert names == {f"softmax_{strategy}"} or f"softmax_{strategy}" not in stems()
+    for strategy in reduce.STRATEGIES:
+        name = "block" if strategy in reduce.STEPS else strategy
+        assert reduction("Sum", ("float32",) * 3, (640, 70), (1,), strategy).steps[0].kernel.name == f"reduce_{name}"
+
+
+@pytest.mark.parametrize(
+    "file,enum,names", [("reduce_block.cu", "Step", reduce.STEPS), ("broadcast.cu", "Way", broadcast.WAYS)]
+)
+def test_enums_and_tables_agree(file, enum, names):
+    (members,) = re.findall(rf"enum {enum} {{ (.*?) }};", jit.read(file))
+    assert {name.strip().lower(): i for i, name in enumerate(members.split(","))} == dict(names)
+
+
+def test_every_op_is_a_struct_of_ops_cuh():
+    structs = set(re.findall(r"struct (\w+)", jit.read("ops.cuh")))
+    assert {struct for struct, _ in reduce.OPS.values()} <= structs
+
+
+def test_every_dtype_is_a_type_of_types_cuh():
+    text = jit.read("types.cuh")
+    for name in {*CTYPES.values(), *broadcast.BITS.values()}:
+        assert re.search(rf"using {name} =|struct {name} ", text)
+
+
+@pytest.mark.parametrize("file", TEXTS)
+def test_a_kernel_file_opens_with_its_contract(file):
+    with open(os.path.join(jit.FOLDER, file), encoding="utf-8") as text:
+        assert text.readline().startswith("// ")
+
+
+@pytest.mark.parametrize("file", TEXTS)
+def test_no_atomics_whose_order_could_change_a_sum(file):
+    assert "atomic" not in jit.read(file)
+
+
+def test_subnormals_are_not_flushed_by_the_compiler():
+    assert not any("ftz" in option or "fast" in option for option in jit.OPTIONS)
+
+
+# -------------------------------------------------------------------------------------------------------- barriers
+
+BARRIER = re.compile(r"__sync(?:threads|warp)\(\);")
+BARRIERS = [(file, i) for file in TEXTS for i in range(len(BARRIER.findall(jit.read(file))))]
+
+
+def near(function: Callable[..., Any], shape: Shape, axis: int, strategy: str | None) -> bool:
+    """Whether a call on the emulator gives what it gives on the CPU."""
+    x = layouts.random(np.random.default_rng(0), shape, np.dtype("f4"))
+    got = function(emulated.DEVICE.from_host(x), axis=axis, strategy=strategy)
+    return np.allclose(np.asarray(got), function(x, axis=axis), rtol=1e-4, atol=1e-5)
+
+
+def calls() -> Iterator[bool]:
+    """Calls that pass every barrier."""
+    for strategy in gpuops.strategies("sum"):
+        for op in (gpuops.sum, gpuops.max):
+            yield near(op, (3, 5000), 1, strategy)
+            yield near(op, (300, 5), 0, strategy)
+    for strategy in gpuops.strategies("softmax"):
+        yield near(gpuops.softmax, (3, 700), 1, strategy)
+        yield near(gpuops.softmax, (300, 3), 0, strategy)
+
+
+@pytest.fixture
+def device() -> None:
+    if reason := emulator.available():
+        pytest.skip(reason)
+
+
+def test_the_calls_are_right_with_every_barrier(device):
+    assert all(calls())
+
+
+@pytest.mark.parametrize("file,occurrence", BARRIERS, ids=str)
+def test_no_barrier_can_be_removed(device, monkeypatch, file, occurrence):
+    text = jit.read(file)
+    barrier = list(BARRIER.finditer(text))[occurrence]
+    without = text[: barrier.start()] + ";" + text[barrier.end() :]
+    read = jit.read
+    monkeypatch.setattr(jit, "read", lambda name: without if name == file else read(name))
+    monkeypatch.setattr(emulated, "module", emulated.module.__wrapped__)
+    try:
+        assert not all(calls())
+    except emulator.EmulatorError as fault:
+        assert re.search("race|uninitialised|not written", str(fault))

@@ -1,0 +1,311 @@
+"""The pure half: geometry, plans and their bytes, with no device at all."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuops import plan
+from gpuops.kernels import broadcast, reduce, softmax
+from gpuops.plan import Axes
+from tests import layouts
+
+# -------------------------------------------------------------------------------------------------------- geometry
+
+
+@st.composite
+def axes(draw: st.DrawFn) -> Axes:
+    """Small dims with the strides of one to three operands: dense, sliced, reversed, broadcast, or anything."""
+    sizes = tuple(draw(st.lists(st.sampled_from((1, 2, 3, 4)), max_size=5)))
+    operands = []
+    for _ in range(draw(st.integers(1, 3))):
+        if draw(st.booleans()):
+            x = draw(layouts.laid_out(sizes, np.dtype("u1")))
+            operands.append(x.strides)
+        else:
+            operands.append(tuple(draw(st.sampled_from((0, 1, 2, -1, 3, 12, -4))) for _ in sizes))
+    return Axes(sizes, tuple(operands))
+
+
+def visited(walk: Axes, starts: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Where each operand is at every step of a walk, sorted."""
+    steps = itertools.product(*map(range, walk.sizes))
+    return sorted(
+        tuple(start + sum(i * s for i, s in zip(step, strides, strict=True)) for start, strides in zip(starts, walk.strides, strict=True))
+        for step in steps
+    )  # fmt: skip
+
+
+@given(axes())
+def test_normalize_visits_the_same_elements(walk):
+    normal, starts = plan.normalize(walk)
+    assert visited(normal, starts) == visited(walk, (0,) * len(walk.strides))
+
+
+@given(axes())
+def test_normalize_leaves_nothing_to_merge(walk):
+    normal, _ = plan.normalize(walk)
+    assert 1 not in normal.sizes
+    for outer in range(len(normal.sizes) - 1):
+        size = normal.sizes[outer + 1]
+        assert any(s[outer] != size * s[outer + 1] for s in normal.strides)
+
+
+@given(axes())
+def test_normalize_flips_and_sorts_the_first_operand(walk):
+    normal, _ = plan.normalize(walk)
+    first = normal.strides[0]
+    assert all(s >= 0 for s in first)
+    moving = [s for s in first if s]
+    assert moving == sorted(moving, reverse=True)
+    assert list(first) == [0] * (len(first) - len(moving)) + moving
+
+
+@given(axes())
+def test_normalize_is_idempotent(walk):
+    normal, _ = plan.normalize(walk)
+    assert plan.normalize(normal) == (normal, (0,) * len(normal.strides))
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "transposed", "reversed", "unaligned"])
+def test_dense_arrays_become_one_dim(layout):
+    x = layouts.lay_out(np.zeros((3, 4, 5), "u1"), layout)
+    normal, _ = plan.normalize(Axes(x.shape, (x.strides,)))
+    assert normal == Axes((60,), ((1,),))
+
+
+@given(st.integers(1, 2**31 - 1), st.integers(0, 2**31 - 1))
+def test_divisor_divides_every_index_below_2_to_the_31(value, n):
+    assert quotient(n, value) == n // value
+
+
+@pytest.mark.parametrize("value", [2**k + d for k in range(31) for d in (-1, 0, 1) if 2**k + d > 0])
+def test_divisor_at_its_edges(value):
+    multiples = {k * value + d for k in (0, 1, 2, (2**31 - 1) // value) for d in (-1, 0, 1)}
+    for n in {0, 1, 2**31 - 1, *multiples}:
+        if 0 <= n < 2**31:
+            assert quotient(n, value) == n // value
+
+
+def quotient(n: int, value: int) -> int:
+    """``divide`` of axes.cuh: 32-bit arithmetic."""
+    stored, magic, shift = struct.unpack("<QII", plan.divisor(value))
+    assert stored == value
+    total = (n * magic >> 32) + n
+    assert total < 2**32
+    return total >> shift
+
+
+@given(axes())
+def test_packed_axes_are_the_struct_of_the_kernels(walk):
+    rank = walk.rank_class
+    data = walk.packed()
+    assert len(data) == rank * (16 + 8 * len(walk.strides))
+    sizes = tuple(size for size, _, _ in struct.iter_unpack("<QII", data[: 16 * rank]))
+    strides = struct.unpack(f"<{rank * len(walk.strides)}q", data[16 * rank :])
+    pad = rank - len(walk.sizes)
+    assert sizes == (1,) * pad + walk.sizes
+    for k, operand in enumerate(walk.strides):
+        assert strides[k * rank : (k + 1) * rank] == (0,) * pad + operand
+
+
+def test_rank_classes_hold_every_rank_of_numpy():
+    for rank in range(33):
+        assert Axes((2,) * rank, ((0,) * rank,)).rank_class in plan.RANKS
+
+
+@given(axes(), st.sampled_from((1, 2, 4)))
+def test_packs_visit_the_first_of_every_few_elements(walk, vec):
+    normal, starts = plan.normalize(walk)
+    if normal.sizes and normal.sizes[-1] % vec == 0:
+        packs = normal.in_packs(vec)
+        inner = [vec * s[-1] for s in normal.strides]
+        assert packs.size * vec == normal.size
+        assert [s[-1] for s in packs.strides] == (inner if vec > 1 else [s[-1] for s in normal.strides])
+        assert set(visited(packs, starts)) <= set(visited(normal, starts))
+
+
+def test_a_pack_needs_stride_one_whole_packs_and_alignment():
+    rows = Axes((3, 8), ((8, 1),))
+    assert plan.packable(4, 4, 0, 0, rows, inner=rows)
+    assert not plan.packable(4, 4, 4, 0, rows, inner=rows)  # an address that is no multiple of 16
+    assert plan.packable(2, 4, 8, 0, rows, inner=rows)
+    assert not plan.packable(4, 4, 0, 0, Axes((3, 6), ((6, 1),)), inner=Axes((3, 6), ((6, 1),)))  # 6 is 1.5 packs
+    assert not plan.packable(4, 4, 0, 0, Axes((3, 8), ((9, 1),)), inner=Axes((3, 8), ((9, 1),)))  # rows start anywhere
+    assert not plan.packable(2, 4, 0, 0, Axes((8,), ((2,),)), inner=Axes((8,), ((2,),)))
+    assert not plan.packable(2, 4, 0, 0, Axes((), ((),)), inner=Axes((), ((),)))
+
+
+@given(st.data())
+def test_like_strides_are_numpys_order_k(data):
+    shape = data.draw(layouts.shapes(max_size=200))
+    x = data.draw(layouts.laid_out(shape, np.dtype("u1")))
+    got = plan.like_strides(x.shape, x.strides)
+    if x.size:
+        assert sorted(int(np.dot(i, got)) for i in np.ndindex(shape)) == list(range(x.size))
+    if 0 not in x.strides and x.size:
+        expected = np.empty_like(x, order="K", subok=False).strides
+        assert [s for n, s in zip(shape, got, strict=True) if n > 1] == [s for n, s in zip(shape, expected, strict=True) if n > 1]
+
+
+@given(st.data())
+def test_contiguous_strides_are_numpys(data):
+    shape = data.draw(layouts.shapes())
+    if 0 not in shape:
+        expected = np.zeros(shape, "u1").strides
+        assert plan.contiguous_strides(shape) == expected
+
+
+@given(st.data())
+def test_broadcast_strides_are_numpys(data):
+    to = data.draw(layouts.shapes(max_size=200))
+    lead = data.draw(st.integers(0, len(to)))
+    shape = tuple(data.draw(st.sampled_from((n, 1))) for n in to[lead:])
+    x = data.draw(layouts.laid_out(shape, np.dtype("u1")))
+    if 0 not in to:
+        expected = np.broadcast_to(x, to).strides
+        got = plan.broadcast_strides(x.shape, x.strides, to)
+        assert [s for n, s in zip(to, got, strict=True) if n > 1] == [s for n, s in zip(to, expected, strict=True) if n > 1]
+
+
+SHAPES = st.lists(st.sampled_from((0, 1, 2, 3)), max_size=3).map(tuple)
+
+
+@given(SHAPES, SHAPES)
+def test_broadcasts_to_agrees_with_numpy(shape, to):
+    try:
+        np.broadcast_to(np.zeros(shape), to)
+        expected = True
+    except ValueError:
+        expected = False
+    assert plan.broadcasts_to(shape, to) == expected
+
+
+@given(SHAPES, SHAPES)
+def test_broadcast_shapes_agree_with_numpy(a, b):
+    try:
+        expected = np.broadcast_shapes(a, b)
+    except ValueError:
+        with pytest.raises(ValueError, match="^where: shapes .* do not broadcast$"):
+            plan.broadcast_shapes("where", a, b)
+    else:
+        assert plan.broadcast_shapes("where", a, b) == expected
+
+
+@given(st.data())
+def test_normalize_axis_agrees_with_numpy(data):
+    ndim = data.draw(st.integers(0, 4))
+    axis = data.draw(st.one_of(st.none(), st.integers(-5, 5), st.lists(st.integers(-5, 5), max_size=3).map(tuple)))
+    shape = (1,) * ndim
+    try:
+        expected = set(range(ndim)) if axis is None else set(np.lib.array_utils.normalize_axis_tuple(axis, ndim))
+    except ValueError as error:
+        with pytest.raises(type(error)):
+            plan.normalize_axis("sum", axis, shape)
+    else:
+        assert plan.normalize_axis("sum", axis, shape) == tuple(sorted(expected))
+
+
+def test_wide_indices_from_2_to_the_31_on():
+    assert plan.index_type(2**31 - 1, 5) == "u32"
+    assert plan.index_type(5, 2**31) == "i64"
+
+
+def test_every_dtype_has_a_size_and_bits():
+    for dtype in layouts.DTYPES:
+        assert plan.ITEMSIZE[dtype.name] == dtype.itemsize
+        assert dtype.name in plan.CTYPES
+        assert dtype.itemsize in plan.BITS
+    assert len(plan.CTYPES) == len(layouts.DTYPES)
+
+
+# ----------------------------------------------------------------------------------------------------------- plans
+
+
+def sum_of_rows(rows: int, cols: int, strategy: str | None = None) -> plan.Plan:
+    strides = plan.contiguous_strides((rows, cols))
+    problem = reduce.problem("Sum", "float32", "float32", "float32", (rows, cols), (1,), (strides, (0, 0), (1,)), 0)
+    return reduce.plan(problem, strategy, "device", 132)
+
+
+def softmax_of_rows(rows: int, cols: int, strategy: str | None = None) -> plan.Plan:
+    strides = plan.contiguous_strides((rows, cols))
+    names = ("float32",) * 3
+    problem = softmax.problem("softmax", *names, (rows, cols), (1,), (strides, (0, 0), strides), POINTERS, False, 1.0)
+    return softmax.plan(problem, strategy, "device", 132)
+
+
+#: Addresses modulo 16 of a softmax's operands.
+POINTERS = (0, 0, 0)
+
+
+def where_of_rows(rows: int, cols: int, strategy: str | None = None) -> plan.Plan:
+    strides = plan.contiguous_strides((rows, cols))
+    out, a, x, y = (broadcast.Arg(name, "u32", 4, strides) for name in ("out", "a", "b", "c"))
+    return broadcast.PLANNERS[strategy]("Where", (rows, cols), out, (a, x, y))
+
+
+PLANS = {"sum": sum_of_rows, "softmax": softmax_of_rows, "where": where_of_rows}
+
+
+@pytest.mark.parametrize("op", PLANS)
+def test_plans_are_data(op):
+    made = PLANS[op](100, 700)
+    assert made is PLANS[op](100, 700)  # cached
+    assert made != PLANS[op](200000, 3)
+    assert len({made, PLANS[op](200000, 3)}) == 2
+    assert repr(made).startswith(f"Plan(strategy={made.strategy!r}, steps=(Launch(kernel=Kernel(name=")
+    with pytest.raises(AttributeError):
+        made.strategy = "mine"
+
+
+@pytest.mark.parametrize("op", PLANS)
+def test_a_plan_has_the_strategy_that_was_asked_for(op):
+    planners = {"sum": reduce.STRATEGIES, "softmax": softmax.STRATEGIES, "where": broadcast.PLANNERS}[op]
+    for strategy in filter(None, planners):
+        assert PLANS[op](100, 700, strategy).strategy == strategy
+
+
+@pytest.mark.parametrize("op", PLANS)
+def test_grids_fit_the_hardware(op):
+    for rows, cols in ((1, 2**33), (2**33, 1), (2**20, 2**12), (2**16, 2**16)):
+        for step in PLANS[op](rows, cols).steps:
+            x, y, z = step.grid
+            assert 0 < x <= plan.MAX_GRID_X
+            assert 0 < y <= 65535
+            assert z == 1
+
+
+@pytest.mark.parametrize("rows,cols", [(1, 2**30), (2**10, 2**20), (2**20, 2**10), (2**30, 1), (3, 12345678)])
+def test_reductions_take_at_most_a_mebibyte_of_workspace(rows, cols):
+    for strategy in (None, *reduce.STRATEGIES):
+        assert sum(nbytes for _, nbytes in sum_of_rows(rows, cols, strategy).workspace) <= 2**20
+
+
+@pytest.mark.parametrize("cols", [2**31 - 256, 2**31, 2**33])
+def test_long_rows_get_wide_indices(cols):
+    (step, *_) = sum_of_rows(1, cols, "cross").steps
+    assert dict(step.kernel.types)["Index"] == ("u32" if cols < 2**31 else "i64")
+
+
+def test_more_blocks_than_a_grid_holds_are_refused():
+    with pytest.raises(ValueError, match="^softmax: strategy 'block_tree' takes at most 2147483647 blocks"):
+        softmax_of_rows(2**31, 1, "block_tree")
+
+
+def test_planning_imports_no_cupy():
+    code = (
+        "import sys, pkgutil, importlib, gpuops.plan, gpuops.kernels\n"
+        "for module in pkgutil.iter_modules(gpuops.kernels.__path__, 'gpuops.kernels.'):\n"
+        "    importlib.import_module(module.name)\n"
+        "print([name for name in sys.modules if name.startswith('cupy')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n", done.stderr

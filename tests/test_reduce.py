@@ -1,0 +1,355 @@
+"""sum, prod, max, min, mean, any and all against NumPy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpuops
+from gpuops.kernels import reduce as kernels
+from tests import layouts
+from tests.compare import accumulator_eps, assert_bits, assert_near, assert_same
+from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, inexact, lay_out, wide
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+OPS = ("sum", "prod", "max", "min", "mean", "any", "all")
+STRATEGIES = (None, *gpuops.strategies("sum"))
+CLASSIC = ("cross", "interleaved", "shuffle")
+WAYS = [(s, "device") for s in STRATEGIES] + [(s, "host") for s in CLASSIC]
+LENGTHS = (1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 8193, 20001)
+
+#: dtype= for each kind of input, where the conversion of each element is defined.
+DTYPE = {"b": "?bilfd", "i": "bilfde", "u": "BHILfd", "f": "fdD", "V": "fd", "c": "FD"}
+#: dtypes of out beside the result's, to which it casts.
+OUT = {"b": "?bif", "i": "bildF", "u": "BHIlf", "f": "fdFD", "V": "fd", "c": "FD"}
+
+
+@dataclass
+class Call:
+    """A reduction: the input and the options that NumPy knows, then gpuops' own."""
+
+    op: str
+    x: np.ndarray
+    options: dict[str, Any]
+    out: np.ndarray | None = None
+    strategy: str | None = None
+    finish: str = "device"
+
+    def numpy(self, **more: Any) -> Any:
+        """NumPy's result."""
+        return getattr(np, self.op)(self.x, **self.options, **more)
+
+    def run(self, backend: Any) -> np.ndarray:
+        """gpuops' result; ``out`` must be what is returned, and all of its memory that is not out unchanged."""
+        options = dict(self.options)
+        hosts = {"x": self.x, "out": self.out, "where": options.get("where")}
+        hosts = {name: array for name, array in hosts.items() if isinstance(array, np.ndarray)}
+        if self.out is not None:
+            hosts["memory"] = self.out.base
+        there = dict(zip(hosts, backend.arrays(*hosts.values()), strict=True))
+        memory = there.pop("memory", None)
+        function = getattr(gpuops, self.op)
+        result = function(**(options | there), strategy=self.strategy, finish=self.finish)
+        got = backend.numpy(result)
+        if self.out is not None:
+            assert result is there["out"]
+            assert backend.fetch(memory).tobytes() == layouts.untouched(self.out.base, self.out, got)
+        return got
+
+
+def check(call: Call, got: np.ndarray) -> None:
+    """Hold a result against NumPy's: its dtype, shape and value."""
+    out = None if call.out is None else np.zeros(call.out.shape, call.out.dtype)
+    expected = np.asarray(call.numpy() if out is None else call.numpy(out=out))
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+    if call.op in ("max", "min", "any", "all") or not (inexact(got.dtype) or inexact(call.x.dtype)):
+        assert_same(got, expected)
+        return
+    val = np.dtype(call.options.get("dtype") or (got.dtype if inexact(got.dtype) else call.x.dtype))
+    if not inexact(val):  # floats that were made integers before they were added
+        assert_same(got, expected)
+        return
+    x = call.x.astype(val).astype(wide(val))
+    options = {name: value for name, value in call.options.items() if name != "dtype"}
+    exact = np.asarray(getattr(np, call.op)(x, **options))
+    eps = max(accumulator_eps(val), accumulator_eps(got.dtype) if got.dtype not in HALVES else 0)
+    length = x.size / max(exact.size, 1)
+    finite = np.where(np.isfinite(x), np.abs(x), 0)
+    if "initial" in options:
+        options["initial"] = abs(options["initial"] or 0)
+    size = np.abs(exact) if call.op == "prod" else getattr(np, call.op)(finite, **options)
+    if call.op == "mean" and got.dtype.kind == "c":  # NumPy's complex division spreads a NaN to both parts
+        got, exact = (np.where(np.isfinite(a), a, np.nan) for a in (got, exact))
+    error = eps * (8 + (length if call.op == "prod" else math.sqrt(length))) * np.where(np.isfinite(size), size, 0)
+    assert_near(got, exact, error)
+
+
+def safe(x: np.ndarray, op: str) -> np.ndarray:
+    """Values whose product neither overflows nor depends on the order in which it underflows."""
+    if op == "prod" and inexact(x.dtype):
+        whole = x.base[: x.base.size // x.itemsize * x.itemsize].view(x.dtype)
+        with np.errstate(all="ignore"):
+            size = np.abs(whole)
+            whole[...] = np.where(np.isfinite(size) & (size > 0), whole / np.where(size > 0, size, 1), whole)
+            if x.dtype.kind == "c":
+                whole[~np.isfinite(size)] = 1
+    return x
+
+
+@st.composite
+def calls(draw: st.DrawFn, op: str) -> Call:
+    """Any call of a reduction that NumPy computes too."""
+    shape = draw(layouts.shapes())
+    x = safe(draw(layouts.arrays(shape, draw(st.sampled_from(COMMON)))), op)
+    dims = draw(st.lists(st.sampled_from(range(-len(shape), len(shape))), unique_by=lambda d: d % len(shape))) if shape else []
+    axis = draw(st.sampled_from([None, tuple(dims), dims[0] if dims else None]))
+    options: dict[str, Any] = {"axis": axis, "keepdims": draw(st.booleans())}
+    if op in ("sum", "prod", "mean") and draw(st.booleans()):
+        options["dtype"] = np.dtype(draw(st.sampled_from(DTYPE[x.dtype.kind])))
+    if op in ("sum", "prod", "max", "min") and (op in ("max", "min") or draw(st.booleans())):
+        options["initial"] = draw(st.sampled_from([0, 1])) if x.dtype == bool else draw(st.sampled_from([2, 0, np.int8(3)]))
+    if draw(st.booleans()):
+        options["where"] = draw(st.one_of(layouts.masks(shape), st.booleans()))
+    strategy, finish = draw(st.sampled_from(WAYS))
+    call = Call(op, x, options, None, strategy, finish)
+    if draw(st.booleans()):
+        result = np.asarray(call.numpy())
+        dtype = result.dtype
+        if draw(st.integers(0, 3)) == 0:
+            dtype = np.dtype(draw(st.sampled_from(OUT[dtype.kind])))
+        inputs = [a for a in (x, options.get("where")) if isinstance(a, np.ndarray)]
+        call.out = draw(layouts.outs(result.shape, dtype, inputs))
+    return call
+
+
+@pytest.mark.parametrize("op", OPS)
+@given(data=st.data())
+def test_agrees_with_numpy(backend, op, data):
+    call = data.draw(calls(op))
+    check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("op", OPS)
+def test_takes_every_dtype(backend, op, dtype):
+    x = lay_out(layouts.random(np.random.default_rng(0), (5, 40), dtype, special=op != "prod"), "C")
+    for axis in (0, 1):
+        call = Call(op, safe(x, op), {"axis": axis})
+        check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("axis", ["last", "first", "whole"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("op", ["sum", "max"])
+def test_reduces_every_length(backend, op, strategy, axis):
+    for length in LENGTHS:
+        shape, dims = {"last": ((3, length), 1), "first": ((length, 3), 0), "whole": ((length,), None)}[axis]
+        x = lay_out(layouts.random(np.random.default_rng(length), shape, np.dtype("f4")), "C")
+        call = Call(op, x, {"axis": dims}, strategy=strategy)
+        check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("strategy", CLASSIC)
+@pytest.mark.parametrize("op", OPS)
+def test_host_finish_merges_many_blocks(backend, op, strategy):
+    x = lay_out(layouts.random(np.random.default_rng(0), (2, 20001), np.dtype("f4")), "C")
+    call = Call(op, safe(x, op), {"axis": 1}, strategy=strategy, finish="host")
+    check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("shape", [(3, 3000), (3000, 3), (40000, 2), (2, 40000), (17, 129, 5)], ids=str)
+@pytest.mark.parametrize("op", ["sum", "max", "mean"])
+def test_few_long_and_many_short_rows(backend, op, shape):
+    x = lay_out(layouts.random(np.random.default_rng(0), shape, np.dtype("f4")), "C")
+    for axis in (*range(len(shape)), None):
+        call = Call(op, x, {"axis": axis})
+        check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("axes", [(0, 2, 4), (1, 3, 5), (0, 3), ()], ids=str)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_dims_that_do_not_merge(backend, strategy, axes):
+    x = layouts.strided((3, 2, 4, 3, 2, 5), np.dtype("f4"), (0, 1, 2, 3, 4, 5), (2, 1, 2, -1, 2, 3))
+    x[...] = layouts.random(np.random.default_rng(0), x.shape, x.dtype)
+    mask = lay_out(np.random.default_rng(1).random((4, 1, 2, 5)) < 0.7, "C")
+    for where in (True, mask):
+        call = Call("sum", x, {"axis": axes, "where": where}, strategy=strategy)
+        check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["i1", "f2", "f4", "f8", "c16"])
+def test_reads_every_layout(backend, layout, dtype):
+    x = lay_out(layouts.random(np.random.default_rng(0), (6, 64, 32), np.dtype(dtype)), layout)
+    for axis in (0, 1, 2, (0, 2), None):
+        call = Call("sum", x, {"axis": axis})
+        check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("length", [33, 257, 1025, 8193])
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_nan_wins_wherever_it_stands(backend, op, length):
+    for place in (0, length // 2, length - 1):
+        for shape, axis in (((2, length), 1), ((length, 2), 0)):
+            x = lay_out(layouts.random(np.random.default_rng(0), shape, np.dtype("f4")), "C")
+            np.moveaxis(x, axis, -1)[0, place] = np.nan
+            for strategy in STRATEGIES:
+                got = Call(op, x, {"axis": axis}, strategy=strategy).run(backend)
+                assert np.isnan(got).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_complex_numbers_are_ordered_by_real_then_imaginary_part(backend, op):
+    x = lay_out(np.array([1 + 5j, 2 + 1j, 2 + 3j, 1 - 9j, 2 - 1j, -np.inf + 0j], "c8"), "C")
+    for strategy in STRATEGIES:
+        call = Call(op, x, {}, strategy=strategy)
+        check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("strategy,finish", WAYS)
+@pytest.mark.parametrize("dtype", ["f4", "f2"])
+def test_the_same_call_gives_the_same_bits(backend, dtype, strategy, finish):
+    for shape, axis in (((3, 20001), 1), ((20001, 3), 0), ((3, 20001), None)):
+        x = backend.array(layouts.random(np.random.default_rng(0), shape, np.dtype(dtype)))
+        first, second = (
+            backend.numpy(gpuops.sum(x, axis, strategy=strategy, finish=finish)) for _ in range(2)
+        )
+        assert_bits(first, second)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("dtype,tiny", [("f4", 1.4e-45), ("f2", 6e-8), (BFLOAT16, 9.2e-41), ("f8", 5e-324)], ids=str)
+def test_subnormals_are_kept(backend, dtype, tiny, strategy):
+    x = lay_out(np.array([3, 1, 2] * 11).astype("f8") * tiny, "C").astype(dtype)
+    assert (x != 0).all()
+    there = backend.array(x)
+    assert_bits(backend.numpy(gpuops.max(there, strategy=strategy)), x[0])
+    assert_bits(backend.numpy(gpuops.min(backend.array(-x), strategy=strategy)), -x[0])
+    assert_bits(backend.numpy(gpuops.sum(there, strategy=strategy)), (np.array(66 * tiny)).astype(dtype))
+    assert bool(backend.numpy(gpuops.all(there, strategy=strategy)))
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind in "biu"], ids=str)
+@pytest.mark.parametrize("op", ["sum", "prod"])
+def test_integers_wrap_as_in_numpy(backend, op, dtype):
+    x = lay_out(layouts.random(np.random.default_rng(0), (300,), dtype, special=True), "C")
+    for options in ({}, {"dtype": dtype}, {"dtype": np.dtype("i2")}, {"dtype": np.dtype("u4")}):
+        call = Call(op, x, options)
+        check(call, call.run(backend))
+
+
+def test_half_types_accumulate_in_float32_and_round_once(backend):
+    for dtype in HALVES:
+        x = np.full(4097, 1, dtype)
+        x[0] = 2048
+        exact = np.asarray(2048.0 + 4096).astype(dtype)
+        for strategy in STRATEGIES:
+            assert_bits(backend.numpy(gpuops.sum(backend.array(x), strategy=strategy)), exact)
+        mean = np.asarray((2048.0 + 4096) / 4097).astype(dtype)
+        assert_bits(backend.numpy(gpuops.mean(backend.array(x))), mean)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    "view",
+    [lambda x: x[0], lambda x: x[-1], lambda x: x[::2].reshape(-1)[: x.shape[1]], lambda x: x[2, ::-1]],
+    ids=["first row", "last row", "a row", "reversed row"],
+)
+def test_out_may_be_part_of_the_input(backend, view, strategy):
+    memory = np.zeros(7 * 33 * 4, np.uint8)
+    x = np.ndarray((7, 33), np.float32, memory)
+    x[...] = layouts.random(np.random.default_rng(0), x.shape, x.dtype)
+    out = np.ndarray((33,), np.float32, memory, *placed(view(x), memory))
+    call = Call("sum", x, {"axis": 0}, out, strategy)
+    check(call, call.run(backend))
+
+
+def placed(view: np.ndarray, memory: np.ndarray) -> tuple[int, tuple[int, ...]]:
+    """Where a view lies in memory; at its start if it is a copy."""
+    offset = view.ctypes.data - memory.ctypes.data
+    return (offset, view.strides) if 0 <= offset < memory.size else (0, (4,))
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_out_may_be_the_input_when_nothing_is_reduced(backend, op):
+    x = lay_out(layouts.random(np.random.default_rng(0), (4, 9), np.dtype(bool if op in ("any", "all") else "f4")), "C")
+    call = Call(op, x, {"axis": ()}, x)
+    check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("shape,axis", [((0,), None), ((0, 3), 0), ((3, 0), 0), ((3, 0), 1), ((2, 0, 3), (0, 1))], ids=str)
+def test_zero_size(backend, op, shape, axis):
+    options: dict[str, Any] = {"axis": axis}
+    if op in ("max", "min"):
+        options["initial"] = 7
+    call = Call(op, lay_out(np.zeros(shape, "f4"), "C"), options)
+    check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_an_empty_result_needs_no_initial(backend, op):
+    call = Call(op, lay_out(np.zeros((0, 3), "f4"), "C"), {"axis": 1})
+    check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_zero_dims(backend, op):
+    for dtype in ("f4", "i1", "?"):
+        for keepdims in (False, True):
+            for axis in (None, ()):
+                call = Call(op, lay_out(np.array(3).astype(dtype), "C"), {"axis": axis, "keepdims": keepdims})
+                check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("op", ["sum", "prod", "mean"])
+def test_a_mask_may_leave_out_everything(backend, op):
+    x = lay_out(layouts.random(np.random.default_rng(0), (3, 40), np.dtype("f4")), "C")
+    mask = lay_out(np.array([[True], [False], [True]]), "C")
+    for where in (mask, False):
+        for strategy, finish in WAYS:
+            call = Call(op, safe(x, op), {"axis": 1, "where": where}, strategy=strategy, finish=finish)
+            check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("initial", [0, 5, -3, np.int8(4), 2.0])
+def test_initial_takes_part_once_in_every_reduction(backend, op, initial):
+    for shape, axis in (((3, 9000), 1), ((9000, 3), 0)):
+        x = lay_out(layouts.random(np.random.default_rng(0), shape, np.dtype("f4")), "C")
+        for strategy, finish in WAYS:
+            call = Call(op, safe(x, op), {"axis": axis, "initial": initial}, strategy=strategy, finish=finish)
+            check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("op", ["sum", "max"])
+def test_initial_none_is_no_initial(backend, op):
+    call = Call(op, lay_out(np.arange(6.0).reshape(2, 3), "C"), {"axis": 1, "initial": None})
+    check(call, call.run(backend))
+
+
+def test_amax_and_amin_are_max_and_min():
+    assert gpuops.amax is gpuops.max
+    assert gpuops.amin is gpuops.min
+
+
+def test_lists_and_scalars_are_numpys():
+    assert gpuops.sum([1, 2, 3]) == 6
+    assert gpuops.max(3.5) == 3.5
+    assert gpuops.any([[0, 0], [0, 1]], axis=1).tolist() == [False, True]
+
+
+def test_a_plan_is_made_once(device):
+    x = device.array(np.zeros((4, 5), np.float32))
+    gpuops.sum(x, axis=1)
+    before = kernels.plan.cache_info()
+    gpuops.sum(x, axis=1)
+    after = kernels.plan.cache_info()
+    assert (after.hits, after.misses) == (before.hits + 1, before.misses)

@@ -1,0 +1,392 @@
+"""softmax, log_softmax and logsumexp against SciPy in float64."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import gpuops
+from tests import layouts
+from tests.compare import accumulator_eps, assert_bits, assert_near, ulp
+from tests.layouts import BFLOAT16, DTYPES, FLOATS, HALVES, LAYOUTS, lay_out
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+OPS = ("softmax", "log_softmax")
+STRATEGIES = (None, *gpuops.strategies("softmax"))
+WAYS = [*((s, "device") for s in STRATEGIES), ("two_pass", "host")]
+LENGTHS = (1, 31, 32, 33, 64, 127, 256, 781, 1023, 1024, 1025, 4099)
+COMMON = tuple(map(np.dtype, ("f4", "f4", "f8", "f2", BFLOAT16, "i4", "?")))
+WARP_COLS = 1024
+
+
+@dataclass
+class Call:
+    """A softmax, or its like: the input and the options."""
+
+    op: str
+    x: np.ndarray
+    axis: Any = None
+    options: dict[str, Any] = field(default_factory=dict)
+    out: np.ndarray | None = None
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        every = tuple(range(self.x.ndim))
+        axis = every if self.axis is None else self.axis if isinstance(self.axis, tuple) else (self.axis,)
+        return tuple(a % self.x.ndim for a in axis)
+
+    @property
+    def length(self) -> int:
+        return math.prod(self.x.shape[a] for a in self.axes)
+
+    def run(self, backend: Any) -> np.ndarray:
+        """gpuops' result; ``out`` must be what is returned, and all of its memory that is not out unchanged."""
+        options = dict(self.options)
+        hosts = {"x": self.x, "out": self.out, "where": options.get("where")}
+        hosts = {name: array for name, array in hosts.items() if isinstance(array, np.ndarray)}
+        if self.out is not None:
+            hosts["memory"] = self.out.base
+        there = dict(zip(hosts, backend.arrays(*hosts.values()), strict=True))
+        memory = there.pop("memory", None)
+        result = getattr(gpuops, self.op)(axis=self.axis, **(options | there))
+        got = backend.numpy(result)
+        if self.out is not None:
+            assert result is there["out"]
+            assert backend.fetch(memory).tobytes() == layouts.untouched(self.out.base, self.out, got)
+        return got
+
+
+def check(call: Call, got: np.ndarray) -> None:
+    """Hold a result against SciPy's of the same values in float64."""
+    x, options = call.x, call.options
+    floating = x.dtype if x.dtype in FLOATS else np.dtype(np.float64)
+    result = np.dtype(options.get("dtype") or floating)
+    assert got.dtype == (result if call.out is None else call.out.dtype)
+    val = max(np.dtype(np.float32), floating, result, key=lambda d: (d.itemsize, d.kind == "f"))
+    scale = options.get("scale")
+    z = x.astype(val) if scale is None else x.astype(val) * val.type(scale)
+    z = z.astype(np.float64)
+    mask = np.broadcast_to(options.get("where", True), x.shape)
+    z = np.where(mask, z, -np.inf)
+    top = np.max(z, axis=call.axes, keepdims=True, initial=-np.inf)
+    eps = accumulator_eps(val)
+    rounding = eps * (16 + math.sqrt(call.length) + (0 if scale is None else np.nan_to_num(np.abs(top), posinf=0)))
+    if call.op == "logsumexp":
+        exact = logsumexp(z, call.axes)
+        error = rounding + eps * np.abs(np.where(np.isfinite(exact), exact, 0))
+        if not options.get("keepdims"):
+            exact, error = np.squeeze(exact, call.axes), np.squeeze(error, call.axes)
+        assert_near(got, exact, error + rounded(call, result, exact))
+        return
+    exact = softmax(z, mask, call.axes) if call.op == "softmax" else log_softmax(z, mask, call.axes)
+    shift = z - top
+    spread = eps * np.where(np.isfinite(shift), np.abs(shift) + (0 if scale is None else np.abs(z)), 0)
+    if call.op == "softmax":
+        error = (rounding + spread) * np.where(np.isfinite(exact), exact, 0) + 2 * float(np.finfo(val).smallest_subnormal)
+    else:
+        error = rounding + spread
+    assert_near(got, exact, error + rounded(call, result, exact))
+
+
+def rounded(call: Call, result: np.dtype, exact: np.ndarray) -> Any:
+    """The error of a result that is rounded to ``dtype`` before it goes to ``out``."""
+    return 0 if call.out is None else ulp(result, exact)
+
+
+def softmax(z: np.ndarray, mask: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    exact = scipy.special.softmax(z, axes) if z.size and axes else np.exp(z - z)
+    return np.where(mask, exact, 0)
+
+
+def log_softmax(z: np.ndarray, mask: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    exact = scipy.special.log_softmax(z, axes) if z.size and axes else z - z
+    return np.where(mask, exact, -np.inf)
+
+
+def logsumexp(z: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    if not axes:
+        return z
+    if not z.size:
+        return np.full([1 if d in axes else n for d, n in enumerate(z.shape)], -np.inf)
+    return np.asarray(scipy.special.logsumexp(z, axes, keepdims=True))
+
+
+def applies(strategy: str | None, length: int) -> bool:
+    return strategy != "warp" or length <= WARP_COLS
+
+
+def random(shape: tuple[int, ...], dtype: Any = "f4", special: bool = False) -> np.ndarray:
+    return layouts.random(np.random.default_rng(0), shape, np.dtype(dtype), special)
+
+
+@st.composite
+def calls(draw: st.DrawFn, op: str) -> Call:
+    """Any call of an op."""
+    shape = draw(layouts.shapes(max_size=1500))
+    x = draw(layouts.arrays(shape, draw(st.sampled_from(COMMON))))
+    dims = draw(st.lists(st.sampled_from(range(-len(shape), len(shape))), unique_by=lambda d: d % len(shape))) if shape else []
+    call = Call(op, x, draw(st.sampled_from([None, tuple(dims), dims[0] if dims else None])))
+    if draw(st.booleans()):
+        call.options["where"] = draw(st.one_of(layouts.masks(shape), st.booleans()))
+    if draw(st.booleans()):
+        call.options["dtype"] = draw(st.sampled_from([np.dtype("f4"), np.dtype("f8"), np.dtype("f2"), BFLOAT16]))
+    if draw(st.booleans()):
+        call.options["scale"] = draw(st.sampled_from([1, 0.5, -2.0, 0, np.float32(3), 10.0]))
+    result_shape = shape
+    if op == "logsumexp":
+        call.options["keepdims"] = keepdims = draw(st.booleans())
+        result_shape = tuple(1 if d in call.axes else n for d, n in enumerate(shape) if keepdims or d not in call.axes)
+    else:
+        call.options["strategy"], call.options["finish"] = strategy, _ = draw(st.sampled_from(WAYS))
+        assume(applies(strategy, call.length))
+    if draw(st.booleans()):
+        dtype = np.dtype(call.options.get("dtype") or (x.dtype if x.dtype in FLOATS else np.float64))
+        if draw(st.integers(0, 3)) == 0:
+            dtype = np.dtype(draw(st.sampled_from("fd" if dtype == BFLOAT16 else "efd")))
+        inputs = [a for a in (x, call.options.get("where")) if isinstance(a, np.ndarray)]
+        in_place = x.dtype == dtype and shape == result_shape and 0 not in x.strides and draw(st.booleans())
+        call.out = x if in_place else draw(layouts.outs(result_shape, dtype, inputs))
+    return call
+
+
+@pytest.mark.parametrize("op", [*OPS, "logsumexp"])
+@given(data=st.data())
+def test_agrees_with_scipy(backend, op, data):
+    call = data.draw(calls(op))
+    check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind != "c"], ids=str)
+@pytest.mark.parametrize("op", [*OPS, "logsumexp"])
+def test_takes_every_dtype(backend, op, dtype):
+    for axis in (0, 1):
+        call = Call(op, random((5, 40), dtype, special=True), axis)
+        check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("axis", ["last", "first", "whole"])
+@pytest.mark.parametrize("strategy,finish", WAYS)
+@pytest.mark.parametrize("op", OPS)
+def test_normalises_rows_of_every_length(backend, op, strategy, finish, axis):
+    for length in LENGTHS:
+        if applies(strategy, length):
+            shape, dims = {"last": ((3, length), 1), "first": ((length, 3), 0), "whole": ((length,), None)}[axis]
+            call = Call(op, random(shape), dims, {"strategy": strategy, "finish": finish})
+            check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_logsumexp_of_rows_of_every_length(backend, length):
+    for shape, axis in (((3, length), 1), ((length, 3), 0), ((length,), None)):
+        call = Call("logsumexp", random(shape), axis)
+        check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("shape,axis", [((70, 300), 1), ((300, 70), 0), ((3000, 3), 1), ((3, 3000), 0)], ids=str)
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_many_rows(backend, dtype, shape, axis):
+    call = Call("softmax", random(shape, dtype), axis)
+    got = call.run(backend)
+    check(call, got)
+    np.testing.assert_allclose(got.astype("f8").sum(axis), 1, rtol=300 * float(np.finfo(dtype).eps))
+
+
+#: Rows in which something goes wrong easily.
+ROWS = {
+    "one -inf": [1, -np.inf, 2, 0.5],
+    "one +inf": [1, np.inf, 2, 0.5],
+    "both infinities": [np.inf, 1, -np.inf, 2],
+    "one NaN": [1, 2, np.nan, 3],
+    "NaN and +inf": [np.inf, 2, np.nan, 3],
+    "only -inf": [-np.inf] * 4,
+    "only +inf": [np.inf] * 4,
+    "all equal": [3.25] * 4,
+    "huge": [6e4, -6e4, 5.9e4, 6e4],
+    "huge and equal": [6e4] * 4,
+    "far below": [0, -80, -95, -103],
+    "tiny": [1e-7, 0, -1e-7, 2e-7],
+    "zeros of both signs": [0.0, -0.0, 0.0, -0.0],
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("strategy,finish", WAYS)
+@pytest.mark.parametrize("op", OPS)
+def test_difficult_rows(backend, op, strategy, finish, row):
+    x = np.array([ROWS[row], [0, 1, 2, 3]], "f4")
+    for dtype in ("f4", "f8"):
+        for axis, values in ((1, x), (0, x.T)):
+            call = Call(op, values.astype(dtype), axis, {"strategy": strategy, "finish": finish})
+            check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_logsumexp_of_difficult_rows(backend, dtype, row):
+    call = Call("logsumexp", np.array([ROWS[row], [0, 1, 2, 3]]).astype(dtype), 1)
+    check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("strategy,finish", WAYS)
+def test_a_row_of_only_minus_infinity_is_nan_unless_masked(backend, strategy, finish):
+    x = np.array([[-np.inf] * 3, [-np.inf] * 3, [0, -np.inf, 0]], "f4")
+    mask = np.array([[True, False, True], [False] * 3, [True] * 3])
+    there, chosen = backend.arrays(x, mask)
+    got = backend.numpy(gpuops.softmax(there, 1, where=chosen, strategy=strategy, finish=finish))
+    np.testing.assert_array_equal(got, [[np.nan, 0, np.nan], [0, 0, 0], [0.5, 0, 0.5]])
+    got = backend.numpy(gpuops.log_softmax(there, 1, where=chosen, strategy=strategy, finish=finish))
+    np.testing.assert_array_equal(got[:2], [[np.nan, -np.inf, np.nan], [-np.inf] * 3])
+    got = backend.numpy(gpuops.logsumexp(there, 1, where=chosen))
+    np.testing.assert_array_equal(got[:2], [-np.inf, -np.inf])
+
+
+@pytest.mark.parametrize("strategy,finish", WAYS)
+@pytest.mark.parametrize("length", [5, 700, 1024])
+def test_masked_elements_are_left_out(backend, length, strategy, finish):
+    x = random((4, length))
+    x[:, ::3] = np.nan  # what is masked may be anything
+    x[:, 1] = np.inf
+    mask = np.ones((4, length), bool)
+    mask[:, ::3] = mask[:, 1] = mask[2] = False
+    for op in OPS:
+        for where in (mask, mask[0]) if length > 5 else (mask,):
+            call = Call(op, x, 1, {"where": where, "strategy": strategy, "finish": finish})
+            got = call.run(backend)
+            check(call, got)
+            chosen = np.broadcast_to(where, x.shape)
+            assert (got[~chosen] == (0 if op == "softmax" else -np.inf)).all()
+
+
+@pytest.mark.parametrize("scale", [1, 0.125, -1, 0, 30.0, np.float64(0.5)])
+@pytest.mark.parametrize("strategy,finish", WAYS)
+def test_scale_is_a_factor_on_x(backend, strategy, finish, scale):
+    for op in OPS:
+        call = Call(op, random((4, 300)), 1, {"scale": scale, "strategy": strategy, "finish": finish})
+        check(call, call.run(backend))
+    call = Call("logsumexp", random((4, 300)), 1, {"scale": scale})
+    check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("strategy,finish", WAYS)
+def test_small_results_keep_their_subnormal_value(backend, strategy, finish):
+    x = np.array([[0, -88, -95, -100, -103, -104, -200]], "f4")
+    got = backend.numpy(gpuops.softmax(backend.array(x), 1, strategy=strategy, finish=finish))
+    exact = scipy.special.softmax(x.astype("f8"), 1)
+    assert (got[0, :5] > 0).all()
+    np.testing.assert_allclose(got, exact, rtol=1e-5, atol=3e-45)
+
+
+@pytest.mark.parametrize("strategy,finish", WAYS)
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_half_types_are_rounded_once(backend, dtype, strategy, finish):
+    x = random((3, 500), dtype)
+    got = backend.numpy(gpuops.softmax(backend.array(x), 1, strategy=strategy, finish=finish))
+    exact = scipy.special.softmax(x.astype("f8"), 1)
+    half = np.abs(exact.astype(dtype).astype("f8") - exact)  # the rounding alone; more than it only by float32's
+    assert (np.abs(got.astype("f8") - exact) <= half + exact * 1e-5 + 1e-30).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_reads_and_writes_every_layout(backend, strategy, layout):
+    x = lay_out(random((3, 8, 32)), layout)
+    for axis in (0, 1, 2, (0, 2), (1, 2)):
+        out = None if layout == "broadcast" else lay_out(np.zeros(x.shape, "f4"), layout)
+        call = Call("softmax", x, axis, {"strategy": strategy}, out)
+        check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("strategy,finish", WAYS)
+def test_dims_that_do_not_merge(backend, strategy, finish):
+    x = layouts.strided((3, 2, 4, 3, 2, 5), np.dtype("f4"), range(6), (2, 1, 2, -1, 2, 3))
+    x[...] = random(x.shape)
+    mask = np.random.default_rng(1).random((4, 1, 2, 5)) < 0.7
+    for axes in ((1, 3, 5), (0, 2, 4)):
+        for where in (True, mask):
+            call = Call("softmax", x, axes, {"where": where, "strategy": strategy, "finish": finish})
+            check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("strategy,finish", WAYS)
+@pytest.mark.parametrize("place", ["in place", "shifted", "reversed", "transposed", "other dtype", "the mask's"])
+def test_out_may_overlap_the_input(backend, place, strategy, finish):
+    memory = np.zeros(4 * 30 * 30 * 2 + 16, np.uint8)
+    x = np.ndarray((30, 30), "f4", memory, 8)
+    x[...] = random(x.shape)
+    out = {
+        "in place": lambda: x,
+        "shifted": lambda: np.ndarray((30, 30), "f4", memory, 12),
+        "reversed": lambda: np.ndarray((30, 30), "f4", memory, 8 + 4 * 899, (-120, -4)),
+        "transposed": lambda: np.ndarray((30, 30), "f4", memory, 8, (4, 120)),
+        "other dtype": lambda: np.ndarray((30, 30), "f2", memory, 8),
+        "the mask's": lambda: np.ndarray((30, 30), "f4", memory, 8 + 4 * 900),
+    }[place]()
+    options: dict[str, Any] = {"strategy": strategy, "finish": finish}
+    if place == "the mask's":
+        options["where"] = np.ndarray((30, 30), bool, memory, 8 + 4 * 900)
+        options["where"][...] = np.random.default_rng(1).random((30, 30)) < 0.7
+    for axis in (0, 1, None):
+        call = Call("softmax", x.copy() if place == "in place" else x, axis, options)
+        if place == "in place":
+            call.x = call.out = lay_out(x, "C")
+        else:
+            call.out = out
+        check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("op", [*OPS, "logsumexp"])
+def test_zero_dims(backend, op):
+    for axis in (None, ()):
+        call = Call(op, lay_out(np.array(3, "f4"), "C"), axis)
+        check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("op", [*OPS, "logsumexp"])
+@pytest.mark.parametrize("shape,axis", [((0,), None), ((0, 3), 0), ((3, 0), 0), ((3, 0), 1), ((0, 3), ())], ids=str)
+def test_zero_size(backend, op, shape, axis):
+    call = Call(op, np.zeros(shape, "f4"), axis)
+    check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_no_axes_normalise_every_element_alone(backend, strategy, op):
+    call = Call(op, np.array([[1, -np.inf, 3], [np.nan, np.inf, 0]], "f4"), (), {"strategy": strategy})
+    check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("strategy,finish", WAYS)
+def test_the_same_call_gives_the_same_bits(backend, strategy, finish):
+    shape, axis = ((3, 1024), 1) if strategy in ("warp", "naive") else ((3, 9001), None)
+    x = backend.array(random(shape))
+    first, second = (
+        backend.numpy(gpuops.softmax(x, axis, strategy=strategy, finish=finish)) for _ in range(2)
+    )
+    assert_bits(first, second)
+
+
+def test_a_new_result_has_the_layout_of_the_input(backend):
+    x = backend.array(lay_out(random((4, 5)), "F"))
+    assert gpuops.softmax(x, 0).flags.f_contiguous
+
+
+def test_the_input_is_not_changed(backend):
+    x = random((4, 50))
+    there = backend.array(x)
+    for strategy, finish in WAYS:
+        gpuops.softmax(there, 1, strategy=strategy, finish=finish)
+    assert_bits(backend.numpy(there), x)
+
+
+def test_lists_and_scalars_are_numpys():
+    np.testing.assert_allclose(gpuops.softmax([0, 0]), [0.5, 0.5])
+    assert gpuops.softmax(3.0) == 1
+    assert gpuops.logsumexp([0.0, 0.0]) == np.log(2)
