@@ -268,7 +268,8 @@ def dtypes(op: str, x: np.dtype, dtype: np.dtype | None, out: Any) -> tuple[np.d
     if dtype is not None:
         val = dtype
     elif op == "mean":
-        val = np.dtype(np.float64) if x.kind in "biu" else x
+        wider = out is not None and np.can_cast(x, out.dtype)
+        val = np.dtype(np.float64) if x.kind in "biu" else out.dtype if wider else x
     elif row.arithmetic and out is None and x.kind in "biu":
         val = row.ufunc.reduce(np.empty(0, x)).dtype
     else:

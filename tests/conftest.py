@@ -14,11 +14,14 @@ from numpy.lib.array_utils import byte_bounds
 
 from tests import emulated, emulator
 
+# The examples in the emulator's docstrings need g++.
+collect_ignore = ["emulator"] if emulator.available() else []
+
 _PROFILE = {
     "deadline": None,
     "suppress_health_check": [hypothesis.HealthCheck.function_scoped_fixture, hypothesis.HealthCheck.too_slow],
 }
-hypothesis.settings.register_profile("ci", max_examples=50, derandomize=True, **_PROFILE)
+hypothesis.settings.register_profile("ci", max_examples=200, derandomize=True, **_PROFILE)
 hypothesis.settings.register_profile("deep", max_examples=3000, **_PROFILE)
 hypothesis.settings.load_profile(os.environ.get("GPUOPS_TEST_PROFILE", "ci"))
 

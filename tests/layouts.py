@@ -45,7 +45,7 @@ def random(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype, spec
 
     Integers take small values and, if ``special``, ones of their whole range.
     """
-    if dtype == bool:
+    if dtype in BOOL:
         return rng.random(shape) < 0.5
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -120,6 +120,15 @@ def shapes(draw: st.DrawFn, max_dims: int = 6, max_size: int = 3000) -> tuple[in
 
 
 @st.composite
+def axes(draw: st.DrawFn, ndim: int) -> int | tuple[int, ...] | None:
+    """``axis=`` of a reduction: None, an int or a tuple, counted from either end."""
+    if ndim == 0:
+        return draw(st.sampled_from((None, ())))
+    dims = tuple(draw(st.lists(st.integers(-ndim, ndim - 1), unique_by=lambda d: d % ndim)))
+    return draw(st.sampled_from((None, dims, dims[0] if dims else None)))
+
+
+@st.composite
 def laid_out(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array of the shape in any layout; its values are zeros."""
     if draw(st.booleans()):
@@ -131,9 +140,7 @@ def laid_out(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype) -> np.nda
 
 
 @st.composite
-def arrays(
-    draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype, special: bool | None = None
-) -> np.ndarray:
+def arrays(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype, special: bool | None = None) -> np.ndarray:
     """An array of the shape in any layout, with random values, in the gaps of its memory too."""
     array = draw(laid_out(shape, dtype))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))

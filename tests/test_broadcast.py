@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,6 +99,16 @@ def test_expand_takes_an_int_a_list_and_numpy_integers(backend):
         assert run(backend, gpuops.expand, np.array([7]), shape).tolist() == [7, 7, 7]
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_expand_out_may_overlap_the_input(backend, strategy):
+    for x_step, offset, dtype in ((8, 4, "f4"), (4, 8, "f4"), (4, 4, "f2"), (4, 0, "f8"), (8, 2, "f2"), (4, 4, "f4")):
+        memory = np.zeros(1000, np.uint8)
+        x = np.ndarray((100,), "f4", memory, 0, (x_step,))
+        x[...] = np.arange(100)
+        out = np.ndarray((100,), dtype, memory, offset)
+        assert_same(run(backend, gpuops.expand, x, (100,), out=out, strategy=strategy), np.arange(100).astype(dtype))
+
+
 @pytest.mark.parametrize("inner", WIDTHS)
 @pytest.mark.parametrize("dtype", ITEMS)
 def test_expand_at_every_width_and_alignment(backend, dtype, inner):
@@ -143,9 +154,8 @@ def values(draw: st.DrawFn, full: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 #: Pairs of dtypes for x and y: mostly the same, some that promote.
-PAIRS = [(d, d) for d in COMMON] + [
-    tuple(map(np.dtype, pair)) for pair in (("f4", "f8"), ("i1", "f2"), ("u1", "i1"), ("f4", "c8"), (BFLOAT16, "f4"), ("?", "i8"))
-]
+PROMOTED = (("f4", "f8"), ("i1", "f2"), ("u1", "i1"), ("f4", "c8"), (BFLOAT16, "f4"), ("?", "i8"))
+PAIRS = [*((d, d) for d in COMMON), *(tuple(map(np.dtype, pair)) for pair in PROMOTED)]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -185,22 +195,21 @@ def test_where_takes_every_dtype(backend, strategy, dtype):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_condition_is_true_unless_it_is_zero(backend, strategy, dtype):
     real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
-    tiny = np.array(5e-324 if real == "f8" else {2: 1e-7 if real == "f2" else 1e-40, 4: 1e-45}[real.itemsize]).astype(real)
-    assert tiny != 0
-    condition = np.array([0.0, -0.0, 1, -1, np.nan, np.inf, -np.inf, tiny, -tiny]).astype(dtype)
-    condition = np.concatenate([condition, (np.zeros(9) * 1j + condition * 1j).astype(dtype)]) if dtype.kind == "c" else condition
-    expected = [0, 0, 1, 1, 1, 1, 1, 1, 1]
-    got = run(backend, gpuops.where, condition[:9], 1, 0, strategy=strategy)
-    assert got.tolist() == expected
+    tiny = float(ml_dtypes.finfo(real).smallest_subnormal)
+    values = np.array([0.0, -0.0, 1, -1, np.nan, np.inf, -np.inf, tiny, -tiny]).astype(real)
+    conditions = [values.astype(dtype)]
     if dtype.kind == "c":
-        imaginary = np.zeros(9, dtype)
-        imaginary.imag = condition[:9].real
-        assert run(backend, gpuops.where, imaginary, 1, 0, strategy=strategy).tolist() == expected
+        conditions.append(np.zeros(9, dtype))
+        conditions[1].imag = values
+    for condition in conditions:
+        got = run(backend, gpuops.where, condition, 1, 0, strategy=strategy)
+        assert got.tolist() == [0, 0, 1, 1, 1, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_where_moves_every_bit(backend, strategy):
-    bits = np.array([0x7FC00001, 0x7F800001, 0xFFC12345, 0x80000000, 0x00000001, 0xFF800000, 0x3F800000, 0x807FFFFF], "u4")
+    nans, others = [0x7FC00001, 0x7F800001, 0xFFC12345], [0x80000000, 0x00000001, 0xFF800000, 0x3F800000, 0x807FFFFF]
+    bits = np.array(nans + others, "u4")
     x, y = bits.view("f4"), bits[::-1].copy().view("f4")
     chosen = np.array([1, 0, 1, 1, 0, 1, 0, 1], bool)
     got = run(backend, gpuops.where, chosen, x, y, strategy=strategy)
@@ -252,7 +261,7 @@ def test_where_casts_to_out(backend, strategy, target):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("place", ["same", "shifted forward", "shifted back", "reversed", "transposed", "condition", "wider"])
+@pytest.mark.parametrize("place", ["same", "forward", "back", "reversed", "transposed", "condition", "wider"])
 def test_where_out_may_overlap_its_operands(backend, strategy, place):
     memory = np.zeros(8 * 40 * 40 + 16, np.uint8)
     shape = (40, 40)
@@ -262,8 +271,8 @@ def test_where_out_may_overlap_its_operands(backend, strategy, place):
     condition[...] = rng().random(shape) < 0.5
     out = {
         "same": lambda: np.ndarray(shape, "f4", memory, 8),
-        "shifted forward": lambda: np.ndarray(shape, "f4", memory, 12),
-        "shifted back": lambda: np.ndarray(shape, "f4", memory, 4),
+        "forward": lambda: np.ndarray(shape, "f4", memory, 12),
+        "back": lambda: np.ndarray(shape, "f4", memory, 4),
         "reversed": lambda: np.ndarray(shape, "f4", memory, 8 + 4 * 1599, (-160, -4)),
         "transposed": lambda: np.ndarray(shape, "f4", memory, 8, (4, 160)),
         "condition": lambda: np.ndarray(shape, bool, memory, 8 + 4 * 1600),
@@ -295,6 +304,19 @@ def test_where_reads_every_layout(backend, layout, strategy):
     expected = np.where(chosen, x, y)
     assert_same(run(backend, gpuops.where, chosen, x, y, strategy=strategy), expected)
     assert_same(run(backend, gpuops.where, chosen, y, x, strategy=strategy), np.where(chosen, y, x))
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (64, 96), (3, 64, 32), (64, 33), (33, 64)], ids=str)
+@pytest.mark.parametrize("dtype", ITEMS)
+def test_where_of_transposed_operands(backend, dtype, shape):
+    x, y = (layouts.random(rng(), shape[::-1], np.dtype(dtype), special=True).T for _ in range(2))
+    chosen = rng().random(shape) < 0.5
+    assert_bits(run(backend, gpuops.where, chosen, x, y), np.where(chosen, x, y))
+    assert_bits(run(backend, gpuops.where, chosen, x, x[..., :1]), np.where(chosen, x, x[..., :1]))
+    y = np.ascontiguousarray(y)
+    out = lay_out(np.zeros(shape, dtype), "C")
+    assert_bits(run(backend, gpuops.where, chosen, x, y, out=out), np.where(chosen, x, y))
+    assert_bits(run(backend, gpuops.expand, x, shape, out=out), np.ascontiguousarray(x))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

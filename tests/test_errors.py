@@ -75,10 +75,10 @@ def test_masks(backend, op):
     initial = {"initial": 0} if op in ("max", "min") else {}
     for shape in ((3,), (2, 4, 5), (5, 4)):
         mask = zeros(backend, *shape, dtype=bool)
-        fails(ValueError, f"{op}: where of shape {shape} does not broadcast to (4, 5)", function, x, where=mask, **initial)
-    fails(TypeError, f"{op}: where must be boolean, got int64", function, x, where=zeros(backend, 5, dtype="i8"), **initial)
-    fails(TypeError, f"{op}: where must be boolean, got float32", function, x, where=zeros(backend, 5), **initial)
-    fails(TypeError, f"{op}: where must be boolean, got int64", function, x, where=1, **initial)
+        message = f"{op}: where of shape {shape} does not broadcast to (4, 5)"
+        fails(ValueError, message, function, x, where=mask, **initial)
+    for mask, name in ((zeros(backend, 5, dtype="i8"), "int64"), (zeros(backend, 5), "float32"), (1, "int64")):
+        fails(TypeError, f"{op}: where must be boolean, got {name}", function, x, where=mask, **initial)
 
 
 # ------------------------------------------------------------------------------------------------------ strategies
@@ -105,7 +105,8 @@ def test_host_finish_needs_a_classic_strategy(backend, op):
     for strategy in (None, "rows", "columns"):
         message = f"{op}: finish='host' needs strategy cross or interleaved or shuffle, got {strategy!r}"
         fails(ValueError, message, function, x, strategy=strategy, finish="host")
-    fails(ValueError, f"{op}: unknown finish 'later'; valid: device, host", function, x, strategy="cross", finish="later")
+    message = f"{op}: unknown finish 'later'; valid: device, host"
+    fails(ValueError, message, function, x, strategy="cross", finish="later")
 
 
 @pytest.mark.parametrize("op", ["softmax", "log_softmax"])
@@ -177,10 +178,12 @@ def test_softmax_is_real_and_floating(backend, op):
 # ----------------------------------------------------------------------------------------------------- mixed kinds
 
 
-def check_mixed(op: str, names: tuple[str, str], kinds: tuple[str, str], function: Callable[..., Any], *args, **options):
+def check_mixed(
+    op: str, names: tuple[str, str], kinds: tuple[str, str], function: Any, *args: Any, **more: Any
+) -> None:
     """A TypeError that names both arguments and both types."""
     message = f"{op}: NumPy and CuPy arrays do not mix: {names[0]} is a {kinds[0]}, {names[1]} is a {kinds[1]}"
-    fails(TypeError, message, function, *args, **options)
+    fails(TypeError, message, function, *args, **more)
 
 
 @pytest.fixture
@@ -348,4 +351,5 @@ class Foreign:
 
 @pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
 def test_arrays_of_other_libraries(op):
-    fails(TypeError, f"{op}: x is a tests.Foreign; gpuops takes NumPy and CuPy arrays and scalars", getattr(gpuops, op), Foreign())
+    message = f"{op}: x is a tests.Foreign; gpuops takes NumPy and CuPy arrays and scalars"
+    fails(TypeError, message, getattr(gpuops, op), Foreign())

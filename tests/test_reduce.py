@@ -92,14 +92,14 @@ def check(call: Call, got: np.ndarray) -> None:
 
 
 def safe(x: np.ndarray, op: str) -> np.ndarray:
-    """Values whose product neither overflows nor depends on the order in which it underflows."""
-    if op == "prod" and inexact(x.dtype):
+    """Values whose product neither overflows nor depends on the order in which it does: signs, zeros, infinities."""
+    if op == "prod":
         whole = x.base[: x.base.size // x.itemsize * x.itemsize].view(x.dtype)
-        with np.errstate(all="ignore"):
-            size = np.abs(whole)
-            whole[...] = np.where(np.isfinite(size) & (size > 0), whole / np.where(size > 0, size, 1), whole)
-            if x.dtype.kind == "c":
-                whole[~np.isfinite(size)] = 1
+        if x.dtype.kind == "c":
+            whole[...] = np.array([1, -1, 1j, -1j])[(whole.real > 0) + 2 * (whole.imag > 0)]
+        elif x.dtype != bool:
+            with np.errstate(invalid="ignore"):
+                whole[...] = np.where(np.isfinite(whole), np.sign(whole), whole)
     return x
 
 
@@ -108,13 +108,11 @@ def calls(draw: st.DrawFn, op: str) -> Call:
     """Any call of a reduction that NumPy computes too."""
     shape = draw(layouts.shapes())
     x = safe(draw(layouts.arrays(shape, draw(st.sampled_from(COMMON)))), op)
-    dims = draw(st.lists(st.sampled_from(range(-len(shape), len(shape))), unique_by=lambda d: d % len(shape))) if shape else []
-    axis = draw(st.sampled_from([None, tuple(dims), dims[0] if dims else None]))
-    options: dict[str, Any] = {"axis": axis, "keepdims": draw(st.booleans())}
+    options: dict[str, Any] = {"axis": draw(layouts.axes(len(shape))), "keepdims": draw(st.booleans())}
     if op in ("sum", "prod", "mean") and draw(st.booleans()):
         options["dtype"] = np.dtype(draw(st.sampled_from(DTYPE[x.dtype.kind])))
     if op in ("sum", "prod", "max", "min") and (op in ("max", "min") or draw(st.booleans())):
-        options["initial"] = draw(st.sampled_from([0, 1])) if x.dtype == bool else draw(st.sampled_from([2, 0, np.int8(3)]))
+        options["initial"] = draw(st.sampled_from([0, 1] if x.dtype == bool else [2, 0, np.int8(3)]))
     if draw(st.booleans()):
         options["where"] = draw(st.one_of(layouts.masks(shape), st.booleans()))
     strategy, finish = draw(st.sampled_from(WAYS))
@@ -122,7 +120,7 @@ def calls(draw: st.DrawFn, op: str) -> Call:
     if draw(st.booleans()):
         result = np.asarray(call.numpy())
         dtype = result.dtype
-        if draw(st.integers(0, 3)) == 0:
+        if "dtype" not in options and draw(st.integers(0, 3)) == 0:
             dtype = np.dtype(draw(st.sampled_from(OUT[dtype.kind])))
         inputs = [a for a in (x, options.get("where")) if isinstance(a, np.ndarray)]
         call.out = draw(layouts.outs(result.shape, dtype, inputs))
@@ -141,7 +139,7 @@ def test_agrees_with_numpy(backend, op, data):
 def test_takes_every_dtype(backend, op, dtype):
     x = lay_out(layouts.random(np.random.default_rng(0), (5, 40), dtype, special=op != "prod"), "C")
     for axis in (0, 1):
-        call = Call(op, safe(x, op), {"axis": axis})
+        call = Call(op, x, {"axis": axis})
         check(call, call.run(backend))
 
 
@@ -218,9 +216,7 @@ def test_complex_numbers_are_ordered_by_real_then_imaginary_part(backend, op):
 def test_the_same_call_gives_the_same_bits(backend, dtype, strategy, finish):
     for shape, axis in (((3, 20001), 1), ((20001, 3), 0), ((3, 20001), None)):
         x = backend.array(layouts.random(np.random.default_rng(0), shape, np.dtype(dtype)))
-        first, second = (
-            backend.numpy(gpuops.sum(x, axis, strategy=strategy, finish=finish)) for _ in range(2)
-        )
+        first, second = (backend.numpy(gpuops.sum(x, axis, strategy=strategy, finish=finish)) for _ in range(2))
         assert_bits(first, second)
 
 
@@ -239,7 +235,7 @@ def test_subnormals_are_kept(backend, dtype, tiny, strategy):
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind in "biu"], ids=str)
 @pytest.mark.parametrize("op", ["sum", "prod"])
 def test_integers_wrap_as_in_numpy(backend, op, dtype):
-    x = lay_out(layouts.random(np.random.default_rng(0), (300,), dtype, special=True), "C")
+    x = lay_out(layouts.random(np.random.default_rng(0), (300,), dtype, special=True), "C") | dtype.type(1)
     for options in ({}, {"dtype": dtype}, {"dtype": np.dtype("i2")}, {"dtype": np.dtype("u4")}):
         call = Call(op, x, options)
         check(call, call.run(backend))
@@ -285,7 +281,7 @@ def test_out_may_be_the_input_when_nothing_is_reduced(backend, op):
 
 
 @pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("shape,axis", [((0,), None), ((0, 3), 0), ((3, 0), 0), ((3, 0), 1), ((2, 0, 3), (0, 1))], ids=str)
+@pytest.mark.parametrize("shape,axis", [((0,), None), ((0, 3), 0), ((3, 0), 0), ((3, 0), 1), ((2, 0, 3), (0, 1))])
 def test_zero_size(backend, op, shape, axis):
     options: dict[str, Any] = {"axis": axis}
     if op in ("max", "min"):

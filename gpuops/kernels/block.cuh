@@ -28,7 +28,8 @@ template <class Op, int WIDTH = 32> __device__ typename Op::State warp_reduce(ty
   return value;
 }
 
-// Every thread of a block of THREADS (a multiple of 32) gets the block's value. Calls may follow one another.
+// Every thread of a block of THREADS (a multiple of 32) gets the block's value. A kernel calls it once for each Op:
+// every Op has shared memory of its own, so that no barrier need come after.
 template <class Op, int THREADS> __device__ typename Op::State block_reduce(typename Op::State value) {
   __shared__ typename Op::State partial[THREADS / 32];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -36,9 +37,7 @@ template <class Op, int THREADS> __device__ typename Op::State block_reduce(type
   if (lane == 0) partial[warp] = value;
   __syncthreads();
   value = lane < THREADS / 32 ? partial[lane] : Op::identity();
-  value = warp_reduce<Op>(value);
-  __syncthreads();  // partial is free again
-  return value;
+  return warp_reduce<Op>(value);
 }
 
 }  // namespace gpuops

@@ -37,10 +37,22 @@ template <class T> __device__ __forceinline__ void write(T* y, i64 at, State sta
   }
 }
 
+// What one load brings. Bytes stay four to a register until each is used: taken apart at once they crowd the others out.
+template <int VEC, bool BYTES = sizeof(In) == 1 && VEC >= 4> struct Elements {
+  Pack<In, VEC> pack;
+  __device__ __forceinline__ void read(const In* from) { pack = load<VEC>(from); }
+  __device__ __forceinline__ In operator[](int v) const { return pack.item[v]; }
+};
+template <int VEC> struct Elements<VEC, true> {
+  Pack<u32, VEC / 4> pack;
+  __device__ __forceinline__ void read(const In* from) { pack = load<VEC / 4>(reinterpret_cast<const u32*>(from)); }
+  __device__ __forceinline__ In operator[](int v) const { return bit_cast<In>(static_cast<u8>(pack.item[v / 4] >> v % 4 * 8)); }
+};
+
 // UNROLL packs of VEC elements, STEP packs apart, all loaded before the first is used; CHECK: some lie beyond the end.
 template <int STEP, int VEC, int UNROLL, bool CHECK>
 __device__ __forceinline__ void take(State (&value)[VEC], const In* x, const bool* mask, const Reduce& r, const Context<A>& c, i64 i, i64 end) {
-  Pack<In, VEC> pack[UNROLL];
+  Elements<VEC> pack[UNROLL];
   bool chosen[UNROLL];
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
@@ -48,14 +60,14 @@ __device__ __forceinline__ void take(State (&value)[VEC], const In* x, const boo
     if (!chosen[u]) continue;
     i64 at[2];
     r.reduced.locate(static_cast<Index>(i + u * STEP), at);
-    pack[u] = load<VEC>(x + at[0]);
+    pack[u].read(x + at[0]);
     if constexpr (MASKED) chosen[u] = mask[at[1]];  // masked elements are read one by one: VEC is 1
   }
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
     if (!chosen[u]) continue;
 #pragma unroll
-    for (int v = 0; v < VEC; ++v) value[v] = Op::combine(value[v], element(pack[u].item[v], c));
+    for (int v = 0; v < VEC; ++v) value[v] = Op::combine(value[v], element(pack[u][v], c));
   }
 }
 

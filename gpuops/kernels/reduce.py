@@ -31,7 +31,9 @@ from ..plan import (
 
 BLOCK = 256
 UNROLL = 8  # packs that a thread has in flight, at most
-WARP_PACKS = 1024  # the longest row for one warp, if there are warps enough
+ELEMENTS = 64  # and elements: with more of them, bytes need too many registers
+WARP_PACKS = 256  # the longest row for one warp, if there are
+WARPS_PER_SM = 32  # at least this many rows for every multiprocessor
 BLOCKS_PER_SM = 4  # a split reduction aims at this many blocks on every multiprocessor
 WORKSPACE = 2**20  # bytes that the partial results of a split may take
 MAX_STATE_BYTES = 128  # of accumulators in a thread: more packs per load would spill
@@ -166,9 +168,9 @@ def vector_width(p: Problem, first: bool, inner: Axes) -> int:
     return vec
 
 
-def unroll(packs: int, threads: int) -> int:
+def unroll(packs: int, threads: int, vec: int) -> int:
     """Packs in flight per thread: as many as there are for each, up to a limit."""
-    return min(UNROLL, power_of_2(-(-packs // threads)))
+    return min(UNROLL, ELEMENTS // vec, power_of_2(-(-packs // threads)))
 
 
 def splits(p: Problem, blocks: int, packs: int, step: int, multiprocessors: int) -> tuple[int, int]:
@@ -243,11 +245,11 @@ def plan_rows(p: Problem, strategy: str, finish: str, multiprocessors: int, firs
     reduced = p.reduced.in_packs(vec)
     packs = reduced.size if p.length else 0
     group = min(power_of_2(packs) // UNROLL or 1, 32)
-    if packs > WARP_PACKS or (packs > 32 and p.outputs < multiprocessors * 32):
+    if packs > WARP_PACKS or (packs > 32 and p.outputs < multiprocessors * WARPS_PER_SM):
         group = BLOCK
     blocks = -(-p.outputs // (BLOCK // group))
     n, chunk = splits(p, blocks, packs, BLOCK, multiprocessors) if group == BLOCK and first else (1, packs)
-    constants = {"GROUP": group, "VEC": vec, "UNROLL": unroll(chunk, group)}
+    constants = {"GROUP": group, "VEC": vec, "UNROLL": unroll(chunk, group, vec)}
     step = launch(p, "reduce_rows", first, n == 1, (blocks, n), p.kept, reduced, packs, chunk, constants)
     return finished(p, (step,), n, multiprocessors, strategy)
 
@@ -261,7 +263,7 @@ def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int, f
     wide = BLOCK // deep
     blocks = -(-kept.size // wide)
     n, chunk = splits(p, blocks, packs, deep, multiprocessors) if first else (1, packs)
-    constants = {"WIDE": wide, "VEC": vec, "UNROLL": unroll(chunk, deep)}
+    constants = {"WIDE": wide, "VEC": vec, "UNROLL": unroll(chunk, deep, vec)}
     step = launch(
         p, "reduce_columns", first, n == 1, (blocks, n), kept, p.reduced, packs, chunk, constants, p.kept.inner(2)
     )

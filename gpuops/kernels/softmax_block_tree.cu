@@ -10,9 +10,7 @@ template <class Op> __device__ V block_tree(V value) {
     if (t < half) cell[t] = Op::combine(cell[t], cell[t + half]);
     __syncthreads();
   }
-  value = cell[0];
-  __syncthreads();  // cell is free again
-  return value;
+  return cell[0];
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
