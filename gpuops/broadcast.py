@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def expand(x, shape, *, out=None, strategy=None):
         return reference.expand(x, shape, out)
     dtype = x.dtype if out is None else out.dtype
     types = kernels.element_types(dtype.name, (x.dtype.name,))
-    return launch(device, "Expand", shape, dtype, out, types, [x], strategy)
+    return launch(device, "Expand", shape, dtype, None, out, types, [x], strategy)
 
 
 def broadcast_to(x, shape):
@@ -167,7 +168,7 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     target = dtype if out is None else out.dtype
     moved = kernels.element_types(target.name, [v.dtype.name for v in values[1:]])
     types = (moved[0], kernels.condition_type(values[0].dtype.name), *moved[1:])
-    return launch(device, "Where", shape, target, out, types, values, strategy)
+    return launch(device, "Where", shape, target, layout(shape, values), out, types, values, strategy)
 
 
 def promoted(op: str, *pairs: tuple[Any, Any]) -> np.dtype:
@@ -216,23 +217,16 @@ def expanded_shape(op: str, shape: Shape, to: Any) -> Shape:
 
 
 def launch(
-    device: Device, map_: str, shape: Shape, dtype: np.dtype, out: Any, types: tuple[str, ...], operands: list[Any],
-    strategy: str | None,
+    device: Device, map_: str, shape: Shape, dtype: np.dtype, strides: Shape | None, out: Any, types: tuple[str, ...],
+    operands: list[Any], strategy: str | None,
 ) -> Any:  # fmt: skip
-    """Run a map of ``kernels/broadcast.cu`` over the operands, into ``out`` or a new array of ``shape``.
-
-    A new array lies in memory as an operand of that very shape does, so that a transposed operand is copied to a
-    transposed result.
-    """
+    """Run a map of ``kernels/broadcast.cu`` over the operands, into ``out`` or a new array of ``shape`` and ``strides``."""
     with device.current():
         if strategy == "elementwise":
             operands = [device.from_host(v) if is_scalar(v) else v for v in operands]
-        data_first = (*operands[1:], operands[0])  # a condition has the last word
-        like = next((v for v in data_first if v.shape == shape and 0 not in v.strides), None)
         target = out
         if out is None or any(clash(device, out, v) for v in operands if not is_scalar(v)):
-            layout = None if like is None or out is not None else like_strides(shape, elements(like))
-            target = device.empty(shape, dtype, layout)
+            target = device.empty(shape, dtype, strides)
         if target.size:
             args = [
                 kernels.Arg(name, ctype, ITEMSIZE[v.dtype.name], (0,) * len(shape), value=v.tobytes())
@@ -248,6 +242,16 @@ def launch(
         if out is not None and target is not out:
             out[...] = target
         return target if out is None else out
+
+
+def layout(shape: Shape, operands: list[Any]) -> Shape | None:
+    """The strides of a new result: those that most bytes of the operands of that very shape have, so that transposed
+    operands make a transposed result; None without such operands."""
+    votes: Counter[Shape] = Counter()
+    for array in operands:
+        if array.shape == shape and 0 not in array.strides:
+            votes[like_strides(shape, elements(array))] += array.itemsize
+    return max(votes, key=lambda strides: votes[strides]) if votes else None
 
 
 def clash(device: Device, out: Any, operand: Any) -> bool:

@@ -78,7 +78,9 @@ def where(condition: np.ndarray, x: Any, y: Any, dtype: np.dtype, out: np.ndarra
 
 def expand(x: np.ndarray, shape: Shape, out: np.ndarray | None) -> Any:
     """A materialised np.broadcast_to."""
-    return deliver(np.broadcast_to(x, shape).copy() if out is None else np.broadcast_to(x, shape), out)
+    view = np.broadcast_to(x, shape)
+    # np.copyto does not see every overlap of 1-d arrays.
+    return deliver(view.copy() if out is None or np.may_share_memory(x, out) else view, out)
 
 
 def deliver(result: Any, out: np.ndarray | None) -> Any:

@@ -56,9 +56,8 @@ def _declare_shared(match: re.Match[str]) -> str:
         else:
             alignment = "".join(f" > ({a}) ? alignof({kind}) : ({a})" for a in alignments[:1])
             slot = f"emulator_slot_{name}"
-            code.append(
-                f'static emulator_shared_slot {slot} = {{"{name}", sizeof({kind} {dimensions}), alignof({kind}){alignment}, 0, nullptr}};'
-            )
+            layout = f"sizeof({kind} {dimensions}), alignof({kind}){alignment}"
+            code.append(f'static emulator_shared_slot {slot} = {{"{name}", {layout}, 0, nullptr}};')
             memory = f"emulator_shared(&{slot})"
         code.append(
             f"{kind} (&{name}){dimensions} = *reinterpret_cast<{kind} (*){dimensions}>({memory});"
