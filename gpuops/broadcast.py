@@ -220,7 +220,7 @@ def launch(
     device: Device, map_: str, shape: Shape, dtype: np.dtype, strides: Shape | None, out: Any, types: tuple[str, ...],
     operands: list[Any], strategy: str | None,
 ) -> Any:  # fmt: skip
-    """Run a map of ``kernels/broadcast.cu`` over the operands, into ``out`` or a new array of ``shape`` and ``strides``."""
+    """Run a map of ``broadcast.cu`` over the operands, into ``out`` or a new array of that shape and strides."""
     with device.current():
         if strategy == "elementwise":
             operands = [device.from_host(v) if is_scalar(v) else v for v in operands]
