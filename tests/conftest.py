@@ -21,7 +21,7 @@ _PROFILE = {
     "deadline": None,
     "suppress_health_check": [hypothesis.HealthCheck.function_scoped_fixture, hypothesis.HealthCheck.too_slow],
 }
-hypothesis.settings.register_profile("ci", max_examples=200, derandomize=True, **_PROFILE)
+hypothesis.settings.register_profile("ci", max_examples=120, derandomize=True, **_PROFILE)
 hypothesis.settings.register_profile("deep", max_examples=3000, **_PROFILE)
 hypothesis.settings.load_profile(os.environ.get("GPUOPS_TEST_PROFILE", "ci"))
 
