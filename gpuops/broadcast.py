@@ -13,7 +13,6 @@ from .device import Device, device_of, elements, is_scalar, overlap, run
 from .errors import error
 from .kernels import broadcast as kernels
 from .plan import (
-    ITEMSIZE,
     Shape,
     broadcast_shapes,
     broadcast_strides,
@@ -21,6 +20,7 @@ from .plan import (
     check_choice,
     check_dtype,
     check_out,
+    dtype_name,
     like_strides,
 )
 from .reduce import as_array
@@ -70,7 +70,7 @@ def expand(x, shape, *, out=None, strategy=None):
     if device is None:
         return reference.expand(x, shape, out)
     dtype = x.dtype if out is None else out.dtype
-    types = kernels.element_types(dtype.name, (x.dtype.name,))
+    types = kernels.element_types(dtype_name(dtype), (dtype_name(x.dtype),))
     return launch(device, "Expand", shape, dtype, None, out, types, [x], strategy)
 
 
@@ -166,8 +166,8 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
         return reference.where(values[0], values[1], values[2], dtype, out)
     values[1:] = [v.astype(dtype) if is_scalar(v) else v for v in values[1:]]
     target = dtype if out is None else out.dtype
-    moved = kernels.element_types(target.name, [v.dtype.name for v in values[1:]])
-    types = (moved[0], kernels.condition_type(values[0].dtype.name), *moved[1:])
+    moved = kernels.element_types(dtype_name(target), [dtype_name(v.dtype) for v in values[1:]])
+    types = (moved[0], kernels.condition_type(dtype_name(values[0].dtype)), *moved[1:])
     return launch(device, "Where", shape, target, layout(shape, values), out, types, values, strategy)
 
 
@@ -229,10 +229,10 @@ def launch(
             target = device.empty(shape, dtype, strides)
         if target.size:
             args = [
-                kernels.Arg(name, ctype, ITEMSIZE[v.dtype.name], (0,) * len(shape), value=v.tobytes())
+                kernels.Arg(name, ctype, v.dtype.itemsize, (0,) * len(shape), value=v.tobytes())
                 if is_scalar(v)
                 else kernels.Arg(
-                    name, ctype, ITEMSIZE[v.dtype.name], broadcast_strides(v.shape, elements(v), shape),
+                    name, ctype, v.dtype.itemsize, broadcast_strides(v.shape, elements(v), shape),
                     device.pointer(v) % 16,
                 )
                 for name, ctype, v in zip(("out", "a", "b", "c"), types, (target, *operands), strict=False)

@@ -13,6 +13,7 @@ import operator
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -236,9 +237,15 @@ def as_dtype(op: str, dtype: Any) -> np.dtype:
         raise error(TypeError, op, str(failure)) from None
 
 
+@cache
+def dtype_name(dtype: np.dtype) -> str:
+    """``dtype.name``, which NumPy puts together anew every time."""
+    return dtype.name
+
+
 def check_dtype(op: str, what: str, dtype: np.dtype, kinds: Iterable[str] = CTYPES) -> None:
     """The dtype must be one that the op computes."""
-    if dtype.name not in kinds:
+    if dtype_name(dtype) not in kinds:
         raise error(TypeError, op, f"dtype {dtype.name} of {what} is not supported")
 
 

@@ -18,6 +18,7 @@ from .plan import (
     check_choice,
     check_dtype,
     check_out,
+    dtype_name,
     normalize_axis,
 )
 
@@ -232,7 +233,7 @@ def launch(
             if len(strides) == x.ndim:  # keepdims: the strides of the dims that stay
                 strides = tuple(s for d, s in enumerate(strides) if d not in axis)
             problem = kernels.problem(
-                struct, x.dtype.name, val.name, target.dtype.name, x.shape, axis,
+                struct, dtype_name(x.dtype), dtype_name(val), dtype_name(target.dtype), x.shape, axis,
                 (elements(x), mask_strides(mask, x.shape), strides), device.pointer(x) % 16, masked=mask is not None,
                 initial=None if initial is None else initial.tobytes(), scale=scale,
             )  # fmt: skip

@@ -13,7 +13,17 @@ from .device import device_of, elements, overlap, run
 from .errors import error
 from .kernels import reduce as reductions
 from .kernels import softmax as kernels
-from .plan import Shape, accumulator, as_dtype, check_choice, check_dtype, check_out, like_strides, normalize_axis
+from .plan import (
+    Shape,
+    accumulator,
+    as_dtype,
+    check_choice,
+    check_dtype,
+    check_out,
+    dtype_name,
+    like_strides,
+    normalize_axis,
+)
 from .reduce import as_array, check_mask, launch, mask_strides
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -144,7 +154,7 @@ def normalized(
 def device_plan(device, op, x, mask, axis, val, target, scale, strategy, finish):
     """The plan for these arrays."""
     problem = kernels.problem(
-        op, x.dtype.name, val.name, target.dtype.name, x.shape, axis,
+        op, dtype_name(x.dtype), dtype_name(val), dtype_name(target.dtype), x.shape, axis,
         (elements(x), mask_strides(mask, x.shape), elements(target)),
         tuple(0 if a is None else device.pointer(a) % 16 for a in (x, mask, target)), mask is not None, scale,
     )  # fmt: skip
@@ -161,7 +171,7 @@ def arguments(
     check_dtype(op, "x", x.dtype, REALS)
     axis = normalize_axis(op, axis, x.shape)
     check_mask(op, mask, x.shape)
-    floating = x.dtype if x.dtype.name in FLOATS else np.dtype(np.float64)
+    floating = x.dtype if dtype_name(x.dtype) in FLOATS else np.dtype(np.float64)
     result = floating if dtype is None else as_dtype(op, dtype)
     check_dtype(op, "the result", result, FLOATS)
     val = np.dtype(accumulator(max(floating, result, key=lambda d: d.itemsize).name))

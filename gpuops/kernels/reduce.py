@@ -100,6 +100,7 @@ class Problem:
         return self.kept.size
 
 
+@lru_cache(maxsize=4096)
 def problem(
     op: str,
     x: str,

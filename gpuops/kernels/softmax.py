@@ -54,6 +54,7 @@ class Problem:
         return self.reduced.size
 
 
+@lru_cache(maxsize=4096)
 def problem(
     op: str, x: str, val: str, out: str, shape: Shape, axis: Shape, strides: tuple[Shape, Shape, Shape],
     pointers: Shape, masked: bool, scale: float,
