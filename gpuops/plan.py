@@ -12,9 +12,8 @@ import math
 import operator
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -44,8 +43,7 @@ MAX_GRID_X = 2**31 - 1
 # ---------------------------------------------------------------------------------------------------------- axes
 
 
-@dataclass(frozen=True)
-class Axes:
+class Axes(NamedTuple):
     """Dims that a flat index runs over, outermost first, with each operand's strides in elements."""
 
     sizes: Shape
@@ -264,8 +262,7 @@ def check_out(op: str, out: Any, shape: Shape, dtype: np.dtype, casting: Casting
 # --------------------------------------------------------------------------------------------------------- plans
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(NamedTuple):
     """One compiled variant: a kernel file of ``gpuops/kernels`` with its types and constants filled in."""
 
     name: str
@@ -273,22 +270,23 @@ class Kernel:
     constants: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(NamedTuple):
     """A pointer argument: the name of an array of the call, and the bytes from its first element."""
 
     name: str
     offset: int = 0
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """One kernel launch of a plan."""
 
     kernel: Kernel
     grid: tuple[int, int, int]
     block: int
-    args: tuple[Operand | bytes | int | None, ...] = field(repr=False)
+    args: tuple[Operand | bytes | int | None, ...]
+
+    def __repr__(self) -> str:
+        return f"Launch({self.kernel!r}, grid={self.grid}, block={self.block})"
 
     def run(self, device: Any, arrays: dict[str, Any]) -> None:
         """Launch it on a device, with the named arrays for its operands; one that the call does not have is null."""
@@ -299,8 +297,7 @@ class Launch:
         device.launch(self.kernel, self.grid, self.block, args)
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What a call does on the device: steps in order, and the workspace (name, bytes) that they share.
 
     ``in_place`` tells whether ``out`` may be exactly the (same-strided) input.

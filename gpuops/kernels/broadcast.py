@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from ..plan import (
     BITS,
@@ -28,8 +28,7 @@ IN_FLIGHT = 64  # bytes of output that a thread makes: four 16-byte stores
 WAYS = {"packed": 0, "repeated": 1, "strided": 2}  # enum Way in broadcast.cu
 
 
-@dataclass(frozen=True)
-class Arg:
+class Arg(NamedTuple):
     """One operand of a map: an array (element type, size in bytes, strides over the output's shape, its address modulo
     16, and the bytes from there to the first element), or a scalar given by the bytes of its ``value``."""
 
@@ -118,8 +117,7 @@ def way(vec: int, arg: Arg, offset: int, axes: Axes, operand: int) -> str:
 # -------------------------------------------------------------------------------- the first rung: ElementwiseKernel
 
 
-@dataclass(frozen=True)
-class Elementwise:
+class Elementwise(NamedTuple):
     """One call of CuPy's ``ElementwiseKernel``: flat output index to input indices by div and mod over the dims.
 
     Arrays are passed as bits of their item size, so that no dtype needs CuPy's support.

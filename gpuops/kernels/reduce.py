@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,8 +38,7 @@ WORKSPACE = 2**20  # bytes that the partial results of a split may take
 MAX_STATE_BYTES = 128  # of accumulators in a thread: more packs per load would spill
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """What the host knows of a reduction; ``kernels/ops.cuh`` has the rest under the same name."""
 
     ufunc: Any  # decides dtypes, and merges partial results on the host
@@ -76,8 +74,7 @@ def state_dtype(op: str, val: str) -> np.dtype:
     return np.dtype(acc)
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """A reduction in normal form: ``out[k] = op(x[k, r] for r in reduced)``."""
 
     op: str  # a struct of ops.cuh
@@ -237,7 +234,7 @@ def second_pass(p: Problem, n: int) -> Problem:
     sizes = p.kept.sizes
     kept, _ = normalize(Axes(sizes, (contiguous_strides(sizes), (0,) * len(sizes), p.kept.strides[2])))
     reduced, _ = normalize(Axes((n,), ((p.outputs,), (0,))))
-    return replace(p, kept=kept, reduced=reduced, offsets=(0, 0, p.offsets[2]), pointer=0, masked=False, shifted=False)
+    return p._replace(kept=kept, reduced=reduced, offsets=(0, 0, p.offsets[2]), pointer=0, masked=False, shifted=False)
 
 
 def plan_rows(p: Problem, strategy: str, finish: str, multiprocessors: int, first: bool = True) -> Plan:
@@ -303,8 +300,7 @@ STRATEGIES: dict[str, Callable[..., Plan]] = {
 FINISHES = ("device", "host")
 
 
-@dataclass(frozen=True)
-class HostFinish:
+class HostFinish(NamedTuple):
     """The slow way to finish, for comparison: partial results go to the host, are reduced there, and come back."""
 
     problem: Problem

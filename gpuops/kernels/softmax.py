@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from ..errors import error
 from ..plan import (
@@ -30,8 +30,7 @@ BLOCK_COLS = 65536  # the longest row that a block is given: beyond, its passes 
 BLOCKS_PER_SM = 2  # fewer rows than this leave the machine idle when each is one block's
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """A softmax in normal form, over ``reduced`` for each of ``kept``."""
 
     op: str  # "softmax" or "log_softmax"
