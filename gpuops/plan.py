@@ -286,7 +286,7 @@ class Launch(NamedTuple):
     args: tuple[Operand | bytes | int | None, ...]
 
     def __repr__(self) -> str:
-        return f"Launch({self.kernel!r}, grid={self.grid}, block={self.block})"
+        return f"Launch(kernel={self.kernel!r}, grid={self.grid}, block={self.block})"
 
     def run(self, device: Any, arrays: dict[str, Any]) -> None:
         """Launch it on a device, with the named arrays for its operands; one that the call does not have is null."""
