@@ -1,4 +1,4 @@
-# make demo | test | lint | types | clean. Each makes the virtual environment that it needs first: .venv.
+# make demo [FILE=x.npy] | test | lint | types | clean. Each makes the virtual environment that it needs first: .venv.
 
 PYTHON ?= python3
 VENV := .venv
@@ -17,7 +17,7 @@ COMPILER = $(if $(CUPY),,'cupy-cuda13x>=14' 'nvidia-cuda-nvrtc>=13,<14')
 .PHONY: demo test lint types clean
 
 demo: $(VENV)/demo.stamp
-	$(RUN) gpuops demo
+	$(RUN) gpuops demo $(FILE)
 
 test: lint types
 	$(RUN) pytest -n auto

@@ -1,17 +1,7 @@
 // Reducing one value per thread to one value per group, warp or block.
 namespace gpuops {
 
-template <class S> __device__ S shuffle_down(S value, int delta) {  // a State of any size, a word at a time
-  constexpr int WORDS = (sizeof(S) + 3) / 4;
-  u32 word[WORDS] = {};
-  memcpy(word, &value, sizeof value);
-#pragma unroll
-  for (int w = 0; w < WORDS; ++w) word[w] = __shfl_down_sync(0xffffffffu, word[w], delta);
-  memcpy(&value, word, sizeof value);
-  return value;
-}
-
-template <class S> __device__ S shuffle_xor(S value, int mask) {
+template <class S> __device__ S shuffle_xor(S value, int mask) {  // a State of any size, a word at a time
   constexpr int WORDS = (sizeof(S) + 3) / 4;
   u32 word[WORDS] = {};
   memcpy(word, &value, sizeof value);

@@ -33,7 +33,9 @@ UNROLL = 8  # packs that a thread has in flight, at most
 ELEMENTS = 64  # and elements: with more of them, bytes need too many registers
 WARP_PACKS = 256  # the longest row for one warp, if there are
 WARPS_PER_SM = 32  # at least this many rows for every multiprocessor
-BLOCKS_PER_SM = 4  # a split reduction aims at this many blocks on every multiprocessor
+THREADS_PER_SM = 1024  # a split reduction aims at this many threads on every multiprocessor
+SPLIT_BLOCK = 512  # threads of a block that shares a row with others
+ROW_BLOCK = {1: 128, 2: 256, 4: 256, 8: 128, 16: 128}  # and of one that has a row alone, by item size
 WORKSPACE = 2**20  # bytes that the partial results of a split may take
 MAX_STATE_BYTES = 128  # of accumulators in a thread: more packs per load would spill
 
@@ -171,9 +173,10 @@ def unroll(packs: int, threads: int, vec: int) -> int:
     return min(UNROLL, ELEMENTS // vec, power_of_2(-(-packs // threads)))
 
 
-def splits(p: Problem, blocks: int, packs: int, step: int, multiprocessors: int) -> tuple[int, int]:
-    """How many blocks share one output's packs, and how many packs each takes (a multiple of ``step``)."""
-    fill = multiprocessors * BLOCKS_PER_SM // max(blocks, 1)
+def splits(p: Problem, threads: int, packs: int, step: int, multiprocessors: int) -> tuple[int, int]:
+    """How many blocks share one output's packs, and how many packs each takes (a multiple of ``step``), when one
+    split alone makes a grid of so many threads."""
+    fill = multiprocessors * THREADS_PER_SM // max(threads, 1)
     room = WORKSPACE // max(p.outputs * state_dtype(p.op, p.val).itemsize, 1)
     wanted = max(1, min(fill, room, packs // (4 * step)))
     chunk = math.ceil(packs / (wanted * step)) * step
@@ -184,8 +187,8 @@ def splits(p: Problem, blocks: int, packs: int, step: int, multiprocessors: int)
 
 
 def launch(
-    p: Problem, kernel: str, first: bool, last: bool, grid: tuple[int, int], kept: Axes, reduced: Axes, packs: int,
-    chunk: int, constants: dict[str, int], *extra: Operand | int | None,
+    p: Problem, kernel: str, first: bool, last: bool, grid: tuple[int, int], block: int, kept: Axes, reduced: Axes,
+    packs: int, chunk: int, constants: dict[str, int], *extra: Operand | int | None,
 ) -> Launch:  # fmt: skip
     """One pass: ``first`` reads x, later ones read the partial results; ``last`` writes the results."""
     if grid[0] > MAX_GRID_X:
@@ -201,7 +204,7 @@ def launch(
         ),
         constants=(
             ("FIRST", first), ("LAST", last), ("MASKED", first and p.masked), ("KEPT", kept.rank_class),
-            ("REDUCED", reduced.rank_class), ("BLOCK", BLOCK), *constants.items(),
+            ("REDUCED", reduced.rank_class), ("BLOCK", block), *constants.items(),
         ),
     )  # fmt: skip
     initial = (p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0")
@@ -212,7 +215,7 @@ def launch(
         Operand("mask", p.offsets[1]) if first and p.masked else None,
         Operand(p.target, p.offsets[2]) if last else Operand("partials"),
     )
-    return Launch(variant, (*grid, 1), BLOCK, (*args, params, *extra))
+    return Launch(variant, (*grid, 1), block, (*args, params, *extra))
 
 
 def finished(p: Problem, launches: tuple[Any, ...], n: int, multiprocessors: int, strategy: str) -> Plan:
@@ -242,13 +245,14 @@ def plan_rows(p: Problem, strategy: str, finish: str, multiprocessors: int, firs
     vec = vector_width(p, first, p.reduced)
     reduced = p.reduced.in_packs(vec)
     packs = reduced.size if p.length else 0
-    group = min(power_of_2(packs) // UNROLL or 1, 32)
+    group, block, n, chunk = min(power_of_2(packs) // UNROLL or 1, 32), BLOCK, 1, packs
     if packs > WARP_PACKS or (packs > 32 and p.outputs < multiprocessors * WARPS_PER_SM):
-        group = BLOCK
-    blocks = -(-p.outputs // (BLOCK // group))
-    n, chunk = splits(p, blocks, packs, BLOCK, multiprocessors) if group == BLOCK and first else (1, packs)
+        if first:
+            n, chunk = splits(p, p.outputs * SPLIT_BLOCK, packs, SPLIT_BLOCK, multiprocessors)
+        group = block = SPLIT_BLOCK if n > 1 else ROW_BLOCK[ITEMSIZE[p.x]]
+    blocks = -(-p.outputs // (block // group))
     constants = {"GROUP": group, "VEC": vec, "UNROLL": unroll(chunk, group, vec)}
-    step = launch(p, "reduce_rows", first, n == 1, (blocks, n), p.kept, reduced, packs, chunk, constants)
+    step = launch(p, "reduce_rows", first, n == 1, (blocks, n), block, p.kept, reduced, packs, chunk, constants)
     return finished(p, (step,), n, multiprocessors, strategy)
 
 
@@ -260,11 +264,10 @@ def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int, f
     deep = min(BLOCK // min(power_of_2(kept.size), 32), power_of_2(-(-packs // 4)))
     wide = BLOCK // deep
     blocks = -(-kept.size // wide)
-    n, chunk = splits(p, blocks, packs, deep, multiprocessors) if first else (1, packs)
+    n, chunk = splits(p, blocks * BLOCK, packs, deep, multiprocessors) if first else (1, packs)
     constants = {"WIDE": wide, "VEC": vec, "UNROLL": unroll(chunk, deep, vec)}
-    step = launch(
-        p, "reduce_columns", first, n == 1, (blocks, n), kept, p.reduced, packs, chunk, constants, p.kept.inner(2)
-    )
+    grid, y_inner = (blocks, n), p.kept.inner(2)
+    step = launch(p, "reduce_columns", first, n == 1, grid, BLOCK, kept, p.reduced, packs, chunk, constants, y_inner)
     return finished(p, (step,), n, multiprocessors, strategy)
 
 
@@ -274,19 +277,31 @@ STEPS = {"cross": 0, "interleaved": 1, "shuffle": 2}  # enum Step in reduce_bloc
 def plan_block(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
     """The classic ladder: blocks reduce chunks by the named step; their partials are reduced by the same kernel, or
     on the host."""
-    n, chunk = splits(p, p.outputs, p.length, BLOCK, multiprocessors)
+    n, chunk = splits(p, p.outputs * BLOCK, p.length, BLOCK, multiprocessors)
     constants = {"STEP": STEPS[strategy], "SHIFTED": p.shifted}
     shift = Operand("stats") if p.shifted else None
     on_host = finish == "host"
     alone = n == 1 and not on_host
-    first = launch(p, "reduce_block", True, alone, (p.outputs, n), p.kept, p.reduced, p.length, chunk, constants, shift)
+    grid = (p.outputs, n)
+    first = launch(p, "reduce_block", True, alone, grid, BLOCK, p.kept, p.reduced, p.length, chunk, constants, shift)
     if on_host:
         return Plan(strategy, (first, HostFinish(p, n)), (partials(p, n),))
     if alone:
         return Plan(strategy, (first,))
     q = second_pass(p, n)
     last = launch(
-        q, "reduce_block", False, True, (q.outputs, 1), q.kept, q.reduced, n, n, constants | {"SHIFTED": False}, None
+        q,
+        "reduce_block",
+        False,
+        True,
+        (q.outputs, 1),
+        BLOCK,
+        q.kept,
+        q.reduced,
+        n,
+        n,
+        constants | {"SHIFTED": False},
+        None,
     )
     return Plan(strategy, (first, last), (partials(p, n),))
 
