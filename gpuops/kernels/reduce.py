@@ -289,20 +289,8 @@ def plan_block(p: Problem, strategy: str, finish: str, multiprocessors: int) -> 
     if alone:
         return Plan(strategy, (first,))
     q = second_pass(p, n)
-    last = launch(
-        q,
-        "reduce_block",
-        False,
-        True,
-        (q.outputs, 1),
-        BLOCK,
-        q.kept,
-        q.reduced,
-        n,
-        n,
-        constants | {"SHIFTED": False},
-        None,
-    )
+    grid, constants = (q.outputs, 1), constants | {"SHIFTED": False}
+    last = launch(q, "reduce_block", False, True, grid, BLOCK, q.kept, q.reduced, n, n, constants, None)
     return Plan(strategy, (first, last), (partials(p, n),))
 
 
