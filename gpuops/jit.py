@@ -69,7 +69,7 @@ def compile(text: str, name: str, arch: int) -> bytes:  # noqa: A001 - jit.compi
 
 def compiled(kernel: Kernel, arch: int) -> bytes:
     """Machine code of a variant, from the disk cache where it has been compiled before."""
-    import hashlib  # with tempfile, a third of the time that importing gpuops takes
+    import hashlib  # these two are slow to import, and NumPy users never need them
     import tempfile
 
     from cupy_backends.cuda.libs import nvrtc

@@ -1,5 +1,5 @@
-// Element types and the conversions between them: storage formats that need no CUDA header, so that a kernel
-// compiles in tens of milliseconds under NVRTC and runs unchanged through a host compiler.
+// Element types and the conversions between them: storage formats that need no CUDA header, so that NVRTC has little
+// to read and a host compiler takes the same text.
 namespace gpuops {
 
 using b8 = bool;
