@@ -44,7 +44,7 @@ def softmax(
         result = np.exp(shifted) / total if op == "softmax" else shifted - log_total
     if where is not None:
         result = np.where(where, result, val.type(-np.inf if op == "log_softmax" else 0))
-    return deliver(result.astype(dtype), out)
+    return deliver(result.astype(dtype if out is None else out.dtype), out)
 
 
 def logsumexp(
@@ -55,7 +55,9 @@ def logsumexp(
     _, top, total = exponentials(x, axis, val, where, scale)
     with np.errstate(invalid="ignore", divide="ignore"):
         result = np.where(np.isinf(top), top, top + np.log(total))
-    return deliver((result if keepdims else np.squeeze(result, axis))[()].astype(dtype), out)
+    return deliver(
+        (result if keepdims else np.squeeze(result, axis))[()].astype(dtype if out is None else out.dtype), out
+    )
 
 
 def exponentials(
