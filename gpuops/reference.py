@@ -55,9 +55,8 @@ def logsumexp(
     _, top, total = exponentials(x, axis, val, where, scale)
     with np.errstate(invalid="ignore", divide="ignore"):
         result = np.where(np.isinf(top), top, top + np.log(total))
-    return deliver(
-        (result if keepdims else np.squeeze(result, axis))[()].astype(dtype if out is None else out.dtype), out
-    )
+    result = result if keepdims else np.squeeze(result, axis)[()]
+    return deliver(result.astype(dtype if out is None else out.dtype), out)
 
 
 def exponentials(
