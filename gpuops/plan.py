@@ -170,15 +170,11 @@ def packable(vec: int, itemsize: int, pointer: int, operand: int, *groups: Axes,
     ``pointer`` is the address of its first element; ``groups`` are all the axes it moves along.
     """
     width = min(vec * itemsize, 16)
-    strides = [s for axes in groups for s in axes.strides[operand]]
-    strides = [s for s in strides if s != 1]  # the innermost one; in normal form no other is
-    return (
-        inner.sizes != ()
-        and inner.inner(operand) == 1
-        and inner.sizes[-1] % vec == 0
-        and pointer % width == 0
-        and all(s * itemsize % width == 0 for s in strides)
-    )
+    if inner.inner(operand) != 1 or inner.sizes[-1] % vec or pointer % width:
+        return False
+    others = [s for axes in groups for s in axes.strides[operand]]
+    others.remove(1)  # the innermost one; in a sliding window there may be more
+    return all(s * itemsize % width == 0 for s in others)
 
 
 # ---------------------------------------------------------------------------------------------------- arguments

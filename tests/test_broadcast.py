@@ -362,3 +362,10 @@ def test_half_types_widen_exactly(backend):
         x = np.arange(2**16, dtype="u2").view(dtype)
         out = lay_out(np.zeros(x.shape, "f4"), "C")
         assert_same(run(backend, gpuops.expand, x, x.shape, out=out), x.astype("f4"))
+
+
+@pytest.mark.parametrize("strategy", gpuops.strategies("expand"))
+def test_sliding_windows_overlap_in_memory(backend, strategy):
+    x = np.lib.stride_tricks.sliding_window_view(np.arange(131, dtype="f4"), 4)
+    got = backend.numpy(gpuops.expand(backend.array(x), (2, -1, -1), strategy=strategy))
+    np.testing.assert_array_equal(got, np.broadcast_to(x, (2, *x.shape)))

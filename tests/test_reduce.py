@@ -360,3 +360,10 @@ def test_a_plan_is_made_once(device):
     gpuops.sum(x, axis=1)
     after = kernels.plan.cache_info()
     assert (after.hits, after.misses) == (before.hits + 1, before.misses)
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_sliding_windows_overlap_in_memory(backend, strategy, axis):
+    x = np.lib.stride_tricks.sliding_window_view(np.arange(131, dtype="f4"), 4)
+    check(call := Call("sum", x, {"axis": axis}, strategy=strategy), call.run(backend))
