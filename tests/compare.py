@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tests import layouts
 from tests.layouts import HALVES, inexact, wide
 
 
@@ -73,3 +74,21 @@ def report(got: np.ndarray, expected: np.ndarray, wrong: np.ndarray) -> str:
 def widened(x: np.ndarray) -> np.ndarray:
     """The values as a reference computes with them."""
     return x.astype(wide(x.dtype))
+
+
+def run_there(
+    backend: Any, function: Any, x: np.ndarray, out: np.ndarray | None, options: dict[str, Any]
+) -> np.ndarray:
+    """A function's result on a backend; ``out`` must be what is returned, and its memory beside it unchanged."""
+    hosts = {"x": x, "out": out, "where": options.get("where")}
+    hosts = {name: array for name, array in hosts.items() if isinstance(array, np.ndarray)}
+    if out is not None:
+        hosts["memory"] = out.base
+    there = dict(zip(hosts, backend.arrays(*hosts.values()), strict=True))
+    memory = there.pop("memory", None)
+    result = function(**(options | there))
+    got = backend.numpy(result)
+    if out is not None:
+        assert result is there["out"]
+        assert backend.fetch(memory).tobytes() == layouts.untouched(out.base, out, got)
+    return got

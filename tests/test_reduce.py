@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import gpuops
 from gpuops.kernels import reduce as kernels
 from tests import layouts
-from tests.compare import accumulator_eps, assert_bits, assert_near, assert_same
+from tests.compare import accumulator_eps, assert_bits, assert_near, assert_same, run_there
 from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, inexact, lay_out, wide
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -47,21 +47,9 @@ class Call:
         return getattr(np, self.op)(self.x, **self.options, **more)
 
     def run(self, backend: Any) -> np.ndarray:
-        """gpuops' result; ``out`` must be what is returned, and all of its memory that is not out unchanged."""
-        options = dict(self.options)
-        hosts = {"x": self.x, "out": self.out, "where": options.get("where")}
-        hosts = {name: array for name, array in hosts.items() if isinstance(array, np.ndarray)}
-        if self.out is not None:
-            hosts["memory"] = self.out.base
-        there = dict(zip(hosts, backend.arrays(*hosts.values()), strict=True))
-        memory = there.pop("memory", None)
-        function = getattr(gpuops, self.op)
-        result = function(**(options | there), strategy=self.strategy, finish=self.finish)
-        got = backend.numpy(result)
-        if self.out is not None:
-            assert result is there["out"]
-            assert backend.fetch(memory).tobytes() == layouts.untouched(self.out.base, self.out, got)
-        return got
+        """gpuops' result."""
+        more = {"strategy": self.strategy, "finish": self.finish}
+        return run_there(backend, getattr(gpuops, self.op), self.x, self.out, self.options | more)
 
 
 def check(call: Call, got: np.ndarray) -> None:

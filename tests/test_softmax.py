@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import gpuops
 from tests import layouts
-from tests.compare import accumulator_eps, assert_bits, assert_near, ulp
+from tests.compare import accumulator_eps, assert_bits, assert_near, run_there, ulp
 from tests.layouts import BFLOAT16, DTYPES, FLOATS, HALVES, LAYOUTS, lay_out
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -48,20 +48,8 @@ class Call:
         return math.prod(self.x.shape[a] for a in self.axes)
 
     def run(self, backend: Any) -> np.ndarray:
-        """gpuops' result; ``out`` must be what is returned, and all of its memory that is not out unchanged."""
-        options = dict(self.options)
-        hosts = {"x": self.x, "out": self.out, "where": options.get("where")}
-        hosts = {name: array for name, array in hosts.items() if isinstance(array, np.ndarray)}
-        if self.out is not None:
-            hosts["memory"] = self.out.base
-        there = dict(zip(hosts, backend.arrays(*hosts.values()), strict=True))
-        memory = there.pop("memory", None)
-        result = getattr(gpuops, self.op)(axis=self.axis, **(options | there))
-        got = backend.numpy(result)
-        if self.out is not None:
-            assert result is there["out"]
-            assert backend.fetch(memory).tobytes() == layouts.untouched(self.out.base, self.out, got)
-        return got
+        """gpuops' result."""
+        return run_there(backend, getattr(gpuops, self.op), self.x, self.out, self.options | {"axis": self.axis})
 
 
 def check(call: Call, got: np.ndarray) -> None:
