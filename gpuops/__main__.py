@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from . import __version__, demo
 from .info import info
@@ -39,6 +40,18 @@ COMMANDS = (
 )
 
 
+def bench(arguments: list[str]) -> int:
+    """Run ``benchmarks/``, which lies beside the package in a clone and is no part of what is installed."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / "benchmarks" / "cli.py").exists():
+        print("bench: the benchmarks are in the repository of gpuops: run this in a clone of it", file=sys.stderr)
+        return 2
+    sys.path.insert(0, str(root))
+    from benchmarks import cli
+
+    return cli.main(arguments)
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     top = argparse.ArgumentParser("python -m gpuops", description="NumPy-style array ops for CuPy and NumPy arrays.")
@@ -48,11 +61,15 @@ def parser() -> argparse.ArgumentParser:
         sub = subparsers.add_parser(command.name, help=command.help, description=command.help.capitalize() + ".")
         command.arguments(sub)
         sub.set_defaults(run=command.run)
+    subparsers.add_parser("bench", help="measure the ops against other libraries", add_help=False)
     return top
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a subcommand; without one, print help."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["bench"]:
+        return bench(arguments[1:])  # it has commands of its own
     top = parser()
     options = top.parse_args(arguments)
     if not hasattr(options, "run"):

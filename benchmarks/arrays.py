@@ -1,0 +1,76 @@
+"""The arrays of a case: data and memory layouts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .cases import Operand, Shape
+
+PATTERN = 1_000_003  # elements after which the data repeats: prime, so that rows differ
+
+
+class Layout(NamedTuple):
+    """How an operand lies in memory: the shape of the memory, and the view of it that is the operand."""
+
+    memory: Callable[[Shape], Shape]
+    view: Callable[[Any, Shape], Any]
+
+
+#: Layouts by name.
+LAYOUTS: dict[str, Layout] = {
+    "C": Layout(lambda shape: shape, lambda x, shape: x),
+    "F": Layout(lambda shape: shape[::-1], lambda x, shape: x.T),
+    "[:, ::2]": Layout(lambda shape: (*shape[:-1], 2 * shape[-1]), lambda x, shape: x[..., ::2]),
+    "[:, :-7]": Layout(lambda shape: (*shape[:-1], shape[-1] + 7), lambda x, shape: x[..., :-7]),
+    "[:, ::-1]": Layout(lambda shape: shape, lambda x, shape: x[..., ::-1]),
+    "[::-1]": Layout(lambda shape: shape, lambda x, shape: x[::-1]),
+    "[1:]": Layout(lambda shape: (math.prod(shape) + 1,), lambda x, shape: x[1:].reshape(shape)),
+    "broadcast": Layout(lambda shape: (*shape[:-1], 1), lambda x, shape: x),
+}
+
+
+def dtype_of(name: str) -> np.dtype:
+    """The dtype with a name; bfloat16 is that of ml_dtypes (ModuleNotFoundError without it)."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
+@cache
+def values(kind: str, dtype: np.dtype) -> np.ndarray:
+    """``PATTERN`` elements of data, the same in every run."""
+    random = np.random.default_rng(0)
+    if kind == "mask" or (kind == "normal" and dtype.kind == "b"):
+        return random.random(PATTERN) < 0.5
+    if kind in ("zeros", "ones"):
+        return getattr(np, kind)(PATTERN, dtype)
+    if kind == "signs":  # their products neither overflow nor vanish
+        return np.where(random.random(PATTERN) < 0.5, -1, 1).astype(dtype)
+    if dtype.kind in "iu":
+        return random.integers(-9, 10, PATTERN).astype(dtype)
+    x = random.standard_normal(PATTERN)
+    return (x + 1j * random.standard_normal(PATTERN) if dtype.kind == "c" else x).astype(dtype)
+
+
+def allocate(xp: Any, operand: Operand, data: Any) -> Any:
+    """An operand in new memory of NumPy's or CuPy's, filled with ``data`` again and again."""
+    layout = LAYOUTS[operand.layout]
+    memory = xp.empty(layout.memory(operand.shape), data.dtype)
+    flat = memory.reshape(-1)
+    for start in range(0, flat.size, data.size):
+        part = flat[start : start + data.size]
+        part[...] = data[: part.size]
+    x = layout.view(memory, operand.shape)
+    return xp.broadcast_to(x, operand.shape) if operand.layout == "broadcast" else x
+
+
+def stored(operand: Operand) -> int:
+    """How many different elements an operand has."""
+    return math.prod(operand.shape) // (operand.shape[-1] if operand.layout == "broadcast" else 1)

@@ -1,0 +1,362 @@
+"""What is measured: for each op a table of groups of cases, each named after where its cases come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+Shape = tuple[int, ...]
+Axis = int | tuple[int, ...] | None
+
+
+class Operand(NamedTuple):
+    """An input of a case. ``layout`` is a key of ``arrays.LAYOUTS``."""
+
+    shape: Shape
+    layout: str = "C"
+
+    def __str__(self) -> str:
+        text = "×".join(map(str, self.shape)) or "scalar"
+        return text if self.layout == "C" else f"{text} {self.layout}"
+
+
+class Problem(NamedTuple):
+    """Shapes and axes, without a dtype. ``shape`` is that of the result, where the operands do not give it."""
+
+    operands: tuple[Operand, ...]
+    axis: Axis = None
+    shape: Shape = ()
+
+
+class Group(NamedTuple):
+    """A row of an op's table: problems of one origin, each measured in every dtype.
+
+    ``picks`` are the positions of those that stand for the group: ``--quick`` measures them alone. In the group's first
+    dtype they are also the cases of peers that take seconds to compile for each shape and, if the group is a
+    ``ladder``, of the named strategies.
+    """
+
+    name: str
+    origin: str
+    problems: tuple[Problem, ...]
+    dtypes: str
+    picks: tuple[int, ...]
+    along: str = ""  # what grows from problem to problem, if the group is to be plotted over it
+    ladder: bool = False
+
+
+class Case(NamedTuple):
+    """One line of the results."""
+
+    op: str
+    group: Group
+    problem: Problem
+    dtype: str
+    pick: bool
+    lead: bool  # a pick in the group's first dtype
+
+    @property
+    def axis(self) -> Axis:
+        return self.problem.axis
+
+    @property
+    def label(self) -> str:
+        """What identifies the case within its op."""
+        operands = ", ".join(map(str, self.problem.operands))
+        if self.op in ("expand", "where", "matmul"):
+            return f"{self.dtype} {operands}" + (f" → {Operand(self.problem.shape)}" if self.op == "expand" else "")
+        axis = "" if self.axis is None else f" axis {self.axis}".replace(" (", " ").replace(")", "")
+        return f"{self.dtype} {operands}{axis}"
+
+
+def along(shape: Shape, axis: Axis, layout: str = "C") -> Problem:
+    """A reduction or softmax of an array over some axes."""
+    return Problem((Operand(shape, layout),), axis)
+
+
+def rows(count: int, lengths: range | tuple[int, ...]) -> tuple[Problem, ...]:
+    """Rows of several lengths, along which to reduce."""
+    return tuple(along((count, n), 1) for n in lengths)
+
+
+def together(*operands: Shape | Operand, shape: Shape = ()) -> Problem:
+    """An op on several arrays, or an ``expand`` to a shape."""
+    return Problem(tuple(o if isinstance(o, Operand) else Operand(o) for o in operands), shape=shape)
+
+
+TUTORIAL = rows(4096, range(256, 12673, 128))
+LENGTHS = tuple(along((2 ** (26 - k), 2**k), 1) for k in range(6, 21))
+VECTOR = tuple(along((2**k,), 0) for k in range(12, 29))
+WHOLE = tuple(along((2**k,), None) for k in range(12, 29))
+SQUARE = (4096, 4096)
+WIDE = (8192, 8192)
+
+SOFTMAX = (
+    Group(
+        "tutorial", "4096 rows of 128·i, i = 2 … 99: the sweep of Triton's fused-softmax tutorial", TUTORIAL,
+        "float32 float16", picks=(6, 30, 62, 97), along="row length", ladder=True,
+    ),
+    Group(
+        "lengths", "2²⁶ elements in rows of 64 … 2²⁰", LENGTHS,
+        "float32 float16 bfloat16", picks=(0, 4, 9, 14), along="row length",
+    ),
+    Group(
+        "odd lengths", "rows whose length is odd or prime", rows(4096, (127, 781, 1023, 1025, 4099, 12673)),
+        "float32 float16 bfloat16", picks=(1, 4),
+    ),
+    Group(
+        "vocabularies", "logits over the vocabularies of GPT-2, Llama 3, Qwen 2.5 and Gemma 3, and 2¹⁷",
+        rows(4096, (50257, 128256, 151936, 262144, 131072)), "float32 float16 bfloat16", picks=(0, 1),
+    ),
+    Group(
+        "few long rows", "too few rows for a block each", (along((64, 2**20), 1), along((8, 2**22), 1)),
+        "float32 float16", picks=(1,),
+    ),
+    Group(
+        "one vector", "a whole array", VECTOR, "float32 float16", picks=(4, 8, 12, 16), along="elements",
+    ),
+    Group(
+        "other axes", "an axis that is not the last, and a pair of axes",
+        (
+            along(SQUARE, 0), along((4096, 65536), 0), along((128, 1024, 256), 1), along((128, 8192, 256), 1),
+            along((2**20, 64), 0), along((64, 128, 64, 128), (1, 3)),
+        ),
+        "float32 float16", picks=(0, 2, 4),
+    ),
+    Group(
+        "dtypes", "short, medium and long rows in the other dtypes", rows(4096, (1024, 4096, 32768)),
+        "bfloat16 float64", picks=(1,),
+    ),
+    Group(
+        "layouts", "transposed, sliced, reversed and unaligned arrays",
+        tuple(along(SQUARE, 1, layout) for layout in ("F", "[:, ::2]", "[:, :-7]", "[:, ::-1]", "[1:]")),
+        "float32", picks=(0, 1),
+    ),
+)  # fmt: skip
+
+REDUCTION_DTYPES = "float32 float16 bfloat16 float64 int8 int32 bool complex64"
+
+SUM_SWEEPS = (
+    Group(
+        "tutorial", "4096 rows of 128·i, i = 2 … 99: the sweep of Triton's fused-softmax tutorial", TUTORIAL,
+        "float32 float16", picks=(6, 97), along="row length",
+    ),
+    Group("lengths", "2²⁶ elements in rows of 64 … 2²⁰", LENGTHS, "float32 float16", picks=(4,), along="row length"),
+)  # fmt: skip
+
+AXES = (
+    *(along(shape, axis) for shape in (WIDE, (65536, 1024), (2**22, 16), (16, 2**22)) for axis in (1, 0)),
+    along((256, 512, 512), 1),
+    along((1000, 1000, 100), 1),
+)
+
+REDUCTIONS = (
+    Group(
+        "whole array", "one vector of 2¹² … 2²⁸", WHOLE, "float32 float16", picks=(0, 8, 12, 16), along="elements",
+        ladder=True,
+    ),
+    Group(
+        "axes", "the axes and shapes on which CuPy and PyTorch differ most", AXES, REDUCTION_DTYPES, picks=(1, 5),
+        ladder=True,
+    ),
+    Group(
+        "primes", "sizes that no vector width divides",
+        (
+            along((1000003,), None), along((999, 10007), 0), along((999, 10007), 1),
+            *(along((7, 11, 1000003), axis) for axis in (0, 1, 2, (0, 1), (0, 2), (1, 2))),
+        ),
+        "float32", picks=(1, 5),
+    ),
+    Group(
+        "axis pairs", "two axes of a 4-d array", tuple(along((64, 128, 64, 128), axes) for axes in ((0, 2), (1, 3))),
+        "float32", picks=(0,),
+    ),
+    Group(
+        "few long, many short", "rows too few for a block each, and rows shorter than a vector load",
+        (along((8, 2**24), 1), along((2**24, 3), 1)), "float32", picks=(1,),
+    ),
+    Group(
+        "layouts", "transposed, sliced, reversed, unaligned and broadcast arrays",
+        (
+            along(WIDE, 1, "F"), along(WIDE, None, "F"), along(WIDE, 1, "[:, ::2]"), along(WIDE, None, "[:, ::2]"),
+            along(WIDE, 0, "[:, :-7]"), along(WIDE, 1, "[::-1]"), along(WIDE, None, "[1:]"),
+            along(WIDE, 0, "broadcast"),
+        ),
+        "float32", picks=(3,),
+    ),
+)  # fmt: skip
+
+
+def in_short(*groups: Group, dtypes: str) -> tuple[Group, ...]:
+    """The picks of some groups in other dtypes: for ops that share their kernels with one that is measured in full."""
+    return tuple(
+        group._replace(
+            problems=tuple(group.problems[i] for i in group.picks), dtypes=dtypes, along="",
+            picks=(len(group.picks) - 1,), ladder=False,
+        )
+        for group in groups
+    )  # fmt: skip
+
+
+ITEM_SIZES = "float32 int8 float16 float64 complex128"
+SIX = (16, 16, 16, 16, 16, 64)
+
+WHERE = (
+    Group(
+        "broadcasts", "condition, x and y broadcast against each other in the ways that programs do",
+        (
+            together(WIDE, WIDE, WIDE), together((8192, 1), (1, 8192), WIDE),
+            together((64, 1, 1, 1), (1, 256, 128, 1), (1, 256, 128, 64)), together(WIDE, (), ()),
+            together((256, 1, 512), (1, 511, 1), (256, 511, 512)),
+            together((1000, 1, 97), (1, 333, 1), (1000, 333, 97)),
+        ),
+        ITEM_SIZES, picks=(0, 1, 3, 5), ladder=True,
+    ),
+    Group(
+        "sizes", "three arrays of one shape", tuple(together(*((2**k,),) * 3) for k in range(12, 29)),
+        "float32", picks=(0, 8, 16), along="elements",
+    ),
+    Group(
+        "inner dims", "innermost dims that no vector width divides",
+        (
+            *(together((2**26 // n, 1), (1, n), (2**26 // n, n)) for n in (1, 2, 3, 5, 97, 333)),
+            together((8191, 1, 1), (1, 8191, 3), (8191, 8191, 3)),
+        ),
+        "float32", picks=(2, 4),
+    ),
+    Group(
+        "layouts", "transposed, sliced, reversed and unaligned arrays, and six dims that do not merge",
+        (
+            together(WIDE, Operand(WIDE, "F"), WIDE), together(WIDE, Operand(WIDE, "F"), Operand(WIDE, "F")),
+            together(WIDE, Operand(WIDE, "[:, ::2]"), WIDE), together(WIDE, Operand(WIDE, "[:, ::-1]"), WIDE),
+            together(WIDE, Operand(WIDE, "[1:]"), Operand(WIDE, "[:, :-7]")),
+            together((16, 1, 16, 1, 16, 1), (1, 16, 1, 16, 1, 64), SIX),
+        ),
+        "float32", picks=(0, 5),
+    ),
+)  # fmt: skip
+
+EXPAND = (
+    Group(
+        "broadcasts", "rows, columns, middle dims and a scalar repeated",
+        (
+            together((8192, 1), shape=WIDE), together((1, 8192), shape=WIDE),
+            together((64, 1, 128, 1), shape=(64, 256, 128, 64)), together((512, 1, 512), shape=(512, 511, 512)),
+            together((1,), shape=(2**28,)), together((8192, 8191, 1), shape=(8192, 8191, 3)),
+            together((2000, 1, 333), shape=(2000, 100, 333)),
+        ),
+        ITEM_SIZES, picks=(0, 1, 5, 6), ladder=True,
+    ),
+    Group(
+        "sizes", "a row repeated 256 times", tuple(together((2**k // 256,), shape=(256, 2**k // 256))
+        for k in range(12, 29)), "float32", picks=(0, 8, 16), along="elements of the result",
+    ),
+    Group(
+        "inner dims", "innermost dims that no vector width divides",
+        tuple(together((2**26 // n // 64, 1, n), shape=(2**26 // n // 64, 64, n)) for n in (1, 2, 3, 5, 97, 333)),
+        "float32", picks=(2, 4),
+    ),
+    Group(
+        "layouts", "transposed, sliced, reversed and unaligned arrays, and six dims that do not merge",
+        (
+            together(Operand(WIDE, "F"), shape=WIDE), together(Operand(WIDE, "[:, ::2]"), shape=WIDE),
+            together(Operand(WIDE, "[:, ::-1]"), shape=WIDE), together(Operand(WIDE, "[1:]"), shape=WIDE),
+            together((16, 1, 16, 1, 16, 1), shape=SIX),
+        ),
+        "float32", picks=(0, 4),
+    ),
+)  # fmt: skip
+
+
+def product(m: int, n: int, k: int, batch: Shape = ()) -> Problem:
+    """The product of an (m, k) and a (k, n) matrix."""
+    return together((*batch, m, k), (*batch, k, n))
+
+
+MATMUL = (
+    Group(
+        "squares", "n × n matrices", tuple(product(n, n, n) for n in (256, 512, 1024, 2048, 4092, 4096, 8192)),
+        "float32", picks=(2, 5), along="n", ladder=True,
+    ),
+    Group(
+        "tall and skinny", "one dim much longer or shorter than the others, and odd ones",
+        (
+            product(8192, 8192, 256), product(256, 8192, 8192), product(64, 4096, 4096), product(4096, 64, 4096),
+            product(511, 1023, 2047),
+        ),
+        "float32", picks=(2,),
+    ),
+    Group(
+        "batches", "many small products", (product(512, 512, 512, (64,)), product(64, 64, 64, (1024,))),
+        "float32", picks=(1,),
+    ),
+    Group("dtypes", "the other dtypes", (product(4096, 4096, 4096),), "float16 bfloat16 float64", picks=(0,)),
+)  # fmt: skip
+
+#: The table of each op.
+TABLES: dict[str, tuple[Group, ...]] = {
+    "softmax": SOFTMAX,
+    "log_softmax": in_short(*SOFTMAX, dtypes="float32 float16"),
+    "logsumexp": in_short(*SOFTMAX, dtypes="float32 float16"),
+    "sum": SUM_SWEEPS + REDUCTIONS,
+    "max": REDUCTIONS,
+    "min": in_short(*REDUCTIONS, dtypes="float32"),
+    "prod": in_short(*REDUCTIONS, dtypes="float32"),
+    "mean": in_short(*REDUCTIONS, dtypes="float32 float16"),
+    "any": in_short(*REDUCTIONS, dtypes="bool"),
+    "all": in_short(*REDUCTIONS, dtypes="bool"),
+    "where": WHERE,
+    "expand": EXPAND,
+    "matmul": MATMUL,
+}
+
+HOST = Group("host", "arrays so small that the host decides", (), "float32", picks=())
+
+#: The tiny arrays of ``--host``, whose time is the host's.
+TINY: dict[str, tuple[Problem, ...]] = dict.fromkeys(TABLES, (along((32, 32), 1), along((1000,), 0))) | {
+    "where": (together(*((32, 32),) * 3), together((32, 1), (1, 32), (32, 32)), together((32, 32), (), ())),
+    "expand": (together((32, 1), shape=(32, 32)), together((1,), shape=(1000,))),
+    "matmul": (product(32, 32, 32),),
+}
+
+
+def cases(op: str) -> Iterator[Case]:
+    """The cases of an op, in the order of its table."""
+    for group in TABLES[op]:
+        dtypes = group.dtypes.split()
+        for dtype in dtypes:
+            for i, problem in enumerate(group.problems):
+                pick = i in group.picks
+                yield Case(op, group, problem, dtype, pick, lead=pick and dtype == dtypes[0])
+
+
+def tiny_cases(op: str) -> Iterator[Case]:
+    """The cases of an op for ``--host``."""
+    for problem in TINY[op]:
+        yield Case(op, HOST, problem, HOST.dtypes, pick=True, lead=True)
+
+
+def shrunk(case: Case, elements: int) -> Case:
+    """A case like this one whose largest array has at most so many elements: the longest dims are halved.
+
+    Dims of length 1 and, for ``matmul`` and broadcasts, dims that belong together, stay so.
+    """
+    problem = case.problem
+    while max(_size(shape) for shape in (*(o.shape for o in problem.operands), problem.shape)) > elements:
+        longest = max(n for o in (*problem.operands, Operand(problem.shape)) for n in o.shape)
+        problem = problem._replace(
+            operands=tuple(o._replace(shape=_halved(o.shape, longest)) for o in problem.operands),
+            shape=_halved(problem.shape, longest),
+        )
+    return case._replace(problem=problem)
+
+
+def _halved(shape: Shape, longest: int) -> Shape:
+    return tuple(n // 2 if n == longest else n for n in shape)
+
+
+def _size(shape: Shape) -> int:
+    size = 1
+    for n in shape:
+        size *= n
+    return size

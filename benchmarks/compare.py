@@ -1,0 +1,91 @@
+"""``bench compare``: what moved between two results files by more than the noise."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .results import Document, Unusable, load, timed
+
+LOSS = 0.05  # a gpuops result that gets slower by more fails the comparison
+
+
+class Move(NamedTuple):
+    """A time that changed."""
+
+    op: str
+    case: str
+    provider: str
+    old: float  # µs
+    new: float
+    noise: float  # relative
+
+    @property
+    def change(self) -> float:
+        """Of the speed: 0.1 is ten percent faster."""
+        return self.old / self.new - 1
+
+    @property
+    def lost(self) -> bool:
+        """A loss of gpuops' own (its peers' are not ours to mend)."""
+        return self.provider.startswith("gpuops") and self.change < -LOSS
+
+    def __str__(self) -> str:
+        times = f"{self.old:.1f} → {self.new:.1f} µs ({100 * self.change:+.1f} %, noise {100 * self.noise:.1f} %)"
+        return f"{self.op} {self.case}: {self.provider} {times}"
+
+
+def moves(old: Document, new: Document) -> Iterator[Move]:
+    """The results that both have and that differ by more than the spread and the repeats of either."""
+    before = {(case["op"], case["case"]): timed(case) for case in old["cases"]}
+    for case in new["cases"]:
+        earlier = before.get((case["op"], case["case"]), {})
+        for provider, result in timed(case).items():
+            if provider not in earlier:
+                continue
+            noise = max(max(r["spread"], r["repeat"]) for r in (earlier[provider], result))
+            move = Move(case["op"], case["case"], provider, earlier[provider]["us"], result["us"], noise)
+            if abs(move.change) > noise:
+                yield move
+
+
+def vanished(old: Document, new: Document) -> Iterator[str]:
+    """Cases that gpuops did and no longer does."""
+    after = {(case["op"], case["case"]): case for case in new["cases"]}
+    for case in old["cases"]:
+        later = after.get((case["op"], case["case"]))
+        if later is None:
+            continue
+        for provider in timed(case):
+            if provider.startswith("gpuops") and provider not in timed(later):
+                why = next((r["refused"] for r in later.get("results", ()) if r["provider"] == provider), "")
+                yield f"{case['op']} {case['case']}: {provider} has no result any more: {why or later.get('skipped')}"
+
+
+def main(arguments: list[str]) -> int:
+    """Compare two files; 1 if gpuops lost."""
+    parser = argparse.ArgumentParser(
+        "python -m gpuops bench compare",
+        description=f"Print what moved by more than the noise; fail if gpuops lost more than {100 * LOSS:.0f} %.",
+    )
+    parser.add_argument("old", metavar="OLD.json")
+    parser.add_argument("new", metavar="NEW.json")
+    options = parser.parse_args(arguments)
+    old, new = load(options.old), load(options.new)
+    for key in ("op", "mode"):
+        if old[key] != new[key]:
+            raise Unusable(f"{options.old} is of {key} {old[key]}, {options.new} of {new[key]}")
+    machines = [document["environment"].get("gpu", document["environment"]["cpu"]) for document in (old, new)]
+    if machines[0] != machines[1]:
+        raise Unusable(f"{options.old} was measured on {machines[0]}, {options.new} on {machines[1]}")
+    moved = sorted(moves(old, new), key=lambda move: move.change)
+    lost = [move for move in moved if move.lost]
+    gone = list(vanished(old, new))
+    common = {(c["op"], c["case"]) for c in old["cases"]} & {(c["op"], c["case"]) for c in new["cases"]}
+    for move in moved:
+        print(f"{'LOSS ' if move.lost else ''}{move}")
+    for line in gone:
+        print(f"LOSS {line}")
+    print(f"{len(common)} cases compared, {len(moved)} results moved, {len(lost) + len(gone)} losses")
+    return 1 if lost or gone else 0

@@ -1,0 +1,205 @@
+"""Measuring: cases times providers, each result checked before it is timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from .arrays import allocate, dtype_of, values
+from .cases import Case
+from .ops import OPS, check, nbytes
+from .providers import Gpuops, Provider, Refused, first_line, strategies
+from .timing import COLD, ROUNDS, Subject, significant, slots
+
+MOSTLY_WRITTEN = 0.05  # share of the bytes below which reading does not count: such a case is bound by writing
+HOST_CALLS = 500  # per sample of --host
+HOST_SAMPLES = 7
+
+
+class Limit(Provider):
+    """What the machine does with the same bytes, or BLAS with the same matrices: timed beside the providers."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Wrong(Exception):
+    """A result is not what it should be."""
+
+
+def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable[[str], None]) -> dict[str, Any]:
+    """Measure a case: its record in the results file. ``watch`` is told which provider is at work."""
+    lineup = providers_of(machine, case, peers)
+    subjects: list[Subject] = []
+    refused: dict[str, str] = {}
+    try:
+        ring = ring_of(machine, case)
+        limit = limit_of(machine, case, ring)
+        limit.warm_up(machine.synchronize)
+    except Exception as failure:
+        if not out_of_memory(failure) and not isinstance(failure, ModuleNotFoundError):
+            raise
+        machine.free()
+        return description(case) | {"skipped": reason(failure)}
+    for provider in lineup:
+        watch(provider.name)
+        try:
+            subject = prepare(machine, case, provider, ring)
+            subject.warm_up(machine.synchronize)
+            subjects.append(subject)
+        except Exception as failure:  # whatever a library raises
+            refused[provider.name] = reason(failure)
+            if out_of_memory(failure):
+                machine.free()
+    for turn in range(ROUNDS):
+        for subject in [limit, *subjects][:: -1 if turn % 2 else 1]:
+            name = subject.provider.name
+            watch(name)
+            try:
+                if name not in refused:
+                    subject.sample(machine)
+            except Exception as failure:
+                refused[name] = reason(failure)
+                machine.free()
+    machine.tidy()
+    if limit.provider.name in refused:
+        return description(case) | {"skipped": refused[limit.provider.name]}
+    return description(case) | rated(case_work(case), limit, subjects, lineup, refused)
+
+
+def latency(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable[[str], None]) -> dict[str, Any]:
+    """Measure what a call costs the host: launches only, the device is waited for at the end of a sample."""
+    lineup = providers_of(machine, case, peers)
+    subjects: list[Subject] = []
+    refused: dict[str, str] = {}
+    ring = ring_of(machine, case)[:1]
+    for provider in lineup:
+        watch(provider.name)
+        try:
+            subject = prepare(machine, case, provider, ring)
+            for _ in range(HOST_CALLS // 10):
+                subject.calls[0]()
+            subjects.append(subject)
+        except Exception as failure:
+            refused[provider.name] = reason(failure)
+    floor = Subject(Limit("launch"), [machine.launch], fresh=False)
+    for _ in range(ROUNDS):
+        for subject in (floor, *subjects):
+            watch(subject.provider.name)
+            (call,) = subject.calls
+            samples = []
+            for _ in range(HOST_SAMPLES):
+                machine.synchronize()
+                start = time.perf_counter()
+                for _ in range(HOST_CALLS):
+                    call()
+                samples.append((time.perf_counter() - start) / HOST_CALLS)
+            subject.samples.append(samples)
+    return description(case) | rated(1, floor, subjects, lineup, refused)
+
+
+def providers_of(machine: Any, case: Case, peers: Iterable[Provider]) -> list[Provider]:
+    """Who runs a case: gpuops, the peers that have the op, and on a ladder the strategies."""
+    climbers = strategies(case.op, machine.xp) if case.lead and case.group.ladder and machine.ladders else []
+    everyone = [Gpuops(machine.xp), *peers, *climbers]
+    return [provider for provider in everyone if case.op in provider.ops and (case.lead or not provider.compiles)]
+
+
+def description(case: Case) -> dict[str, Any]:
+    """What identifies a case, and the work that it does."""
+    read, written = nbytes(case)
+    return {
+        "op": case.op,
+        "case": case.label,
+        "group": case.group.name,
+        "dtype": case.dtype,
+        "operands": [{"shape": list(o.shape), "layout": o.layout} for o in case.problem.operands],
+        "axis": list(case.axis) if isinstance(case.axis, tuple) else case.axis,
+        "result": list(OPS[case.op].shape(case)),
+        "pick": case.pick,
+        "read_bytes": read,
+        "written_bytes": written,
+        "flop": OPS[case.op].flop(case),
+    }
+
+
+def ring_of(machine: Any, case: Case) -> list[tuple[Any, ...]]:
+    """The case's arrays, as many times as it takes for the cache to be cold."""
+    dtype = dtype_of(case.dtype)
+    data = [machine.upload(values(kind, dtype)) for kind in OPS[case.op].data]
+    pairs = list(zip(case.problem.operands, data, strict=True))
+    count = 1 if machine.hot else slots(max(nbytes(case)), machine.cache)
+    return [tuple(allocate(machine.xp, operand, source) for operand, source in pairs) for _ in range(count)]
+
+
+def limit_of(machine: Any, case: Case, ring: list[tuple[Any, ...]]) -> Subject:
+    """A copy, a read or a write of as many bytes as the case's; for a matrix product, BLAS."""
+    kind = OPS[case.op].limit
+    read, written = nbytes(case)
+    if kind == "BLAS":
+        calls: list[Callable[[], Any]] = [partial(machine.xp.matmul, *arrays) for arrays in ring]
+    else:
+        kind = "write" if kind == "copy" and read < MOSTLY_WRITTEN * (read + written) else kind
+        calls = [getattr(machine, kind)(read + written) for _ in ring]
+    return Subject(Limit(kind), calls, fresh=needs_fresh(machine, case, ring))
+
+
+def prepare(machine: Any, case: Case, provider: Provider, ring: list[tuple[Any, ...]]) -> Subject:
+    """The provider's calls, after its result has been found right."""
+    function = provider.call(case)
+    calls: list[Callable[[], Any]] = [partial(function, *map(provider.array, arrays)) for arrays in ring]
+    result = calls[0]()
+    if problem := check(machine.xp, case, provider.wide(result), ring[0]):
+        raise Wrong(problem)
+    return Subject(provider, calls, fresh=needs_fresh(machine, case, ring))
+
+
+def needs_fresh(machine: Any, case: Case, ring: list[tuple[Any, ...]]) -> bool:
+    """Whether the ring is too small to be used twice in a sample."""
+    return not machine.hot and len(ring) * max(nbytes(case)) < COLD * machine.cache
+
+
+def rated(
+    work: float, limit: Subject, subjects: list[Subject], lineup: list[Provider], refused: dict[str, str]
+) -> dict[str, Any]:
+    """The limit and the results with speeds (``work`` per µs), and each over the limit's and the best peer's."""
+    timed = {s.provider.name: s.result() for s in (limit, *subjects) if s.provider.name not in refused}
+    for result in timed.values():
+        result["speed"] = significant(work / result["us"])
+    bound = {"name": limit.provider.name, **timed.pop(limit.provider.name)}
+    best = min((result["us"] for name, result in timed.items() if not name.startswith("gpuops")), default=None)
+    results = []
+    for provider in lineup:
+        if provider.name in refused:
+            results.append({"provider": provider.name, "refused": refused[provider.name]})
+            continue
+        result = timed[provider.name]
+        result["of_limit"] = significant(bound["us"] / result["us"])
+        result["of_best_peer"] = best and significant(best / result["us"])
+        results.append({"provider": provider.name, **result})
+    return {"limit": bound, "results": results}
+
+
+def case_work(case: Case) -> float:
+    """What a speed counts, per microsecond: GB/s, or TFLOP/s of matrix products."""
+    return OPS[case.op].flop(case) * 1e-6 if OPS[case.op].limit == "BLAS" else sum(nbytes(case)) * 1e-3
+
+
+def reason(failure: Exception) -> str:
+    """Why there is no time, in a line."""
+    if isinstance(failure, Wrong):
+        return f"wrong: {failure}"
+    if out_of_memory(failure):
+        return f"out of memory: {first_line(failure)}"
+    return first_line(failure) if isinstance(failure, Refused) else f"{type(failure).__name__}: {first_line(failure)}"
+
+
+def out_of_memory(failure: Exception) -> bool:
+    """Whether the machine has too little memory, in the words of any library."""
+    return (
+        isinstance(failure, MemoryError)
+        or "OutOfMemory" in type(failure).__name__
+        or "RESOURCE_EXHAUSTED" in str(failure)
+    )

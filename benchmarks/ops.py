@@ -1,0 +1,151 @@
+"""The ops as the benchmarks see them: a reference in double precision, data, and what bounds their speed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .arrays import dtype_of, stored
+from .cases import Case, Shape
+
+
+@dataclass(frozen=True)
+class Op:
+    """One op. References take NumPy or CuPy (``xp``), the case, and arrays in double precision or integers."""
+
+    reference: Callable[..., Any]
+    shape: Callable[[Case], Shape]  # of the result
+    limit: str  # what bounds it: "copy" or "read" of the same bytes, or "BLAS"
+    flop: Callable[[Case], int]  # floating-point operations, for rooflines
+    result: Callable[[np.dtype], np.dtype] = lambda dtype: dtype
+    data: tuple[str, ...] = ("normal",)  # kinds of ``arrays.values``, one per operand
+    exact: bool = False  # no rounding is allowed
+    #: Like ``reference``, the size that results would have without cancellation; the reference itself if None.
+    magnitude: Callable[..., Any] | None = None
+
+
+def softmax(xp: Any, case: Case, x: Any) -> Any:
+    powers = xp.exp(x - xp.max(x, axis=case.axis, keepdims=True))
+    return powers / xp.sum(powers, axis=case.axis, keepdims=True)
+
+
+def logsumexp(xp: Any, case: Case, x: Any, keepdims: bool = False) -> Any:
+    peak = xp.max(x, axis=case.axis, keepdims=True)
+    total = xp.log(xp.sum(xp.exp(x - peak), axis=case.axis, keepdims=True)) + peak
+    return total if keepdims else xp.squeeze(total, case.axis)
+
+
+def elements(case: Case) -> int:
+    return max(math.prod(operand.shape) for operand in case.problem.operands)
+
+
+def per_element(flop: int) -> Callable[[Case], int]:
+    return lambda case: flop * elements(case)
+
+
+def same_shape(case: Case) -> Shape:
+    return case.problem.operands[0].shape
+
+
+def reduced_shape(case: Case) -> Shape:
+    shape = case.problem.operands[0].shape
+    axis = range(len(shape)) if case.axis is None else (case.axis,) if isinstance(case.axis, int) else case.axis
+    return tuple(n for d, n in enumerate(shape) if d not in axis)
+
+
+def terms(case: Case) -> int:
+    """How many elements a result is made of."""
+    return elements(case) // max(1, math.prod(reduced_shape(case)))
+
+
+def reduction(name: str, data: str = "normal", magnitude: Callable[..., Any] | None = None) -> Op:
+    """NumPy's reduction of that name, exact unless it has a magnitude."""
+    return Op(
+        lambda xp, case, x: getattr(xp, name)(x, axis=case.axis), reduced_shape, "read", per_element(1),
+        lambda dtype: getattr(np, name)(np.ones(2, dtype)).dtype, (data,), magnitude is None, magnitude,
+    )  # fmt: skip
+
+
+def norm(xp: Any, case: Case, x: Any) -> Any:
+    """The size of a sum of terms of random sign."""
+    return xp.sqrt(xp.sum(abs(x) ** 2, axis=case.axis))
+
+
+#: An op is a row.
+OPS: dict[str, Op] = {
+    "softmax": Op(softmax, same_shape, "copy", per_element(5)),
+    "log_softmax": Op(
+        lambda xp, case, x: x - logsumexp(xp, case, x, keepdims=True), same_shape, "copy", per_element(5)
+    ),
+    "logsumexp": Op(logsumexp, reduced_shape, "read", per_element(4)),
+    "sum": reduction("sum", magnitude=norm),
+    "mean": reduction("mean", magnitude=lambda xp, case, x: norm(xp, case, x) / terms(case)),
+    "max": reduction("max"),
+    "min": reduction("min"),
+    "prod": reduction("prod", "signs"),
+    "any": reduction("any", "zeros"),  # what takes longest: the last element decides
+    "all": reduction("all", "ones"),
+    "where": Op(
+        lambda xp, case, condition, x, y: xp.where(condition, x, y),
+        lambda case: np.broadcast_shapes(*(operand.shape for operand in case.problem.operands)),
+        "copy", per_element(0), data=("mask", "normal", "normal"), exact=True,
+    ),
+    "expand": Op(
+        lambda xp, case, x: xp.broadcast_to(x, case.problem.shape), lambda case: case.problem.shape,
+        "copy", per_element(0), exact=True,
+    ),
+    "matmul": Op(
+        lambda xp, case, a, b: xp.matmul(a, b),
+        lambda case: (*same_shape(case)[:-1], case.problem.operands[1].shape[-1]),
+        "BLAS", lambda case: 2 * math.prod(same_shape(case)) * case.problem.operands[1].shape[-1],
+        data=("normal", "normal"), magnitude=lambda xp, case, a, b: xp.sqrt(xp.matmul(abs(a) ** 2, abs(b) ** 2)),
+    ),
+}  # fmt: skip
+
+
+def nbytes(case: Case) -> tuple[int, int]:
+    """The bytes that a case reads and writes if it touches each element of its operands and its result once."""
+    op = OPS[case.op]
+    dtype = dtype_of(case.dtype)
+    sizes = [1 if kind == "mask" else dtype.itemsize for kind in op.data]
+    read = sum(stored(operand) * size for operand, size in zip(case.problem.operands, sizes, strict=True))
+    return read, math.prod(op.shape(case)) * op.result(dtype).itemsize
+
+
+def widened(xp: Any, x: Any) -> Any:
+    """Floating and complex numbers in double precision, others as they are."""
+    if x.dtype.kind in "biu":
+        return x
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+def check(xp: Any, case: Case, result: Any, arrays: tuple[Any, ...]) -> str:
+    """What is wrong with a result (in double precision, or integers); "" if nothing is.
+
+    Half of the digits of the largest magnitude must be right: this finds what is computed wrongly, not roundings.
+    """
+    op = OPS[case.op]
+    if result.shape != (shape := op.shape(case)):
+        return f"a result of shape {result.shape} instead of {shape}"
+    wide = [widened(xp, x) for x in arrays]
+    reference = op.reference(xp, case, *wide)
+    dtype = op.result(dtype_of(case.dtype))
+    if op.exact or dtype.kind in "biu":
+        count = int(xp.count_nonzero(result != reference))
+        return f"{count} of {reference.size} elements differ" if count else ""
+    magnitude = reference if op.magnitude is None else op.magnitude(xp, case, *wide)
+    allowed = float(finfo(dtype).eps) ** 0.5 * float(xp.max(abs(magnitude)))
+    worst = float(xp.max(abs(result - reference)))
+    return "" if worst <= allowed else f"an error of {worst:.1e} where {allowed:.1e} is allowed"  # NaN is wrong
+
+
+def finfo(dtype: np.dtype) -> Any:
+    if dtype.kind in "fc":
+        return np.finfo(dtype)
+    import ml_dtypes
+
+    return ml_dtypes.finfo(dtype)

@@ -1,0 +1,364 @@
+"""Whoever computes a case: gpuops, its strategies, and its peers."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import gpuops
+
+from .arrays import dtype_of
+from .cases import Case
+from .ops import OPS, widened
+
+SOFTMAX = frozenset({"softmax", "log_softmax", "logsumexp"})
+HOST_FINISH = frozenset({"cross", "interleaved", "shuffle", "two_pass"})  # strategies that take finish="host"
+
+# Single precision is single precision (cuBLAS's switch), and JAX leaves memory to the others. Read at their start.
+os.environ.setdefault("NVIDIA_TF32_OVERRIDE", "0")
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+
+class Refused(Exception):
+    """A provider does not do a case; the message says why."""
+
+
+class Provider:
+    """A library. Its methods may raise whatever the library raises: that is shown as its refusal of the case."""
+
+    name = ""
+    module = ""  # what must be installed
+    distribution = ""  # what has its version
+    ops = frozenset(OPS)
+    compiles = False  # for long, and for each shape
+    most = 64  # calls that it can have waiting on the device
+
+    def array(self, x: Any) -> Any:
+        """This library's array over the memory of one of NumPy's or CuPy's."""
+        return x
+
+    def call(self, case: Case) -> Callable[..., Any]:
+        """A function of the case's arrays."""
+        raise NotImplementedError
+
+    def wide(self, result: Any) -> Any:
+        """A result as a NumPy or CuPy array in double precision, or of integers."""
+        raise NotImplementedError
+
+    def keep_busy(self, machine: Any, seconds: float) -> None:
+        """Occupy the device on which the next calls wait, and empty its cache."""
+        machine.keep_busy(seconds)
+
+    def fence(self, result: Any) -> None:
+        """Let the default stream wait for a result that is computed on another."""
+
+
+class Gpuops(Provider):
+    """gpuops itself, on NumPy or CuPy arrays."""
+
+    distribution = "gpuops-cupy"
+    ops = frozenset(op for op in OPS if hasattr(gpuops, op))
+
+    def __init__(self, xp: Any, strategy: str | None = None, finish: str = "device") -> None:
+        self.xp = xp
+        self.options = {key: value for key, value in (("strategy", strategy), ("finish", finish)) if value}
+        if finish == "device":
+            del self.options["finish"]
+        self.name = " ".join(("gpuops", *self.options.values()))
+
+    def call(self, case: Case) -> Callable[..., Any]:
+        function = partial(getattr(gpuops, case.op), **self.options)
+        if case.op == "expand":
+            return lambda x: function(x, case.problem.shape)
+        return function if case.op in ("where", "matmul") else partial(function, axis=case.axis)
+
+    def wide(self, result: Any) -> Any:
+        return widened(self.xp, result)
+
+
+def strategies(op: str, xp: Any) -> list[Gpuops]:
+    """gpuops once per named strategy of an op, and per place where it may finish."""
+    if op not in Gpuops.ops:
+        return []
+    names = gpuops.strategies(op)
+    ladder = [Gpuops(xp, name) for name in names]
+    if op not in ("where", "expand", "matmul", "logsumexp"):
+        ladder += [Gpuops(xp, name, "host") for name in names if name in HOST_FINISH]
+    return ladder
+
+
+class ArrayLibrary(Provider):
+    """NumPy or CuPy, with SciPy's special functions in the same spelling."""
+
+    def __init__(self, xp: Any, special: Any) -> None:
+        self.xp, self.special = xp, special
+
+    def call(self, case: Case) -> Callable[..., Any]:
+        if case.op == "expand":
+            return lambda x: self.xp.broadcast_to(x, case.problem.shape).copy()
+        if case.op in ("where", "matmul"):
+            return getattr(self.xp, case.op)
+        return partial(getattr(self.special if case.op in SOFTMAX else self.xp, case.op), axis=case.axis)
+
+    def wide(self, result: Any) -> Any:
+        return widened(self.xp, self.xp.asarray(result))
+
+
+class Numpy(ArrayLibrary):
+    name = module = distribution = "numpy"
+    ops = frozenset(OPS) - SOFTMAX
+
+    def __init__(self, xp: Any) -> None:
+        super().__init__(np, None)
+
+
+class Scipy(ArrayLibrary):
+    name = module = distribution = "scipy"
+    ops = SOFTMAX
+
+    def __init__(self, xp: Any) -> None:
+        import scipy.special
+
+        super().__init__(np, scipy.special)
+
+
+class Cupy(ArrayLibrary):
+    name = module = "cupy"
+
+    def __init__(self, xp: Any) -> None:
+        import cupyx.scipy.special
+
+        super().__init__(xp, cupyx.scipy.special)
+        self.distribution = xp.__name__
+
+
+class Torch(Provider):
+    """PyTorch, eager."""
+
+    name = module = distribution = "torch"
+
+    def __init__(self, xp: Any) -> None:
+        import torch
+
+        self.cupy, self.torch = xp, torch
+        torch.backends.cuda.matmul.allow_tf32 = False
+
+    def array(self, x: Any) -> Any:
+        if any(stride < 0 for stride in x.strides):
+            raise Refused("tensors have no negative strides")
+        if x.dtype.kind == "V":
+            return self.torch.from_dlpack(x.view(np.uint16)).view(self.torch.bfloat16)
+        return self.torch.from_dlpack(x)
+
+    def call(self, case: Case) -> Callable[..., Any]:
+        torch, axis = self.torch, case.axis
+        if case.op == "expand":
+            return lambda x: x.expand(case.problem.shape).contiguous()
+        if case.op in ("where", "matmul"):
+            return getattr(torch, case.op)
+        if case.op in ("max", "min"):
+            function = getattr(torch, f"a{case.op}")
+            return lambda x: function(x, dim=() if axis is None else axis)
+        function = getattr(torch, case.op)
+        return (lambda x: function(x)) if axis is None else (lambda x: function(x, dim=axis))
+
+    def wide(self, result: Any) -> Any:
+        if result.is_complex():
+            result = result.to(self.torch.complex128)
+        elif result.is_floating_point():
+            result = result.double()
+        return self.cupy.from_dlpack(result)
+
+
+class TorchCompile(Torch):
+    """PyTorch with its compiler, for one shape at a time."""
+
+    name = "torch.compile"
+    compiles = True
+
+    def __init__(self, xp: Any) -> None:
+        super().__init__(xp)
+        warnings.filterwarnings("ignore", module=r"torch\._inductor")  # advice on how to report what it cannot do
+
+    def call(self, case: Case) -> Callable[..., Any]:
+        self.torch._dynamo.reset()  # it stops compiling after a few shapes
+        return self.torch.compile(super().call(case), dynamic=False)
+
+
+class Triton(Torch):
+    """The fused softmax of ``triton_softmax.py``."""
+
+    name = module = distribution = "triton"
+    ops = frozenset({"softmax"})
+
+    def call(self, case: Case) -> Callable[..., Any]:
+        from . import triton_softmax
+
+        return self.rows(case, triton_softmax.softmax, triton_softmax.LONGEST)
+
+    def rows(self, case: Case, function: Callable[..., Any], longest: float) -> Callable[..., Any]:
+        """The function, for cases along the rows of a matrix."""
+        (x,) = case.problem.operands
+        if len(x.shape) != 2 or case.axis != 1 or x.layout in ("F", "[:, ::2]"):
+            raise Refused("only along the contiguous rows of a matrix")
+        if x.shape[1] > longest:
+            raise Refused(f"rows of more than {longest} elements do not fit into a block's registers")
+        return function
+
+
+class Quack(Triton):
+    """QuACK's softmax, in CuTe DSL."""
+
+    name, module, distribution = "quack", "quack", "quack-kernels"
+
+    def call(self, case: Case) -> Callable[..., Any]:
+        from quack.softmax import softmax
+
+        return self.rows(case, softmax, float("inf"))
+
+
+class Jax(Provider):
+    """JAX, jitted. Its stream is its own, so it is kept busy by JAX too, and DLPack joins it to the default stream."""
+
+    name = module = distribution = "jax"
+    compiles = True
+    most = 16  # it has 32 computations under way at most
+
+    def __init__(self, xp: Any) -> None:
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        jax.config.update("jax_default_matmul_precision", "highest")
+        self.cupy, self.jax = xp, jax
+        self.device = jax.devices("gpu")[0]
+        self.product = jax.jit(lambda a: a @ a)
+        self.square = jax.device_put(np.zeros((4096, 4096), np.float32), self.device)
+        self.seconds = 0.0  # that a product takes; it also reads and writes more than a cache holds
+
+    def array(self, x: Any) -> Any:
+        self.cupy.cuda.get_current_stream().synchronize()
+        if x.dtype.kind == "V":
+            bits = self.jax.dlpack.from_dlpack(x.view(np.uint16))
+            return self.jax.lax.bitcast_convert_type(bits, self.jax.numpy.bfloat16)
+        return self.jax.dlpack.from_dlpack(x)
+
+    def call(self, case: Case) -> Callable[..., Any]:
+        jnp, nn = self.jax.numpy, self.jax.nn
+        if case.op == "expand":
+            return self.jax.jit(lambda x: jnp.broadcast_to(x, case.problem.shape))
+        if case.op in ("where", "matmul"):
+            return self.jax.jit(getattr(jnp, case.op))
+        function = getattr(nn if case.op in SOFTMAX else jnp, case.op)
+        dtype = OPS[case.op].result(dtype_of(case.dtype))
+        options = {"dtype": dtype} if case.op in ("sum", "prod") else {}
+        return self.jax.jit(partial(function, axis=case.axis, **options))
+
+    def wide(self, result: Any) -> Any:
+        jnp = self.jax.numpy
+        if jnp.issubdtype(result.dtype, jnp.inexact):
+            result = result.astype(jnp.promote_types(result.dtype, jnp.float64))
+        return self.cupy.from_dlpack(result.block_until_ready())
+
+    def keep_busy(self, machine: Any, seconds: float) -> None:
+        if not self.seconds:
+            self.product(self.square).block_until_ready()
+            start = time.perf_counter()
+            self.product(self.square).block_until_ready()
+            self.seconds = time.perf_counter() - start
+        for _ in range(min(self.most - 2, max(2, int(seconds / self.seconds) + 1))):
+            busy = self.product(self.square)
+        self.fence(busy)
+
+    def fence(self, result: Any) -> None:
+        result.__dlpack__(stream=1)
+
+
+#: CUB's operators, and what they start from.
+CUB_OPS = {
+    "sum": ("PLUS", 0),
+    "prod": ("MULTIPLIES", 1),
+    "max": ("MAXIMUM", -np.inf),
+    "min": ("MINIMUM", np.inf),
+    "any": ("LOGICAL_OR", 0),
+    "all": ("LOGICAL_AND", 1),
+}
+
+
+class Cub(Provider):
+    """CUB's device-wide and segmented reductions, through ``cuda.compute``."""
+
+    name, module, distribution = "cub", "cuda.compute", "cuda-cccl"
+    ops = frozenset(CUB_OPS)
+
+    def __init__(self, xp: Any) -> None:
+        import cuda.compute
+
+        self.cupy, self.compute = xp, cuda.compute
+
+    def call(self, case: Case) -> Callable[..., Any]:
+        cupy, (operand,) = self.cupy, case.problem.operands
+        rows = len(operand.shape) == 2 and case.axis == 1
+        if operand.layout not in ("C", "[1:]") or not (case.axis is None or len(operand.shape) == 1 or rows):
+            raise Refused("only over whole contiguous arrays, or along their rows")
+        kind, first = CUB_OPS[case.op]
+        result = OPS[case.op].result(dtype_of(case.dtype))
+        if not np.isfinite(first) and result.kind in "iu":
+            first = np.iinfo(result).min if first < 0 else np.iinfo(result).max
+        fixed: dict[str, Any] = {"op": self.compute.OpKind[kind], "h_init": np.array([first], result)}
+        count = operand.shape[0] if rows else 1
+        if rows:
+            starts = cupy.arange(count, dtype=np.int64) * operand.shape[1]
+            fixed |= {"start_offsets_in": starts, "end_offsets_in": starts + operand.shape[1]}
+            make, sizes = self.compute.make_segmented_reduce, {"num_segments": count}
+        else:
+            make, sizes = self.compute.make_reduce_into, {"num_items": int(np.prod(operand.shape))}
+        x, out = cupy.empty(operand.shape, dtype_of(case.dtype)).ravel(), cupy.empty(count, result)
+        reduce = make(d_in=x, d_out=out, **fixed)
+        scratch = cupy.empty(max(1, reduce(temp_storage=None, d_in=x, d_out=out, **fixed, **sizes)), np.uint8)
+
+        def call(x: Any) -> Any:
+            out = cupy.empty(count, result)
+            reduce(temp_storage=scratch, d_in=x, d_out=out, **fixed, **sizes)
+            return out if rows else out.reshape(())
+
+        return call
+
+    def wide(self, result: Any) -> Any:
+        return widened(self.cupy, result)
+
+
+#: Providers beside gpuops, in the order of the tables, by the kind of machine.
+PEERS: dict[str, tuple[type[Provider], ...]] = {
+    "cpu": (Numpy, Scipy),
+    "gpu": (Cupy, Torch, TorchCompile, Triton, Quack, Jax, Cub),
+}
+
+
+def load(kind: type[Provider], xp: Any) -> Provider | str:
+    """A provider, or why there is none."""
+    try:
+        found = importlib.util.find_spec(kind.module) is not None
+    except ModuleNotFoundError:  # of the package that the module is in
+        found = False
+    if not found:
+        return f"not installed ({kind.distribution or kind.module})"
+    try:
+        return kind(xp)  # type: ignore[call-arg]
+    except Exception as failure:  # a broken installation may raise anything
+        return f"cannot be used: {first_line(failure)}"
+
+
+def first_line(failure: BaseException) -> str:
+    """What an exception says, in a line."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(failure))  # some messages come in colour
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
+    text = lines[0] if lines else type(failure).__name__
+    return text if len(text) <= 160 else f"{text[:159]}…"

@@ -1,0 +1,164 @@
+"""Results files: what is in them, where they lie, and reading them back."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gpuops
+
+from .cases import TABLES, Group
+from .ops import OPS
+from .providers import PEERS
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "benchmarks" / "results"
+SCHEMA = Path(__file__).with_name("schema.json")
+VERSION = 1  # of the files' form
+
+Document = dict[str, Any]
+
+
+class Unusable(Exception):
+    """A results file or folder is of no use; the message says which and why."""
+
+
+def document(
+    machine: Any, op: str, mode: str, selection: dict[str, Any], groups: Iterable[Group], cases: list[dict[str, Any]]
+) -> Document:
+    """Everything that a run found, and where and how."""
+    return {
+        "version": VERSION,
+        "op": op,  # or "host", of all ops
+        "mode": mode,  # cold, hot or host
+        "selection": selection,  # what was asked for, if not everything
+        "unit": "M calls/s" if mode == "host" else "TFLOP/s" if OPS[op].limit == "BLAS" else "GB/s",
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "commit": commit(),
+        "environment": {**machine.environment(), "system": platform.platform(), "versions": versions()},
+        "groups": {group.name: {"origin": group.origin, "along": group.along} for group in groups},
+        "cases": cases,
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of everything that takes part."""
+    distributions = {peer.distribution for peers in PEERS.values() for peer in peers} - {""}
+    found = {"gpuops": gpuops.__version__, "python": platform.python_version(), "numpy": np.__version__}
+    for name in sorted(distributions - {"numpy"}):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    try:
+        import cupy
+
+        runtime = cupy.cuda.runtime.runtimeGetVersion()
+    except Exception:  # none installed, or none that finds a GPU
+        return found
+    return found | {"cupy": cupy.__version__, "cuda runtime": f"{runtime // 1000}.{runtime % 1000 // 10}"}
+
+
+def commit() -> str:
+    """The commit that was measured, with a + if the code differs from it."""
+    code = ("gpuops", "benchmarks/*.py")
+    try:
+        head = git("rev-parse", "HEAD")
+        return head + ("+" if git("status", "--porcelain", "--", *code) else "")
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+
+
+def git(*arguments: str) -> str:
+    command = ["git", "-C", str(ROOT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
+
+
+def path(folder: Path, machine: Any, op: str, mode: str, selection: dict[str, Any]) -> Path:
+    """Where the results of a run go: ``<folder>/<gpu>/<op>.json``; those of a selection never over those of all."""
+    name = f"{op}.hot" if mode == "hot" else op
+    return folder / machine.folder / (f"{name}.part.json" if selection else f"{name}.json")
+
+
+def prepare(folder: Path) -> None:
+    """Make a folder and see that it can be written to, before anything is measured."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as failure:
+        raise Unusable(f"cannot write to {folder}: {failure.strerror}") from failure
+
+
+def save(file: Path, document: Document) -> None:
+    """Write a results file, one line per result so that changes can be read."""
+    head = {key: value for key, value in document.items() if key != "cases"}
+    text = json.dumps(head, indent=1, ensure_ascii=False)[:-2] + ',\n "cases": [\n'
+    text += ",\n".join(lines(case) for case in document["cases"]) + "\n ]\n}\n"
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as failure:
+        raise Unusable(f"cannot write {file}: {failure.strerror}") from failure
+
+
+def lines(case: dict[str, Any]) -> str:
+    """A case as JSON: what it is in one line, then the limit and each result in one."""
+    what = {key: value for key, value in case.items() if key not in ("limit", "results")}
+    text = "  " + json.dumps(what, ensure_ascii=False)
+    if "results" not in case:
+        return text
+    results = ",\n".join("    " + json.dumps(result, ensure_ascii=False) for result in case["results"])
+    return f'{text[:-1]},\n   "limit": {json.dumps(case["limit"])},\n   "results": [\n{results}]}}'
+
+
+def load(file: str | Path) -> Document:
+    """Read a results file."""
+    try:
+        found = json.loads(Path(file).read_text(encoding="utf-8"))
+    except OSError as failure:
+        raise Unusable(f"cannot read {file}: {failure.strerror}") from failure
+    except ValueError as failure:  # also of bytes that are no text
+        raise Unusable(f"{file} is not JSON: {failure}") from failure
+    if not isinstance(found, dict) or found.get("version") != VERSION:
+        raise Unusable(f"{file} is not a results file of version {VERSION}")
+    return found
+
+
+def load_all(folder: Path) -> list[Document]:
+    """The complete results of one machine, in the order of the ops."""
+    files = [folder / f"{name}.json" for name in (*TABLES, *(f"{op}.hot" for op in TABLES), "host")]
+    found = [load(file) for file in files if file.exists()]
+    if not found:
+        raise Unusable(f"there are no results in {folder}")
+    return found
+
+
+def machines(folder: Path) -> list[Path]:
+    """The folders of the machines of which there are results."""
+    found = sorted(path for path in folder.glob("*") if any(path.glob("*.json")))
+    if not found:
+        raise Unusable(f"there are no results in {folder}")
+    return found
+
+
+def timed(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The results of a case that have a time, by provider."""
+    return {result["provider"]: result for result in case.get("results", ()) if "us" in result}
+
+
+def peers(cases: Iterable[dict[str, Any]]) -> list[str]:
+    """The names of the peers that have a time somewhere, in the order of the file."""
+    return list(dict.fromkeys(name for case in cases for name in timed(case) if not name.startswith("gpuops")))
+
+
+def ladders(cases: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The cases that named strategies ran."""
+    return (case for case in cases if any(name.startswith("gpuops ") for name in timed(case)))

@@ -1,0 +1,180 @@
+"""What a run prints: a progress bar and tables on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .results import Document, ladders, peers, timed
+
+MISSING = "–"
+
+
+class Watch:
+    """Follows a run: plain lines, one per case."""
+
+    def __init__(self, op: str, total: int) -> None:
+        self.op, self.total, self.count, self.label = op, total, 0, ""
+
+    def start(self, label: str) -> None:
+        """A case begins."""
+        self.label = label
+
+    def provider(self, name: str) -> None:
+        """A provider is at work."""
+
+    def done(self, record: dict[str, Any]) -> None:
+        """A case is measured."""
+        self.count += 1
+        print(f"[{self.count}/{self.total}] {line(record)}", flush=True)
+
+
+class Bar(Watch):
+    """Follows a run with rich's progress bar."""
+
+    def __init__(self, op: str, total: int, progress: Any) -> None:
+        super().__init__(op, total)
+        self.progress, self.task = progress, progress.add_task(op, total=total)
+
+    def provider(self, name: str) -> None:
+        self.progress.update(self.task, description=f"{self.op} {self.label} · {name}")
+
+    def done(self, record: dict[str, Any]) -> None:
+        self.progress.advance(self.task)
+
+
+class Screen:
+    """Where a run prints."""
+
+    def __init__(self) -> None:
+        self.console: Any = None
+        if sys.stdout.isatty() and importlib.util.find_spec("rich"):
+            from rich.console import Console
+
+            self.console = Console(highlight=False, emoji=False, markup=False)
+
+    def say(self, text: str) -> None:
+        if self.console:
+            self.console.print(text, soft_wrap=True)
+        else:
+            print(text, flush=True)
+
+    @contextmanager
+    def progress(self, op: str, total: int) -> Iterator[Watch]:
+        """Something that follows the cases of an op."""
+        if not self.console:
+            yield Watch(op, total)
+            return
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        task = TextColumn("{task.description}", markup=False)
+        columns = BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), task
+        with Progress(*columns, console=self.console, transient=True) as progress:
+            yield Bar(op, total, progress)
+
+    def table(self, document: Document) -> None:
+        """The results of an op."""
+        if not self.console:
+            return
+        from rich.table import Table
+
+        for title, header, rows in tables(document):
+            table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+            for i, text in enumerate(header):
+                table.add_column(text, justify="left" if i == 0 else "right", no_wrap=True)
+            for row in rows:
+                table.add_row(*row)
+            self.console.print(table)
+        for text in refusals(document["cases"]):
+            self.console.print(text, style="dim", soft_wrap=True)
+
+
+def tables(document: Document) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+    """Title, header and rows: everybody on every case, and the strategies on the ladder."""
+    cases = [case for case in document["cases"] if "results" in case]
+    host = document["mode"] == "host"
+    names = peers(cases)
+    unit = "µs per call" if host else document["unit"]
+    number = (lambda result: f"{result['us']:.1f}") if host else (lambda result: speed(result["speed"]))
+    header = [f"{document['op']} ({unit})", "limit", "gpuops", "of limit", "of best peer", *names]
+    rows = []
+    for case in cases:
+        found = timed(case)
+        ours = found.get("gpuops")
+        ratios = [MISSING, MISSING] if ours is None else [ratio(ours["of_limit"]), ratio(ours["of_best_peer"])]
+        label = f"{case['op']} {case['case']}" if host else case["case"]
+        row = [label, f"{number(case['limit'])} {case['limit']['name']}", cell(case, "gpuops", number), *ratios]
+        rows.append(row + [cell(case, name, number) for name in names])
+    yield f"{document['op']} on {machine_name(document)}, {document['mode']}", header, rows
+    climbed = list(ladders(cases))
+    if climbed:
+        names = list(dict.fromkeys(name for case in climbed for name in timed(case) if name.startswith("gpuops")))
+        header = [f"strategies ({unit})", "limit", *(name.removeprefix("gpuops ") for name in names)]
+        rows = [
+            [case["case"], number(case["limit"]), *(cell(case, name, number) for name in names)] for case in climbed
+        ]
+        yield f"The strategies of {document['op']}", header, rows
+
+
+def cell(case: dict[str, Any], provider: str, number: Any) -> str:
+    """A provider's speed, a word if it has none, a dash if it did not run."""
+    for result in case["results"]:
+        if result["provider"] == provider:
+            return word(result["refused"]) if "refused" in result else number(result)
+    return MISSING
+
+
+def word(refusal: str) -> str:
+    """A refusal in a word."""
+    for start in ("wrong", "out of memory"):
+        if refusal.startswith(start):
+            return start
+    return "refuses"
+
+
+def line(record: dict[str, Any]) -> str:
+    """A case in a line of text."""
+    text = f"{record['op']} {record['case']}: "
+    if "skipped" in record:
+        return text + f"skipped: {record['skipped']}"
+    limit = record["limit"]
+    parts = [f"{limit['name']} {speed(limit['speed'])}"]
+    for result in record["results"]:
+        if "refused" in result:
+            parts.append(f"{result['provider']}: {result['refused']}")
+            continue
+        part = f"{result['provider']} {speed(result['speed'])}"
+        if result["provider"] == "gpuops":
+            part += f" ({100 * result['of_limit']:.0f} %)"
+        parts.append(part)
+    return text + ", ".join(parts)
+
+
+def refusals(cases: list[dict[str, Any]]) -> list[str]:
+    """Why there are results missing, each reason once."""
+    counts = Counter(
+        (result["provider"], result["refused"])
+        for case in cases
+        for result in case.get("results", ())
+        if "refused" in result
+    )
+    lines = [f"{who}: {why} ({count} case{'s'[: count > 1]})" for (who, why), count in counts.items()]
+    return lines + [f"{case['case']}: skipped: {case['skipped']}" for case in cases if "skipped" in case]
+
+
+def machine_name(document: Document) -> str:
+    environment = document["environment"]
+    return environment.get("gpu", environment["cpu"])
+
+
+def speed(value: float) -> str:
+    """Three digits and more, none after the point that mean nothing."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def ratio(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.2f}"
