@@ -138,7 +138,8 @@ def check(xp: Any, case: Case, result: Any, arrays: tuple[Any, ...]) -> str:
         count = int(xp.count_nonzero(result != reference))
         return f"{count} of {reference.size} elements differ" if count else ""
     magnitude = reference if op.magnitude is None else op.magnitude(xp, case, *wide)
-    allowed = float(finfo(dtype).eps) ** 0.5 * float(xp.max(abs(magnitude)))
+    steps = finfo(dtype)
+    allowed = float(steps.eps) ** 0.5 * float(xp.max(abs(magnitude))) + float(steps.smallest_subnormal)
     worst = float(xp.max(abs(result - reference)))
     return "" if worst <= allowed else f"an error of {worst:.1e} where {allowed:.1e} is allowed"  # NaN is wrong
 
