@@ -161,7 +161,8 @@ class Torch(Provider):
     def call(self, case: Case) -> Callable[..., Any]:
         torch, axis = self.torch, case.axis
         if case.op == "expand":
-            return lambda x: x.expand(case.problem.shape).contiguous()
+            layout = self.torch.contiguous_format
+            return lambda x: x.expand(case.problem.shape).clone(memory_format=layout)
         if case.op in ("where", "matmul"):
             return getattr(torch, case.op)
         if case.op in ("max", "min"):
@@ -310,8 +311,9 @@ class Cub(Provider):
             raise Refused("only over whole contiguous arrays, or along their rows")
         kind, first = CUB_OPS[case.op]
         result = OPS[case.op].result(dtype_of(case.dtype))
-        if not np.isfinite(first) and result.kind in "iu":
-            first = np.iinfo(result).min if first < 0 else np.iinfo(result).max
+        if not np.isfinite(first) and result.kind in "biu":
+            lowest, highest = (False, True) if result.kind == "b" else (np.iinfo(result).min, np.iinfo(result).max)
+            first = lowest if first < 0 else highest
         fixed: dict[str, Any] = {"op": self.compute.OpKind[kind], "h_init": np.array([first], result)}
         count = operand.shape[0] if rows else 1
         if rows:
