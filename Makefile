@@ -1,4 +1,5 @@
-# make demo [FILE=x.npy] | test | lint | types | clean. Each makes the virtual environment that it needs first: .venv.
+# make demo [FILE=x.npy] | bench [OP=softmax] [PEERS='torch ...'] | test | lint | types | clean.
+# Each makes the virtual environment that it needs first: .venv.
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,10 +15,14 @@ CUPY = $(if $(GPU),$(shell test 0$(CUDA) -ge 13 && echo cuda13 || echo cuda12))
 # Without a GPU the tests still compile the kernels, with CuPy and NVRTC alone: the whole toolkit is large.
 COMPILER = $(if $(CUPY),,'cupy-cuda13x>=14' 'nvidia-cuda-nvrtc>=13,<14')
 
-.PHONY: demo test lint types clean
+.PHONY: demo bench test lint types clean
 
 demo: $(VENV)/demo.stamp
 	$(RUN) gpuops demo $(FILE)
+
+bench: $(VENV)/bench.stamp
+	$(if $(PEERS),$(PIP) $(PEERS))
+	$(RUN) gpuops bench $(OP)
 
 test: lint types
 	$(RUN) pytest -n auto
@@ -40,6 +45,11 @@ $(VENV)/created.stamp: pyproject.toml
 $(VENV)/demo.stamp: $(VENV)/created.stamp
 	$(eval CUPY := $(CUPY))
 	$(PIP) --editable '.$(CUPY:%=[%])'
+	touch $@
+
+$(VENV)/bench.stamp: $(VENV)/created.stamp
+	$(eval CUPY := $(CUPY))
+	$(PIP) --editable '.[bench$(CUPY:%=$(comma)%)]'
 	touch $@
 
 $(VENV)/test.stamp: $(VENV)/created.stamp

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 Shape = tuple[int, ...]
 Axis = int | tuple[int, ...] | None
 
@@ -21,7 +23,7 @@ class Operand(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Shapes and axes, without a dtype. ``shape`` is that of the result, where the operands do not give it."""
+    """Shapes and axes, without a dtype. ``shape`` is the result's, but for ops along an axis."""
 
     operands: tuple[Operand, ...]
     axis: Axis = None
@@ -80,8 +82,9 @@ def rows(count: int, lengths: range | tuple[int, ...]) -> tuple[Problem, ...]:
 
 
 def together(*operands: Shape | Operand, shape: Shape = ()) -> Problem:
-    """An op on several arrays, or an ``expand`` to a shape."""
-    return Problem(tuple(o if isinstance(o, Operand) else Operand(o) for o in operands), shape=shape)
+    """An op on several arrays, or one whose result has a shape of its own instead of that of a broadcast."""
+    inputs = tuple(o if isinstance(o, Operand) else Operand(o) for o in operands)
+    return Problem(inputs, shape=shape or np.broadcast_shapes(*(o.shape for o in inputs)))
 
 
 TUTORIAL = rows(4096, range(256, 12673, 128))
@@ -270,7 +273,7 @@ EXPAND = (
 
 def product(m: int, n: int, k: int, batch: Shape = ()) -> Problem:
     """The product of an (m, k) and a (k, n) matrix."""
-    return together((*batch, m, k), (*batch, k, n))
+    return together((*batch, m, k), (*batch, k, n), shape=(*batch, m, n))
 
 
 MATMUL = (

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import compare, harness, results
+import gpuops
+
+from . import compare, harness, plot, report, results
 from .cases import HOST, TABLES, Case, cases, shrunk, tiny_cases
 from .machines import Cpu, Gpu
 from .providers import PEERS, Gpuops, Provider, first_line, load
@@ -16,14 +18,14 @@ from .results import Unusable
 from .show import Screen
 
 
-def run(arguments: list[str]) -> int:
-    """``bench [OP ...]``: measure."""
+def arguments_of_run() -> argparse.ArgumentParser:
+    """The arguments of ``bench [OP ...]``."""
     parser = argparse.ArgumentParser(
         "python -m gpuops bench",
         description="Measure gpuops against its peers and the machine's limits, and keep the results.",
-        epilog="bench compare does something with results: see its --help.",
+        epilog="bench plot, bench report and bench compare do something with results: see their --help.",
     )
-    parser.add_argument("ops", metavar="OP", nargs="*", help=f"of {', '.join(TABLES)}; all of gpuops' if none is given")
+    parser.add_argument("ops", metavar="OP", nargs="*", help=f"of {', '.join(TABLES)}; all that gpuops has if none is")
     parser.add_argument("--quick", action="store_true", help="a representative tenth of the cases")
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument("--hot", action="store_true", help="leave the arrays in the cache, where they fit into it")
@@ -34,57 +36,68 @@ def run(arguments: list[str]) -> int:
         "--elements", metavar="N", type=positive, help="halve the longest dims until no array has more elements"
     )
     parser.add_argument("--results", metavar="FOLDER", type=Path, default=results.FOLDER, help="where to keep them")
-    options = parser.parse_args(arguments)
-    for op in options.ops:
-        if op not in TABLES:
-            raise Unusable(f"there is no op {op!r}; there are {', '.join(TABLES)}")
+    return parser
+
+
+def run(arguments: list[str]) -> int:
+    """``bench [OP ...]``: measure."""
+    options = arguments_of_run().parse_args(arguments)
+    if unknown := [op for op in options.ops if op not in TABLES]:
+        raise Unusable(f"there is no op {unknown[0]!r}; there are {', '.join(TABLES)}")
     machine = machine_here(options.hot)
+    jobs = selected(options, options.elements or machine.elements)
+    folder = options.results / machine.folder
+    results.prepare(folder)
     screen = Screen()
     screen.say(f"gpuops on {machine.name}")
     peers = load_peers(machine, options.providers, screen)
-    mode = "hot" if options.hot else "host" if options.host else "cold"
     asked = {name: getattr(options, name) for name in ("quick", "providers", "cases", "elements")}
-    selection = {name: value for name, value in asked.items() if value}
-    results.prepare(options.results / machine.folder)
-    ops = options.ops or [op for op in TABLES if op in Gpuops.ops]
     if options.host:
-        selection |= {"ops": options.ops} if options.ops else {}
-        jobs = {"host": [case for op in ops for case in tiny_cases(op)]}
-    else:
-        jobs = {op: list(cases(op)) for op in ops}
+        asked["ops"] = options.ops
+    selection = {name: value for name, value in asked.items() if value}
+    mode = "hot" if options.hot else "host" if options.host else "cold"
     failures = []
-    for name, every in jobs.items():
-        chosen = choose(every, options.quick, options.cases, options.elements or machine.elements)
-        if not chosen:
-            screen.say(f"{name}: no case has {options.cases!r} in its group or label")
-            continue
-        measure = harness.latency if options.host else harness.measure
-        records = []
-        with screen.progress(name, len(chosen)) as watch:
-            for case in chosen:
-                watch.start(case.label)
-                try:
-                    records.append(measure(machine, case, peers, watch.provider))
-                except machine.failures as failure:
-                    raise Unusable(f"{name} {case.label}: the GPU has failed: {first_line(failure)}") from failure
-                watch.done(records[-1])
+    for name, chosen in jobs.items():
+        records = measured(machine, name, mode, chosen, peers, screen)
         groups = [HOST] if options.host else TABLES[name]
         document = results.document(machine, name, mode, selection, groups, records)
-        file = results.path(options.results, machine, name, mode, selection)
+        file = folder / results.file_name(name, mode, selection)
         results.save(file, document)
         screen.table(document)
         screen.say(f"Results: {file}\n")
-        failures += [f"{name}: {line}" for line in wrong(records)]
+        failures += [f"bench: {name}: {line}" for line in wrong(records)]
     for line in failures:
-        print(f"bench: {line}", file=sys.stderr)
+        print(line, file=sys.stderr)
     return 1 if failures else 0
 
 
 def machine_here(hot: bool) -> Any:
     """The GPU that CuPy finds, or the CPU."""
-    import gpuops
-
     return Gpu(hot) if gpuops.info()["path"] == "gpu" else Cpu(hot)
+
+
+def selected(options: argparse.Namespace, elements: int) -> dict[str, list[Case]]:
+    """The cases that were asked for, by results file."""
+    ops = options.ops or [op for op in TABLES if op in Gpuops.ops]
+    if options.host:
+        tables = {"host": [case for op in ops for case in tiny_cases(op)]}
+    else:
+        tables = {op: list(cases(op)) for op in ops}
+    jobs = {name: choose(every, options.quick, options.cases, elements) for name, every in tables.items()}
+    if not any(jobs.values()):
+        raise Unusable(f"no case of {', '.join(ops)} has {options.cases!r} in its group or label")
+    return {name: chosen for name, chosen in jobs.items() if chosen}
+
+
+def choose(every: list[Case], quick: bool = False, text: str | None = None, elements: int = Gpu.elements) -> list[Case]:
+    """Some of the cases, each once."""
+    chosen: dict[tuple[str, str], Case] = {}
+    for case in every:
+        if case.pick or not quick:
+            small = shrunk(case, elements)
+            if text is None or text in small.label or text in small.group.name:
+                chosen.setdefault((small.op, small.label), small)
+    return list(chosen.values())
 
 
 def load_peers(machine: Any, names: str | None, screen: Screen) -> list[Provider]:
@@ -105,15 +118,21 @@ def load_peers(machine: Any, names: str | None, screen: Screen) -> list[Provider
     return peers
 
 
-def choose(every: list[Case], quick: bool, text: str | None, elements: int) -> list[Case]:
-    """The cases that were asked for, each once."""
-    chosen: dict[tuple[str, str], Case] = {}
-    for case in every:
-        if case.pick or not quick:
-            small = shrunk(case, elements)
-            if text is None or text in small.label or text in small.group.name:
-                chosen.setdefault((small.op, small.label), small)
-    return list(chosen.values())
+def measured(
+    machine: Any, name: str, mode: str, chosen: list[Case], peers: list[Provider], screen: Screen
+) -> list[dict[str, Any]]:
+    """The records of the cases of one results file."""
+    measure = harness.latency if mode == "host" else harness.measure
+    records = []
+    with screen.progress(name, len(chosen)) as watch:
+        for case in chosen:
+            watch.start(case.label)
+            try:
+                records.append(measure(machine, case, peers, watch.provider))
+            except machine.failures as failure:
+                raise Unusable(f"{name} {case.label}: the GPU has failed: {first_line(failure)}") from failure
+            watch.done(records[-1])
+    return records
 
 
 def wrong(records: list[dict[str, Any]]) -> list[str]:
@@ -122,7 +141,8 @@ def wrong(records: list[dict[str, Any]]) -> list[str]:
     for record in records:
         for result in record.get("results", ()):
             name, why = result["provider"], result.get("refused", "")
-            if (name == "gpuops" and why) or (name.startswith("gpuops ") and why.startswith("wrong")):
+            refused = name == "gpuops" and why and not why.startswith("out of memory")
+            if refused or (name.startswith("gpuops ") and why.startswith("wrong")):
                 found.append(f"{record['case']}: {name}: {why}")
     return found
 
@@ -136,7 +156,7 @@ def positive(text: str) -> int:
 
 
 #: What ``bench`` does with results.
-ACTIONS: dict[str, Callable[[list[str]], int]] = {"compare": compare.main}
+ACTIONS: dict[str, Callable[[list[str]], int]] = {"plot": plot.main, "report": report.main, "compare": compare.main}
 
 
 def main(arguments: list[str]) -> int:

@@ -35,9 +35,8 @@ def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
     subjects: list[Subject] = []
     refused: dict[str, str] = {}
     try:
-        ring = ring_of(machine, case)
-        limit = limit_of(machine, case, ring)
-        limit.warm_up(machine.synchronize)
+        ring = with_memory(machine, ring_of, machine, case)
+        limit = with_memory(machine, limit_of, machine, case, ring)
     except Exception as failure:
         if not out_of_memory(failure) and not isinstance(failure, ModuleNotFoundError):
             raise
@@ -46,23 +45,18 @@ def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
     for provider in lineup:
         watch(provider.name)
         try:
-            subject = prepare(machine, case, provider, ring)
-            subject.warm_up(machine.synchronize)
-            subjects.append(subject)
+            subjects.append(with_memory(machine, prepare, machine, case, provider, ring))
         except Exception as failure:  # whatever a library raises
             refused[provider.name] = reason(failure)
-            if out_of_memory(failure):
-                machine.free()
     for turn in range(ROUNDS):
         for subject in [limit, *subjects][:: -1 if turn % 2 else 1]:
             name = subject.provider.name
             watch(name)
             try:
                 if name not in refused:
-                    subject.sample(machine)
+                    with_memory(machine, subject.sample, machine)
             except Exception as failure:
                 refused[name] = reason(failure)
-                machine.free()
     machine.tidy()
     if limit.provider.name in refused:
         return description(case) | {"skipped": refused[limit.provider.name]}
@@ -78,10 +72,9 @@ def latency(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
     for provider in lineup:
         watch(provider.name)
         try:
-            subject = prepare(machine, case, provider, ring)
+            subjects.append(prepare(machine, case, provider, ring))
             for _ in range(HOST_CALLS // 10):
-                subject.calls[0]()
-            subjects.append(subject)
+                subjects[-1].calls[0]()
         except Exception as failure:
             refused[provider.name] = reason(failure)
     floor = Subject(Limit("launch"), [machine.launch], fresh=False)
@@ -143,17 +136,34 @@ def limit_of(machine: Any, case: Case, ring: list[tuple[Any, ...]]) -> Subject:
     else:
         kind = "write" if kind == "copy" and read < MOSTLY_WRITTEN * (read + written) else kind
         calls = [getattr(machine, kind)(read + written) for _ in ring]
-    return Subject(Limit(kind), calls, fresh=needs_fresh(machine, case, ring))
+    return warm(machine, Subject(Limit(kind), calls, fresh=needs_fresh(machine, case, ring)))
 
 
 def prepare(machine: Any, case: Case, provider: Provider, ring: list[tuple[Any, ...]]) -> Subject:
-    """The provider's calls, after its result has been found right."""
+    """The provider's calls, warmed up after its result has been found right."""
     function = provider.call(case)
     calls: list[Callable[[], Any]] = [partial(function, *map(provider.array, arrays)) for arrays in ring]
     result = calls[0]()
     if problem := check(machine.xp, case, provider.wide(result), ring[0]):
         raise Wrong(problem)
-    return Subject(provider, calls, fresh=needs_fresh(machine, case, ring))
+    return warm(machine, Subject(provider, calls, fresh=needs_fresh(machine, case, ring)))
+
+
+def warm(machine: Any, subject: Subject) -> Subject:
+    """The subject, ready to be sampled."""
+    subject.warm_up(machine.synchronize)
+    return subject
+
+
+def with_memory(machine: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function, again if it ran out of memory that the libraries' pools had no use for."""
+    try:
+        return function(*arguments)
+    except Exception as failure:
+        if not out_of_memory(failure):
+            raise
+    machine.free()
+    return function(*arguments)
 
 
 def needs_fresh(machine: Any, case: Case, ring: list[tuple[Any, ...]]) -> bool:
@@ -201,5 +211,5 @@ def out_of_memory(failure: Exception) -> bool:
     return (
         isinstance(failure, MemoryError)
         or "OutOfMemory" in type(failure).__name__
-        or "RESOURCE_EXHAUSTED" in str(failure)
+        or any(text in str(failure) for text in ("RESOURCE_EXHAUSTED", "cudaErrorMemoryAllocation"))
     )

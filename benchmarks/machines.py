@@ -189,8 +189,8 @@ def smi(bus: str) -> dict[str, Any]:
         return {}
     driver, *numbers = map(str.strip, done.stdout.split(","))
     names = ("clock_sm_mhz", "clock_memory_mhz", "clock_sm_max_mhz", "power_limit_w")
-    found = {name: float(text) for name, text in zip(names, numbers, strict=True) if re.fullmatch(r"[\d.]+", text)}
-    return {"driver": driver, **found}
+    known = {name: text for name, text in zip(names, numbers, strict=True) if re.fullmatch(r"[\d.]+", text)}
+    return {"driver": driver, **{name: round(float(text)) for name, text in known.items()}}
 
 
 def cpu_name() -> str:

@@ -51,6 +51,10 @@ def same_shape(case: Case) -> Shape:
     return case.problem.operands[0].shape
 
 
+def given_shape(case: Case) -> Shape:
+    return case.problem.shape
+
+
 def reduced_shape(case: Case) -> Shape:
     shape = case.problem.operands[0].shape
     axis = range(len(shape)) if case.axis is None else (case.axis,) if isinstance(case.axis, int) else case.axis
@@ -90,18 +94,15 @@ OPS: dict[str, Op] = {
     "any": reduction("any", "zeros"),  # what takes longest: the last element decides
     "all": reduction("all", "ones"),
     "where": Op(
-        lambda xp, case, condition, x, y: xp.where(condition, x, y),
-        lambda case: np.broadcast_shapes(*(operand.shape for operand in case.problem.operands)),
-        "copy", per_element(0), data=("mask", "normal", "normal"), exact=True,
+        lambda xp, case, condition, x, y: xp.where(condition, x, y), given_shape, "copy", per_element(0),
+        data=("mask", "normal", "normal"), exact=True,
     ),
     "expand": Op(
-        lambda xp, case, x: xp.broadcast_to(x, case.problem.shape), lambda case: case.problem.shape,
-        "copy", per_element(0), exact=True,
+        lambda xp, case, x: xp.broadcast_to(x, case.problem.shape), given_shape, "copy", per_element(0), exact=True
     ),
     "matmul": Op(
-        lambda xp, case, a, b: xp.matmul(a, b),
-        lambda case: (*same_shape(case)[:-1], case.problem.operands[1].shape[-1]),
-        "BLAS", lambda case: 2 * math.prod(same_shape(case)) * case.problem.operands[1].shape[-1],
+        lambda xp, case, a, b: xp.matmul(a, b), given_shape,
+        "BLAS", lambda case: 2 * math.prod(same_shape(case)) * case.problem.shape[-1],
         data=("normal", "normal"), magnitude=lambda xp, case, a, b: xp.sqrt(xp.matmul(abs(a) ** 2, abs(b) ** 2)),
     ),
 }  # fmt: skip

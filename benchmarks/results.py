@@ -83,10 +83,9 @@ def git(*arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
 
 
-def path(folder: Path, machine: Any, op: str, mode: str, selection: dict[str, Any]) -> Path:
-    """Where the results of a run go: ``<folder>/<gpu>/<op>.json``; those of a selection never over those of all."""
-    name = f"{op}.hot" if mode == "hot" else op
-    return folder / machine.folder / (f"{name}.part.json" if selection else f"{name}.json")
+def file_name(op: str, mode: str, selection: dict[str, Any]) -> str:
+    """The name of a results file; that of a selection is another, so as never to replace a full run's."""
+    return f"{op}{'.hot' if mode == 'hot' else ''}{'.part' if selection else ''}.json"
 
 
 def prepare(folder: Path) -> None:

@@ -99,7 +99,7 @@ def tables(document: Document) -> Iterator[tuple[str, list[str], list[list[str]]
     host = document["mode"] == "host"
     names = peers(cases)
     unit = "µs per call" if host else document["unit"]
-    number = (lambda result: f"{result['us']:.1f}") if host else (lambda result: speed(result["speed"]))
+    number = microseconds if host else rate
     header = [f"{document['op']} ({unit})", "limit", "gpuops", "of limit", "of best peer", *names]
     rows = []
     for case in cases:
@@ -142,12 +142,13 @@ def line(record: dict[str, Any]) -> str:
     if "skipped" in record:
         return text + f"skipped: {record['skipped']}"
     limit = record["limit"]
-    parts = [f"{limit['name']} {speed(limit['speed'])}"]
+    number = microseconds if limit["name"] == "launch" else rate
+    parts = [f"{limit['name']} {number(limit)}"]
     for result in record["results"]:
         if "refused" in result:
             parts.append(f"{result['provider']}: {result['refused']}")
             continue
-        part = f"{result['provider']} {speed(result['speed'])}"
+        part = f"{result['provider']} {number(result)}"
         if result["provider"] == "gpuops":
             part += f" ({100 * result['of_limit']:.0f} %)"
         parts.append(part)
@@ -171,9 +172,15 @@ def machine_name(document: Document) -> str:
     return environment.get("gpu", environment["cpu"])
 
 
-def speed(value: float) -> str:
-    """Three digits and more, none after the point that mean nothing."""
+def rate(result: dict[str, Any]) -> str:
+    """A result's speed, in three digits or more, none after the point that mean nothing."""
+    value = result["speed"]
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def microseconds(result: dict[str, Any]) -> str:
+    """A result's time."""
+    return f"{result['us']:.1f}"
 
 
 def ratio(value: float | None) -> str:

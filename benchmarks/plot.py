@@ -1,0 +1,385 @@
+"""``bench plot``: pictures, from results files alone."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .results import FOLDER, ROOT, Document, Unusable, ladders, load_all, machines, peers, prepare, timed
+from .show import machine_name, rate
+
+PICTURES = ROOT / "docs" / "performance"
+
+Case = dict[str, Any]
+
+#: A colour for everybody: those of Okabe and Ito, which the colour-blind tell apart too. Dashed is compiled.
+COLOURS = {
+    "gpuops": "#D55E00",
+    "cupy": "#0072B2",
+    "torch": "#E69F00",
+    "torch.compile": "#B8860B",
+    "triton": "#009E73",
+    "quack": "#AA4499",
+    "jax": "#56B4E9",
+    "cub": "#555555",
+    "numpy": "#0072B2",
+    "scipy": "#009E73",
+}
+MARKERS = dict(zip(COLOURS, "osD^vPX*ds", strict=True))
+GOOD, BAD, FAINT = "#0072B2", "#D55E00", "#8A8A8A"
+STYLE = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#B0B0B0",
+    "axes.grid": True,
+    "axes.labelcolor": "#333333",
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "figure.dpi": 100,
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "grid.color": "#E6E6E6",
+    "legend.frameon": False,
+    "svg.hashsalt": "gpuops",  # the same file each time
+    "xtick.color": "#333333",
+    "ytick.color": "#333333",
+}
+
+#: What a group can be plotted along.
+ALONG: dict[str, Callable[[Case], int]] = {
+    "row length": lambda case: case["operands"][0]["shape"][-1],
+    "elements": lambda case: math.prod(case["operands"][0]["shape"]),
+    "elements of the result": lambda case: math.prod(case["result"]),
+    "n": lambda case: case["operands"][0]["shape"][-1],
+}
+LIMITS = {
+    "copy": "a plain copy of the same bytes",
+    "read": "a sum of as many bytes by CUB",
+    "write": "a memset of as many bytes",
+    "BLAS": "cuBLAS",
+}
+FEW = 3  # points that make no line
+WIDE = 64  # a span from which on an axis is logarithmic
+MOST = 8  # a speed-up at which bars are cut
+BARS = 28  # of a picture at most: beyond, only those of each group's first dtype
+ACROSS = 3  # panels side by side
+
+
+class Picture(NamedTuple):
+    """A picture that can be drawn."""
+
+    name: str
+    caption: str
+    draw: Callable[[], Any]
+
+
+def plan(documents: list[Document]) -> Iterator[Picture]:
+    """The pictures of one machine's results."""
+    cold = [document for document in documents if document["mode"] == "cold"]
+    peak = cold[0]["environment"].get("fp32_tflops") if cold else None
+    if peak:
+        caption = "FLOP/s against FLOP per byte, under the roofs of memory and arithmetic"
+        yield Picture("roofline", caption, partial(draw_roofline, cold, peak))
+    for document in cold:
+        op = document["op"]
+        cases = [case for case in document["cases"] if timed(case)]
+        for group, about in document["groups"].items():
+            panels = sizes(cases, group) if about["along"] else {}
+            if panels:
+                caption = f"{op}, {group}: {document['unit']} against {about['along']}, for {', '.join(panels)}"
+                yield Picture(slug(op, group), caption, partial(draw_sizes, document, group, panels))
+        rivals = peers(cases)
+        picks = selected(cases)
+        if rivals and picks:
+            caption = f"{op}: speed of gpuops over that of each library"
+            yield Picture(slug(op, "speedup"), caption, partial(draw_speedups, document, picks, rivals))
+        climbed = list(ladders(cases))
+        if climbed:
+            caption = f"{op}: the ladder of strategies, {document['unit']}"
+            yield Picture(slug(op, "ladder"), caption, partial(draw_ladder, document, climbed))
+    for document in documents:
+        if document["mode"] == "host":
+            yield Picture("host", "microseconds per call on tiny arrays", partial(draw_host, document))
+
+
+def names(documents: list[Document]) -> list[tuple[str, str]]:
+    """Names and captions of the pictures of one machine's results."""
+    return [(picture.name, picture.caption) for picture in plan(documents)]
+
+
+def slug(*words: str) -> str:
+    return re.sub(r"[^a-z0-9_]+", "-", " ".join(words).lower())
+
+
+def sizes(cases: Iterable[Case], group: str) -> dict[str, list[Case]]:
+    """The cases of a group by dtype, if there are enough for lines."""
+    panels: dict[str, list[Case]] = {}
+    for case in cases:
+        if case["group"] == group:
+            panels.setdefault(case["dtype"], []).append(case)
+    return {dtype: members for dtype, members in panels.items() if len(members) >= FEW}
+
+
+def selected(cases: Iterable[Case]) -> list[Case]:
+    """The cases that stand for their groups and that gpuops did, all of them only if they fit into a picture."""
+    picks = [case for case in cases if case["pick"] and "gpuops" in timed(case)]
+    if len(picks) <= BARS:
+        return picks
+    first: dict[str, str] = {}
+    return [case for case in picks if first.setdefault(case["group"], case["dtype"]) == case["dtype"]]
+
+
+def figure(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Any, list[Any]]:
+    """An empty figure, so many inches large, and its panels."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    made = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
+    return made, list(made.subplots(rows, columns, squeeze=False, **options).flat)
+
+
+def title(made: Any, heading: str, details: str) -> None:
+    """A heading and, smaller, what one must know to read the picture."""
+    made.suptitle(f"{heading}\n", x=0.01, ha="left", fontsize=13, fontweight="bold")
+    height = made.get_size_inches()[1]
+    made.text(0.01, 1 - 0.36 / height, details, ha="left", va="top", fontsize=9, color="#555555")
+
+
+def legend(made: Any, panels: list[Any]) -> None:
+    """One legend for all panels, below them."""
+    handles: dict[str, Any] = {}
+    for panel in panels:
+        found, labels = panel.get_legend_handles_labels()
+        handles |= dict(zip(labels, found, strict=True))
+    made.legend(handles.values(), handles, loc="outside lower left", ncols=min(len(handles), 9))
+
+
+def draw_sizes(document: Document, group: str, panels: dict[str, list[Case]]) -> Any:
+    """Speed against size, a panel per dtype; where speeds differ so much that ratios cannot be seen, those too."""
+    limits = [case["limit"]["speed"] for cases in panels.values() for case in cases]
+    rows = 2 if spans(limits) else 1
+    count = len(panels)
+    made, axes = figure(rows, count, 4 + 4 * count**0.8, 1.6 + 2.8 * rows, sharex="col", sharey="row")
+    along = document["groups"][group]["along"]
+    for axis, (dtype, cases) in zip(axes, panels.items(), strict=False):
+        draw_lines(axis, cases, along, lambda case, result: result["speed"])
+        axis.set_title(dtype)
+    for axis, cases in zip(axes[count:], panels.values(), strict=False):
+        draw_lines(axis, cases, along, lambda case, result: result["speed"] / case["limit"]["speed"])
+    for axis in axes[-count:]:
+        axis.set_xlabel(along)
+        axis.set_ylim(bottom=0)
+    axes[0].set_ylabel(f"{document['unit']} (higher is better)")
+    if rows == 2:
+        axes[0].set_yscale("log")
+        axes[0].yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes[count].set_ylabel("of the limit")
+    title(made, f"{document['op']}: {document['groups'][group]['origin']}", subtitle(document))
+    legend(made, axes)
+    return made
+
+
+def draw_lines(axis: Any, cases: list[Case], along: str, value: Callable[[Case, dict[str, Any]], float]) -> None:
+    """A line per library and one for the limit."""
+    x = [ALONG[along](case) for case in cases]
+    axis.plot(x, [value(case, case["limit"]) for case in cases], "--", color="black", lw=1, label=limits_of(cases))
+    for name in ["gpuops", *peers(cases)]:
+        points = [(i, value(case, timed(case)[name])) for i, case in zip(x, cases, strict=True) if name in timed(case)]
+        if points:
+            axis.plot(*zip(*points, strict=True), **line_style(name, len(points), len(cases)))
+    if spans(x):
+        axis.set_xscale("log", base=2)
+
+
+def spans(values: list[Any]) -> bool:
+    """Whether values are so far apart that they need a logarithmic axis."""
+    return max(values) >= WIDE * min(values)
+
+
+def line_style(name: str, count: int, of: int) -> dict[str, Any]:
+    """How a library is drawn: where it has few of the points, there is no line between them."""
+    ours = name == "gpuops"
+    dots = count < of / 2
+    return {
+        "label": name,
+        "color": COLOURS.get(name, FAINT),
+        "linewidth": 0 if dots else 2.4 if ours else 1.3,
+        "marker": MARKERS.get(name, "o") if dots or of <= 20 else None,
+        "markersize": 5 if dots else 3,
+        "zorder": 4 if ours else 3,
+    }
+
+
+def limits_of(cases: list[Case]) -> str:
+    return ", ".join(dict.fromkeys(LIMITS[case["limit"]["name"]] for case in cases))
+
+
+def subtitle(document: Document) -> str:
+    return f"{machine_name(document)}, data in memory, none of it in the cache"
+
+
+def draw_speedups(document: Document, cases: list[Case], rivals: list[str]) -> Any:
+    """How many times as fast as each peer gpuops is: a bar per case."""
+    made, axes = figure(1, len(rivals), 3.6 + 1.75 * len(rivals), 1.3 + 0.21 * len(cases), sharey=True)
+    for axis, rival in zip(axes, rivals, strict=True):
+        for y, case in enumerate(cases):
+            draw_speedup(axis, y, case, rival)
+        axis.axvline(1, color="black", lw=0.8)
+        axis.set_xscale("log", base=2)
+        axis.set_xlim(1 / MOST / 2.8, MOST * 2.8)
+        axis.set_xticks([1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8], ["⅛", "¼", "½", "1", "2", "4", "8"])
+        axis.minorticks_off()
+        axis.grid(axis="y", visible=False)
+        axis.set_title(rival)
+    axes[0].set_ylim(len(cases) - 0.4, -0.6)
+    axes[0].set_yticks(range(len(cases)), [case["case"] for case in cases])
+    for axis in axes:
+        axis.tick_params(axis="y", length=0)
+    heading = f"{document['op']}: speed of gpuops over that of each library"
+    title(made, heading, f"{subtitle(document)}. To the right of 1 gpuops is faster, to the left slower")
+    return made
+
+
+def draw_speedup(axis: Any, y: int, case: Case, rival: str) -> None:
+    """A bar, or why there is none."""
+    found = timed(case)
+    if rival not in found:
+        refused = any(result["provider"] == rival for result in case["results"])
+        axis.text(1.1, y, "refuses" if refused else "not run", color=FAINT, fontsize=7, va="center")
+        return
+    gain = found["gpuops"]["speed"] / found[rival]["speed"]
+    shown = min(max(gain, 1 / MOST), MOST)
+    axis.barh(y, shown - 1, left=1, height=0.72, color=GOOD if gain >= 1 else BAD)
+    number = f"{gain:.0f}×" if gain >= 10 else f"{gain:.2f}×"
+    side = "left" if gain >= 1 else "right"
+    axis.annotate(
+        number, (shown, y), (3 if gain >= 1 else -3, 0), textcoords="offset points", ha=side, va="center", fontsize=7
+    )
+
+
+def draw_ladder(document: Document, cases: list[Case]) -> Any:
+    """What each strategy reaches, a panel per case."""
+    names = list(dict.fromkeys(name for case in cases for name in timed(case) if name.startswith("gpuops ")))
+    names.append("gpuops")
+    columns = min(ACROSS, len(cases))
+    rows = math.ceil(len(cases) / columns)
+    height = 1.2 + rows * (0.75 + 0.24 * len(names))
+    made, axes = figure(rows, columns, 2.2 + 3.4 * columns, height, sharey=True)
+    for axis in axes[len(cases) :]:
+        axis.set_axis_off()
+    for axis, case in zip(axes, cases, strict=False):
+        found = timed(case)
+        for y, name in enumerate(names):
+            if name not in found:
+                axis.text(0, y, " refuses", color=FAINT, fontsize=8, va="center")
+                continue
+            axis.barh(y, found[name]["speed"], height=0.72, color=COLOURS["gpuops" if name == "gpuops" else "triton"])
+            box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
+            point = found[name]["speed"], y
+            axis.annotate(
+                rate(found[name]), point, (3, 0), textcoords="offset points", va="center", fontsize=8, bbox=box
+            )
+        best = max((found[name]["speed"], name) for name in peers([case]))
+        axis.axvline(case["limit"]["speed"], color="black", lw=1, ls="--", label="limit: " + limits_of(cases))
+        axis.axvline(best[0], color=FAINT, lw=1.5, ls=":", label="the best other library in each case")
+        axis.set_xlim(0, 1.15 * max(case["limit"]["speed"], *(result["speed"] for result in found.values())))
+        axis.set_title(case["case"])
+        axis.set_xlabel(document["unit"])
+        axis.grid(axis="y", visible=False)
+    labels = [name.removeprefix("gpuops ").replace(" host", ", finish on host") for name in names[:-1]]
+    axes[0].set_yticks(range(len(names)), [*labels, "auto"])
+    axes[0].set_ylim(len(names) - 0.4, -0.6)
+    title(made, f"{document['op']}: the ladder of strategies", subtitle(document))
+    legend(made, axes)
+    return made
+
+
+def draw_roofline(documents: list[Document], peak: float) -> Any:
+    """Arithmetic against its intensity: where the work is bound by memory, and how near it comes to that bound."""
+    made, (axis,) = figure(1, 1, 8.4, 5)
+    limits = [case["limit"] for document in documents for case in document["cases"] if "limit" in case]
+    bandwidth = max(limit["speed"] for limit in limits if limit["name"] in ("copy", "read")) * 1e-3  # TB/s
+    ridge = peak / bandwidth
+    axis.plot([0.05, ridge, 2 * ridge], [0.05 * bandwidth, peak, peak], color="black", lw=1.5)
+    slope = {
+        "rotation": math.degrees(math.atan(1.4 * bandwidth)),
+        "rotation_mode": "anchor",
+        "transform_rotates_text": True,
+    }
+    axis.text(0.06, 0.06 * bandwidth * 1.4, f"memory: {bandwidth:.2f} TB/s", **slope)
+    axis.text(1.9 * ridge, peak * 1.4, f"float32 arithmetic: {peak:.0f} TFLOP/s", ha="right")
+    palette = list(dict.fromkeys(COLOURS.values()))
+    for i, document in enumerate(documents):
+        cases = [case for case in document["cases"] if case["pick"] and case["dtype"] == "float32" and case["flop"]]
+        points = [
+            (case["flop"] / (case["read_bytes"] + case["written_bytes"]), case["flop"] * 1e-6 / found["us"])
+            for case in cases
+            if (found := timed(case).get("gpuops"))
+        ]
+        if points:
+            look = {"marker": "osD^vPX*dp<"[i % 11], "markersize": 5, "markerfacecolor": "none"}
+            axis.plot(*zip(*points, strict=True), ls="", color=palette[i % len(palette)], label=document["op"], **look)
+    axis.set_xscale("log", base=2)
+    axis.set_yscale("log", base=10)
+    axis.set_xlim(0.05, 2 * ridge)
+    axis.set_ylim(1e-3, peak * 3)
+    axis.set_xlabel("float32 operations per byte that must move")
+    axis.set_ylabel("TFLOP/s")
+    title(
+        made, "Roofline: gpuops' float32 results under what the machine can do",
+        f"{subtitle(documents[0])}. A point per selected case; small arrays lie lower",
+    )  # fmt: skip
+    legend(made, [axis])
+    return made
+
+
+def draw_host(document: Document) -> Any:
+    """What a call costs the host."""
+    cases = [case for case in document["cases"] if timed(case)]
+    made, (axis,) = figure(1, 1, 9, 1.4 + 0.24 * len(cases))
+    floor = [case["limit"]["us"] for case in cases]
+    axis.plot(floor, range(len(cases)), "--", color="black", lw=1, label="launch of an empty kernel")
+    for name in [*peers(cases), "gpuops"]:
+        points = [(timed(case)[name]["us"], y) for y, case in enumerate(cases) if name in timed(case)]
+        size = 7 if name == "gpuops" else 5
+        look = {"marker": MARKERS.get(name, "o"), "markersize": size, "color": COLOURS.get(name, FAINT)}
+        axis.plot(*zip(*points, strict=True), ls="", label=name, zorder=4 if name == "gpuops" else 3, **look)
+    axis.set_xscale("log")
+    axis.set_ylim(len(cases) - 0.4, -0.6)
+    axis.set_yticks(range(len(cases)), [f"{case['op']} {case['case']}" for case in cases])
+    axis.set_xlabel("µs per call (lower is better)")
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    title(made, "The host's time per call on tiny arrays", f"{machine_name(document)}; launches only")
+    legend(made, [axis])
+    return made
+
+
+def main(arguments: list[str]) -> int:
+    """Draw everything."""
+    parser = argparse.ArgumentParser(
+        "python -m gpuops bench plot", description="Draw the pictures of the performance page from the results files."
+    )
+    parser.add_argument("--results", metavar="FOLDER", type=Path, default=FOLDER, help="of results (%(default)s)")
+    parser.add_argument("--output", metavar="FOLDER", type=Path, default=PICTURES, help="of pictures (%(default)s)")
+    options = parser.parse_args(arguments)
+    found = {folder.name: load_all(folder) for folder in machines(options.results)}
+    if not importlib.util.find_spec("matplotlib"):
+        raise Unusable("pictures need matplotlib: pip install 'gpuops-cupy[bench]'")
+    import matplotlib as mpl
+
+    for machine, documents in found.items():
+        folder = options.output / machine
+        prepare(folder)
+        for picture in plan(documents):
+            with mpl.rc_context(STYLE):
+                file = folder / f"{picture.name}.svg"
+                picture.draw().savefig(file, metadata={"Date": None})
+            print(file)
+    return 0

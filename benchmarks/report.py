@@ -1,0 +1,214 @@
+"""``bench report``: docs/performance.md, from results files alone."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from . import plot
+from .results import FOLDER, ROOT, Document, Unusable, load_all, machines, peers, timed
+from .show import MISSING, cell, machine_name, microseconds, rate, ratio, refusals
+
+PAGE = ROOT / "docs" / "performance.md"
+LOSSES = 10  # of an op that are listed one by one, the worst first
+
+HEAD = """\
+# Performance
+
+This page is written by `python -m gpuops bench report` from the files in
+[benchmarks/results](../benchmarks/results), and the pictures by `python -m gpuops bench plot`: no number is typed.
+`make bench OP=softmax` measures an op on your own GPU.
+
+## Method
+
+Times are the GPU's own, between two events in its stream. Every call of a sample works on the next of a ring of
+arrays, and its result stays until its turn comes again, so that results are a ring too: the larger of the two rings is
+at least four times the L2 cache. Arrays too small for that are used once per sample. The cache is emptied before each
+sample: all data comes from memory. A kernel that only waits runs ahead until Python has launched all calls of the
+sample, so the host's time does not count (it has a [table](#host-time) of its own). After a warm-up every library has
+two turns over a case, the second in opposite order. A result is the median of all samples; its **noise** is their
+interquartile range or the distance between the medians of the two turns, whichever is larger. Before it is timed, each
+result is compared with a reference in double precision.
+
+GB/s count every element of the operands and of the result once, whatever a kernel really moves. (Of `[:, ::2]`, half
+of an array, memory delivers the other half too: there half of the limit is the most.) **Limit** is what the machine
+does with the same number of bytes in the same run: a plain device-to-device copy; for reductions the sum of a whole
+array by CUB; a memset where at least 95 % of the bytes are written; for matrix products cuBLAS. Small arrays reach a
+smaller limit than large ones, and CUB's sum can be beaten: it takes two launches. **Of best peer** is gpuops' speed
+over that of the fastest other library in the case: below 1, gpuops loses. Faster and slower mean by more than the
+noise.
+
+JAX runs on a stream of its own: there a matrix product is what runs ahead, and events join the streams. A dash is a
+library that does not have the op or was not run: torch.compile and JAX compile for each shape and run on selected cases
+only. Where a library refuses a case, runs out of memory or computes something wrong, that is what the table says.
+"""
+
+
+def page(results: dict[str, list[Document]]) -> str:
+    """The page, from the documents of each machine's folder."""
+    parts = [HEAD]
+    for folder, documents in results.items():
+        parts += [f"## {machine_name(documents[0])}\n", environment(documents), summary(documents)]
+        pictures = dict(plot.names(documents))
+        if "roofline" in pictures:
+            parts.append(picture(folder, "roofline", pictures["roofline"]))
+        for document in documents:
+            if document["mode"] == "host":
+                parts += ["### Host time\n", *host_section(folder, document, pictures)]
+            else:
+                title = document["op"] + (", in the cache" if document["mode"] == "hot" else "")
+                parts += [f"### {title}\n", *op_section(folder, document, pictures)]
+    return "\n".join(parts)
+
+
+def environment(documents: list[Document]) -> str:
+    """What was measured, on what, and when."""
+    about = documents[0]["environment"]
+    facts = [f"{about[key]}{unit}" for key, unit in ENVIRONMENT if key in about]
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    dates = sorted(document["date"][:10] for document in documents)
+    days = " to ".join(dict.fromkeys((dates[0], dates[-1])))
+    commits = ", ".join(dict.fromkeys(f"`{document['commit'][:12]}`" for document in documents))
+    return f"{'; '.join(facts)}. Measured {days}, commits {commits}. Versions: {versions}.\n"
+
+
+#: What the page says of a machine.
+ENVIRONMENT = (
+    ("multiprocessors", " multiprocessors"),
+    ("clock_sm_mhz", " MHz under load"),
+    ("clock_memory_mhz", " MHz memory clock"),
+    ("power_limit_w", " W power limit"),
+    ("driver", " driver"),
+    ("system", ""),
+)
+
+
+def summary(documents: list[Document]) -> str:
+    """A line per op."""
+    rows = []
+    for document in documents:
+        if document["mode"] == "cold":
+            rows.append([f"[{document['op']}](#{document['op']})", *verdict(document["cases"])])
+    return table(("op", *VERDICT), rows)
+
+
+VERDICT = ("cases", "of limit: median", "worst", "of best peer: median", "worst", "faster", "even", "slower")
+
+
+def verdict(cases: Iterable[dict[str, Any]]) -> list[str]:
+    """How gpuops fares in some cases; even is within the noise."""
+    pairs = [(case, ours) for case in cases if (ours := timed(case).get("gpuops"))]
+    if not pairs:
+        return ["0", *[MISSING] * (len(VERDICT) - 1)]
+    counts = Counter(standing(case) for case, _ in pairs)
+    limits = [ours["of_limit"] for _, ours in pairs]
+    rivals = [ours["of_best_peer"] for _, ours in pairs if ours["of_best_peer"]] or [None]
+    middle = statistics.median(rivals) if rivals[0] else None
+    ratios = [ratio(value) for value in (statistics.median(limits), min(limits), middle, min(rivals))]
+    return [str(len(pairs)), *ratios, *(str(counts[word]) for word in ("faster", "even", "slower"))]
+
+
+def standing(case: dict[str, Any]) -> str:
+    """Whether gpuops is faster or slower than the best peer, or even: by less than the noise."""
+    rivals = [result for name, result in timed(case).items() if not name.startswith("gpuops")]
+    if not rivals:
+        return "alone"
+    ours, best = timed(case)["gpuops"], min(rivals, key=lambda result: result["us"])
+    noise = max(result[kind] for result in (ours, best) for kind in ("spread", "repeat"))
+    gain = best["us"] / ours["us"] - 1
+    return "even" if abs(gain) <= noise else "faster" if gain > 0 else "slower"
+
+
+def op_section(folder: str, document: Document, pictures: dict[str, str]) -> Iterator[str]:
+    """Everything about an op: groups, pictures, selected cases, losses, what is missing."""
+    cases = [case for case in document["cases"] if "results" in case]
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for case in cases:
+        groups.setdefault((case["group"], case["dtype"]), []).append(case)
+    rows = [[name, dtype, *verdict(members)] for (name, dtype), members in groups.items()]
+    yield table(("group", "dtype", *VERDICT), rows)
+    about = [f"*{name}*: {group['origin']}" for name, group in document["groups"].items()]
+    yield f"{'. '.join(about)}.\n"
+    if document["mode"] == "cold":
+        for name, caption in pictures.items():
+            if name.startswith(f"{document['op']}-"):
+                yield picture(folder, name, caption)
+    yield f"Selected cases, {document['unit']}:\n"
+    yield case_table([case for case in cases if case["pick"]], rate)
+    losses = sorted((c for c in cases if "gpuops" in timed(c) and standing(c) == "slower"), key=of_best_peer)
+    if losses:
+        worst = f", the {LOSSES} worst of them" if len(losses) > LOSSES else ""
+        yield f"Slower than the best peer in {len(losses)} of {len(cases)} cases{worst}:\n"
+        yield table(("case", "gpuops", "best peer", "of best peer"), [loss(case) for case in losses[:LOSSES]])
+    if missing := refusals([case for case in document["cases"] if case["pick"] or "skipped" in case]):
+        yield "Not measured, of the selected cases:\n"
+        yield "\n".join(f"- {line}" for line in missing) + "\n"
+
+
+def host_section(folder: str, document: Document, pictures: dict[str, str]) -> Iterator[str]:
+    """What calls cost on tiny arrays."""
+    yield (
+        "Microseconds per call on tiny arrays: launches only, waiting for the GPU once at the end. The limit is the "
+        "launch of an empty kernel.\n"
+    )
+    if "host" in pictures:
+        yield picture(folder, "host", pictures["host"])
+    cases = [case | {"case": f"{case['op']} {case['case']}"} for case in document["cases"] if "results" in case]
+    yield case_table(cases, microseconds)
+
+
+def case_table(cases: list[dict[str, Any]], number: Callable[[dict[str, Any]], str]) -> str:
+    """A line per case, a column per library."""
+    names = peers(cases)
+    rows = []
+    for case in cases:
+        ours = timed(case).get("gpuops", {"of_limit": None, "of_best_peer": None})
+        limit = f"{number(case['limit'])} {case['limit']['name']}"
+        ratios = ratio(ours["of_limit"]), ratio(ours["of_best_peer"])
+        rows.append([case["case"], limit, cell(case, "gpuops", number), *ratios])
+        rows[-1] += [cell(case, name, number) for name in names]
+    return table(("case", "limit", "gpuops", "of limit", "of best peer", *names), rows)
+
+
+def of_best_peer(case: dict[str, Any]) -> float:
+    return timed(case)["gpuops"]["of_best_peer"]
+
+
+def loss(case: dict[str, Any]) -> list[str]:
+    """A line about a case that gpuops loses."""
+    found = timed(case)
+    rivals = {name: result for name, result in found.items() if not name.startswith("gpuops")}
+    best = max(rivals, key=lambda name: rivals[name]["speed"])
+    return [case["case"], rate(found["gpuops"]), f"{rate(rivals[best])} {best}", ratio(of_best_peer(case))]
+
+
+def picture(folder: str, name: str, caption: str) -> str:
+    return f"![{caption}](performance/{folder}/{name}.svg)\n"
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table: text to the left in the first column, numbers to the right."""
+    header = list(header)
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *(list(row) for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page."""
+    parser = argparse.ArgumentParser(
+        "python -m gpuops bench report", description="Write the performance page from the results files."
+    )
+    parser.add_argument("--results", metavar="FOLDER", type=Path, default=FOLDER, help="of results (%(default)s)")
+    parser.add_argument("--output", metavar="FILE.md", type=Path, default=PAGE, help="the page (%(default)s)")
+    options = parser.parse_args(arguments)
+    text = page({folder.name: load_all(folder) for folder in machines(options.results)})
+    try:
+        options.output.write_text(text, encoding="utf-8")
+    except OSError as failure:
+        raise Unusable(f"cannot write {options.output}: {failure.strerror}") from failure
+    print(options.output)
+    return 0

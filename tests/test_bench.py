@@ -1,0 +1,544 @@
+"""The benchmarks: what they measure, how, and what they make of it; on the CPU with tiny arrays."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+import gpuops
+from benchmarks import arrays, cases, cli, harness, ops, plot, providers, report, results, show, timing
+from benchmarks.machines import Cpu
+
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMA = json.loads(results.SCHEMA.read_text(encoding="utf-8"))
+EVERY_CASE = [case for op in cases.TABLES for case in cases.cases(op)]
+COMMITTED = sorted(results.FOLDER.glob("*/*.json"))
+
+
+def bench(*arguments, **options):
+    """``python -m gpuops bench`` as a user runs it: done where a machine's GPU, if it has one, stays unseen."""
+    command = [sys.executable, "-m", "gpuops", "bench", *map(str, arguments)]
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "COLUMNS": "160"}
+    return subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", timeout=300, cwd=ROOT, env=environment, **options
+    )
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Results of a run with tiny arrays, in a folder of their own, named as those of a full run are."""
+    made = tmp_path_factory.mktemp("results")
+    done = bench("softmax", "sum", "where", "--elements", 2000, "--results", made)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert bench("sum", "expand", "--host", "--results", made).returncode == 0
+    for file in (made / "cpu").glob("*.part.json"):
+        file.rename(file.with_name(file.name.replace(".part", "")))
+    return made
+
+
+@pytest.fixture(scope="session")
+def documents(folder):
+    return results.load_all(folder / "cpu")
+
+
+def test_results_follow_the_schema(documents):
+    assert [document["op"] for document in documents] == ["softmax", "sum", "where", "host"]
+    for document in documents:
+        jsonschema.validate(document, SCHEMA)
+        assert all("results" in case for case in document["cases"])
+
+
+@pytest.mark.parametrize("file", COMMITTED, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_committed_results_follow_the_schema_and_are_complete(file):
+    document = results.load(file)
+    jsonschema.validate(document, SCHEMA)
+    assert document["selection"] == {}
+    assert len(document["commit"]) == 40, "measured from a clean commit"
+    if document["mode"] != "host":
+        expected = [case.label for case in cli.choose(list(cases.cases(document["op"])))]
+        assert [case["case"] for case in document["cases"]] == expected
+
+
+def test_schema_refuses_a_time_of_zero(documents):
+    broken = json.loads(json.dumps(documents[0]))
+    broken["cases"][0]["results"][0]["us"] = 0
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(broken, SCHEMA)
+
+
+def test_every_result_is_rated(documents):
+    for document in documents:
+        for case in document["cases"]:
+            found = results.timed(case)
+            assert found["gpuops"]["of_limit"] == pytest.approx(found["gpuops"]["speed"] / case["limit"]["speed"], 1e-3)
+            rivals = [result["speed"] for name, result in found.items() if not name.startswith("gpuops")]
+            for result in found.values():
+                assert result["of_best_peer"] == pytest.approx(result["speed"] / max(rivals), 1e-3)
+
+
+def test_environment_says_where_and_with_what(documents):
+    about = documents[0]["environment"]
+    assert about["versions"]["gpuops"] == gpuops.__version__
+    assert about["versions"]["numpy"] == np.__version__
+    assert "scipy" in about["versions"]
+
+
+# Cases
+
+
+def test_labels_are_unique_after_selection():
+    for op in cases.TABLES:
+        labels = [case.label for case in cli.choose(list(cases.cases(op)))]
+        assert len(labels) == len(set(labels))
+
+
+def test_quick_is_a_tenth():
+    count = sum(len(cli.choose(list(cases.cases(op)), quick=True)) for op in cases.TABLES)
+    assert 0.05 < count / len(EVERY_CASE) < 0.25
+
+
+@pytest.mark.parametrize(
+    ("op", "label"),
+    [
+        ("softmax", "float32 4096×256 axis 1"),
+        ("softmax", "float16 4096×12672 axis 1"),
+        ("softmax", "bfloat16 4096×50257 axis 1"),
+        ("softmax", "float32 64×1048576 axis 1"),
+        ("softmax", "float32 128×1024×256 axis 1"),
+        ("softmax", "float64 4096×4096 axis 1"),
+        ("softmax", "float32 268435456 axis 0"),
+        ("sum", "float32 4194304×16 axis 0"),
+        ("sum", "complex64 1000×1000×100 axis 1"),
+        ("sum", "float32 7×11×1000003 axis 0, 2"),
+        ("max", "float32 8192×8192 [:, ::2] axis 1"),
+        ("where", "float32 1000×1×97, 1×333×1, 1000×333×97"),
+        ("where", "float32 8192×8192, scalar, scalar"),
+        ("expand", "float32 8192×8191×1 → 8192×8191×3"),
+        ("matmul", "float32 4092×4092, 4092×4092"),
+    ],
+)
+def test_tables_have_the_cases_that_people_compare(op, label):
+    assert label in {case.label for case in cases.cases(op)}
+
+
+@pytest.mark.parametrize("elements", [1, 7, 1000, 10**6])
+def test_shrinking_keeps_operands_together(elements):
+    for case in EVERY_CASE:
+        small = cases.shrunk(case, elements)
+        shape = ops.OPS[case.op].shape(small)
+        for size in (np.prod(shape), *(np.prod(operand.shape) for operand in small.problem.operands)):
+            assert size <= elements
+        if case.op in ("where", "expand"):
+            assert np.broadcast_shapes(*(operand.shape for operand in small.problem.operands), shape) == shape
+
+
+def test_a_case_that_is_small_enough_stays():
+    for case in EVERY_CASE:
+        assert cases.shrunk(case, 2**40) == case
+
+
+def test_bytes_are_counted_once_per_element():
+    by_label = {(case.op, case.label): case for case in EVERY_CASE}
+    count = lambda op, label: ops.nbytes(by_label[op, label])  # noqa: E731
+    assert count("softmax", "float16 4096×256 axis 1") == (2 * 2**20, 2 * 2**20)
+    assert count("where", "float32 8192×8192, scalar, scalar") == (2**26 + 8, 4 * 2**26)
+    assert count("sum", "int8 8192×8192 axis 0") == (2**26, 8 * 8192)
+    assert count("sum", "float32 8192×8192 broadcast axis 0") == (4 * 8192, 4 * 8192)
+    assert count("expand", "float32 8192×1 → 8192×8192") == (4 * 8192, 4 * 2**26)
+
+
+@pytest.mark.parametrize("layout", arrays.LAYOUTS)
+def test_layouts_hold_the_data(layout):
+    data = arrays.values("normal", np.dtype(np.float32))
+    x = arrays.allocate(np, cases.Operand((12, 35), layout), data)
+    assert x.shape == (12, 35)
+    contiguous = {"C", "[1:]"}
+    assert x.flags.c_contiguous == (layout in contiguous)
+    assert np.isin(x, data).all()
+    assert len(np.unique(x)) == arrays.stored(cases.Operand((12, 35), layout))
+    if layout == "[1:]":
+        assert x.ctypes.data % 16 == 4 or x.base.ctypes.data % 16
+
+
+@pytest.mark.parametrize("dtype", cases.REDUCTION_DTYPES.split())
+def test_data_is_the_same_every_time_and_fits_the_dtype(dtype):
+    dtype = arrays.dtype_of(dtype)
+    data = arrays.values.__wrapped__("normal", dtype)
+    assert data.dtype == dtype and data.size == arrays.PATTERN
+    assert np.array_equal(data, arrays.values("normal", dtype))
+    assert abs(complex(data.astype(np.complex128).sum())) < 1e6
+
+
+# Checks
+
+
+@pytest.mark.parametrize("case", [case for case in EVERY_CASE if case.lead], ids=lambda case: f"{case.op} {case.label}")
+def test_right_results_pass_and_wrong_ones_do_not(case):
+    case = cases.shrunk(case, 500)
+    dtype = arrays.dtype_of(case.dtype)
+    data = [arrays.values(kind, dtype) for kind in ops.OPS[case.op].data]
+    operands = tuple(map(arrays.allocate, [np] * 3, case.problem.operands, data))
+    wide = [ops.widened(np, x) for x in operands]
+    right = np.asarray(ops.OPS[case.op].reference(np, case, *wide))
+    assert ops.check(np, case, right, operands) == ""
+    assert "differ" in (found := ops.check(np, case, ~right if right.dtype == bool else right + 1, operands)) or (
+        "error" in found
+    )
+    assert "shape" in ops.check(np, case, right[None], operands)
+    if right.dtype.kind == "f":
+        spoilt = right.copy()
+        spoilt[(0,) * right.ndim] = np.nan
+        assert ops.check(np, case, spoilt, operands)
+
+
+class Broken(providers.Numpy):
+    """A peer that fails as it is told to."""
+
+    name = "broken"
+
+    def __init__(self, failure):
+        super().__init__(np)
+        self.failure = failure
+
+    def call(self, case):
+        def call(*operands):
+            if isinstance(self.failure, Exception):
+                raise self.failure
+            return super(Broken, self).call(case)(*operands) + 1
+
+        return call
+
+
+def tiny(op="sum", group="axes"):
+    return cases.shrunk(next(case for case in cases.cases(op) if case.group.name == group), 100)
+
+
+def quiet(name):
+    """Watches a run and says nothing."""
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        (None, "wrong: an error of"),
+        (MemoryError("17 GB"), "out of memory: 17 GB"),
+        (ValueError("no\nsuch thing"), "ValueError: no"),
+        (providers.Refused("only on Sundays"), "only on Sundays"),
+        (RuntimeError("\x1b[91mred\x1b[0m"), "RuntimeError: red"),
+    ],
+    ids=str,
+)
+def test_a_peer_that_fails_is_named_and_the_rest_goes_on(failure, reason):
+    record = harness.measure(Cpu(), tiny(), [Broken(failure), providers.Numpy(np)], quiet)
+    assert list(results.timed(record)) == ["gpuops", "numpy"]
+    (refused,) = (result for result in record["results"] if "refused" in result)
+    assert refused["provider"] == "broken" and refused["refused"].startswith(reason)
+    assert cli.wrong([record]) == []
+    assert f"broken: {reason}" in show.line(record)
+    assert show.cell(record, "broken", show.rate) in ("wrong", "out of memory", "refuses")
+    assert any(line.startswith("broken: ") for line in show.refusals([record]))
+
+
+def test_a_case_without_memory_is_skipped(monkeypatch):
+    def allocate(*arguments):
+        raise MemoryError("Unable to allocate 8 TiB")
+
+    monkeypatch.setattr(harness, "allocate", allocate)
+    record = harness.measure(Cpu(), tiny(), [], quiet)
+    assert record["skipped"] == "out of memory: Unable to allocate 8 TiB"
+    assert "skipped: out of memory" in show.line(record)
+
+
+def test_memory_that_pools_hold_is_given_back_before_giving_up(monkeypatch):
+    machine, freed = Cpu(), []
+    machine.free = lambda: freed.append(True)
+    allocate = harness.allocate
+
+    def once(*arguments):
+        if not freed:
+            raise MemoryError
+        return allocate(*arguments)
+
+    monkeypatch.setattr(harness, "allocate", once)
+    assert "gpuops" in results.timed(harness.measure(machine, tiny(), [], quiet))
+    assert freed
+
+
+def test_wrong_results_of_gpuops_fail_the_run(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(gpuops, "sum", lambda x, axis: np.sum(x, axis=axis) + 1)
+    monkeypatch.setattr(cli, "machine_here", lambda hot: Cpu(hot))
+    assert cli.main(["sum", "--cases", "axis pairs", "--elements", "99", "--results", str(tmp_path)]) == 1
+    assert "gpuops: wrong: an error of" in capsys.readouterr().err
+
+
+def test_missing_and_broken_peers_are_named():
+    class Absent(providers.Provider):
+        name, module, distribution = "absent", "no_such_package.inner", "no-such-package"
+
+    class Unusable(providers.Provider):
+        name = module = "json"
+
+        def __init__(self, xp):
+            raise OSError("libcudart.so.13: cannot open shared object file")
+
+    assert providers.load(Absent, np) == "not installed (no-such-package)"
+    assert providers.load(Unusable, np) == "cannot be used: libcudart.so.13: cannot open shared object file"
+
+
+# Timing
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "cache", "expected"), [(10, 1000, 64), (100, 1000, 40), (4000, 1000, 2), (10**9, 1000, 2), (0, 1000, 2)]
+)
+def test_rings_are_four_times_the_cache_where_that_is_possible(nbytes, cache, expected):
+    assert timing.slots(nbytes, cache) == expected
+
+
+class Clockwork:
+    """A machine whose samples are known."""
+
+    def __init__(self, seconds, hidden=True):
+        self.seconds, self.hidden = iter(seconds), hidden
+
+    def sample(self, subject, results):
+        return next(self.seconds), self.hidden
+
+
+def test_median_spread_and_repeat():
+    subject = timing.Subject(providers.Provider(), [lambda: None], fresh=False)
+    machine = Clockwork([1e-6, 2e-6, 3e-6, 4e-6, 3e-6, 4e-6, 5e-6, 6e-6])
+    for _ in range(timing.ROUNDS):
+        subject.sample(machine)
+    result = subject.result()
+    assert result["us"] == pytest.approx(3.5)
+    assert result["repeat"] == pytest.approx((4.5 - 2.5) / 3.5, 1e-3)
+    assert 0 < result["spread"] < 1
+    assert result["host_hidden"]
+
+
+def test_slow_calls_are_sampled_once_per_round():
+    subject = timing.Subject(providers.Provider(), [lambda: None], fresh=False)
+    subject.sample(Clockwork([1.0], hidden=False))
+    assert subject.samples == [[1.0]]
+    assert not subject.hidden
+
+
+def test_calls_go_round_the_ring_and_results_stay():
+    made = []
+    calls = [lambda i=i: made.append(i) or i for i in range(3)]
+    subject = timing.Subject(providers.Provider(), calls, fresh=False, count=5)
+    ring = [None] * 3
+    assert subject.call(ring) == 1
+    assert made == [0, 1, 2, 0, 1]
+    assert ring == [0, 1, 2]
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_slots_are_used_once_if_they_do_not_fill_the_cache(fresh):
+    subject = timing.Subject(providers.Provider(), [lambda: None] * 5, fresh)
+    subject.warm_up(lambda: None)
+    assert subject.count == (5 if fresh else providers.Provider.most)
+
+
+@pytest.mark.skipif(gpuops.info()["path"] == "cpu", reason="no GPU")
+def test_on_a_gpu_times_are_the_devices_own():
+    from benchmarks.machines import Gpu
+
+    machine = Gpu()
+    case = next(case for case in cases.cases("softmax") if case.label == "float32 4096×1024 axis 1")
+    record = harness.measure(machine, case, [providers.load(providers.Cupy, machine.xp)], quiet)
+    found = results.timed(record)
+    assert all(result["host_hidden"] for result in found.values())
+    assert all(0.01 < result["of_limit"] < 1.2 for result in found.values())
+    assert machine.environment()["gpu"] == machine.name
+
+
+# Compare
+
+
+def altered(document, folder, change):
+    """The document in a file, changed."""
+    copy = json.loads(json.dumps(document))
+    change(copy)
+    file = folder / "new.json"
+    results.save(file, copy)
+    return file
+
+
+def slower(factor):
+    def change(document):
+        result = next(r for r in document["cases"][0]["results"] if r["provider"] == "gpuops")
+        result.update(us=result["us"] * factor, spread=0.0, repeat=0.0)
+
+    return change
+
+
+@pytest.fixture
+def old(documents, tmp_path):
+    """A results file without noise."""
+    document = json.loads(json.dumps(documents[0]))
+    for case in document["cases"]:
+        for result in case["results"]:
+            result |= {"spread": 0.001, "repeat": 0.001}
+    file = tmp_path / "old.json"
+    results.save(file, document)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("factor", "status", "moved"), [(1.2, 1, 1), (1.06, 1, 1), (1.04, 0, 1), (1.0005, 0, 0), (0.5, 0, 1)]
+)
+def test_compare_fails_on_a_loss_above_five_percent(old, tmp_path, capsys, factor, status, moved):
+    new = altered(results.load(old), tmp_path, slower(factor))
+    assert cli.main(["compare", str(old), str(new)]) == status
+    printed = capsys.readouterr().out
+    assert f"{moved} results moved" in printed
+    assert ("LOSS softmax" in printed) == bool(status)
+
+
+def test_compare_lets_noise_and_peers_be(old, tmp_path, capsys):
+    def change(document):
+        for result in document["cases"][0]["results"]:
+            if result["provider"] == "gpuops":
+                result.update(us=result["us"] * 1.2, spread=0.3)
+            else:
+                result["us"] *= 3
+
+    assert cli.main(["compare", str(old), str(altered(results.load(old), tmp_path, change))]) == 0
+    assert "1 results moved, 0 losses" in capsys.readouterr().out
+
+
+def test_compare_counts_a_vanished_result_as_a_loss(old, tmp_path, capsys):
+    def change(document):
+        document["cases"][0]["results"][0] = {"provider": "gpuops", "refused": "wrong: everything"}
+
+    assert cli.main(["compare", str(old), str(altered(results.load(old), tmp_path, change))]) == 1
+    assert "gpuops has no result any more: wrong: everything" in capsys.readouterr().out
+
+
+def test_compare_refuses_files_that_do_not_compare(folder, tmp_path, capsys):
+    softmax, where = folder / "cpu" / "softmax.json", folder / "cpu" / "where.json"
+    assert cli.main(["compare", str(softmax), str(where)]) == 2
+    assert "is of op softmax" in capsys.readouterr().err
+    other = altered(results.load(softmax), tmp_path, lambda document: document["environment"].update(cpu="Z80"))
+    assert cli.main(["compare", str(softmax), str(other)]) == 2
+    assert "on Z80" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [(None, "No such file"), (b"{", "is not JSON"), (b"[]", "is not a results file"), (b"\xff", "JSON")],
+)
+def test_compare_refuses_what_is_no_results_file(tmp_path, content, rule):
+    file = tmp_path / "x.json"
+    if content is not None:
+        file.write_bytes(content)
+    done = bench("compare", file, file)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and rule in done.stderr
+
+
+# The command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (["sofmax"], "there is no op 'sofmax'; there are softmax, "),
+        (["sum", "--providers", "numpy,matlab"], "there is no provider matlab; there are numpy, scipy"),
+        (["sum", "--elements", "0"], "--elements"),
+        (["sum", "--cases", "moon"], "no case of sum has 'moon' in its group or label"),
+        (["plot", "--results", "/no/such/folder"], "there are no results in /no/such/folder"),
+        (["report", "--results", "/no/such/folder"], "there are no results in /no/such/folder"),
+    ],
+)
+def test_bad_arguments_are_refused_in_words(arguments, rule, tmp_path):
+    done = bench(*arguments, *(() if "--results" in arguments else ("--results", tmp_path)))
+    assert done.returncode == 2
+    assert rule in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_is_measured(tmp_path):
+    (tmp_path / "file").touch()
+    done = bench("sum", "--results", tmp_path / "file")
+    assert done.returncode == 2
+    assert "cannot write to" in done.stderr and "[1/" not in done.stdout
+
+
+def test_selections_never_replace_full_results():
+    assert results.file_name("sum", "cold", {}) == "sum.json"
+    assert results.file_name("sum", "hot", {}) == "sum.hot.json"
+    assert results.file_name("sum", "hot", {"quick": True}) == "sum.hot.part.json"
+
+
+def test_a_package_without_the_repository_says_where_the_benchmarks_are(tmp_path):
+    shutil.copytree(ROOT / "gpuops", tmp_path / "gpuops", ignore=shutil.ignore_patterns("__pycache__"))
+    done = subprocess.run(
+        [sys.executable, "-m", "gpuops", "bench"], capture_output=True, text=True, cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "in the repository" in done.stderr
+
+
+def test_on_a_terminal_there_is_a_table(documents, capsys, monkeypatch):
+    rich = pytest.importorskip("rich.console")
+    screen = show.Screen()
+    screen.console = rich.Console(width=200, force_terminal=True, highlight=False, markup=False)
+    for document in documents:
+        screen.table(document)
+    with screen.progress("sum", 1) as watch:
+        watch.start("a case")
+        watch.provider("numpy")
+        watch.done({})
+    printed = capsys.readouterr().out
+    assert "softmax (GB/s)" in printed and "of best peer" in printed and "µs per call" in printed
+
+
+# Pictures and the page
+
+
+def test_pictures_come_from_the_files_alone_and_are_the_same_each_time(folder, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert cli.main(["plot", "--results", str(folder), "--output", str(tmp_path / "a")]) == 0
+    assert cli.main(["plot", "--results", str(folder), "--output", str(tmp_path / "b")]) == 0
+    names = [name for name, _ in plot.names(results.load_all(folder / "cpu"))]
+    assert {"softmax-tutorial", "softmax-speedup", "sum-tutorial", "host"} <= set(names)
+    for name in names:
+        drawn = [(tmp_path / side / "cpu" / f"{name}.svg").read_bytes() for side in "ab"]
+        assert drawn[0] == drawn[1] and b"<svg" in drawn[0]
+
+
+def test_page_shows_wins_and_losses(documents):
+    text = report.page({"cpu": documents})
+    for heading in ("## Method", "### softmax", "### sum", "### where", "### Host time"):
+        assert f"{heading}\n" in text
+    losses = sum(report.standing(case) == "slower" for case in documents[0]["cases"])
+    assert (f"Slower than the best peer in {losses} of" in text) == bool(losses)
+
+
+@pytest.mark.parametrize(
+    ("ours", "best", "noise", "expected"),
+    [(1.0, 2.0, 0.01, "faster"), (2.0, 1.0, 0.01, "slower"), (1.0, 1.005, 0.01, "even"), (1.0, None, 0.01, "alone")],
+)
+def test_standing_is_even_within_the_noise(ours, best, noise, expected):
+    found = [{"provider": "gpuops", "us": ours, "spread": noise, "repeat": 0.0}]
+    found += [{"provider": "numpy", "us": best, "spread": 0.0, "repeat": 0.0}] if best else []
+    assert report.standing({"results": found}) == expected
+
+
+def test_committed_page_is_that_of_the_committed_results():
+    made = {folder.name: results.load_all(folder) for folder in results.machines(results.FOLDER)}
+    text = report.page(made)
+    assert report.PAGE.read_text(encoding="utf-8") == text, "run python -m gpuops bench report"
+    for folder, found in made.items():
+        drawn = {file.stem for file in (plot.PICTURES / folder).glob("*")}
+        assert drawn == {name for name, _ in plot.names(found)}, "run python -m gpuops bench plot"
+        assert all(f"({plot.PICTURES.name}/{folder}/{name}.svg)" in text for name in drawn)
