@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import statistics
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ class Move(NamedTuple):
     old: float  # µs
     new: float
     noise: float  # relative
+    others: float  # how the speed of the case's limit and peers changed: what the machine did, not the code
+    steady: bool  # no time of the host is in it
 
     @property
     def change(self) -> float:
@@ -28,24 +31,34 @@ class Move(NamedTuple):
 
     @property
     def lost(self) -> bool:
-        """A loss of gpuops' own (its peers' are not ours to mend)."""
-        return self.provider.startswith("gpuops") and self.change < -LOSS
+        """A loss of gpuops' own, by itself and beside the others (which are not ours to mend)."""
+        beside = (1 + self.change) / (1 + self.others) - 1
+        return self.provider.startswith("gpuops") and self.steady and max(self.change, beside) < -max(LOSS, self.noise)
 
     def __str__(self) -> str:
-        times = f"{self.old:.1f} → {self.new:.1f} µs ({100 * self.change:+.1f} %, noise {100 * self.noise:.1f} %)"
+        percent = ", ".join(
+            f"{name}{100 * value:+.1f} %" for name, value in (("", self.change), ("the others ", self.others))
+        )
+        times = f"{self.old:.1f} → {self.new:.1f} µs ({percent}; noise {100 * self.noise:.1f} %)"
         return f"{self.op} {self.case}: {self.provider} {times}"
 
 
 def moves(old: Document, new: Document) -> Iterator[Move]:
     """The results that both have and that differ by more than the spread and the repeats of either."""
-    before = {(case["op"], case["case"]): timed(case) for case in old["cases"]}
+    before = {(case["op"], case["case"]): case for case in old["cases"] if "limit" in case}
     for case in new["cases"]:
-        earlier = before.get((case["op"], case["case"]), {})
-        for provider, result in timed(case).items():
-            if provider not in earlier:
-                continue
-            noise = max(max(r["spread"], r["repeat"]) for r in (earlier[provider], result))
-            move = Move(case["op"], case["case"], provider, earlier[provider]["us"], result["us"], noise)
+        earlier = before.get((case["op"], case["case"]))
+        if earlier is None or "limit" not in case:
+            continue
+        pairs = {name: (timed(earlier)[name], now) for name, now in timed(case).items() if name in timed(earlier)}
+        rest = [pair for name, pair in pairs.items() if not name.startswith("gpuops")]
+        rest.append((earlier["limit"], case["limit"]))
+        others = statistics.median(then["us"] / now["us"] for then, now in rest) - 1
+        for provider, pair in pairs.items():
+            then, now = pair
+            noise = max(max(result["spread"], result["repeat"]) for result in pair)
+            steady = all(result["host_hidden"] for result in pair)
+            move = Move(case["op"], case["case"], provider, then["us"], now["us"], noise, others, steady)
             if abs(move.change) > noise:
                 yield move
 
@@ -67,7 +80,8 @@ def main(arguments: list[str]) -> int:
     """Compare two files; 1 if gpuops lost."""
     parser = argparse.ArgumentParser(
         "python -m gpuops bench compare",
-        description=f"Print what moved by more than the noise; fail if gpuops lost more than {100 * LOSS:.0f} %.",
+        description="Print what moved by more than the noise; fail if gpuops lost more than "
+        f"{100 * LOSS:.0f} %%, by itself and beside the limit and the other libraries in the same files.",
     )
     parser.add_argument("old", metavar="OLD.json")
     parser.add_argument("new", metavar="NEW.json")

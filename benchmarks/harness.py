@@ -14,8 +14,8 @@ from .providers import Gpuops, Provider, Refused, first_line, strategies
 from .timing import COLD, ROUNDS, Subject, significant, slots
 
 MOSTLY_WRITTEN = 0.05  # share of the bytes below which reading does not count: such a case is bound by writing
-HOST_CALLS = 500  # per sample of --host
-HOST_SAMPLES = 7
+HOST_CALLS = 200  # per sample of --host
+HOST_SAMPLES = 20  # per round
 
 
 class Limit(Provider):
@@ -73,23 +73,23 @@ def latency(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
         watch(provider.name)
         try:
             subjects.append(prepare(machine, case, provider, ring))
-            for _ in range(HOST_CALLS // 10):
+            for _ in range(HOST_CALLS):
                 subjects[-1].calls[0]()
         except Exception as failure:
             refused[provider.name] = reason(failure)
     floor = Subject(Limit("launch"), [machine.launch], fresh=False)
     for _ in range(ROUNDS):
-        for subject in (floor, *subjects):
+        everyone = [floor, *subjects]
+        for subject in everyone:
+            subject.samples.append([])
+        for subject in everyone * HOST_SAMPLES:  # in turns, so that all of them see the host's slower seconds
             watch(subject.provider.name)
             (call,) = subject.calls
-            samples = []
-            for _ in range(HOST_SAMPLES):
-                machine.synchronize()
-                start = time.perf_counter()
-                for _ in range(HOST_CALLS):
-                    call()
-                samples.append((time.perf_counter() - start) / HOST_CALLS)
-            subject.samples.append(samples)
+            machine.synchronize()
+            start = time.perf_counter()
+            for _ in range(HOST_CALLS):
+                call()
+            subject.samples[-1].append((time.perf_counter() - start) / HOST_CALLS)
     return description(case) | rated(1, floor, subjects, lineup, refused)
 
 

@@ -180,7 +180,7 @@ def rate(result: dict[str, Any]) -> str:
 
 def microseconds(result: dict[str, Any]) -> str:
     """A result's time."""
-    return f"{result['us']:.1f}"
+    return f"{result['us']:.1f}" if result["us"] >= 1 else f"{result['us']:.2g}"
 
 
 def ratio(value: float | None) -> str:
