@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .results import FOLDER, ROOT, Document, Unusable, ladders, load_all, machines, peers, prepare, timed
-from .show import machine_name, rate
+from .show import MISSING, cell, machine_name, rate
 
 PICTURES = ROOT / "docs" / "performance"
 
@@ -70,6 +70,7 @@ WIDE = 64  # a span from which on an axis is logarithmic
 MOST = 8  # a speed-up at which bars are cut
 BARS = 28  # of a picture at most: beyond, only those of each group's first dtype
 ACROSS = 3  # panels side by side
+COLUMN = 1.3  # inches of a legend
 
 
 class Picture(NamedTuple):
@@ -158,7 +159,7 @@ def legend(made: Any, panels: list[Any]) -> None:
     for panel in panels:
         found, labels = panel.get_legend_handles_labels()
         handles |= dict(zip(labels, found, strict=True))
-    made.legend(handles.values(), handles, loc="outside lower left", ncols=min(len(handles), 9))
+    made.legend(handles.values(), handles, loc="outside lower left", ncols=int(made.get_figwidth() / COLUMN))
 
 
 def draw_sizes(document: Document, group: str, panels: dict[str, list[Case]]) -> Any:
@@ -251,8 +252,8 @@ def draw_speedup(axis: Any, y: int, case: Case, rival: str) -> None:
     """A bar, or why there is none."""
     found = timed(case)
     if rival not in found:
-        refused = any(result["provider"] == rival for result in case["results"])
-        axis.text(1.1, y, "refuses" if refused else "not run", color=FAINT, fontsize=7, va="center")
+        why = cell(case, rival, rate)
+        axis.text(1.1, y, "not run" if why == MISSING else why, color=FAINT, fontsize=7, va="center")
         return
     gain = found["gpuops"]["speed"] / found[rival]["speed"]
     shown = min(max(gain, 1 / MOST), MOST)
@@ -278,7 +279,7 @@ def draw_ladder(document: Document, cases: list[Case]) -> Any:
         found = timed(case)
         for y, name in enumerate(names):
             if name not in found:
-                axis.text(0, y, " refuses", color=FAINT, fontsize=8, va="center")
+                axis.text(0, y, f" {cell(case, name, rate)}", color=FAINT, fontsize=8, va="center")
                 continue
             axis.barh(y, found[name]["speed"], height=0.72, color=COLOURS["gpuops" if name == "gpuops" else "triton"])
             box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
@@ -346,7 +347,7 @@ def draw_host(document: Document) -> Any:
     made, (axis,) = figure(1, 1, 9, 1.4 + 0.24 * len(cases))
     floor = [case["limit"]["us"] for case in cases]
     axis.plot(floor, range(len(cases)), "--", color="black", lw=1, label="launch of an empty kernel")
-    for name in [*peers(cases), "gpuops"]:
+    for name in ["gpuops", *peers(cases)]:
         points = [(timed(case)[name]["us"], y) for y, case in enumerate(cases) if name in timed(case)]
         size = 7 if name == "gpuops" else 5
         look = {"marker": MARKERS.get(name, "o"), "markersize": size, "color": COLOURS.get(name, FAINT)}
