@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -345,7 +346,7 @@ def shrunk(case: Case, elements: int) -> Case:
     Dims of length 1 and, for ``matmul`` and broadcasts, dims that belong together, stay so.
     """
     problem = case.problem
-    while max(_size(shape) for shape in (*(o.shape for o in problem.operands), problem.shape)) > elements:
+    while max(math.prod(shape) for shape in (*(o.shape for o in problem.operands), problem.shape)) > elements:
         longest = max(n for o in (*problem.operands, Operand(problem.shape)) for n in o.shape)
         problem = problem._replace(
             operands=tuple(o._replace(shape=_halved(o.shape, longest)) for o in problem.operands),
@@ -356,10 +357,3 @@ def shrunk(case: Case, elements: int) -> Case:
 
 def _halved(shape: Shape, longest: int) -> Shape:
     return tuple(n // 2 if n == longest else n for n in shape)
-
-
-def _size(shape: Shape) -> int:
-    size = 1
-    for n in shape:
-        size *= n
-    return size

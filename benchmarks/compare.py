@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from .results import Document, Unusable, load, timed
+from .results import Document, Unusable, load, rivals, timed
+from .show import machine_name
 
 LOSS = 0.05  # a gpuops result that gets slower by more fails the comparison
 
@@ -43,16 +44,19 @@ class Move(NamedTuple):
         return f"{self.op} {self.case}: {self.provider} {times}"
 
 
+def common(old: Document, new: Document) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The cases that both have."""
+    after = {(case["op"], case["case"]): case for case in new["cases"]}
+    return [(case, after[key]) for case in old["cases"] if (key := (case["op"], case["case"])) in after]
+
+
 def moves(old: Document, new: Document) -> Iterator[Move]:
     """The results that both have and that differ by more than the spread and the repeats of either."""
-    before = {(case["op"], case["case"]): case for case in old["cases"] if "limit" in case}
-    for case in new["cases"]:
-        earlier = before.get((case["op"], case["case"]))
-        if earlier is None or "limit" not in case:
+    for earlier, case in common(old, new):
+        if "limit" not in earlier or "limit" not in case:
             continue
         pairs = {name: (timed(earlier)[name], now) for name, now in timed(case).items() if name in timed(earlier)}
-        rest = [pair for name, pair in pairs.items() if not name.startswith("gpuops")]
-        rest.append((earlier["limit"], case["limit"]))
+        rest = [(earlier["limit"], case["limit"]), *(pairs[name] for name in rivals(case) if name in pairs)]
         others = statistics.median(then["us"] / now["us"] for then, now in rest) - 1
         for provider, pair in pairs.items():
             then, now = pair
@@ -65,11 +69,7 @@ def moves(old: Document, new: Document) -> Iterator[Move]:
 
 def vanished(old: Document, new: Document) -> Iterator[str]:
     """Cases that gpuops did and no longer does."""
-    after = {(case["op"], case["case"]): case for case in new["cases"]}
-    for case in old["cases"]:
-        later = after.get((case["op"], case["case"]))
-        if later is None:
-            continue
+    for case, later in common(old, new):
         for provider in timed(case):
             if provider.startswith("gpuops") and provider not in timed(later):
                 why = next((r["refused"] for r in later.get("results", ()) if r["provider"] == provider), "")
@@ -90,16 +90,15 @@ def main(arguments: list[str]) -> int:
     for key in ("op", "mode"):
         if old[key] != new[key]:
             raise Unusable(f"{options.old} is of {key} {old[key]}, {options.new} of {new[key]}")
-    machines = [document["environment"].get("gpu", document["environment"]["cpu"]) for document in (old, new)]
+    machines = [machine_name(document) for document in (old, new)]
     if machines[0] != machines[1]:
         raise Unusable(f"{options.old} was measured on {machines[0]}, {options.new} on {machines[1]}")
     moved = sorted(moves(old, new), key=lambda move: move.change)
     lost = [move for move in moved if move.lost]
     gone = list(vanished(old, new))
-    common = {(c["op"], c["case"]) for c in old["cases"]} & {(c["op"], c["case"]) for c in new["cases"]}
     for move in moved:
         print(f"{'LOSS ' if move.lost else ''}{move}")
     for line in gone:
         print(f"LOSS {line}")
-    print(f"{len(common)} cases compared, {len(moved)} results moved, {len(lost) + len(gone)} losses")
+    print(f"{len(common(old, new))} cases compared, {len(moved)} results moved, {len(lost) + len(gone)} losses")
     return 1 if lost or gone else 0

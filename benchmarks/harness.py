@@ -9,16 +9,16 @@ from typing import Any
 
 from .arrays import allocate, dtype_of, values
 from .cases import Case
-from .ops import OPS, check, nbytes
+from .ops import OPS, Expected, check, expected, nbytes
 from .providers import Gpuops, Provider, Refused, first_line, strategies
-from .timing import COLD, ROUNDS, Subject, significant, slots
+from .timing import COLD, ROUNDS, Runner, Subject, significant, slots
 
 MOSTLY_WRITTEN = 0.05  # share of the bytes below which reading does not count: such a case is bound by writing
 HOST_CALLS = 200  # per sample of --host
 HOST_SAMPLES = 20  # per round
 
 
-class Limit(Provider):
+class Limit(Runner):
     """What the machine does with the same bytes, or BLAS with the same matrices: timed beside the providers."""
 
     def __init__(self, name: str) -> None:
@@ -37,6 +37,7 @@ def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
     try:
         ring = with_memory(machine, ring_of, machine, case)
         limit = with_memory(machine, limit_of, machine, case, ring)
+        right = with_memory(machine, expected, machine.xp, case, ring[0])
     except Exception as failure:
         if not out_of_memory(failure) and not isinstance(failure, ModuleNotFoundError):
             raise
@@ -45,12 +46,12 @@ def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
     for provider in lineup:
         watch(provider.name)
         try:
-            subjects.append(with_memory(machine, prepare, machine, case, provider, ring))
+            subjects.append(with_memory(machine, prepare, machine, case, provider, ring, right))
         except Exception as failure:  # whatever a library raises
             refused[provider.name] = reason(failure)
     for turn in range(ROUNDS):
         for subject in [limit, *subjects][:: -1 if turn % 2 else 1]:
-            name = subject.provider.name
+            name = subject.runner.name
             watch(name)
             try:
                 if name not in refused:
@@ -58,8 +59,8 @@ def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
             except Exception as failure:
                 refused[name] = reason(failure)
     machine.tidy()
-    if limit.provider.name in refused:
-        return description(case) | {"skipped": refused[limit.provider.name]}
+    if limit.runner.name in refused:
+        return description(case) | {"skipped": refused[limit.runner.name]}
     return description(case) | rated(case_work(case), limit, subjects, lineup, refused)
 
 
@@ -69,10 +70,11 @@ def latency(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
     subjects: list[Subject] = []
     refused: dict[str, str] = {}
     ring = ring_of(machine, case)[:1]
+    right = expected(machine.xp, case, ring[0])
     for provider in lineup:
         watch(provider.name)
         try:
-            subjects.append(prepare(machine, case, provider, ring))
+            subjects.append(prepare(machine, case, provider, ring, right))
             for _ in range(HOST_CALLS):
                 subjects[-1].calls[0]()
         except Exception as failure:
@@ -83,7 +85,7 @@ def latency(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
         for subject in everyone:
             subject.samples.append([])
         for subject in everyone * HOST_SAMPLES:  # in turns, so that all of them see the host's slower seconds
-            watch(subject.provider.name)
+            watch(subject.runner.name)
             (call,) = subject.calls
             machine.synchronize()
             start = time.perf_counter()
@@ -139,12 +141,12 @@ def limit_of(machine: Any, case: Case, ring: list[tuple[Any, ...]]) -> Subject:
     return warm(machine, Subject(Limit(kind), calls, fresh=needs_fresh(machine, case, ring)))
 
 
-def prepare(machine: Any, case: Case, provider: Provider, ring: list[tuple[Any, ...]]) -> Subject:
+def prepare(machine: Any, case: Case, provider: Provider, ring: list[tuple[Any, ...]], right: Expected) -> Subject:
     """The provider's calls, warmed up after its result has been found right."""
     function = provider.call(case)
     calls: list[Callable[[], Any]] = [partial(function, *map(provider.array, arrays)) for arrays in ring]
     result = calls[0]()
-    if problem := check(machine.xp, case, provider.wide(result), ring[0]):
+    if problem := check(machine.xp, right, provider.wide(result)):
         raise Wrong(problem)
     return warm(machine, Subject(provider, calls, fresh=needs_fresh(machine, case, ring)))
 
@@ -175,10 +177,10 @@ def rated(
     work: float, limit: Subject, subjects: list[Subject], lineup: list[Provider], refused: dict[str, str]
 ) -> dict[str, Any]:
     """The limit and the results with speeds (``work`` per µs), and each over the limit's and the best peer's."""
-    timed = {s.provider.name: s.result() for s in (limit, *subjects) if s.provider.name not in refused}
+    timed = {s.runner.name: s.result() for s in (limit, *subjects) if s.runner.name not in refused}
     for result in timed.values():
         result["speed"] = significant(work / result["us"])
-    bound = {"name": limit.provider.name, **timed.pop(limit.provider.name)}
+    bound = {"name": limit.runner.name, **timed.pop(limit.runner.name)}
     best = min((result["us"] for name, result in timed.items() if not name.startswith("gpuops")), default=None)
     results = []
     for provider in lineup:

@@ -146,14 +146,13 @@ class Gpu:
 
     def sample(self, subject: Subject, results: list[Any]) -> tuple[float, bool]:
         """Seconds per call on the GPU, and whether all were launched before the first began."""
-        provider = subject.provider
         start, stop = self.cupy.cuda.Event(), self.cupy.cuda.Event()
         for patience in (1.5, 4) if subject.hidden else (0,):
-            provider.keep_busy(self, patience * subject.host * subject.count + 1e-4)
+            subject.runner.keep_busy(self, patience * subject.host * subject.count + 1e-4)
             start.record()
             last = subject.call(results)
             hidden = not start.done
-            provider.fence(last)
+            subject.runner.fence(last)
             stop.record()
             stop.synchronize()
             if hidden:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -124,25 +124,38 @@ def widened(xp: Any, x: Any) -> Any:
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
-def check(xp: Any, case: Case, result: Any, arrays: tuple[Any, ...]) -> str:
-    """What is wrong with a result (in double precision, or integers); "" if nothing is.
+class Expected(NamedTuple):
+    """What a result must be."""
+
+    values: Any
+    allowed: float | None  # the largest error; None where no bit may differ
+
+
+def expected(xp: Any, case: Case, arrays: tuple[Any, ...]) -> Expected:
+    """The reference result, and the error that rounding explains.
 
     Half of the digits of the largest magnitude must be right: this finds what is computed wrongly, not roundings.
     """
     op = OPS[case.op]
-    if result.shape != (shape := op.shape(case)):
-        return f"a result of shape {result.shape} instead of {shape}"
     wide = [widened(xp, x) for x in arrays]
-    reference = op.reference(xp, case, *wide)
+    values = op.reference(xp, case, *wide)
     dtype = op.result(dtype_of(case.dtype))
     if op.exact or dtype.kind in "biu":
-        count = int(xp.count_nonzero(result != reference))
-        return f"{count} of {reference.size} elements differ" if count else ""
-    magnitude = reference if op.magnitude is None else op.magnitude(xp, case, *wide)
+        return Expected(values, None)
+    magnitude = values if op.magnitude is None else op.magnitude(xp, case, *wide)
     steps = finfo(dtype)
-    allowed = float(steps.eps) ** 0.5 * float(xp.max(abs(magnitude))) + float(steps.smallest_subnormal)
-    worst = float(xp.max(abs(result - reference)))
-    return "" if worst <= allowed else f"an error of {worst:.1e} where {allowed:.1e} is allowed"  # NaN is wrong
+    return Expected(values, float(steps.eps) ** 0.5 * float(xp.max(abs(magnitude))) + float(steps.smallest_subnormal))
+
+
+def check(xp: Any, right: Expected, result: Any) -> str:
+    """What is wrong with a result (in double precision, or integers); "" if nothing is."""
+    if result.shape != right.values.shape:
+        return f"a result of shape {result.shape} instead of {right.values.shape}"
+    if right.allowed is None:
+        count = int(xp.count_nonzero(result != right.values))
+        return f"{count} of {result.size} elements differ" if count else ""
+    worst = float(xp.max(abs(result - right.values)))
+    return "" if worst <= right.allowed else f"an error of {worst:.1e} where {right.allowed:.1e} is allowed"  # or NaN
 
 
 def finfo(dtype: np.dtype) -> Any:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
+import io
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from .results import FOLDER, ROOT, Document, Unusable, ladders, load_all, machines, peers, prepare, timed
-from .show import MISSING, cell, machine_name, rate
+from .results import ROOT, Document, Unusable, ladders, peers, prepare, published, rivals, timed, write
+from .show import MISSING, cell, label, machine_name
 
 PICTURES = ROOT / "docs" / "performance"
 
 Case = dict[str, Any]
 
-#: A colour for everybody: those of Okabe and Ito, which the colour-blind tell apart too. Dashed is compiled.
+#: A colour for everybody, after Okabe and Ito, whose colours the colour-blind tell apart too.
 COLOURS = {
     "gpuops": "#D55E00",
     "cupy": "#0072B2",
@@ -67,7 +67,7 @@ LIMITS = {
 }
 FEW = 3  # points that make no line
 WIDE = 64  # a span from which on an axis is logarithmic
-MOST = 8  # a speed-up at which bars are cut
+GAINS = {1 / 8: "⅛", 1 / 4: "¼", 1 / 2: "½", 1: "1", 2: "2", 4: "4", 8: "8"}  # marks of a speed-up; bars end with them
 BARS = 28  # of a picture at most: beyond, only those of each group's first dtype
 ACROSS = 3  # panels side by side
 COLUMN = 1.3  # inches of a legend
@@ -85,9 +85,11 @@ def plan(documents: list[Document]) -> Iterator[Picture]:
     """The pictures of one machine's results."""
     cold = [document for document in documents if document["mode"] == "cold"]
     peak = cold[0]["environment"].get("fp32_tflops") if cold else None
-    if peak:
+    points = {document["op"]: intensities(document) for document in cold}
+    bandwidth = max((memory_limit(document) for document in cold), default=0)
+    if peak and bandwidth and any(points.values()):
         caption = "FLOP/s against FLOP per byte, under the roofs of memory and arithmetic"
-        yield Picture("roofline", caption, partial(draw_roofline, cold, peak))
+        yield Picture("roofline", caption, partial(draw_roofline, machine_name(cold[0]), points, peak, bandwidth))
     for document in cold:
         op = document["op"]
         cases = [case for case in document["cases"] if timed(case)]
@@ -96,11 +98,10 @@ def plan(documents: list[Document]) -> Iterator[Picture]:
             if panels:
                 caption = f"{op}, {group}: {document['unit']} against {about['along']}, for {', '.join(panels)}"
                 yield Picture(slug(op, group), caption, partial(draw_sizes, document, group, panels))
-        rivals = peers(cases)
-        picks = selected(cases)
-        if rivals and picks:
+        others, picks = peers(cases), selected(cases)
+        if others and picks:
             caption = f"{op}: speed of gpuops over that of each library"
-            yield Picture(slug(op, "speedup"), caption, partial(draw_speedups, document, picks, rivals))
+            yield Picture(slug(op, "speedup"), caption, partial(draw_speedups, caption, document, picks, others))
         climbed = list(ladders(cases))
         if climbed:
             caption = f"{op}: the ladder of strategies, {document['unit']}"
@@ -226,24 +227,22 @@ def subtitle(document: Document) -> str:
     return f"{machine_name(document)}, data in memory, none of it in the cache"
 
 
-def draw_speedups(document: Document, cases: list[Case], rivals: list[str]) -> Any:
+def draw_speedups(heading: str, document: Document, cases: list[Case], others: list[str]) -> Any:
     """How many times as fast as each peer gpuops is: a bar per case."""
-    made, axes = figure(1, len(rivals), 3.6 + 1.75 * len(rivals), 1.3 + 0.21 * len(cases), sharey=True)
-    for axis, rival in zip(axes, rivals, strict=True):
+    made, axes = figure(1, len(others), 3.6 + 1.75 * len(others), 1.3 + 0.21 * len(cases), sharey=True)
+    for axis, rival in zip(axes, others, strict=True):
         for y, case in enumerate(cases):
             draw_speedup(axis, y, case, rival)
         axis.axvline(1, color="black", lw=0.8)
         axis.set_xscale("log", base=2)
-        axis.set_xlim(1 / MOST / 2.8, MOST * 2.8)
-        axis.set_xticks([1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8], ["⅛", "¼", "½", "1", "2", "4", "8"])
+        axis.set_xlim(min(GAINS) / 2.8, max(GAINS) * 2.8)
+        axis.set_xticks(list(GAINS), list(GAINS.values()))
         axis.minorticks_off()
         axis.grid(axis="y", visible=False)
         axis.set_title(rival)
+        axis.tick_params(axis="y", length=0)
     axes[0].set_ylim(len(cases) - 0.4, -0.6)
     axes[0].set_yticks(range(len(cases)), [case["case"] for case in cases])
-    for axis in axes:
-        axis.tick_params(axis="y", length=0)
-    heading = f"{document['op']}: speed of gpuops over that of each library"
     title(made, heading, f"{subtitle(document)}. To the right of 1 gpuops is faster, to the left slower")
     return made
 
@@ -252,17 +251,15 @@ def draw_speedup(axis: Any, y: int, case: Case, rival: str) -> None:
     """A bar, or why there is none."""
     found = timed(case)
     if rival not in found:
-        why = cell(case, rival, rate)
+        why = cell(case, rival)
         axis.text(1.1, y, "not run" if why == MISSING else why, color=FAINT, fontsize=7, va="center")
         return
     gain = found["gpuops"]["speed"] / found[rival]["speed"]
-    shown = min(max(gain, 1 / MOST), MOST)
-    axis.barh(y, shown - 1, left=1, height=0.72, color=GOOD if gain >= 1 else BAD)
+    shown = min(max(gain, min(GAINS)), max(GAINS))
+    colour, side, away = (GOOD, "left", 3) if gain >= 1 else (BAD, "right", -3)
+    axis.barh(y, shown - 1, left=1, height=0.72, color=colour)
     number = f"{gain:.0f}×" if gain >= 10 else f"{gain:.2f}×"
-    side = "left" if gain >= 1 else "right"
-    axis.annotate(
-        number, (shown, y), (3 if gain >= 1 else -3, 0), textcoords="offset points", ha=side, va="center", fontsize=7
-    )
+    axis.annotate(number, (shown, y), (away, 0), textcoords="offset points", ha=side, va="center", fontsize=7)
 
 
 def draw_ladder(document: Document, cases: list[Case]) -> Any:
@@ -279,17 +276,18 @@ def draw_ladder(document: Document, cases: list[Case]) -> Any:
         found = timed(case)
         for y, name in enumerate(names):
             if name not in found:
-                axis.text(0, y, f" {cell(case, name, rate)}", color=FAINT, fontsize=8, va="center")
+                axis.text(0, y, f" {cell(case, name)}", color=FAINT, fontsize=8, va="center")
                 continue
             axis.barh(y, found[name]["speed"], height=0.72, color=COLOURS["gpuops" if name == "gpuops" else "triton"])
             box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
             point = found[name]["speed"], y
             axis.annotate(
-                rate(found[name]), point, (3, 0), textcoords="offset points", va="center", fontsize=8, bbox=box
+                cell(case, name), point, (3, 0), textcoords="offset points", va="center", fontsize=8, bbox=box
             )
-        best = max((found[name]["speed"], name) for name in peers([case]))
         axis.axvline(case["limit"]["speed"], color="black", lw=1, ls="--", label="limit: " + limits_of(cases))
-        axis.axvline(best[0], color=FAINT, lw=1.5, ls=":", label="the best other library in each case")
+        if rivals(case):
+            best = max(result["speed"] for result in rivals(case).values())
+            axis.axvline(best, color=FAINT, lw=1.5, ls=":", label="the best other library in each case")
         axis.set_xlim(0, 1.15 * max(case["limit"]["speed"], *(result["speed"] for result in found.values())))
         axis.set_title(case["case"])
         axis.set_xlabel(document["unit"])
@@ -302,41 +300,44 @@ def draw_ladder(document: Document, cases: list[Case]) -> Any:
     return made
 
 
-def draw_roofline(documents: list[Document], peak: float) -> Any:
+def intensities(document: Document) -> list[tuple[float, float]]:
+    """Operations per byte and TFLOP/s of gpuops in the selected float32 cases that calculate."""
+    return [
+        (case["flop"] / (case["read_bytes"] + case["written_bytes"]), case["flop"] * 1e-6 / found["us"])
+        for case in document["cases"]
+        if case["pick"] and case["dtype"] == "float32" and case["flop"] and (found := timed(case).get("gpuops"))
+    ]
+
+
+def memory_limit(document: Document) -> float:
+    """The fastest that memory was, in TB/s; 0 if it was not measured."""
+    limits = [case["limit"] for case in document["cases"] if "limit" in case]
+    return max((limit["speed"] for limit in limits if limit["name"] in ("copy", "read")), default=0) * 1e-3
+
+
+def draw_roofline(machine: str, points: dict[str, list[tuple[float, float]]], peak: float, bandwidth: float) -> Any:
     """Arithmetic against its intensity: where the work is bound by memory, and how near it comes to that bound."""
     made, (axis,) = figure(1, 1, 8.4, 5)
-    limits = [case["limit"] for document in documents for case in document["cases"] if "limit" in case]
-    bandwidth = max(limit["speed"] for limit in limits if limit["name"] in ("copy", "read")) * 1e-3  # TB/s
-    ridge = peak / bandwidth
-    axis.plot([0.05, ridge, 2 * ridge], [0.05 * bandwidth, peak, peak], color="black", lw=1.5)
-    slope = {
-        "rotation": math.degrees(math.atan(1.4 * bandwidth)),
-        "rotation_mode": "anchor",
-        "transform_rotates_text": True,
-    }
-    axis.text(0.06, 0.06 * bandwidth * 1.4, f"memory: {bandwidth:.2f} TB/s", **slope)
-    axis.text(1.9 * ridge, peak * 1.4, f"float32 arithmetic: {peak:.0f} TFLOP/s", ha="right")
-    palette = list(dict.fromkeys(COLOURS.values()))
-    for i, document in enumerate(documents):
-        cases = [case for case in document["cases"] if case["pick"] and case["dtype"] == "float32" and case["flop"]]
-        points = [
-            (case["flop"] / (case["read_bytes"] + case["written_bytes"]), case["flop"] * 1e-6 / found["us"])
-            for case in cases
-            if (found := timed(case).get("gpuops"))
-        ]
-        if points:
-            look = {"marker": "osD^vPX*dp<"[i % 11], "markersize": 5, "markerfacecolor": "none"}
-            axis.plot(*zip(*points, strict=True), ls="", color=palette[i % len(palette)], label=document["op"], **look)
+    left, ridge = 0.05, peak / bandwidth
+    axis.plot([left, ridge, 2 * ridge], [left * bandwidth, peak, peak], color="black", lw=1.5)
+    above = 1.4  # of a line that text belongs to
+    slope = {"rotation_mode": "anchor", "transform_rotates_text": True}
+    slope["rotation"] = math.degrees(math.atan(above * bandwidth))
+    axis.text(1.2 * left, 1.2 * left * above * bandwidth, f"memory: {bandwidth:.2f} TB/s", **slope)
+    axis.text(1.9 * ridge, above * peak, f"float32 arithmetic: {peak:.0f} TFLOP/s", ha="right")
+    looks = zip(itertools.cycle(dict.fromkeys(COLOURS.values())), itertools.cycle("osD^vPX*dp<"), strict=False)
+    for (op, found), (colour, marker) in zip(points.items(), looks, strict=False):
+        if found:
+            look = {"marker": marker, "markersize": 5, "markerfacecolor": "none", "color": colour}
+            axis.plot(*zip(*found, strict=True), ls="", label=op, **look)
     axis.set_xscale("log", base=2)
     axis.set_yscale("log", base=10)
-    axis.set_xlim(0.05, 2 * ridge)
+    axis.set_xlim(left, 2 * ridge)
     axis.set_ylim(1e-3, peak * 3)
     axis.set_xlabel("float32 operations per byte that must move")
     axis.set_ylabel("TFLOP/s")
-    title(
-        made, "Roofline: gpuops' float32 results under what the machine can do",
-        f"{subtitle(documents[0])}. A point per selected case; small arrays lie lower",
-    )  # fmt: skip
+    details = "data in memory, none of it in the cache. A point per selected case; small arrays lie lower"
+    title(made, "Roofline: gpuops' float32 results under what the machine can do", f"{machine}, {details}")
     legend(made, [axis])
     return made
 
@@ -354,7 +355,7 @@ def draw_host(document: Document) -> Any:
         axis.plot(*zip(*points, strict=True), ls="", label=name, zorder=4 if name == "gpuops" else 3, **look)
     axis.set_xscale("log")
     axis.set_ylim(len(cases) - 0.4, -0.6)
-    axis.set_yticks(range(len(cases)), [f"{case['op']} {case['case']}" for case in cases])
+    axis.set_yticks(range(len(cases)), [label(case) for case in cases])
     axis.set_xlabel("µs per call (lower is better)")
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     title(made, "The host's time per call on tiny arrays", f"{machine_name(document)}; launches only")
@@ -364,23 +365,18 @@ def draw_host(document: Document) -> Any:
 
 def main(arguments: list[str]) -> int:
     """Draw everything."""
-    parser = argparse.ArgumentParser(
-        "python -m gpuops bench plot", description="Draw the pictures of the performance page from the results files."
-    )
-    parser.add_argument("--results", metavar="FOLDER", type=Path, default=FOLDER, help="of results (%(default)s)")
-    parser.add_argument("--output", metavar="FOLDER", type=Path, default=PICTURES, help="of pictures (%(default)s)")
-    options = parser.parse_args(arguments)
-    found = {folder.name: load_all(folder) for folder in machines(options.results)}
+    description = "Draw the pictures of the performance page from the results files."
+    found, output = published("plot", description, PICTURES, arguments)
     if not importlib.util.find_spec("matplotlib"):
         raise Unusable("pictures need matplotlib: pip install 'gpuops-cupy[bench]'")
     import matplotlib as mpl
 
     for machine, documents in found.items():
-        folder = options.output / machine
-        prepare(folder)
+        prepare(output / machine)
         for picture in plan(documents):
+            file, svg = output / machine / f"{picture.name}.svg", io.StringIO()
             with mpl.rc_context(STYLE):
-                file = folder / f"{picture.name}.svg"
-                picture.draw().savefig(file, metadata={"Date": None})
+                picture.draw().savefig(svg, format="svg", metadata={"Date": None})
+            write(file, svg.getvalue())
             print(file)
     return 0

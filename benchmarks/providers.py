@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import re
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,13 +16,15 @@ from typing import Any
 import numpy as np
 
 import gpuops
+from gpuops.kernels.reduce import STEPS
 
 from .arrays import dtype_of
 from .cases import Case
 from .ops import OPS, widened
+from .timing import Runner
 
 SOFTMAX = frozenset({"softmax", "log_softmax", "logsumexp"})
-HOST_FINISH = frozenset({"cross", "interleaved", "shuffle", "two_pass"})  # strategies that take finish="host"
+HOST_FINISH = frozenset({*STEPS, "two_pass"})  # strategies that take finish="host"
 
 # Single precision is single precision (cuBLAS's switch), and JAX leaves memory to the others. Read at their start.
 os.environ.setdefault("NVIDIA_TF32_OVERRIDE", "0")
@@ -31,48 +35,39 @@ class Refused(Exception):
     """A provider does not do a case; the message says why."""
 
 
-class Provider:
+class Provider(Runner, ABC):
     """A library. Its methods may raise whatever the library raises: that is shown as its refusal of the case."""
 
-    name = ""
     module = ""  # what must be installed
     distribution = ""  # what has its version
     ops = frozenset(OPS)
     compiles = False  # for long, and for each shape
-    most = 64  # calls that it can have waiting on the device
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp  # NumPy or CuPy, which the case's arrays are of
 
     def array(self, x: Any) -> Any:
         """This library's array over the memory of one of NumPy's or CuPy's."""
         return x
 
+    @abstractmethod
     def call(self, case: Case) -> Callable[..., Any]:
         """A function of the case's arrays."""
-        raise NotImplementedError
 
     def wide(self, result: Any) -> Any:
         """A result as a NumPy or CuPy array in double precision, or of integers."""
-        raise NotImplementedError
-
-    def keep_busy(self, machine: Any, seconds: float) -> None:
-        """Occupy the device on which the next calls wait, and empty its cache."""
-        machine.keep_busy(seconds)
-
-    def fence(self, result: Any) -> None:
-        """Let the default stream wait for a result that is computed on another."""
+        return widened(self.xp, self.xp.asarray(result))
 
 
 class Gpuops(Provider):
     """gpuops itself, on NumPy or CuPy arrays."""
 
-    distribution = "gpuops-cupy"
     ops = frozenset(op for op in OPS if hasattr(gpuops, op))
 
-    def __init__(self, xp: Any, strategy: str | None = None, finish: str = "device") -> None:
-        self.xp = xp
-        self.options = {key: value for key, value in (("strategy", strategy), ("finish", finish)) if value}
-        if finish == "device":
-            del self.options["finish"]
-        self.name = " ".join(("gpuops", *self.options.values()))
+    def __init__(self, xp: Any, **options: str) -> None:
+        super().__init__(xp)
+        self.options = options  # strategy and finish
+        self.name = " ".join(("gpuops", *options.values()))
 
     def call(self, case: Case) -> Callable[..., Any]:
         function = partial(getattr(gpuops, case.op), **self.options)
@@ -80,18 +75,15 @@ class Gpuops(Provider):
             return lambda x: function(x, case.problem.shape)
         return function if case.op in ("where", "matmul") else partial(function, axis=case.axis)
 
-    def wide(self, result: Any) -> Any:
-        return widened(self.xp, result)
-
 
 def strategies(op: str, xp: Any) -> list[Gpuops]:
     """gpuops once per named strategy of an op, and per place where it may finish."""
     if op not in Gpuops.ops:
         return []
     names = gpuops.strategies(op)
-    ladder = [Gpuops(xp, name) for name in names]
-    if op not in ("where", "expand", "matmul", "logsumexp"):
-        ladder += [Gpuops(xp, name, "host") for name in names if name in HOST_FINISH]
+    ladder = [Gpuops(xp, strategy=name) for name in names]
+    if "finish" in inspect.signature(getattr(gpuops, op)).parameters:
+        ladder += [Gpuops(xp, strategy=name, finish="host") for name in names if name in HOST_FINISH]
     return ladder
 
 
@@ -99,7 +91,8 @@ class ArrayLibrary(Provider):
     """NumPy or CuPy, with SciPy's special functions in the same spelling."""
 
     def __init__(self, xp: Any, special: Any) -> None:
-        self.xp, self.special = xp, special
+        super().__init__(xp)
+        self.special = special
 
     def call(self, case: Case) -> Callable[..., Any]:
         if case.op == "expand":
@@ -107,9 +100,6 @@ class ArrayLibrary(Provider):
         if case.op in ("where", "matmul"):
             return getattr(self.xp, case.op)
         return partial(getattr(self.special if case.op in SOFTMAX else self.xp, case.op), axis=case.axis)
-
-    def wide(self, result: Any) -> Any:
-        return widened(self.xp, self.xp.asarray(result))
 
 
 class Numpy(ArrayLibrary):
@@ -148,7 +138,8 @@ class Torch(Provider):
     def __init__(self, xp: Any) -> None:
         import torch
 
-        self.cupy, self.torch = xp, torch
+        super().__init__(xp)
+        self.torch = torch
         torch.backends.cuda.matmul.allow_tf32 = False
 
     def array(self, x: Any) -> Any:
@@ -161,7 +152,7 @@ class Torch(Provider):
     def call(self, case: Case) -> Callable[..., Any]:
         torch, axis = self.torch, case.axis
         if case.op == "expand":
-            layout = self.torch.contiguous_format
+            layout = torch.contiguous_format
             return lambda x: x.expand(case.problem.shape).clone(memory_format=layout)
         if case.op in ("where", "matmul"):
             return getattr(torch, case.op)
@@ -176,7 +167,7 @@ class Torch(Provider):
             result = result.to(self.torch.complex128)
         elif result.is_floating_point():
             result = result.double()
-        return self.cupy.from_dlpack(result)
+        return self.xp.from_dlpack(result)
 
 
 class TorchCompile(Torch):
@@ -238,14 +229,15 @@ class Jax(Provider):
 
         jax.config.update("jax_enable_x64", True)
         jax.config.update("jax_default_matmul_precision", "highest")
-        self.cupy, self.jax = xp, jax
+        super().__init__(xp)
+        self.jax = jax
         self.device = jax.devices("gpu")[0]
         self.product = jax.jit(lambda a: a @ a)
         self.square = jax.device_put(np.zeros((4096, 4096), np.float32), self.device)
         self.seconds = 0.0  # that a product takes; it also reads and writes more than a cache holds
 
     def array(self, x: Any) -> Any:
-        self.cupy.cuda.get_current_stream().synchronize()
+        self.xp.cuda.get_current_stream().synchronize()
         if x.dtype.kind == "V":
             bits = self.jax.dlpack.from_dlpack(x.view(np.uint16))
             return self.jax.lax.bitcast_convert_type(bits, self.jax.numpy.bfloat16)
@@ -266,7 +258,7 @@ class Jax(Provider):
         jnp = self.jax.numpy
         if jnp.issubdtype(result.dtype, jnp.inexact):
             result = result.astype(jnp.promote_types(result.dtype, jnp.float64))
-        return self.cupy.from_dlpack(result.block_until_ready())
+        return self.xp.from_dlpack(result.block_until_ready())
 
     def keep_busy(self, machine: Any, seconds: float) -> None:
         if not self.seconds:
@@ -302,10 +294,11 @@ class Cub(Provider):
     def __init__(self, xp: Any) -> None:
         import cuda.compute
 
-        self.cupy, self.compute = xp, cuda.compute
+        super().__init__(xp)
+        self.compute = cuda.compute
 
     def call(self, case: Case) -> Callable[..., Any]:
-        cupy, (operand,) = self.cupy, case.problem.operands
+        cupy, (operand,) = self.xp, case.problem.operands
         rows = len(operand.shape) == 2 and case.axis == 1
         if operand.layout not in ("C", "[1:]") or not (case.axis is None or len(operand.shape) == 1 or rows):
             raise Refused("only over whole contiguous arrays, or along their rows")
@@ -333,9 +326,6 @@ class Cub(Provider):
 
         return call
 
-    def wide(self, result: Any) -> Any:
-        return widened(self.cupy, result)
-
 
 #: Providers beside gpuops, in the order of the tables, by the kind of machine.
 PEERS: dict[str, tuple[type[Provider], ...]] = {
@@ -353,7 +343,7 @@ def load(kind: type[Provider], xp: Any) -> Provider | str:
     if not found:
         return f"not installed ({kind.distribution or kind.module})"
     try:
-        return kind(xp)  # type: ignore[call-arg]
+        return kind(xp)
     except Exception as failure:  # a broken installation may raise anything
         return f"cannot be used: {first_line(failure)}"
 

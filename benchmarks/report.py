@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from . import plot
-from .results import FOLDER, ROOT, Document, Unusable, load_all, machines, peers, timed
-from .show import MISSING, cell, machine_name, microseconds, rate, ratio, refusals
+from .results import ROOT, Document, peers, published, rivals, timed, write
+from .show import MISSING, cell, comparison, machine_name, ratio, refusals
 
 PAGE = ROOT / "docs" / "performance.md"
 LOSSES = 10  # of an op that are listed one by one, the worst first
@@ -106,18 +104,17 @@ def verdict(cases: Iterable[dict[str, Any]]) -> list[str]:
         return ["0", *[MISSING] * (len(VERDICT) - 1)]
     counts = Counter(standing(case) for case, _ in pairs)
     limits = [ours["of_limit"] for _, ours in pairs]
-    rivals = [ours["of_best_peer"] for _, ours in pairs if ours["of_best_peer"]] or [None]
-    middle = statistics.median(rivals) if rivals[0] else None
-    ratios = [ratio(value) for value in (statistics.median(limits), min(limits), middle, min(rivals))]
+    gains = [ours["of_best_peer"] for _, ours in pairs if ours["of_best_peer"]]
+    best = (statistics.median(gains), min(gains)) if gains else (None, None)
+    ratios = [ratio(value) for value in (statistics.median(limits), min(limits), *best)]
     return [str(len(pairs)), *ratios, *(str(counts[word]) for word in ("faster", "even", "slower"))]
 
 
 def standing(case: dict[str, Any]) -> str:
     """Whether gpuops is faster or slower than the best peer, or even: by less than the noise."""
-    rivals = [result for name, result in timed(case).items() if not name.startswith("gpuops")]
-    if not rivals:
+    if not rivals(case):
         return "alone"
-    ours, best = timed(case)["gpuops"], min(rivals, key=lambda result: result["us"])
+    ours, best = timed(case)["gpuops"], min(rivals(case).values(), key=lambda result: result["us"])
     noise = max(result[kind] for result in (ours, best) for kind in ("spread", "repeat"))
     gain = best["us"] / ours["us"] - 1
     return "even" if abs(gain) <= noise else "faster" if gain > 0 else "slower"
@@ -138,7 +135,7 @@ def op_section(folder: str, document: Document, pictures: dict[str, str]) -> Ite
             if name.startswith(f"{document['op']}-"):
                 yield picture(folder, name, caption)
     yield f"Selected cases, {document['unit']}:\n"
-    yield case_table([case for case in cases if case["pick"]], rate)
+    yield table(*comparison([case for case in cases if case["pick"]]))
     losses = sorted((c for c in cases if "gpuops" in timed(c) and standing(c) == "slower"), key=of_best_peer)
     if losses:
         worst = f", the {LOSSES} worst of them" if len(losses) > LOSSES else ""
@@ -157,21 +154,7 @@ def host_section(folder: str, document: Document, pictures: dict[str, str]) -> I
     )
     if "host" in pictures:
         yield picture(folder, "host", pictures["host"])
-    cases = [case | {"case": f"{case['op']} {case['case']}"} for case in document["cases"] if "results" in case]
-    yield case_table(cases, microseconds)
-
-
-def case_table(cases: list[dict[str, Any]], number: Callable[[dict[str, Any]], str]) -> str:
-    """A line per case, a column per library."""
-    names = peers(cases)
-    rows = []
-    for case in cases:
-        ours = timed(case).get("gpuops", {"of_limit": None, "of_best_peer": None})
-        limit = f"{number(case['limit'])} {case['limit']['name']}"
-        ratios = ratio(ours["of_limit"]), ratio(ours["of_best_peer"])
-        rows.append([case["case"], limit, cell(case, "gpuops", number), *ratios])
-        rows[-1] += [cell(case, name, number) for name in names]
-    return table(("case", "limit", "gpuops", "of limit", "of best peer", *names), rows)
+    yield table(*comparison([case for case in document["cases"] if "results" in case]))
 
 
 def of_best_peer(case: dict[str, Any]) -> float:
@@ -180,10 +163,8 @@ def of_best_peer(case: dict[str, Any]) -> float:
 
 def loss(case: dict[str, Any]) -> list[str]:
     """A line about a case that gpuops loses."""
-    found = timed(case)
-    rivals = {name: result for name, result in found.items() if not name.startswith("gpuops")}
-    best = max(rivals, key=lambda name: rivals[name]["speed"])
-    return [case["case"], rate(found["gpuops"]), f"{rate(rivals[best])} {best}", ratio(of_best_peer(case))]
+    best = max(peers([case]), key=lambda name: timed(case)[name]["speed"])
+    return [case["case"], cell(case, "gpuops"), f"{cell(case, best)} {best}", ratio(of_best_peer(case))]
 
 
 def picture(folder: str, name: str, caption: str) -> str:
@@ -199,16 +180,7 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the page."""
-    parser = argparse.ArgumentParser(
-        "python -m gpuops bench report", description="Write the performance page from the results files."
-    )
-    parser.add_argument("--results", metavar="FOLDER", type=Path, default=FOLDER, help="of results (%(default)s)")
-    parser.add_argument("--output", metavar="FILE.md", type=Path, default=PAGE, help="the page (%(default)s)")
-    options = parser.parse_args(arguments)
-    text = page({folder.name: load_all(folder) for folder in machines(options.results)})
-    try:
-        options.output.write_text(text, encoding="utf-8")
-    except OSError as failure:
-        raise Unusable(f"cannot write {options.output}: {failure.strerror}") from failure
-    print(options.output)
+    found, file = published("report", "Write the performance page from the results files.", PAGE, arguments)
+    write(file, page(found))
+    print(file)
     return 0

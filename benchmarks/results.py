@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import platform
@@ -101,7 +102,11 @@ def save(file: Path, document: Document) -> None:
     """Write a results file, one line per result so that changes can be read."""
     head = {key: value for key, value in document.items() if key != "cases"}
     text = json.dumps(head, indent=1, ensure_ascii=False)[:-2] + ',\n "cases": [\n'
-    text += ",\n".join(lines(case) for case in document["cases"]) + "\n ]\n}\n"
+    write(file, text + ",\n".join(lines(case) for case in document["cases"]) + "\n ]\n}\n")
+
+
+def write(file: Path, text: str) -> None:
+    """Write a file, or say why that cannot be done."""
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as failure:
@@ -140,12 +145,18 @@ def load_all(folder: Path) -> list[Document]:
     return found
 
 
-def machines(folder: Path) -> list[Path]:
-    """The folders of the machines of which there are results."""
-    found = sorted(path for path in folder.glob("*") if any(path.glob("*.json")))
-    if not found:
-        raise Unusable(f"there are no results in {folder}")
-    return found
+def published(
+    action: str, description: str, output: Path, arguments: list[str]
+) -> tuple[dict[str, list[Document]], Path]:
+    """What actions on results begin with: the results of each machine's folder, and where the output goes."""
+    parser = argparse.ArgumentParser(f"python -m gpuops bench {action}", description=description)
+    parser.add_argument("--results", metavar="FOLDER", type=Path, default=FOLDER, help="of results (%(default)s)")
+    parser.add_argument("--output", metavar="PATH", type=Path, default=output, help="what is written (%(default)s)")
+    options = parser.parse_args(arguments)
+    folders = sorted(path for path in options.results.glob("*") if any(path.glob("*.json")))
+    if not folders:
+        raise Unusable(f"there are no results in {options.results}")
+    return {folder.name: load_all(folder) for folder in folders}, options.output
 
 
 def timed(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -153,9 +164,14 @@ def timed(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {result["provider"]: result for result in case.get("results", ()) if "us" in result}
 
 
+def rivals(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Those of them that are not gpuops."""
+    return {name: result for name, result in timed(case).items() if not name.startswith("gpuops")}
+
+
 def peers(cases: Iterable[dict[str, Any]]) -> list[str]:
     """The names of the peers that have a time somewhere, in the order of the file."""
-    return list(dict.fromkeys(name for case in cases for name in timed(case) if not name.startswith("gpuops")))
+    return list(dict.fromkeys(name for case in cases for name in rivals(case)))
 
 
 def ladders(cases: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -96,36 +96,51 @@ class Screen:
 def tables(document: Document) -> Iterator[tuple[str, list[str], list[list[str]]]]:
     """Title, header and rows: everybody on every case, and the strategies on the ladder."""
     cases = [case for case in document["cases"] if "results" in case]
-    host = document["mode"] == "host"
-    names = peers(cases)
-    unit = "µs per call" if host else document["unit"]
-    number = microseconds if host else rate
-    header = [f"{document['op']} ({unit})", "limit", "gpuops", "of limit", "of best peer", *names]
-    rows = []
-    for case in cases:
-        found = timed(case)
-        ours = found.get("gpuops")
-        ratios = [MISSING, MISSING] if ours is None else [ratio(ours["of_limit"]), ratio(ours["of_best_peer"])]
-        label = f"{case['op']} {case['case']}" if host else case["case"]
-        row = [label, f"{number(case['limit'])} {case['limit']['name']}", cell(case, "gpuops", number), *ratios]
-        rows.append(row + [cell(case, name, number) for name in names])
+    unit = "µs per call" if document["mode"] == "host" else document["unit"]
+    header, rows = comparison(cases)
+    header[0] = f"{document['op']} ({unit})"
     yield f"{document['op']} on {machine_name(document)}, {document['mode']}", header, rows
     climbed = list(ladders(cases))
     if climbed:
         names = list(dict.fromkeys(name for case in climbed for name in timed(case) if name.startswith("gpuops")))
         header = [f"strategies ({unit})", "limit", *(name.removeprefix("gpuops ") for name in names)]
-        rows = [
-            [case["case"], number(case["limit"]), *(cell(case, name, number) for name in names)] for case in climbed
-        ]
+        rows = [[label(case), number(case, case["limit"]), *(cell(case, name) for name in names)] for case in climbed]
         yield f"The strategies of {document['op']}", header, rows
 
 
-def cell(case: dict[str, Any], provider: str, number: Any) -> str:
-    """A provider's speed, a word if it has none, a dash if it did not run."""
+def comparison(cases: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of a table with a line per case and a column per library."""
+    names = peers(cases)
+    rows = []
+    for case in cases:
+        ours = timed(case).get("gpuops", {"of_limit": None, "of_best_peer": None})
+        limit = f"{number(case, case['limit'])} {case['limit']['name']}"
+        ratios = ratio(ours["of_limit"]), ratio(ours["of_best_peer"])
+        rows.append([label(case), limit, cell(case, "gpuops"), *ratios, *(cell(case, name) for name in names)])
+    return ["case", "limit", "gpuops", "of limit", "of best peer", *names], rows
+
+
+def cell(case: dict[str, Any], provider: str) -> str:
+    """A provider's number, a word if it has none, a dash if it did not run."""
     for result in case["results"]:
         if result["provider"] == provider:
-            return word(result["refused"]) if "refused" in result else number(result)
+            return word(result["refused"]) if "refused" in result else number(case, result)
     return MISSING
+
+
+def of_host(case: dict[str, Any]) -> bool:
+    """Whether it is the host's time that was measured."""
+    return case["limit"]["name"] == "launch"
+
+
+def label(case: dict[str, Any]) -> str:
+    """A case's name within its document."""
+    return f"{case['op']} {case['case']}" if of_host(case) else case["case"]
+
+
+def number(case: dict[str, Any], result: dict[str, Any]) -> str:
+    """What a table says of a result: its speed, or the host's time in microseconds."""
+    return digits(result["us"] if of_host(case) else result["speed"])
 
 
 def word(refusal: str) -> str:
@@ -141,14 +156,12 @@ def line(record: dict[str, Any]) -> str:
     text = f"{record['op']} {record['case']}: "
     if "skipped" in record:
         return text + f"skipped: {record['skipped']}"
-    limit = record["limit"]
-    number = microseconds if limit["name"] == "launch" else rate
-    parts = [f"{limit['name']} {number(limit)}"]
+    parts = [f"{record['limit']['name']} {number(record, record['limit'])}"]
     for result in record["results"]:
         if "refused" in result:
             parts.append(f"{result['provider']}: {result['refused']}")
             continue
-        part = f"{result['provider']} {number(result)}"
+        part = f"{result['provider']} {number(record, result)}"
         if result["provider"] == "gpuops":
             part += f" ({100 * result['of_limit']:.0f} %)"
         parts.append(part)
@@ -172,15 +185,9 @@ def machine_name(document: Document) -> str:
     return environment.get("gpu", environment["cpu"])
 
 
-def rate(result: dict[str, Any]) -> str:
-    """A result's speed, in three digits or more, none after the point that mean nothing."""
-    value = result["speed"]
+def digits(value: float) -> str:
+    """A number in three digits, or more before the point."""
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
-def microseconds(result: dict[str, Any]) -> str:
-    """A result's time."""
-    return f"{result['us']:.1f}" if result["us"] >= 1 else f"{result['us']:.2g}"
 
 
 def ratio(value: float | None) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 COLD = 4  # a ring of arrays is this many times as large as the cache: none of it is still there when its turn comes
 SLOTS = 64  # arrays in a ring at most; where they do not fill it, each is used once per sample, after a flush
-ROUNDS = 2  # turns of a provider, the others' between them: their difference shows the noise
+ROUNDS = 2  # turns of a runner, the others' between them: their difference shows the noise
 SAMPLES = 4  # per round
 SAMPLE = 1e-3  # seconds that the calls of a sample should take together
 SLOW = 0.05  # seconds after which a sample has calls enough
@@ -22,11 +22,25 @@ def slots(nbytes: int, cache: int) -> int:
     return max(2, min(SLOTS, math.ceil(COLD * cache / nbytes))) if nbytes else 2
 
 
+class Runner:
+    """Who is timed: a library, or the machine itself for a limit."""
+
+    name = ""
+    most = 64  # calls that it can have waiting on the device
+
+    def keep_busy(self, machine: Any, seconds: float) -> None:
+        """Occupy the device on which the next calls wait, and empty its cache."""
+        machine.keep_busy(seconds)
+
+    def fence(self, result: Any) -> None:
+        """Let the default stream wait for a result that is computed on another."""
+
+
 @dataclass
 class Subject:
-    """Something to be timed: a provider's call on each slot of the ring of arrays, and its samples."""
+    """Something to be timed: a runner's call on each slot of the ring of arrays, and its samples."""
 
-    provider: Any
+    runner: Runner
     calls: list[Callable[[], Any]]
     fresh: bool  # no slot may be used twice in a sample
     host: float = 0.0  # seconds per call until Python has launched it
@@ -46,7 +60,7 @@ class Subject:
         synchronize()
         seconds = (time.perf_counter() - start) / len(results)
         rounds = 1 if self.fresh else math.ceil(SAMPLE / (seconds * len(self.calls)))
-        self.count = max(1, min(self.provider.most, rounds * len(self.calls), int(SLOW / seconds)))
+        self.count = max(1, min(self.runner.most, rounds * len(self.calls), int(SLOW / seconds)))
 
     def sample(self, machine: Any) -> None:
         """Take a round of samples, fewer if the calls are slow."""
