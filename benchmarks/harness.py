@@ -125,7 +125,7 @@ def ring_of(machine: Any, case: Case) -> list[tuple[Any, ...]]:
     dtype = dtype_of(case.dtype)
     data = [machine.upload(values(kind, dtype)) for kind in OPS[case.op].data]
     pairs = list(zip(case.problem.operands, data, strict=True))
-    count = 1 if machine.hot else slots(max(nbytes(case)), machine.cache)
+    count = 1 if machine.hot else slots(*nbytes(case), machine.cache)
     return [tuple(allocate(machine.xp, operand, source) for operand, source in pairs) for _ in range(count)]
 
 
@@ -170,7 +170,7 @@ def with_memory(machine: Any, function: Callable[..., Any], *arguments: Any) -> 
 
 def needs_fresh(machine: Any, case: Case, ring: list[tuple[Any, ...]]) -> bool:
     """Whether the ring is too small to be used twice in a sample."""
-    return not machine.hot and len(ring) * max(nbytes(case)) < COLD * machine.cache
+    return not machine.hot and len(ring) * nbytes(case)[0] < COLD * machine.cache
 
 
 def rated(

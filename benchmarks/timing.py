@@ -11,15 +11,17 @@ from typing import Any
 
 COLD = 4  # a ring of arrays is this many times as large as the cache: none of it is still there when its turn comes
 SLOTS = 64  # arrays in a ring at most; where they do not fill it, each is used once per sample, after a flush
+RING = 2**34  # bytes of a ring of arrays and of the results made of them, at most
 ROUNDS = 2  # turns of a runner, the others' between them: their difference shows the noise
 SAMPLES = 4  # per round
 SAMPLE = 1e-3  # seconds that the calls of a sample should take together
 SLOW = 0.05  # seconds after which a sample has calls enough
 
 
-def slots(nbytes: int, cache: int) -> int:
-    """The arrays that a ring needs for calls that touch ``nbytes`` each to find a cold cache of ``cache`` bytes."""
-    return max(2, min(SLOTS, math.ceil(COLD * cache / nbytes))) if nbytes else 2
+def slots(read: int, written: int, cache: int) -> int:
+    """The arrays that a ring needs for calls that read and write so many bytes each to find a cold cache of ``cache``
+    bytes: what is read must be out of it, even if what is written leaves it alone."""
+    return max(2, min(SLOTS, RING // (read + written), math.ceil(COLD * cache / read))) if read else 2
 
 
 class Runner:

@@ -60,7 +60,7 @@ def expand(x, shape, *, out=None, strategy=None):
            [2, 2, 2]])
     """
     op = "expand"
-    check_choice(op, "strategy", strategy, kernels.PLANNERS)
+    check_choice(op, "strategy", strategy, (None, *kernels.STRATEGIES))
     device = device_of(op, x=x, out=out)
     x = as_array(device, x)
     check_dtype(op, "x", x.dtype)
@@ -149,7 +149,7 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
            [0, 0, 0]])
     """
     op = "where"
-    check_choice(op, "strategy", strategy, kernels.PLANNERS)
+    check_choice(op, "strategy", strategy, (None, *kernels.STRATEGIES))
     if (x is None) != (y is None):
         raise error(ValueError, op, "either both or neither of x and y must be given")
     device = device_of(op, condition=condition, x=x, y=y, out=out)
@@ -237,7 +237,7 @@ def launch(
                 )
                 for name, ctype, v in zip(("out", "a", "b", "c"), types, (target, *operands), strict=False)
             ]  # fmt: skip
-            plan = kernels.PLANNERS[strategy](map_, shape, args[0], tuple(args[1:]))
+            plan = kernels.plan(map_, shape, args[0], tuple(args[1:]), strategy)
             run(plan, device, out=target, **dict(zip("abc", operands, strict=False)))
         if out is not None and target is not out:
             out[...] = target

@@ -13,7 +13,7 @@ from .kernels import broadcast, reduce, softmax
 from .plan import check_choice
 
 _STRATEGIES: dict[str, tuple[str, ...]] = (
-    dict.fromkeys(("expand", "where"), tuple(name for name in broadcast.PLANNERS if name))
+    dict.fromkeys(("expand", "where"), tuple(broadcast.STRATEGIES))
     | dict.fromkeys((*reduce.OPS, "logsumexp"), tuple(reduce.STRATEGIES))
     | dict.fromkeys(("softmax", "log_softmax"), tuple(softmax.STRATEGIES))
 )
@@ -40,7 +40,7 @@ def strategies(op: str) -> tuple[str, ...]:
     --------
     >>> import gpuops
     >>> gpuops.strategies("where")
-    ('vectorized', 'elementwise')
+    ('elementwise', 'collapsed', 'vectorized', 'stepped', 'tiled')
     """
     check_choice("strategies", "op", op, _STRATEGIES)
     return _STRATEGIES[op]

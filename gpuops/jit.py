@@ -14,7 +14,11 @@ from .plan import Kernel
 FOLDER = os.path.join(os.path.dirname(__file__), "kernels")
 COMMON = ("types.cuh", "axes.cuh", "ops.cuh")
 #: Headers that come after the variant's types, per family (the first word of a kernel's name).
-FAMILY = {"reduce": ("block.cuh", "reduce.cuh"), "softmax": ("block.cuh", "softmax.cuh"), "broadcast": ()}
+FAMILY = {
+    "broadcast": ("broadcast.cuh",),
+    "reduce": ("block.cuh", "reduce.cuh"),
+    "softmax": ("block.cuh", "softmax.cuh"),
+}
 OPTIONS = ("--std=c++17",)
 
 

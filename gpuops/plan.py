@@ -36,7 +36,7 @@ ITEMSIZE = {name: 2 if name == "bfloat16" else np.dtype(name).itemsize for name 
 #: Types that move bits and compute nothing, by item size.
 BITS = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "bits128"}
 
-RANKS = (1, 2, 4, 8, 16, 32)  # the rank classes that kernels are compiled for
+RANKS = (1, 2, 3, 4, 6, 12, 32)  # the rank classes that kernels are compiled for
 MAX_GRID_X = 2**31 - 1
 
 
@@ -71,12 +71,12 @@ class Axes(NamedTuple):
             tuple((*s[:-1], s[-1] * vec) for s in self.strides),
         )
 
-    def packed(self) -> bytes:
-        """The bytes of ``struct Axes`` in ``kernels/axes.cuh``."""
+    def packed(self, offset: str = "i64") -> bytes:
+        """The bytes of ``struct Axes`` in ``kernels/axes.cuh``, with strides of a 32- or 64-bit type."""
         pad = self.rank_class - len(self.sizes)
         sizes = (1,) * pad + self.sizes
         strides = [stride for operand in self.strides for stride in (0,) * pad + operand]
-        return b"".join(map(divisor, sizes)) + struct.pack(f"<{len(strides)}q", *strides)
+        return b"".join(map(divisor, sizes)) + integers(offset, *strides)
 
 
 def divisor(value: int) -> bytes:
@@ -84,6 +84,12 @@ def divisor(value: int) -> bytes:
     shift = (value - 1).bit_length()
     magic = ((1 << 32) * ((1 << shift) - value) // value + 1) % 2**32
     return struct.pack("<QII", value, magic, shift)
+
+
+def integers(ctype: str, *values: int) -> bytes:
+    """The bytes of an array of ``i32`` or ``i64`` (in a struct: filled up to a multiple of 8)."""
+    data = struct.pack(f"<{len(values)}{'i' if ctype == 'i32' else 'q'}", *values)
+    return data + bytes(-len(data) % 8)
 
 
 def accumulator(val: str) -> str:

@@ -219,7 +219,7 @@ def test_a_strategy_plans_the_file_of_its_name():
 
 
 @pytest.mark.parametrize(
-    "file,enum,names", [("reduce_block.cu", "Step", reduce.STEPS), ("broadcast.cu", "Way", broadcast.WAYS)]
+    "file,enum,names", [("reduce_block.cu", "Step", reduce.STEPS), ("broadcast.cuh", "Way", broadcast.WAYS), ("broadcast.cu", "Walk", broadcast.WALKS)]
 )
 def test_enums_and_tables_agree(file, enum, names):
     (members,) = re.findall(rf"enum {enum} {{ (.*?) }};", jit.read(file))

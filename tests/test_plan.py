@@ -251,7 +251,7 @@ POINTERS = (0, 0, 0)
 def where_of_rows(rows: int, cols: int, strategy: str | None = None) -> plan.Plan:
     strides = plan.contiguous_strides((rows, cols))
     out, a, x, y = (broadcast.Arg(name, "u32", 4, strides) for name in ("out", "a", "b", "c"))
-    return broadcast.PLANNERS[strategy]("Where", (rows, cols), out, (a, x, y))
+    return broadcast.plan("Where", (rows, cols), out, (a, x, y), strategy)
 
 
 PLANS = {"sum": sum_of_rows, "softmax": softmax_of_rows, "where": where_of_rows}
@@ -270,7 +270,7 @@ def test_plans_are_data(op):
 
 @pytest.mark.parametrize("op", PLANS)
 def test_a_plan_has_the_strategy_that_was_asked_for(op):
-    planners = {"sum": reduce.STRATEGIES, "softmax": softmax.STRATEGIES, "where": broadcast.PLANNERS}[op]
+    planners = {"sum": reduce.STRATEGIES, "softmax": softmax.STRATEGIES, "where": broadcast.STRATEGIES}[op]
     for strategy in filter(None, planners):
         assert PLANS[op](100, 700, strategy).strategy == strategy
 

@@ -10,24 +10,22 @@ template <class Index> __device__ __forceinline__ Index divide(Index n, const Di
 }
 
 // RANK dims, outermost first; stride[k] are those of operand k, in elements (any sign, 0 where it broadcasts).
-template <int RANK, int OPERANDS> struct Axes {
+template <int RANK, int OPERANDS, class Offset = i64> struct Axes {
   Divisor size[RANK];
-  i64 stride[OPERANDS][RANK];
+  Offset stride[OPERANDS][RANK];
 
-  // at[k] = where operand k's element number `index` (C order over the dims) lies, from its first element.
-  template <class Index> __device__ __forceinline__ void locate(Index index, i64 (&at)[OPERANDS]) const {
+  // at[k] = where operand k's element number `index` (C order over the first DIMS dims) lies, from its first element.
+  template <int DIMS = RANK, class Index> __device__ __forceinline__ void locate(Index index, Offset (&at)[OPERANDS]) const {
 #pragma unroll
     for (int k = 0; k < OPERANDS; ++k) at[k] = 0;
 #pragma unroll
-    for (int d = RANK - 1; d > 0; --d) {
-      Index outer = divide(index, size[d]);
-      i64 here = static_cast<i64>(index - outer * static_cast<Index>(size[d].value));
+    for (int d = DIMS - 1; d >= 0; --d) {
+      Index outer = d > 0 ? divide(index, size[d]) : 0;
+      Offset here = static_cast<Offset>(index - outer * static_cast<Index>(size[d].value));
       index = outer;
 #pragma unroll
       for (int k = 0; k < OPERANDS; ++k) at[k] += here * stride[k][d];
     }
-#pragma unroll
-    for (int k = 0; k < OPERANDS; ++k) at[k] += static_cast<i64>(index) * stride[k][0];
   }
 };
 

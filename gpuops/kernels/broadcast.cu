@@ -1,89 +1,159 @@
 // y[i] = Map(a[i], b[i], c[i]) over collapsed, broadcasting dims: expand, where, and the last pass of a softmax.
-// A thread makes UNROLL packs of VEC elements, BLOCK packs apart; the innermost dim counts packs. Along it an operand is
-//   PACKED    stride 1, aligned: one wide load
-//   REPEATED  stride 0: one element for the whole pack
-//   STRIDED   anything else: VEC single loads
-// Typed prologue: Map, Ta, Tb, Tc, Tout, Index, RANK, VEC, UNROLL, BLOCK, WAY_A, WAY_B, WAY_C, WAY_OUT.
-enum Way { PACKED, REPEATED, STRIDED };
+// A thread makes UNROLL packs of VEC elements, BLOCK packs apart. The packs tile the output's memory at multiples of
+// their own size, wherever its rows (runs along the innermost dim) begin and end:
+//   WHOLE     a row is a number of packs
+//   CROSSING  the output is dense; packs that end in the row after the one that they begin in have a loop of their own
+//   NARROW    likewise, but rows are so short that every pack is read as one that crosses
+//   SHORT     the output is dense, and a pack may touch more than two rows: each element is located on its own
+//   PEELED    the rows lie apart: each begins and ends with a part of a pack
+// Prologue, beside that of broadcast.cuh: RANK, WALK, DENSE (y is contiguous in the order of the walk), UNROLL, BLOCK.
+enum Walk { WHOLE, CROSSING, NARROW, SHORT, PEELED };
 
-struct Broadcast {
-  Axes<RANK, 4> axes;           // operands y, a, b, c
-  i64 packs, inner_stride[4];
+constexpr int WALKED = ARITY + !DENSE;  // operands a, b, c and, unless its elements follow each other, y
+
+struct Broadcast {  // what every thread reads comes first, on few cache lines
+  u32 packs;
+  i32 length;             // elements of a dense output
+  i32 head;               // elements from the last multiple of a pack's size to the first element of y
+  u32 ahead;              // blocks that fetch operands ahead
+  Axes<RANK, WALKED, Offset> axes;
+  Divisor row_packs;      // PEELED: packs that a row may touch
+  Offset low[4], high[4]; // how far a, b, c reach from their first elements
   double scale;
-  u64 immediate[3][2];          // the value of an operand that is a scalar: its pointer is null
+  u64 scalar[3][2];
+  i32 lines[4];           // how many cache lines of a, b, c they fetch
 };
 
-template <int WAY, class T> __device__ __forceinline__ Pack<T, VEC> read(const T* from, i64 at, i64 stride, const u64* immediate) {
-  Pack<T, VEC> pack;
-  if constexpr (WAY == PACKED) {
-    pack = load<VEC>(from + at);
-  } else if constexpr (WAY == REPEATED) {
-    T value;
-    if (from) value = from[at];
-    else memcpy(&value, immediate, sizeof value);
+// A pack's place: `first` is item 0's number in the output or, PEELED, in its row, at[k] where it lies. Items from `split`
+// on are in the next row, `jump` beyond. `complete`: all items are of the output or of the row.
+struct Spot {
+  i32 first, split;
+  bool complete;
+  Offset at[WALKED], jump[WALKED];
+};
+
+// at[k] and jump[k] of a pack that begins in a row, at a column.
+template <bool SPLIT> __device__ __forceinline__ void place(Spot& spot, u32 row, i32 col, const Broadcast& p) {
+  p.axes.template locate<RANK - 1>(row, spot.at);
+  if constexpr (SPLIT) p.axes.template locate<RANK - 1>(row + 1, spot.jump);
 #pragma unroll
-    for (int v = 0; v < VEC; ++v) pack.item[v] = value;
-  } else {
-#pragma unroll
-    for (int v = 0; v < VEC; ++v) pack.item[v] = from[at + v * stride];
+  for (int k = 0; k < WALKED; ++k) {
+    if constexpr (SPLIT) spot.jump[k] -= spot.at[k] + static_cast<i32>(p.axes.size[RANK - 1].value) * p.axes.stride[k][RANK - 1];
+    spot.at[k] += col * p.axes.stride[k][RANK - 1];
   }
-  return pack;
 }
 
-struct Expand {
-  template <class A, class B, class C> static __device__ __forceinline__ Tout apply(A a, B, C, double) { return convert<Tout>(a); }
-};
-
-struct Where {
-  template <class A, class B, class C> static __device__ __forceinline__ Tout apply(A condition, B x, C y, double) {
-    return nonzero(condition) ? convert<Tout>(x) : convert<Tout>(y);
+__device__ __forceinline__ Spot find(u32 pack, const Broadcast& p) {
+  Spot spot;
+  const Divisor& size = p.axes.size[RANK - 1];
+  i32 cols = static_cast<i32>(size.value), length = p.length;
+  if constexpr (WALK == PEELED) {
+    u32 row = divide(pack, p.row_packs);
+    place<false>(spot, row, 0, p);
+    i32 head = static_cast<i32>(p.head + spot.at[WALKED - 1]) & (VEC - 1);
+    spot.first = static_cast<i32>(pack - row * static_cast<u32>(p.row_packs.value)) * VEC - head;
+    length = cols;
+#pragma unroll
+    for (int k = 0; k < WALKED; ++k) spot.at[k] += spot.first * p.axes.stride[k][RANK - 1];
+  } else {
+    spot.first = static_cast<i32>(pack) * VEC - p.head;
+    if constexpr (WALK != SHORT) {
+      u32 row = RANK > 1 ? divide(static_cast<u32>(max(spot.first, 0)), size) : 0;
+      i32 col = spot.first - static_cast<i32>(row) * cols;
+      spot.split = cols - col;
+      place<WALK == NARROW>(spot, row, col, p);
+    }
   }
-};
+  spot.complete = WALK == WHOLE || (spot.first >= 0 && spot.first <= length - VEC);
+  return spot;
+}
 
-// a is x, b each row's maximum and sum of exp(x * scale - maximum), c the mask.
-struct Softmax {
-  template <class A, class B, class C> static __device__ __forceinline__ Tout apply(A x, B row, C chosen, double scale) {
-    using V = decltype(row.max);
-    V value = convert<V>(x) * static_cast<V>(scale);
-    return convert<Tout>(chosen ? exp(value - row.max) / row.sum : V(0));
-  }
-};
+template <int K, class T> __device__ __forceinline__ T one(const T* from, const Offset* at, const Broadcast& p) {
+  if constexpr (K < ARITY) return element(from, at[K], p.scalar[K]);
+  else return T{};
+}
 
-struct LogSoftmax {
-  template <class A, class B, class C> static __device__ __forceinline__ Tout apply(A x, B row, C chosen, double scale) {
-    using V = decltype(row.max);
-    V value = convert<V>(x) * static_cast<V>(scale);
-    return convert<Tout>(chosen ? log_softmax(value, row.max, row.sum) : Limits<V>::least());
+template <bool SPLIT, int K, int WAY, class T>
+__device__ __forceinline__ void fetch(Items<T, VEC>& items, const T* from, const Spot& spot, const Broadcast& p) {
+  if constexpr (K >= ARITY) {
+    return;
+  } else if constexpr (WALK != SHORT) {
+    Place place = {spot.at[K], p.axes.stride[K][RANK - 1], spot.jump[K], spot.split, p.low[K], p.high[K]};
+    items = read<WAY, SPLIT>(from, place, p.scalar[K]);
+  } else if constexpr (WAY == PACKED) {
+    items = load_items<VEC>(from + spot.first);
+  } else {
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) {
+      Offset at[WALKED];
+      p.axes.locate(static_cast<u32>(spot.first + v), at);
+      items.set(v, one<K>(from, at, p));
+    }
   }
-};
+}
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
-  i64 first = blockIdx.x * static_cast<i64>(BLOCK * UNROLL) + threadIdx.x;
-  Pack<Ta, VEC> pa[UNROLL];
-  Pack<Tb, VEC> pb[UNROLL];
-  Pack<Tc, VEC> pc[UNROLL];
-  i64 to[UNROLL];
+  u32 first = blockIdx.x * (BLOCK * UNROLL) + threadIdx.x;
+  if (blockIdx.x < p.ahead) {
+    fetch_ahead(a, p.low[0], p.lines[0]);
+    if constexpr (ARITY > 1) fetch_ahead(b, p.low[1], p.lines[1]);
+    if constexpr (ARITY > 2) fetch_ahead(c, p.low[2], p.lines[2]);
+  }
+  Items<Ta, VEC> pa[UNROLL];
+  Items<Tb, VEC> pb[UNROLL];
+  Items<Tc, VEC> pc[UNROLL];
+  Spot spots[UNROLL];
+  bool ready[UNROLL];
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
-    i64 pack = first + u * BLOCK, at[4];
-    if (pack >= p.packs) continue;
-    p.axes.locate(static_cast<Index>(pack), at);
-    to[u] = at[0];
-    pa[u] = read<WAY_A>(a, at[1], p.inner_stride[1], p.immediate[0]);
-    pb[u] = read<WAY_B>(b, at[2], p.inner_stride[2], p.immediate[1]);
-    pc[u] = read<WAY_C>(c, at[3], p.inner_stride[3], p.immediate[2]);
+    ready[u] = false;
+    if (first + u * BLOCK >= p.packs) continue;
+    spots[u] = find(first + u * BLOCK, p);
+    ready[u] = spots[u].complete && (WALK != CROSSING || RANK == 1 || spots[u].split >= VEC);
+    if (!ready[u]) continue;
+    fetch<WALK == NARROW, 0, WAY_A>(pa[u], a, spots[u], p);
+    fetch<WALK == NARROW, 1, WAY_B>(pb[u], b, spots[u], p);
+    fetch<WALK == NARROW, 2, WAY_C>(pc[u], c, spots[u], p);
   }
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
+    const Spot& spot = spots[u];
     if (first + u * BLOCK >= p.packs) continue;
-    Pack<Tout, VEC> out;
+    Offset at[WALKED];
+    if (ready[u]) {
+      store_items(y + (DENSE ? static_cast<Offset>(spot.first) : spot.at[WALKED - 1]), mapped(pa[u], pb[u], pc[u], p.scale));
+    } else if (!spot.complete) {  // the first or last elements of the output or, PEELED, of a row
+      i32 length = WALK == PEELED ? static_cast<i32>(p.axes.size[RANK - 1].value) : p.length;
+#pragma unroll 1
+      for (i32 v = max(-spot.first, 0); v < min(length - spot.first, VEC); ++v) {
+        if constexpr (WALK == PEELED) {
 #pragma unroll
-    for (int v = 0; v < VEC; ++v) out.item[v] = Map::apply(pa[u].item[v], pb[u].item[v], pc[u].item[v], p.scale);
-    if constexpr (WAY_OUT == PACKED) store(y + to[u], out);
-    else {
-#pragma unroll
-      for (int v = 0; v < VEC; ++v) y[to[u] + v * p.inner_stride[0]] = out.item[v];
+          for (int k = 0; k < WALKED; ++k) at[k] = spot.at[k] + v * p.axes.stride[k][RANK - 1];
+        } else {
+          p.axes.locate(static_cast<u32>(spot.first + v), at);
+        }
+        y[DENSE ? static_cast<Offset>(spot.first + v) : at[WALKED - 1]] =
+            Map::apply(one<0>(a, at, p), one<1>(b, at, p), one<2>(c, at, p), p.scale);
+      }
+    }
+  }
+  if constexpr (WALK == CROSSING && RANK > 1) {  // the packs of this block in which a row ends, one per thread
+    const Divisor& size = p.axes.size[RANK - 1];
+    i32 cols = static_cast<i32>(size.value), start = static_cast<i32>(first - threadIdx.x) * VEC - p.head;
+    i32 stop = min(start + BLOCK * UNROLL * VEC, p.length);
+    u32 last = divide(static_cast<u32>(stop - 1), size);
+    for (u32 row = divide(static_cast<u32>(max(start, 0)), size) + threadIdx.x; row < last; row += BLOCK) {
+      Spot spot;
+      i32 end = static_cast<i32>(row + 1) * cols, before = (end + p.head) % VEC;
+      if (before == 0) continue;
+      spot.first = end - before;
+      spot.split = before;
+      place<true>(spot, row, cols - before, p);
+      fetch<true, 0, WAY_A>(pa[0], a, spot, p);
+      fetch<true, 1, WAY_B>(pb[0], b, spot, p);
+      fetch<true, 2, WAY_C>(pc[0], c, spot, p);
+      store_items(y + spot.first, mapped(pa[0], pb[0], pc[0], p.scale));
     }
   }
 }

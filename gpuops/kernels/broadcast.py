@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+import math
 import struct
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..errors import error
 from ..plan import (
     BITS,
     CTYPES,
     ITEMSIZE,
-    MAX_GRID_X,
     Axes,
     Kernel,
     Launch,
     Operand,
     Plan,
     Shape,
-    index_type,
+    contiguous_strides,
+    divisor,
+    integers,
     normalize,
     packable,
 )
 
 BLOCK = 256
-IN_FLIGHT = 64  # bytes of output that a thread makes: four 16-byte stores
-WAYS = {"packed": 0, "repeated": 1, "strided": 2}  # enum Way in broadcast.cu
+PACK = 16  # bytes of output that a thread writes at once
+IN_FLIGHT = 2  # packs that a thread makes
+FEW = 2**18  # packs from which on it does: fewer are spread over as many threads
+#: How many packs a thread makes along a dim in which operands repeat, by the bytes that repeat: fewer come from the
+#: nearest cache again, more are beyond the farthest one. More steps than needed scatter what is written.
+STEPS = ((2**17, 1), (2**24, 4), (math.inf, 64))
+LINE = 128  # bytes of a cache line
+AHEAD = 2**24  # bytes of an operand that are fetched ahead, at most
+MOST = 2**30  # elements of one launch, so that 32-bit indices do
+SECTOR = 32  # bytes that memory delivers at once: elements this far apart waste the rest of it
+NARROW = 16  # dims shorter than this are no side of a tile
+SHARED = 48 * 1024  # bytes of shared memory that every GPU gives a block
+TILES = {1: 128, 2: 64, 4: 64, 8: 32, 16: 32}  # side of a tile, by bytes of an element
+WAYS = {"packed": 0, "shifted": 1, "reversed": 2, "repeated": 3, "strided": 4, "tiled": 5}  # enum Way in broadcast.cuh
+WALKS = {"whole": 0, "crossing": 1, "narrow": 2, "short": 3, "peeled": 4}  # enum Walk in broadcast.cu
 
 
 class Arg(NamedTuple):
@@ -40,78 +57,343 @@ class Arg(NamedTuple):
     value: bytes | None = None
     offset: int = 0
 
+    @property
+    def start(self) -> int:
+        """The address of the first element, modulo 16."""
+        return (self.pointer + self.offset) % 16
 
-ABSENT = ("u8", b"\0")  # type and value of the operands that a map does not use
+    def aligned(self) -> Arg:
+        """The same operand, as halves of elements if those are not aligned: a complex view may start anywhere."""
+        halves = {BITS[8]: "split64", BITS[16]: "split128"}
+        return self._replace(ctype=halves[self.ctype]) if self.ctype in halves and self.start % self.itemsize else self
+
+
+class Problem(NamedTuple):
+    """A map in normal form: the dims, and the output and the operands whose ``offset`` is where the walk starts."""
+
+    map_: str
+    axes: Axes  # operands out, then the map's
+    args: tuple[Arg, ...]
+    scale: float
+
+    @property
+    def rows(self) -> int:
+        """How many runs along the innermost dim there are."""
+        return self.axes.size // self.cols
+
+    @property
+    def cols(self) -> int:
+        return self.axes.sizes[-1]
+
+
+def problem(map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...], scale: float) -> Problem:
+    """The normal form of ``out[i] = map_(*operands[i])`` over ``shape``."""
+    args = (out, *operands)
+    axes, offsets = normalize(Axes(shape, tuple(arg.strides for arg in args)))
+    if not axes.sizes:
+        axes = Axes((1,), ((1,),) * len(args))
+    return Problem(map_, axes, moved(args, offsets), scale)
+
+
+def moved(args: tuple[Arg, ...], offsets: Shape) -> tuple[Arg, ...]:
+    """The operands, each so many elements further on."""
+    return tuple(
+        arg._replace(offset=arg.offset + offset * arg.itemsize) for arg, offset in zip(args, offsets, strict=True)
+    )
+
+
+def launches(p: Problem) -> Iterator[Problem]:
+    """The map in pieces of at most ``MOST`` elements."""
+    if p.axes.size <= MOST:
+        yield p
+        return
+    outer, *inner = p.axes.sizes
+    step = max(1, MOST * outer // p.axes.size)
+    for i in range(0, outer, step):
+        sizes, strides = (min(step, outer - i), *inner), p.axes.strides
+        if sizes[0] == 1 and inner:
+            sizes, strides = tuple(inner), tuple(s[1:] for s in strides)
+        args = moved(p.args, tuple(i * s[0] for s in p.axes.strides))
+        yield from launches(p._replace(axes=Axes(sizes, strides), args=args))
 
 
 @lru_cache(maxsize=4096)
-def plan(map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...], scale: float = 1.0) -> Plan:
-    """Plan ``out[i] = map_(*operands[i])`` over ``shape`` with the kernel of ``broadcast.cu``."""
-    axes, offsets = normalize(Axes(shape, (out.strides, *(a.strides for a in operands))))
-    absent = (Arg("", ABSENT[0], 1, (0,) * len(shape), value=ABSENT[1]),) * (3 - len(operands))
-    axes = Axes(axes.sizes, axes.strides + ((0,) * len(axes.sizes),) * len(absent))
-    args = (out, *operands, *absent)
-    offsets += (0,) * len(absent)
+def plan(
+    map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...], strategy: str | None = None, scale: float = 1.0
+) -> Plan:
+    """Plan ``out[i] = map_(*operands[i])`` over ``shape``."""
+    p = problem(map_, shape, out.aligned(), tuple(arg.aligned() for arg in operands), scale)
+    strategy = strategy or choose(p)
+    return Plan(strategy, STRATEGIES[strategy](p, strategy), in_place=True)
 
-    vec = 16 // out.itemsize
-    while vec > 1 and not packable(vec, out.itemsize, start(out, offsets[0]), 0, axes, inner=axes):
-        vec //= 2
-    if any(axes.inner(k) not in (0, 1) for k in range(1, 4)):
-        vec, axes = 1, tiled(axes)
-    ways = [way(vec, arg, offsets[k], axes, k) for k, arg in enumerate(args)]
-    unroll = max(1, IN_FLIGHT // (vec * out.itemsize)) if vec > 1 else 4
-    in_packs = axes.in_packs(vec)
-    grid = -(-in_packs.size // (BLOCK * unroll))
+
+def choose(p: Problem) -> str:
+    """The strategy for callers who name none."""
+    return "tiled" if across(p) is not None else "stepped" if along(p) is not None else "vectorized"
+
+
+def plan_vectorized(p: Problem, strategy: str) -> tuple[Launch, ...]:
+    """Packs of 16 bytes."""
+    return tuple(flat(piece, PACK // piece.args[0].itemsize) for piece in launches(p))
+
+
+def plan_collapsed(p: Problem, strategy: str) -> tuple[Launch, ...]:
+    """Single elements, over the same collapsed dims."""
+    return tuple(flat(piece, 1) for piece in launches(p))
+
+
+def plan_stepped(p: Problem, strategy: str) -> tuple[Launch, ...]:
+    """Packs of 16 bytes, many of them along a dim in which operands repeat."""
+    if along(p) is None:
+        rule = "takes an operand that repeats along an outer dim, and whole packs of 16 bytes"
+        raise error(ValueError, p.map_.lower(), f"strategy 'stepped' {rule}")
+    return tuple(
+        flat(piece, PACK // piece.args[0].itemsize) if (dim := along(piece)) is None else stepped(piece, dim)
+        for piece in launches(p)
+    )
+
+
+def plan_tiled(p: Problem, strategy: str) -> tuple[Launch, ...]:
+    """Tiles through shared memory."""
+    if across(p) is None:
+        rule = "takes an operand that is contiguous along another dim than the result"
+        raise error(ValueError, p.map_.lower(), f"strategy 'tiled' {rule}")
+    return tuple(
+        flat(piece, PACK // piece.args[0].itemsize) if (dim := across(piece)) is None else tiled(piece, dim)
+        for piece in launches(p)
+    )
+
+
+# --------------------------------------------------------------------------------------------- packs: broadcast.cu
+
+
+def flat(p: Problem, vec: int) -> Launch:
+    """A launch of ``broadcast.cu`` with packs of at most ``vec`` elements."""
+    out = p.args[0]
+    dense = p.axes.strides[0] == contiguous_strides(p.axes.sizes)
+    if p.axes.inner(0) != 1:
+        vec = 1
+    walk = walk_of(p, vec, dense)
+    if walk in ("narrow", "short") and vec * out.itemsize == PACK and walk_of(p, vec // 2, dense) == "whole":
+        walk, vec = "whole", vec // 2
+    if walk == "peeled" and p.cols < 2 * vec:
+        walk, vec = "whole", 1
+    head = 0 if walk == "whole" else out.start % (vec * out.itemsize) // out.itemsize
+    row_packs = -(-(p.cols + vec - 1) // vec)
+    packs = p.axes.size // p.cols * row_packs if walk == "peeled" else -(-(p.axes.size + head) // vec)
+    unroll = 1 if packs < FEW else IN_FLIGHT
+    walked = Axes(p.axes.sizes, p.axes.strides[1:] if dense else (*p.axes.strides[1:], p.axes.strides[0]))
+    offset = offset_type(p)
+    low, high = zip(*(reach(p, k) for k in range(1, len(p.args))), strict=True)
+    ahead = padded([lines(p, k) for k in range(1, len(p.args))])
+    params = struct.pack("<4i", packs, p.axes.size, head, -(-max(ahead) // BLOCK)) + walked.packed(offset)
+    params += divisor(row_packs) + integers(offset, *padded(low), *padded(high))
+    return launch(
+        "broadcast", p, vec, offset, [way(p, k, walk, vec, head) for k in range(1, len(p.args))], params,
+        (-(-packs // (BLOCK * unroll)), 1), struct.pack("<4i", *ahead),
+        RANK=p.axes.rank_class, WALK=WALKS[walk], DENSE=dense, UNROLL=unroll,
+    )  # fmt: skip
+
+
+def walk_of(p: Problem, vec: int, dense: bool) -> str:
+    """How packs of the output lie to its rows."""
+    out = p.args[0]
+    if vec == 1 or packable(vec, out.itemsize, out.start, 0, p.axes, inner=p.axes):
+        return "whole"
+    if not dense:
+        return "peeled"
+    if len(p.axes.sizes) == 1:
+        return "crossing"
+    if p.cols < vec - 1 or (len(p.axes.sizes) == 2 and p.cols < 2 * vec <= 8):
+        return "short"
+    return "crossing" if p.cols >= 4 * vec and (len(p.args) > 2 or vec > 4) else "narrow"
+
+
+def way(p: Problem, k: int, walk: str, vec: int, head: int) -> str:
+    """How the kernel reaches an operand along the innermost dim."""
+    arg, inner = p.args[k], p.axes.inner(k)
+    if (arg.value is not None or inner == 0 or vec == 1) and walk != "short":
+        return "repeated"
+    if walk in ("whole", "tiled"):
+        in_step = packable(vec, arg.itemsize, arg.start, k, p.axes, inner=p.axes)
+    else:  # its packs must begin where the output's do
+        ours, outs = p.axes.strides[k], p.axes.strides[0]
+        level = all((s - o) % vec == 0 for s, o in zip(ours, outs, strict=True)) if walk == "peeled" else ours == outs
+        in_step = inner == 1 and level and (arg.start - head * arg.itemsize) % min(vec * arg.itemsize, PACK) == 0
+    if in_step:
+        return "packed"
+    if abs(inner) == 1 and arg.itemsize < 4 <= vec * arg.itemsize <= PACK and walk not in ("short", "tiled"):
+        return "shifted" if inner == 1 else "reversed"
+    return "strided"
+
+
+def lines(p: Problem, k: int) -> int:
+    """How many cache lines of an operand to fetch ahead: all, if it is read again and again and the cache holds it."""
+    if p.args[k].value is not None:
+        return 0
+    size = math.prod(n for n, s in zip(p.axes.sizes, p.axes.strides[k], strict=True) if s) * p.args[k].itemsize
+    low, high = reach(p, k)
+    nbytes = (high - low) * p.args[k].itemsize
+    again = p.axes.size * p.args[0].itemsize >= 8 * nbytes
+    return -(-nbytes // LINE) if again and 2**14 <= size == nbytes <= AHEAD else 0
+
+
+def reach(p: Problem, k: int) -> tuple[int, int]:
+    """The lowest element of an operand and the one after its highest, counted from where the walk starts."""
+    ends = [(n - 1) * s for n, s in zip(p.axes.sizes, p.axes.strides[k], strict=True)]
+    return sum(min(0, e) for e in ends), sum(max(0, e) for e in ends) + 1
+
+
+def offset_type(p: Problem) -> str:
+    """32-bit offsets where every element is that near."""
+    return "i32" if all(max(map(abs, reach(p, k))) < 2**31 - 2**10 for k in range(len(p.args))) else "i64"
+
+
+def padded(values: Sequence[int]) -> list[int]:
+    """The values of a map's operands, in an array that has room for four."""
+    return [*values, *(0,) * (4 - len(values))]
+
+
+ABSENT = Arg("", "u8", 1, (), value=b"\0")  # in place of the operands that a map does not take
+
+
+def launch(
+    name: str, p: Problem, vec: int, offset: str, ways: list[str], params: bytes, grid: tuple[int, int],
+    more: bytes, **constants: int
+) -> Launch:  # fmt: skip
+    """A launch of a map's kernel; its scale and the values of scalar operands follow ``params``."""
+    operands = (*p.args[1:], *(ABSENT,) * (4 - len(p.args)))
+    ways = ways + ["repeated"] * (3 - len(ways))
     kernel = Kernel(
-        "broadcast",
+        name,
         types=(
-            *zip(("Tout", "Ta", "Tb", "Tc"), (arg.ctype for arg in args), strict=True),
-            ("Index", index_type(in_packs.size)), ("Map", f"struct {map_}"),
+            *zip(("Tout", "Ta", "Tb", "Tc"), (arg.ctype for arg in (p.args[0], *operands)), strict=True),
+            ("Offset", offset), ("Map", f"struct {p.map_}"),
         ),
         constants=(
-            *zip(("WAY_OUT", "WAY_A", "WAY_B", "WAY_C"), (WAYS[w] for w in ways), strict=True),
-            ("RANK", axes.rank_class), ("VEC", vec), ("UNROLL", unroll), ("BLOCK", BLOCK),
+            ("ARITY", len(p.args) - 1), ("VEC", vec), ("BLOCK", BLOCK),
+            *zip(("WAY_A", "WAY_B", "WAY_C"), (WAYS[w] for w in ways), strict=True), *constants.items(),
         ),
     )  # fmt: skip
-    inner = [axes.inner(k) for k in range(4)]
-    params = in_packs.packed() + struct.pack("<q4qd", in_packs.size, *inner, scale)
-    params += b"".join((arg.value or b"").ljust(16, b"\0") for arg in args[1:])
-    pointers = [
-        None if arg.value is not None else Operand(arg.name, arg.offset + offset * arg.itemsize)
-        for arg, offset in zip(args, offsets, strict=True)
-    ]
-    if grid > MAX_GRID_X:
-        raise OverflowError(f"{map_}: {axes.size} elements need more than {MAX_GRID_X} blocks")
-    return Plan("vectorized", (Launch(kernel, (grid, 1, 1), BLOCK, (*pointers, params)),), in_place=True)
+    values = b"".join((arg.value or b"").ljust(16, b"\0") for arg in operands)
+    pointers = [None if arg.value is not None else Operand(arg.name, arg.offset) for arg in (p.args[0], *operands)]
+    return Launch(kernel, (*grid, 1), BLOCK, (*pointers, params + struct.pack("<d", p.scale) + values + more))
 
 
-TILE = 32
+# ---------------------------------------------------------------------------------------- steps: broadcast_stepped.cu
 
 
-def tiled(axes: Axes) -> Axes:
-    """The same walk in square tiles of the two innermost dims, where they divide.
-
-    An operand that is contiguous along the outer of the two is read a whole line at a time then, from the L1 cache.
-    """
-    *outer, rows, cols = (1, *axes.sizes)
-    if rows % TILE or cols % TILE:
-        return axes
-    strides = tuple((*s[:-2], s[-2] * TILE, s[-1] * TILE, *s[-2:]) for s in axes.strides)
-    return Axes((*outer[1:], rows // TILE, cols // TILE, TILE, TILE), strides)
+def along(p: Problem) -> int | None:
+    """The outer dim in which most bytes of operands repeat, if they are many and the packs are whole."""
+    out, vec = p.args[0], PACK // p.args[0].itemsize
+    if not packable(vec, out.itemsize, out.start, 0, p.axes, inner=p.axes):
+        return None
+    dims = range(len(p.axes.sizes) - 1)
+    dim = max(dims, key=lambda d: repeated(p, d), default=None)
+    return dim if dim is not None and chunk(p, dim) > 1 else None
 
 
-def start(arg: Arg, offset: int) -> int:
-    """The address (modulo 16) from which the walk over an operand starts, ``offset`` elements from its first."""
-    return arg.pointer + arg.offset + offset * arg.itemsize
+def repeated(p: Problem, dim: int) -> int:
+    """The bytes of operands that come again at each step along a dim."""
+    return sum(spared(p, k, dim) for k in range(1, len(p.args)))
 
 
-def way(vec: int, arg: Arg, offset: int, axes: Axes, operand: int) -> str:
-    """How the kernel reaches an operand along the innermost dim."""
-    if axes.inner(operand) == 0:
-        return "repeated"
-    if vec > 1 and packable(vec, arg.itemsize, start(arg, offset), operand, axes, inner=axes):
-        return "packed"
-    return "strided"
+def spared(p: Problem, k: int, dim: int) -> int:
+    """The bytes of an operand that come again at each step along a dim, if it repeats along that."""
+    if p.args[k].value is not None or p.axes.strides[k][dim]:
+        return 0
+    inner = zip(p.axes.sizes[dim:], p.axes.strides[k][dim:], strict=True)
+    return p.args[k].itemsize * math.prod(n for n, s in inner if s)
+
+
+def chunk(p: Problem, dim: int) -> int:
+    """How many steps a thread takes, if that leaves threads enough."""
+    packs, nbytes = p.axes.size * p.args[0].itemsize // PACK, repeated(p, dim)
+    return min(p.axes.sizes[dim], next(steps for limit, steps in STEPS if nbytes <= limit), packs // FEW)
+
+
+def stepped(p: Problem, dim: int) -> Launch:
+    """A launch of ``broadcast_stepped.cu``."""
+    vec = PACK // p.args[0].itemsize
+    steps, order = chunk(p, dim), (*range(1, len(p.args)), 0)  # the kernel's: the output comes last
+    others = [d for d in range(len(p.axes.sizes)) if d != dim]
+    walked = Axes(
+        tuple(p.axes.sizes[d] for d in others), tuple(tuple(p.axes.strides[k][d] for d in others) for k in order)
+    )
+    packs, offset = walked.size // vec, offset_type(p)
+    params = struct.pack("<4i", packs, p.axes.sizes[dim], steps, 0)
+    params += integers(offset, *padded([p.axes.strides[k][dim] for k in order])) + walked.packed(offset)
+    fixed = [not p.axes.strides[k][dim] for k in range(1, len(p.args))]
+    return launch(
+        "broadcast_stepped", p, vec, offset, [way(p, k, "tiled", vec, 0) for k in range(1, len(p.args))], params,
+        (-(-packs // BLOCK), -(-p.axes.sizes[dim] // steps)), b"", RANK=walked.rank_class, UNROLL=IN_FLIGHT,
+        **dict(zip(("FIXED_A", "FIXED_B", "FIXED_C"), (*fixed, True, True), strict=False)),
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------- tiles: broadcast_tiled.cu
+
+
+def across(p: Problem) -> int | None:
+    """The dim along which operands are read into tiles: the one where those lie closest that are far apart along the
+    innermost dim. None if there is no such operand."""
+    votes: Counter[int] = Counter()
+    for k in range(1, len(p.args)):
+        if (dim := closest(p, k)) is not None:
+            votes[dim] += p.args[k].itemsize
+    return max(votes, key=lambda dim: votes[dim]) if votes else None
+
+
+def closest(p: Problem, k: int) -> int | None:
+    """The dim that an operand is to be read along, if that is another than the innermost one."""
+    strides, itemsize = p.axes.strides[k], p.args[k].itemsize
+    dims = [d for d, s in enumerate(strides) if s and p.axes.sizes[d] >= NARROW]
+    if abs(p.axes.inner(k)) * itemsize < SECTOR or len(p.axes.sizes) - 1 not in dims:
+        return None
+    dim = min(dims, key=lambda d: abs(strides[d]))
+    return dim if abs(strides[dim]) * itemsize < SECTOR else None
+
+
+def tiled(p: Problem, dim: int) -> Launch:
+    """A launch of ``broadcast_tiled.cu``, with tiles of that dim and the innermost one."""
+    out = p.args[0]
+    vec = PACK // out.itemsize
+    if not packable(vec, out.itemsize, out.start, 0, p.axes, inner=p.axes):
+        vec = 1
+    ways = ["tiled" if closest(p, k) == dim else way(p, k, "tiled", vec, 0) for k in range(1, len(p.args))]
+    staged = [p.args[k].itemsize for k, w in enumerate(ways, 1) if w == "tiled"]
+    side = TILES[max(out.itemsize, *staged)]
+    while sum(tile_bytes(side, itemsize) for itemsize in staged) > SHARED:
+        side //= 2
+    rows, cols = p.axes.sizes[dim], p.cols
+    tile_rows, tile_cols = -(-rows // side), -(-cols // side)
+    order = (*range(1, len(p.args)), 0)  # the kernel's: the output comes last
+    outer = [d for d in range(len(p.axes.sizes) - 1) if d != dim]
+    strides = tuple(tuple(p.axes.strides[k][d] for d in outer) for k in order)
+    walked = Axes(tuple(p.axes.sizes[d] for d in outer), strides)
+    offset = offset_type(p)
+    params = divisor(tile_cols) + divisor(tile_rows) + struct.pack("<2i", cols, rows)
+    params += struct.pack("<4i", *padded([wide(p, k, dim) for k in range(1, len(p.args))]))
+    params += integers(offset, *padded([p.axes.inner(k) for k in order]))
+    params += integers(offset, *padded([p.axes.strides[k][dim] for k in order])) + walked.packed(offset)
+    return launch(
+        "broadcast_tiled", p, vec, offset, ways, params, (walked.size * tile_rows * tile_cols, 1), b"",
+        RANK=walked.rank_class, TILE=side,
+    )  # fmt: skip
+
+
+def tile_bytes(side: int, itemsize: int) -> int:
+    """Shared memory that a tile takes: rows of words of at least four bytes, and one more word for each row."""
+    word = max(4, itemsize)
+    return side * (side * itemsize + word)
+
+
+def wide(p: Problem, k: int, dim: int) -> bool:
+    """Whether small elements may be read four bytes at a time along a dim."""
+    arg = p.args[k]
+    items = 4 // arg.itemsize
+    others = [s for d, s in enumerate(p.axes.strides[k]) if d != dim]
+    return items > 1 and p.axes.strides[k][dim] == 1 and arg.start % 4 == 0 and all(s % items == 0 for s in others)
 
 
 # -------------------------------------------------------------------------------- the first rung: ElementwiseKernel
@@ -136,11 +418,9 @@ class Elementwise(NamedTuple):
         device.elementwise(self, arrays)
 
 
-@lru_cache(maxsize=1024)
-def plan_elementwise(map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...]) -> Plan:
-    """Plan the same map as one ``ElementwiseKernel`` over the flat output index."""
-    axes, offsets = normalize(Axes(shape, (out.strides, *(a.strides for a in operands))))
-    args = (out, *operands)
+def plan_elementwise(p: Problem, strategy: str) -> tuple[Elementwise, ...]:
+    """The whole map as one ``ElementwiseKernel`` over the flat output index."""
+    axes, args = p.axes, p.args
     letters = "yabc"[: len(args)]
     rank = len(axes.sizes)
     dims = [f"int64 n{d}" for d in range(rank)]
@@ -154,26 +434,35 @@ def plan_elementwise(map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...
         name: f"(({'' if name == 'y' else 'const '}gpuops::{arg.ctype}*)&{name}[0])[{name}_at]"
         for name, arg in zip(letters, args, strict=True)
     }
-    target = f"gpuops::convert<gpuops::{out.ctype}>"
-    if map_ == "Expand":
+    target = f"gpuops::convert<gpuops::{args[0].ctype}>"
+    if p.map_ == "Expand":
         lines.append(f"{load['y']} = {target}({load['a']});")
     else:
         lines.append(f"{load['y']} = gpuops::nonzero({load['a']}) ? {target}({load['b']}) : {target}({load['c']});")
     inputs = [f"raw {t} {name}" for t, name in zip("ABC", letters[1:], strict=False)]
     step = Elementwise(
-        name=f"gpuops_{map_.lower()}_elementwise",
+        name=f"gpuops_{p.map_.lower()}_elementwise",
         in_params=", ".join(inputs + dims),
         out_params="raw Y y",
         operation="\n".join(lines),
-        arrays=tuple((Operand(arg.name), arg.itemsize) for arg in (*operands, out)),
-        scalars=(*axes.sizes, *(s for k in range(len(args)) for s in axes.strides[k]), *offsets),
+        arrays=tuple((Operand(arg.name), arg.itemsize) for arg in (*args[1:], args[0])),
+        scalars=(
+            *axes.sizes, *(s for strides in axes.strides for s in strides),
+            *(arg.offset // arg.itemsize for arg in args),
+        ),
         size=axes.size,
-    )
-    return Plan("elementwise", (step,), in_place=True)
+    )  # fmt: skip
+    return (step,)
 
 
-#: The strategies of expand and where, and what plans each; None is the choice for callers who name none.
-PLANNERS = {None: plan, "vectorized": plan, "elementwise": plan_elementwise}
+#: The strategies and what plans each, slowest first.
+STRATEGIES: dict[str, Callable[[Problem, str], tuple[Any, ...]]] = {
+    "elementwise": plan_elementwise,
+    "collapsed": plan_collapsed,
+    "vectorized": plan_vectorized,
+    "stepped": plan_stepped,
+    "tiled": plan_tiled,
+}
 
 
 def element_types(out: str, moved: Sequence[str]) -> tuple[str, ...]:

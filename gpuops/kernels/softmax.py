@@ -176,7 +176,7 @@ def divided(p: Problem, strategy: str, reductions: list[Plan]) -> Plan:
             arg("stats", f"MaxExpSum<{CTYPES[p.val]}>::State", stats_size, stats),
             chosen,
         ),
-        p.scale,
+        scale=p.scale,
     )
     steps = tuple(step for reduction in (*reductions, map_) for step in reduction.steps)
     workspace = dict(item for reduction in reductions for item in reduction.workspace)

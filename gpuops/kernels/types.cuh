@@ -18,7 +18,9 @@ struct bf16 { u16 bits; };
 template <class R> struct Complex { R re, im; };  // aligned as R: a complex view of a real array may start anywhere
 using c64 = Complex<float>;
 using c128 = Complex<double>;
-struct bits128 { u64 low, high; };
+struct alignas(16) bits128 { u64 low, high; };
+struct split64 { u32 low, high; };   // 8 and 16 bytes at an address that is a multiple of half as many: elements of a
+struct split128 { u64 low, high; };  // complex view of a real array
 
 template <class To, class From> __device__ __forceinline__ To bit_cast(From value) {
   static_assert(sizeof(To) == sizeof(From), "bit_cast keeps the size");

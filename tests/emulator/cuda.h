@@ -319,6 +319,18 @@ inline unsigned __float_as_uint(float x) { return emulator_bits<unsigned>(x); }
 inline double __longlong_as_double(long long x) { return emulator_bits<double>(x); }
 inline long long __double_as_longlong(double x) { return emulator_bits<long long>(x); }
 inline unsigned __umulhi(unsigned x, unsigned y) { return (unsigned long long)x * y >> 32; }
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  unsigned long long bytes = (unsigned long long)y << 32 | x;
+  unsigned out = 0;
+  for (int i = 0; i < 4; ++i) out |= unsigned(bytes >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
+  return out;
+}
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+  return unsigned(((unsigned long long)high << 32 | low) >> (shift & 31));
+}
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+  return unsigned(((unsigned long long)high << 32 | low) << (shift & 31) >> 32);
+}
 inline int __mulhi(int x, int y) { return (long long)x * y >> 32; }
 inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
   return (unsigned __int128)x * y >> 64;

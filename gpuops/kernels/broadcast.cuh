@@ -1,0 +1,238 @@
+// What the maps share: how a pack of VEC elements of an operand is read, and what is made of three of them.
+// Prologue: Map, Ta, Tb, Tc, Tout, Offset, ARITY (operands that the map takes), VEC, WAY_A, WAY_B, WAY_C.
+
+// How an operand lies along the innermost dim:
+//   PACKED    stride 1, aligned as the packs of the output: one wide load
+//   SHIFTED   stride 1 at any alignment: the two aligned packs around it, funnelled into one
+//   REVERSED  stride -1, likewise
+//   REPEATED  stride 0, or a scalar: one element for the whole pack
+//   STRIDED   anything else: VEC single loads
+//   TILED     contiguous along another dim: through a tile in shared memory (broadcast_tiled.cu)
+enum Way { PACKED, SHIFTED, REVERSED, REPEATED, STRIDED, TILED };
+
+constexpr u32 LINE = 128;  // bytes of a cache line
+
+// A scalar operand travels as bytes among the arguments; its pointer is null.
+template <class T> __device__ __forceinline__ T element(const T* from, Offset at, const u64* scalar) {
+  T value;
+  if (from) value = from[at];
+  else memcpy(&value, scalar, sizeof value);
+  return value;
+}
+
+// ---- Items<T, N>: N elements in registers, those of one or two bytes as 32-bit words
+template <class T, int N> constexpr bool WORDY = sizeof(T) < 4 && sizeof(T) * N % 4 == 0;
+
+template <class T, int N, bool = WORDY<T, N>> struct Items {
+  using Loaded = Pack<T, N>;
+  T item[N];
+  __device__ __forceinline__ T get(int v) const { return item[v]; }
+  __device__ __forceinline__ void set(int v, T value) { item[v] = value; }
+  __device__ __forceinline__ void fill(T value) {
+#pragma unroll
+    for (int v = 0; v < N; ++v) item[v] = value;
+  }
+  // Items from `begin` on become those of `other`.
+  __device__ __forceinline__ void merge(const Items& other, int begin) {
+#pragma unroll
+    for (int v = 0; v < N; ++v) item[v] = v < begin ? item[v] : other.item[v];
+  }
+};
+
+template <class T, int N> struct Items<T, N, true> {
+  static constexpr int WORDS = sizeof(T) * N / 4, IN_WORD = 4 / sizeof(T), BITS = 8 * sizeof(T);
+  using Loaded = Pack<u32, WORDS>;
+  u32 word[WORDS];
+  __device__ __forceinline__ T get(int v) const {
+    u32 bits = word[v / IN_WORD] >> v % IN_WORD * BITS;
+    T value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  __device__ __forceinline__ void set(int v, T value) {
+    u32 bits = 0, shift = v % IN_WORD * BITS;
+    memcpy(&bits, &value, sizeof value);
+    u32 others = v % IN_WORD ? word[v / IN_WORD] & ((1u << shift) - 1) : 0;  // items are set in order
+    word[v / IN_WORD] = others | bits << shift;
+  }
+  __device__ __forceinline__ void fill(T value) {
+    u32 bits = 0;
+    memcpy(&bits, &value, sizeof value);
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) word[w] = bits * (IN_WORD == 4 ? 0x01010101u : 0x00010001u);
+  }
+  __device__ __forceinline__ void merge(const Items& other, int begin) {
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) {
+      int kept = begin * BITS - 32 * w;
+      u32 mask = kept >= 32 ? ~0u : kept <= 0 ? 0u : (1u << kept) - 1;
+      word[w] = (word[w] & mask) | (other.word[w] & ~mask);
+    }
+  }
+};
+
+template <int N, class T> __device__ __forceinline__ Items<T, N> load_items(const T* from) {
+  return bit_cast<Items<T, N>>(*reinterpret_cast<const typename Items<T, N>::Loaded*>(from));
+}
+// Results pass the L1 cache by: what is read again and again stays in it. (No "memory" clobber: no thread reads after it
+// has written what it still needs, and later loads may overtake the store.)
+template <int N, class T> __device__ __forceinline__ void store_items(T* to, const Items<T, N>& items) {
+  using Loaded = typename Items<T, N>::Loaded;
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(Loaded) == 8) {
+    asm volatile("st.global.L1::no_allocate.b64 [%0], %1;" ::"l"(to), "l"(bit_cast<u64>(items)));
+    return;
+  }
+  if constexpr (sizeof(Loaded) == 16) {
+    auto w = bit_cast<Pack<u32, 4>>(items);
+    asm volatile("st.global.L1::no_allocate.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.item[0]), "r"(w.item[1]), "r"(w.item[2]), "r"(w.item[3]));
+    return;
+  }
+#endif
+  *reinterpret_cast<Loaded*>(to) = bit_cast<Loaded>(items);
+}
+
+// N elements from any address, by two aligned loads that may reach N - 1 elements before and N behind it.
+template <int N, class T> __device__ __forceinline__ Items<T, N> shifted(const T* from) {
+  constexpr int BYTES = sizeof(T) * N, WORDS = BYTES / 4;
+  static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "packs of one load");
+  u32 shift = static_cast<u32>(reinterpret_cast<u64>(from) % BYTES);
+  const u32* aligned = reinterpret_cast<const u32*>(reinterpret_cast<const char*>(from) - shift);
+  Pack<u32, WORDS> low = load<WORDS>(aligned), high = load<WORDS>(aligned + WORDS), out;
+  u32 word[2 * WORDS];
+#pragma unroll
+  for (int w = 0; w < WORDS; ++w) word[w] = low.item[w], word[WORDS + w] = high.item[w];
+  if constexpr (WORDS == 4) {
+#pragma unroll
+    for (int w = 0; w < 6; ++w) word[w] = shift & 8 ? word[w + 2] : word[w];
+  }
+  if constexpr (WORDS >= 2) {
+#pragma unroll
+    for (int w = 0; w <= WORDS; ++w) word[w] = shift & 4 ? word[w + 1] : word[w];
+  }
+#pragma unroll
+  for (int w = 0; w < WORDS; ++w) {
+    out.item[w] = sizeof(T) < 4 ? __funnelshift_r(word[w], word[w + 1], 8 * (shift % 4)) : word[w];
+  }
+  return bit_cast<Items<T, N>>(out);
+}
+
+// Where an operand's items are: item v at from[at + v * stride], and from item `split` on at `jump` beyond that, in the
+// next row. All elements of the array lie in from[low .. high).
+struct Place { Offset at, stride, jump; i32 split; Offset low, high; };
+
+// VEC neighbours from any address, in memory's order (or, if REVERSED, against it).
+template <int WAY, class T> __device__ __forceinline__ Items<T, VEC> neighbours(const T* from, Offset at, const Place& place) {
+  Offset first = WAY == REVERSED ? at - (VEC - 1) : at;
+  Items<T, VEC> items;
+  Offset lowest = place.low + (VEC - 1), range = place.high - 2 * VEC - lowest;  // where `shifted` stays in the array
+  if (range >= 0 && static_cast<u64>(static_cast<i64>(first) - lowest) <= static_cast<u64>(range)) {
+    items = shifted<VEC>(from + first);
+  } else {  // at either end of the array
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) items.set(v, first + v >= place.low && first + v < place.high ? from[first + v] : T{});
+  }
+  if constexpr (WAY == REVERSED) {
+    Items<T, VEC> turned;
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) turned.set(v, items.get(VEC - 1 - v));
+    return turned;
+  }
+  return items;
+}
+
+// A pack of an operand. SPLIT says whether it may go over into a next row.
+template <int WAY, bool SPLIT, class T>
+__device__ __forceinline__ Items<T, VEC> read(const T* from, const Place& place, const u64* scalar) {
+  Items<T, VEC> items;
+  bool over = SPLIT && place.split < VEC;
+  if constexpr (WAY == PACKED) {
+    items = load_items<VEC>(from + place.at);
+  } else if constexpr (WAY == STRIDED) {
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) {
+      items.set(v, from[place.at + v * place.stride + (SPLIT && v >= place.split ? place.jump : 0)]);
+    }
+  } else if constexpr (WAY == REPEATED) {
+    T value = element(from, place.at, scalar), next = value;
+    if (over) next = element(from, place.at + place.jump, scalar);
+    items.fill(value);
+    if constexpr (SPLIT) {
+      Items<T, VEC> rest;
+      rest.fill(next);
+      items.merge(rest, place.split);
+    }
+  } else {
+    items = neighbours<WAY>(from, place.at, place);
+    if (over) items.merge(neighbours<WAY>(from, place.at + place.jump, place), place.split);
+  }
+  return items;
+}
+
+// Each of the grid's first threads asks the L2 cache for a line of an operand that has so many.
+template <class T> __device__ __forceinline__ void fetch_ahead(const T* from, Offset low, i32 lines) {
+#ifdef __CUDA_ARCH__
+  i32 line = blockIdx.x * BLOCK + threadIdx.x;
+  if (line < lines) asm volatile("prefetch.global.L2 [%0];" ::"l"(reinterpret_cast<const char*>(from + low) + line * i64(LINE)));
+#endif
+}
+
+// ---- maps: what becomes of three elements
+struct Expand {
+  template <class A, class B, class C> static __device__ __forceinline__ Tout apply(A a, B, C, double) { return convert<Tout>(a); }
+};
+
+struct Where {
+  template <class A, class B, class C> static __device__ __forceinline__ Tout apply(A condition, B x, C y, double) {
+    return nonzero(condition) ? convert<Tout>(x) : convert<Tout>(y);
+  }
+};
+
+// a is x, b each row's maximum and sum of exp(x * scale - maximum), c the mask.
+struct Softmax {
+  template <class A, class B, class C> static __device__ __forceinline__ Tout apply(A x, B row, C chosen, double scale) {
+    using V = decltype(row.max);
+    V value = convert<V>(x) * static_cast<V>(scale);
+    return convert<Tout>(chosen ? exp(value - row.max) / row.sum : V(0));
+  }
+};
+
+struct LogSoftmax {
+  template <class A, class B, class C> static __device__ __forceinline__ Tout apply(A x, B row, C chosen, double scale) {
+    using V = decltype(row.max);
+    V value = convert<V>(x) * static_cast<V>(scale);
+    return convert<Tout>(chosen ? log_softmax(value, row.max, row.sum) : Limits<V>::least());
+  }
+};
+
+template <class A, class B> constexpr bool SAME = false;
+template <class A> constexpr bool SAME<A, A> = true;
+
+// Whether a pack of the map is a choice between words: a condition of one byte each, elements of one or two that are
+// not converted.
+constexpr bool SELECTS = SAME<Map, Where> && SAME<Ta, u8> && SAME<Tb, Tout> && SAME<Tc, Tout> && WORDY<Tout, VEC> &&
+                         WORDY<u8, VEC>;
+
+template <int N>
+__device__ __forceinline__ Items<Tout, N> mapped(const Items<Ta, N>& a, const Items<Tb, N>& b, const Items<Tc, N>& c, double scale) {
+  Items<Tout, N> out;
+  if constexpr (SELECTS) {
+    constexpr int SIZE = sizeof(Tout);
+#pragma unroll
+    for (int w = 0; w < N / 4; ++w) {
+      u32 bytes = a.word[w];
+      u32 mask = ((((bytes & 0x7f7f7f7fu) + 0x7f7f7f7fu) | bytes) >> 7 & 0x01010101u) * 255;  // 0xff where not zero
+#pragma unroll
+      for (int s = 0; s < SIZE; ++s) {
+        u32 wide = SIZE == 1 ? mask : __byte_perm(mask, 0, s ? 0x3322 : 0x1100);
+        out.word[w * SIZE + s] = (b.word[w * SIZE + s] & wide) | (c.word[w * SIZE + s] & ~wide);
+      }
+    }
+  } else if constexpr (SAME<Map, Expand> && SAME<Ta, Tout>) {
+    out = a;
+  } else {
+#pragma unroll
+    for (int v = 0; v < N; ++v) out.set(v, Map::apply(a.get(v), b.get(v), c.get(v), scale));
+  }
+  return out;
+}

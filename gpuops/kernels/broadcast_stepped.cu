@@ -1,0 +1,49 @@
+// The same maps where operands repeat along an outer dim: a thread makes the same pack of the output at many steps along
+// that dim, and reads what repeats but once.
+// Prologue, beside that of broadcast.cuh: RANK (of the other dims, in whole packs), FIXED_A, FIXED_B, FIXED_C (whether
+// the operand repeats), UNROLL, BLOCK.
+struct Stepped {
+  u32 packs;
+  i32 steps, chunk, reserved;  // the dim's length, and how much of it a thread takes
+  Offset step[4];              // strides along it, of a, b, c, y
+  Axes<RANK, ARITY + 1, Offset> axes;  // the other dims, operands a, b, c, y
+  double scale;
+  u64 scalar[3][2];
+};
+
+template <int K, int WAY, class T>
+__device__ __forceinline__ void fetch(Items<T, VEC>& items, const T* from, Offset at, const Stepped& p) {
+  if constexpr (K < ARITY) items = read<WAY, false>(from, {at, p.axes.stride[K][RANK - 1]}, p.scalar[K]);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+broadcast_stepped(Tout* y, const Ta* a, const Tb* b, const Tc* c, Stepped p) {
+  u32 pack = blockIdx.x * BLOCK + threadIdx.x;
+  if (pack >= p.packs) return;
+  Offset at[ARITY + 1];
+  p.axes.locate(pack * VEC, at);
+  i32 start = static_cast<i32>(blockIdx.y) * p.chunk, steps = min(p.steps - start, p.chunk);
+#pragma unroll
+  for (int k = 0; k <= ARITY; ++k) at[k] += start * p.step[k];
+  Items<Ta, VEC> pa[UNROLL];
+  Items<Tb, VEC> pb[UNROLL];
+  Items<Tc, VEC> pc[UNROLL];
+  fetch<0, WAY_A>(pa[0], a, at[0], p);
+  fetch<1, WAY_B>(pb[0], b, at[ARITY > 1], p);
+  fetch<2, WAY_C>(pc[0], c, at[ARITY > 2 ? 2 : 0], p);
+  for (i32 s = 0; s < steps; s += UNROLL) {
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) {
+      if (s + u >= steps) continue;
+      if (!FIXED_A) fetch<0, WAY_A>(pa[u], a, at[0] + (s + u) * p.step[0], p);
+      if (!FIXED_B) fetch<1, WAY_B>(pb[u], b, at[ARITY > 1] + (s + u) * p.step[1], p);
+      if (!FIXED_C) fetch<2, WAY_C>(pc[u], c, at[ARITY > 2 ? 2 : 0] + (s + u) * p.step[2], p);
+    }
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) {
+      if (s + u >= steps) continue;
+      store_items(y + at[ARITY] + (s + u) * p.step[ARITY],
+                  mapped(pa[FIXED_A ? 0 : u], pb[FIXED_B ? 0 : u], pc[FIXED_C ? 0 : u], p.scale));
+    }
+  }
+}

@@ -1,0 +1,112 @@
+// The same maps where operands are contiguous along another dim than the output (transposed arrays). A block makes a
+// square tile of the output: TILE rows along that other dim, TILE columns along the output's innermost one. TILED
+// operands are read along their own contiguous dim into shared memory and from there along the output's.
+// Prologue, beside that of broadcast.cuh: RANK (of the outer dims), TILE, BLOCK.
+struct Tiled {
+  Divisor tile_cols, tile_rows;  // tiles in either direction
+  i32 cols, rows;                // the lengths of the two dims
+  i32 wide[4];                   // whether a TILED operand of small elements is read a word at a time
+  Offset across[4], along[4];    // strides from column to column and from row to row, of a, b, c, y
+  Axes<RANK, ARITY + 1, Offset> axes;  // the outer dims, operands a, b, c, y
+  double scale;
+  u64 scalar[3][2];
+};
+
+// Words of four bytes or, of larger elements, of one: smaller elements are transposed in registers, as blocks of B x B.
+// An odd number of words from row to row keeps both directions free of bank conflicts.
+template <class T, bool USED> struct Tile {
+  static constexpr int B = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
+  Pack<T, B> word[TILE][TILE / B + 1];
+};
+template <class T> struct Tile<T, false> {};
+
+template <class T>
+__device__ __forceinline__ void fill(Tile<T, true>& tile, const T* from, i32 rows, i32 cols, Offset across, Offset along, bool wide) {
+  constexpr int B = Tile<T, true>::B, SIDE = TILE / B, LANES = 32 / B, STEPS = (SIDE * SIDE + BLOCK - 1) / BLOCK;
+  Pack<T, B> in[STEPS][B];
+#pragma unroll
+  for (int s = 0; s < STEPS; ++s) {
+    int i = threadIdx.x + s * BLOCK, warp = i / 32;  // a warp: LANES blocks along the rows, B along the columns
+    int row = (i % LANES + warp % (SIDE / LANES) * LANES) * B, col = (i % 32 / LANES + warp / (SIDE / LANES) * B) * B;
+#pragma unroll
+    for (int w = 0; w < B; ++w) {
+      const T* here = from + (col + w) * across + row * along;
+      if (col + w >= cols || i >= SIDE * SIDE) continue;
+      if (B > 1 && wide && row + B <= rows) {
+        in[s][w] = load<B>(here);
+      } else {
+#pragma unroll
+        for (int v = 0; v < B; ++v) {
+          if (row + v < rows) in[s][w].item[v] = here[v * along];
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int s = 0; s < STEPS; ++s) {
+    int i = threadIdx.x + s * BLOCK, warp = i / 32;
+    int row = (i % LANES + warp % (SIDE / LANES) * LANES) * B, col = i % 32 / LANES + warp / (SIDE / LANES) * B;
+    if (i >= SIDE * SIDE) continue;
+#pragma unroll
+    for (int v = 0; v < B; ++v) {
+      Pack<T, B> turned;
+#pragma unroll
+      for (int w = 0; w < B; ++w) turned.item[w] = in[s][w].item[v];
+      tile.word[row + v][col] = turned;
+    }
+  }
+}
+
+template <int K, int WAY, class T>
+__device__ __forceinline__ void prepare(Tile<T, WAY == TILED>& tile, const T* from, const Offset* at, i32 row, i32 col, const Tiled& p) {
+  if constexpr (WAY == TILED) {
+    const T* corner = from + at[K] + row * p.along[K] + col * p.across[K];
+    fill(tile, corner, p.rows - row, p.cols - col, p.across[K], p.along[K], p.wide[K]);
+  }
+}
+
+// The pack at (row, col) of the tile whose corner is at (row0, col0).
+template <int K, int WAY, class T>
+__device__ __forceinline__ void take(Items<T, VEC>& items, const Tile<T, WAY == TILED>& tile, const T* from, const Offset* at, i32 row0, i32 col0, i32 row, i32 col, const Tiled& p) {
+  if constexpr (WAY == TILED) {
+    constexpr int B = Tile<T, true>::B, STEP = VEC < B ? 1 : B;
+#pragma unroll
+    for (int v = 0; v < VEC; v += STEP) {
+      Pack<T, B> word = tile.word[row][(col + v) / B];
+#pragma unroll
+      for (int w = 0; w < STEP; ++w) items.set(v + w, word.item[VEC < B ? (col + v) % B : w]);
+    }
+  } else if constexpr (K < ARITY) {
+    Place place = {at[K] + (row0 + row) * p.along[K] + (col0 + col) * p.across[K], p.across[K]};
+    items = read<WAY, false>(from, place, p.scalar[K]);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+broadcast_tiled(Tout* y, const Ta* a, const Tb* b, const Tc* c, Tiled p) {
+  __shared__ Tile<Ta, WAY_A == TILED> ta;
+  __shared__ Tile<Tb, WAY_B == TILED> tb;
+  __shared__ Tile<Tc, WAY_C == TILED> tc;
+  u32 strip = divide(blockIdx.x, p.tile_cols), outer = divide(strip, p.tile_rows);
+  i32 col0 = static_cast<i32>(blockIdx.x - strip * static_cast<u32>(p.tile_cols.value)) * TILE;
+  i32 row0 = static_cast<i32>(strip - outer * static_cast<u32>(p.tile_rows.value)) * TILE;
+  Offset at[ARITY + 1];
+  p.axes.locate(outer, at);
+  prepare<0, WAY_A>(ta, a, at, row0, col0, p);
+  prepare<1, WAY_B>(tb, b, at, row0, col0, p);
+  prepare<2, WAY_C>(tc, c, at, row0, col0, p);
+  __syncthreads();
+#pragma unroll 4
+  for (int i = threadIdx.x; i < TILE * TILE / VEC; i += BLOCK) {
+    int row = i / (TILE / VEC), col = i % (TILE / VEC) * VEC;
+    if (row0 + row >= p.rows || col0 + col >= p.cols) continue;
+    Items<Ta, VEC> pa;
+    Items<Tb, VEC> pb;
+    Items<Tc, VEC> pc;
+    take<0, WAY_A>(pa, ta, a, at, row0, col0, row, col, p);
+    take<1, WAY_B>(pb, tb, b, at, row0, col0, row, col, p);
+    take<2, WAY_C>(pc, tc, c, at, row0, col0, row, col, p);
+    Tout* to = y + at[ARITY] + (row0 + row) * p.along[ARITY] + (col0 + col) * p.across[ARITY];
+    store_items(to, mapped(pa, pb, pc, p.scale));
+  }
+}
