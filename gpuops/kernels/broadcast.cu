@@ -82,13 +82,6 @@ __device__ __forceinline__ void fetch(Items<T, VEC>& items, const T* from, const
     items = read<WAY, SPLIT>(from, place, p.scalar[K]);
   } else if constexpr (WAY == PACKED) {
     items = load_items<VEC>(from + spot.first);
-  } else {
-#pragma unroll
-    for (int v = 0; v < VEC; ++v) {
-      Offset at[WALKED];
-      p.axes.locate(static_cast<u32>(spot.first + v), at);
-      items.set(v, one<K>(from, at, p));
-    }
   }
 }
 
@@ -115,6 +108,16 @@ broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
     fetch<WALK == NARROW, 0, WAY_A>(pa[u], a, spots[u], p);
     fetch<WALK == NARROW, 1, WAY_B>(pb[u], b, spots[u], p);
     fetch<WALK == NARROW, 2, WAY_C>(pc[u], c, spots[u], p);
+    if constexpr (WALK == SHORT) {
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) {
+        Offset at[WALKED];
+        p.axes.locate(static_cast<u32>(spots[u].first + v), at);
+        if (WAY_A != PACKED) pa[u].set(v, one<0>(a, at, p));
+        if (WAY_B != PACKED) pb[u].set(v, one<1>(b, at, p));
+        if (WAY_C != PACKED) pc[u].set(v, one<2>(c, at, p));
+      }
+    }
   }
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {

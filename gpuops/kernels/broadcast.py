@@ -174,8 +174,8 @@ def flat(p: Problem, vec: int) -> Launch:
     if p.axes.inner(0) != 1:
         vec = 1
     walk = walk_of(p, vec, dense)
-    if walk in ("narrow", "short") and vec * out.itemsize == PACK and walk_of(p, vec // 2, dense) == "whole":
-        walk, vec = "whole", vec // 2
+    if walk in ("narrow", "short") and vec > 2 and walk_of(p, vec // 2, dense) == "whole":
+        walk, vec = "whole", vec // 2  # half as wide, but simple
     if walk == "peeled" and p.cols < 2 * vec:
         walk, vec = "whole", 1
     head = 0 if walk == "whole" else out.start % (vec * out.itemsize) // out.itemsize

@@ -20,7 +20,8 @@ template <class T, bool USED> struct Tile {
 };
 template <class T> struct Tile<T, false> {};
 
-template <class T>
+// INSIDE: all of the tile is in the output.
+template <bool INSIDE, class T>
 __device__ __forceinline__ void fill(Tile<T, true>& tile, const T* from, i32 rows, i32 cols, Offset across, Offset along, bool wide) {
   constexpr int B = Tile<T, true>::B, SIDE = TILE / B, LANES = 32 / B, STEPS = (SIDE * SIDE + BLOCK - 1) / BLOCK;
   Pack<T, B> in[STEPS][B];
@@ -31,13 +32,13 @@ __device__ __forceinline__ void fill(Tile<T, true>& tile, const T* from, i32 row
 #pragma unroll
     for (int w = 0; w < B; ++w) {
       const T* here = from + (col + w) * across + row * along;
-      if (col + w >= cols || i >= SIDE * SIDE) continue;
-      if (B > 1 && wide && row + B <= rows) {
+      if ((!INSIDE && col + w >= cols) || i >= SIDE * SIDE) continue;
+      if (B > 1 && wide && (INSIDE || row + B <= rows)) {
         in[s][w] = load<B>(here);
       } else {
 #pragma unroll
         for (int v = 0; v < B; ++v) {
-          if (row + v < rows) in[s][w].item[v] = here[v * along];
+          if (INSIDE || row + v < rows) in[s][w].item[v] = here[v * along];
         }
       }
     }
@@ -61,7 +62,9 @@ template <int K, int WAY, class T>
 __device__ __forceinline__ void prepare(Tile<T, WAY == TILED>& tile, const T* from, const Offset* at, i32 row, i32 col, const Tiled& p) {
   if constexpr (WAY == TILED) {
     const T* corner = from + at[K] + row * p.along[K] + col * p.across[K];
-    fill(tile, corner, p.rows - row, p.cols - col, p.across[K], p.along[K], p.wide[K]);
+    i32 rows = p.rows - row, cols = p.cols - col;
+    if (rows >= TILE && cols >= TILE) fill<true>(tile, corner, rows, cols, p.across[K], p.along[K], p.wide[K]);
+    else fill<false>(tile, corner, rows, cols, p.across[K], p.along[K], p.wide[K]);
   }
 }
 
