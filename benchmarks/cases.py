@@ -24,11 +24,15 @@ class Operand(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Shapes and axes, without a dtype. ``shape`` is the result's, but for ops along an axis."""
+    """Shapes and axes, without a dtype. ``shape`` is the result's, but for ops along an axis.
+
+    ``out`` is the layout of an array given as ``out=``; "" where a new one is made.
+    """
 
     operands: tuple[Operand, ...]
     axis: Axis = None
     shape: Shape = ()
+    out: str = ""
 
 
 class Group(NamedTuple):
@@ -67,7 +71,8 @@ class Case(NamedTuple):
         """What identifies the case within its op."""
         operands = ", ".join(map(str, self.problem.operands))
         if self.op in ("expand", "where", "matmul"):
-            return f"{self.dtype} {operands}" + (f" → {Operand(self.problem.shape)}" if self.op == "expand" else "")
+            result = f" → {Operand(self.problem.shape)}" if self.op == "expand" else ""
+            return f"{self.dtype} {operands}{result}" + (f", out {self.problem.out}" if self.problem.out else "")
         axis = "" if self.axis is None else f" axis {self.axis}".replace(" (", " ").replace(")", "")
         return f"{self.dtype} {operands}{axis}"
 
@@ -82,10 +87,10 @@ def rows(count: int, lengths: range | tuple[int, ...]) -> tuple[Problem, ...]:
     return tuple(along((count, n), 1) for n in lengths)
 
 
-def together(*operands: Shape | Operand, shape: Shape = ()) -> Problem:
+def together(*operands: Shape | Operand, shape: Shape = (), out: str = "") -> Problem:
     """An op on several arrays, or one whose result has a shape of its own instead of that of a broadcast."""
     inputs = tuple(o if isinstance(o, Operand) else Operand(o) for o in operands)
-    return Problem(inputs, shape=shape or np.broadcast_shapes(*(o.shape for o in inputs)))
+    return Problem(inputs, shape=shape or np.broadcast_shapes(*(o.shape for o in inputs)), out=out)
 
 
 TUTORIAL = rows(4096, range(256, 12673, 128))
@@ -204,6 +209,7 @@ def in_short(*groups: Group, dtypes: str) -> tuple[Group, ...]:
 
 ITEM_SIZES = "float32 int8 float16 float64 complex128"
 SIX = (16, 16, 16, 16, 16, 64)
+OUTS = ("[:, :-7]", "F", "[:, ::2]", "[1:]")
 
 WHERE = (
     Group(
@@ -226,7 +232,7 @@ WHERE = (
             *(together((2**26 // n, 1), (1, n), (2**26 // n, n)) for n in (1, 2, 3, 5, 97, 333)),
             together((8191, 1, 1), (1, 8191, 3), (8191, 8191, 3)),
         ),
-        "float32", picks=(2, 4),
+        "float32 int8", picks=(2, 4),
     ),
     Group(
         "layouts", "transposed, sliced, reversed and unaligned arrays, and six dims that do not merge",
@@ -236,8 +242,13 @@ WHERE = (
             together(WIDE, Operand(WIDE, "[1:]"), Operand(WIDE, "[:, :-7]")),
             together((16, 1, 16, 1, 16, 1), (1, 16, 1, 16, 1, 64), SIX),
         ),
-        "float32", picks=(0, 5),
+        "float32 int8", picks=(0, 5),
     ),
+    Group(
+        "out", "results that go to a sliced, transposed or unaligned array",
+        tuple(together(*(WIDE,) * 3, out=layout) for layout in OUTS), "float32 int8", picks=(0,),
+    ),
+    Group("huge", "more than 2³¹ elements", (together(*((2**31 + 2**12,),) * 3),), "int8", picks=(0,)),
 )  # fmt: skip
 
 EXPAND = (
@@ -258,7 +269,7 @@ EXPAND = (
     Group(
         "inner dims", "innermost dims that no vector width divides",
         tuple(together((2**26 // n // 64, 1, n), shape=(2**26 // n // 64, 64, n)) for n in (1, 2, 3, 5, 97, 333)),
-        "float32", picks=(2, 4),
+        "float32 int8", picks=(2, 4),
     ),
     Group(
         "layouts", "transposed, sliced, reversed and unaligned arrays, and six dims that do not merge",
@@ -267,7 +278,15 @@ EXPAND = (
             together(Operand(WIDE, "[:, ::-1]"), shape=WIDE), together(Operand(WIDE, "[1:]"), shape=WIDE),
             together((16, 1, 16, 1, 16, 1), shape=SIX),
         ),
-        "float32", picks=(0, 4),
+        "float32 int8", picks=(0, 4),
+    ),
+    Group(
+        "out", "results that go to a sliced, transposed or unaligned array",
+        tuple(together(WIDE, shape=WIDE, out=layout) for layout in OUTS), "float32 int8", picks=(0,),
+    ),
+    Group(
+        "huge", "more than 2³¹ elements",
+        (together((2**16, 1), shape=(2**16, 2**16)), together((46349,), shape=(46349, 46349))), "int8", picks=(0,),
     ),
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from .arrays import allocate, dtype_of, values
-from .cases import Case
+from .cases import Case, Operand
 from .ops import OPS, Expected, check, expected, nbytes
 from .providers import Gpuops, Provider, Refused, first_line, strategies
 from .timing import COLD, ROUNDS, Runner, Subject, significant, slots
@@ -37,7 +37,7 @@ def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
     try:
         ring = with_memory(machine, ring_of, machine, case)
         limit = with_memory(machine, limit_of, machine, case, ring)
-        right = with_memory(machine, expected, machine.xp, case, ring[0])
+        right = with_memory(machine, expected, machine.xp, case, ring[0][: len(case.problem.operands)])
     except Exception as failure:
         if not out_of_memory(failure) and not isinstance(failure, ModuleNotFoundError):
             raise
@@ -125,6 +125,8 @@ def ring_of(machine: Any, case: Case) -> list[tuple[Any, ...]]:
     dtype = dtype_of(case.dtype)
     data = [machine.upload(values(kind, dtype)) for kind in OPS[case.op].data]
     pairs = list(zip(case.problem.operands, data, strict=True))
+    if case.problem.out:
+        pairs.append((Operand(case.problem.shape, case.problem.out), data[-1]))
     count = 1 if machine.hot else slots(*nbytes(case), machine.cache)
     return [tuple(allocate(machine.xp, operand, source) for operand, source in pairs) for _ in range(count)]
 
@@ -143,7 +145,7 @@ def limit_of(machine: Any, case: Case, ring: list[tuple[Any, ...]]) -> Subject:
 
 def prepare(machine: Any, case: Case, provider: Provider, ring: list[tuple[Any, ...]], right: Expected) -> Subject:
     """The provider's calls, warmed up after its result has been found right."""
-    function = provider.call(case)
+    function = provider.into(case) if case.problem.out else provider.call(case)
     calls: list[Callable[[], Any]] = [partial(function, *map(provider.array, arrays)) for arrays in ring]
     result = calls[0]()
     if problem := check(machine.xp, right, provider.wide(result)):

@@ -54,6 +54,10 @@ class Provider(Runner, ABC):
     def call(self, case: Case) -> Callable[..., Any]:
         """A function of the case's arrays."""
 
+    def into(self, case: Case) -> Callable[..., Any]:
+        """A function of the case's arrays and of one more, which it fills with the result and returns."""
+        raise Refused("has no out=")
+
     def wide(self, result: Any) -> Any:
         """A result as a NumPy or CuPy array in double precision, or of integers."""
         return widened(self.xp, self.xp.asarray(result))
@@ -74,6 +78,12 @@ class Gpuops(Provider):
         if case.op == "expand":
             return lambda x: function(x, case.problem.shape)
         return function if case.op in ("where", "matmul") else partial(function, axis=case.axis)
+
+    def into(self, case: Case) -> Callable[..., Any]:
+        function = partial(getattr(gpuops, case.op), **self.options)
+        if case.op == "expand":
+            return lambda x, out: function(x, case.problem.shape, out=out)
+        return lambda *arrays: function(*arrays[:-1], out=arrays[-1])
 
 
 def strategies(op: str, xp: Any) -> list[Gpuops]:
@@ -100,6 +110,16 @@ class ArrayLibrary(Provider):
         if case.op in ("where", "matmul"):
             return getattr(self.xp, case.op)
         return partial(getattr(self.special if case.op in SOFTMAX else self.xp, case.op), axis=case.axis)
+
+    def into(self, case: Case) -> Callable[..., Any]:
+        if case.op != "expand":
+            return super().into(case)
+
+        def copy(x: Any, out: Any) -> Any:
+            self.xp.copyto(out, x)
+            return out
+
+        return copy
 
 
 class Numpy(ArrayLibrary):
@@ -162,6 +182,11 @@ class Torch(Provider):
         function = getattr(torch, case.op)
         return (lambda x: function(x)) if axis is None else (lambda x: function(x, dim=axis))
 
+    def into(self, case: Case) -> Callable[..., Any]:
+        if case.op == "expand":
+            return lambda x, out: out.copy_(x.expand(case.problem.shape))
+        return lambda *tensors: getattr(self.torch, case.op)(*tensors[:-1], out=tensors[-1])
+
     def wide(self, result: Any) -> Any:
         if result.is_complex():
             result = result.to(self.torch.complex128)
@@ -183,6 +208,9 @@ class TorchCompile(Torch):
     def call(self, case: Case) -> Callable[..., Any]:
         self.torch._dynamo.reset()  # it stops compiling after a few shapes
         return self.torch.compile(super().call(case), dynamic=False)
+
+    def into(self, case: Case) -> Callable[..., Any]:
+        return Provider.into(self, case)
 
 
 class Triton(Torch):

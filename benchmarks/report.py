@@ -23,10 +23,10 @@ This page is written by `python -m gpuops bench report` from the files in
 
 ## Method
 
-Times are the GPU's own, between two events in its stream. Every call of a sample works on the next of a ring of
-arrays, and its result stays until its turn comes again, so that results are a ring too: the larger of the two rings is
-at least four times the L2 cache. Arrays too small for that are used once per sample. The cache is emptied before each
-sample: all data comes from memory. A kernel that only waits runs ahead until Python has launched all calls of the
+Times are the GPU's own, between two events in its stream. Every call of a sample works on the next of a ring of arrays,
+and its result stays until its turn comes again, so that results are a ring too: what is read is at least four times the
+L2 cache before anything is read again. Arrays too small for that are used once per sample. The cache is emptied before
+each sample: all data comes from memory. A kernel that only waits runs ahead until Python has launched all calls of the
 sample, so the host's time does not count (it has a [table](#host-time) of its own). After a warm-up every library has
 two turns over a case, the second in opposite order. A result is the median of all samples; its **noise** is their
 interquartile range or the distance between the medians of the two turns, whichever is larger. Before it is timed, each

@@ -82,10 +82,10 @@ class CudaDevice:
 
     def elementwise(self, step: Any, arrays: dict[str, Any]) -> None:
         views = []
-        for operand, itemsize in step.arrays:
+        for operand, size in step.arrays:
             array = arrays[operand.name]
-            bits = array.view(np.complex128 if itemsize == 16 else f"u{itemsize}")
-            views.append(bits if bits.ndim else bits[None])  # &x[0] needs a dim
+            shape, strides = (*array.shape, array.itemsize // size), (*array.strides, size)
+            views.append(cupy.ndarray(shape, np.complex128 if size == 16 else f"u{size}", array.data, strides))
         *inputs, out = views
         elementwise_kernel(step.in_params, step.out_params, step.operation, step.name)(
             *inputs, *map(np.int64, step.scalars), out, size=step.size

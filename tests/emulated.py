@@ -64,9 +64,13 @@ class EmulatedDevice:
     def launch(self, kernel, grid, block, args):
         module(kernel).launch(kernel.name, grid, (block, 1, 1), [pointed(arg) for arg in args])
 
+    def bits(self, array, dtype):
+        shape = (*array.shape, array.itemsize // dtype.itemsize)
+        return self.view(array, 0, dtype, shape, [*(s // dtype.itemsize for s in array.strides), 1]).view(np.ndarray)
+
     def elementwise(self, step, arrays):
         *inputs, out = (
-            arrays[operand.name].view("c16" if size == 16 else f"u{size}").view(np.ndarray)
+            self.bits(arrays[operand.name], np.dtype("c16" if size == 16 else f"u{size}"))
             for operand, size in step.arrays
         )
         elementwise_kernel(step.in_params, step.out_params, step.operation, step.name)(

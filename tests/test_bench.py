@@ -308,10 +308,11 @@ def test_missing_and_broken_peers_are_named():
 
 
 @pytest.mark.parametrize(
-    ("nbytes", "cache", "expected"), [(10, 1000, 64), (100, 1000, 40), (4000, 1000, 2), (10**9, 1000, 2), (0, 1000, 2)]
+    ("read", "written", "expected"),
+    [(10, 10, 64), (100, 0, 40), (100, 5000, 40), (4000, 0, 2), (10**9, 10**9, 2), (0, 10**9, 2), (10, 2**31, 7)],
 )
-def test_rings_are_four_times_the_cache_where_that_is_possible(nbytes, cache, expected):
-    assert timing.slots(nbytes, cache) == expected
+def test_rings_are_four_times_the_cache_where_that_is_possible(read, written, expected):
+    assert timing.slots(read, written, cache=1000) == expected
 
 
 class Clockwork:

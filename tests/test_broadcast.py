@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
+from gpuops.kernels import broadcast as kernels
 from tests import layouts
 from tests.compare import assert_bits, assert_same
 from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, lay_out
@@ -318,6 +319,121 @@ def test_where_of_transposed_operands(backend, dtype, shape):
     out = lay_out(np.zeros(shape, dtype), "C")
     assert_bits(run(backend, gpuops.where, chosen, x, y, out=out), np.where(chosen, x, y))
     assert_bits(run(backend, gpuops.expand, x, shape, out=out), np.ascontiguousarray(x))
+
+
+# ------------------------------------------------------------------------------------- ways through memory
+
+
+@pytest.fixture
+def planner(monkeypatch):
+    """The planner's module with constants of the test's choosing, and no plans from before."""
+    planned = kernels.plan
+    planned.cache_clear()
+    yield lambda name, value: monkeypatch.setattr(kernels, name, value)
+    planned.cache_clear()
+
+
+@st.composite
+def rows(draw: st.DrawFn, full: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An operand of rows: of the full shape or repeated along dims, its last dim contiguous, reversed, or repeated."""
+    shape = tuple(draw(st.sampled_from((n, n, 1))) for n in full)
+    layout = draw(st.sampled_from(("C", "C", "unaligned", "window", "reversed", "sliced")))
+    return lay_out(layouts.random(rng(), shape, dtype, special=True), layout)
+
+
+@pytest.mark.parametrize("dtype", ITEMS)
+@given(data=st.data())
+def test_rows_of_any_length_and_alignment(device, dtype, data):
+    """Packs that cross rows, rows shorter than a pack, rows that lie apart."""
+    dtype = np.dtype(dtype)
+    length = data.draw(st.sampled_from((2, 3, 5, 7, 15, 16, 17, 24, 31, 33, 63, 64, 65, 100, 333)))
+    full = (data.draw(st.integers(1, 5)), data.draw(st.integers(1, 7)), length)
+    chosen = data.draw(rows(full, np.dtype(bool)))
+    x, y = data.draw(rows(full, dtype)), data.draw(rows(full, dtype))
+    expected = np.broadcast_to(np.where(chosen, x, y), np.broadcast_shapes(chosen.shape, x.shape, y.shape))
+    layout = data.draw(st.sampled_from(("C", "unaligned", "window", "transposed")))
+    out = lay_out(np.zeros(expected.shape, dtype), layout)
+    assert_bits(run(device, gpuops.where, chosen, x, y, out=out), expected)
+    assert_bits(run(device, gpuops.expand, x, full), np.broadcast_to(x, full))
+
+
+@pytest.mark.parametrize("dtype", ITEMS)
+@given(data=st.data())
+def test_tiles_transpose(device, dtype, data):
+    """Arrays whose contiguous dim is another than the result's, with sizes that are no multiples of tiles."""
+    dtype = np.dtype(dtype)
+    full = tuple(data.draw(st.sampled_from((16, 17, 31, 40, 65, 131))) for _ in range(2))
+    full = (*full[:1], *data.draw(st.sampled_from(((), (2,), (3,)))), *full[1:])
+    order = data.draw(st.permutations(range(len(full))).filter(lambda order: order[-1] != len(full) - 1))
+    steps = data.draw(st.sampled_from(((1,) * len(full), tuple(-1 if d == order[-1] else 1 for d in range(len(full))))))
+    operands = []
+    for kind in (np.dtype(bool), dtype, dtype):
+        laid = data.draw(st.booleans())
+        operand = layouts.strided(full, kind, order if laid else range(len(full)), steps, data.draw(st.integers(0, 1)))
+        operand[...] = layouts.random(rng(), full, kind, special=True)
+        operands.append(operand)
+    chosen, x, y = operands
+    x = x if data.draw(st.booleans()) else x[..., :1]
+    out = lay_out(np.zeros(full, dtype), data.draw(st.sampled_from(("C", "unaligned", "window"))))
+    assert_bits(run(device, gpuops.where, chosen, x, y, out=out), np.where(chosen, x, y))
+    turned = layouts.strided(full, dtype, order, steps, 0)
+    turned[...] = layouts.random(rng(), full, dtype, special=True)
+    strategy = "tiled" if full[order[-1]] >= 16 and len(full) == 2 and dtype.itemsize * 16 >= 32 else None
+    assert_bits(run(device, gpuops.expand, turned, full, strategy=strategy), turned)
+
+
+@pytest.mark.parametrize("steps", [2, 3, 64])
+@pytest.mark.parametrize("dtype", ITEMS)
+def test_steps_along_a_repeated_dim(device, planner, dtype, steps):
+    planner("STEPS", ((np.inf, steps),))
+    planner("FEW", 1)
+    for full in ((7, 160), (5, 3, 64), (2, 9, 48)):
+        x = layouts.random(rng(), full[1:], np.dtype(dtype), special=True)
+        assert_bits(run(device, gpuops.expand, x, full, strategy="stepped"), np.broadcast_to(x, full))
+        chosen = rng().random((full[0], *(1,) * (len(full) - 1))) < 0.5
+        y = layouts.random(rng(), (*full[1:-1], 1), np.dtype(dtype), special=True)
+        assert_bits(run(device, gpuops.where, chosen, x, y, strategy="stepped"), np.where(chosen, x, y))
+
+
+@pytest.mark.parametrize("most", [100, 1000])
+@given(data=st.data())
+def test_results_too_large_for_one_launch_are_made_in_pieces(device, most, data):
+    full = data.draw(layouts.shapes())
+    x, y = data.draw(layouts.arrays(full, np.dtype("f4"))), data.draw(layouts.arrays(full[1:], np.dtype("f4")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "MOST", most)
+        kernels.plan.cache_clear()
+        got = run(device, gpuops.where, x > 0, x, y)
+    kernels.plan.cache_clear()
+    assert_bits(got, np.where(x > 0, x, y))
+
+
+@pytest.mark.parametrize("dtype", ITEMS)
+def test_offsets_beyond_32_bits(device, planner, dtype):
+    planner("offset_type", lambda p: "i64")
+    for length in (3, 16, 37, 333):
+        x = layouts.random(rng(), (5, 1, length), np.dtype(dtype), special=True)
+        assert_bits(run(device, gpuops.expand, x, (5, 4, length)), np.broadcast_to(x, (5, 4, length)))
+        window = lay_out(np.zeros((5, length), dtype), "window")
+        assert_bits(run(device, gpuops.where, np.ones((5, 1), "u1"), x[:, 0], x[0], out=window), x[:, 0])
+    square = layouts.random(rng(), (70, 40), np.dtype(dtype), special=True)
+    assert_bits(run(device, gpuops.expand, square.T, (40, 70)), square.T)
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_complex_views_of_real_arrays_may_start_anywhere(backend, dtype):
+    half = np.dtype(dtype).itemsize // 2
+    memory = np.zeros((40 * 2 * half + half,), np.uint8)
+    x = np.ndarray((5, 8), dtype, memory, half)
+    x[...] = layouts.random(rng(), (5, 8), x.dtype)
+    out = np.ndarray((5, 8), dtype, np.zeros_like(memory), half)
+    chosen = rng().random((5, 8)) < 0.5
+    for strategy in STRATEGIES:
+        assert_bits(run(backend, gpuops.expand, x, (3, 5, 8), strategy=strategy), np.broadcast_to(x, (3, 5, 8)))
+        assert_bits(run(backend, gpuops.where, chosen, x, x[0], strategy=strategy), np.where(chosen, x, x[0]))
+        got = run(backend, gpuops.where, chosen, x[0].copy(), 2, out=out, strategy=strategy)
+        assert_bits(got, np.where(chosen, x[0], x.dtype.type(2)))
+    assert_bits(run(backend, gpuops.expand, x.T, (8, 5)), x.T)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

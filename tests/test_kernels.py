@@ -70,7 +70,10 @@ def normalisation(
     return softmax.plan(problem, strategy, "device", MULTIPROCESSORS)
 
 
-def mapping(map_: str, out: str, operands: tuple[str, ...], shape: Shape, *strides: Shape, pointer: int = 0) -> Plan:
+def mapping(
+    map_: str, out: str, operands: tuple[str, ...], shape: Shape, *strides: Shape, pointer: int = 0,
+    strategy: str | None = None,
+) -> Plan:  # fmt: skip
     """The plan of expand or where; strides of out, then of the operands, C order where there are none."""
     dense = contiguous_strides(shape)
     types = broadcast.element_types(out, operands[-2:] if map_ == "Where" else operands)
@@ -82,7 +85,7 @@ def mapping(map_: str, out: str, operands: tuple[str, ...], shape: Shape, *strid
             ("out", "a", "b", "c"), types, (out, *operands), (*strides, *(dense,) * 4), strict=False
         )
     ]  # fmt: skip
-    return broadcast.plan(map_, shape, args[0], tuple(args[1:]))
+    return broadcast.plan(map_, shape, args[0], tuple(args[1:]), strategy)
 
 
 def reductions() -> Iterator[Plan]:
@@ -139,17 +142,38 @@ def maps() -> Iterator[Plan]:
         yield mapping("Where", x, ("bool", x, x), (64, 700))
         yield mapping("Where", x, ("bool", "float32", x), (64, 700))
     for x in ("int8", "int16", "int32", "int64", "complex128"):
-        shape = (64, 704)
-        walks = (contiguous_strides(shape), (0, 1), (1, 0), (1, 64), padded(shape))
-        for pointer in {0, *(2**k for k in range(4) if 2**k >= min(ITEMSIZE[x], 8))}:
-            yield mapping("Expand", x, (x,), shape, pointer=pointer)
-            yield mapping("Where", x, ("bool", x, x), shape, pointer=pointer)
-        for a, b in itertools.product(walks, walks):
-            yield mapping("Where", x, ("bool", x, x), shape, contiguous_strides(shape), a, b)
-        for rank in (2, 3, 4, 6, 9, 17):
-            shape = (2,) * rank
-            yield mapping("Expand", x, (x,), shape, contiguous_strides(shape), padded(shape))
-    yield mapping("Expand", "int32", ("int32",), (2**32 + 1,), (2,))
+        yield from walks(x)
+    yield mapping("Expand", "int32", ("int32",), (2**32 + 1,), (1,), (2,))
+
+
+def walks(x: str) -> Iterator[Plan]:
+    """Expand and where of one item size for each way through the planner."""
+    size = ITEMSIZE[x]
+    for cols in (704, 700, 333, 24, 5, 3, 2):  # whole packs, half packs, rows that end anywhere, short rows
+        shape = (64, 64, cols)
+        dense, row, middle = contiguous_strides(shape), (0, 0, 1), (cols, 0, 1)
+        reverse = (64 * cols, cols, -1)
+        apart = tuple((cols + 5) * s // cols if s > 1 else s for s in dense)
+        for pointer in {0, max(size, 1) % 16}:
+            yield mapping("Expand", x, (x,), shape, dense, middle, pointer=pointer)
+            yield mapping("Where", x, ("bool", x, x), shape, dense, row, middle, dense, pointer=pointer)
+            yield mapping("Where", x, ("bool", x, x), shape, apart, dense, apart, (1, 0, 0), pointer=pointer)
+        yield mapping("Expand", x, (x,), shape, dense, reverse)
+        yield mapping("Where", x, ("bool", x, x), shape, dense, reverse, apart, (64 * cols, cols, 0))
+        yield mapping("Expand", x, (x,), shape, dense, middle, strategy="collapsed")
+    square = (640, 640)
+    across = (1, 640)
+    for pointer in {0, size % 16}:
+        yield mapping("Expand", x, (x,), square, contiguous_strides(square), across, pointer=pointer)
+        for cond, a, b in itertools.product((contiguous_strides(square), across), repeat=3):
+            yield mapping("Where", x, ("bool", x, x), square, contiguous_strides(square), cond, a, b, pointer=pointer)
+    big = (64, 64, 2**18)
+    for operand in ((0, 2**18, 1), (2**18, 0, 1)):
+        yield mapping("Expand", x, (x,), big, contiguous_strides(big), operand)
+        yield mapping("Where", x, ("bool", x, x), big, contiguous_strides(big), (1, 0, 0), operand, (0, 1, 0))
+    for rank in (2, 3, 4, 6, 9, 17):
+        shape = (2,) * rank
+        yield mapping("Expand", x, (x,), shape, contiguous_strides(shape), padded(shape))
 
 
 @cache
@@ -219,7 +243,12 @@ def test_a_strategy_plans_the_file_of_its_name():
 
 
 @pytest.mark.parametrize(
-    "file,enum,names", [("reduce_block.cu", "Step", reduce.STEPS), ("broadcast.cuh", "Way", broadcast.WAYS), ("broadcast.cu", "Walk", broadcast.WALKS)]
+    "file,enum,names",
+    [
+        ("reduce_block.cu", "Step", reduce.STEPS),
+        ("broadcast.cuh", "Way", broadcast.WAYS),
+        ("broadcast.cu", "Walk", broadcast.WALKS),
+    ],
 )
 def test_enums_and_tables_agree(file, enum, names):
     (members,) = re.findall(rf"enum {enum} {{ (.*?) }};", jit.read(file))
@@ -234,7 +263,7 @@ def test_every_op_is_a_struct_of_ops_cuh():
 def test_every_dtype_is_a_type_of_types_cuh():
     text = jit.read("types.cuh")
     for name in {*CTYPES.values(), *broadcast.BITS.values()}:
-        assert re.search(rf"using {name} =|struct {name} ", text)
+        assert re.search(rf"using {name} =|struct (alignas\(\d+\) )?{name} ", text)
 
 
 @pytest.mark.parametrize("file", TEXTS)
@@ -271,6 +300,8 @@ def calls() -> Iterator[bool]:
         for op in (gpuops.sum, gpuops.max):
             yield near(op, (3, 5000), 1, strategy)
             yield near(op, (300, 5), 0, strategy)
+    x = layouts.random(np.random.default_rng(0), (40, 70), np.dtype("f4"))
+    yield bool((np.asarray(gpuops.expand(emulated.DEVICE.from_host(x).T, (70, 40))) == x.T).all())
     for strategy in gpuops.strategies("softmax"):
         yield near(gpuops.softmax, (3, 700), 1, strategy)
         yield near(gpuops.softmax, (300, 3), 0, strategy)

@@ -141,15 +141,15 @@ broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
       }
     }
   }
-  if constexpr (WALK == CROSSING && RANK > 1) {  // the packs of this block in which a row ends, one per thread
+  if constexpr (WALK == CROSSING && RANK > 1) {  // the packs of this block in which a row ends: at most one per thread
     const Divisor& size = p.axes.size[RANK - 1];
     i32 cols = static_cast<i32>(size.value), start = static_cast<i32>(first - threadIdx.x) * VEC - p.head;
     i32 stop = min(start + BLOCK * UNROLL * VEC, p.length);
     u32 last = divide(static_cast<u32>(stop - 1), size);
-    for (u32 row = divide(static_cast<u32>(max(start, 0)), size) + threadIdx.x; row < last; row += BLOCK) {
+    u32 row = divide(static_cast<u32>(max(start, 0)), size) + threadIdx.x;
+    u32 end = (row + 1) * cols, before = (end + p.head) % VEC;
+    if (row < last && before != 0) {
       Spot spot;
-      i32 end = static_cast<i32>(row + 1) * cols, before = (end + p.head) % VEC;
-      if (before == 0) continue;
       spot.first = end - before;
       spot.split = before;
       place<true>(spot, row, cols - before, p);

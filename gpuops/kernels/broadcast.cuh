@@ -79,11 +79,11 @@ template <int N, class T> __device__ __forceinline__ Items<T, N> load_items(cons
 template <int N, class T> __device__ __forceinline__ void store_items(T* to, const Items<T, N>& items) {
   using Loaded = typename Items<T, N>::Loaded;
 #ifdef __CUDA_ARCH__
-  if constexpr (sizeof(Loaded) == 8) {
+  if constexpr (alignof(Loaded) == 8 && sizeof(Loaded) == 8) {
     asm volatile("st.global.L1::no_allocate.b64 [%0], %1;" ::"l"(to), "l"(bit_cast<u64>(items)));
     return;
   }
-  if constexpr (sizeof(Loaded) == 16) {
+  if constexpr (alignof(Loaded) == 16) {
     auto w = bit_cast<Pack<u32, 4>>(items);
     asm volatile("st.global.L1::no_allocate.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.item[0]), "r"(w.item[1]), "r"(w.item[2]), "r"(w.item[3]));
     return;

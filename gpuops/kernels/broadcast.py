@@ -28,17 +28,19 @@ from ..plan import (
 )
 
 BLOCK = 256
+FLAT_BLOCK = {1: 256, 3: 128}  # of broadcast.cu, by operands of the map
 PACK = 16  # bytes of output that a thread writes at once
 IN_FLIGHT = 2  # packs that a thread makes
 FEW = 2**18  # packs from which on it does: fewer are spread over as many threads
 #: How many packs a thread makes along a dim in which operands repeat, by the bytes that repeat: fewer come from the
 #: nearest cache again, more are beyond the farthest one. More steps than needed scatter what is written.
 STEPS = ((2**17, 1), (2**24, 4), (math.inf, 64))
-LINE = 128  # bytes of a cache line
+HALVES = {BITS[8]: "split64", BITS[16]: "split128"}  # types of the same size at half the alignment
+LINE = 128  # bytes of a cache line, LINE in broadcast.cuh
 AHEAD = 2**24  # bytes of an operand that are fetched ahead, at most
 MOST = 2**30  # elements of one launch, so that 32-bit indices do
 SECTOR = 32  # bytes that memory delivers at once: elements this far apart waste the rest of it
-NARROW = 16  # dims shorter than this are no side of a tile
+SIDE = 16  # dims shorter than this are no side of a tile
 SHARED = 48 * 1024  # bytes of shared memory that every GPU gives a block
 TILES = {1: 128, 2: 64, 4: 64, 8: 32, 16: 32}  # side of a tile, by bytes of an element
 WAYS = {"packed": 0, "shifted": 1, "reversed": 2, "repeated": 3, "strided": 4, "tiled": 5}  # enum Way in broadcast.cuh
@@ -62,10 +64,10 @@ class Arg(NamedTuple):
         """The address of the first element, modulo 16."""
         return (self.pointer + self.offset) % 16
 
-    def aligned(self) -> Arg:
-        """The same operand, as halves of elements if those are not aligned: a complex view may start anywhere."""
-        halves = {BITS[8]: "split64", BITS[16]: "split128"}
-        return self._replace(ctype=halves[self.ctype]) if self.ctype in halves and self.start % self.itemsize else self
+    @property
+    def aligned(self) -> bool:
+        """Whether the elements lie at multiples of their size, as those of a complex view of a real array may not."""
+        return self.value is not None or self.start % self.itemsize == 0
 
 
 class Problem(NamedTuple):
@@ -122,14 +124,27 @@ def plan(
     map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...], strategy: str | None = None, scale: float = 1.0
 ) -> Plan:
     """Plan ``out[i] = map_(*operands[i])`` over ``shape``."""
-    p = problem(map_, shape, out.aligned(), tuple(arg.aligned() for arg in operands), scale)
+    p = problem(map_, shape, *in_halves(map_, out, operands), scale)
     strategy = strategy or choose(p)
     return Plan(strategy, STRATEGIES[strategy](p, strategy), in_place=True)
 
 
+def in_halves(map_: str, out: Arg, operands: tuple[Arg, ...]) -> tuple[Arg, tuple[Arg, ...]]:
+    """The same, with elements that are moved as bits in two halves if not all of them are aligned."""
+    kept = operands[: map_ == "Where"]  # the condition
+    moved = (out, *operands[len(kept) :])
+    if out.ctype in HALVES and not all(arg.aligned for arg in moved):
+        out, *operands_ = (arg._replace(ctype=HALVES[arg.ctype]) for arg in moved)
+        return out, (*kept, *operands_)
+    return out, operands
+
+
 def choose(p: Problem) -> str:
     """The strategy for callers who name none."""
-    return "tiled" if across(p) is not None else "stepped" if along(p) is not None else "vectorized"
+    if across(p) is not None:
+        return "tiled"
+    dim = along(p)
+    return "vectorized" if dim is None or worthwhile(p, dim) < 2 else "stepped"
 
 
 def plan_vectorized(p: Problem, strategy: str) -> tuple[Launch, ...]:
@@ -171,7 +186,7 @@ def flat(p: Problem, vec: int) -> Launch:
     """A launch of ``broadcast.cu`` with packs of at most ``vec`` elements."""
     out = p.args[0]
     dense = p.axes.strides[0] == contiguous_strides(p.axes.sizes)
-    if p.axes.inner(0) != 1:
+    if p.axes.inner(0) != 1 or not out.aligned:
         vec = 1
     walk = walk_of(p, vec, dense)
     if walk in ("narrow", "short") and vec > 2 and walk_of(p, vec // 2, dense) == "whole":
@@ -181,16 +196,16 @@ def flat(p: Problem, vec: int) -> Launch:
     head = 0 if walk == "whole" else out.start % (vec * out.itemsize) // out.itemsize
     row_packs = -(-(p.cols + vec - 1) // vec)
     packs = p.axes.size // p.cols * row_packs if walk == "peeled" else -(-(p.axes.size + head) // vec)
-    unroll = 1 if packs < FEW else IN_FLIGHT
+    unroll, block = 1 if packs < FEW else IN_FLIGHT, FLAT_BLOCK[len(p.args) - 1]
     walked = Axes(p.axes.sizes, p.axes.strides[1:] if dense else (*p.axes.strides[1:], p.axes.strides[0]))
     offset = offset_type(p)
     low, high = zip(*(reach(p, k) for k in range(1, len(p.args))), strict=True)
     ahead = padded([lines(p, k) for k in range(1, len(p.args))])
-    params = struct.pack("<4i", packs, p.axes.size, head, -(-max(ahead) // BLOCK)) + walked.packed(offset)
+    params = struct.pack("<4i", packs, p.axes.size, head, -(-max(ahead) // block)) + walked.packed(offset)
     params += divisor(row_packs) + integers(offset, *padded(low), *padded(high))
     return launch(
         "broadcast", p, vec, offset, [way(p, k, walk, vec, head) for k in range(1, len(p.args))], params,
-        (-(-packs // (BLOCK * unroll)), 1), struct.pack("<4i", *ahead),
+        (-(-packs // (block * unroll)), 1), block, struct.pack("<4i", *ahead),
         RANK=p.axes.rank_class, WALK=WALKS[walk], DENSE=dense, UNROLL=unroll,
     )  # fmt: skip
 
@@ -258,7 +273,7 @@ ABSENT = Arg("", "u8", 1, (), value=b"\0")  # in place of the operands that a ma
 
 
 def launch(
-    name: str, p: Problem, vec: int, offset: str, ways: list[str], params: bytes, grid: tuple[int, int],
+    name: str, p: Problem, vec: int, offset: str, ways: list[str], params: bytes, grid: tuple[int, int], block: int,
     more: bytes, **constants: int
 ) -> Launch:  # fmt: skip
     """A launch of a map's kernel; its scale and the values of scalar operands follow ``params``."""
@@ -271,51 +286,48 @@ def launch(
             ("Offset", offset), ("Map", f"struct {p.map_}"),
         ),
         constants=(
-            ("ARITY", len(p.args) - 1), ("VEC", vec), ("BLOCK", BLOCK),
+            ("ARITY", len(p.args) - 1), ("VEC", vec), ("BLOCK", block),
             *zip(("WAY_A", "WAY_B", "WAY_C"), (WAYS[w] for w in ways), strict=True), *constants.items(),
         ),
     )  # fmt: skip
     values = b"".join((arg.value or b"").ljust(16, b"\0") for arg in operands)
     pointers = [None if arg.value is not None else Operand(arg.name, arg.offset) for arg in (p.args[0], *operands)]
-    return Launch(kernel, (*grid, 1), BLOCK, (*pointers, params + struct.pack("<d", p.scale) + values + more))
+    return Launch(kernel, (*grid, 1), block, (*pointers, params + struct.pack("<d", p.scale) + values + more))
 
 
 # ---------------------------------------------------------------------------------------- steps: broadcast_stepped.cu
 
 
 def along(p: Problem) -> int | None:
-    """The outer dim in which most bytes of operands repeat, if they are many and the packs are whole."""
+    """The outer dim along which most bytes of operands come again, if the packs are whole."""
     out, vec = p.args[0], PACK // p.args[0].itemsize
     if not packable(vec, out.itemsize, out.start, 0, p.axes, inner=p.axes):
         return None
-    dims = range(len(p.axes.sizes) - 1)
-    dim = max(dims, key=lambda d: repeated(p, d), default=None)
-    return dim if dim is not None and chunk(p, dim) > 1 else None
+    dim = max(range(len(p.axes.sizes) - 1), key=lambda d: repeated(p, d), default=None)
+    return dim if dim is not None and repeated(p, dim) > 0 else None
 
 
 def repeated(p: Problem, dim: int) -> int:
-    """The bytes of operands that come again at each step along a dim."""
-    return sum(spared(p, k, dim) for k in range(1, len(p.args)))
+    """The bytes of operands that come again at each step along a dim, less those that come anew."""
+    total = 0
+    for arg, strides in zip(p.args[1:], p.axes.strides[1:], strict=True):
+        inner = zip(p.axes.sizes[dim + 1 :], strides[dim + 1 :], strict=True)
+        nbytes = arg.itemsize * math.prod(n for n, s in inner if s)
+        total += 0 if arg.value is not None else -nbytes if strides[dim] else nbytes
+    return total
 
 
-def spared(p: Problem, k: int, dim: int) -> int:
-    """The bytes of an operand that come again at each step along a dim, if it repeats along that."""
-    if p.args[k].value is not None or p.axes.strides[k][dim]:
-        return 0
-    inner = zip(p.axes.sizes[dim:], p.axes.strides[k][dim:], strict=True)
-    return p.args[k].itemsize * math.prod(n for n, s in inner if s)
-
-
-def chunk(p: Problem, dim: int) -> int:
-    """How many steps a thread takes, if that leaves threads enough."""
-    packs, nbytes = p.axes.size * p.args[0].itemsize // PACK, repeated(p, dim)
-    return min(p.axes.sizes[dim], next(steps for limit, steps in STEPS if nbytes <= limit), packs // FEW)
+def worthwhile(p: Problem, dim: int) -> int:
+    """How many steps along a dim a thread should take, if that leaves threads enough; 1 is not worth it."""
+    packs = p.axes.size * p.args[0].itemsize // PACK
+    return min(next(steps for limit, steps in STEPS if repeated(p, dim) <= limit), packs // FEW)
 
 
 def stepped(p: Problem, dim: int) -> Launch:
     """A launch of ``broadcast_stepped.cu``."""
     vec = PACK // p.args[0].itemsize
-    steps, order = chunk(p, dim), (*range(1, len(p.args)), 0)  # the kernel's: the output comes last
+    steps = min(max(2, worthwhile(p, dim)), p.axes.sizes[dim])
+    order = (*range(1, len(p.args)), 0)  # the kernel's: the output comes last
     others = [d for d in range(len(p.axes.sizes)) if d != dim]
     walked = Axes(
         tuple(p.axes.sizes[d] for d in others), tuple(tuple(p.axes.strides[k][d] for d in others) for k in order)
@@ -326,7 +338,7 @@ def stepped(p: Problem, dim: int) -> Launch:
     fixed = [not p.axes.strides[k][dim] for k in range(1, len(p.args))]
     return launch(
         "broadcast_stepped", p, vec, offset, [way(p, k, "tiled", vec, 0) for k in range(1, len(p.args))], params,
-        (-(-packs // BLOCK), -(-p.axes.sizes[dim] // steps)), b"", RANK=walked.rank_class, UNROLL=IN_FLIGHT,
+        (-(-packs // BLOCK), -(-p.axes.sizes[dim] // steps)), BLOCK, b"", RANK=walked.rank_class, UNROLL=IN_FLIGHT,
         **dict(zip(("FIXED_A", "FIXED_B", "FIXED_C"), (*fixed, True, True), strict=False)),
     )  # fmt: skip
 
@@ -347,7 +359,7 @@ def across(p: Problem) -> int | None:
 def closest(p: Problem, k: int) -> int | None:
     """The dim that an operand is to be read along, if that is another than the innermost one."""
     strides, itemsize = p.axes.strides[k], p.args[k].itemsize
-    dims = [d for d, s in enumerate(strides) if s and p.axes.sizes[d] >= NARROW]
+    dims = [d for d, s in enumerate(strides) if s and p.axes.sizes[d] >= SIDE]
     if abs(p.axes.inner(k)) * itemsize < SECTOR or len(p.axes.sizes) - 1 not in dims:
         return None
     dim = min(dims, key=lambda d: abs(strides[d]))
@@ -377,7 +389,7 @@ def tiled(p: Problem, dim: int) -> Launch:
     params += integers(offset, *padded([p.axes.inner(k) for k in order]))
     params += integers(offset, *padded([p.axes.strides[k][dim] for k in order])) + walked.packed(offset)
     return launch(
-        "broadcast_tiled", p, vec, offset, ways, params, (walked.size * tile_rows * tile_cols, 1), b"",
+        "broadcast_tiled", p, vec, offset, ways, params, (walked.size * tile_rows * tile_cols, 1), BLOCK, b"",
         RANK=walked.rank_class, TILE=side,
     )  # fmt: skip
 
@@ -402,14 +414,14 @@ def wide(p: Problem, k: int, dim: int) -> bool:
 class Elementwise(NamedTuple):
     """One call of CuPy's ``ElementwiseKernel``: flat output index to input indices by div and mod over the dims.
 
-    Arrays are passed as bits of their item size, so that no dtype needs CuPy's support.
+    Arrays are passed as unsigned integers of their alignment, so that no dtype needs CuPy's support.
     """
 
     name: str
     in_params: str
     out_params: str
     operation: str
-    arrays: tuple[tuple[Operand, int], ...]  # operand and item size, the output last
+    arrays: tuple[tuple[Operand, int], ...]  # operand and alignment, the output last
     scalars: tuple[int, ...]
     size: int
 
@@ -445,7 +457,9 @@ def plan_elementwise(p: Problem, strategy: str) -> tuple[Elementwise, ...]:
         in_params=", ".join(inputs + dims),
         out_params="raw Y y",
         operation="\n".join(lines),
-        arrays=tuple((Operand(arg.name), arg.itemsize) for arg in (*args[1:], args[0])),
+        arrays=tuple(
+            (Operand(arg.name), arg.itemsize if arg.aligned else arg.itemsize // 2) for arg in (*args[1:], args[0])
+        ),
         scalars=(
             *axes.sizes, *(s for strides in axes.strides for s in strides),
             *(arg.offset // arg.itemsize for arg in args),
