@@ -16,29 +16,48 @@ struct Tiled {
 // An odd number of words from row to row keeps both directions free of bank conflicts.
 template <class T, bool USED> struct Tile {
   static constexpr int B = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
-  Pack<T, B> word[TILE][TILE / B + 1];
+  Items<T, B> word[TILE][TILE / B + 1];
 };
 template <class T> struct Tile<T, false> {};
+
+// out[v] item w = in[w] item v
+template <class T, int B> __device__ __forceinline__ void transpose(Items<T, B> (&out)[B], const Items<T, B> (&in)[B]) {
+  if constexpr (B == 1) {
+    out[0] = in[0];
+  } else if constexpr (B == 2) {
+    out[0].word[0] = __byte_perm(in[0].word[0], in[1].word[0], 0x5410);
+    out[1].word[0] = __byte_perm(in[0].word[0], in[1].word[0], 0x7632);
+  } else {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {  // items 0 and 1, then 2 and 3
+      u32 top = __byte_perm(in[0].word[0], in[1].word[0], half ? 0x7362 : 0x5140);
+      u32 bottom = __byte_perm(in[2].word[0], in[3].word[0], half ? 0x7362 : 0x5140);
+      out[2 * half].word[0] = __byte_perm(top, bottom, 0x5410);
+      out[2 * half + 1].word[0] = __byte_perm(top, bottom, 0x7632);
+    }
+  }
+}
 
 // INSIDE: all of the tile is in the output.
 template <bool INSIDE, class T>
 __device__ __forceinline__ void fill(Tile<T, true>& tile, const T* from, i32 rows, i32 cols, Offset across, Offset along, bool wide) {
   constexpr int B = Tile<T, true>::B, SIDE = TILE / B, LANES = 32 / B, STEPS = (SIDE * SIDE + BLOCK - 1) / BLOCK;
-  Pack<T, B> in[STEPS][B];
+  Items<T, B> in[STEPS][B];
 #pragma unroll
   for (int s = 0; s < STEPS; ++s) {
     int i = threadIdx.x + s * BLOCK, warp = i / 32;  // a warp: LANES blocks along the rows, B along the columns
     int row = (i % LANES + warp % (SIDE / LANES) * LANES) * B, col = (i % 32 / LANES + warp / (SIDE / LANES) * B) * B;
+    if (i >= SIDE * SIDE) continue;
 #pragma unroll
     for (int w = 0; w < B; ++w) {
       const T* here = from + (col + w) * across + row * along;
-      if ((!INSIDE && col + w >= cols) || i >= SIDE * SIDE) continue;
+      if (!INSIDE && col + w >= cols) continue;
       if (B > 1 && wide && (INSIDE || row + B <= rows)) {
-        in[s][w] = load<B>(here);
+        in[s][w] = load_items<B>(here);
       } else {
 #pragma unroll
         for (int v = 0; v < B; ++v) {
-          if (INSIDE || row + v < rows) in[s][w].item[v] = here[v * along];
+          if (INSIDE || row + v < rows) in[s][w].set(v, here[v * along]);
         }
       }
     }
@@ -48,13 +67,10 @@ __device__ __forceinline__ void fill(Tile<T, true>& tile, const T* from, i32 row
     int i = threadIdx.x + s * BLOCK, warp = i / 32;
     int row = (i % LANES + warp % (SIDE / LANES) * LANES) * B, col = i % 32 / LANES + warp / (SIDE / LANES) * B;
     if (i >= SIDE * SIDE) continue;
+    Items<T, B> turned[B];
+    transpose(turned, in[s]);
 #pragma unroll
-    for (int v = 0; v < B; ++v) {
-      Pack<T, B> turned;
-#pragma unroll
-      for (int w = 0; w < B; ++w) turned.item[w] = in[s][w].item[v];
-      tile.word[row + v][col] = turned;
-    }
+    for (int v = 0; v < B; ++v) tile.word[row + v][col] = turned[v];
   }
 }
 
@@ -72,12 +88,17 @@ __device__ __forceinline__ void prepare(Tile<T, WAY == TILED>& tile, const T* fr
 template <int K, int WAY, class T>
 __device__ __forceinline__ void take(Items<T, VEC>& items, const Tile<T, WAY == TILED>& tile, const T* from, const Offset* at, i32 row0, i32 col0, i32 row, i32 col, const Tiled& p) {
   if constexpr (WAY == TILED) {
-    constexpr int B = Tile<T, true>::B, STEP = VEC < B ? 1 : B;
+    constexpr int B = Tile<T, true>::B;
+    if constexpr (VEC >= B) {
 #pragma unroll
-    for (int v = 0; v < VEC; v += STEP) {
-      Pack<T, B> word = tile.word[row][(col + v) / B];
+      for (int w = 0; w < VEC / B; ++w) {
+        Items<T, B> word = tile.word[row][col / B + w];
+        if constexpr (B > 1) items.word[w] = word.word[0];
+        else items.set(w, word.get(0));
+      }
+    } else {
 #pragma unroll
-      for (int w = 0; w < STEP; ++w) items.set(v + w, word.item[VEC < B ? (col + v) % B : w]);
+      for (int v = 0; v < VEC; ++v) items.set(v, tile.word[row][(col + v) / B].get((col + v) % B));
     }
   } else if constexpr (K < ARITY) {
     Place place = {at[K] + (row0 + row) * p.along[K] + (col0 + col) * p.across[K], p.across[K]};
