@@ -242,7 +242,7 @@ WHERE = (
             together(WIDE, Operand(WIDE, "[1:]"), Operand(WIDE, "[:, :-7]")),
             together((16, 1, 16, 1, 16, 1), (1, 16, 1, 16, 1, 64), SIX),
         ),
-        "float32 int8", picks=(0, 5),
+        "float32 int8", picks=(0, 5), ladder=True,
     ),
     Group(
         "out", "results that go to a sliced, transposed or unaligned array",
@@ -264,7 +264,7 @@ EXPAND = (
     ),
     Group(
         "sizes", "a row repeated 256 times", tuple(together((2**k // 256,), shape=(256, 2**k // 256))
-        for k in range(12, 29)), "float32", picks=(0, 8, 16), along="elements of the result",
+        for k in range(12, 29)), "float32", picks=(0, 8, 16), along="elements of the result", ladder=True,
     ),
     Group(
         "inner dims", "innermost dims that no vector width divides",
@@ -278,7 +278,7 @@ EXPAND = (
             together(Operand(WIDE, "[:, ::-1]"), shape=WIDE), together(Operand(WIDE, "[1:]"), shape=WIDE),
             together((16, 1, 16, 1, 16, 1), shape=SIX),
         ),
-        "float32 int8", picks=(0, 4),
+        "float32 int8", picks=(0, 4), ladder=True,
     ),
     Group(
         "out", "results that go to a sliced, transposed or unaligned array",

@@ -80,12 +80,8 @@ class Problem(NamedTuple):
     scale: float
 
     @property
-    def rows(self) -> int:
-        """How many runs along the innermost dim there are."""
-        return self.axes.size // self.cols
-
-    @property
     def cols(self) -> int:
+        """The length of the innermost dim."""
         return self.axes.sizes[-1]
 
 
@@ -132,11 +128,10 @@ def plan(
 
 def in_halves(map_: str, out: Arg, operands: tuple[Arg, ...]) -> tuple[Arg, tuple[Arg, ...]]:
     """The same, with elements that are moved as bits in two halves if not all of them are aligned."""
-    kept = operands[: map_ == "Where"]  # the condition
-    moved = (out, *operands[len(kept) :])
-    if out.ctype in HALVES and not all(arg.aligned for arg in moved):
-        out, *operands_ = (arg._replace(ctype=HALVES[arg.ctype]) for arg in moved)
-        return out, (*kept, *operands_)
+    condition, values = (operands[:1], operands[1:]) if map_ == "Where" else ((), operands)
+    if out.ctype in HALVES and not all(arg.aligned for arg in (out, *values)):
+        out, *values_ = (arg._replace(ctype=HALVES[arg.ctype]) for arg in (out, *values))
+        return out, (*condition, *values_)
     return out, operands
 
 
@@ -150,7 +145,7 @@ def choose(p: Problem) -> str:
 
 def plan_vectorized(p: Problem, strategy: str) -> tuple[Launch, ...]:
     """Packs of 16 bytes."""
-    return tuple(flat(piece, PACK // piece.args[0].itemsize) for piece in launches(p))
+    return tuple(map(packs, launches(p)))
 
 
 def plan_collapsed(p: Problem, strategy: str) -> tuple[Launch, ...]:
@@ -163,10 +158,7 @@ def plan_stepped(p: Problem, strategy: str) -> tuple[Launch, ...]:
     if along(p) is None:
         rule = "takes an operand that repeats along an outer dim, and whole packs of 16 bytes"
         raise error(ValueError, p.map_.lower(), f"strategy 'stepped' {rule}")
-    return tuple(
-        flat(piece, PACK // piece.args[0].itemsize) if (dim := along(piece)) is None else stepped(piece, dim)
-        for piece in launches(p)
-    )
+    return tuple(packs(q) if (dim := along(q)) is None else stepped(q, dim) for q in launches(p))
 
 
 def plan_tiled(p: Problem, strategy: str) -> tuple[Launch, ...]:
@@ -174,13 +166,15 @@ def plan_tiled(p: Problem, strategy: str) -> tuple[Launch, ...]:
     if across(p) is None:
         rule = "takes an operand that is contiguous along another dim than the result"
         raise error(ValueError, p.map_.lower(), f"strategy 'tiled' {rule}")
-    return tuple(
-        flat(piece, PACK // piece.args[0].itemsize) if (dim := across(piece)) is None else tiled(piece, dim)
-        for piece in launches(p)
-    )
+    return tuple(packs(q) if (dim := across(q)) is None else tiled(q, dim) for q in launches(p))
 
 
 # --------------------------------------------------------------------------------------------- packs: broadcast.cu
+
+
+def packs(p: Problem) -> Launch:
+    """A launch with packs of 16 bytes."""
+    return flat(p, PACK // p.args[0].itemsize)
 
 
 def flat(p: Problem, vec: int) -> Launch:
@@ -196,17 +190,17 @@ def flat(p: Problem, vec: int) -> Launch:
         walk, vec = "whole", 1
     head = 0 if walk == "whole" else out.start % (vec * out.itemsize) // out.itemsize
     row_packs = -(-(p.cols + vec - 1) // vec)
-    packs = p.axes.size // p.cols * row_packs if walk == "peeled" else -(-(p.axes.size + head) // vec)
-    unroll, block = 1 if packs < FEW else IN_FLIGHT, FLAT_BLOCK[len(p.args) - 1]
+    count = p.axes.size // p.cols * row_packs if walk == "peeled" else -(-(p.axes.size + head) // vec)
+    unroll, block = 1 if count < FEW else IN_FLIGHT, FLAT_BLOCK[len(p.args) - 1]
     walked = Axes(p.axes.sizes, p.axes.strides[1:] if dense else (*p.axes.strides[1:], p.axes.strides[0]))
     offset = offset_type(p)
     low, high = zip(*(reach(p, k) for k in range(1, len(p.args))), strict=True)
     ahead = padded([lines(p, k) for k in range(1, len(p.args))])
-    params = struct.pack("<4i", packs, p.axes.size, head, -(-max(ahead) // block)) + walked.packed(offset)
+    params = struct.pack("<4i", count, p.axes.size, head, -(-max(ahead) // block)) + walked.packed(offset)
     params += divisor(row_packs) + integers(offset, *padded(low), *padded(high))
     return launch(
         "broadcast", p, vec, offset, [way(p, k, walk, vec, head) for k in range(1, len(p.args))], params,
-        (-(-packs // (block * unroll)), 1), block, struct.pack("<4i", *ahead),
+        (-(-count // (block * unroll)), 1), block, struct.pack("<4i", *ahead),
         RANK=p.axes.rank_class, WALK=WALKS[walk], DENSE=dense, UNROLL=unroll,
     )  # fmt: skip
 
@@ -320,8 +314,8 @@ def repeated(p: Problem, dim: int) -> int:
 
 def worthwhile(p: Problem, dim: int) -> int:
     """How many steps along a dim a thread should take, if that leaves threads enough; 1 is not worth it."""
-    packs = p.axes.size * p.args[0].itemsize // PACK
-    return min(next(steps for limit, steps in STEPS if repeated(p, dim) <= limit), packs // FEW)
+    count = p.axes.size * p.args[0].itemsize // PACK
+    return min(next(steps for limit, steps in STEPS if repeated(p, dim) <= limit), count // FEW)
 
 
 def stepped(p: Problem, dim: int) -> Launch:
@@ -333,13 +327,13 @@ def stepped(p: Problem, dim: int) -> Launch:
     walked = Axes(
         tuple(p.axes.sizes[d] for d in others), tuple(tuple(p.axes.strides[k][d] for d in others) for k in order)
     )
-    packs, offset = walked.size // vec, offset_type(p)
-    params = struct.pack("<4i", packs, p.axes.sizes[dim], steps, 0)
+    count, offset = walked.size // vec, offset_type(p)
+    params = struct.pack("<4i", count, p.axes.sizes[dim], steps, 0)
     params += integers(offset, *padded([p.axes.strides[k][dim] for k in order])) + walked.packed(offset)
     fixed = [not p.axes.strides[k][dim] for k in range(1, len(p.args))]
     return launch(
         "broadcast_stepped", p, vec, offset, [way(p, k, "tiled", vec, 0) for k in range(1, len(p.args))], params,
-        (-(-packs // BLOCK), -(-p.axes.sizes[dim] // steps)), BLOCK, b"", RANK=walked.rank_class, UNROLL=IN_FLIGHT,
+        (-(-count // BLOCK), -(-p.axes.sizes[dim] // steps)), BLOCK, b"", RANK=walked.rank_class, UNROLL=IN_FLIGHT,
         **dict(zip(("FIXED_A", "FIXED_B", "FIXED_C"), (*fixed, True, True), strict=False)),
     )  # fmt: skip
 
