@@ -42,7 +42,6 @@ MOST = 2**30  # elements of one launch, so that 32-bit indices do
 SECTOR = 32  # bytes that memory delivers at once: elements this far apart waste the rest of it
 SIDE = 16  # dims shorter than this are no side of a tile
 SHARED = 48 * 1024  # bytes of shared memory that every GPU gives a block
-TILE_BLOCK = 256
 TILES = {1: 128, 2: 64, 4: 64, 8: 32, 16: 32}  # side of a tile, by bytes of an element
 WAYS = {"packed": 0, "shifted": 1, "reversed": 2, "repeated": 3, "strided": 4, "tiled": 5}  # enum Way in broadcast.cuh
 WALKS = {"whole": 0, "crossing": 1, "narrow": 2, "short": 3, "peeled": 4}  # enum Walk in broadcast.cu
@@ -372,6 +371,7 @@ def tiled(p: Problem, dim: int) -> Launch:
     side = TILES[max(out.itemsize, *staged)]
     while sum(tile_bytes(side, itemsize) for itemsize in staged) > SHARED:
         side //= 2
+    block = BLOCK if side * side * out.itemsize < 2 * BLOCK * PACK else 2 * BLOCK
     rows, cols = p.axes.sizes[dim], p.cols
     tile_rows, tile_cols = -(-rows // side), -(-cols // side)
     order = (*range(1, len(p.args)), 0)  # the kernel's: the output comes last
@@ -384,7 +384,7 @@ def tiled(p: Problem, dim: int) -> Launch:
     params += integers(offset, *padded([p.axes.inner(k) for k in order]))
     params += integers(offset, *padded([p.axes.strides[k][dim] for k in order])) + walked.packed(offset)
     return launch(
-        "broadcast_tiled", p, vec, offset, ways, params, (walked.size * tile_rows * tile_cols, 1), TILE_BLOCK, b"",
+        "broadcast_tiled", p, vec, offset, ways, params, (walked.size * tile_rows * tile_cols, 1), block, b"",
         RANK=walked.rank_class, TILE=side,
     )  # fmt: skip
 
