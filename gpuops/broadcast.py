@@ -50,7 +50,8 @@ def expand(x, shape, *, out=None, strategy=None):
     TypeError
         If NumPy and CuPy arrays are mixed, or a dtype is not supported or cannot be cast.
     ValueError
-        If ``x`` does not expand to ``shape``, ``out`` has another shape, or the strategy is unknown.
+        If ``x`` does not expand to ``shape``, ``out`` has another shape, or the strategy is unknown or
+        not for such operands.
 
     Examples
     --------
@@ -139,7 +140,7 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
         If NumPy and CuPy arrays are mixed, or a dtype is not supported or cannot be cast.
     ValueError
         If the shapes do not broadcast, ``out`` has another shape, only one of ``x`` and ``y`` is given, or the
-        strategy is unknown.
+        strategy is unknown or not for such operands.
 
     Examples
     --------
