@@ -2,8 +2,8 @@
 // A thread makes UNROLL packs of VEC elements, BLOCK packs apart. The packs tile the output's memory at multiples of
 // their own size, wherever its rows (runs along the innermost dim) begin and end:
 //   WHOLE     a row is a number of packs
-//   CROSSING  the output is dense; packs that end in the row after the one that they begin in have a loop of their own
-//   NARROW    likewise, but rows are so short that every pack is read as one that crosses
+//   CROSSING  the output is dense; packs that end in the row after the one that they begin in are made apart
+//   NARROW    likewise, but every pack is read as one that may cross
 //   SHORT     the output is dense, and a pack may touch more than two rows: each element is located on its own
 //   PEELED    the rows lie apart: each begins and ends with a part of a pack
 // Prologue, beside that of broadcast.cuh: RANK, WALK, DENSE (y is contiguous in the order of the walk), UNROLL, BLOCK.
@@ -24,8 +24,8 @@ struct Broadcast {  // what every thread reads comes first, on few cache lines
   i32 lines[4];           // how many cache lines of a, b, c they fetch
 };
 
-// A pack's place: `first` is item 0's number in the output or, PEELED, in its row, at[k] where it lies. Items from `split`
-// on are in the next row, `jump` beyond. `complete`: all items are of the output or of the row.
+// A pack's place: `first` is item 0's number in the output or, PEELED, in its row, at[k] where it lies. Items from
+// `split` on are in the next row, `jump` beyond. `complete`: all items are of the output or of the row.
 struct Spot {
   i32 first, split;
   bool complete;
@@ -36,9 +36,10 @@ struct Spot {
 template <bool SPLIT> __device__ __forceinline__ void place(Spot& spot, u32 row, i32 col, const Broadcast& p) {
   p.axes.template locate<RANK - 1>(row, spot.at);
   if constexpr (SPLIT) p.axes.template locate<RANK - 1>(row + 1, spot.jump);
+  i32 cols = static_cast<i32>(p.axes.size[RANK - 1].value);
 #pragma unroll
   for (int k = 0; k < WALKED; ++k) {
-    if constexpr (SPLIT) spot.jump[k] -= spot.at[k] + static_cast<i32>(p.axes.size[RANK - 1].value) * p.axes.stride[k][RANK - 1];
+    if constexpr (SPLIT) spot.jump[k] -= spot.at[k] + cols * p.axes.stride[k][RANK - 1];
     spot.at[k] += col * p.axes.stride[k][RANK - 1];
   }
 }
@@ -125,7 +126,8 @@ broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
     if (first + u * BLOCK >= p.packs) continue;
     Offset at[WALKED];
     if (ready[u]) {
-      store_items(y + (DENSE ? static_cast<Offset>(spot.first) : spot.at[WALKED - 1]), mapped(pa[u], pb[u], pc[u], p.scale));
+      Offset to = DENSE ? static_cast<Offset>(spot.first) : spot.at[WALKED - 1];
+      store_items(y + to, mapped(pa[u], pb[u], pc[u], p.scale));
     } else if (!spot.complete) {  // the first or last elements of the output or, PEELED, of a row
       i32 length = WALK == PEELED ? static_cast<i32>(p.axes.size[RANK - 1].value) : p.length;
 #pragma unroll 1

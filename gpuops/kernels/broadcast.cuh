@@ -85,7 +85,8 @@ template <int N, class T> __device__ __forceinline__ void store_items(T* to, con
   }
   if constexpr (alignof(Loaded) == 16) {
     auto w = bit_cast<Pack<u32, 4>>(items);
-    asm volatile("st.global.L1::no_allocate.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.item[0]), "r"(w.item[1]), "r"(w.item[2]), "r"(w.item[3]));
+    asm volatile("st.global.L1::no_allocate.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.item[0]), "r"(w.item[1]),
+                 "r"(w.item[2]), "r"(w.item[3]));
     return;
   }
 #endif
@@ -173,7 +174,8 @@ __device__ __forceinline__ Items<T, VEC> read(const T* from, const Place& place,
 template <class T> __device__ __forceinline__ void fetch_ahead(const T* from, Offset low, i32 lines) {
 #ifdef __CUDA_ARCH__
   i32 line = blockIdx.x * BLOCK + threadIdx.x;
-  if (line < lines) asm volatile("prefetch.global.L2 [%0];" ::"l"(reinterpret_cast<const char*>(from + low) + line * i64(LINE)));
+  const char* first = reinterpret_cast<const char*>(from + low);
+  if (line < lines) asm volatile("prefetch.global.L2 [%0];" ::"l"(first + line * i64(LINE)));
 #endif
 }
 

@@ -40,7 +40,8 @@ template <class T, int B> __device__ __forceinline__ void transpose(Items<T, B> 
 
 // INSIDE: all of the tile is in the output.
 template <bool INSIDE, class T>
-__device__ __forceinline__ void fill(Tile<T, true>& tile, const T* from, i32 rows, i32 cols, Offset across, Offset along, bool wide) {
+__device__ __forceinline__ void fill(Tile<T, true>& tile, const T* from, i32 rows, i32 cols, Offset across, Offset along,
+                                     bool wide) {
   constexpr int B = Tile<T, true>::B, SIDE = TILE / B, LANES = 32 / B, STEPS = (SIDE * SIDE + BLOCK - 1) / BLOCK;
   // Whether a step may go beyond the tile. For small elements the check stays even where it is always passed: the loads
   // that the compiler then puts between the stores make 1.2x the speed (int8, H200).
@@ -77,7 +78,8 @@ __device__ __forceinline__ void fill(Tile<T, true>& tile, const T* from, i32 row
 }
 
 template <int K, int WAY, class T>
-__device__ __forceinline__ void prepare(Tile<T, WAY == TILED>& tile, const T* from, const Offset* at, i32 row, i32 col, const Tiled& p) {
+__device__ __forceinline__ void prepare(Tile<T, WAY == TILED>& tile, const T* from, const Offset* at, i32 row, i32 col,
+                                        const Tiled& p) {
   if constexpr (WAY == TILED) {
     const T* corner = from + at[K] + row * p.along[K] + col * p.across[K];
     i32 rows = p.rows - row, cols = p.cols - col;
@@ -88,7 +90,8 @@ __device__ __forceinline__ void prepare(Tile<T, WAY == TILED>& tile, const T* fr
 
 // The pack at (row, col) of the tile whose corner is at (row0, col0).
 template <int K, int WAY, class T>
-__device__ __forceinline__ void take(Items<T, VEC>& items, const Tile<T, WAY == TILED>& tile, const T* from, const Offset* at, i32 row0, i32 col0, i32 row, i32 col, const Tiled& p) {
+__device__ __forceinline__ void take(Items<T, VEC>& items, const Tile<T, WAY == TILED>& tile, const T* from,
+                                     const Offset* at, i32 row0, i32 col0, i32 row, i32 col, const Tiled& p) {
   if constexpr (WAY == TILED) {
     constexpr int B = Tile<T, true>::B;
     if constexpr (VEC >= B) {
