@@ -30,7 +30,7 @@ from ..plan import (
 BLOCK = 256
 FLAT_BLOCK = {1: 256, 3: 128}  # of broadcast.cu, by operands of the map
 PACK = 16  # bytes of output that a thread writes at once
-IN_FLIGHT = 2  # packs that a thread makes; twice as many of single bytes: expand (64, 1, 128, 1) 1.08x (H200)
+IN_FLIGHT = 2  # packs that a thread makes; twice as many of one repeated byte: expand (64, 1, 128, 1) 1.08x (H200)
 FEW = 2**18  # packs from which on it does: fewer are spread over as many threads
 #: How many packs a thread makes along a dim in which operands repeat, by the bytes that repeat: fewer come from the
 #: nearest cache again, more are beyond the farthest one. More steps than needed scatter what is written.
@@ -191,7 +191,8 @@ def flat(p: Problem, vec: int) -> Launch:
     row_packs = -(-(p.cols + vec - 1) // vec)
     count = p.axes.size // p.cols * row_packs if walk == "peeled" else -(-(p.axes.size + head) // vec)
     unroll, block = 1 if count < FEW else IN_FLIGHT, FLAT_BLOCK[len(p.args) - 1]
-    if unroll > 1 and walk == "whole" and vec == PACK and len(p.args) == 2:
+    ways = [way(p, k, walk, vec, head) for k in range(1, len(p.args))]
+    if unroll > 1 and vec == PACK and ways == ["repeated"]:
         unroll *= 2
     walked = Axes(p.axes.sizes, p.axes.strides[1:] if dense else (*p.axes.strides[1:], p.axes.strides[0]))
     offset = offset_type(p)
@@ -200,8 +201,7 @@ def flat(p: Problem, vec: int) -> Launch:
     params = struct.pack("<4i", count, p.axes.size, head, -(-max(ahead) // block)) + walked.packed(offset)
     params += divisor(row_packs) + integers(offset, *padded(low), *padded(high))
     return launch(
-        "broadcast", p, vec, offset, [way(p, k, walk, vec, head) for k in range(1, len(p.args))], params,
-        (-(-count // (block * unroll)), 1), block, struct.pack("<4i", *ahead),
+        "broadcast", p, vec, offset, ways, params, (-(-count // (block * unroll)), 1), block, struct.pack("<4i", *ahead),
         RANK=p.axes.rank_class, WALK=WALKS[walk], DENSE=dense, UNROLL=unroll,
     )  # fmt: skip
 
