@@ -201,7 +201,8 @@ def flat(p: Problem, vec: int) -> Launch:
     params = struct.pack("<4i", count, p.axes.size, head, -(-max(ahead) // block)) + walked.packed(offset)
     params += divisor(row_packs) + integers(offset, *padded(low), *padded(high))
     return launch(
-        "broadcast", p, vec, offset, ways, params, (-(-count // (block * unroll)), 1), block, struct.pack("<4i", *ahead),
+        "broadcast", p, vec, offset, ways, params,
+        (-(-count // (block * unroll)), 1), block, struct.pack("<4i", *ahead),
         RANK=p.axes.rank_class, WALK=WALKS[walk], DENSE=dense, UNROLL=unroll,
     )  # fmt: skip
 
