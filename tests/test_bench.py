@@ -13,6 +13,10 @@ import pytest
 import gpuops
 from benchmarks import arrays, cases, cli, harness, ops, plot, providers, report, results, show, timing
 from benchmarks.machines import Cpu
+from gpuops.broadcast import layout
+from gpuops.device import elements
+from gpuops.kernels import broadcast
+from gpuops.plan import BITS, broadcast_strides, contiguous_strides
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = json.loads(results.SCHEMA.read_text(encoding="utf-8"))
@@ -303,6 +307,43 @@ def test_missing_and_broken_peers_are_named():
 
     assert providers.load(Absent, np) == "not installed (no-such-package)"
     assert providers.load(Unusable, np) == "cannot be used: libcudart.so.13: cannot open shared object file"
+
+
+def imagined(operand, dtype):
+    """An operand as an array that has no memory: only its shape, strides and alignment are true."""
+    form = arrays.LAYOUTS[operand.layout]
+    memory = form.memory(operand.shape)
+    bytes_ = np.empty(32, "u1")
+    start = bytes_[-bytes_.ctypes.data % 16 :][: dtype.itemsize].view(dtype)
+    strides = [dtype.itemsize * s for s in contiguous_strides(memory)]
+    return form.view(np.lib.stride_tricks.as_strided(start, memory, strides), operand.shape)
+
+
+def variants(op):
+    """The kernels that gpuops compiles for all cases of ``expand`` or ``where``."""
+    found = set()
+    for case in cases.cases(op):
+        shape, out = case.problem.shape, case.problem.out
+        dtypes = [np.dtype("u1") if kind == "mask" else arrays.dtype_of(case.dtype) for kind in ops.OPS[op].data]
+        operands = [imagined(operand, dtype) for operand, dtype in zip(case.problem.operands, dtypes)]
+        target = imagined(cases.Operand(shape, out or "C"), dtypes[-1])
+        args = []
+        for name, x in zip(("out", "a", "b", "c"), (target, *operands)):
+            strides = broadcast_strides(x.shape, elements(x), shape)
+            value = None if x.shape else bytes(x.itemsize)
+            args.append(broadcast.Arg(name, BITS[x.itemsize], x.itemsize, strides, x.ctypes.data % 16, value))
+        if op == "where" and not out:
+            args[0] = args[0]._replace(strides=layout(shape, operands) or args[0].strides)
+        found |= {step.kernel for step in broadcast.plan(op.capitalize(), shape, args[0], tuple(args[1:])).steps}
+    return found
+
+
+def test_the_docs_count_the_variants_of_kernels():
+    text = " ".join((plot.PICTURES.parent / "kernels" / "broadcast.md").read_text(encoding="utf-8").split())
+    counts = [sum(1 for _ in cases.cases(op)) for op in ("expand", "where")]
+    kernels = [len(variants(op)) for op in ("expand", "where")]
+    assert f"{counts[0]} cases of `expand` and {counts[1]} of `where`" in text
+    assert f"take {kernels[0]} and {kernels[1]} variants" in text
 
 
 @pytest.mark.parametrize("provider", [providers.Gpuops, providers.Numpy])

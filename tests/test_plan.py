@@ -279,6 +279,22 @@ def test_a_plan_has_the_strategy_that_was_asked_for(op):
             assert PLANS[op](100, 700, strategy).strategy == strategy
 
 
+@pytest.mark.parametrize(
+    ("shape", "x", "chosen"),
+    [
+        ((2**13, 2**13), (2**13, 1), "vectorized"),
+        ((2**13, 2**13), (0, 1), "vectorized"),  # a row that the nearest cache holds
+        ((2**8, 2**20), (0, 1), "stepped"),
+        ((2**8, 2**20 + 1), (0, 1), "vectorized"),  # packs that cross rows
+        ((2**13, 2**13), (1, 2**13), "tiled"),
+        ((2**13, 3), (1, 2**13), "vectorized"),  # too narrow for a tile
+    ],
+)
+def test_expand_chooses_by_where_its_operand_lies(shape, x, chosen):
+    out = broadcast.Arg("out", "u32", 4, plan.contiguous_strides(shape))
+    assert broadcast.plan("Expand", shape, out, (broadcast.Arg("a", "u32", 4, x),)).strategy == chosen
+
+
 @pytest.mark.parametrize("op", PLANS)
 def test_grids_fit_the_hardware(op):
     for rows, cols in ((1, 2**33), (2**33, 1), (2**20, 2**12), (2**16, 2**16)):

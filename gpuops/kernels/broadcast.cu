@@ -6,7 +6,8 @@
 //   NARROW    likewise, but every pack is read as one that may cross
 //   SHORT     the output is dense, and a pack may touch more than two rows: each element is located on its own
 //   PEELED    the rows lie apart: each begins and ends with a part of a pack
-// Prologue, beside that of broadcast.cuh: RANK, WALK, DENSE (y is contiguous in the order of the walk), UNROLL, BLOCK.
+// Prologue, beside that of broadcast.cuh: RANK, WALK, DENSE (y is contiguous in the order of the walk), UNROLL, BLOCK,
+// LINE (bytes of a cache line).
 enum Walk { WHOLE, CROSSING, NARROW, SHORT, PEELED };
 
 constexpr int WALKED = ARITY + !DENSE;  // operands a, b, c and, unless its elements follow each other, y
@@ -19,9 +20,9 @@ struct Broadcast {  // what every thread reads comes first, on few cache lines
   Axes<RANK, WALKED, Offset> axes;
   Divisor row_packs;      // PEELED: packs that a row may touch
   Offset low[4], high[4]; // how far a, b, c reach from their first elements
+  i32 lines[4];           // how many cache lines of a, b, c they fetch
   double scale;
   u64 scalar[3][2];
-  i32 lines[4];           // how many cache lines of a, b, c they fetch
 };
 
 // A pack's place: `first` is item 0's number in the output or, PEELED, in its row, at[k] where it lies. Items from
@@ -84,6 +85,15 @@ __device__ __forceinline__ void fetch(Items<T, VEC>& items, const T* from, const
   } else if constexpr (WAY == PACKED) {
     items = load_items<VEC>(from + spot.first);
   }
+}
+
+// Each of the grid's first threads asks the L2 cache for a line of an operand that has so many.
+template <class T> __device__ __forceinline__ void fetch_ahead(const T* from, Offset low, i32 lines) {
+#ifdef __CUDA_ARCH__
+  i32 line = blockIdx.x * BLOCK + threadIdx.x;
+  const char* first = reinterpret_cast<const char*>(from + low);
+  if (line < lines) asm volatile("prefetch.global.L2 [%0];" ::"l"(first + line * i64(LINE)));
+#endif
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)

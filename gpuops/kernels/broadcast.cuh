@@ -10,8 +10,6 @@
 //   TILED     contiguous along another dim: through a tile in shared memory (broadcast_tiled.cu)
 enum Way { PACKED, SHIFTED, REVERSED, REPEATED, STRIDED, TILED };
 
-constexpr u32 LINE = 128;  // bytes of a cache line
-
 // A scalar operand travels as bytes among the arguments; its pointer is null.
 template <class T> __device__ __forceinline__ T element(const T* from, Offset at, const u64* scalar) {
   T value;
@@ -168,15 +166,6 @@ __device__ __forceinline__ Items<T, VEC> read(const T* from, const Place& place,
     if (over) items.merge(neighbours<WAY>(from, place.at + place.jump, place), place.split);
   }
   return items;
-}
-
-// Each of the grid's first threads asks the L2 cache for a line of an operand that has so many.
-template <class T> __device__ __forceinline__ void fetch_ahead(const T* from, Offset low, i32 lines) {
-#ifdef __CUDA_ARCH__
-  i32 line = blockIdx.x * BLOCK + threadIdx.x;
-  const char* first = reinterpret_cast<const char*>(from + low);
-  if (line < lines) asm volatile("prefetch.global.L2 [%0];" ::"l"(first + line * i64(LINE)));
-#endif
 }
 
 // ---- maps: what becomes of three elements

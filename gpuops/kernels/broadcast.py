@@ -27,16 +27,16 @@ from ..plan import (
     packable,
 )
 
-BLOCK = 256
+BLOCK = 256  # threads
 FLAT_BLOCK = {1: 256, 3: 128}  # of broadcast.cu, by operands of the map
 PACK = 16  # bytes of output that a thread writes at once
-IN_FLIGHT = 2  # packs that a thread makes; twice as many of one repeated byte: expand (64, 1, 128, 1) 1.08x (H200)
+IN_FLIGHT = 2  # packs that a thread makes, where there are many
 FEW = 2**18  # packs from which on it does: fewer are spread over as many threads
 #: How many packs a thread makes along a dim in which operands repeat, by the bytes that repeat: fewer come from the
 #: nearest cache again, more are beyond the farthest one. More steps than needed scatter what is written.
 STEPS = ((2**17, 1), (2**24, 4), (math.inf, 64))
 HALVES = {BITS[8]: "split64", BITS[16]: "split128"}  # types of the same size at half the alignment
-LINE = 128  # bytes of a cache line, LINE in broadcast.cuh
+LINE = 128  # bytes of a cache line
 AHEAD = 2**24  # bytes of an operand that are fetched ahead, at most
 MOST = 2**30  # elements of one launch, so that 32-bit indices do
 SECTOR = 32  # bytes that memory delivers at once: elements this far apart waste the rest of it
@@ -100,7 +100,7 @@ def moved(args: tuple[Arg, ...], offsets: Shape) -> tuple[Arg, ...]:
     )
 
 
-def launches(p: Problem) -> Iterator[Problem]:
+def pieces(p: Problem) -> Iterator[Problem]:
     """The map in pieces of at most ``MOST`` elements."""
     if p.axes.size <= MOST:
         yield p
@@ -112,7 +112,7 @@ def launches(p: Problem) -> Iterator[Problem]:
         if sizes[0] == 1 and inner:
             sizes, strides = tuple(inner), tuple(s[1:] for s in strides)
         args = moved(p.args, tuple(i * s[0] for s in p.axes.strides))
-        yield from launches(p._replace(axes=Axes(sizes, strides), args=args))
+        yield from pieces(p._replace(axes=Axes(sizes, strides), args=args))
 
 
 @lru_cache(maxsize=4096)
@@ -122,7 +122,7 @@ def plan(
     """Plan ``out[i] = map_(*operands[i])`` over ``shape``."""
     p = problem(map_, shape, *in_halves(map_, out, operands), scale)
     strategy = strategy or choose(p)
-    return Plan(strategy, STRATEGIES[strategy](p, strategy), in_place=True)
+    return Plan(strategy, STRATEGIES[strategy](p), in_place=True)
 
 
 def in_halves(map_: str, out: Arg, operands: tuple[Arg, ...]) -> tuple[Arg, tuple[Arg, ...]]:
@@ -142,30 +142,30 @@ def choose(p: Problem) -> str:
     return "vectorized" if dim is None or worthwhile(p, dim) < 2 else "stepped"
 
 
-def plan_vectorized(p: Problem, strategy: str) -> tuple[Launch, ...]:
+def plan_vectorized(p: Problem) -> tuple[Launch, ...]:
     """Packs of 16 bytes."""
-    return tuple(map(packs, launches(p)))
+    return tuple(map(packs, pieces(p)))
 
 
-def plan_collapsed(p: Problem, strategy: str) -> tuple[Launch, ...]:
+def plan_collapsed(p: Problem) -> tuple[Launch, ...]:
     """Single elements, over the same collapsed dims."""
-    return tuple(flat(piece, 1) for piece in launches(p))
+    return tuple(flat(piece, 1) for piece in pieces(p))
 
 
-def plan_stepped(p: Problem, strategy: str) -> tuple[Launch, ...]:
+def plan_stepped(p: Problem) -> tuple[Launch, ...]:
     """Packs of 16 bytes, many of them along a dim in which operands repeat."""
     if along(p) is None:
         rule = "takes an operand that repeats along an outer dim, and whole packs of 16 bytes"
         raise error(ValueError, p.map_.lower(), f"strategy 'stepped' {rule}")
-    return tuple(packs(q) if (dim := along(q)) is None else stepped(q, dim) for q in launches(p))
+    return tuple(packs(q) if (dim := along(q)) is None else stepped(q, dim) for q in pieces(p))
 
 
-def plan_tiled(p: Problem, strategy: str) -> tuple[Launch, ...]:
+def plan_tiled(p: Problem) -> tuple[Launch, ...]:
     """Tiles through shared memory."""
     if across(p) is None:
         rule = "takes an operand that is contiguous along another dim than the result"
         raise error(ValueError, p.map_.lower(), f"strategy 'tiled' {rule}")
-    return tuple(packs(q) if (dim := across(q)) is None else tiled(q, dim) for q in launches(p))
+    return tuple(packs(q) if (dim := across(q)) is None else tiled(q, dim) for q in pieces(p))
 
 
 # --------------------------------------------------------------------------------------------- packs: broadcast.cu
@@ -193,17 +193,16 @@ def flat(p: Problem, vec: int) -> Launch:
     unroll, block = 1 if count < FEW else IN_FLIGHT, FLAT_BLOCK[len(p.args) - 1]
     ways = [way(p, k, walk, vec, head) for k in range(1, len(p.args))]
     if unroll > 1 and vec == PACK and ways == ["repeated"]:
-        unroll *= 2
+        unroll *= 2  # a single byte's pack is made at once
     walked = Axes(p.axes.sizes, p.axes.strides[1:] if dense else (*p.axes.strides[1:], p.axes.strides[0]))
     offset = offset_type(p)
     low, high = zip(*(reach(p, k) for k in range(1, len(p.args))), strict=True)
     ahead = padded([lines(p, k) for k in range(1, len(p.args))])
     params = struct.pack("<4i", count, p.axes.size, head, -(-max(ahead) // block)) + walked.packed(offset)
-    params += divisor(row_packs) + integers(offset, *padded(low), *padded(high))
+    params += divisor(row_packs) + integers(offset, *padded(low), *padded(high)) + struct.pack("<4i", *ahead)
     return launch(
-        "broadcast", p, vec, offset, ways, params,
-        (-(-count // (block * unroll)), 1), block, struct.pack("<4i", *ahead),
-        RANK=p.axes.rank_class, WALK=WALKS[walk], DENSE=dense, UNROLL=unroll,
+        "broadcast", p, vec, offset, ways, params, (-(-count // (block * unroll)), 1), block,
+        RANK=p.axes.rank_class, WALK=WALKS[walk], DENSE=dense, UNROLL=unroll, LINE=LINE,
     )  # fmt: skip
 
 
@@ -216,19 +215,19 @@ def walk_of(p: Problem, vec: int, dense: bool) -> str:
         return "peeled"
     if len(p.axes.sizes) == 1:
         return "crossing"
-    # The smaller row or the fewer dims, the cheaper to locate each element; with one operand of four bytes or more a
-    # pack is read from two rows for less than a second loop costs (both measured on an H200).
+    # The shorter the row and the fewer the dims, the cheaper to locate each element; with one operand, of four bytes an
+    # element or more, a pack is read from two rows for less than a second loop costs.
     if p.cols < vec - 1 or (len(p.axes.sizes) == 2 and p.cols < 2 * vec <= 8):
         return "short"
     return "crossing" if p.cols >= 4 * vec and (len(p.args) > 2 or vec > 4) else "narrow"
 
 
-def way(p: Problem, k: int, walk: str, vec: int, head: int) -> str:
-    """How the kernel reaches an operand along the innermost dim."""
+def way(p: Problem, k: int, walk: str, vec: int, head: int = 0, shift: bool = True) -> str:
+    """How the kernel reaches an operand along the innermost dim; ``shift`` is whether it may by funnel shifts."""
     arg, inner = p.args[k], p.axes.inner(k)
     if (arg.value is not None or inner == 0 or vec == 1) and walk != "short":
         return "repeated"
-    if walk in ("whole", "tiled"):
+    if walk == "whole":
         in_step = packable(vec, arg.itemsize, arg.start, k, p.axes, inner=p.axes)
     else:  # its packs must begin where the output's do
         ours, outs = p.axes.strides[k], p.axes.strides[0]
@@ -236,7 +235,7 @@ def way(p: Problem, k: int, walk: str, vec: int, head: int) -> str:
         in_step = inner == 1 and level and (arg.start - head * arg.itemsize) % min(vec * arg.itemsize, PACK) == 0
     if in_step:
         return "packed"
-    if abs(inner) == 1 and arg.itemsize < 4 <= vec * arg.itemsize <= PACK and walk not in ("short", "tiled"):
+    if shift and walk != "short" and abs(inner) == 1 and arg.itemsize < 4 <= vec * arg.itemsize <= PACK:
         return "shifted" if inner == 1 else "reversed"
     return "strided"
 
@@ -273,7 +272,7 @@ ABSENT = Arg("", "u8", 1, (), value=b"\0")  # in place of the operands that a ma
 
 def launch(
     name: str, p: Problem, vec: int, offset: str, ways: list[str], params: bytes, grid: tuple[int, int], block: int,
-    more: bytes, **constants: int
+    **constants: int
 ) -> Launch:  # fmt: skip
     """A launch of a map's kernel; its scale and the values of scalar operands follow ``params``."""
     operands = (*p.args[1:], *(ABSENT,) * (4 - len(p.args)))
@@ -291,7 +290,7 @@ def launch(
     )  # fmt: skip
     values = b"".join((arg.value or b"").ljust(16, b"\0") for arg in operands)
     pointers = [None if arg.value is not None else Operand(arg.name, arg.offset) for arg in (p.args[0], *operands)]
-    return Launch(kernel, (*grid, 1), block, (*pointers, params + struct.pack("<d", p.scale) + values + more))
+    return Launch(kernel, (*grid, 1), block, (*pointers, params + struct.pack("<d", p.scale) + values))
 
 
 # ---------------------------------------------------------------------------------------- steps: broadcast_stepped.cu
@@ -335,9 +334,10 @@ def stepped(p: Problem, dim: int) -> Launch:
     params = struct.pack("<4i", count, p.axes.sizes[dim], steps, 0)
     params += integers(offset, *padded([p.axes.strides[k][dim] for k in order])) + walked.packed(offset)
     fixed = [not p.axes.strides[k][dim] for k in range(1, len(p.args))]
+    ways = [way(p, k, "whole", vec, shift=False) for k in range(1, len(p.args))]
     return launch(
-        "broadcast_stepped", p, vec, offset, [way(p, k, "tiled", vec, 0) for k in range(1, len(p.args))], params,
-        (-(-count // BLOCK), -(-p.axes.sizes[dim] // steps)), BLOCK, b"", RANK=walked.rank_class, UNROLL=IN_FLIGHT,
+        "broadcast_stepped", p, vec, offset, ways, params,
+        (-(-count // BLOCK), -(-p.axes.sizes[dim] // steps)), BLOCK, RANK=walked.rank_class, UNROLL=IN_FLIGHT,
         **dict(zip(("FIXED_A", "FIXED_B", "FIXED_C"), (*fixed, True, True), strict=False)),
     )  # fmt: skip
 
@@ -371,7 +371,9 @@ def tiled(p: Problem, dim: int) -> Launch:
     vec = PACK // out.itemsize
     if not packable(vec, out.itemsize, out.start, 0, p.axes, inner=p.axes):
         vec = 1
-    ways = ["tiled" if closest(p, k) == dim else way(p, k, "tiled", vec, 0) for k in range(1, len(p.args))]
+    ways = [
+        "tiled" if closest(p, k) == dim else way(p, k, "whole", vec, shift=False) for k in range(1, len(p.args))
+    ]
     staged = [p.args[k].itemsize for k, w in enumerate(ways, 1) if w == "tiled"]
     side = TILES[max(out.itemsize, *staged)]
     while sum(tile_bytes(side, itemsize) for itemsize in staged) > SHARED:
@@ -389,7 +391,7 @@ def tiled(p: Problem, dim: int) -> Launch:
     params += integers(offset, *padded([p.axes.inner(k) for k in order]))
     params += integers(offset, *padded([p.axes.strides[k][dim] for k in order])) + walked.packed(offset)
     return launch(
-        "broadcast_tiled", p, vec, offset, ways, params, (walked.size * tile_rows * tile_cols, 1), block, b"",
+        "broadcast_tiled", p, vec, offset, ways, params, (walked.size * tile_rows * tile_cols, 1), block,
         RANK=walked.rank_class, TILE=side,
     )  # fmt: skip
 
@@ -430,7 +432,7 @@ class Elementwise(NamedTuple):
         device.elementwise(self, arrays)
 
 
-def plan_elementwise(p: Problem, strategy: str) -> tuple[Elementwise, ...]:
+def plan_elementwise(p: Problem) -> tuple[Elementwise, ...]:
     """The whole map as one ``ElementwiseKernel`` over the flat output index."""
     axes, args = p.axes, p.args
     letters = "yabc"[: len(args)]
@@ -470,7 +472,7 @@ def plan_elementwise(p: Problem, strategy: str) -> tuple[Elementwise, ...]:
 
 
 #: The strategies and what plans each, slowest first.
-STRATEGIES: dict[str, Callable[[Problem, str], tuple[Any, ...]]] = {
+STRATEGIES: dict[str, Callable[[Problem], tuple[Any, ...]]] = {
     "elementwise": plan_elementwise,
     "collapsed": plan_collapsed,
     "vectorized": plan_vectorized,

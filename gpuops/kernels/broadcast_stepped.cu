@@ -12,8 +12,10 @@ struct Stepped {
 };
 
 template <int K, int WAY, class T>
-__device__ __forceinline__ void fetch(Items<T, VEC>& items, const T* from, Offset at, const Stepped& p) {
-  if constexpr (K < ARITY) items = read<WAY, false>(from, {at, p.axes.stride[K][RANK - 1]}, p.scalar[K]);
+__device__ __forceinline__ void fetch(Items<T, VEC>& items, const T* from, const Offset* at, i32 step, const Stepped& p) {
+  if constexpr (K < ARITY) {
+    items = read<WAY, false>(from, {at[K] + step * p.step[K], p.axes.stride[K][RANK - 1]}, p.scalar[K]);
+  }
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
@@ -28,16 +30,16 @@ broadcast_stepped(Tout* y, const Ta* a, const Tb* b, const Tc* c, Stepped p) {
   Items<Ta, VEC> pa[UNROLL];
   Items<Tb, VEC> pb[UNROLL];
   Items<Tc, VEC> pc[UNROLL];
-  fetch<0, WAY_A>(pa[0], a, at[0], p);
-  fetch<1, WAY_B>(pb[0], b, at[ARITY > 1], p);
-  fetch<2, WAY_C>(pc[0], c, at[ARITY > 2 ? 2 : 0], p);
+  fetch<0, WAY_A>(pa[0], a, at, 0, p);
+  fetch<1, WAY_B>(pb[0], b, at, 0, p);
+  fetch<2, WAY_C>(pc[0], c, at, 0, p);
   for (i32 s = 0; s < steps; s += UNROLL) {
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {
       if (s + u >= steps) continue;
-      if (!FIXED_A) fetch<0, WAY_A>(pa[u], a, at[0] + (s + u) * p.step[0], p);
-      if (!FIXED_B) fetch<1, WAY_B>(pb[u], b, at[ARITY > 1] + (s + u) * p.step[1], p);
-      if (!FIXED_C) fetch<2, WAY_C>(pc[u], c, at[ARITY > 2 ? 2 : 0] + (s + u) * p.step[2], p);
+      if (!FIXED_A) fetch<0, WAY_A>(pa[u], a, at, s + u, p);
+      if (!FIXED_B) fetch<1, WAY_B>(pb[u], b, at, s + u, p);
+      if (!FIXED_C) fetch<2, WAY_C>(pc[u], c, at, s + u, p);
     }
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {
