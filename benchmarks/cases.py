@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+JOINT = ("where", "matmul", "dot")  # ops of several arrays, without an axis
+
 Shape = tuple[int, ...]
 Axis = int | tuple[int, ...] | None
 
@@ -70,7 +72,7 @@ class Case(NamedTuple):
     def label(self) -> str:
         """What identifies the case within its op."""
         operands = ", ".join(map(str, self.problem.operands))
-        if self.op in ("expand", "where", "matmul"):
+        if self.op in ("expand", *JOINT):
             result = f" → {Operand(self.problem.shape)}" if self.op == "expand" else ""
             return f"{self.dtype} {operands}{result}" + (f", out {self.problem.out}" if self.problem.out else "")
         axis = "" if self.axis is None else f" axis {self.axis}".replace(" (", " ").replace(")", "")
@@ -80,6 +82,11 @@ class Case(NamedTuple):
 def along(shape: Shape, axis: Axis, layout: str = "C") -> Problem:
     """A reduction or softmax of an array over some axes."""
     return Problem((Operand(shape, layout),), axis)
+
+
+def pair(n: int, *layouts: str) -> Problem:
+    """Two vectors of a length."""
+    return Problem(tuple(Operand((n,), layout) for layout in layouts or ("C", "C")))
 
 
 def rows(count: int, lengths: range | tuple[int, ...]) -> tuple[Problem, ...]:
@@ -193,6 +200,10 @@ REDUCTIONS = (
         ),
         "float32", picks=(3,),
     ),
+    Group(
+        "huge", "more than 2³¹ elements",
+        (along((2**31 + 2**12,), None), along((2**16, 2**15 + 1), 1), along((2**16, 2**15 + 1), 0)), "int8", picks=(0,),
+    ),
 )  # fmt: skip
 
 
@@ -206,6 +217,32 @@ def in_short(*groups: Group, dtypes: str) -> tuple[Group, ...]:
         for group in groups
     )  # fmt: skip
 
+
+DOT = (
+    Group(
+        "sizes", "two vectors of 2¹² … 2²⁸", tuple(pair(2**k) for k in range(12, 29)), "float32 float16",
+        picks=(0, 8, 16), along="elements",
+    ),
+    Group(
+        "dtypes", "the other dtypes", (pair(2**20), pair(2**26)), "float64 bfloat16 complex64 int32", picks=(1,),
+    ),
+    Group(
+        "layouts", "a prime length, vectors that begin anywhere, reversed and with a step",
+        (
+            pair(1000003), pair(2**26, "[1:]", "[1:]"), pair(2**26, "[1:]", "C"), pair(2**26, "[::-1]", "[::-1]"),
+            pair(2**26, "[:, ::2]", "C"),
+        ),
+        "float32", picks=(1,),
+    ),
+    Group(
+        "matrices", "a matrix and a vector, in either order",
+        (
+            together((8192, 8192), (8192,), shape=(8192,)), together((8192,), (8192, 8192), shape=(8192,)),
+            together((2**20, 64), (64,), shape=(2**20,)),
+        ),
+        "float32 float16", picks=(0,),
+    ),
+)  # fmt: skip
 
 ITEM_SIZES = "float32 int8 float16 float64 complex128"
 SIX = (16, 16, 16, 16, 16, 64)
@@ -328,6 +365,7 @@ TABLES: dict[str, tuple[Group, ...]] = {
     "mean": in_short(*REDUCTIONS, dtypes="float32 float16"),
     "any": in_short(*REDUCTIONS, dtypes="bool"),
     "all": in_short(*REDUCTIONS, dtypes="bool"),
+    "dot": DOT,
     "where": WHERE,
     "expand": EXPAND,
     "matmul": MATMUL,
@@ -338,6 +376,7 @@ HOST = Group("host", "arrays so small that the host decides", (), "float32", pic
 #: The tiny arrays of ``--host``, whose time is the host's.
 TINY: dict[str, tuple[Problem, ...]] = dict.fromkeys(TABLES, (along((32, 32), 1), along((1000,), 0))) | {
     "where": (together(*((32, 32),) * 3), together((32, 1), (1, 32), (32, 32)), together((32, 32), (), ())),
+    "dot": (pair(1000),),
     "expand": (together((32, 1), shape=(32, 32)), together((1,), shape=(1000,))),
     "matmul": (product(32, 32, 32),),
 }

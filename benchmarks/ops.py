@@ -93,6 +93,10 @@ OPS: dict[str, Op] = {
     "prod": reduction("prod", "signs"),
     "any": reduction("any", "zeros"),  # what takes longest: the last element decides
     "all": reduction("all", "ones"),
+    "dot": Op(
+        lambda xp, case, x, y: xp.dot(x, y), given_shape, "read", lambda case: 2 * elements(case),
+        data=("normal", "ones"), magnitude=lambda xp, case, x, y: xp.sqrt(xp.dot(abs(x) ** 2, abs(y) ** 2)),
+    ),
     "where": Op(
         lambda xp, case, condition, x, y: xp.where(condition, x, y), given_shape, "copy", per_element(0),
         data=("mask", "normal", "normal"), exact=True,

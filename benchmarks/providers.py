@@ -19,7 +19,7 @@ import gpuops
 from gpuops.kernels.reduce import STEPS
 
 from .arrays import dtype_of
-from .cases import Case
+from .cases import JOINT, Case
 from .ops import OPS, widened
 from .timing import Runner
 
@@ -77,7 +77,7 @@ class Gpuops(Provider):
         function = partial(getattr(gpuops, case.op), **self.options)
         if case.op == "expand":
             return lambda x: function(x, case.problem.shape)
-        return function if case.op in ("where", "matmul") else partial(function, axis=case.axis)
+        return function if case.op in JOINT else partial(function, axis=case.axis)
 
     def into(self, case: Case) -> Callable[..., Any]:
         function = partial(getattr(gpuops, case.op), **self.options)
@@ -107,7 +107,7 @@ class ArrayLibrary(Provider):
     def call(self, case: Case) -> Callable[..., Any]:
         if case.op == "expand":
             return lambda x: self.xp.broadcast_to(x, case.problem.shape).copy()
-        if case.op in ("where", "matmul"):
+        if case.op in JOINT:
             return getattr(self.xp, case.op)
         return partial(getattr(self.special if case.op in SOFTMAX else self.xp, case.op), axis=case.axis)
 
@@ -174,7 +174,7 @@ class Torch(Provider):
         if case.op == "expand":
             layout = torch.contiguous_format
             return lambda x: x.expand(case.problem.shape).clone(memory_format=layout)
-        if case.op in ("where", "matmul"):
+        if case.op in JOINT:
             return getattr(torch, case.op)
         if case.op in ("max", "min"):
             function = getattr(torch, f"a{case.op}")
@@ -275,7 +275,7 @@ class Jax(Provider):
         jnp, nn = self.jax.numpy, self.jax.nn
         if case.op == "expand":
             return self.jax.jit(lambda x: jnp.broadcast_to(x, case.problem.shape))
-        if case.op in ("where", "matmul"):
+        if case.op in JOINT:
             return self.jax.jit(getattr(jnp, case.op))
         function = getattr(nn if case.op in SOFTMAX else jnp, case.op)
         dtype = OPS[case.op].result(dtype_of(case.dtype))

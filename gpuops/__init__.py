@@ -5,7 +5,7 @@ NumPy arrays are computed on the CPU and give NumPy arrays, CuPy arrays on their
 
 from .broadcast import broadcast_to, expand, where
 from .info import info, strategies
-from .reduce import all, amax, amin, any, max, mean, min, prod, sum
+from .reduce import all, amax, amin, any, dot, max, mean, min, prod, sum
 from .softmax import log_softmax, logsumexp, softmax
 
 __version__ = "0.1.0"
@@ -15,6 +15,7 @@ __all__ = [
     "amin",
     "any",
     "broadcast_to",
+    "dot",
     "expand",
     "info",
     "log_softmax",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from functools import cache
 from typing import Any
@@ -12,7 +13,35 @@ import numpy as np
 from cupy_backends.cuda.api import driver
 
 from . import jit
-from .plan import Kernel, Shape
+from .plan import SCRATCH, Kernel, Shape
+
+
+class LaunchAttribute(ctypes.Structure):
+    """CUlaunchAttribute of cuda.h."""
+
+    _fields_ = (("id", ctypes.c_int), ("padding", ctypes.c_int), ("value", ctypes.c_int), ("rest", ctypes.c_byte * 60))
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig of cuda.h."""
+
+    _fields_ = (
+        *((f"{kind}_{axis}", ctypes.c_uint) for kind in ("grid", "block") for axis in "xyz"),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(LaunchAttribute)),
+        ("count", ctypes.c_uint),
+    )
+
+
+#: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: the kernel may be made ready while the one before it ends.
+OVERLAP = LaunchAttribute(id=6, value=1)
+
+
+@cache
+def libcuda() -> ctypes.CDLL:
+    """The driver's library, for what CuPy does not wrap."""
+    return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
 
 
 @cache
@@ -35,7 +64,10 @@ class CudaDevice:
         attributes = cupy.cuda.Device(index).attributes
         self.multiprocessors: int = attributes["MultiProcessorCount"]
         self.arch: int = int(cupy.cuda.Device(index).compute_capability)
+        self.overlaps = self.arch >= 90 and cupy.cuda.runtime.driverGetVersion() >= 12030
         self._functions: dict[Kernel, Any] = {}
+        self._scratch = threading.local()  # of a thread: by stream
+        self._captured: list[cupy.ndarray] = []
         self._lock = threading.Lock()
 
     def current(self) -> cupy.cuda.Device:
@@ -45,6 +77,16 @@ class CudaDevice:
         if strides is None:
             return cupy.ndarray(shape, dtype)
         return cupy.ndarray(shape, dtype, strides=tuple(s * dtype.itemsize for s in strides))
+
+    def scratch(self, nbytes: int) -> cupy.ndarray:
+        stream = cupy.cuda.get_current_stream()
+        if stream.is_capturing():  # the graph may run at any time, beside anything: it gets its own, for good
+            self._captured.append(cupy.zeros(nbytes, np.uint8))
+            return self._captured[-1]
+        mine = self._scratch.__dict__
+        if (scratch := mine.get(stream.ptr)) is None:
+            scratch = mine[stream.ptr] = cupy.zeros(SCRATCH, np.uint8)
+        return scratch
 
     def pointer(self, array: cupy.ndarray) -> int:
         return array.data.ptr
@@ -57,6 +99,10 @@ class CudaDevice:
 
     def nonzero(self, array: cupy.ndarray) -> tuple[cupy.ndarray, ...]:
         return cupy.nonzero(array)
+
+    def dot(self, x: cupy.ndarray, y: cupy.ndarray) -> cupy.ndarray:
+        with self.current():
+            return cupy.dot(x, y)
 
     def to_host(self, array: cupy.ndarray) -> np.ndarray:
         return array.get()
@@ -74,11 +120,19 @@ class CudaDevice:
                     function = self._functions[kernel] = module.get_function(kernel.name)
         return function
 
-    def launch(self, kernel: Kernel, grid: tuple[int, int, int], block: int, args: list[Any]) -> None:
+    def launch(
+        self, kernel: Kernel, grid: tuple[int, int, int], block: int, args: list[Any], overlaps: bool = False
+    ) -> None:
         cells = [cell(arg) for arg in args]
         addresses = (ctypes.c_void_p * len(cells))(*map(ctypes.addressof, cells))
-        stream = cupy.cuda.get_current_stream().ptr
-        driver.launchKernel(self.function(kernel).ptr, *grid, block, 1, 1, 0, stream, ctypes.addressof(addresses), 0)
+        function, stream = self.function(kernel).ptr, cupy.cuda.get_current_stream().ptr
+        if overlaps and self.overlaps:
+            config = LaunchConfig(*grid, block, 1, 1, 0, stream, ctypes.pointer(OVERLAP), 1)
+            status = libcuda().cuLaunchKernelEx(ctypes.byref(config), ctypes.c_void_p(function), addresses, None)
+            if status:
+                raise driver.CUDADriverError(status)
+        else:
+            driver.launchKernel(function, *grid, block, 1, 1, 0, stream, ctypes.addressof(addresses), 0)
 
     def elementwise(self, step: Any, arrays: dict[str, Any]) -> None:
         views = []

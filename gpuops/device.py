@@ -26,6 +26,11 @@ class Device(Protocol):
         """An uninitialised array; ``strides`` (in elements, of a dense array) default to C order."""
         ...
 
+    def scratch(self, nbytes: int) -> Any:
+        """Memory that only this thread's launches on the current stream use. It comes zeroed; a launch leaves zero what
+        it needs zero."""
+        ...
+
     def pointer(self, array: Any) -> int:
         """The address of an array's first element."""
         ...
@@ -42,6 +47,10 @@ class Device(Protocol):
         """The indices of the non-zero elements, as NumPy's nonzero."""
         ...
 
+    def dot(self, x: Any, y: Any) -> Any:
+        """The product of two arrays of at least two dims, as NumPy's dot."""
+        ...
+
     def to_host(self, array: Any) -> np.ndarray:
         """A copy on the host."""
         ...
@@ -50,8 +59,13 @@ class Device(Protocol):
         """A copy on the device."""
         ...
 
-    def launch(self, kernel: Kernel, grid: tuple[int, int, int], block: int, args: list[Any]) -> None:
-        """Launch a kernel; an argument is (array, byte offset), None, bytes (a struct), or an int (64 bits)."""
+    def launch(
+        self, kernel: Kernel, grid: tuple[int, int, int], block: int, args: list[Any], overlaps: bool = False
+    ) -> None:
+        """Launch a kernel; an argument is (array, byte offset), None, bytes (a struct), or an int (64 bits).
+
+        One that ``overlaps`` may be made ready before the one before it on the stream has ended.
+        """
         ...
 
     def elementwise(self, step: Any, arrays: dict[str, Any]) -> None:
@@ -116,6 +130,8 @@ def run(plan: Plan, device: Device, **arrays: Any) -> None:
     """Carry out a plan on the named arrays."""
     for name, nbytes in plan.workspace:
         arrays[name] = device.empty((nbytes,), np.dtype(np.uint8))
+    if plan.scratch:
+        arrays["scratch"] = device.scratch(plan.scratch)
     for step in plan.steps:
         step.run(device, arrays)
 

@@ -12,11 +12,11 @@ from functools import cache
 from .plan import Kernel
 
 FOLDER = os.path.join(os.path.dirname(__file__), "kernels")
-COMMON = ("types.cuh", "axes.cuh", "ops.cuh")
+COMMON = ("types.cuh", "axes.cuh", "ops.cuh", "items.cuh")
 #: Headers that come after the variant's types, per family (the first word of a kernel's name).
 FAMILY = {
     "broadcast": ("broadcast.cuh",),
-    "reduce": ("block.cuh", "reduce.cuh"),
+    "reduce": ("block.cuh", "reduce.cuh", "accumulate.cuh"),
     "softmax": ("block.cuh", "softmax.cuh"),
 }
 OPTIONS = ("--std=c++17",)

@@ -38,6 +38,7 @@ BITS = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "bits128"}
 
 RANKS = (1, 2, 3, 4, 6, 12, 32)  # the rank classes that kernels are compiled for
 MAX_GRID_X = 2**31 - 1
+SCRATCH = 2**20  # bytes of its own memory that a stream's launches may use
 
 
 # ---------------------------------------------------------------------------------------------------------- axes
@@ -286,6 +287,7 @@ class Launch(NamedTuple):
     grid: tuple[int, int, int]
     block: int
     args: tuple[Operand | bytes | int | None, ...]
+    overlaps: bool = False  # it may be made ready while the launch before it ends: it waits for that itself
 
     def __repr__(self) -> str:
         return f"Launch(kernel={self.kernel!r}, grid={self.grid}, block={self.block})"
@@ -296,16 +298,18 @@ class Launch(NamedTuple):
             None if arg is None else (arrays[arg.name], arg.offset) if isinstance(arg, Operand) else arg
             for arg in self.args
         ]
-        device.launch(self.kernel, self.grid, self.block, args)
+        device.launch(self.kernel, self.grid, self.block, args, self.overlaps)
 
 
 class Plan(NamedTuple):
     """What a call does on the device: steps in order, and the workspace (name, bytes) that they share.
 
+    ``scratch`` is how many bytes of the stream's own memory they use beside; its first ones are zero before and after.
     ``in_place`` tells whether ``out`` may be exactly the (same-strided) input.
     """
 
     strategy: str
     steps: tuple[Any, ...]
     workspace: tuple[tuple[str, int], ...] = ()
+    scratch: int = 0
     in_place: bool = False

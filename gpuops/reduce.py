@@ -1,4 +1,4 @@
-"""Reductions with NumPy's semantics: sum, prod, max, min, mean, any, all."""
+"""Reductions with NumPy's semantics: sum, prod, max, min, mean, any, all, dot."""
 
 from __future__ import annotations
 
@@ -186,6 +186,66 @@ amax = max
 amin = min
 
 
+def dot(x, y):
+    """Dot product, as ``numpy.dot``: of two vectors in one reading of both.
+
+    Parameters
+    ----------
+    x, y : array_like
+        NumPy or CuPy arrays of any strides and dtypes. The last axis of ``x`` is multiplied with the last but one of
+        ``y``, or with its only one, and summed; a 0-d array is a factor.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the dtype to which those of ``x`` and ``y`` promote; half types accumulate in float32, complex numbers are
+        not conjugated. On a GPU, two arrays of at least two dims of a dtype that cuBLAS knows go to CuPy's ``dot``.
+
+    Raises
+    ------
+    TypeError
+        If NumPy and CuPy arrays are mixed, or a dtype is not supported.
+    ValueError
+        If the lengths of the two axes differ.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.dot(np.array([1, 2, 3]), np.array([4, 5, 6]))
+    np.int64(32)
+    """
+    op = "dot"
+    device = device_of(op, x=x, y=y)
+    x, y = as_array(device, x), as_array(device, y)
+    check_dtype(op, "x", x.dtype)
+    check_dtype(op, "y", y.dtype)
+    try:
+        val = np.result_type(x.dtype, y.dtype)
+    except TypeError:
+        raise error(TypeError, op, f"{x.dtype.name} and {y.dtype.name} have no common dtype") from None
+    summed = y.ndim - 2 if y.ndim > 1 else 0  # the axis of y
+    if x.ndim and y.ndim and x.shape[-1] != y.shape[summed]:
+        lengths = f"{x.shape[-1]} elements along the last axis meet {y.shape[summed]} along axis {summed}"
+        raise error(ValueError, op, f"shapes {x.shape} and {y.shape} do not align: {lengths}")
+    if device is None:
+        return np.dot(x, y)
+    if x.ndim > 1 and y.ndim > 1 and dtype_name(val) in kernels.BLAS:
+        return device.dot(x, y)
+    x_strides, y_strides = elements(x), elements(y)
+    if x.ndim and y.ndim:
+        length, x_step, y_step = x.shape[-1], x_strides[-1], y_strides[summed]
+        x_kept, x_strides = x.shape[:-1], x_strides[:-1]
+        y_kept, y_strides = (s[:summed] + s[summed + 1 :] for s in (y.shape, y_strides))
+    else:
+        length, x_step, y_step, x_kept, y_kept = 1, 0, 0, x.shape, y.shape
+    shape = (*x_kept, *y_kept, length)
+    lead = device.view(x, 0, x.dtype, shape, (*x_strides, *(0,) * len(y_kept), x_step))
+    other = device.view(y, 0, y.dtype, shape, (*(0,) * len(x_kept), *y_strides, y_step))
+    if y.size > x.size:  # the larger one leads: dims are ordered by its strides
+        lead, other = other, lead
+    return launch(device, kernels.DOT, lead, other, (len(shape) - 1,), val, val, None, shape[:-1])
+
+
 def reduce(
     op: str, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any, strategy: str | None,
     finish: str,
@@ -216,17 +276,22 @@ def reduce(
         return reference.reduce(op, x, axis, val, out, keepdims, options)
     if op == "mean" and mask is not None:
         struct = "MaskedMean"
+    elif op == "mean" and kernels.exact(dtype_name(x.dtype), dtype_name(val), x.size):
+        struct, val = "IntegerMean", np.dtype(np.int64)
     return launch(device, struct, x, mask, axis, val, result, out, shape, first, strategy, finish)
 
 
 def launch(
-    device: Device, struct: str, x: Any, mask: Any, axis: Shape, val: np.dtype, result: np.dtype, out: Any,
+    device: Device, struct: str, x: Any, other: Any, axis: Shape, val: np.dtype, result: np.dtype, out: Any,
     shape: Shape, initial: Any = None, strategy: str | None = None, finish: str = "device", scale: float = 1.0,
 ) -> Any:  # fmt: skip
-    """Run a reduction of ``kernels/ops.cuh`` on a device, into ``out`` or a new array of ``shape``."""
+    """Run a reduction of ``kernels/ops.cuh`` on a device, into ``out`` or a new array of ``shape``.
+
+    ``other`` is a mask, or the other operand of a dot product.
+    """
     with device.current():
         target = out
-        if out is None or overlap(device, out, x) or (mask is not None and overlap(device, out, mask)):
+        if out is None or overlap(device, out, x) or (other is not None and overlap(device, out, other)):
             target = device.empty(shape, result if out is None else out.dtype)
         if target.size:
             strides = elements(target)
@@ -234,10 +299,12 @@ def launch(
                 strides = tuple(s for d, s in enumerate(strides) if d not in axis)
             problem = kernels.problem(
                 struct, dtype_name(x.dtype), dtype_name(val), dtype_name(target.dtype), x.shape, axis,
-                (elements(x), mask_strides(mask, x.shape), strides), device.pointer(x) % 16, masked=mask is not None,
-                initial=None if initial is None else initial.tobytes(), scale=scale,
+                (elements(x), strides_over(other, x.shape), strides),
+                tuple(0 if a is None else device.pointer(a) % 16 for a in (x, other, target)),
+                None if other is None else dtype_name(other.dtype), scale=scale,
+                initial=None if initial is None else initial.tobytes(),
             )  # fmt: skip
-            run(kernels.plan(problem, strategy, finish, device.multiprocessors), device, x=x, mask=mask, out=target)
+            run(kernels.plan(problem, strategy, finish, device.multiprocessors), device, x=x, other=other, out=target)
         if out is not None and target is not out:
             out[...] = target
         return target if out is None else out
@@ -292,9 +359,9 @@ def check_mask(op: str, mask: Any, shape: Shape) -> None:
         raise error(ValueError, op, f"where of shape {mask.shape} does not broadcast to {shape}")
 
 
-def mask_strides(mask: Any, shape: Shape) -> Shape:
-    """The strides with which a mask walks the shape of x; 0 without one."""
-    return (0,) * len(shape) if mask is None else broadcast_strides(mask.shape, elements(mask), shape)
+def strides_over(other: Any, shape: Shape) -> Shape:
+    """The strides with which another operand walks the shape of x; 0 without one."""
+    return (0,) * len(shape) if other is None else broadcast_strides(other.shape, elements(other), shape)
 
 
 def check_identity(op: str, shape: Shape, axis: Shape, mask: Any) -> None:

@@ -24,7 +24,7 @@ from .plan import (
     like_strides,
     normalize_axis,
 )
-from .reduce import as_array, check_mask, launch, mask_strides
+from .reduce import as_array, check_mask, launch, strides_over
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 REALS = (*FLOATS, "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -145,7 +145,7 @@ def normalized(
             if unsafe or (mask is not None and overlap(device, target, mask)):
                 target = device.empty(x.shape, target.dtype)
                 plan = device_plan(device, op, x, mask, axis, val, target, factor, strategy, finish)
-            run(plan, device, x=x, mask=mask, out=target)
+            run(plan, device, x=x, other=mask, out=target)
         if out is not None and target is not out:
             out[...] = target
         return target if out is None else out
@@ -155,7 +155,7 @@ def device_plan(device, op, x, mask, axis, val, target, scale, strategy, finish)
     """The plan for these arrays."""
     problem = kernels.problem(
         op, dtype_name(x.dtype), dtype_name(val), dtype_name(target.dtype), x.shape, axis,
-        (elements(x), mask_strides(mask, x.shape), elements(target)),
+        (elements(x), strides_over(mask, x.shape), elements(target)),
         tuple(0 if a is None else device.pointer(a) % 16 for a in (x, mask, target)), mask is not None, scale,
     )  # fmt: skip
     return kernels.plan(problem, strategy, finish, device.multiprocessors)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from gpuops import device, jit
+from gpuops.kernels.reduce import TICKETS
 
 from . import emulator
 
@@ -27,6 +28,7 @@ class EmulatedDevice:
 
     label = "emulated"
     multiprocessors = 4
+    used = None  # the scratch of the last plan that has one
 
     def current(self):
         return contextlib.nullcontext()
@@ -35,6 +37,12 @@ class EmulatedDevice:
         memory = emulator.empty((math.prod(shape) * dtype.itemsize,), np.uint8)
         steps = None if strides is None else [s * dtype.itemsize for s in strides]
         return np.ndarray(shape, dtype, memory, 0, steps).view(EmulatedArray)
+
+    def scratch(self, nbytes):
+        memory = self.empty((nbytes,), np.dtype(np.uint8))
+        memory[: 4 * TICKETS] = 0
+        self.used = memory
+        return memory
 
     def pointer(self, array):
         return array.ctypes.data
@@ -53,6 +61,9 @@ class EmulatedDevice:
     def nonzero(self, array):
         return tuple(i.view(EmulatedArray) for i in np.nonzero(array))
 
+    def dot(self, x, y):
+        return self.from_host(np.dot(x, y))
+
     def to_host(self, array):
         return np.array(array, subok=False)
 
@@ -61,8 +72,9 @@ class EmulatedDevice:
         out[...] = array
         return out
 
-    def launch(self, kernel, grid, block, args):
+    def launch(self, kernel, grid, block, args, overlaps=False):
         module(kernel).launch(kernel.name, grid, (block, 1, 1), [pointed(arg) for arg in args])
+        assert self.used is None or not self.used[: 4 * TICKETS].any(), "tickets are left for the next launch"
 
     def bits(self, array, dtype):
         shape = (*array.shape, array.itemsize // dtype.itemsize)

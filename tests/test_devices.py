@@ -1,5 +1,7 @@
 """What only real GPUs show: streams, several devices, memory."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,107 @@ def test_work_goes_on_the_current_stream():
         got = gpuops.softmax(y, axis=1)
     stream.synchronize()
     np.testing.assert_allclose(cp.asnumpy(got), gpuops.softmax(cp.asnumpy(x), axis=1), rtol=1e-5)
+
+
+#: Reductions whose outputs are shared by several blocks: a shape and an axis for each.
+SHARED = {"sum": ((2**22,), None), "max": ((3, 2**20), 1), "mean": ((2**18, 16), 0), "all": ((2**16, 64), 0)}
+
+
+def shared(x, axis, op):
+    return getattr(gpuops, op)(x, axis=axis)
+
+
+@pytest.mark.parametrize("op", SHARED)
+def test_a_hundred_runs_on_several_streams_give_the_same_bits(op):
+    shape, axis = SHARED[op]
+    x = cp.asarray(np.random.default_rng(0).standard_normal(shape, np.float32))
+    expected = cp.asnumpy(shared(x, axis, op)).tobytes()
+    cp.cuda.Device().synchronize()
+    streams = [cp.cuda.Stream(non_blocking=True) for _ in range(4)]
+    results = []
+    for _ in range(100):
+        for stream in streams:
+            with stream:
+                results.append(shared(x, axis, op))
+    cp.cuda.Device().synchronize()
+    assert {cp.asnumpy(result).tobytes() for result in results} == {expected}
+
+
+def test_threads_on_one_stream_and_on_their_own_do_not_meet():
+    x = cp.asarray(np.random.default_rng(0).standard_normal((3, 2**20), np.float32))
+    expected = cp.asnumpy(gpuops.sum(x, axis=1)).tobytes()
+
+    def work(stream):
+        with stream:
+            results = [gpuops.sum(x, axis=1) for _ in range(50)]
+            stream.synchronize()
+            return {cp.asnumpy(result).tobytes() for result in results}
+
+    common = cp.cuda.Stream(non_blocking=True)
+    streams = [common, common, cp.cuda.Stream.ptds, cp.cuda.Stream.ptds, cp.cuda.Stream(non_blocking=True)]
+    with ThreadPoolExecutor(len(streams)) as pool:
+        assert set().union(*pool.map(work, streams)) == {expected}
+
+
+@pytest.mark.parametrize("op", SHARED)
+def test_a_captured_reduction_can_run_beside_others(op):
+    shape, axis = SHARED[op]
+    rng = np.random.default_rng(0)
+    x, other = (cp.asarray(rng.standard_normal(shape, np.float32)) for _ in range(2))
+    stream = cp.cuda.Stream(non_blocking=True)
+    with stream:
+        before = shared(x, axis, op)  # compiled, and the pool has memory for another result
+        out = cp.empty_like(before)
+        getattr(gpuops, op)(x, axis=axis, out=out)
+        stream.begin_capture()
+        getattr(gpuops, op)(x, axis=axis, out=out)
+        graph = stream.end_capture()
+    beside = cp.cuda.Stream(non_blocking=True)
+    for turn in range(20):
+        data = rng.standard_normal(shape, np.float32)
+        with stream:
+            x.set(data, stream)
+            shared(other, axis, op)
+        with beside:
+            concurrent = shared(other, axis, op)
+        graph.launch(stream)
+        with stream:
+            again = shared(x, axis, op)
+        stream.synchronize()
+        assert cp.asnumpy(out).tobytes() == cp.asnumpy(again).tobytes(), turn
+        beside.synchronize()
+        assert cp.asnumpy(concurrent).tobytes() == cp.asnumpy(shared(other, axis, op)).tobytes()
+
+
+def test_a_reduction_sees_what_the_kernel_before_it_wrote():
+    x = cp.zeros(2**22, np.float32)
+    for value in range(1, 200):  # each sum may be made ready while the fill before it still runs
+        x.fill(value)
+        assert gpuops.sum(x).item() == value * 2**22
+        total = gpuops.sum(x[: 2**12])
+        x[: 2**12] = total / 2**12  # and this one's result is read by the next kernel
+        assert gpuops.max(x).item() == value
+
+
+def test_sums_of_small_integers_do_not_overflow_on_the_way():
+    free = cp.cuda.runtime.memGetInfo()[0]
+    if free < 12 * 2**30:
+        pytest.skip(f"needs 12 GiB of GPU memory, {free / 2**30:.0f} are free")
+    length = 2**23  # of rows that a block each adds up: 4096 packs and more of the greatest numbers for a thread
+    x = cp.full((300, length), 65535, np.uint16)
+    assert (gpuops.sum(x, axis=1) == 65535 * length).all()
+    assert (gpuops.sum(x.reshape(length, 300), axis=0) == 65535 * length).all()
+    assert (gpuops.sum(cp.broadcast_to(x[0, :16], (2**22, 16)), axis=0) == 65535 * 2**22).all()
+
+
+def test_uniform_numbers_are_added_within_two_units_in_the_last_place():
+    x = cp.random.default_rng(0).random(2**28, np.float32)
+    exact = cp.sum(x, dtype=np.float64).item()
+    for shape, axis in (((2**28,), None), ((2**14, 2**14), 1), ((2**24, 16), 0), ((2**12, 2**16), 0)):
+        got = cp.asnumpy(gpuops.sum(x.reshape(shape), axis=axis))
+        right = cp.asnumpy(cp.sum(x.reshape(shape), axis=axis, dtype=np.float64))
+        assert (abs(got - right) <= 2 * np.spacing(right.astype(np.float32))).all()
+    assert abs(gpuops.dot(x, cp.ones_like(x)).item() - exact) <= 2 * np.spacing(np.float32(exact))
 
 
 @two_gpus

@@ -37,6 +37,8 @@ FAMILIES = ("bool", "int8", "uint64", "float16", "bfloat16", "float32", "float64
 REGIMES: tuple[tuple[Shape, Shape], ...] = (
     ((64, 3), (1,)), ((3, 64), (0,)), ((5000, 40), (1,)), ((5000, 300), (1,)), ((300, 5000), (0,)), ((64, 12800), (1,)),
     ((2, 999999), (1,)), ((999999, 2), (0,)), ((2**20,), (0,)), ((1, 2**33), (1,)), ((2**33, 1), (1,)),
+    ((2**22, 16), (1,)), ((2**22, 16), (0,)), ((2**22, 3), (1,)), ((2**20, 11), (1,)), ((16, 2**22), (0,)),
+    ((1000, 1000, 100), (1,)), ((999, 10007), (0,)), ((65536, 64), (1,)), ((8192, 8192), (0,)), ((8192, 8192), (1,)),
 )  # fmt: skip
 
 
@@ -47,15 +49,15 @@ def padded(shape: Shape) -> Shape:
 
 def reduction(
     struct: str, names: tuple[str, str, str | None], shape: Shape, axis: Shape, strategy: str | None = None,
-    x: Shape | None = None, pointer: int = 0, finish: str = "device", **more: Any,
+    x: Shape | None = None, pointer: int = 0, finish: str = "device", other: str | None = None, **more: Any,
 ) -> Plan:  # fmt: skip
     """The plan of a reduction of an array in C order, or with strides ``x``."""
     strides = (
         contiguous_strides(shape) if x is None else x,
-        contiguous_strides(shape) if more.get("masked") else (0,) * len(shape),
+        contiguous_strides(shape) if other else (0,) * len(shape),
         contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis)),
     )
-    problem = reduce.problem(struct, *names, shape, axis, strides, pointer, **more)
+    problem = reduce.problem(struct, *names, shape, axis, strides, (pointer, 0, 0), other, **more)
     return reduce.plan(problem, strategy, finish, MULTIPROCESSORS)
 
 
@@ -97,21 +99,27 @@ def reductions() -> Iterator[Plan]:
                 yield reduction(struct, names, (64, 700), (1,), strategy)
             if x in FAMILIES:
                 yield reduction(struct, names, (2, 999999), (1,))
-            yield reduction("MaskedMean" if op == "mean" else struct, names, (64, 700), (1,), masked=True)
+            yield reduction("MaskedMean" if op == "mean" else struct, names, (64, 700), (1,), other="bool")
     for x in FAMILIES:
         names = (x, x, x)
         for strategy, finish in itertools.product(reduce.STEPS, reduce.FINISHES):
             yield reduction("Sum", names, (2, 999999), (1,), strategy, finish=finish)
         for (shape, axis), pointer in itertools.product(REGIMES, (0, ITEMSIZE[x])):
-            yield reduction("Sum", names, shape, axis, pointer=pointer)
-    for rank, strategy, masked in itertools.product((2, 3, 4, 6, 9), reduce.STRATEGIES, (False, True)):
+            for op in ("Sum", "Max"):
+                yield reduction(op, names, shape, axis, pointer=pointer)
+        for other in (x, "bool"):
+            for shape, axis in (((999999,), (0,)), ((64, 704), (1,)), ((704, 64), (0,)), ((64, 701), (1,))):
+                yield reduction("Sum" if other == "bool" else reduce.DOT, names, shape, axis, other=other)
+        for axis in ((0,), (1,), (0, 1)):  # rows that lie apart
+            yield reduction("Sum", names, (8192, 2043), axis, x=(2048, 1))
+    for rank, strategy, other in itertools.product((2, 3, 4, 6, 9), reduce.STRATEGIES, (None, "bool")):
         shape, axes, names = (2,) * rank, tuple(range(0, rank, 2)), ("float32",) * 3
-        yield reduction("Sum", names, shape, axes, strategy, padded(shape), masked=masked)
+        yield reduction("Sum", names, shape, axes, strategy, padded(shape), other=other)
     for val in ("float32", "float64"):
         for strategy in reduce.STRATEGIES:
             for x in ("float16", "bfloat16", "float32", "float64", "int64", "bool"):
-                for masked in (False, True):
-                    yield reduction("LogSumExp", (x, val, "float64"), (64, 700), (1,), strategy, masked=masked)
+                for other in (None, "bool"):
+                    yield reduction("LogSumExp", (x, val, "float64"), (64, 700), (1,), strategy, other=other)
 
 
 def softmaxes() -> Iterator[Plan]:
@@ -274,7 +282,20 @@ def test_a_kernel_file_opens_with_its_contract(file):
 
 @pytest.mark.parametrize("file", TEXTS)
 def test_no_atomics_whose_order_could_change_a_sum(file):
-    assert "atomic" not in jit.read(file)
+    """Blocks count themselves, to find out which of them is the last; nothing else is atomic."""
+    atomics = re.findall(r"\b(?:atomic|atom\.|red\.)[^;]*;", jit.read(file))
+    assert atomics == (["atomicInc(ticket, count - 1) == count - 1;"] if file == "block.cuh" else [])
+
+
+def test_kernels_that_overlap_the_one_before_wait_for_it():
+    """Before they touch memory: a kernel that is launched so but does not wait reads what is not yet written."""
+    plans = list(itertools.chain(reductions(), softmaxes(), maps()))
+    overlapping = {step.kernel.name for plan in plans for step in plan.steps if getattr(step, "overlaps", False)}
+    assert overlapping == {"reduce_rows", "reduce_columns", "reduce_staged"}
+    for name in stems():
+        body = re.search(r'extern "C" .*?\{\n(.*?)\n\}\n', jit.read(f"{name}.cu"), re.S)
+        assert body, name
+        assert body[1].strip().startswith("wait_for_previous();") == (name in overlapping), name
 
 
 def test_subnormals_are_not_flushed_by_the_compiler():
@@ -284,7 +305,14 @@ def test_subnormals_are_not_flushed_by_the_compiler():
 # -------------------------------------------------------------------------------------------------------- barriers
 
 BARRIER = re.compile(r"__sync(?:threads|warp)\(\);")
-BARRIERS = [(file, i) for file in TEXTS for i in range(len(BARRIER.findall(jit.read(file))))]
+#: This one keeps the blocks that run at a time apart; the emulator runs them one after the other.
+BETWEEN_BLOCKS = "__shared__ bool last;\n  __syncthreads();"
+BARRIERS = [
+    (file, i)
+    for file in TEXTS
+    for i, barrier in enumerate(BARRIER.finditer(jit.read(file)))
+    if not jit.read(file)[: barrier.end()].endswith(BETWEEN_BLOCKS)
+]
 
 
 def near(function: Callable[..., Any], shape: Shape, axis: int, strategy: str | None) -> bool:
@@ -300,6 +328,8 @@ def calls() -> Iterator[bool]:
         for op in (gpuops.sum, gpuops.max):
             yield near(op, (3, 5000), 1, strategy)
             yield near(op, (300, 5), 0, strategy)
+    for shape, axis, strategy in (((3, 50000), 1, "rows"), ((3000, 11), 1, "rows"), ((9000, 5), 0, "columns")):
+        yield near(gpuops.sum, shape, axis, strategy)  # rows of several blocks, short rows, columns of several blocks
     x = layouts.random(np.random.default_rng(0), (40, 70), np.dtype("f4"))
     yield bool((np.asarray(gpuops.expand(emulated.DEVICE.from_host(x).T, (70, 40))) == x.T).all())
     for strategy in gpuops.strategies("softmax"):

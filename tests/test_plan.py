@@ -233,7 +233,8 @@ def test_every_dtype_has_a_size_and_bits():
 
 def sum_of_rows(rows: int, cols: int, strategy: str | None = None) -> plan.Plan:
     strides = plan.contiguous_strides((rows, cols))
-    problem = reduce.problem("Sum", "float32", "float32", "float32", (rows, cols), (1,), (strides, (0, 0), (1,)), 0)
+    names = ("float32",) * 3
+    problem = reduce.problem("Sum", *names, (rows, cols), (1,), (strides, (0, 0), (1,)), POINTERS)
     return reduce.plan(problem, strategy, "device", 132)
 
 
@@ -244,7 +245,7 @@ def softmax_of_rows(rows: int, cols: int, strategy: str | None = None) -> plan.P
     return softmax.plan(problem, strategy, "device", 132)
 
 
-#: Addresses modulo 16 of a softmax's operands.
+#: Addresses modulo 16 of an op's operands.
 POINTERS = (0, 0, 0)
 
 
@@ -308,7 +309,9 @@ def test_grids_fit_the_hardware(op):
 @pytest.mark.parametrize("rows,cols", [(1, 2**30), (2**10, 2**20), (2**20, 2**10), (2**30, 1), (3, 12345678)])
 def test_reductions_take_at_most_a_mebibyte_of_workspace(rows, cols):
     for strategy in (None, *reduce.STRATEGIES):
-        assert sum(nbytes for _, nbytes in sum_of_rows(rows, cols, strategy).workspace) <= 2**20
+        made = sum_of_rows(rows, cols, strategy)
+        assert sum(nbytes for _, nbytes in made.workspace) <= 2**20
+        assert made.scratch <= plan.SCRATCH == 2**20
 
 
 @pytest.mark.parametrize("cols", [2**31 - 256, 2**31, 2**33])

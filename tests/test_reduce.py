@@ -1,7 +1,8 @@
-"""sum, prod, max, min, mean, any and all against NumPy."""
+"""sum, prod, max, min, mean, any, all and dot against NumPy."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ OPS = ("sum", "prod", "max", "min", "mean", "any", "all")
 STRATEGIES = (None, *gpuops.strategies("sum"))
 CLASSIC = ("cross", "interleaved", "shuffle")
 WAYS = [(s, "device") for s in STRATEGIES] + [(s, "host") for s in CLASSIC]
-LENGTHS = (1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 8193, 20001)
+LENGTHS = (1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 8193, 50001)  # the last is shared by several blocks
 
 #: dtype= for each kind of input, where the conversion of each element is defined.
 DTYPE = {"b": "?bilfd", "i": "bilfde", "u": "BHILfd", "f": "fdD", "V": "fd", "c": "FD"}
@@ -151,6 +152,85 @@ def test_host_finish_merges_many_blocks(backend, op, strategy):
     x = lay_out(layouts.random(np.random.default_rng(0), (2, 20001), np.dtype("f4")), "C")
     call = Call(op, safe(x, op), {"axis": 1}, strategy=strategy, finish="host")
     check(call, call.run(backend))
+
+
+#: Shapes with an axis, and how the array is cut out of a larger one: for each way through memory.
+REGIMES: dict[str, tuple[tuple[int, ...], Any, tuple[slice, ...]]] = {
+    "rows of a pack": ((8192, 4), 1, ()),
+    "rows of a few packs": ((3000, 20), 1, ()),
+    "tiny rows": ((3000, 3), 1, ()),
+    "short rows": ((3000, 11), 1, ()),
+    "many short rows": ((40001, 5), 1, ()),
+    "short rows from anywhere": ((3001, 33), 1, (slice(1, None),)),
+    "rows of a warp": ((100, 260), 1, ()),
+    "unaligned rows of a warp": ((100, 261), 1, ()),
+    "rows that lie apart": ((40, 2003), 1, (slice(None), slice(2, -3))),
+    "a row of several blocks": ((2, 160000), 1, ()),
+    "an unaligned row of several blocks": ((160011,), None, (slice(5, -2),)),
+    "runs of several blocks": ((20, 9000), None, (slice(None), slice(3, -1))),
+    "long runs of several blocks": ((3, 60000), None, (slice(None), slice(1, None))),
+    "a few columns": ((9000, 5), 0, ()),
+    "columns": ((700, 100), 0, ()),
+    "columns of several blocks": ((20000, 16), 0, ()),
+    "columns that begin and end anywhere": ((600, 640), 0, (slice(None), slice(3, -7))),
+    "columns of many runs": ((7, 300, 20), 1, ()),
+    "shallow columns": ((6, 20000), 0, ()),
+    "columns of pairs of axes": ((9, 40, 11, 24), (0, 2), ()),
+}
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("dtype", ["i1", "u2", "?", "f2", BFLOAT16, "f4", "i4", "f8", "c8", "c16"], ids=str)
+def test_every_way_through_memory(backend, dtype, regime):
+    shape, axis, cut = REGIMES[regime]
+    x = lay_out(layouts.random(np.random.default_rng(0), shape, np.dtype(dtype)), "C")[cut]
+    for op in ("sum", "max", "all") if regime in ("columns", "a row of several blocks") else ("sum", "min"):
+        call = Call(op, x, {"axis": axis})
+        check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "?", "f2", BFLOAT16], ids=str)
+@pytest.mark.parametrize("op", ["max", "min", "any", "all", "sum", "mean"])
+def test_small_elements_anywhere_in_a_word(backend, op, dtype):
+    dtype = np.dtype(dtype)
+    rest, found = {"any": (0, 1), "all": (1, 0), "min": (1, 0)}.get(op, (0, 1))
+    for place in range(0, 40, 3):
+        for shape, axis in (((40, 2), 0), ((2, 64), 1), ((2, 40), 1), ((48, 32), 0), ((40, 333), 1)):
+            x = lay_out(np.full(shape, rest, dtype), "C")
+            np.moveaxis(x, axis, -1)[0, place] = found
+            call = Call(op, x, {"axis": axis})
+            check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2"])
+@pytest.mark.parametrize("op", ["sum", "max", "min", "mean"])
+def test_the_extremes_of_small_integers(backend, op, dtype):
+    info = np.iinfo(dtype)
+    for value in (info.min, info.max):
+        for shape, axis in (((3, 5000), 1), ((5000, 48), 0)):
+            call = Call(op, lay_out(np.full(shape, value, dtype), "C"), {"axis": axis})
+            check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("mask", [(60, 512), (60, 1), (1, 512), (512,), (1, 1)], ids=str)
+@pytest.mark.parametrize("cut", [slice(None), slice(1, None), slice(16, -16), slice(None, None, -1)], ids=str)
+def test_masks_of_every_shape(backend, cut, mask):
+    for dtype in ("f4", "i1", "f8"):
+        x = lay_out(layouts.random(np.random.default_rng(0), (60, 512), np.dtype(dtype)), "C")[:, cut]
+        where = lay_out(np.random.default_rng(1).random(mask) < 0.6, "C")
+        where = where[..., cut] if mask[-1] > 1 else where
+        for op, axis in itertools.product(("sum", "mean"), (0, 1, None)):
+            call = Call(op, x, {"axis": axis, "where": where})
+            check(call, call.run(backend))
+
+
+def test_a_million_uniform_numbers_are_added_within_two_units(device):
+    x = np.random.default_rng(0).random(2**20, np.float32)
+    exact = x.astype(np.float64).sum()
+    for shape, axis in (((2**20,), None), ((2, 2**19), 1), ((2**16, 16), 0)):
+        there = device.array(x.reshape(shape))
+        got = device.numpy(gpuops.sum(there, axis=axis)).astype(np.float64).sum()
+        assert abs(got - exact) <= 2 * np.spacing(np.float32(exact))
 
 
 @pytest.mark.parametrize("shape", [(3, 3000), (3000, 3), (40000, 2), (2, 40000), (17, 129, 5)], ids=str)
@@ -355,3 +435,67 @@ def test_a_plan_is_made_once(device):
 def test_sliding_windows_overlap_in_memory(backend, strategy, axis):
     x = np.lib.stride_tricks.sliding_window_view(np.arange(131, dtype="f4"), 4)
     check(call := Call("sum", x, {"axis": axis}, strategy=strategy), call.run(backend))
+
+
+# ------------------------------------------------------------------------------------------------------------- dot
+
+
+@st.composite
+def products(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """Operands of a dot product that NumPy takes."""
+    length = draw(st.sampled_from([0, 1, 2, 5, 33, 300, 5000]))
+    x_kept, y_kept = draw(st.sampled_from([((), ()), ((), ()), ((3,), ()), ((), (4,)), ((2, 3), (4,)), ((3,), (2, 4))]))
+    x = draw(layouts.arrays((*x_kept, length), draw(st.sampled_from(COMMON))))
+    shape = (*y_kept[:-1], length, *y_kept[-1:])
+    y = draw(layouts.arrays(shape, draw(st.sampled_from([d for d in COMMON if promotes(d, x.dtype)]))))
+    return x, y
+
+
+def promotes(a: np.dtype, b: np.dtype) -> bool:
+    """Whether NumPy has a common dtype of the two."""
+    try:
+        np.result_type(a, b)
+    except TypeError:
+        return False
+    return True
+
+
+def check_dot(backend: Any, x: np.ndarray, y: np.ndarray) -> None:
+    """gpuops.dot against NumPy's, in double precision where that rounds."""
+    got = backend.numpy(gpuops.dot(*backend.arrays(x, y)))
+    val = np.result_type(x, y)
+    if not inexact(val):
+        assert_same(got, np.asarray(np.dot(x, y)))
+        return
+    wider = [a.astype(val).astype(wide(val)) for a in (x, y)]
+    exact = np.asarray(np.dot(*wider))
+    finite = [np.where(np.isfinite(a), np.abs(a), 0) for a in wider]
+    assert (got.dtype, got.shape) == (val, exact.shape)
+    # A product of complex infinities is an infinity or NaN.
+    got, exact = (np.where(np.isfinite(a), a, a.dtype.type(np.nan)) for a in (got, exact))
+    length = x.shape[-1] if x.ndim and y.ndim else 1
+    assert_near(got, exact, accumulator_eps(val) * (8 + math.sqrt(length)) * np.dot(*finite))
+
+
+@given(data=st.data())
+def test_dot_agrees_with_numpy(backend, data):
+    check_dot(backend, *data.draw(products()))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_dot_of_every_dtype_and_alignment(backend, dtype):
+    rng = np.random.default_rng(0)
+    memory = [lay_out(layouts.random(rng, (9000,), dtype), "C") for _ in range(2)]
+    for first, second, length in ((0, 0, 8192), (1, 1, 8191), (1, 0, 8191), (3, 5, 64), (0, 0, 1)):
+        check_dot(backend, memory[0][first : first + length], memory[1][second : second + length])
+    check_dot(backend, memory[0][::-1], memory[1])
+    check_dot(backend, memory[0][::3], memory[1][:3000])
+
+
+@pytest.mark.parametrize(
+    "shapes", [((), ()), ((), (3, 4)), ((5,), ()), ((4, 300), (300,)), ((300,), (300, 40)), ((2, 9), (9, 3))], ids=str
+)
+def test_dot_of_other_shapes(backend, shapes):
+    for dtype in ("f4", "i2", "c8", BFLOAT16):
+        x, y = (lay_out(layouts.random(np.random.default_rng(0), shape, np.dtype(dtype)), "C") for shape in shapes)
+        check_dot(backend, x, y)

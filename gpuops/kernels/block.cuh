@@ -1,7 +1,7 @@
-// Reducing one value per thread to one value per group, warp or block.
+// Reducing one value per thread to one value per group, warp, block or grid.
 namespace gpuops {
 
-template <class S> __device__ S shuffle_xor(S value, int mask) {  // a State of any size, a word at a time
+template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {  // a State of any size, a word at a time
   constexpr int WORDS = (sizeof(S) + 3) / 4;
   u32 word[WORDS] = {};
   memcpy(word, &value, sizeof value);
@@ -12,22 +12,73 @@ template <class S> __device__ S shuffle_xor(S value, int mask) {  // a State of 
 }
 
 // Every lane of an aligned group of WIDTH lanes gets the group's value. All 32 lanes of the warp take part.
-template <class Op, int WIDTH = 32> __device__ typename Op::State warp_reduce(typename Op::State value) {
+template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
 #pragma unroll
   for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
   return value;
 }
 
-// Every thread of a block of THREADS (a multiple of 32) gets the block's value. A kernel calls it once for each Op:
-// every Op has shared memory of its own, so that no barrier need come after.
-template <class Op, int THREADS> __device__ typename Op::State block_reduce(typename Op::State value) {
+// N values of each lane become the lanes' common values, shared out: lanes that differ in a bit from HIGH down to LOW
+// exchange halves of what they hold, so that N values cost hardly more shuffles than one. Afterwards a lane has the
+// common values first … first + N / lanes - 1 (at least one; then lanes that differ in the lowest bits have the same).
+// Returns first.
+template <class Op, int HIGH, int LOW, int N> __device__ __forceinline__ int share(typename Op::State (&value)[N]) {
+  int first = 0, count = N;
+#pragma unroll
+  for (int mask = HIGH; mask >= LOW && mask > 0; mask /= 2) {
+    if (count == 1) {
+      value[0] = Op::combine(value[0], shuffle_xor(value[0], mask));
+      continue;
+    }
+    bool upper = threadIdx.x & mask;
+    count /= 2;
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) {
+      if (i >= count) continue;
+      auto mine = upper ? value[i + count] : value[i], theirs = upper ? value[i] : value[i + count];
+      value[i] = Op::combine(mine, shuffle_xor(theirs, mask));
+    }
+    first += upper ? count : 0;
+  }
+  return first;
+}
+
+// Every thread of a block of THREADS (a power of two, 32 or more) gets the block's value. A kernel calls it once for each Op, or
+// passes a barrier in between: every Op has shared memory of its own, so that no barrier need come after.
+template <class Op, int THREADS> __device__ __forceinline__ typename Op::State block_reduce(typename Op::State value) {
   __shared__ typename Op::State partial[THREADS / 32];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   value = warp_reduce<Op>(value);
   if (lane == 0) partial[warp] = value;
   __syncthreads();
-  value = lane < THREADS / 32 ? partial[lane] : Op::identity();
-  return warp_reduce<Op>(value);
+  return warp_reduce<Op, THREADS / 32>(partial[lane % (THREADS / 32)]);
+}
+
+// A kernel that is launched while the one before it on the stream still runs (programmatic dependent launch) waits before
+// it touches memory, and says when the one after it may be made ready too.
+__device__ __forceinline__ void wait_for_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void let_next_start() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+// Whether this block is the last of `count` to come here; it then sees what the others have written before. The ticket
+// counts the blocks and wraps round to 0, ready for the next launch. It decides who adds up, never in which order.
+__device__ __forceinline__ bool last_block(u32* ticket, u32 count) {
+  __shared__ bool last;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    last = atomicInc(ticket, count - 1) == count - 1;
+    __threadfence();
+  }
+  __syncthreads();
+  return last;
 }
 
 }  // namespace gpuops

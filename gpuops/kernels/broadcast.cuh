@@ -18,79 +18,6 @@ template <class T> __device__ __forceinline__ T element(const T* from, Offset at
   return value;
 }
 
-// ---- Items<T, N>: N elements in registers, those of one or two bytes as 32-bit words
-template <class T, int N> constexpr bool WORDY = sizeof(T) < 4 && sizeof(T) * N % 4 == 0;
-
-template <class T, int N, bool = WORDY<T, N>> struct Items {
-  using Loaded = Pack<T, N>;
-  T item[N];
-  __device__ __forceinline__ T get(int v) const { return item[v]; }
-  __device__ __forceinline__ void set(int v, T value) { item[v] = value; }
-  __device__ __forceinline__ void fill(T value) {
-#pragma unroll
-    for (int v = 0; v < N; ++v) item[v] = value;
-  }
-  // Items from `begin` on become those of `other`.
-  __device__ __forceinline__ void merge(const Items& other, int begin) {
-#pragma unroll
-    for (int v = 0; v < N; ++v) item[v] = v < begin ? item[v] : other.item[v];
-  }
-};
-
-template <class T, int N> struct Items<T, N, true> {
-  static constexpr int WORDS = sizeof(T) * N / 4, IN_WORD = 4 / sizeof(T), BITS = 8 * sizeof(T);
-  using Loaded = Pack<u32, WORDS>;
-  u32 word[WORDS];
-  __device__ __forceinline__ T get(int v) const {
-    u32 bits = word[v / IN_WORD] >> v % IN_WORD * BITS;
-    T value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-  }
-  __device__ __forceinline__ void set(int v, T value) {
-    u32 bits = 0, shift = v % IN_WORD * BITS;
-    memcpy(&bits, &value, sizeof value);
-    u32 others = v % IN_WORD ? word[v / IN_WORD] & ((1u << shift) - 1) : 0;  // items are set in order
-    word[v / IN_WORD] = others | bits << shift;
-  }
-  __device__ __forceinline__ void fill(T value) {
-    u32 bits = 0;
-    memcpy(&bits, &value, sizeof value);
-#pragma unroll
-    for (int w = 0; w < WORDS; ++w) word[w] = bits * (IN_WORD == 4 ? 0x01010101u : 0x00010001u);
-  }
-  __device__ __forceinline__ void merge(const Items& other, int begin) {
-#pragma unroll
-    for (int w = 0; w < WORDS; ++w) {
-      int kept = begin * BITS - 32 * w;
-      u32 mask = kept >= 32 ? ~0u : kept <= 0 ? 0u : (1u << kept) - 1;
-      word[w] = (word[w] & mask) | (other.word[w] & ~mask);
-    }
-  }
-};
-
-template <int N, class T> __device__ __forceinline__ Items<T, N> load_items(const T* from) {
-  return bit_cast<Items<T, N>>(*reinterpret_cast<const typename Items<T, N>::Loaded*>(from));
-}
-// Results pass the L1 cache by: what is read again and again stays in it. (No "memory" clobber: no thread reads after it
-// has written what it still needs, and later loads may overtake the store.)
-template <int N, class T> __device__ __forceinline__ void store_items(T* to, const Items<T, N>& items) {
-  using Loaded = typename Items<T, N>::Loaded;
-#ifdef __CUDA_ARCH__
-  if constexpr (alignof(Loaded) == 8 && sizeof(Loaded) == 8) {
-    asm volatile("st.global.L1::no_allocate.b64 [%0], %1;" ::"l"(to), "l"(bit_cast<u64>(items)));
-    return;
-  }
-  if constexpr (alignof(Loaded) == 16) {
-    auto w = bit_cast<Pack<u32, 4>>(items);
-    asm volatile("st.global.L1::no_allocate.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.item[0]), "r"(w.item[1]),
-                 "r"(w.item[2]), "r"(w.item[3]));
-    return;
-  }
-#endif
-  *reinterpret_cast<Loaded*>(to) = bit_cast<Loaded>(items);
-}
-
 // N elements from any address, by two aligned loads that may reach N - 1 elements before and N behind it.
 template <int N, class T> __device__ __forceinline__ Items<T, N> shifted(const T* from) {
   constexpr int BYTES = sizeof(T) * N, WORDS = BYTES / 4;
@@ -195,9 +122,6 @@ struct LogSoftmax {
     return convert<Tout>(chosen ? log_softmax(value, row.max, row.sum) : Limits<V>::least());
   }
 };
-
-template <class A, class B> constexpr bool SAME = false;
-template <class A> constexpr bool SAME<A, A> = true;
 
 // Whether a pack of the map is a choice between words: a condition of one byte each, elements of one or two that are
 // not converted.

@@ -1,5 +1,5 @@
 // The reductions: what one element contributes (map), how two partial results merge (combine), what is written
-// (finish). An op is a row: adding one is a struct here and a row in gpuops/plan.py.
+// (finish). An op is a row: adding one is a struct here and a row in gpuops/kernels/reduce.py.
 namespace gpuops {
 
 // ---- arithmetic on accumulators
@@ -71,6 +71,14 @@ template <class V> struct Prod : Sum<V> {
   static __device__ A combine(A a, A b) { return static_cast<A>(a * b); }
 };
 
+// The sum of products with the elements of a second operand.
+template <class V> struct Dot : Sum<V> {
+  using A = accumulate_t<V>;
+  static __device__ A product(V x, V y) { return static_cast<A>(convert<A>(x) * convert<A>(y)); }
+};
+template <class Op> constexpr bool PRODUCT = false;
+template <class V> constexpr bool PRODUCT<Dot<V>> = true;
+
 // Extremes are kept in registers of 32 bits at least: narrow ones would be cut back after every comparison.
 template <class V> struct Widen { using type = accumulate_t<V>; };
 template <> struct Widen<bool> { using type = i32; };
@@ -120,14 +128,26 @@ template <class V> struct Mean : Sum<V> {
   }
 };
 
+// The mean of integers whose sum is exact in V = i64.
+template <class V> struct IntegerMean : Sum<V> {
+  template <class Out> static __device__ Out finish(V total, const Context<V>& c) {
+    return convert<Out>(quotient(convert<double>(total), c.count));
+  }
+};
+
 template <class V> struct MaskedMean {  // counts what it adds
   using A = accumulate_t<V>;
-  struct State { A total; i64 count; };
-  static __device__ State identity() { return {convert<A>(0), 0}; }
-  static __device__ State map(V x, const Context<A>&) { return {convert<A>(x), 1}; }
-  static __device__ State combine(State a, State b) { return {static_cast<A>(a.total + b.total), a.count + b.count}; }
+  struct State {  // without padding: every byte of it is written
+    A total;
+    u32 low, high;
+    __device__ i64 count() const { return static_cast<i64>(high) << 32 | low; }
+  };
+  static __device__ State state(A total, i64 count) { return {total, static_cast<u32>(count), static_cast<u32>(count >> 32)}; }
+  static __device__ State identity() { return state(convert<A>(0), 0); }
+  static __device__ State map(V x, const Context<A>&) { return state(convert<A>(x), 1); }
+  static __device__ State combine(State a, State b) { return state(static_cast<A>(a.total + b.total), a.count() + b.count()); }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) {
-    return convert<Out>(convert<V>(quotient(s.total, static_cast<double>(s.count))));
+    return convert<Out>(convert<V>(quotient(s.total, static_cast<double>(s.count()))));
   }
 };
 

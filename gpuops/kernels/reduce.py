@@ -1,4 +1,4 @@
-"""Planning reductions: which kernel, how many threads an output, how many splits, and the pass that finishes them."""
+"""Planning reductions: which kernel, how many threads an output, how many blocks share one, and how they finish it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..plan import (
     CTYPES,
     ITEMSIZE,
     MAX_GRID_X,
+    SCRATCH,
     Axes,
     Kernel,
     Launch,
@@ -23,21 +24,48 @@ from ..plan import (
     Shape,
     accumulator,
     contiguous_strides,
+    divisor,
     index_type,
     normalize,
     packable,
 )
 
-BLOCK = 256
-UNROLL = 8  # packs that a thread has in flight, at most
+PACK = 16  # bytes of a load
+NARROW = 4  # bytes of a pack that is narrow: elements that do not go together
+IN_FLIGHT = 8  # packs that a thread has in flight, at most; twice as many narrow ones
 ELEMENTS = 64  # and elements: with more of them, bytes need too many registers
-WARP_PACKS = 256  # the longest row for one warp, if there are
-WARPS_PER_SM = 32  # at least this many rows for every multiprocessor
-THREADS_PER_SM = 1024  # a split reduction aims at this many threads on every multiprocessor
-SPLIT_BLOCK = 512  # threads of a block that shares a row with others
-ROW_BLOCK = {1: 128, 2: 256, 4: 256, 8: 128, 16: 128}  # and of one that has a row alone, by item size
-WORKSPACE = 2**20  # bytes that the partial results of a split may take
-MAX_STATE_BYTES = 128  # of accumulators in a thread: more packs per load would spill
+BLOCK = 256
+THREADS_PER_SM = 1024  # that are at work on every multiprocessor when a grid fills the machine
+LOOSE = 8  # the shortest run of unaligned elements that is read in whole packs all the same, in packs
+WAVES = 5  # blocks share an output so that they fill the machine fewer times than this
+
+# Rows: 16-byte packs that one warp takes, and one block; threads of a block.
+WARP_PACKS = 256
+WARPS_PER_SM = 8  # but fewer rows than these, for each multiprocessor, get a block each
+ALONE = 8192
+ROWS = 4  # rows of a thread, at most, if they are a pack each
+TINY = 4  # packs of a row that is one thread's, if they are narrow
+ROW_BLOCK = {1: 128, 2: 256, 4: 256, 8: 128, 16: 128}  # by item size, where there are rows enough
+BLOCKS_PER_SM = 2  # that are rows enough
+SPLIT_BLOCK = 512  # of a block that shares its row
+STAGED = 256  # bytes of a row that is too short for packs of its own, unless they are aligned
+STAGE = 2**14  # bytes of such rows that a block has on chip
+
+# Columns: neighbouring outputs.
+COLUMN_BLOCK = 512
+STATE = 64  # bytes of partial results in a thread: with more, registers spill
+SHARED = 48 * 1024  # and in a block's shared memory
+SEGMENT = 256  # bytes next to each other that a block reads; twice as many in narrow or loose packs
+COLUMNS = 256  # outputs of a block, at most
+LONG = 128  # and packs of them
+LEAST = 4  # elements for each thread of a block that shares its outputs, at least
+SHALLOW = 32  # elements of an output that one thread may take alone
+DEEP = 4  # or any number, if every thread of the machine finds so many packs of outputs
+STORE = 32  # bytes of results that such a thread writes, at most: neighbouring threads fill whole sectors
+
+CLASSIC_BLOCK = 256
+TICKETS = 4096  # blocks whose outputs may be shared by others: each has a counter
+NO_RUNS = divisor(1) + struct.pack("<q", 0)
 
 
 class Row(NamedTuple):
@@ -58,7 +86,10 @@ OPS = {
     "any": ("Any", Row(np.logical_or, True)),
     "all": ("All", Row(np.logical_and, True)),
 }
+DOT = "Dot"  # takes a second operand instead of a mask
+BLAS = ("float16", "float32", "float64", "complex64", "complex128")  # dtypes of matrix products that are not its own
 MERGE: dict[str, Any] = {"Any": np.bitwise_or, "All": np.bitwise_and, "ScaledMax": np.maximum, "ShiftedExpSum": np.add}
+MERGE |= {"IntegerMean": np.add, DOT: np.add}
 MERGE |= {name: row.ufunc for name, row in OPS.values() if name not in MERGE}
 
 
@@ -68,7 +99,7 @@ def state_dtype(op: str, val: str) -> np.dtype:
     if op in ("Any", "All"):
         return np.dtype("uint32")
     if op == "MaskedMean":
-        return np.dtype([("total", acc), ("count", "int64")], align=True)
+        return np.dtype([("total", acc), ("count", "int64")])
     if op in ("MaxExpSum", "LogSumExp"):
         return np.dtype([("max", acc), ("sum", acc)])
     if op in ("Max", "Min") and ITEMSIZE[acc] < 4:
@@ -76,19 +107,24 @@ def state_dtype(op: str, val: str) -> np.dtype:
     return np.dtype(acc)
 
 
+def exact(x: str, val: str, size: int) -> bool:
+    """Whether a mean is to be taken of an exact sum of integers."""
+    return x.startswith(("bool", "int", "uint")) and ITEMSIZE[x] <= 4 and val == "float64" and size < 2**31
+
+
 class Problem(NamedTuple):
-    """A reduction in normal form: ``out[k] = op(x[k, r] for r in reduced)``."""
+    """A reduction in normal form: ``out[k] = op(x[k, r] for r in reduced)``, perhaps beside a second operand."""
 
     op: str  # a struct of ops.cuh
     x: str  # dtype names: of the elements, of the values NumPy would compute with, of the result
     val: str
     out: str | None  # None: the op's own pair of values
-    kept: Axes  # operands x, mask, out
-    reduced: Axes  # operands x, mask
-    offsets: Shape  # bytes from the first elements of x, mask and out to where the walk starts
-    pointer: int  # x's address modulo 16
+    kept: Axes  # operands x, other, out
+    reduced: Axes  # operands x, other
+    offsets: Shape  # bytes from the first elements of x, other and out to where the walk starts
+    pointers: Shape  # addresses of x, other and out modulo 16
     length: int  # elements reduced to one output
-    masked: bool = False
+    other: str | None = None  # dtype of the second operand: a mask, or the other vector of a dot product
     shifted: bool = False
     scale: float = 1.0
     initial: bytes | None = None
@@ -98,40 +134,44 @@ class Problem(NamedTuple):
     def outputs(self) -> int:
         return self.kept.size
 
+    @property
+    def state(self) -> int:
+        """Bytes of a partial result."""
+        return state_dtype(self.op, self.val).itemsize
+
+    def start(self, operand: int) -> int:
+        """The address modulo 16 where an operand's walk starts."""
+        return (self.pointers[operand] + self.offsets[operand]) % PACK
+
 
 @lru_cache(maxsize=4096)
 def problem(
-    op: str,
-    x: str,
-    val: str,
-    out: str,
-    shape: Shape,
-    axis: Shape,
-    strides: tuple[Shape, Shape, Shape],
-    pointer: int,
-    **more: Any,
-) -> Problem:
-    """The normal form of reducing ``shape`` over ``axis``; ``strides`` are those of x and mask over the shape, and of
-    out over the kept dims."""
+    op: str, x: str, val: str, out: str, shape: Shape, axis: Shape, strides: tuple[Shape, Shape, Shape],
+    pointers: Shape, other: str | None = None, **more: Any,
+) -> Problem:  # fmt: skip
+    """The normal form of reducing ``shape`` over ``axis``; ``strides`` are those of x and the other operand over the
+    shape, and of out over the kept dims."""
     reduced_dims = set(axis)
     kept_dims = [d for d in range(len(shape)) if d not in reduced_dims]
-    x_strides, mask_strides, out_strides = strides
+    x_strides, other_strides, out_strides = strides
     if 0 in shape:  # nothing to read: every output is the identity
         kept = Axes(tuple(shape[d] for d in kept_dims), ((0,) * len(kept_dims),) * 2 + (out_strides,))
         reduced, length = Axes((), ((), ())), 0
     else:
-        kept = pick(shape, kept_dims, x_strides, mask_strides, out_strides)
-        reduced = pick(shape, list(axis), x_strides, mask_strides)
+        kept = pick(shape, kept_dims, x_strides, other_strides, out_strides)
+        reduced = pick(shape, list(axis), x_strides, other_strides)
         length = reduced.size
-    kept, (x_kept, mask_kept, out_kept) = normalize(kept)
-    reduced, (x_reduced, mask_reduced) = normalize(reduced)
-    offsets = ((x_kept + x_reduced) * ITEMSIZE[x], mask_kept + mask_reduced, out_kept * ITEMSIZE[out])
-    return Problem(op, x, val, out, kept, reduced, offsets, pointer, length, **more)
+    kept, (x_kept, other_kept, out_kept) = normalize(kept)
+    reduced, (x_reduced, other_reduced) = normalize(reduced)
+    moved = (x_kept + x_reduced, other_kept + other_reduced, out_kept)
+    sizes = (ITEMSIZE[x], ITEMSIZE[other] if other else 0, ITEMSIZE[out])
+    offsets = tuple(n * size for n, size in zip(moved, sizes, strict=True))
+    return Problem(op, x, val, out, kept, reduced, offsets, pointers, length, other, **more)
 
 
-def pick(shape: Shape, dims: list[int], x: Shape, mask: Shape, *out: Shape) -> Axes:
+def pick(shape: Shape, dims: list[int], x: Shape, other: Shape, *out: Shape) -> Axes:
     """Axes over some dims of the shape; ``out`` strides are already those of the dims."""
-    return Axes(tuple(shape[d] for d in dims), (*(tuple(s[d] for d in dims) for s in (x, mask)), *out))
+    return Axes(tuple(shape[d] for d in dims), (*(tuple(s[d] for d in dims) for s in (x, other)), *out))
 
 
 # -------------------------------------------------------------------------------------------------------- choosing
@@ -155,120 +195,196 @@ def power_of_2(n: int) -> int:
     return 1 << max(n - 1, 0).bit_length()
 
 
-def vector_width(p: Problem, first: bool, inner: Axes) -> int:
-    """Elements that a thread reads at once along ``inner``: 16 bytes where alignment and sizes allow."""
-    state = state_dtype(p.op, p.val).itemsize
-    itemsize = ITEMSIZE[p.x] if first else state
-    vec = 1 if p.masked else max(1, 16 // itemsize)
-    pointer = p.pointer + p.offsets[0]
-    while vec > 1 and not (
-        vec * state <= MAX_STATE_BYTES and packable(vec, itemsize, pointer, 0, p.kept, p.reduced, inner=inner)
-    ):
-        vec //= 2
-    return vec
+class Walk(NamedTuple):
+    """How packs of ``vec`` elements lie along a dim; ``loose``: it begins and ends anywhere in a pack."""
+
+    vec: int
+    other: str
+    loose: bool
 
 
-def unroll(packs: int, threads: int, vec: int) -> int:
-    """Packs in flight per thread: as many as there are for each, up to a limit."""
-    return min(UNROLL, ELEMENTS // vec, power_of_2(-(-packs // threads)))
+def walk(p: Problem, inner: Axes, most: int = PACK) -> Walk:
+    """The widest packs, of at most so many elements, along the innermost dim of ``inner`` (one of p's axes), which both
+    operands allow. A dim of some length is read in full packs even if it begins and ends anywhere."""
+    full = min(most, PACK // max(ITEMSIZE[p.x], ITEMSIZE[p.other] if p.op == DOT and p.other else 1))
+    widths = [full >> shift for shift in range(full.bit_length() - 1)]  # down to 2
+    tries = [Walk(vec, other_way(p, inner, vec), False) for vec in widths]
+    if full > 1 and inner.sizes and inner.sizes[-1] >= LOOSE * full:
+        tries.insert(1, Walk(full, other_way(p, inner, full, loose=True), True))
+    for way in tries:
+        if way.other and along(p, inner, way.vec, 0, way.loose):
+            return way
+    return Walk(1, "beside" if p.other else "none", False)
 
 
-def splits(p: Problem, threads: int, packs: int, step: int, multiprocessors: int) -> tuple[int, int]:
-    """How many blocks share one output's packs, and how many packs each takes (a multiple of ``step``), when one
-    split alone makes a grid of so many threads."""
-    fill = multiprocessors * THREADS_PER_SM // max(threads, 1)
-    room = WORKSPACE // max(p.outputs * state_dtype(p.op, p.val).itemsize, 1)
-    wanted = max(1, min(fill, room, packs // (4 * step)))
-    chunk = math.ceil(packs / (wanted * step)) * step
-    return max(1, math.ceil(packs / max(chunk, 1))), max(chunk, 1)
+def other_way(p: Problem, inner: Axes, vec: int, loose: bool = False) -> str:
+    """How the second operand lies beside packs of x; "" if it does not fit them."""
+    if p.other is None:
+        return "none"
+    if inner.inner(1) == 0:
+        return "repeated"
+    if not along(p, inner, vec, 1, loose):
+        return ""
+    if loose:  # its packs must begin where those of x do
+        x, other = (p.kept.strides[k] + p.reduced.strides[k] for k in (0, 1))
+        apart = p.start(0) // ITEMSIZE[p.x] - p.start(1) // ITEMSIZE[p.other]
+        if inner is not p.reduced or any(d % vec for d in (apart, *(a - b for a, b in zip(x, other, strict=True)))):
+            return ""
+    return "beside"
 
 
-# -------------------------------------------------------------------------------------------------------- launches
+def along(p: Problem, inner: Axes, vec: int, operand: int, loose: bool) -> bool:
+    """Whether an operand may be read ``vec`` elements at a time along the innermost dim of ``inner``.
+
+    Loose packs along the kept dims must lie alike in every run; along the reduced ones each run has its own.
+    """
+    itemsize = ITEMSIZE[p.x if operand == 0 else p.other or p.x]
+    if not loose:
+        return packable(vec, itemsize, p.start(operand), operand, p.kept, p.reduced, inner=inner)
+    if inner.inner(operand) != 1 or p.start(operand) % itemsize:
+        return False
+    others = (*p.kept.strides[operand], *p.reduced.strides[operand])
+    return inner is p.reduced or sum(s % vec != 0 or s == 0 for s in others) == 1  # the innermost one
 
 
-def launch(
-    p: Problem, kernel: str, first: bool, last: bool, grid: tuple[int, int], block: int, kept: Axes, reduced: Axes,
-    packs: int, chunk: int, constants: dict[str, int], *extra: Operand | int | None,
-) -> Launch:  # fmt: skip
-    """One pass: ``first`` reads x, later ones read the partial results; ``last`` writes the results."""
-    if grid[0] > MAX_GRID_X:
-        raise error(
-            ValueError, p.op.lower(), f"{kernel} takes at most {MAX_GRID_X} blocks, {p.outputs} outputs need {grid[0]}"
-        )
-    variant = Kernel(
-        kernel,
-        types=(
-            ("Tin", CTYPES[p.x] if first else "u8"), ("Tval", CTYPES[p.val]),
-            ("Op", f"{p.op}<Tval>"), ("Tout", "Op::State" if p.out is None or not last else CTYPES[p.out]),
-            ("Index", index_type(p.outputs, packs)),
-        ),
-        constants=(
-            ("FIRST", first), ("LAST", last), ("MASKED", first and p.masked), ("KEPT", kept.rank_class),
-            ("REDUCED", reduced.rank_class), ("BLOCK", block), *constants.items(),
-        ),
+def shared(
+    p: Problem, blocks: int, fill: int, packs: int, step: int, least: int = 1, states: int = 1
+) -> tuple[int, int]:
+    """How many blocks should share an output, and the packs that each takes, if it takes ``blocks`` of them when none
+    is shared and ``fill`` fill the machine.
+
+    Enough to fill it, and so many that they all finish together; but each has at least ``least`` steps of ``step``
+    packs, and their partial results, ``states`` for each of the blocks, find room.
+    """
+    room = (SCRATCH - 4 * TICKETS) // (blocks * states * p.state) if blocks <= TICKETS else 1
+    most = max(1, min(room, packs // (least * step)))
+    tries = {max(1, min(most, waves * fill // blocks)) for waves in range(1, WAVES)} | {1}
+    splits = min(sorted(tries), key=lambda n: -(-blocks * n // fill) / n)
+    chunk = -(-packs // splits)
+    chunk = max(1, -(-chunk // step) * step if chunk > step else chunk)
+    return max(1, -(-packs // chunk)), chunk
+
+
+def in_flight(p: Problem, count: int, way: Walk) -> int:
+    """Packs in flight per thread, of ``count`` that it has: as many as there are, up to a limit."""
+    most = IN_FLIGHT if way.vec * ITEMSIZE[p.x] > NARROW else 2 * IN_FLIGHT
+    return min(most // operands_beside(way), ELEMENTS // way.vec, power_of_2(count))
+
+
+def operands_beside(way: Walk) -> int:
+    """How many packs are read at a time: of x, and of the other operand if that lies beside."""
+    return 2 if way.other == "beside" else 1
+
+
+# ---------------------------------------------------------------------------------------------------------- kernels
+
+
+def plan_rows(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
+    """Threads along the reduced dims: some for each of several outputs, a block, or several blocks."""
+    way = walk(p, p.reduced)
+    if piled(p, way):
+        return plan_staged(p, strategy, multiprocessors)
+    if way.loose:
+        reduced, packs = p.reduced, p.reduced.sizes[-1] // way.vec
+        runs = reduced.size // reduced.sizes[-1]
+    else:
+        reduced, runs = p.reduced.in_packs(way.vec), 1
+        packs = reduced.size if p.length else 0
+    total, size = packs * runs, way.vec * ITEMSIZE[p.x]
+    chunk, run_chunk, splits, rows = packs, runs, 1, 1
+    if total <= WARP_PACKS and (total <= 32 or p.outputs >= multiprocessors * WARPS_PER_SM):
+        block, group = BLOCK, 1 if size < PACK and packs <= TINY else min(32, power_of_2(packs))
+        team, unroll = group, in_flight(p, -(-packs // group), way)
+        enough = unroll * p.outputs * group // (multiprocessors * THREADS_PER_SM)  # packs that may be one thread's
+        rows = power_of_2(min(ROWS * PACK // size, ELEMENTS // way.vec, 16, enough) + 1) // 2 // unroll or 1
+    else:
+        fill = multiprocessors * THREADS_PER_SM // SPLIT_BLOCK
+        alone = total * operands_beside(way) <= ALONE
+        if not alone and runs < fill:
+            splits, chunk = shared(p, p.outputs, fill, packs, SPLIT_BLOCK)
+        elif not alone:
+            splits, run_chunk = shared(p, p.outputs, fill, runs, 1)
+        group = block = SPLIT_BLOCK if splits > 1 else row_block(p, total, multiprocessors)
+        team = block if runs == 1 or chunk > WARP_PACKS * block // 32 else 32
+        unroll = in_flight(p, -(-chunk // team), way)
+    return launch(
+        p, "reduce_rows", strategy, way, (-(-p.outputs // (block // group * rows)), splits), block, p.kept, reduced,
+        (p.outputs, packs, chunk, runs, run_chunk), GROUP=group, TEAM=team, ROWS=rows, UNROLL=unroll, PEELED=way.loose,
     )  # fmt: skip
-    initial = (p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0")
-    params = kept.packed() + reduced.packed()
-    params += struct.pack("<3q2dq", p.outputs, packs, chunk, p.length, p.scale, p.initial is not None) + initial
-    args = (
-        Operand("x", p.offsets[0]) if first else Operand("partials"),
-        Operand("mask", p.offsets[1]) if first and p.masked else None,
-        Operand(p.target, p.offsets[2]) if last else Operand("partials"),
-    )
-    return Launch(variant, (*grid, 1), block, (*args, params, *extra))
 
 
-def finished(p: Problem, launches: tuple[Any, ...], n: int, multiprocessors: int, strategy: str) -> Plan:
-    """The plan of a first pass in n splits: alone, or with the pass that reduces its (n, outputs) partial results."""
-    if n == 1:
-        return Plan(strategy, launches)
-    second = second_pass(p, n)
-    last = STRATEGIES[choose(second)](second, "", "device", multiprocessors, first=False).steps
-    return Plan(strategy, (*launches, *last), (partials(p, n),))
+def row_block(p: Problem, packs: int, multiprocessors: int) -> int:
+    """Threads of a block that has a row alone."""
+    if p.outputs >= multiprocessors * BLOCKS_PER_SM:
+        return ROW_BLOCK[ITEMSIZE[p.x]]
+    return min(1024, max(128, power_of_2(packs) // 4))
 
 
-def partials(p: Problem, n: int) -> tuple[str, int]:
-    """The workspace of n splits."""
-    return "partials", n * p.outputs * state_dtype(p.op, p.val).itemsize
+def piled(p: Problem, way: Walk) -> bool:
+    """Whether rows are so short that packs of them would be in vain, but lie one after the other."""
+    strides = (*p.kept.strides[0], *p.reduced.strides[0])
+    short = way.vec * TINY < p.length < STAGED // ITEMSIZE[p.x] and p.start(0) % ITEMSIZE[p.x] == 0
+    return short and strides == (p.length, 1) and (way.loose or way.vec * ITEMSIZE[p.x] < PACK) and p.other is None
 
 
-def second_pass(p: Problem, n: int) -> Problem:
-    """The reduction of the (n, outputs) partial results of p."""
-    sizes = p.kept.sizes
-    kept, _ = normalize(Axes(sizes, (contiguous_strides(sizes), (0,) * len(sizes), p.kept.strides[2])))
-    reduced, _ = normalize(Axes((n,), ((p.outputs,), (0,))))
-    return p._replace(kept=kept, reduced=reduced, offsets=(0, 0, p.offsets[2]), pointer=0, masked=False, shifted=False)
+def plan_staged(p: Problem, strategy: str, multiprocessors: int) -> Plan:
+    """A block for some short rows, read as one piece of memory."""
+    vec = PACK // ITEMSIZE[p.x]
+    fit = (STAGE // ITEMSIZE[p.x] - vec) // p.length  # the first row may begin anywhere in its pack
+    chunk = min(fit, max(32, -(-p.outputs // (multiprocessors * BLOCKS_PER_SM))))
+    team = min(32, power_of_2(BLOCK // chunk + 1) // 2 or 1)
+    return launch(
+        p, "reduce_staged", strategy, Walk(vec, "none", False), (-(-p.outputs // chunk), 1), BLOCK, p.kept, p.reduced,
+        (p.outputs, p.length, chunk, 1, 1), TEAM=team, UNROLL=STAGE // (PACK * BLOCK),
+    )  # fmt: skip
 
 
-def plan_rows(p: Problem, strategy: str, finish: str, multiprocessors: int, first: bool = True) -> Plan:
-    """GROUP threads per output, along the reduced dims."""
-    vec = vector_width(p, first, p.reduced)
-    reduced = p.reduced.in_packs(vec)
-    packs = reduced.size if p.length else 0
-    group, block, n, chunk = min(power_of_2(packs) // UNROLL or 1, 32), BLOCK, 1, packs
-    if packs > WARP_PACKS or (packs > 32 and p.outputs < multiprocessors * WARPS_PER_SM):
-        if first:
-            n, chunk = splits(p, p.outputs * SPLIT_BLOCK, packs, SPLIT_BLOCK, multiprocessors)
-        group = block = SPLIT_BLOCK if n > 1 else ROW_BLOCK[ITEMSIZE[p.x]]
-    blocks = -(-p.outputs // (block // group))
-    constants = {"GROUP": group, "VEC": vec, "UNROLL": unroll(chunk, group, vec)}
-    step = launch(p, "reduce_rows", first, n == 1, (blocks, n), block, p.kept, reduced, packs, chunk, constants)
-    return finished(p, (step,), n, multiprocessors, strategy)
+def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
+    """Threads across the kept dims; along the reduced ones too, unless there are outputs enough."""
+    length, size = p.reduced.size if p.length else 0, p.state if p.out is None else ITEMSIZE[p.out]
+    machine = multiprocessors * THREADS_PER_SM
+    shallow = length <= SHALLOW and 4 * p.outputs * size >= STORE * machine
+    way = walk(p, p.kept, max(1, min(STATE // p.state, STORE // size if shallow else PACK)))
+    head = p.start(0) // ITEMSIZE[p.x] % way.vec if way.loose else 0
+    run = -(-(head + p.kept.sizes[-1]) // way.vec) if p.kept.sizes else 1  # packs of neighbouring outputs
+    runs = p.outputs // p.kept.sizes[-1] if p.kept.sizes else 1
+    apart = runs > 1 and run <= LONG and not shallow  # a block for a run: all that it reads is one piece of memory
+    run = power_of_2(run) if apart else run
+    edged = way.loose or apart
+    kept, packs = p.kept if edged else p.kept.in_packs(way.vec), run * runs
+    resident = THREADS_PER_SM
+    if shallow or packs >= DEEP * machine:
+        block, wide, splits, chunk = BLOCK, BLOCK, 1, length
+    else:
+        nbytes = way.vec * ITEMSIZE[p.x]
+        block, segment = COLUMN_BLOCK, SEGMENT
+        if nbytes <= NARROW:
+            resident = THREADS_PER_SM * 3 // 2
+        if nbytes <= NARROW or way.loose:
+            segment *= 2
+        wide = run if apart else min(power_of_2(packs), LONG, segment // nbytes, COLUMNS // way.vec)
+        while wide > 1 and cells(block, wide) * way.vec * p.state > SHARED:
+            wide //= 2
+        fill = multiprocessors * resident // block
+        splits, chunk = shared(p, -(-packs // wide), fill, length, block // wide, LEAST, way.vec * wide)
+    return launch(
+        p, "reduce_columns", strategy, way, (-(-packs // wide), splits), block, kept, p.reduced,
+        (packs, length, chunk, 1, 1), divisor(run) + struct.pack("<q", head), way.vec * wide, resident, WIDE=wide,
+        UNROLL=in_flight(p, -(-chunk * wide // block), way), EDGED=edged,
+        STORED=store_width(p, way.vec) if wide == block and not edged else 1,
+    )  # fmt: skip
 
 
-def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int, first: bool = True) -> Plan:
-    """Threads across the kept dims, BLOCK / WIDE of them deep along the reduced ones."""
-    vec = vector_width(p, first, p.kept)
-    kept = p.kept.in_packs(vec)
-    packs = p.reduced.size if p.length else 0
-    deep = min(BLOCK // min(power_of_2(kept.size), 32), power_of_2(-(-packs // 4)))
-    wide = BLOCK // deep
-    blocks = -(-kept.size // wide)
-    n, chunk = splits(p, blocks * BLOCK, packs, deep, multiprocessors) if first else (1, packs)
-    constants = {"WIDE": wide, "VEC": vec, "UNROLL": unroll(chunk, deep, vec)}
-    grid, y_inner = (blocks, n), p.kept.inner(2)
-    step = launch(p, "reduce_columns", first, n == 1, grid, BLOCK, kept, p.reduced, packs, chunk, constants, y_inner)
-    return finished(p, (step,), n, multiprocessors, strategy)
+def cells(block: int, wide: int) -> int:
+    """Packs of partial results that the threads of a block bring together in shared memory."""
+    return wide * (block // max(32, wide))
+
+
+def store_width(p: Problem, vec: int) -> int:
+    """Outputs that a thread with ``vec`` neighbouring ones writes at once."""
+    size = p.state if p.out is None else ITEMSIZE[p.out]
+    widths = [w for w in (16, 8, 4, 2) if w <= vec and w * size <= PACK]
+    return next((w for w in widths if packable(w, size, p.start(2), 2, p.kept, inner=p.kept)), 1)
 
 
 STEPS = {"cross": 0, "interleaved": 1, "shuffle": 2}  # enum Step in reduce_block.cu
@@ -277,21 +393,29 @@ STEPS = {"cross": 0, "interleaved": 1, "shuffle": 2}  # enum Step in reduce_bloc
 def plan_block(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
     """The classic ladder: blocks reduce chunks by the named step; their partials are reduced by the same kernel, or
     on the host."""
-    n, chunk = splits(p, p.outputs * BLOCK, p.length, BLOCK, multiprocessors)
-    constants = {"STEP": STEPS[strategy], "SHIFTED": p.shifted}
-    shift = Operand("stats") if p.shifted else None
+    fill = multiprocessors * THREADS_PER_SM // CLASSIC_BLOCK
+    splits, chunk = shared(p, p.outputs, fill, p.length, CLASSIC_BLOCK, LEAST)
     on_host = finish == "host"
-    alone = n == 1 and not on_host
-    grid = (p.outputs, n)
-    first = launch(p, "reduce_block", True, alone, grid, BLOCK, p.kept, p.reduced, p.length, chunk, constants, shift)
-    if on_host:
-        return Plan(strategy, (first, HostFinish(p, n)), (partials(p, n),))
+    alone = splits == 1 and not on_host
+    other = "beside" if p.other else "none"
+    shift = Operand("stats") if p.shifted else None
+
+    def launch(first: bool, last: bool, splits: int, packs: int, chunk: int) -> Launch:
+        counts = (p.outputs, packs, chunk, 1, 1)
+        kernel = variant(
+            p, "reduce_block", p.kept, p.reduced, other if first else "none", counts, CLASSIC_BLOCK,
+            STEP=STEPS[strategy], SHIFTED=first and p.shifted, FIRST=first, LAST=last, VEC=1,
+        )  # fmt: skip
+        x, b, y = operands(p)
+        partials = None if alone else Operand("partials")
+        args = (x, b, y, partials, parameters(p, p.kept, p.reduced, counts), shift)
+        return Launch(kernel, grid(p, "reduce_block", p.outputs, splits), CLASSIC_BLOCK, args)
+
+    steps: tuple[Any, ...] = (launch(True, alone, splits, p.length, chunk),)
     if alone:
-        return Plan(strategy, (first,))
-    q = second_pass(p, n)
-    grid, constants = (q.outputs, 1), constants | {"SHIFTED": False}
-    last = launch(q, "reduce_block", False, True, grid, BLOCK, q.kept, q.reduced, n, n, constants, None)
-    return Plan(strategy, (first, last), (partials(p, n),))
+        return Plan(strategy, steps)
+    steps += (HostFinish(p, splits) if on_host else launch(False, True, 1, splits, splits),)
+    return Plan(strategy, steps, (("partials", splits * p.outputs * p.state),))
 
 
 #: The strategies and what plans each.
@@ -301,6 +425,78 @@ STRATEGIES: dict[str, Callable[..., Plan]] = {
     **dict.fromkeys(STEPS, plan_block),
 }
 FINISHES = ("device", "host")
+OTHERS = {"none": 0, "beside": 1, "repeated": 2}  # enum Other in reduce.cuh
+
+
+# -------------------------------------------------------------------------------------------------------- launches
+
+
+def launch(
+    p: Problem, kernel: str, strategy: str, way: Walk, blocks: tuple[int, int], block: int, kept: Axes, reduced: Axes,
+    counts: tuple[int, ...], runs: bytes = NO_RUNS, states: int = 1, resident: int = THREADS_PER_SM, **constants: int,
+) -> Plan:  # fmt: skip
+    """A reduction in one launch, whose blocks have ``states`` partial results each, ``resident`` threads at a time on a
+    multiprocessor."""
+    split = blocks[1] > 1
+    constants |= {"VEC": way.vec, "SPLIT": split, "RESIDENT": resident}
+    partials = (Operand("scratch"), Operand("scratch", 4 * TICKETS)) if split else (None, None)
+    args = (*operands(p), *partials, parameters(p, kept, reduced, counts, runs))
+    kernel_ = variant(p, kernel, kept, reduced, way.other, counts, block, **constants)
+    step = Launch(kernel_, grid(p, kernel, *blocks), block, args, overlaps=True)
+    return Plan(strategy, (step,), scratch=4 * TICKETS + math.prod(blocks) * states * p.state if split else 0)
+
+
+def grid(p: Problem, kernel: str, blocks: int, splits: int) -> tuple[int, int, int]:
+    """The grid of a launch."""
+    if blocks > MAX_GRID_X:
+        rule = f"{kernel} takes at most {MAX_GRID_X} blocks, {p.outputs} outputs need {blocks}"
+        raise error(ValueError, p.op.lower(), rule)
+    return blocks, splits, 1
+
+
+def variant(
+    p: Problem, kernel: str, kept: Axes, reduced: Axes, other: str, counts: tuple[int, ...], block: int,
+    **constants: int,
+) -> Kernel:  # fmt: skip
+    """The kernel for a problem's types."""
+    beside = "u8" if p.other is None or p.op != DOT else CTYPES[p.other]  # a mask is what its bytes are
+    return Kernel(
+        kernel,
+        types=(
+            ("Tin", CTYPES[p.x]), ("Tb", beside), ("Tval", CTYPES[p.val]), ("Op", f"{p.op}<Tval>"),
+            ("Tout", "Op::State" if p.out is None else CTYPES[p.out]), ("Index", index_type(*counts)),
+            ("Offset", offset_type(p)),
+        ),
+        constants=(
+            ("OTHER", OTHERS[other]), ("KEPT", kept.rank_class), ("REDUCED", reduced.rank_class), ("BLOCK", block),
+            *constants.items(),
+        ),
+    )  # fmt: skip
+
+
+def operands(p: Problem) -> tuple[Operand | None, ...]:
+    """The arrays that a kernel takes: x, the other operand, the result."""
+    other = Operand("other", p.offsets[1]) if p.other else None
+    return Operand("x", p.offsets[0]), other, Operand(p.target, p.offsets[2])
+
+
+def parameters(p: Problem, kept: Axes, reduced: Axes, counts: tuple[int, ...], runs: bytes = NO_RUNS) -> bytes:
+    """The bytes of ``struct Reduce`` in reduce.cuh."""
+    offset = offset_type(p)
+    initial = (p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0")
+    last = struct.pack("<2q2dq", reach(p, 0) + 1, p.kept.inner(2), p.length, p.scale, p.initial is not None)
+    return struct.pack("<5q", *counts) + kept.packed(offset) + reduced.packed(offset) + runs + last + initial
+
+
+def reach(p: Problem, operand: int) -> int:
+    """How far an operand's last element may lie from its first."""
+    axes = (p.kept, p.reduced)[: 1 if operand == 2 else 2]
+    return sum((n - 1) * abs(s) for a in axes for n, s in zip(a.sizes, a.strides[operand], strict=True))
+
+
+def offset_type(p: Problem) -> str:
+    """32-bit offsets where every element is that near."""
+    return "i32" if all(reach(p, k) < 2**31 - 2**10 for k in range(3)) else "i64"
 
 
 class HostFinish(NamedTuple):
@@ -316,7 +512,7 @@ class HostFinish(NamedTuple):
         shape = (self.splits, p.outputs)
         state = device.to_host(device.view(arrays["partials"], 0, dtype, shape, contiguous_strides(shape)))
         with np.errstate(all="ignore"):
-            result = self.finish(state).astype(p.val).astype(p.out).reshape(p.kept.sizes)
+            result = self.finish(state).astype(p.out).reshape(p.kept.sizes)
         out = device.view(arrays[p.target], p.offsets[2], np.dtype(p.out), p.kept.sizes, p.kept.strides[2])
         out[...] = device.from_host(result)
 
@@ -324,9 +520,11 @@ class HostFinish(NamedTuple):
         """The op's results from its partial ones, as ``combine`` and ``finish`` of ops.cuh make them."""
         p = self.problem
         if p.op == "MaskedMean":
-            return np.add.reduce(state["total"]) / np.add.reduce(state["count"])
+            return (np.add.reduce(state["total"]) / np.add.reduce(state["count"])).astype(p.val)
         total = MERGE[p.op].reduce(state, axis=0)
         if p.initial is not None:
             initial = np.frombuffer(p.initial, np.dtype(p.val))[0].astype(total.dtype)
             total = MERGE[p.op](initial, total)
-        return np.divide(total, p.length) if p.op == "Mean" else total
+        if p.op == "IntegerMean":
+            return total / p.length
+        return (np.divide(total, p.length) if p.op == "Mean" else total).astype(p.val)

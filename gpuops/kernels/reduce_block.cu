@@ -1,12 +1,14 @@
 // The classic ladder: one block of BLOCK threads reduces one chunk of one output's elements.
-// blockIdx.x: the output; blockIdx.y: the split; SHIFTED: shift holds a pair per output, whose first is its Context's
-// shift. Each thread first adds up every BLOCK-th element, so that neighbouring
-// threads read neighbouring elements; then the block's BLOCK values become one by STEP:
+// blockIdx.x: the output; blockIdx.y: the split. FIRST reads x and writes partial results as (splits, outputs); the pass
+// after it, also this kernel, reads those; the LAST one writes results. SHIFTED: shift holds a pair per output, whose
+// first is its Context's shift. Each thread first adds up every BLOCK-th element, so that neighbouring threads read
+// neighbouring elements; then the block's BLOCK values become one by STEP:
 //   CROSS        strides 1, 2, 4, …: thread t adds value t + stride if t is a multiple of 2 * stride. The working threads
 //                lie ever further apart, so every warp stays half awake, and their shared-memory banks collide.
 //   INTERLEAVED  strides n/2, n/4, …: the first half adds the second half. Working threads stay together: whole warps
 //                retire, and banks do not collide.
 //   SHUFFLE      registers only inside each warp; shared memory and a barrier just once, between warps.
+// Prologue, beside that of reduce.cuh: FIRST, LAST, STEP, SHIFTED, BLOCK.
 enum Step { CROSS, INTERLEAVED, SHUFFLE };
 
 __device__ State block_step(State value) {
@@ -30,17 +32,24 @@ __device__ State block_step(State value) {
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-reduce_block(const In* x, const bool* mask, Out* y, Reduce r, const void* shift) {
-  i64 output = blockIdx.x, split = blockIdx.y, kept[3], reduced[2];
+reduce_block(const Tin* x, const Tb* b, Tout* y, State* partials, Reduce r, const void* shift) {
+  i64 output = blockIdx.x, split = blockIdx.y;
+  Offset kept[3], reduced[2];
   r.kept.locate(static_cast<Index>(output), kept);
-  Context<A> c = {r.count, r.scale};
+  Context<A> c = context(r);
   if constexpr (SHIFTED) c.shift = static_cast<const A*>(shift)[2 * output];  // the first of each (max, sum) pair
-  i64 end = min(r.length, (split + 1) * r.chunk);
+  i64 end = min(r.packs, (split + 1) * r.chunk);
   State value = Op::identity();
   for (i64 i = split * r.chunk + threadIdx.x; i < end; i += BLOCK) {
-    r.reduced.locate(static_cast<Index>(i), reduced);
-    if (!MASKED || mask[kept[1] + reduced[1]]) value = Op::combine(value, element(x[kept[0] + reduced[0]], c));
+    if constexpr (FIRST) {
+      r.reduced.locate(static_cast<Index>(i), reduced);
+      value = joined(value, x[kept[0] + reduced[0]], OTHER == NONE ? Tb{} : b[kept[1] + reduced[1]], c);
+    } else {
+      value = Op::combine(value, partials[i * r.outputs + output]);
+    }
   }
   value = block_step(value);
-  if (threadIdx.x == 0) write(y, LAST ? kept[2] : split * r.outputs + output, value, r, c);
+  if (threadIdx.x > 0) return;
+  if constexpr (LAST) y[kept[2]] = finished(value, r);
+  else partials[split * r.outputs + output] = value;
 }

@@ -1,24 +1,149 @@
-// Reduces along the contiguous axis: GROUP threads (a power of two up to 32, or the whole BLOCK) per output, BLOCK /
-// GROUP outputs per block, read in packs of VEC with UNROLL packs in flight.
-// blockIdx.x: the outputs, BLOCK / GROUP of them; blockIdx.y: the split of a long row.
-__device__ __forceinline__ State group_reduce(State value) {
-  if constexpr (GROUP == BLOCK) return block_reduce<Op, BLOCK>(value);
-  else return warp_reduce<Op, GROUP>(value);
+// Reduces along the axis that is contiguous in memory: GROUP threads (a power of two up to 32, or the whole BLOCK) to a
+// row of elements, in packs of VEC, UNROLL of them in flight for each of ROWS rows.
+// blockIdx.x: the rows, BLOCK / GROUP * ROWS of them; blockIdx.y: the split of a long row (SPLIT), whose partial results
+// the last block adds up. PEELED: a row, and each run of it along the innermost reduced dim, begins and ends anywhere; up
+// to where whole packs begin, and from where they end, its elements are read one by one. Then TEAM threads of the group
+// take a run, and a split is of r.chunk packs of every run or, if that is all of them, of r.run_chunk runs.
+constexpr int GROUPS = BLOCK / GROUP, TEAMS = GROUP / TEAM;
+constexpr int EDGES = (2 * (VEC - 1) + TEAM - 1) / TEAM;  // single elements of a run, at most, for each thread
+using Gathering = Gathered<false, (ROWS > 1 ? 1 : 4)>;
+
+// ROWS rows as a thread sees them: from where it reads, how many packs there are, and what it has gathered.
+struct Rows {
+  const Tin* x[ROWS];
+  const Tb* b[ROWS];
+  Index end[ROWS];
+  Gathering packs[ROWS];
+  State singles[ROWS];
+};
+
+// UNROLL packs of each row, TEAM packs apart, all loaded before the first is used; CHECK: some lie beyond the end.
+template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Reduce& r, const Context<A>& c, Index i) {
+  Pack_x x[ROWS][UNROLL];
+  Pack_b b[ROWS][UNROLL];
+  bool ready[ROWS][UNROLL];
+#pragma unroll
+  for (int u = 0; u < UNROLL; ++u) {
+    Index pack = i + u * TEAM;
+    Offset at[2] = {static_cast<Offset>(pack) * VEC, static_cast<Offset>(OTHER == BESIDE ? pack : 0) * VEC};
+    if constexpr (!PEELED) r.reduced.locate(pack, at);
+#pragma unroll
+    for (int k = 0; k < ROWS; ++k) {
+      ready[k][u] = !CHECK || pack < rows.end[k];
+      if (!ready[k][u]) continue;
+      x[k][u] = load_items<VEC>(rows.x[k] + at[0]);
+      if constexpr (OTHER != NONE) b[k][u] = load_items<OTHER == BESIDE ? VEC : 1>(rows.b[k] + at[1]);
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < ROWS; ++k) rows.packs[k].add(x[k], b[k], ready[k], c);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
-reduce_rows(const In* x, const bool* mask, Out* y, Reduce r) {
-  i64 output = blockIdx.x * static_cast<i64>(BLOCK / GROUP) + threadIdx.x / GROUP, split = blockIdx.y;
-  bool inside = output < r.outputs;
-  i64 kept[3];
-  r.kept.locate(static_cast<Index>(inside ? output : 0), kept);
-  Context<A> c = {r.count, r.scale};
-  i64 begin = split * r.chunk, end = inside ? min(r.length, begin + r.chunk) : 0;
-
-  State value[VEC];
-  accumulate<GROUP, VEC, UNROLL>(value, x + kept[0], mask + kept[1], r, c, begin + threadIdx.x % GROUP, end);
+// This thread's packs of the rows, from `begin` on.
+__device__ __forceinline__ void gather(Rows& rows, const Reduce& r, const Context<A>& c, Index begin) {
+  Index i = begin + threadIdx.x % TEAM;
+  if constexpr (ROWS == 1) {
+    for (; i + (UNROLL - 1) * TEAM < rows.end[0]; i += UNROLL * TEAM) take<false>(rows, r, c, i);
+    if (i < rows.end[0]) take<true>(rows, r, c, i);
+  } else {
+    Index end = rows.end[0];
 #pragma unroll
-  for (int v = 1; v < VEC; ++v) value[0] = Op::combine(value[0], value[v]);
-  State total = group_reduce(value[0]);
-  if (inside && threadIdx.x % GROUP == 0) write(y, LAST ? kept[2] : split * r.outputs + output, total, r, c);
+    for (int k = 1; k < ROWS; ++k) end = max(end, rows.end[k]);
+    for (; i < end; i += UNROLL * TEAM) take<true>(rows, r, c, i);
+  }
+}
+
+// The same for a run of n elements that begins anywhere: the first split also has what lies before the packs, the last
+// one what lies behind them.
+__device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Context<A>& c, i64 n, Index begin) {
+  Items<Tin, 1> x[ROWS][EDGES + 1];
+  Items<Tb, 1> b[ROWS][EDGES + 1];
+  bool ready[ROWS][EDGES + 1];
+  bool last = begin + r.chunk >= r.packs;
+#pragma unroll
+  for (int k = 0; k < ROWS; ++k) {
+    i32 head = min(static_cast<i64>(-(reinterpret_cast<u64>(rows.x[k]) / sizeof(Tin)) % VEC), n);
+    i64 packs = (n - head) / VEC;
+    i32 before = begin == 0 ? head : 0, behind = last ? n - head - packs * VEC : 0;
+#pragma unroll
+    for (int e = 0; e < EDGES; ++e) {
+      i32 i = threadIdx.x % TEAM + e * TEAM;
+      i64 at = i < before ? i : n - behind + (i - before);
+      ready[k][e] = i < before + behind;
+      if (!ready[k][e]) continue;
+      x[k][e] = load_items<1>(rows.x[k] + at);
+      if constexpr (OTHER != NONE) b[k][e] = load_items<1>(rows.b[k] + (OTHER == BESIDE ? at : 0));
+    }
+    rows.end[k] = last ? packs : min(static_cast<i64>(begin) + r.chunk, packs);
+    rows.x[k] += head;
+    if constexpr (OTHER == BESIDE) rows.b[k] += head;
+  }
+  gather(rows, r, c, begin);
+#pragma unroll
+  for (int k = 0; k < ROWS; ++k) {
+#pragma unroll
+    for (int e = 0; e < EDGES; ++e) {
+      if (ready[k][e]) rows.singles[k] = joined(rows.singles[k], x[k][e].get(0), b[k][e].get(0), c);
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK, SPLIT ? RESIDENT / BLOCK : 0)
+reduce_rows(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials, Reduce r) {
+  wait_for_previous();
+  Context<A> c = context(r);
+  Index first = blockIdx.x * static_cast<Index>(GROUPS * ROWS) + threadIdx.x / GROUP;
+  Index begin = r.chunk < r.packs ? blockIdx.y * r.chunk : 0, outputs = r.outputs;
+  Rows rows;
+  Offset kept[ROWS][3];
+#pragma unroll
+  for (int k = 0; k < ROWS; ++k) {
+    r.kept.locate(min(first + k * GROUPS, outputs - 1), kept[k]);  // beyond the last row, the last one is read again
+    rows.x[k] = x + kept[k][0];
+    rows.b[k] = b + kept[k][1];
+    rows.end[k] = min(static_cast<i64>(begin) + r.chunk, r.packs);
+    rows.singles[k] = Op::identity();
+  }
+  if constexpr (!PEELED) {
+    gather(rows, r, c, begin);
+  } else {
+    Index first_run = r.run_chunk < r.runs ? blockIdx.y * r.run_chunk : 0, end_run = min(first_run + r.run_chunk, r.runs);
+    for (Index run = first_run + threadIdx.x % GROUP / TEAM; run < end_run; run += TEAMS) {
+      Offset at[2];
+      r.reduced.template locate<REDUCED - 1>(run, at);
+#pragma unroll
+      for (int k = 0; k < ROWS; ++k) {
+        rows.x[k] = x + kept[k][0] + at[0];
+        rows.b[k] = b + kept[k][1] + at[1];
+      }
+      gather_run(rows, r, c, r.reduced.size[REDUCED - 1].value, begin);
+    }
+  }
+
+  let_next_start();
+  State value[ROWS];
+#pragma unroll
+  for (int k = 0; k < ROWS; ++k) value[k] = Op::combine(rows.singles[k], rows.packs[k].total(c));
+  if constexpr (GROUP == BLOCK) {
+    value[0] = block_reduce<Op, BLOCK>(value[0]);
+    if constexpr (SPLIT) {
+      State* mine = partials + static_cast<i64>(first) * gridDim.y;
+      if (threadIdx.x == 0) mine[blockIdx.y] = value[0];
+      if (!last_block(tickets + first, gridDim.y)) return;
+      value[0] = Op::identity();
+      for (u32 split = threadIdx.x; split < gridDim.y; split += BLOCK) value[0] = Op::combine(value[0], mine[split]);
+      value[0] = block_reduce<Op, BLOCK>(value[0]);
+    }
+    if (threadIdx.x == 0) y[kept[0][2]] = finished(value[0], r);
+  } else {
+    constexpr int LANES = GROUP > ROWS ? GROUP / ROWS : 1, HELD = ROWS > GROUP ? ROWS / GROUP : 1;
+    int shared = share<Op, GROUP / 2, 1>(value);
+#pragma unroll
+    for (int i = 0; i < HELD; ++i) {
+      Index row = first + (shared + i) * GROUPS;
+      if (row >= outputs || threadIdx.x % LANES) continue;
+      r.kept.locate(row, kept[0]);
+      y[kept[0][2]] = finished(value[i], r);
+    }
+  }
 }

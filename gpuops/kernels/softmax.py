@@ -113,7 +113,7 @@ def one_kernel(p: Problem, strategy: str, blocks: int, in_place: bool, **constan
     )  # fmt: skip
     params = p.kept.packed() + p.reduced.packed() + struct.pack("<2qd", p.rows, p.cols, p.scale)
     x, mask, out = p.offsets
-    args = (Operand("x", x), Operand("mask", mask) if p.masked else None, Operand("out", out), params)
+    args = (Operand("x", x), Operand("other", mask) if p.masked else None, Operand("out", out), params)
     return Plan(strategy, (Launch(kernel, (blocks, 1, 1), BLOCK, args),), in_place=in_place)
 
 
@@ -155,8 +155,8 @@ def statistic(p: Problem, op: str, out: str | None, stride: int, offset: int, sh
     kept = Axes(p.kept.sizes, (*p.kept.strides[:2], tuple(stride * s for s in contiguous_strides(p.kept.sizes))))
     reduced = Axes(p.reduced.sizes, p.reduced.strides[:2])
     return reduce.Problem(
-        op, p.x, p.val, out, kept, reduced, (*p.offsets[:2], offset), p.pointers[0], p.cols, p.masked, shifted, p.scale,
-        target="stats",
+        op, p.x, p.val, out, kept, reduced, (*p.offsets[:2], offset), (*p.pointers[:2], 0), p.cols,
+        "bool" if p.masked else None, shifted, p.scale, target="stats",
     )  # fmt: skip
 
 
@@ -166,7 +166,8 @@ def divided(p: Problem, strategy: str, reductions: list[Plan]) -> Plan:
     x, mask, out = (k + r for k, r in zip(p.kept.strides, p.reduced.strides, strict=True))
     stats = contiguous_strides(p.kept.sizes) + (0,) * len(p.reduced.sizes)
     arg = broadcast.Arg
-    chosen = arg("mask", CTYPES["bool"], 1, mask, p.pointers[1], offset=p.offsets[1], value=None if p.masked else b"\1")
+    all_chosen = None if p.masked else b"\1"
+    chosen = arg("other", CTYPES["bool"], 1, mask, p.pointers[1], offset=p.offsets[1], value=all_chosen)
     map_ = broadcast.plan(
         {"softmax": "Softmax", "log_softmax": "LogSoftmax"}[p.op],
         p.kept.sizes + p.reduced.sizes,
@@ -180,7 +181,8 @@ def divided(p: Problem, strategy: str, reductions: list[Plan]) -> Plan:
     )
     steps = tuple(step for reduction in (*reductions, map_) for step in reduction.steps)
     workspace = dict(item for reduction in reductions for item in reduction.workspace)
-    return Plan(strategy, steps, (("stats", p.rows * stats_size), *workspace.items()), in_place=True)
+    scratch = max(reduction.scratch for reduction in reductions)
+    return Plan(strategy, steps, (("stats", p.rows * stats_size), *workspace.items()), scratch, in_place=True)
 
 
 #: The strategies and what plans each, slowest first.

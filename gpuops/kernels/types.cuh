@@ -22,6 +22,10 @@ struct alignas(16) bits128 { u64 low, high; };
 struct split64 { u32 low, high; };   // 8 and 16 bytes at an address that is a multiple of half as many: elements of a
 struct split128 { u64 low, high; };  // complex view of a real array
 
+template <class A, class B> constexpr bool SAME = false;
+template <class A> constexpr bool SAME<A, A> = true;
+template <class T, class... Types> constexpr bool ONE_OF = (SAME<T, Types> || ...);
+
 template <class To, class From> __device__ __forceinline__ To bit_cast(From value) {
   static_assert(sizeof(To) == sizeof(From), "bit_cast keeps the size");
   To out;

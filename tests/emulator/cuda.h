@@ -331,6 +331,29 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
 inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
   return unsigned(((unsigned long long)high << 32 | low) << (shift & 31) >> 32);
 }
+inline int __dp4a(int x, int y, int sum) {
+  for (int i = 0; i < 32; i += 8) sum += (signed char)(x >> i) * (signed char)(y >> i);
+  return sum;
+}
+inline unsigned __dp4a(unsigned x, unsigned y, unsigned sum) {
+  for (int i = 0; i < 32; i += 8) sum += (x >> i & 0xff) * (y >> i & 0xff);
+  return sum;
+}
+inline int __dp2a_lo(int x, int y, int sum) { return sum + (short)x * (signed char)y + (x >> 16) * (signed char)(y >> 8); }
+inline unsigned __dp2a_lo(unsigned x, unsigned y, unsigned sum) {
+  return sum + (x & 0xffff) * (y & 0xff) + (x >> 16) * (y >> 8 & 0xff);
+}
+#define EMULATOR_PAIRS(name, T, op)                        \
+  inline unsigned name(unsigned x, unsigned y) {           \
+    T low = (T)x op(T) y ? (T)x : (T)y;                    \
+    T high = (T)(x >> 16) op(T)(y >> 16) ? (T)(x >> 16) : (T)(y >> 16); \
+    return (unsigned)(unsigned short)high << 16 | (unsigned short)low; \
+  }
+EMULATOR_PAIRS(__vmaxs2, short, >)
+EMULATOR_PAIRS(__vmins2, short, <)
+EMULATOR_PAIRS(__vmaxu2, unsigned short, >)
+EMULATOR_PAIRS(__vminu2, unsigned short, <)
+#undef EMULATOR_PAIRS
 inline int __mulhi(int x, int y) { return (long long)x * y >> 32; }
 inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
   return (unsigned __int128)x * y >> 64;

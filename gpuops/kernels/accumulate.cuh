@@ -1,0 +1,189 @@
+// What a thread gathers from packs of VEC elements of x: a State for each element (APART: they belong to neighbouring
+// outputs) or for all of them. Prologue, beside that of reduce.cuh: VEC.
+
+using Pack_x = Items<Tin, VEC>;
+using Pack_b = Items<Tb, OTHER == BESIDE ? VEC : 1>;
+
+// Any op and any elements, one by one; CHAINS of additions that need not wait for each other.
+template <bool APART, int CHAINS> struct Elements {
+  static constexpr int COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC;
+  State state[COUNT];
+
+  __device__ __forceinline__ Elements() {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) state[i] = Op::identity();
+  }
+  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      if (!ready[n]) continue;
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) {
+        state[v % COUNT] = joined(state[v % COUNT], x[n].get(v), b[n].get(OTHER == BESIDE ? v : 0), c);
+      }
+    }
+  }
+  __device__ __forceinline__ State get(int v, const Context<A>&) const { return state[v]; }
+  __device__ __forceinline__ State total(const Context<A>&) const {
+    State sum = state[0];
+#pragma unroll
+    for (int i = 1; i < COUNT; ++i) sum = Op::combine(sum, state[i]);
+    return sum;
+  }
+};
+
+// ---- elements of one or two bytes, without taking the words apart that hold them
+
+template <class T> constexpr bool HALF = ONE_OF<T, f16, bf16>;
+template <class T> constexpr bool SMALL_INTEGER = ONE_OF<T, b8, i8, u8, i16, u16>;
+template <class T> constexpr bool SIGNED = ONE_OF<T, i8, i16, i32, i64>;
+
+// The greater or the lesser of two pairs of 16-bit numbers; NaN wins.
+template <class T, bool GREATER> __device__ __forceinline__ u32 extreme(u32 a, u32 b) {
+  if constexpr (HALF<T>) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if constexpr (SAME<T, f16> && GREATER) asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    else if constexpr (SAME<T, f16>) asm("min.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    else if constexpr (GREATER) asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    else asm("min.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    return a;
+#else
+    Items<T, 2> x = bit_cast<Items<T, 2>>(a), y = bit_cast<Items<T, 2>>(b), out;
+#pragma unroll
+    for (int v = 0; v < 2; ++v) {
+      float p = widen(x.get(v)), q = widen(y.get(v));
+      out.set(v, convert<T>(GREATER ? greater_of(p, q) : lesser_of(p, q)));
+    }
+    return out.word[0];
+#endif
+  } else if constexpr (SIGNED<T>) {
+    return GREATER ? __vmaxs2(a, b) : __vmins2(a, b);
+  } else {
+    return GREATER ? __vmaxu2(a, b) : __vminu2(a, b);
+  }
+}
+
+// Extremes of T. A byte is compared in the upper half of 16 bits, where what stands below cannot outweigh it: PLANES = 2
+// words, of the odd bytes as they are and of the even ones moved up.
+template <class T, bool GREATER> struct Extremes {
+  static constexpr int PLANES = SMALL_INTEGER<T> || HALF<T> ? 3 - sizeof(T) : 0;
+  static __device__ __forceinline__ u32 identity() {
+    if constexpr (SAME<T, f16>) return GREATER ? 0xfc00fc00u : 0x7c007c00u;  // infinities
+    else if constexpr (SAME<T, bf16>) return GREATER ? 0xff80ff80u : 0x7f807f80u;
+    else if constexpr (!SIGNED<T>) return GREATER ? 0 : 0xffffffffu;
+    else return (GREATER ? 0 : 0xffffffffu) ^ (sizeof(T) == 1 ? 0x80808080u : 0x80008000u);
+  }
+  static __device__ __forceinline__ u32 gather(u32 a, u32 word) { return extreme<T, GREATER>(a, word); }
+};
+
+// The bits that make a number true.
+template <class T> __device__ __forceinline__ u32 truth(u32 word) { return HALF<T> ? word & 0x7fff7fffu : word; }
+
+// How an op gathers words of T; not at all if PLANES is 0.
+template <class Op, class T> struct Gather { static constexpr int PLANES = 0; };
+template <class T> struct Gather<Max<T>, T> : Extremes<T, true> {};
+template <class T> struct Gather<Min<T>, T> : Extremes<T, false> {};
+template <int SIZE> struct BitsOf { using type = u32; };
+template <> struct BitsOf<1> { using type = u8; };
+template <> struct BitsOf<2> { using type = u16; };
+template <class T> struct Gather<All<T>, T> {
+  using Bits = typename BitsOf<sizeof(T)>::type;
+  static constexpr int PLANES = Extremes<Bits, false>::PLANES;
+  static __device__ __forceinline__ u32 identity() { return 0xffffffffu; }
+  static __device__ __forceinline__ u32 gather(u32 a, u32 word) { return extreme<Bits, false>(a, truth<T>(word)); }
+};
+template <class T> struct Gather<Any<T>, T> {
+  static constexpr int PLANES = sizeof(T) <= 2;
+  static __device__ __forceinline__ u32 identity() { return 0; }
+  static __device__ __forceinline__ u32 gather(u32 a, u32 word) { return a | truth<T>(word); }
+};
+
+template <class T> struct Byte { using type = T; };
+template <> struct Byte<bool> { using type = u8; };  // a bool may only be 0 or 1, which what is gathered is not
+
+template <bool APART, class T = Tin> struct Words {
+  using G = Gather<Op, T>;
+  static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(T), WORDS = APART ? VEC / IN_WORD : 1;
+  u32 word[WORDS][G::PLANES];
+
+  __device__ __forceinline__ Words() {
+#pragma unroll
+    for (int i = 0; i < WORDS * G::PLANES; ++i) word[i / G::PLANES][i % G::PLANES] = G::identity();
+  }
+  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&)[N], const bool (&ready)[N], const Context<A>&) {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      if (!ready[n]) continue;
+#pragma unroll
+      for (int w = 0; w < VEC / IN_WORD; ++w) {
+#pragma unroll
+        for (int plane = 0; plane < G::PLANES; ++plane) {
+          u32& gathered = word[w % WORDS][plane];
+          gathered = G::gather(gathered, plane ? x[n].word[w] << 8 : x[n].word[w]);
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ State get(int v, const Context<A>& c) const {
+    using Item = typename Byte<T>::type;
+    int i = v % IN_WORD;
+    bool raised = sizeof(T) == 1 && G::PLANES == 2;  // the element stands in the upper half of 16 bits
+    u32 gathered = word[v / IN_WORD][raised && i % 2 == 0];
+    Items<Item, IN_WORD> items = bit_cast<Items<Item, IN_WORD>>(gathered);
+    return Op::map(convert<Tval>(items.get(raised ? i / 2 * 2 + 1 : i)), c);
+  }
+  __device__ __forceinline__ State total(const Context<A>& c) const {
+    State sum = get(0, c);
+#pragma unroll
+    for (int i = 1; i < IN_WORD; ++i) sum = Op::combine(sum, get(i, c));
+    return sum;
+  }
+};
+
+// Sums of small integers, by the instructions that multiply two or four of them and add: by 1 and 0.
+template <class Op> constexpr bool INTEGER_SUM = false;
+template <class V> constexpr bool INTEGER_SUM<Sum<V>> = ONE_OF<V, i8, u8, i16, u16, i32, u32, i64, u64>;
+template <class V> constexpr bool INTEGER_SUM<IntegerMean<V>> = true;
+
+template <class T> __device__ __forceinline__ i32 dot(u32 word, u32 factors, i32 sum) {
+  if constexpr (sizeof(T) == 1 && SIGNED<T>) return __dp4a(static_cast<i32>(word), static_cast<i32>(factors), sum);
+  else if constexpr (sizeof(T) == 1) return __dp4a(word, factors, static_cast<u32>(sum));
+  else if constexpr (SIGNED<T>) return __dp2a_lo(static_cast<i32>(word), static_cast<i32>(factors), sum);
+  else return __dp2a_lo(word, factors, static_cast<u32>(sum));
+}
+
+template <bool APART, class T = Tin> struct Dots {
+  static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(T);
+  static constexpr i32 MOST = sizeof(T) == 1 ? 1 << 18 : 1 << 11;  // packs whose sums surely fit 32 bits
+  State state[COUNT];
+  i32 sum[COUNT], packs = 0;
+
+  __device__ __forceinline__ Dots() {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) state[i] = 0, sum[i] = 0;
+  }
+  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&)[N], const bool (&ready)[N], const Context<A>&) {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      if (!ready[n]) continue;
+#pragma unroll
+      for (int v = 0; v < VEC; v += APART ? 1 : IN_WORD) {
+        sum[v % COUNT] = dot<T>(x[n].word[v / IN_WORD], APART ? 1u << 8 * (v % IN_WORD) : 0x01010101u, sum[v % COUNT]);
+      }
+    }
+    if ((packs += N) < MOST) return;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) state[i] = total(i), sum[i] = 0;
+    packs = 0;
+  }
+  __device__ __forceinline__ State total(int i) const { return state[i] + static_cast<State>(sum[i]); }  // below 0 only if T is
+  __device__ __forceinline__ State get(int v, const Context<A>&) const { return total(v); }
+  __device__ __forceinline__ State total(const Context<A>&) const { return total(0); }
+};
+
+template <bool APART, int CHAINS, int HOW> struct Choose { using type = Elements<APART, CHAINS>; };
+template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 1> { using type = Words<APART>; };
+template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 2> { using type = Dots<APART>; };
+constexpr bool IN_WORDS = OTHER == NONE && WORDY<Tin, VEC>;
+constexpr int HOW = IN_WORDS && Gather<Op, Tin>::PLANES > 0 ? 1 : IN_WORDS && SMALL_INTEGER<Tin> && INTEGER_SUM<Op> ? 2 : 0;
+template <bool APART, int CHAINS> using Gathered = typename Choose<APART, CHAINS, HOW>::type;

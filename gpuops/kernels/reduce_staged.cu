@@ -1,0 +1,40 @@
+// Reduces short rows that follow each other in memory, whatever their length: a block copies r.chunk of them, one piece
+// of memory, into shared memory in packs of 16 bytes, and then TEAM threads add up each row.
+// blockIdx.x: the rows. Prologue, beside that of reduce.cuh: VEC, TEAM, UNROLL (packs of a thread), BLOCK.
+extern "C" __global__ void __launch_bounds__(BLOCK, SPLIT ? RESIDENT / BLOCK : 0)
+reduce_staged(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials, Reduce r) {
+  wait_for_previous();
+  __shared__ Pack<u32, 4> stage[BLOCK * UNROLL];
+  Context<A> c = context(r);
+  i64 first = blockIdx.x * r.chunk, from = first * r.packs;
+  i32 before = min(from, static_cast<i64>(VEC)), after = min(r.high - from, static_cast<i64>(BLOCK * UNROLL * VEC));
+  i32 length = r.packs, rows = min(r.chunk, r.outputs - first), count = rows * length;
+  i32 head = reinterpret_cast<u64>(x + from) / sizeof(Tin) % VEC;  // elements that the first pack has before the rows
+  Pack_x packs[UNROLL];
+#pragma unroll
+  for (int u = 0; u < UNROLL; ++u) {
+    i32 at = (threadIdx.x + u * BLOCK) * VEC - head;
+    if (at >= count) continue;
+    if (at + before >= 0 && at + VEC <= after) {
+      packs[u] = load_items<VEC>(x + from + at);
+    } else {  // at either end of the array
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) packs[u].set(v, at + v >= 0 && at + v < count ? x[from + at + v] : Tin{});
+    }
+    stage[threadIdx.x + u * BLOCK] = bit_cast<Pack<u32, 4>>(packs[u]);
+  }
+  __syncthreads();
+  let_next_start();
+  const Tin* item = reinterpret_cast<const Tin*>(stage) + head;
+  for (i32 base = 0; base < rows; base += BLOCK / TEAM) {
+    i32 row = base + threadIdx.x / TEAM;
+    State value = Op::identity();
+    const Tin* end = item + (row < rows ? row + 1 : 0) * length;
+#pragma unroll 4
+    for (const Tin* from = item + row * length + threadIdx.x % TEAM; from < end; from += TEAM) value = joined(value, *from, Tb{}, c);
+    value = warp_reduce<Op, TEAM>(value);
+    Offset at[3];
+    r.kept.locate(static_cast<Index>(first + min(row, rows - 1)), at);
+    if (row < rows && threadIdx.x % TEAM == 0) y[at[2]] = finished(value, r);
+  }
+}
