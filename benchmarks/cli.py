@@ -10,7 +10,7 @@ from typing import Any
 
 import gpuops
 
-from . import compare, harness, plot, report, results
+from . import accuracy, compare, harness, plot, report, results
 from .cases import HOST, TABLES, Case, cases, shrunk, tiny_cases
 from .machines import Cpu, Gpu
 from .providers import PEERS, Gpuops, Provider, first_line, load
@@ -23,7 +23,7 @@ def arguments_of_run() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m gpuops bench",
         description="Measure gpuops against its peers and the machine's limits, and keep the results.",
-        epilog="bench plot, bench report and bench compare do something with results: see their --help.",
+        epilog="bench plot, report and compare do something with results, bench accuracy measures errors: see their --help.",
     )
     parser.add_argument("ops", metavar="OP", nargs="*", help=f"of {', '.join(TABLES)}; all that gpuops has if none is")
     parser.add_argument("--quick", action="store_true", help="a representative tenth of the cases")
@@ -156,7 +156,9 @@ def positive(text: str) -> int:
 
 
 #: What ``bench`` does with results.
-ACTIONS: dict[str, Callable[[list[str]], int]] = {"plot": plot.main, "report": report.main, "compare": compare.main}
+ACTIONS: dict[str, Callable[[list[str]], int]] = {
+    "plot": plot.main, "report": report.main, "compare": compare.main, "accuracy": accuracy.main,
+}  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:

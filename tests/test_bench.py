@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gpuops
-from benchmarks import arrays, cases, cli, harness, ops, plot, providers, report, results, show, timing
+from benchmarks import accuracy, arrays, cases, cli, harness, ops, plot, providers, report, results, show, timing
 from benchmarks.machines import Cpu
 from gpuops.broadcast import layout
 from gpuops.device import elements
@@ -213,6 +213,28 @@ def test_right_results_pass_and_wrong_ones_do_not(case):
         spoilt = right.copy()
         spoilt[(0,) * right.ndim] = np.nan
         assert ops.check(np, expected, spoilt)
+
+
+def test_accuracy_is_measured_and_its_page_written(tmp_path):
+    page = tmp_path / "page.md"
+    assert cli.main(["accuracy", "--elements", "4096", "--results", str(tmp_path), "--output", str(page)]) == 0
+    (found,) = accuracy.load_all(tmp_path)
+    assert len(found["rows"]) == sum(len(dtypes) for *_, dtypes in accuracy.SAMPLES)
+    assert all(row["gpuops"] < 20 for row in found["rows"])
+    assert page.read_text(encoding="utf-8") == accuracy.page([found])
+
+
+def test_an_error_of_one_unit_in_the_last_place_is_one():
+    for dtype in map(arrays.dtype_of, accuracy.DTYPES):
+        right = np.array([1.5, 3.0, 1000.0])
+        step = float(ops.finfo(dtype).eps)
+        assert accuracy.error(right + [step, 0, 0], right, dtype) == 1
+        assert accuracy.error(right + [0, 2 * step, 0], right, dtype) == 1
+        assert accuracy.error(right, right, dtype) == 0
+
+
+def test_the_page_on_accuracy_is_that_of_the_committed_measurements():
+    assert accuracy.PAGE.read_text(encoding="utf-8") == accuracy.page(accuracy.load_all(accuracy.FOLDER))
 
 
 class Broken(providers.Numpy):

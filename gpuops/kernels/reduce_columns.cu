@@ -5,11 +5,12 @@
 // fill in part; all runs alike.
 // STORED: outputs that one store of a thread writes.
 constexpr int DEEP = BLOCK / WIDE;
-constexpr int LANES = WIDE < 32 ? 32 / WIDE : 1;  // of a warp, that have the same pack
-constexpr int LEVELS = DEEP / LANES;              // of lanes or warps that meet in shared memory
-constexpr int HELD = VEC > LANES ? VEC / LANES : 1;
-constexpr int PART = VEC * sizeof(State);         // bytes of a pack's partial results
-constexpr int BATCH = PART < 128 ? 256 / PART : 2; // how many of those are in flight
+constexpr int LANES = WIDE < 32 ? 32 / WIDE : 1;      // of a warp, that have the same pack
+constexpr int LEVELS = DEEP / LANES;                  // of threads that meet in shared memory
+constexpr int HELD = VEC > LANES ? VEC / LANES : 1;   // of their outputs, that each is left with
+constexpr int ALIKE = LANES > VEC ? LANES / VEC : 1;  // or how many are left with the same
+constexpr int PART = VEC * sizeof(State);             // bytes of a pack's partial results
+constexpr int BATCH = PART < 128 ? 256 / PART : 2;    // how many of those are in flight
 using Gathering = Gathered<true, 1>;
 using Cells = State[LEVELS][VEC * WIDE];
 
@@ -31,7 +32,8 @@ __device__ __forceinline__ Spot find(Index pack, const Reduce& r) {
     r.kept.template locate<KEPT - 1>(run, spot.at);
 #pragma unroll
     for (int k = 0; k < 3; ++k) spot.at[k] += first * r.kept.stride[k][KEPT - 1];
-    spot.begin = first < 0 ? -first : 0, spot.end = max(min(size - first, static_cast<i64>(VEC)), static_cast<i64>(spot.begin));
+    spot.begin = first < 0 ? -first : 0;
+    spot.end = max(min(size - first, static_cast<i64>(VEC)), static_cast<i64>(spot.begin));
   }
   return spot;
 }
@@ -75,7 +77,7 @@ __device__ __forceinline__ void meet(Cells& cells, State (&value)[VEC]) {
   int first = share<Op, (LANES > 1 ? 16 : 0), WIDE>(value);
 #pragma unroll
   for (int i = 0; i < HELD; ++i) {
-    if (LANES <= VEC || lane % (LANES / VEC > 0 ? LANES / VEC : 1) == 0) cells[level][(first + i) * WIDE + wide] = value[i];
+    if (lane % ALIKE == 0) cells[level][(first + i) * WIDE + wide] = value[i];
   }
   __syncthreads();
 }
@@ -112,9 +114,9 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials
   Spot spot = find(blockIdx.x * static_cast<Index>(WIDE) + wide, r);
 
   Gathering gathered;
-  if (spot.end == 0) end = begin;
+  if (spot.end == spot.begin) end = begin;
   if constexpr (EDGED) {
-    if (spot.end > 0 && spot.end - spot.begin < VEC) {  // only its first and last pack may reach beyond the array
+    if (spot.end > spot.begin && spot.end - spot.begin < VEC) {  // only its first and last pack may reach beyond the array
       Index last = r.packs - 1;
       if (begin == 0 && deep == 0) take_part(gathered, x, b, spot, r, c, 0);
       if (end > last && last > 0 && deep == 0) take_part(gathered, x, b, spot, r, c, last);
