@@ -48,10 +48,10 @@ are then merged pairwise, in an order that depends on the shape and the device a
 - `max` and `min` do not round. NaN wins, complex numbers are ordered by their real, then by their imaginary part.
 - Subnormal numbers are kept, on input and in results.
 
-The tests hold every sum of n numbers to an error of (8 + √n) ε Σ|x| with ε of the dtype that adds, and the `float32` sum
-of 2²⁸ uniform numbers to 2 units in the last place. Measured below: the largest error of all results, in **units in
-the last place of the result's dtype** (0.5 is a correctly rounded result), for uniform numbers between 0 and 1, scaled
-by a factor so that `float16` holds the sums. For `prod` they are close to 1. The exact values are computed in
+The tests hold every sum of n numbers to an error of (8 + √n) ε Σ|x|, with ε of the dtype that adds, and the `float32`
+sum of 2²⁸ uniform numbers to 2 units in the last place. Measured below: the largest error of all results, in **units
+in the last place of the result's dtype** (0.5 is a correctly rounded result), for uniform numbers between 0 and 1,
+scaled by a factor so that `float16` holds the sums. For `prod` they are close to 1. The exact values are computed in
 `float64`; for `float64` in the host's long double.
 """
 

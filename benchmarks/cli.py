@@ -23,7 +23,7 @@ def arguments_of_run() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m gpuops bench",
         description="Measure gpuops against its peers and the machine's limits, and keep the results.",
-        epilog="bench plot, report and compare do something with results, bench accuracy measures errors: see their --help.",
+        epilog="bench plot, report and compare do something with results, bench accuracy measures errors (see --help).",
     )
     parser.add_argument("ops", metavar="OP", nargs="*", help=f"of {', '.join(TABLES)}; all that gpuops has if none is")
     parser.add_argument("--quick", action="store_true", help="a representative tenth of the cases")
