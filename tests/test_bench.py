@@ -228,8 +228,8 @@ def test_an_error_of_one_unit_in_the_last_place_is_one():
     for dtype in map(arrays.dtype_of, accuracy.DTYPES):
         right = np.array([1.5, 3.0, 1000.0])
         step = float(ops.finfo(dtype).eps)
-        assert accuracy.error(right + [step, 0, 0], right, dtype) == 1
-        assert accuracy.error(right + [0, 2 * step, 0], right, dtype) == 1
+        assert accuracy.error(right + np.array([step, 0, 0]), right, dtype) == 1
+        assert accuracy.error(right + np.array([0, 2 * step, 0]), right, dtype) == 1
         assert accuracy.error(right, right, dtype) == 0
 
 
