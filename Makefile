@@ -25,7 +25,7 @@ bench: $(VENV)/bench.stamp
 	$(RUN) gpuops bench $(OP)
 
 test: lint types
-	$(RUN) pytest -n auto
+	$(RUN) pytest -n auto --dist worksteal
 
 lint: $(VENV)/test.stamp
 	$(RUN) ruff check

@@ -15,7 +15,7 @@ pytest.importorskip(
 STRIDES = ((64, 1), (0, 0), (1,))
 KERNEL = (
     reduce.plan(
-        reduce.problem("Sum", "float32", "float32", "float32", (100, 64), (1,), STRIDES, 0), None, "device", 132
+        reduce.problem("Sum", *("float32",) * 3, (100, 64), (1,), STRIDES, (0, 0, 0)), None, "device", 132
     )
     .steps[0]
     .kernel
