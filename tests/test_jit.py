@@ -73,9 +73,9 @@ def test_a_kernel_that_does_not_compile_says_why():
 
 
 def test_messages_name_the_kernel_file_and_line():
-    text = jit.source(KERNEL).replace("State total", "Nonsense total")
+    text = jit.source(KERNEL).replace("State value[ROWS]", "Nonsense value[ROWS]")
     line = 1 + jit.read("reduce_rows.cu").splitlines()[1:].index(
-        next(line for line in jit.read("reduce_rows.cu").splitlines() if "State total" in line)
+        next(line for line in jit.read("reduce_rows.cu").splitlines() if "State value[ROWS]" in line)
     )
     with pytest.raises(RuntimeError, match=rf"reduce_rows\.cu\({line}\): error"):
         jit.compile(text, "reduce_rows.cu", 90)
