@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from .arrays import dtype_of
-from .cases import Case, Group, Operand, Problem, Shape
-from .machines import Cpu, Gpu
-from .ops import finfo
+from .cases import Case, Group, Operand, Problem, Shape, shrunk
+from .machines import machine_here
+from .ops import OPS, finfo
 from .providers import Cupy, Gpuops, Numpy, Provider, Torch, first_line, load
-from .results import ROOT, Document, Unusable, commit, prepare, versions, write
+from .results import ROOT, Document, Unusable, commit, positive, prepare, versions, write
 
 FOLDER = ROOT / "benchmarks" / "accuracy"
 PAGE = ROOT / "docs" / "accuracy.md"
@@ -39,12 +38,12 @@ HEAD = """\
 
 This page is written by `python -m gpuops bench accuracy` from what it measures; no number is typed.
 
-Floating-point addition rounds, so a sum depends on the order in which it is made. gpuops adds in many short chains that
-are then merged pairwise, in an order that depends on the shape and the device alone: the same call gives the same bits.
+Floating-point addition rounds, so a sum depends on the order in which it is made. gpuops adds in many short chains
+and then merges those, in an order that depends on the shape and the device alone: the same call gives the same bits.
 
 - `float16` and `bfloat16` are added, multiplied and averaged in `float32` and rounded once, at the end.
-- Integers are added exactly, modulo the size of the result, as NumPy's. The mean of integers of up to four bytes is
-  taken of the exact sum; that of 64-bit ones in `float64`.
+- Integers are added exactly, modulo the size of the result, as NumPy's. On a GPU the mean of up to 2³¹ integers of at
+  most four bytes is that of the exact sum; longer, masked and 64-bit ones are added in `float64`.
 - `max` and `min` do not round. NaN wins, complex numbers are ordered by their real, then by their imaginary part.
 - Subnormal numbers are kept, on input and in results.
 
@@ -59,16 +58,11 @@ scaled by a factor so that `float16` holds the sums. For `prod` they are close t
 def main(arguments: list[str]) -> int:
     """``bench accuracy``: measure, and write the page from this and earlier measurements."""
     parser = argparse.ArgumentParser("python -m gpuops bench accuracy", description=__doc__)
-    parser.add_argument("--elements", metavar="N", type=int, default=2**28, help="halve arrays that have more")
+    parser.add_argument("--elements", metavar="N", type=positive, default=2**28, help="halve arrays that have more")
     parser.add_argument("--results", metavar="FOLDER", type=Path, default=FOLDER, help="of results (%(default)s)")
     parser.add_argument("--output", metavar="FILE", type=Path, default=PAGE, help="the page (%(default)s)")
     options = parser.parse_args(arguments)
-    try:
-        import cupy
-
-        machine: Any = Gpu() if cupy.cuda.runtime.getDeviceCount() else Cpu()
-    except Exception:  # no CuPy, or none that finds a GPU
-        machine = Cpu()
+    machine = machine_here()
     prepare(options.results)
     found = document(machine, options.elements)
     write(options.results / f"{machine.folder}.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
@@ -92,14 +86,13 @@ def rows(machine: Any, elements: int) -> Iterator[dict[str, Any]]:
     kinds = (Cupy, Torch) if machine.xp is not np else ()
     others = [peer for peer in (load(kind, machine.xp) for kind in (*kinds, Numpy)) if isinstance(peer, Provider)]
     for op, shape, axis, dtypes in SAMPLES:
-        while math.prod(shape) > elements:
-            shape = tuple(n // 2 if n == max(shape) else n for n in shape)
         for dtype in dtypes:
-            operands = data(op, shape, dtype)
-            problem = Problem((Operand(shape),) * len(operands), axis)
-            case = Case(op, Group("accuracy", "", (problem,), dtype, ()), problem, dtype, pick=False, lead=False)
+            problem = Problem((Operand(shape),) * len(OPS[op].data), axis)
+            group = Group("accuracy", "", (problem,), dtype, ())
+            case = shrunk(Case(op, group, problem, dtype, pick=False, lead=False), elements)
+            operands = data(case)
             right = exact(op, operands, axis)
-            row: dict[str, Any] = {"op": op, "dtype": dtype, "shape": list(shape), "axis": axis}
+            row: dict[str, Any] = {"op": op, "dtype": dtype, "shape": list(operands[0].shape), "axis": axis}
             for provider in (Gpuops(machine.xp), *others):
                 try:
                     arrays = operands if isinstance(provider, Numpy) else tuple(map(machine.upload, operands))
@@ -111,15 +104,12 @@ def rows(machine: Any, elements: int) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def data(op: str, shape: Shape, dtype: str) -> tuple[np.ndarray, ...]:
-    """Random operands of an op."""
+def data(case: Case) -> tuple[np.ndarray, ...]:
+    """Random operands of a case."""
     random = np.random.default_rng(0)
-    x = random.random(shape)
-    if op == "prod":
-        return ((1 + (x - 0.5) / 256).astype(dtype_of(dtype)),)
-    terms = math.prod(shape) if op != "mean" else 1
-    first = (x * min(1.0, LARGEST / terms)).astype(dtype_of(dtype))
-    return (first,) if op != "dot" else (first, random.random(shape).astype(dtype_of(dtype)))
+    x, *others = (random.random(operand.shape) for operand in case.problem.operands)
+    x = 1 + (x - 0.5) / 256 if case.op == "prod" else x * min(1.0, LARGEST / (1 if case.op == "mean" else x.size))
+    return tuple(operand.astype(dtype_of(case.dtype)) for operand in (x, *others))
 
 
 def exact(op: str, operands: tuple[np.ndarray, ...], axis: int | None) -> np.ndarray:

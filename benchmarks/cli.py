@@ -8,13 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import gpuops
-
 from . import accuracy, compare, harness, plot, report, results
 from .cases import HOST, TABLES, Case, cases, shrunk, tiny_cases
-from .machines import Cpu, Gpu
+from .machines import Cpu, Gpu, machine_here
 from .providers import PEERS, Gpuops, Provider, first_line, load
-from .results import Unusable
+from .results import Unusable, positive
 from .show import Screen
 
 
@@ -69,11 +67,6 @@ def run(arguments: list[str]) -> int:
     for line in failures:
         print(line, file=sys.stderr)
     return 1 if failures else 0
-
-
-def machine_here(hot: bool) -> Any:
-    """The GPU that CuPy finds, or the CPU."""
-    return Gpu(hot) if gpuops.info()["path"] == "gpu" else Cpu(hot)
 
 
 def selected(options: argparse.Namespace, elements: int) -> dict[str, list[Case]]:
@@ -145,14 +138,6 @@ def wrong(records: list[dict[str, Any]]) -> list[str]:
             if refused or (name.startswith("gpuops ") and why.startswith("wrong")):
                 found.append(f"{record['case']}: {name}: {why}")
     return found
-
-
-def positive(text: str) -> int:
-    """An argument that must be a positive integer."""
-    value = int(text)
-    if value < 1:
-        raise ValueError
-    return value
 
 
 #: What ``bench`` does with results.

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+import gpuops
+
 from .timing import COLD, Subject
 
 #: FP32 multiply-adds per clock and multiprocessor, by compute capability (CUDA C++ programming guide, throughput of
@@ -176,6 +178,11 @@ class Gpu:
     def launch(self) -> None:
         """The least that a call costs: the launch of a kernel."""
         self.spin((1,), (1,), (np.uint64(0),))
+
+
+def machine_here(hot: bool = False) -> Any:
+    """The GPU that CuPy finds, or the CPU."""
+    return Gpu(hot) if gpuops.info()["path"] == "gpu" else Cpu(hot)
 
 
 def smi(bus: str) -> dict[str, Any]:

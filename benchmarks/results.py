@@ -145,6 +145,14 @@ def load_all(folder: Path) -> list[Document]:
     return found
 
 
+def positive(text: str) -> int:
+    """An argument that must be a positive integer."""
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
 def published(
     action: str, description: str, output: Path, arguments: list[str]
 ) -> tuple[dict[str, list[Document]], Path]:

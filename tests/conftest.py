@@ -141,14 +141,29 @@ BACKENDS: dict[str, type[Cpu]] = {"cpu": Cpu, "emulated": Emulated} | ({"gpu": G
 @pytest.fixture(scope="session", params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> Cpu:
     """Where a test's arrays live: each test runs on every backend."""
-    if request.param == "emulated" and (reason := emulator.available()):
-        pytest.skip(reason)
+    if request.param == "emulated":
+        request.getfixturevalue("emulation")
     return BACKENDS[request.param]()
 
 
 @pytest.fixture(scope="session", params=[name for name in BACKENDS if name != "cpu"])
 def device(request: pytest.FixtureRequest) -> Cpu:
     """A backend that runs kernels."""
-    if request.param == "emulated" and (reason := emulator.available()):
-        pytest.skip(reason)
+    if request.param == "emulated":
+        request.getfixturevalue("emulation")
     return BACKENDS[request.param]()
+
+
+@pytest.fixture(scope="session")
+def emulation() -> None:
+    """The emulator, where there is a compiler for it."""
+    if reason := emulator.available():
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def nvrtc() -> None:
+    """NVRTC, which compiles with no GPU; one that is there but broken is an error."""
+    pytest.importorskip(
+        "cupy_backends.cuda.libs.nvrtc", reason="compiling needs CuPy's NVRTC", exc_type=ModuleNotFoundError
+    )

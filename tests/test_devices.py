@@ -16,6 +16,13 @@ import cupy as cp
 two_gpus = pytest.mark.skipif(cp.cuda.runtime.getDeviceCount() < 2, reason="needs two GPUs")
 
 
+def needs_memory(gib):
+    """Skip a test of large arrays on a GPU that has no room for them."""
+    free = cp.cuda.runtime.memGetInfo()[0] / 2**30
+    if free < gib:
+        pytest.skip(f"needs {gib} GiB of GPU memory, {free:.0f} are free")
+
+
 def calls(x):
     """One call of each kind of plan, with the result that NumPy gives."""
     host = cp.asnumpy(x)
@@ -132,9 +139,7 @@ def test_a_reduction_sees_what_the_kernel_before_it_wrote():
 
 
 def test_sums_of_small_integers_do_not_overflow_on_the_way():
-    free = cp.cuda.runtime.memGetInfo()[0]
-    if free < 12 * 2**30:
-        pytest.skip(f"needs 12 GiB of GPU memory, {free / 2**30:.0f} are free")
+    needs_memory(8)
     length = 2**23  # of rows that a block each adds up: 4096 packs and more of the greatest numbers for a thread
     x = cp.full((300, length), 65535, np.uint16)
     assert (gpuops.sum(x, axis=1) == 65535 * length).all()
@@ -143,6 +148,7 @@ def test_sums_of_small_integers_do_not_overflow_on_the_way():
 
 
 def test_uniform_numbers_are_added_within_units_in_the_last_place():
+    needs_memory(6)
     x = cp.random.default_rng(0).random(2**28, np.float32)
     exact = cp.sum(x, dtype=np.float64).item()
     for shape, axis in (((2**28,), None), ((2**14, 2**14), 1), ((2**24, 16), 0), ((2**12, 2**16), 0)):
@@ -182,9 +188,7 @@ def test_arrays_of_two_devices_do_not_mix(op):
 
 
 def test_kernels_that_cannot_use_32_bit_indices():
-    free = cp.cuda.runtime.memGetInfo()[0]
-    if free < 12 * 2**30:
-        pytest.skip(f"needs 12 GiB of GPU memory, {free / 2**30:.0f} are free")
+    needs_memory(12)
     n = 2**31 + 12345
     x = cp.zeros(n, np.int8)
     x[[0, 5, 2**31 - 1, 2**31, n - 1]] = cp.asarray([1, 2, 3, 4, 100], np.int8)

@@ -175,6 +175,31 @@ def test_softmax_is_real_and_floating(backend, op):
     fails(TypeError, f"{op}: scale must be a real number, got ", function, backend.array(X), scale=backend.array(X))
 
 
+# ------------------------------------------------------------------------------------------------------------- dot
+
+
+def test_dot_of_shapes_that_do_not_align(backend):
+    x, matrix = backend.array(X), backend.array(X.T)
+    rule = "dot: shapes (4, 5) and (4, 5) do not align: 5 elements along the last axis meet 4 along axis 0"
+    fails(ValueError, rule, gpuops.dot, x, x)
+    rule = "dot: shapes (5,) and (4,) do not align: 5 elements along the last axis meet 4 along axis 0"
+    fails(ValueError, rule, gpuops.dot, x[0], matrix[0])
+    rule = "dot: shapes (4, 5) and (1, 4, 5) do not align: 5 elements along the last axis meet 4 along axis 1"
+    fails(ValueError, rule, gpuops.dot, x, x[None])
+
+
+def test_dot_of_dtypes_that_do_not_go_together(backend):
+    half, brain = zeros(backend, 4, dtype="f2"), zeros(backend, 4, dtype=BFLOAT16)
+    fails(TypeError, "dot: float16 and bfloat16 have no common dtype", gpuops.dot, half, brain)
+    fails(TypeError, "dot: dtype str32 of y is not supported", gpuops.dot, np.zeros(1), np.zeros(1, "U1"))
+
+
+def test_dot_does_not_mix_kinds(device, kinds):
+    there = device.array(X[0])
+    check_mixed("dot", ("x", "y"), kinds, gpuops.dot, X[0], there)
+    check_mixed("dot", ("x", "y"), kinds[::-1], gpuops.dot, there, X[0])
+
+
 # ----------------------------------------------------------------------------------------------------- mixed kinds
 
 
@@ -281,9 +306,10 @@ def test_out_must_be_an_array(backend, out):
 
 
 def test_read_only_out(backend):
-    if backend.name == "gpu":
-        pytest.skip("CuPy's arrays are never read-only")
     x, row, full = backend.array(X), zeros(backend, 4), zeros(backend, 4, 5)
+    if backend.name == "gpu":
+        assert not hasattr(row.flags, "writeable")  # CuPy's arrays cannot be read-only
+        return
     row.flags.writeable = full.flags.writeable = False
     for op in ("sum", "prod", "max", "min", "mean", "logsumexp"):
         fails(ValueError, f"{op}: out is read-only", getattr(gpuops, op), x, 1, out=row)

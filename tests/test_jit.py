@@ -8,9 +8,7 @@ import pytest
 from gpuops import jit
 from gpuops.kernels import reduce
 
-pytest.importorskip(
-    "cupy_backends.cuda.libs.nvrtc", reason="compiling needs CuPy's binding to NVRTC", exc_type=ImportError
-)
+pytestmark = pytest.mark.usefixtures("nvrtc")
 
 STRIDES = ((64, 1), (0, 0), (1,))
 KERNEL = (

@@ -202,15 +202,6 @@ def representatives() -> tuple[Kernel, ...]:
     return tuple(kernel for (_, read), kernel in found.items() if read in families)
 
 
-@pytest.fixture(scope="session")
-def nvrtc() -> None:
-    """NVRTC, which compiles with no GPU."""
-    try:
-        import cupy_backends.cuda.libs.nvrtc  # noqa: F401
-    except ImportError as failure:
-        pytest.skip(f"NVRTC comes with CuPy, which cannot be imported: {failure}")
-
-
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_every_variant_compiles(nvrtc, chunk):
     """For sm_90 and, in turn, one other architecture; the deep profile takes all of them."""
@@ -337,18 +328,12 @@ def calls() -> Iterator[bool]:
         yield near(gpuops.softmax, (300, 3), 0, strategy)
 
 
-@pytest.fixture
-def device() -> None:
-    if reason := emulator.available():
-        pytest.skip(reason)
-
-
-def test_the_calls_are_right_with_every_barrier(device):
+def test_the_calls_are_right_with_every_barrier(emulation):
     assert all(calls())
 
 
 @pytest.mark.parametrize("file,occurrence", BARRIERS, ids=str)
-def test_no_barrier_can_be_removed(device, monkeypatch, file, occurrence):
+def test_no_barrier_can_be_removed(emulation, monkeypatch, file, occurrence):
     text = jit.read(file)
     barrier = list(BARRIER.finditer(text))[occurrence]
     without = text[: barrier.start()] + ";" + text[barrier.end() :]

@@ -296,6 +296,32 @@ def test_expand_chooses_by_where_its_operand_lies(shape, x, chosen):
     assert broadcast.plan("Expand", shape, out, (broadcast.Arg("a", "u32", 4, x),)).strategy == chosen
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis", "kernel", "constants"),
+    [
+        ((2**22, 16), (1,), "reduce_rows", {"GROUP": 4, "ROWS": 4}),  # four lanes for each of four rows
+        ((2**24, 3), (1,), "reduce_rows", {"GROUP": 1, "VEC": 1}),
+        ((2**20, 11), (1,), "reduce_staged", {}),
+        ((4096, 256), (1,), "reduce_rows", {"GROUP": 32, "UNROLL": 2}),
+        ((4096, 781), (1,), "reduce_rows", {"GROUP": 32, "PEELED": True}),
+        ((8192, 8192), (1,), "reduce_rows", {"GROUP": 256, "RESIDENT": 0}),
+        ((8, 2**24), (1,), "reduce_rows", {"GROUP": 512, "RESIDENT": 1024}),  # several blocks to a row
+        ((2**13,), (0,), "reduce_rows", {"GROUP": 512, "RESIDENT": 0}),
+        ((65536, 1024), (0,), "reduce_columns", {"WIDE": 16, "RESIDENT": 1024}),
+        ((16, 2**22), (0,), "reduce_columns", {"WIDE": 256, "STORED": 4}),
+        ((1000, 1000, 100), (1,), "reduce_columns", {"WIDE": 32, "EDGED": True}),
+        ((999, 10007), (0,), "reduce_columns", {"VEC": 1, "RESIDENT": 1536}),
+    ],
+)
+def test_reductions_choose_by_shape(shape, axis, kernel, constants):
+    strides = (plan.contiguous_strides(shape), (0,) * len(shape))
+    kept = plan.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
+    problem = reduce.problem("Sum", *("float32",) * 3, shape, axis, (*strides, kept), POINTERS)
+    (step,) = reduce.plan(problem, None, "device", 132).steps
+    assert step.kernel.name == kernel
+    assert constants.items() <= dict(step.kernel.constants).items()
+
+
 @pytest.mark.parametrize("op", PLANS)
 def test_grids_fit_the_hardware(op):
     for rows, cols in ((1, 2**33), (2**33, 1), (2**20, 2**12), (2**16, 2**16)):

@@ -1,8 +1,9 @@
 // What a thread gathers from packs of VEC elements of x: a State for each element (APART: they belong to neighbouring
 // outputs) or for all of them. Prologue, beside that of reduce.cuh: VEC.
 
+constexpr int VEC_B = OTHER == BESIDE ? VEC : 1;  // elements of the second operand to a pack of x
 using Pack_x = Items<Tin, VEC>;
-using Pack_b = Items<Tb, OTHER == BESIDE ? VEC : 1>;
+using Pack_b = Items<Tb, VEC_B>;
 
 // Any op and any elements, one by one; CHAINS of additions that need not wait for each other.
 template <bool APART, int CHAINS> struct Elements {

@@ -1,6 +1,6 @@
 // What the reduction kernels share: their parameters, what an element contributes, how a result is written.
 // Prologue: Op, Tin, Tb (elements of x and of the second operand), Tval, Tout, Index, Offset, KEPT, REDUCED (ranks),
-// OTHER.
+// OTHER, RESIDENT (threads of a multiprocessor, if blocks share an output; the grid is made for so many).
 
 using State = typename Op::State;
 using A = typename Op::A;

@@ -139,6 +139,11 @@ class Problem(NamedTuple):
         """Bytes of a partial result."""
         return state_dtype(self.op, self.val).itemsize
 
+    @property
+    def result(self) -> int:
+        """Bytes of a result."""
+        return self.state if self.out is None else ITEMSIZE[self.out]
+
     def start(self, operand: int) -> int:
         """The address modulo 16 where an operand's walk starts."""
         return (self.pointers[operand] + self.offsets[operand]) % PACK
@@ -193,6 +198,11 @@ def plan(p: Problem, strategy: str | None, finish: str, multiprocessors: int) ->
 def power_of_2(n: int) -> int:
     """The smallest power of two that is at least n."""
     return 1 << max(n - 1, 0).bit_length()
+
+
+def floor_power_of_2(n: int) -> int:
+    """The greatest power of two that is at most n; 0 for 0."""
+    return power_of_2(n + 1) // 2
 
 
 class Walk(NamedTuple):
@@ -296,7 +306,7 @@ def plan_rows(p: Problem, strategy: str, finish: str, multiprocessors: int) -> P
         block, group = BLOCK, 1 if size < PACK and packs <= TINY else min(32, power_of_2(packs))
         team, unroll = group, in_flight(p, -(-packs // group), way)
         enough = unroll * p.outputs * group // (multiprocessors * THREADS_PER_SM)  # packs that may be one thread's
-        rows = power_of_2(min(ROWS * PACK // size, ELEMENTS // way.vec, 16, enough) + 1) // 2 // unroll or 1
+        rows = max(1, floor_power_of_2(min(ROWS * PACK // size, ELEMENTS // way.vec, 16, enough)) // unroll)
     else:
         fill = multiprocessors * THREADS_PER_SM // SPLIT_BLOCK
         alone = total * operands_beside(way) <= ALONE
@@ -332,7 +342,7 @@ def plan_staged(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     vec = PACK // ITEMSIZE[p.x]
     fit = (STAGE // ITEMSIZE[p.x] - vec) // p.length  # the first row may begin anywhere in its pack
     chunk = min(fit, max(32, -(-p.outputs // (multiprocessors * BLOCKS_PER_SM))))
-    team = min(32, power_of_2(BLOCK // chunk + 1) // 2 or 1)
+    team = min(32, max(1, floor_power_of_2(BLOCK // chunk)))
     return launch(
         p, "reduce_staged", strategy, Walk(vec, "none", False), (-(-p.outputs // chunk), 1), BLOCK, p.kept, p.reduced,
         (p.outputs, p.length, chunk, 1, 1), TEAM=team, UNROLL=STAGE // (PACK * BLOCK),
@@ -341,7 +351,7 @@ def plan_staged(p: Problem, strategy: str, multiprocessors: int) -> Plan:
 
 def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
     """Threads across the kept dims; along the reduced ones too, unless there are outputs enough."""
-    length, size = p.reduced.size if p.length else 0, p.state if p.out is None else ITEMSIZE[p.out]
+    length, size = p.reduced.size if p.length else 0, p.result
     machine = multiprocessors * THREADS_PER_SM
     shallow = length <= SHALLOW and 4 * p.outputs * size >= STORE * machine
     way = walk(p, p.kept, max(1, min(STATE // p.state, STORE // size if shallow else PACK)))
@@ -382,9 +392,8 @@ def cells(block: int, wide: int) -> int:
 
 def store_width(p: Problem, vec: int) -> int:
     """Outputs that a thread with ``vec`` neighbouring ones writes at once."""
-    size = p.state if p.out is None else ITEMSIZE[p.out]
-    widths = [w for w in (16, 8, 4, 2) if w <= vec and w * size <= PACK]
-    return next((w for w in widths if packable(w, size, p.start(2), 2, p.kept, inner=p.kept)), 1)
+    widths = [w for w in (16, 8, 4, 2) if w <= vec and w * p.result <= PACK]
+    return next((w for w in widths if packable(w, p.result, p.start(2), 2, p.kept, inner=p.kept)), 1)
 
 
 STEPS = {"cross": 0, "interleaved": 1, "shuffle": 2}  # enum Step in reduce_block.cu
@@ -438,7 +447,7 @@ def launch(
     """A reduction in one launch, whose blocks have ``states`` partial results each, ``resident`` threads at a time on a
     multiprocessor."""
     split = blocks[1] > 1
-    constants |= {"VEC": way.vec, "SPLIT": split, "RESIDENT": resident}
+    constants |= {"VEC": way.vec, "RESIDENT": resident if split else 0}
     partials = (Operand("scratch"), Operand("scratch", 4 * TICKETS)) if split else (None, None)
     args = (*operands(p), *partials, parameters(p, kept, reduced, counts, runs))
     kernel_ = variant(p, kernel, kept, reduced, way.other, counts, block, **constants)

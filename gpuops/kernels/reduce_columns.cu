@@ -1,9 +1,8 @@
 // Reduces along an outer axis: neighbouring threads hold packs of VEC neighbouring outputs, so that reads are whole
 // lines, with UNROLL packs in flight. A block is WIDE packs by DEEP threads along the reduced dims.
-// blockIdx.x: the packs of outputs, WIDE of them; blockIdx.y: the split of the reduced dims (SPLIT), whose partial results
-// the last block adds up. EDGED: each run of neighbouring outputs has packs of its own, the first and last of which it may
-// fill in part; all runs alike.
-// STORED: outputs that one store of a thread writes.
+// blockIdx.x: the packs of outputs, WIDE of them; blockIdx.y: the split of the reduced dims (RESIDENT > 0), whose partial
+// results the last block adds up. EDGED: each run of neighbouring outputs has packs of its own, the first and last of
+// which it may fill in part; all runs alike. STORED: outputs that one store of a thread writes.
 constexpr int DEEP = BLOCK / WIDE;
 constexpr int LANES = WIDE < 32 ? 32 / WIDE : 1;      // of a warp, that have the same pack
 constexpr int LEVELS = DEEP / LANES;                  // of threads that meet in shared memory
@@ -52,7 +51,7 @@ __device__ __forceinline__ void take(Gathering& gathered, const Tin* x, const Tb
     Offset at[2];
     r.reduced.locate(i + u * DEEP, at);
     packs[u] = load_items<VEC>(x + spot.at[0] + at[0]);
-    if constexpr (OTHER != NONE) others[u] = load_items<OTHER == BESIDE ? VEC : 1>(b + spot.at[1] + at[1]);
+    if constexpr (OTHER != NONE) others[u] = load_items<VEC_B>(b + spot.at[1] + at[1]);
   }
   gathered.add(packs, others, ready, c);
 }
@@ -66,7 +65,7 @@ __device__ __forceinline__ void take_part(Gathering& gathered, const Tin* x, con
   r.reduced.locate(i, at);
 #pragma unroll
   for (int v = 0; v < VEC; ++v) pack[0].set(v, v >= spot.begin && v < spot.end ? x[spot.at[0] + at[0] + v] : Tin{});
-  if constexpr (OTHER != NONE) other[0] = load_items<OTHER == BESIDE ? VEC : 1>(b + spot.at[1] + at[1]);
+  if constexpr (OTHER != NONE) other[0] = load_items<VEC_B>(b + spot.at[1] + at[1]);
   gathered.add(pack, other, ready, c);
 }
 
@@ -105,7 +104,7 @@ __device__ __forceinline__ void add_part(State (&value)[VEC], const State* part)
   for (int v = 0; v < VEC; ++v) value[v] = Op::combine(value[v], more[v]);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, SPLIT ? RESIDENT / BLOCK : 0)
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
 reduce_columns(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials, Reduce r) {
   wait_for_previous();
   int wide = threadIdx.x % WIDE, deep = threadIdx.x / WIDE;
@@ -142,7 +141,7 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials
   } else {
     __shared__ Cells cells;
     meet(cells, value);
-    if constexpr (SPLIT) {
+    if constexpr (RESIDENT > 0) {
       State* mine = partials + static_cast<i64>(blockIdx.x) * gridDim.y * (VEC * WIDE);
       State* here = mine + blockIdx.y * (VEC * WIDE);
       for (int i = threadIdx.x; i < VEC * WIDE; i += BLOCK) here[i] = met(cells, i % VEC * WIDE + i / VEC);

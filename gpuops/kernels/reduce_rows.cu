@@ -1,7 +1,7 @@
 // Reduces along the axis that is contiguous in memory: GROUP threads (a power of two up to 32, or the whole BLOCK) to a
 // row of elements, in packs of VEC, UNROLL of them in flight for each of ROWS rows.
-// blockIdx.x: the rows, BLOCK / GROUP * ROWS of them; blockIdx.y: the split of a long row (SPLIT), whose partial results
-// the last block adds up. PEELED: a row, and each run of it along the innermost reduced dim, begins and ends anywhere; up
+// blockIdx.x: the rows, BLOCK / GROUP * ROWS of them; blockIdx.y: the split of a long row (RESIDENT > 0), whose partial
+// results the last block adds up. PEELED: a row, and each run of it along the innermost reduced dim, begins and ends anywhere; up
 // to where whole packs begin, and from where they end, its elements are read one by one. Then TEAM threads of the group
 // take a run, and a split is of r.chunk packs of every run or, if that is all of them, of r.run_chunk runs.
 constexpr int GROUPS = BLOCK / GROUP, TEAMS = GROUP / TEAM;
@@ -32,7 +32,7 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
       ready[k][u] = !CHECK || pack < rows.end[k];
       if (!ready[k][u]) continue;
       x[k][u] = load_items<VEC>(rows.x[k] + at[0]);
-      if constexpr (OTHER != NONE) b[k][u] = load_items<OTHER == BESIDE ? VEC : 1>(rows.b[k] + at[1]);
+      if constexpr (OTHER != NONE) b[k][u] = load_items<VEC_B>(rows.b[k] + at[1]);
     }
   }
 #pragma unroll
@@ -88,7 +88,7 @@ __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Co
   }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, SPLIT ? RESIDENT / BLOCK : 0)
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
 reduce_rows(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials, Reduce r) {
   wait_for_previous();
   Context<A> c = context(r);
@@ -126,7 +126,7 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials, R
   for (int k = 0; k < ROWS; ++k) value[k] = Op::combine(rows.singles[k], rows.packs[k].total(c));
   if constexpr (GROUP == BLOCK) {
     value[0] = block_reduce<Op, BLOCK>(value[0]);
-    if constexpr (SPLIT) {
+    if constexpr (RESIDENT > 0) {
       State* mine = partials + static_cast<i64>(first) * gridDim.y;
       if (threadIdx.x == 0) mine[blockIdx.y] = value[0];
       if (!last_block(tickets + first, gridDim.y)) return;

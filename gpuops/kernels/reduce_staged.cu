@@ -1,7 +1,7 @@
 // Reduces short rows that follow each other in memory, whatever their length: a block copies r.chunk of them, one piece
 // of memory, into shared memory in packs of 16 bytes, and then TEAM threads add up each row.
 // blockIdx.x: the rows. Prologue, beside that of reduce.cuh: VEC, TEAM, UNROLL (packs of a thread), BLOCK.
-extern "C" __global__ void __launch_bounds__(BLOCK, SPLIT ? RESIDENT / BLOCK : 0)
+extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_staged(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials, Reduce r) {
   wait_for_previous();
   __shared__ Pack<u32, 4> stage[BLOCK * UNROLL];
