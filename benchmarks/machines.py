@@ -169,7 +169,9 @@ class Gpu:
         return lambda: runtime.memcpyAsync(target.data.ptr, source.data.ptr, half, kind, 0)
 
     def read(self, nbytes: int) -> Callable[[], Any]:
-        return self.cupy.empty(nbytes // 4 + 1, np.float32).sum  # by CUB, which CuPy calls for whole arrays
+        # By CUB, which CuPy calls for whole arrays of fewer than 2**31 elements.
+        dtype = np.dtype(np.float32 if nbytes < 2**33 else np.float64)
+        return self.cupy.empty(nbytes // dtype.itemsize + 1, dtype).sum
 
     def write(self, nbytes: int) -> Callable[[], Any]:
         target = self.cupy.empty(nbytes, np.uint8)

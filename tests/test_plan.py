@@ -300,7 +300,7 @@ def test_expand_chooses_by_where_its_operand_lies(shape, x, chosen):
     ("shape", "axis", "kernel", "constants"),
     [
         ((2**22, 16), (1,), "reduce_rows", {"GROUP": 4, "ROWS": 4}),  # four lanes for each of four rows
-        ((2**24, 3), (1,), "reduce_rows", {"GROUP": 1, "VEC": 1}),
+        ((2**24, 3), (1,), "reduce_tiny", {"LENGTH": 3, "ROWS": 4, "PILED": False}),
         ((2**20, 11), (1,), "reduce_staged", {}),
         ((4096, 256), (1,), "reduce_rows", {"GROUP": 32, "UNROLL": 2}),
         ((4096, 781), (1,), "reduce_rows", {"GROUP": 32, "PEELED": True}),
@@ -320,6 +320,32 @@ def test_reductions_choose_by_shape(shape, axis, kernel, constants):
     (step,) = reduce.plan(problem, None, "device", 132).steps
     assert step.kernel.name == kernel
     assert constants.items() <= dict(step.kernel.constants).items()
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "kernel", "constants"),
+    [
+        ((2**24, 3), (1,), "reduce_tiny", {"LENGTH": 3, "ROWS": 16, "VEC": 16, "PILED": True}),
+        ((2**24, 8), (1,), "reduce_tiny", {"LENGTH": 8, "ROWS": 2, "VEC": 8, "PILED": False}),
+        ((1000, 2**20 + 1), (0,), "reduce_columns", {"VEC": 16, "SHIFTED": True}),
+        ((1000, 2**20 + 4), (0,), "reduce_columns", {"VEC": 4, "SHIFTED": False}),
+    ],
+)
+def test_reductions_of_bytes_choose_by_alignment(shape, axis, kernel, constants):
+    strides = (plan.contiguous_strides(shape), (0,) * len(shape))
+    kept = plan.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
+    problem = reduce.problem("Max", *("int8",) * 3, shape, axis, (*strides, kept), POINTERS)
+    (step,) = reduce.plan(problem, None, "device", 132).steps
+    assert step.kernel.name == kernel
+    assert constants.items() <= dict(step.kernel.constants).items()
+
+
+def test_few_small_integers_are_added_in_four_bytes():
+    for x, val, most in (("bool", "int64", 2**23), ("uint8", "uint64", 2**23), ("int16", "int64", 2**15)):
+        assert reduce.summed_in(x, val, most) == "int32"
+        assert reduce.summed_in(x, val, most + 1) == val
+    for x, val in (("int32", "int64"), ("int8", "int8"), ("int8", "float64"), ("float16", "int64")):
+        assert reduce.summed_in(x, val, 1 if x != "int32" else 2) == val
 
 
 @pytest.mark.parametrize("op", PLANS)

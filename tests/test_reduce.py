@@ -158,7 +158,10 @@ def test_host_finish_merges_many_blocks(backend, op, strategy):
 REGIMES: dict[str, tuple[tuple[int, ...], Any, tuple[slice, ...]]] = {
     "rows of a pack": ((8192, 4), 1, ()),
     "rows of a few packs": ((3000, 20), 1, ()),
-    "tiny rows": ((3000, 3), 1, ()),
+    "tiny rows": ((3001, 3), 1, ()),
+    "tiny rows of seven": ((333, 7), 1, ()),
+    "tiny rows from anywhere": ((3001, 3), 1, (slice(1, None),)),
+    "tiny rows that lie apart": ((3001, 4), 1, (slice(None), slice(1, None))),
     "short rows": ((3000, 11), 1, ()),
     "many short rows": ((40001, 5), 1, ()),
     "short rows from anywhere": ((3001, 33), 1, (slice(1, None),)),
@@ -173,6 +176,9 @@ REGIMES: dict[str, tuple[tuple[int, ...], Any, tuple[slice, ...]]] = {
     "columns": ((700, 100), 0, ()),
     "columns of several blocks": ((20000, 16), 0, ()),
     "columns that begin and end anywhere": ((600, 640), 0, (slice(None), slice(3, -7))),
+    "columns that begin anywhere in a word": ((500, 131), 0, ()),
+    "such columns of several blocks": ((20001, 67), 0, (slice(None, None, -1), slice(1, None))),
+    "such columns of many runs": ((7, 300, 139), 1, ()),
     "columns of many runs": ((7, 300, 20), 1, ()),
     "shallow columns": ((6, 20000), 0, ()),
     "columns of pairs of axes": ((9, 40, 11, 24), (0, 2), ()),
@@ -207,7 +213,7 @@ def test_small_elements_anywhere_in_a_word(backend, op, dtype):
 def test_the_extremes_of_small_integers(backend, op, dtype):
     info = np.iinfo(dtype)
     for value in (info.min, info.max):
-        for shape, axis in (((3, 5000), 1), ((5000, 48), 0)):
+        for shape, axis in (((3, 5000), 1), ((5000, 48), 0), ((2**15, 2), 0), ((1, 2**15 + 1), 1), ((40, 5), 1)):
             call = Call(op, lay_out(np.full(shape, value, dtype), "C"), {"axis": axis})
             check(call, call.run(backend))
 
@@ -430,10 +436,11 @@ def test_a_plan_is_made_once(device):
     assert (after.hits, after.misses) == (before.hits + 1, before.misses)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "i1"])
 @pytest.mark.parametrize("axis", [0, 1, None])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_sliding_windows_overlap_in_memory(backend, strategy, axis):
-    x = np.lib.stride_tricks.sliding_window_view(np.arange(131, dtype="f4"), 4)
+def test_sliding_windows_overlap_in_memory(backend, strategy, axis, dtype):
+    x = np.lib.stride_tricks.sliding_window_view(np.arange(299).astype(dtype), 4)
     check(call := Call("sum", x, {"axis": axis}, strategy=strategy), call.run(backend))
 
 

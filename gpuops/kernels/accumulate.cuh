@@ -172,7 +172,7 @@ template <bool APART, class T = Tin> struct Dots {
         sum[v % COUNT] = dot<T>(x[n].word[v / IN_WORD], APART ? 1u << 8 * (v % IN_WORD) : 0x01010101u, sum[v % COUNT]);
       }
     }
-    if ((packs += N) < MOST) return;
+    if (sizeof(State) <= 4 || (packs += N) < MOST) return;  // a State of 32 bits wraps as its sum does
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) state[i] = total(i), sum[i] = 0;
     packs = 0;

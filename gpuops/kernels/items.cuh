@@ -56,6 +56,31 @@ template <int N, class T> __device__ __forceinline__ Items<T, N> load_items(cons
   return bit_cast<Items<T, N>>(*reinterpret_cast<const typename Items<T, N>::Loaded*>(from));
 }
 
+// N elements from any address, by two aligned loads that may reach N - 1 elements before and N behind it.
+template <int N, class T> __device__ __forceinline__ Items<T, N> shifted(const T* from) {
+  constexpr int BYTES = sizeof(T) * N, WORDS = BYTES / 4;
+  static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "packs of one load");
+  u32 shift = static_cast<u32>(reinterpret_cast<u64>(from) % BYTES);
+  const u32* aligned = reinterpret_cast<const u32*>(reinterpret_cast<const char*>(from) - shift);
+  Pack<u32, WORDS> low = load<WORDS>(aligned), high = load<WORDS>(aligned + WORDS), out;
+  u32 word[2 * WORDS];
+#pragma unroll
+  for (int w = 0; w < WORDS; ++w) word[w] = low.item[w], word[WORDS + w] = high.item[w];
+  if constexpr (WORDS == 4) {
+#pragma unroll
+    for (int w = 0; w < 6; ++w) word[w] = shift & 8 ? word[w + 2] : word[w];
+  }
+  if constexpr (WORDS >= 2) {
+#pragma unroll
+    for (int w = 0; w <= WORDS; ++w) word[w] = shift & 4 ? word[w + 1] : word[w];
+  }
+#pragma unroll
+  for (int w = 0; w < WORDS; ++w) {
+    out.item[w] = sizeof(T) < 4 ? __funnelshift_r(word[w], word[w + 1], 8 * (shift % 4)) : word[w];
+  }
+  return bit_cast<Items<T, N>>(out);
+}
+
 // Results pass the L1 cache by: what is read again and again stays in it. (No "memory" clobber: no thread reads after it
 // has written what it still needs, and later loads may overtake the store.)
 template <int N, class T> __device__ __forceinline__ void store_items(T* to, const Items<T, N>& items) {

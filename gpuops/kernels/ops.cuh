@@ -128,7 +128,7 @@ template <class V> struct Mean : Sum<V> {
   }
 };
 
-// The mean of integers whose sum is exact in V = i64.
+// The mean of integers whose sum is exact in V = i32 or i64.
 template <class V> struct IntegerMean : Sum<V> {
   template <class Out> static __device__ Out finish(V total, const Context<V>& c) {
     return convert<Out>(quotient(convert<double>(total), c.count));

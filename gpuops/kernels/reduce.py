@@ -33,7 +33,6 @@ from ..plan import (
 PACK = 16  # bytes of a load
 NARROW = 4  # bytes of a pack that is narrow: elements that do not go together
 IN_FLIGHT = 8  # packs that a thread has in flight, at most; twice as many narrow ones
-ELEMENTS = 64  # and elements: with more of them, bytes need too many registers
 BLOCK = 256
 THREADS_PER_SM = 1024  # that are at work on every multiprocessor when a grid fills the machine
 LOOSE = 8  # the shortest run of unaligned elements that is read in whole packs all the same, in packs
@@ -44,7 +43,7 @@ WARP_PACKS = 256
 WARPS_PER_SM = 8  # but fewer rows than these, for each multiprocessor, get a block each
 ALONE = 8192
 ROWS = 4  # rows of a thread, at most, if they are a pack each
-TINY = 4  # packs of a row that is one thread's, if they are narrow
+TINY = 8  # elements of a row that one thread takes, and others with it, if they make no full pack
 ROW_BLOCK = {1: 128, 2: 256, 4: 256, 8: 128, 16: 128}  # by item size, where there are rows enough
 BLOCKS_PER_SM = 2  # that are rows enough
 SPLIT_BLOCK = 512  # of a block that shares its row
@@ -55,13 +54,13 @@ STAGE = 2**14  # bytes of such rows that a block has on chip
 COLUMN_BLOCK = 512
 STATE = 64  # bytes of partial results in a thread: with more, registers spill
 SHARED = 48 * 1024  # and in a block's shared memory
-SEGMENT = 256  # bytes next to each other that a block reads; twice as many in narrow or loose packs
+SEGMENT = 256  # bytes next to each other that a block reads; twice as many in narrow packs
 COLUMNS = 256  # outputs of a block, at most
 LONG = 128  # and packs of them
 LEAST = 4  # elements for each thread of a block that shares its outputs, at least
 SHALLOW = 32  # elements of an output that one thread may take alone
 DEEP = 4  # or any number, if every thread of the machine finds so many packs of outputs
-STORE = 32  # bytes of results that such a thread writes, at most: neighbouring threads fill whole sectors
+STORE = 16  # bytes of results that such a thread writes, at most: what one store can
 
 CLASSIC_BLOCK = 256
 TICKETS = 4096  # blocks whose outputs may be shared by others: each has a counter
@@ -91,6 +90,7 @@ BLAS = ("float16", "float32", "float64", "complex64", "complex128")  # dtypes of
 MERGE: dict[str, Any] = {"Any": np.bitwise_or, "All": np.bitwise_and, "ScaledMax": np.maximum, "ShiftedExpSum": np.add}
 MERGE |= {"IntegerMean": np.add, DOT: np.add}
 MERGE |= {name: row.ufunc for name, row in OPS.values() if name not in MERGE}
+INTEGER_SUMS = ("Sum", "IntegerMean")  # of integers, if val is one
 
 
 def state_dtype(op: str, val: str) -> np.dtype:
@@ -110,6 +110,12 @@ def state_dtype(op: str, val: str) -> np.dtype:
 def exact(x: str, val: str, size: int) -> bool:
     """Whether a mean is to be taken of an exact sum of integers."""
     return x.startswith(("bool", "int", "uint")) and ITEMSIZE[x] <= 4 and val == "float64" and size < 2**31
+
+
+def summed_in(x: str, val: str, length: int) -> str:
+    """The dtype in which ``length`` elements are added: sums of few small integers fit four bytes."""
+    small = x.startswith(("bool", "int", "uint")) and length << 8 * ITEMSIZE[x] <= 2**31
+    return "int32" if small and val in ("int64", "uint64") else val
 
 
 class Problem(NamedTuple):
@@ -152,7 +158,7 @@ class Problem(NamedTuple):
 @lru_cache(maxsize=4096)
 def problem(
     op: str, x: str, val: str, out: str, shape: Shape, axis: Shape, strides: tuple[Shape, Shape, Shape],
-    pointers: Shape, other: str | None = None, **more: Any,
+    pointers: Shape, other: str | None = None, initial: bytes | None = None, **more: Any,
 ) -> Problem:  # fmt: skip
     """The normal form of reducing ``shape`` over ``axis``; ``strides`` are those of x and the other operand over the
     shape, and of out over the kept dims."""
@@ -171,7 +177,9 @@ def problem(
     moved = (x_kept + x_reduced, other_kept + other_reduced, out_kept)
     sizes = (ITEMSIZE[x], ITEMSIZE[other] if other else 0, ITEMSIZE[out])
     offsets = tuple(n * size for n, size in zip(moved, sizes, strict=True))
-    return Problem(op, x, val, out, kept, reduced, offsets, pointers, length, other, **more)
+    if op in INTEGER_SUMS and initial is None:
+        val = summed_in(x, val, length)
+    return Problem(op, x, val, out, kept, reduced, offsets, pointers, length, other, initial=initial, **more)
 
 
 def pick(shape: Shape, dims: list[int], x: Shape, other: Shape, *out: Shape) -> Axes:
@@ -206,55 +214,64 @@ def floor_power_of_2(n: int) -> int:
 
 
 class Walk(NamedTuple):
-    """How packs of ``vec`` elements lie along a dim; ``loose``: it begins and ends anywhere in a pack."""
+    """How packs of ``vec`` elements lie along a dim."""
 
     vec: int
-    other: str
-    loose: bool
+    other: str = "none"
+    loose: bool = False  # it begins and ends anywhere in a pack
+    shifted: bool = False  # or packs begin anywhere: each is made of the two aligned ones it lies in
 
 
 def walk(p: Problem, inner: Axes, most: int = PACK) -> Walk:
     """The widest packs, of at most so many elements, along the innermost dim of ``inner`` (one of p's axes), which both
-    operands allow. A dim of some length is read in full packs even if it begins and ends anywhere."""
+    operands allow. A dim of some length is read in full packs even if it begins and ends anywhere, and elements that do
+    not even make words even if packs begin anywhere."""
     full = min(most, PACK // max(ITEMSIZE[p.x], ITEMSIZE[p.other] if p.op == DOT and p.other else 1))
-    widths = [full >> shift for shift in range(full.bit_length() - 1)]  # down to 2
-    tries = [Walk(vec, other_way(p, inner, vec), False) for vec in widths]
+    tries = [Walk(full >> shift) for shift in range(full.bit_length() - 1)]  # down to 2
     if full > 1 and inner.sizes and inner.sizes[-1] >= LOOSE * full:
-        tries.insert(1, Walk(full, other_way(p, inner, full, loose=True), True))
+        tries.insert(1, Walk(full, loose=True))
+        word = NARROW // ITEMSIZE[p.x]
+        if inner is p.kept and 1 < word <= full:
+            tries.insert(1 + tries.index(Walk(word)), Walk(full, shifted=True))
     for way in tries:
-        if way.other and along(p, inner, way.vec, 0, way.loose):
-            return way
-    return Walk(1, "beside" if p.other else "none", False)
+        other = other_way(p, inner, way)
+        if other and along(p, inner, way, 0):
+            return way._replace(other=other)
+    return Walk(1, "beside" if p.other else "none")
 
 
-def other_way(p: Problem, inner: Axes, vec: int, loose: bool = False) -> str:
+def other_way(p: Problem, inner: Axes, way: Walk) -> str:
     """How the second operand lies beside packs of x; "" if it does not fit them."""
     if p.other is None:
         return "none"
     if inner.inner(1) == 0:
         return "repeated"
-    if not along(p, inner, vec, 1, loose):
+    if way.shifted or not along(p, inner, way, 1):
         return ""
-    if loose:  # its packs must begin where those of x do
+    if way.loose:  # its packs must begin where those of x do
         x, other = (p.kept.strides[k] + p.reduced.strides[k] for k in (0, 1))
         apart = p.start(0) // ITEMSIZE[p.x] - p.start(1) // ITEMSIZE[p.other]
-        if inner is not p.reduced or any(d % vec for d in (apart, *(a - b for a, b in zip(x, other, strict=True)))):
+        if inner is not p.reduced or any(d % way.vec for d in (apart, *(a - b for a, b in zip(x, other, strict=True)))):
             return ""
     return "beside"
 
 
-def along(p: Problem, inner: Axes, vec: int, operand: int, loose: bool) -> bool:
-    """Whether an operand may be read ``vec`` elements at a time along the innermost dim of ``inner``.
+def along(p: Problem, inner: Axes, way: Walk, operand: int) -> bool:
+    """Whether an operand may be read in such packs along the innermost dim of ``inner``.
 
-    Loose packs along the kept dims must lie alike in every run; along the reduced ones each run has its own.
+    Loose packs along the kept dims must lie alike in every run; along the reduced ones each run has its own. Shifted
+    ones may reach out of a run, but not out of the one beside it in memory.
     """
     itemsize = ITEMSIZE[p.x if operand == 0 else p.other or p.x]
-    if not loose:
-        return packable(vec, itemsize, p.start(operand), operand, p.kept, p.reduced, inner=inner)
+    if not (way.loose or way.shifted):
+        return packable(way.vec, itemsize, p.start(operand), operand, p.kept, p.reduced, inner=inner)
     if inner.inner(operand) != 1 or p.start(operand) % itemsize:
         return False
-    others = (*p.kept.strides[operand], *p.reduced.strides[operand])
-    return inner is p.reduced or sum(s % vec != 0 or s == 0 for s in others) == 1  # the innermost one
+    others = [*p.kept.strides[operand], *p.reduced.strides[operand]]
+    others.remove(1)  # the innermost one
+    if way.shifted:
+        return all(s >= 2 * way.vec for s in others)
+    return inner is p.reduced or all(s and s % way.vec == 0 for s in others)
 
 
 def shared(
@@ -278,12 +295,12 @@ def shared(
 def in_flight(p: Problem, count: int, way: Walk) -> int:
     """Packs in flight per thread, of ``count`` that it has: as many as there are, up to a limit."""
     most = IN_FLIGHT if way.vec * ITEMSIZE[p.x] > NARROW else 2 * IN_FLIGHT
-    return min(most // operands_beside(way), ELEMENTS // way.vec, power_of_2(count))
+    return min(most // operands_beside(way), power_of_2(count))
 
 
 def operands_beside(way: Walk) -> int:
-    """How many packs are read at a time: of x, and of the other operand if that lies beside."""
-    return 2 if way.other == "beside" else 1
+    """How many packs are read at a time: of x, and of the other operand if that lies beside, or the next of x."""
+    return 2 if way.other == "beside" or way.shifted else 1
 
 
 # ---------------------------------------------------------------------------------------------------------- kernels
@@ -292,8 +309,11 @@ def operands_beside(way: Walk) -> int:
 def plan_rows(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
     """Threads along the reduced dims: some for each of several outputs, a block, or several blocks."""
     way = walk(p, p.reduced)
-    if piled(p, way):
-        return plan_staged(p, strategy, multiprocessors)
+    if p.other is None and (way.loose or way.vec * ITEMSIZE[p.x] < PACK):  # packs of such short rows would be in vain
+        if 0 < p.length <= TINY:
+            return plan_tiny(p, strategy, way)
+        if p.length < STAGED // ITEMSIZE[p.x] and piled(p):
+            return plan_staged(p, strategy, multiprocessors)
     if way.loose:
         reduced, packs = p.reduced, p.reduced.sizes[-1] // way.vec
         runs = reduced.size // reduced.sizes[-1]
@@ -303,10 +323,10 @@ def plan_rows(p: Problem, strategy: str, finish: str, multiprocessors: int) -> P
     total, size = packs * runs, way.vec * ITEMSIZE[p.x]
     chunk, run_chunk, splits, rows = packs, runs, 1, 1
     if total <= WARP_PACKS and (total <= 32 or p.outputs >= multiprocessors * WARPS_PER_SM):
-        block, group = BLOCK, 1 if size < PACK and packs <= TINY else min(32, power_of_2(packs))
+        block, group = BLOCK, min(32, power_of_2(packs))
         team, unroll = group, in_flight(p, -(-packs // group), way)
         enough = unroll * p.outputs * group // (multiprocessors * THREADS_PER_SM)  # packs that may be one thread's
-        rows = max(1, floor_power_of_2(min(ROWS * PACK // size, ELEMENTS // way.vec, 16, enough)) // unroll)
+        rows = max(1, floor_power_of_2(min(ROWS * PACK // size, 16, enough)) // unroll)
     else:
         fill = multiprocessors * THREADS_PER_SM // SPLIT_BLOCK
         alone = total * operands_beside(way) <= ALONE
@@ -330,11 +350,23 @@ def row_block(p: Problem, packs: int, multiprocessors: int) -> int:
     return min(1024, max(128, power_of_2(packs) // 4))
 
 
-def piled(p: Problem, way: Walk) -> bool:
-    """Whether rows are so short that packs of them would be in vain, but lie one after the other."""
-    strides = (*p.kept.strides[0], *p.reduced.strides[0])
-    short = way.vec * TINY < p.length < STAGED // ITEMSIZE[p.x] and p.start(0) % ITEMSIZE[p.x] == 0
-    return short and strides == (p.length, 1) and (way.loose or way.vec * ITEMSIZE[p.x] < PACK) and p.other is None
+def piled(p: Problem) -> bool:
+    """Whether rows lie one after the other in memory."""
+    return (*p.kept.strides[0], *p.reduced.strides[0]) == (p.length, 1) and p.start(0) % ITEMSIZE[p.x] == 0
+
+
+def plan_tiny(p: Problem, strategy: str, way: Walk) -> Plan:
+    """A thread for some rows of a few elements: neighbouring ones, if packs of one row would be less than a word."""
+    rows = PACK // max(ITEMSIZE[p.x], p.result)  # neighbours whose results one store writes
+    vec = math.gcd(math.gcd(PACK, p.start(0)) // ITEMSIZE[p.x], rows * p.length)
+    stored = p.kept.inner(2) == 1 and p.start(2) % (rows * p.result) == 0
+    across = way.vec * ITEMSIZE[p.x] < NARROW and way.vec < vec and piled(p) and stored
+    if not across:
+        rows, vec = 2 * TINY // power_of_2(p.length), way.vec
+    return launch(
+        p, "reduce_tiny", strategy, Walk(vec), (-(-p.outputs // (BLOCK * rows)), 1), BLOCK, p.kept, p.reduced,
+        (p.outputs, p.length, p.length, 1, 1), LENGTH=p.length, ROWS=rows, PILED=across,
+    )  # fmt: skip
 
 
 def plan_staged(p: Problem, strategy: str, multiprocessors: int) -> Plan:
@@ -344,7 +376,7 @@ def plan_staged(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     chunk = min(fit, max(32, -(-p.outputs // (multiprocessors * BLOCKS_PER_SM))))
     team = min(32, max(1, floor_power_of_2(BLOCK // chunk)))
     return launch(
-        p, "reduce_staged", strategy, Walk(vec, "none", False), (-(-p.outputs // chunk), 1), BLOCK, p.kept, p.reduced,
+        p, "reduce_staged", strategy, Walk(vec), (-(-p.outputs // chunk), 1), BLOCK, p.kept, p.reduced,
         (p.outputs, p.length, chunk, 1, 1), TEAM=team, UNROLL=STAGE // (PACK * BLOCK),
     )  # fmt: skip
 
@@ -353,14 +385,15 @@ def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int) -
     """Threads across the kept dims; along the reduced ones too, unless there are outputs enough."""
     length, size = p.reduced.size if p.length else 0, p.result
     machine = multiprocessors * THREADS_PER_SM
-    shallow = length <= SHALLOW and 4 * p.outputs * size >= STORE * machine
+    shallow = length <= SHALLOW and 2 * p.outputs * size >= STORE * machine
     way = walk(p, p.kept, max(1, min(STATE // p.state, STORE // size if shallow else PACK)))
     head = p.start(0) // ITEMSIZE[p.x] % way.vec if way.loose else 0
     run = -(-(head + p.kept.sizes[-1]) // way.vec) if p.kept.sizes else 1  # packs of neighbouring outputs
     runs = p.outputs // p.kept.sizes[-1] if p.kept.sizes else 1
     apart = runs > 1 and run <= LONG and not shallow  # a block for a run: all that it reads is one piece of memory
     run = power_of_2(run) if apart else run
-    edged = way.loose or apart
+    partial = way.loose or way.shifted
+    edged = partial or apart
     kept, packs = p.kept if edged else p.kept.in_packs(way.vec), run * runs
     resident = THREADS_PER_SM
     if shallow or packs >= DEEP * machine:
@@ -369,9 +402,7 @@ def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int) -
         nbytes = way.vec * ITEMSIZE[p.x]
         block, segment = COLUMN_BLOCK, SEGMENT
         if nbytes <= NARROW:
-            resident = THREADS_PER_SM * 3 // 2
-        if nbytes <= NARROW or way.loose:
-            segment *= 2
+            resident, segment = THREADS_PER_SM * 3 // 2, 2 * SEGMENT
         wide = run if apart else min(power_of_2(packs), LONG, segment // nbytes, COLUMNS // way.vec)
         while wide > 1 and cells(block, wide) * way.vec * p.state > SHARED:
             wide //= 2
@@ -380,7 +411,7 @@ def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int) -
     return launch(
         p, "reduce_columns", strategy, way, (-(-packs // wide), splits), block, kept, p.reduced,
         (packs, length, chunk, 1, 1), divisor(run) + struct.pack("<q", head), way.vec * wide, resident, WIDE=wide,
-        UNROLL=in_flight(p, -(-chunk * wide // block), way), EDGED=edged,
+        UNROLL=in_flight(p, -(-chunk * wide // block), way), EDGED=edged, PARTIAL=partial, SHIFTED=way.shifted,
         STORED=store_width(p, way.vec) if wide == block and not edged else 1,
     )  # fmt: skip
 

@@ -1,8 +1,9 @@
 // Reduces along an outer axis: neighbouring threads hold packs of VEC neighbouring outputs, so that reads are whole
 // lines, with UNROLL packs in flight. A block is WIDE packs by DEEP threads along the reduced dims.
 // blockIdx.x: the packs of outputs, WIDE of them; blockIdx.y: the split of the reduced dims (RESIDENT > 0), whose partial
-// results the last block adds up. EDGED: each run of neighbouring outputs has packs of its own, the first and last of
-// which it may fill in part; all runs alike. STORED: outputs that one store of a thread writes.
+// results the last block adds up. EDGED: each run of neighbouring outputs has packs of its own. PARTIAL: it may fill the
+// first and the last of them in part, all runs alike; SHIFTED: the last, and packs are read from any address. STORED:
+// outputs that one store of a thread writes.
 constexpr int DEEP = BLOCK / WIDE;
 constexpr int LANES = WIDE < 32 ? 32 / WIDE : 1;      // of a warp, that have the same pack
 constexpr int LEVELS = DEEP / LANES;                  // of threads that meet in shared memory
@@ -13,10 +14,12 @@ constexpr int BATCH = PART < 128 ? 256 / PART : 2;    // how many of those are i
 using Gathering = Gathered<true, 1>;
 using Cells = State[LEVELS][VEC * WIDE];
 
-// A pack of outputs: where their first elements are, and which of its VEC exist.
+// A pack of outputs: where their first elements are, and which of its VEC exist. Low, high: to read a whole pack of the
+// first, or the last, elements along the reduced dims would leave the array.
 struct Spot {
   Offset at[3];
   i32 begin, end;
+  bool low, high;
 };
 
 __device__ __forceinline__ Spot find(Index pack, const Reduce& r) {
@@ -33,6 +36,8 @@ __device__ __forceinline__ Spot find(Index pack, const Reduce& r) {
     for (int k = 0; k < 3; ++k) spot.at[k] += first * r.kept.stride[k][KEPT - 1];
     spot.begin = first < 0 ? -first : 0;
     spot.end = max(min(size - first, static_cast<i64>(VEC)), static_cast<i64>(spot.begin));
+    spot.low = SHIFTED ? first == 0 : first < 0;
+    spot.high = first + (SHIFTED ? 2 * VEC : VEC) > size;
   }
   return spot;
 }
@@ -46,27 +51,27 @@ __device__ __forceinline__ void take(Gathering& gathered, const Tin* x, const Tb
   bool ready[UNROLL];
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
-    ready[u] = !CHECK || i + u * DEEP < end;
-    if (!ready[u]) continue;
+    Index there = i + u * DEEP;
+    ready[u] = !CHECK || there < end;
+    if constexpr (UNROLL > 8) there = CHECK ? min(there, end - 1) : there;  // a thread has predicates for fewer loads
+    else if (!ready[u]) continue;
     Offset at[2];
-    r.reduced.locate(i + u * DEEP, at);
-    packs[u] = load_items<VEC>(x + spot.at[0] + at[0]);
+    r.reduced.locate(there, at);
+    const Tin* from = x + spot.at[0] + at[0];
+    if constexpr (SHIFTED) packs[u] = shifted<VEC>(from);
+    else packs[u] = load_items<VEC>(from);
     if constexpr (OTHER != NONE) others[u] = load_items<VEC_B>(b + spot.at[1] + at[1]);
   }
   gathered.add(packs, others, ready, c);
 }
 
-// One pack of which some elements are no output's: outside the array, those are not read.
-__device__ __forceinline__ void take_part(Gathering& gathered, const Tin* x, const Tb* b, const Spot& spot, const Reduce& r, const Context<A>& c, Index i) {
-  Pack_x pack[1];
-  Pack_b other[1];
-  bool ready[1] = {true};
+// A pack's elements at the array's edge, one by one: outside, none are read.
+__device__ __forceinline__ void load_part(Pack_x& pack, Pack_b& other, const Tin* x, const Tb* b, const Spot& spot, const Reduce& r, Index i) {
   Offset at[2];
   r.reduced.locate(i, at);
 #pragma unroll
-  for (int v = 0; v < VEC; ++v) pack[0].set(v, v >= spot.begin && v < spot.end ? x[spot.at[0] + at[0] + v] : Tin{});
-  if constexpr (OTHER != NONE) other[0] = load_items<VEC_B>(b + spot.at[1] + at[1]);
-  gathered.add(pack, other, ready, c);
+  for (int v = 0; v < VEC; ++v) pack.set(v, v >= spot.begin && v < spot.end ? x[spot.at[0] + at[0] + v] : Tin{});
+  if constexpr (OTHER != NONE) other = load_items<VEC_B>(b + spot.at[1] + at[1]);
 }
 
 // The block's threads bring their values together: cells[0 … LEVELS)[v * WIDE + wide] are the parts of output v of pack
@@ -82,10 +87,17 @@ __device__ __forceinline__ void meet(Cells& cells, State (&value)[VEC]) {
 }
 
 __device__ __forceinline__ State met(const Cells& cells, int i) {
-  State total = cells[0][i];
+  State part[LEVELS];
 #pragma unroll
-  for (int level = 1; level < LEVELS; ++level) total = Op::combine(total, cells[level][i]);
-  return total;
+  for (int level = 0; level < LEVELS; ++level) part[level] = cells[level][i];
+#pragma unroll
+  for (int half = LEVELS / 2; half > 0; half /= 2) {  // pairwise: rounding errors grow with the steps
+#pragma unroll
+    for (int level = 0; level < LEVELS / 2; ++level) {
+      if (level < half) part[level] = Op::combine(part[level], part[level + half]);
+    }
+  }
+  return part[0];
 }
 
 // Adds a pack's partial results, read by wide loads.
@@ -112,19 +124,24 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials
   Context<A> c = context(r);
   Spot spot = find(blockIdx.x * static_cast<Index>(WIDE) + wide, r);
 
-  Gathering gathered;
-  if (spot.end == spot.begin) end = begin;
-  if constexpr (EDGED) {
-    if (spot.end > spot.begin && spot.end - spot.begin < VEC) {  // only its first and last pack may reach beyond the array
-      Index last = r.packs - 1;
-      if (begin == 0 && deep == 0) take_part(gathered, x, b, spot, r, c, 0);
-      if (end > last && last > 0 && deep == 0) take_part(gathered, x, b, spot, r, c, last);
-      begin = max(begin, static_cast<Index>(1)), end = min(end, last);
+  Index i = begin + deep;
+  if (spot.end == spot.begin) end = i;
+  Pack_x part[1];
+  Pack_b part_b[1];
+  bool edge[1] = {false};
+  if constexpr (PARTIAL) {
+    if (spot.low && i == 0 && i < end) {
+      load_part(part[0], part_b[0], x, b, spot, r, i);
+      edge[0] = true, i += DEEP;
+    } else if (spot.high && end == r.packs && i < end && (end - 1 - i) % DEEP == 0) {
+      load_part(part[0], part_b[0], x, b, spot, r, --end);
+      edge[0] = true;
     }
   }
-  Index i = begin + deep;
+  Gathering gathered;
   for (; i + (UNROLL - 1) * DEEP < end; i += UNROLL * DEEP) take<false>(gathered, x, b, spot, r, c, i, end);
   if (i < end) take<true>(gathered, x, b, spot, r, c, i, end);
+  if constexpr (PARTIAL) gathered.add(part, part_b, edge, c);
   let_next_start();
   State value[VEC];
 #pragma unroll

@@ -1,0 +1,47 @@
+// Reduces rows of LENGTH elements: a thread has ROWS of them, which it reads in packs of VEC, all before it uses the
+// first. LENGTH is the one size that is compiled in: a loop round so little would take longer than what is in it.
+// blockIdx.x: the rows, BLOCK * ROWS of them. PILED: rows follow each other in memory, and so do results; a thread has
+// neighbouring ones, so that packs go across them and one store writes them. Else it has every BLOCK-th, and a pack is of
+// one row.
+constexpr int PACKS = ROWS * LENGTH / VEC, APART = PILED ? 1 : BLOCK, STORED = PILED ? ROWS : 1;
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+reduce_tiny(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials, Reduce r) {
+  wait_for_previous();
+  Context<A> c = context(r);
+  Index first = blockIdx.x * static_cast<Index>(BLOCK * ROWS) + threadIdx.x * STORED, outputs = r.outputs;
+  if (first >= outputs) return;
+  bool whole = !PILED || first + ROWS <= outputs;
+  Pack_x packs[PACKS];
+  Offset kept[ROWS][3];
+#pragma unroll
+  for (int k = 0; k < ROWS; ++k) r.kept.locate(min(first + k * APART, outputs - 1), kept[k]);
+  if (whole) {
+#pragma unroll
+    for (int n = 0; n < PACKS; ++n) {
+      Offset at[2] = {n * VEC, 0};
+      if constexpr (!PILED) r.reduced.locate(static_cast<Index>(n * VEC % LENGTH), at);
+      packs[n] = load_items<VEC>(x + kept[PILED ? 0 : n * VEC / LENGTH][0] + at[0]);
+    }
+  } else {
+#pragma unroll
+    for (int n = 0; n < ROWS * LENGTH; ++n) packs[n / VEC].set(n % VEC, x[kept[n / LENGTH][0] + n % LENGTH]);
+  }
+  let_next_start();
+  Items<Tout, STORED> results[ROWS / STORED];
+#pragma unroll
+  for (int k = 0; k < ROWS; ++k) {
+    State value = Op::identity();
+#pragma unroll
+    for (int n = k * LENGTH; n < (k + 1) * LENGTH; ++n) {
+      value = Op::combine(value, Op::map(convert<Tval>(packs[n / VEC].get(n % VEC)), c));
+    }
+    results[k / STORED].set(k % STORED, finished(value, r));
+  }
+#pragma unroll
+  for (int k = 0; k < ROWS; ++k) {
+    if (first + k * APART >= outputs) continue;
+    if (!whole) y[kept[k][2]] = results[0].get(k % STORED);
+    else if (k % STORED == 0) store_items(y + kept[k][2], results[k / STORED]);
+  }
+}
