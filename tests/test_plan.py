@@ -297,44 +297,30 @@ def test_expand_chooses_by_where_its_operand_lies(shape, x, chosen):
 
 
 @pytest.mark.parametrize(
-    ("shape", "axis", "kernel", "constants"),
+    ("dtype", "shape", "axis", "kernel", "constants"),
     [
-        ((2**22, 16), (1,), "reduce_rows", {"GROUP": 4, "ROWS": 4}),  # four lanes for each of four rows
-        ((2**24, 3), (1,), "reduce_tiny", {"LENGTH": 3, "ROWS": 4, "PILED": False}),
-        ((2**20, 11), (1,), "reduce_staged", {}),
-        ((4096, 256), (1,), "reduce_rows", {"GROUP": 32, "UNROLL": 2}),
-        ((4096, 781), (1,), "reduce_rows", {"GROUP": 32, "PEELED": True}),
-        ((8192, 8192), (1,), "reduce_rows", {"GROUP": 256, "RESIDENT": 0}),
-        ((8, 2**24), (1,), "reduce_rows", {"GROUP": 512, "RESIDENT": 1024}),  # several blocks to a row
-        ((2**13,), (0,), "reduce_rows", {"GROUP": 512, "RESIDENT": 0}),
-        ((65536, 1024), (0,), "reduce_columns", {"WIDE": 16, "RESIDENT": 1024}),
-        ((16, 2**22), (0,), "reduce_columns", {"WIDE": 256, "STORED": 4}),
-        ((1000, 1000, 100), (1,), "reduce_columns", {"WIDE": 32, "EDGED": True}),
-        ((999, 10007), (0,), "reduce_columns", {"VEC": 1, "RESIDENT": 1536}),
+        ("float32", (2**22, 16), (1,), "reduce_rows", {"GROUP": 4, "ROWS": 4}),  # four lanes for each of four rows
+        ("float32", (2**24, 3), (1,), "reduce_tiny", {"LENGTH": 3, "ROWS": 4, "PILED": False}),
+        ("int8", (2**24, 3), (1,), "reduce_tiny", {"LENGTH": 3, "ROWS": 16, "VEC": 16, "PILED": True}),
+        ("int8", (2**24, 8), (1,), "reduce_tiny", {"LENGTH": 8, "ROWS": 2, "VEC": 8, "PILED": False}),
+        ("float32", (2**20, 11), (1,), "reduce_staged", {}),
+        ("float32", (4096, 256), (1,), "reduce_rows", {"GROUP": 32, "UNROLL": 2}),
+        ("float32", (4096, 781), (1,), "reduce_rows", {"GROUP": 32, "PEELED": True}),
+        ("float32", (8192, 8192), (1,), "reduce_rows", {"GROUP": 256, "RESIDENT": 0}),
+        ("float32", (8, 2**24), (1,), "reduce_rows", {"GROUP": 512, "RESIDENT": 1024}),  # several blocks to a row
+        ("float32", (2**13,), (0,), "reduce_rows", {"GROUP": 512, "RESIDENT": 0}),
+        ("float32", (65536, 1024), (0,), "reduce_columns", {"WIDE": 16, "RESIDENT": 1024}),
+        ("float32", (16, 2**22), (0,), "reduce_columns", {"WIDE": 256, "STORED": 4}),
+        ("float32", (1000, 1000, 100), (1,), "reduce_columns", {"WIDE": 32, "EDGED": True}),
+        ("float32", (999, 10007), (0,), "reduce_columns", {"VEC": 1, "RESIDENT": 1536}),
+        ("int8", (1000, 2**20 + 1), (0,), "reduce_columns", {"VEC": 16, "SHIFTED": True}),
+        ("int8", (1000, 2**20 + 4), (0,), "reduce_columns", {"VEC": 4, "SHIFTED": False}),
     ],
 )
-def test_reductions_choose_by_shape(shape, axis, kernel, constants):
+def test_reductions_choose_by_shape_and_alignment(dtype, shape, axis, kernel, constants):
     strides = (plan.contiguous_strides(shape), (0,) * len(shape))
     kept = plan.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
-    problem = reduce.problem("Sum", *("float32",) * 3, shape, axis, (*strides, kept), POINTERS)
-    (step,) = reduce.plan(problem, None, "device", 132).steps
-    assert step.kernel.name == kernel
-    assert constants.items() <= dict(step.kernel.constants).items()
-
-
-@pytest.mark.parametrize(
-    ("shape", "axis", "kernel", "constants"),
-    [
-        ((2**24, 3), (1,), "reduce_tiny", {"LENGTH": 3, "ROWS": 16, "VEC": 16, "PILED": True}),
-        ((2**24, 8), (1,), "reduce_tiny", {"LENGTH": 8, "ROWS": 2, "VEC": 8, "PILED": False}),
-        ((1000, 2**20 + 1), (0,), "reduce_columns", {"VEC": 16, "SHIFTED": True}),
-        ((1000, 2**20 + 4), (0,), "reduce_columns", {"VEC": 4, "SHIFTED": False}),
-    ],
-)
-def test_reductions_of_bytes_choose_by_alignment(shape, axis, kernel, constants):
-    strides = (plan.contiguous_strides(shape), (0,) * len(shape))
-    kept = plan.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
-    problem = reduce.problem("Max", *("int8",) * 3, shape, axis, (*strides, kept), POINTERS)
+    problem = reduce.problem("Max", *(dtype,) * 3, shape, axis, (*strides, kept), POINTERS)
     (step,) = reduce.plan(problem, None, "device", 132).steps
     assert step.kernel.name == kernel
     assert constants.items() <= dict(step.kernel.constants).items()
