@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.lib.array_utils import byte_bounds
 
+import gpuops
 from tests import emulated, emulator
 
 # The examples in the emulator's docstrings need g++.
@@ -123,19 +123,9 @@ def root(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def gpu_found() -> bool:
-    """Whether CuPy is installed and sees a GPU."""
-    if importlib.util.find_spec("cupy") is None:
-        return False
-    import cupy
-
-    try:
-        return cupy.cuda.runtime.getDeviceCount() > 0
-    except cupy.cuda.runtime.CUDARuntimeError:
-        return False
-
-
-BACKENDS: dict[str, type[Cpu]] = {"cpu": Cpu, "emulated": Emulated} | ({"gpu": Gpu} if gpu_found() else {})
+BACKENDS: dict[str, type[Cpu]] = {"cpu": Cpu, "emulated": Emulated}
+if gpuops.info()["path"] == "gpu":
+    BACKENDS["gpu"] = Gpu
 
 
 @pytest.fixture(scope="session", params=BACKENDS)

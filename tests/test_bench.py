@@ -440,7 +440,7 @@ def test_slots_are_used_once_if_they_do_not_fill_the_cache(fresh):
     assert subject.count == (5 if fresh else timing.Runner.most)
 
 
-@pytest.mark.skipif(gpuops.info()["path"] == "cpu", reason="no GPU")
+@pytest.mark.skipif(gpuops.info()["path"] == "cpu", reason=gpuops.info()["reason"])
 def test_on_a_gpu_times_are_the_devices_own():
     from benchmarks.machines import Gpu
 

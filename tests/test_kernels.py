@@ -99,7 +99,8 @@ def reductions() -> Iterator[Plan]:
                 yield reduction(struct, names, (64, 700), (1,), strategy)
             if x in FAMILIES:
                 yield reduction(struct, names, (2, 999999), (1,))
-            yield reduction("MaskedMean" if op == "mean" else struct, names, (64, 700), (1,), other="bool")
+            for axis in ((0,), (1,)):
+                yield reduction("MaskedMean" if op == "mean" else struct, names, (64, 700), axis, other="bool")
     for x in FAMILIES:
         names = (x, x, x)
         for strategy, finish in itertools.product(reduce.STEPS, reduce.FINISHES):

@@ -26,7 +26,7 @@ def wheel(tmp_path_factory):
     """A wheel, built from a copy of the sources so that nothing an earlier build left behind gets in."""
     have = {name: version(name) for name in ("pip", "setuptools") if find_spec(name)}
     if len(have) < 2 or int(have["setuptools"].split(".")[0]) < 77:
-        pytest.skip(f"building a wheel here takes pip and setuptools 77; installed: {have}")
+        pytest.skip(f"a wheel is built by pip and setuptools 77, which `make test` installs; here: {have}")
     folder = tmp_path_factory.mktemp("wheel")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)

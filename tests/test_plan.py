@@ -313,8 +313,8 @@ def test_expand_chooses_by_where_its_operand_lies(shape, x, chosen):
         ("float32", (16, 2**22), (0,), "reduce_columns", {"WIDE": 256, "STORED": 4}),
         ("float32", (1000, 1000, 100), (1,), "reduce_columns", {"WIDE": 32, "EDGED": True}),
         ("float32", (999, 10007), (0,), "reduce_columns", {"VEC": 1, "RESIDENT": 1536}),
-        ("int8", (1000, 2**20 + 1), (0,), "reduce_columns", {"VEC": 16, "SHIFTED": True}),
-        ("int8", (1000, 2**20 + 4), (0,), "reduce_columns", {"VEC": 4, "SHIFTED": False}),
+        ("int8", (1000, 2**20 + 1), (0,), "reduce_columns", {"VEC": 16, "UNALIGNED": True}),
+        ("int8", (1000, 2**20 + 4), (0,), "reduce_columns", {"VEC": 4, "UNALIGNED": False}),
     ],
 )
 def test_reductions_choose_by_shape_and_alignment(dtype, shape, axis, kernel, constants):
@@ -324,6 +324,28 @@ def test_reductions_choose_by_shape_and_alignment(dtype, shape, axis, kernel, co
     (step,) = reduce.plan(problem, None, "device", 132).steps
     assert step.kernel.name == kernel
     assert constants.items() <= dict(step.kernel.constants).items()
+
+
+@given(st.data())
+def test_packs_and_blocks_of_reductions_are_powers_of_two(data):
+    """Whatever the op, dtypes and layout: loads, shuffles and shared memory are made for nothing else."""
+    op = data.draw(st.sampled_from(("Sum", "Max", "MaskedMean", "LogSumExp", "Dot")))
+    x = data.draw(st.sampled_from(("bool", "float16", "float32", "float64", "complex64", "complex128")))
+    other = {"MaskedMean": "bool", "Dot": x}.get(op) or data.draw(st.sampled_from((None, "bool")))
+    shape = tuple(data.draw(st.lists(st.sampled_from((3, 20, 135, 640, 4099)), min_size=1, max_size=3)))
+    axis = tuple(d for d in range(len(shape)) if data.draw(st.booleans()))
+    spread = [n + data.draw(st.sampled_from((0, 0, 1, 4))) for n in shape]  # cut out of a larger array
+    strides = plan.contiguous_strides(spread)
+    beside = tuple(s * data.draw(st.integers(0, 1)) for s in strides)
+    kept = plan.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
+    pointers = tuple(data.draw(st.sampled_from((0, 0, size))) % 16 for size in (plan.ITEMSIZE[x], 1, 1))
+    problem = reduce.problem(op, x, x, x, shape, axis, (strides, beside, kept), pointers, other)
+    for strategy in ("rows", "columns"):
+        (step,) = reduce.plan(problem, strategy, "device", 132).steps
+        constants = dict(step.kernel.constants)
+        for name in {"VEC", "BLOCK", "GROUP", "TEAM", "ROWS", "UNROLL", "WIDE", "STORED"} & set(constants):
+            assert constants[name].bit_count() == 1, name
+        assert constants["VEC"] * plan.ITEMSIZE[x] <= reduce.PACK
 
 
 def test_few_small_integers_are_added_in_four_bytes():

@@ -221,7 +221,7 @@ def test_the_extremes_of_small_integers(backend, op, dtype):
 @pytest.mark.parametrize("mask", [(60, 512), (60, 1), (1, 512), (512,), (1, 1)], ids=str)
 @pytest.mark.parametrize("cut", [slice(None), slice(1, None), slice(16, -16), slice(None, None, -1)], ids=str)
 def test_masks_of_every_shape(backend, cut, mask):
-    for dtype in ("f4", "i1", "f8"):
+    for dtype in ("f4", "i1", "f8", "f2"):
         x = lay_out(layouts.random(np.random.default_rng(0), (60, 512), np.dtype(dtype)), "C")[:, cut]
         where = lay_out(np.random.default_rng(1).random(mask) < 0.6, "C")
         where = where[..., cut] if mask[-1] > 1 else where

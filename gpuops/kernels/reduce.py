@@ -107,14 +107,19 @@ def state_dtype(op: str, val: str) -> np.dtype:
     return np.dtype(acc)
 
 
+def integral(dtype: str) -> bool:
+    """Whether a dtype holds integers or bools."""
+    return dtype.startswith(("bool", "int", "uint"))
+
+
 def exact(x: str, val: str, size: int) -> bool:
     """Whether a mean is to be taken of an exact sum of integers."""
-    return x.startswith(("bool", "int", "uint")) and ITEMSIZE[x] <= 4 and val == "float64" and size < 2**31
+    return integral(x) and ITEMSIZE[x] <= 4 and val == "float64" and size < 2**31
 
 
 def summed_in(x: str, val: str, length: int) -> str:
     """The dtype in which ``length`` elements are added: sums of few small integers fit four bytes."""
-    small = x.startswith(("bool", "int", "uint")) and length << 8 * ITEMSIZE[x] <= 2**31
+    small = integral(x) and length << 8 * ITEMSIZE[x] <= 2**31
     return "int32" if small and val in ("int64", "uint64") else val
 
 
@@ -219,20 +224,20 @@ class Walk(NamedTuple):
     vec: int
     other: str = "none"
     loose: bool = False  # it begins and ends anywhere in a pack
-    shifted: bool = False  # or packs begin anywhere: each is made of the two aligned ones it lies in
+    unaligned: bool = False  # or packs begin anywhere: each is made of the two aligned ones it lies in
 
 
 def walk(p: Problem, inner: Axes, most: int = PACK) -> Walk:
     """The widest packs, of at most so many elements, along the innermost dim of ``inner`` (one of p's axes), which both
     operands allow. A dim of some length is read in full packs even if it begins and ends anywhere, and elements that do
     not even make words even if packs begin anywhere."""
-    full = min(most, PACK // max(ITEMSIZE[p.x], ITEMSIZE[p.other] if p.op == DOT and p.other else 1))
+    full = floor_power_of_2(min(most, PACK // max(ITEMSIZE[p.x], ITEMSIZE[p.other] if p.op == DOT and p.other else 1)))
     tries = [Walk(full >> shift) for shift in range(full.bit_length() - 1)]  # down to 2
     if full > 1 and inner.sizes and inner.sizes[-1] >= LOOSE * full:
         tries.insert(1, Walk(full, loose=True))
         word = NARROW // ITEMSIZE[p.x]
         if inner is p.kept and 1 < word <= full:
-            tries.insert(1 + tries.index(Walk(word)), Walk(full, shifted=True))
+            tries.insert(1 + tries.index(Walk(word)), Walk(full, unaligned=True))
     for way in tries:
         other = other_way(p, inner, way)
         if other and along(p, inner, way, 0):
@@ -246,7 +251,7 @@ def other_way(p: Problem, inner: Axes, way: Walk) -> str:
         return "none"
     if inner.inner(1) == 0:
         return "repeated"
-    if way.shifted or not along(p, inner, way, 1):
+    if way.unaligned or not along(p, inner, way, 1):
         return ""
     if way.loose:  # its packs must begin where those of x do
         x, other = (p.kept.strides[k] + p.reduced.strides[k] for k in (0, 1))
@@ -259,17 +264,17 @@ def other_way(p: Problem, inner: Axes, way: Walk) -> str:
 def along(p: Problem, inner: Axes, way: Walk, operand: int) -> bool:
     """Whether an operand may be read in such packs along the innermost dim of ``inner``.
 
-    Loose packs along the kept dims must lie alike in every run; along the reduced ones each run has its own. Shifted
+    Loose packs along the kept dims must lie alike in every run; along the reduced ones each run has its own. Unaligned
     ones may reach out of a run, but not out of the one beside it in memory.
     """
     itemsize = ITEMSIZE[p.x if operand == 0 else p.other or p.x]
-    if not (way.loose or way.shifted):
+    if not (way.loose or way.unaligned):
         return packable(way.vec, itemsize, p.start(operand), operand, p.kept, p.reduced, inner=inner)
     if inner.inner(operand) != 1 or p.start(operand) % itemsize:
         return False
     others = [*p.kept.strides[operand], *p.reduced.strides[operand]]
     others.remove(1)  # the innermost one
-    if way.shifted:
+    if way.unaligned:
         return all(s >= 2 * way.vec for s in others)
     return inner is p.reduced or all(s and s % way.vec == 0 for s in others)
 
@@ -300,7 +305,7 @@ def in_flight(p: Problem, count: int, way: Walk) -> int:
 
 def operands_beside(way: Walk) -> int:
     """How many packs are read at a time: of x, and of the other operand if that lies beside, or the next of x."""
-    return 2 if way.other == "beside" or way.shifted else 1
+    return 2 if way.other == "beside" or way.unaligned else 1
 
 
 # ---------------------------------------------------------------------------------------------------------- kernels
@@ -392,7 +397,7 @@ def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int) -
     runs = p.outputs // p.kept.sizes[-1] if p.kept.sizes else 1
     apart = runs > 1 and run <= LONG and not shallow  # a block for a run: all that it reads is one piece of memory
     run = power_of_2(run) if apart else run
-    partial = way.loose or way.shifted
+    partial = way.loose or way.unaligned
     edged = partial or apart
     kept, packs = p.kept if edged else p.kept.in_packs(way.vec), run * runs
     resident = THREADS_PER_SM
@@ -411,7 +416,7 @@ def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int) -
     return launch(
         p, "reduce_columns", strategy, way, (-(-packs // wide), splits), block, kept, p.reduced,
         (packs, length, chunk, 1, 1), divisor(run) + struct.pack("<q", head), way.vec * wide, resident, WIDE=wide,
-        UNROLL=in_flight(p, -(-chunk * wide // block), way), EDGED=edged, PARTIAL=partial, SHIFTED=way.shifted,
+        UNROLL=in_flight(p, -(-chunk * wide // block), way), EDGED=edged, PARTIAL=partial, UNALIGNED=way.unaligned,
         STORED=store_width(p, way.vec) if wide == block and not edged else 1,
     )  # fmt: skip
 

@@ -2,8 +2,8 @@
 // lines, with UNROLL packs in flight. A block is WIDE packs by DEEP threads along the reduced dims.
 // blockIdx.x: the packs of outputs, WIDE of them; blockIdx.y: the split of the reduced dims (RESIDENT > 0), whose partial
 // results the last block adds up. EDGED: each run of neighbouring outputs has packs of its own. PARTIAL: it may fill the
-// first and the last of them in part, all runs alike; SHIFTED: the last, and packs are read from any address. STORED:
-// outputs that one store of a thread writes.
+// first and the last of them in part, all runs alike; UNALIGNED: only the last, and packs are read from any address.
+// STORED: outputs that one store of a thread writes.
 constexpr int DEEP = BLOCK / WIDE;
 constexpr int LANES = WIDE < 32 ? 32 / WIDE : 1;      // of a warp, that have the same pack
 constexpr int LEVELS = DEEP / LANES;                  // of threads that meet in shared memory
@@ -36,8 +36,8 @@ __device__ __forceinline__ Spot find(Index pack, const Reduce& r) {
     for (int k = 0; k < 3; ++k) spot.at[k] += first * r.kept.stride[k][KEPT - 1];
     spot.begin = first < 0 ? -first : 0;
     spot.end = max(min(size - first, static_cast<i64>(VEC)), static_cast<i64>(spot.begin));
-    spot.low = SHIFTED ? first == 0 : first < 0;
-    spot.high = first + (SHIFTED ? 2 * VEC : VEC) > size;
+    spot.low = UNALIGNED ? first == 0 : first < 0;
+    spot.high = first + (UNALIGNED ? 2 * VEC : VEC) > size;
   }
   return spot;
 }
@@ -58,7 +58,7 @@ __device__ __forceinline__ void take(Gathering& gathered, const Tin* x, const Tb
     Offset at[2];
     r.reduced.locate(there, at);
     const Tin* from = x + spot.at[0] + at[0];
-    if constexpr (SHIFTED) packs[u] = shifted<VEC>(from);
+    if constexpr (UNALIGNED) packs[u] = shifted<VEC>(from);
     else packs[u] = load_items<VEC>(from);
     if constexpr (OTHER != NONE) others[u] = load_items<VEC_B>(b + spot.at[1] + at[1]);
   }

@@ -1,5 +1,5 @@
 // Reduces rows of LENGTH elements: a thread has ROWS of them, which it reads in packs of VEC, all before it uses the
-// first. LENGTH is the one size that is compiled in: a loop round so little would take longer than what is in it.
+// first. LENGTH is the one size that is compiled in, so that no loop is left round so little.
 // blockIdx.x: the rows, BLOCK * ROWS of them. PILED: rows follow each other in memory, and so do results; a thread has
 // neighbouring ones, so that packs go across them and one store writes them. Else it has every BLOCK-th, and a pack is of
 // one row.
