@@ -162,6 +162,8 @@ REGIMES: dict[str, tuple[tuple[int, ...], Any, tuple[slice, ...]]] = {
     "tiny rows of seven": ((333, 7), 1, ()),
     "tiny rows from anywhere": ((3001, 3), 1, (slice(1, None),)),
     "tiny rows that lie apart": ((3001, 4), 1, (slice(None), slice(1, None))),
+    "a few short runs": ((2, 10), None, (slice(None), slice(5))),
+    "a few tiny runs": ((2, 6), None, (slice(None), slice(3))),
     "short rows": ((3000, 11), 1, ()),
     "many short rows": ((40001, 5), 1, ()),
     "short rows from anywhere": ((3001, 33), 1, (slice(1, None),)),

@@ -43,8 +43,8 @@ template <class Op, int HIGH, int LOW, int N> __device__ __forceinline__ int sha
   return first;
 }
 
-// Every thread of a block of THREADS (a power of two, 32 or more) gets the block's value. A kernel calls it once for each Op, or
-// passes a barrier in between: every Op has shared memory of its own, so that no barrier need come after.
+// Every thread of a block of THREADS (a power of two, 32 or more) gets the block's value. A kernel calls it once for each
+// Op, or passes a barrier in between: every Op has shared memory of its own, so that no barrier need come after.
 template <class Op, int THREADS> __device__ __forceinline__ typename Op::State block_reduce(typename Op::State value) {
   __shared__ typename Op::State partial[THREADS / 32];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;

@@ -357,7 +357,8 @@ def row_block(p: Problem, packs: int, multiprocessors: int) -> int:
 
 def piled(p: Problem) -> bool:
     """Whether rows lie one after the other in memory."""
-    return (*p.kept.strides[0], *p.reduced.strides[0]) == (p.length, 1) and p.start(0) % ITEMSIZE[p.x] == 0
+    strides = p.kept.strides[0], p.reduced.strides[0]
+    return strides == ((p.length,), (1,)) and p.start(0) % ITEMSIZE[p.x] == 0
 
 
 def plan_tiny(p: Problem, strategy: str, way: Walk) -> Plan:

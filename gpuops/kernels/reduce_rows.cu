@@ -1,9 +1,10 @@
 // Reduces along the axis that is contiguous in memory: GROUP threads (a power of two up to 32, or the whole BLOCK) to a
 // row of elements, in packs of VEC, UNROLL of them in flight for each of ROWS rows.
 // blockIdx.x: the rows, BLOCK / GROUP * ROWS of them; blockIdx.y: the split of a long row (RESIDENT > 0), whose partial
-// results the last block adds up. PEELED: a row, and each run of it along the innermost reduced dim, begins and ends anywhere; up
-// to where whole packs begin, and from where they end, its elements are read one by one. Then TEAM threads of the group
-// take a run, and a split is of r.chunk packs of every run or, if that is all of them, of r.run_chunk runs.
+// results the last block adds up. PEELED: a row, and each run of it along the innermost reduced dim, begins and ends
+// anywhere; up to where whole packs begin, and from where they end, its elements are read one by one. Then TEAM threads
+// of the group take a run, and a split is of r.chunk packs of every run or, if that is all of them, of r.run_chunk
+// runs.
 constexpr int GROUPS = BLOCK / GROUP, TEAMS = GROUP / TEAM;
 constexpr int EDGES = (2 * (VEC - 1) + TEAM - 1) / TEAM;  // single elements of a run, at most, for each thread
 using Gathering = Gathered<false, (ROWS > 1 ? 1 : 4)>;
