@@ -13,13 +13,13 @@ import numpy as np
 from cupy_backends.cuda.api import driver
 
 from . import jit
-from .plan import SCRATCH, Kernel, Shape
+from .plan import SCRATCH, Kernel, Launch, Machine, Shape
 
 
 class LaunchAttribute(ctypes.Structure):
     """CUlaunchAttribute of cuda.h."""
 
-    _fields_ = (("id", ctypes.c_int), ("padding", ctypes.c_int), ("value", ctypes.c_int), ("rest", ctypes.c_byte * 60))
+    _fields_ = (("id", ctypes.c_int), ("padding", ctypes.c_int), ("value", ctypes.c_uint * 16))
 
 
 class LaunchConfig(ctypes.Structure):
@@ -35,7 +35,15 @@ class LaunchConfig(ctypes.Structure):
 
 
 #: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: the kernel may be made ready while the one before it ends.
-OVERLAP = LaunchAttribute(id=6, value=1)
+OVERLAP = LaunchAttribute(id=6, value=(1,))
+#: CU_LAUNCH_ATTRIBUTE_COOPERATIVE: its blocks all run at a time, or it is refused.
+COOPERATIVE = LaunchAttribute(id=2, value=(1,))
+CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+STATIC_SHARED = 1  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+PORTABLE_CLUSTER = 8  # blocks of a cluster that every device with clusters takes
+LARGE = 2**17  # bytes of shared memory for a block, of devices that take clusters twice as large
 
 
 @cache
@@ -62,8 +70,11 @@ class CudaDevice:
         self.index = index
         self.label = f"cuda:{index}"
         attributes = cupy.cuda.Device(index).attributes
-        self.multiprocessors: int = attributes["MultiProcessorCount"]
         self.arch: int = int(cupy.cuda.Device(index).compute_capability)
+        shared: int = attributes["MaxSharedMemoryPerBlockOptin"]
+        cluster = 1 if self.arch < 90 else PORTABLE_CLUSTER if shared < LARGE else 2 * PORTABLE_CLUSTER
+        count: int = attributes["MultiProcessorCount"]
+        self.machine = Machine(count, cluster, shared, together=count if attributes["CooperativeLaunch"] else 0)
         self.overlaps = self.arch >= 90 and cupy.cuda.runtime.driverGetVersion() >= 12030
         self._functions: dict[Kernel, Any] = {}
         self._scratch = threading.local()  # of a thread: by stream
@@ -110,29 +121,40 @@ class CudaDevice:
     def from_host(self, array: np.ndarray) -> cupy.ndarray:
         return cupy.asarray(array)
 
-    def function(self, kernel: Kernel) -> Any:
+    def function(self, launch: Launch) -> Any:
         """The loaded kernel, compiled on first use."""
+        kernel = launch.kernel
         if (function := self._functions.get(kernel)) is None:
             with self._lock:
                 if (function := self._functions.get(kernel)) is None:
                     module = cupy.cuda.function.Module()
                     module.load(jit.compiled(kernel, self.arch))
-                    function = self._functions[kernel] = module.get_function(kernel.name)
+                    function = module.get_function(kernel.name)
+                    if launch.cluster > PORTABLE_CLUSTER:
+                        set_attribute(function, NON_PORTABLE_CLUSTER, 1)
+                    if launch.shared:
+                        room = self.machine.shared - get_attribute(function, STATIC_SHARED)
+                        set_attribute(function, MAX_DYNAMIC_SHARED, room)
+                    self._functions[kernel] = function
         return function
 
-    def launch(
-        self, kernel: Kernel, grid: tuple[int, int, int], block: int, args: list[Any], overlaps: bool = False
-    ) -> None:
+    def launch(self, launch: Launch, args: list[Any]) -> None:
         cells = [cell(arg) for arg in args]
         addresses = (ctypes.c_void_p * len(cells))(*map(ctypes.addressof, cells))
-        function, stream = self.function(kernel).ptr, cupy.cuda.get_current_stream().ptr
-        if overlaps and self.overlaps:
-            config = LaunchConfig(*grid, block, 1, 1, 0, stream, ctypes.pointer(OVERLAP), 1)
-            status = libcuda().cuLaunchKernelEx(ctypes.byref(config), ctypes.c_void_p(function), addresses, None)
-            if status:
-                raise driver.CUDADriverError(status)
+        function, stream = self.function(launch).ptr, cupy.cuda.get_current_stream().ptr
+        attributes = [OVERLAP] if launch.overlaps and self.overlaps else []
+        if launch.cluster > 1:
+            attributes.append(LaunchAttribute(id=CLUSTER_DIMENSION, value=(launch.cluster, 1, 1)))
+        if launch.cooperative:
+            attributes.append(COOPERATIVE)
+        if attributes:
+            listed = (LaunchAttribute * len(attributes))(*attributes)
+            config = LaunchConfig(*launch.grid, launch.block, 1, 1, launch.shared, stream, listed, len(attributes))
+            check(libcuda().cuLaunchKernelEx(ctypes.byref(config), ctypes.c_void_p(function), addresses, None))
         else:
-            driver.launchKernel(function, *grid, block, 1, 1, 0, stream, ctypes.addressof(addresses), 0)
+            driver.launchKernel(
+                function, *launch.grid, launch.block, 1, 1, launch.shared, stream, ctypes.addressof(addresses), 0
+            )
 
     def elementwise(self, step: Any, arrays: dict[str, Any]) -> None:
         views = []
@@ -144,6 +166,24 @@ class CudaDevice:
         elementwise_kernel(step.in_params, step.out_params, step.operation, step.name)(
             *inputs, *map(np.int64, step.scalars), out, size=step.size
         )
+
+
+def get_attribute(function: Any, attribute: int) -> int:
+    """An attribute of a loaded kernel."""
+    value = ctypes.c_int()
+    check(libcuda().cuFuncGetAttribute(ctypes.byref(value), attribute, ctypes.c_void_p(function.ptr)))
+    return value.value
+
+
+def set_attribute(function: Any, attribute: int, value: int) -> None:
+    """Set an attribute of a loaded kernel."""
+    check(libcuda().cuFuncSetAttribute(ctypes.c_void_p(function.ptr), attribute, value))
+
+
+def check(status: int) -> None:
+    """Raise what the driver's status says."""
+    if status:
+        raise driver.CUDADriverError(status)
 
 
 def cell(arg: Any) -> Any:

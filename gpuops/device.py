@@ -9,14 +9,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from .errors import error
-from .plan import Kernel, Plan, Shape
+from .plan import Launch, Machine, Plan, Shape
 
 
 class Device(Protocol):
     """A device that runs kernels. ``gpuops/cuda.py`` has the GPU's; the test-suite brings one that runs on the CPU."""
 
     label: str
-    multiprocessors: int
+    machine: Machine
 
     def current(self) -> AbstractContextManager[Any]:
         """Make this the current device for a while."""
@@ -59,13 +59,8 @@ class Device(Protocol):
         """A copy on the device."""
         ...
 
-    def launch(
-        self, kernel: Kernel, grid: tuple[int, int, int], block: int, args: list[Any], overlaps: bool = False
-    ) -> None:
-        """Launch a kernel; an argument is (array, byte offset), None, bytes (a struct), or an int (64 bits).
-
-        One that ``overlaps`` may be made ready before the one before it on the stream has ended.
-        """
+    def launch(self, launch: Launch, args: list[Any]) -> None:
+        """Launch a kernel; an argument is (array, byte offset), None, bytes (a struct), or an int (64 bits)."""
         ...
 
     def elementwise(self, step: Any, arrays: dict[str, Any]) -> None:

@@ -13,11 +13,14 @@ from .plan import Kernel
 
 FOLDER = os.path.join(os.path.dirname(__file__), "kernels")
 COMMON = ("types.cuh", "axes.cuh", "ops.cuh", "items.cuh")
-#: Headers that come after the variant's types, per family (the first word of a kernel's name).
+#: Headers that come after the variant's types, per family (the first word of a kernel's name) or kernel.
 FAMILY = {
     "broadcast": ("broadcast.cuh",),
     "reduce": ("block.cuh", "reduce.cuh", "accumulate.cuh"),
     "softmax": ("block.cuh", "softmax.cuh"),
+    "softmax_columns": ("block.cuh", "softmax.cuh", "softmax_on_chip.cuh"),
+    "softmax_rows": ("block.cuh", "softmax.cuh", "softmax_on_chip.cuh", "softmax_parts.cuh"),
+    "softmax_grid": ("block.cuh", "softmax.cuh", "softmax_on_chip.cuh", "softmax_parts.cuh"),
 }
 OPTIONS = ("--std=c++17",)
 
@@ -31,7 +34,7 @@ def read(file: str) -> str:
 
 def source(kernel: Kernel) -> str:
     """The translation unit of a variant: common headers, its types and constants, the family's headers, its file."""
-    family = FAMILY[kernel.name.split("_")[0]]
+    family = FAMILY.get(kernel.name) or FAMILY[kernel.name.split("_")[0]]
     return "\n".join(
         [
             *map(read, COMMON),

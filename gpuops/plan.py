@@ -38,7 +38,13 @@ BITS = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "bits128"}
 
 RANKS = (1, 2, 3, 4, 6, 12, 32)  # the rank classes that kernels are compiled for
 MAX_GRID_X = 2**31 - 1
-SCRATCH = 2**20  # bytes of its own memory that a stream's launches may use
+
+# Memory of its own that a stream's launches may use: counters of blocks, zero between launches; numbers at which blocks
+# meet; and what blocks tell each other.
+SCRATCH = 2**20  # bytes in all
+TICKETS = 4096
+BARRIERS = 1024
+PARTIALS = 4 * (TICKETS + BARRIERS)  # where the last part begins, in bytes
 
 
 # ---------------------------------------------------------------------------------------------------------- axes
@@ -265,6 +271,15 @@ def check_out(op: str, out: Any, shape: Shape, dtype: np.dtype, casting: Casting
 # --------------------------------------------------------------------------------------------------------- plans
 
 
+class Machine(NamedTuple):
+    """What plans ask of a device."""
+
+    multiprocessors: int
+    cluster: int = 1  # blocks that reach each other's shared memory, at most
+    shared: int = 48 * 1024  # bytes of shared memory of a block, at most, and nearly those of a multiprocessor
+    together: int = 0  # blocks that can wait for each other, if each has a multiprocessor to itself
+
+
 class Kernel(NamedTuple):
     """One compiled variant: a kernel file of ``gpuops/kernels`` with its types and constants filled in."""
 
@@ -288,6 +303,9 @@ class Launch(NamedTuple):
     block: int
     args: tuple[Operand | bytes | int | None, ...]
     overlaps: bool = False  # it may be made ready while the launch before it ends: it waits for that itself
+    cluster: int = 1  # neighbouring blocks that run together and reach each other's shared memory
+    shared: int = 0  # bytes of shared memory that the launch gives to a block
+    cooperative: bool = False  # its blocks wait for each other: all of them must run at a time
 
     def __repr__(self) -> str:
         return f"Launch(kernel={self.kernel!r}, grid={self.grid}, block={self.block})"
@@ -298,7 +316,7 @@ class Launch(NamedTuple):
             None if arg is None else (arrays[arg.name], arg.offset) if isinstance(arg, Operand) else arg
             for arg in self.args
         ]
-        device.launch(self.kernel, self.grid, self.block, args, self.overlaps)
+        device.launch(self, args)
 
 
 class Plan(NamedTuple):

@@ -305,7 +305,8 @@ def launch(
                 None if other is None else dtype_name(other.dtype), scale=scale,
                 initial=None if initial is None else initial.tobytes(),
             )  # fmt: skip
-            run(kernels.plan(problem, strategy, finish, device.multiprocessors), device, x=x, other=other, out=target)
+            plan = kernels.plan(problem, strategy, finish, device.machine.multiprocessors)
+            run(plan, device, x=x, other=other, out=target)
         if out is not None and target is not out:
             out[...] = target
         return target if out is None else out

@@ -52,15 +52,15 @@ def softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strat
         A factor on ``x``, 1 if not given: the inverse temperature.
     strategy : str, optional
         One of ``gpuops.strategies("softmax")``; None picks the fastest. It matters on a GPU only. ``warp`` takes rows
-        of at most 1024 elements.
+        of at most 1024 elements; ``rows``, ``columns`` and ``grid`` take rows that fit on the device's chip.
     finish : {"device", "host"}, optional
         Where ``two_pass`` reduces its blocks' partial results (``"host"`` is slow; shown for comparison).
 
     Returns
     -------
     ndarray
-        Of the same kind, on the same device and with the memory layout of ``x``. On a GPU, rows too long or too few
-        for one block each take 8 bytes of workspace a row (float64: 16) and up to 1 MiB.
+        Of the same kind, on the same device and with the memory layout of ``x``. On a GPU, rows that do not fit on its
+        chip take 8 bytes of workspace a row (float64: 16) and up to 1 MiB.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def device_plan(device, op, x, mask, axis, val, target, scale, strategy, finish)
         (elements(x), strides_over(mask, x.shape), elements(target)),
         tuple(0 if a is None else device.pointer(a) % 16 for a in (x, mask, target)), mask is not None, scale,
     )  # fmt: skip
-    return kernels.plan(problem, strategy, finish, device.multiprocessors)
+    return kernels.plan(problem, strategy, finish, device.machine)
 
 
 def arguments(

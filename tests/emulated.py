@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from gpuops import device, jit
-from gpuops.kernels.reduce import TICKETS
+from gpuops.plan import TICKETS, Machine
 
 from . import emulator
 
@@ -27,7 +27,7 @@ class EmulatedDevice:
     """Runs plans as ``gpuops.cuda.CudaDevice`` does, on the emulator."""
 
     label = "emulated"
-    multiprocessors = 4
+    machine = Machine(4, together=1)
     used = None  # the scratch of the last plan that has one
 
     def current(self):
@@ -72,8 +72,9 @@ class EmulatedDevice:
         out[...] = array
         return out
 
-    def launch(self, kernel, grid, block, args, overlaps=False):
-        module(kernel).launch(kernel.name, grid, (block, 1, 1), [pointed(arg) for arg in args])
+    def launch(self, launch, args):
+        pointers, block = [pointed(arg) for arg in args], (launch.block, 1, 1)
+        module(launch.kernel).launch(launch.kernel.name, launch.grid, block, pointers, shared=launch.shared)
         assert self.used is None or not self.used[: 4 * TICKETS].any(), "tickets are left for the next launch"
 
     def bits(self, array, dtype):

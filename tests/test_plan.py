@@ -231,18 +231,21 @@ def test_every_dtype_has_a_size_and_bits():
 # ----------------------------------------------------------------------------------------------------------- plans
 
 
+MACHINE = plan.Machine(132, cluster=16, shared=227 * 1024, together=132)
+
+
 def sum_of_rows(rows: int, cols: int, strategy: str | None = None) -> plan.Plan:
     strides = plan.contiguous_strides((rows, cols))
     names = ("float32",) * 3
     problem = reduce.problem("Sum", *names, (rows, cols), (1,), (strides, (0, 0), (1,)), POINTERS)
-    return reduce.plan(problem, strategy, "device", 132)
+    return reduce.plan(problem, strategy, "device", MACHINE.multiprocessors)
 
 
 def softmax_of_rows(rows: int, cols: int, strategy: str | None = None) -> plan.Plan:
     strides = plan.contiguous_strides((rows, cols))
     names = ("float32",) * 3
     problem = softmax.problem("softmax", *names, (rows, cols), (1,), (strides, (0, 0), strides), POINTERS, False, 1.0)
-    return softmax.plan(problem, strategy, "device", 132)
+    return softmax.plan(problem, strategy, "device", MACHINE)
 
 
 #: Addresses modulo 16 of an op's operands.

@@ -35,34 +35,7 @@ template <bool APART, int CHAINS> struct Elements {
 
 // ---- elements of one or two bytes, without taking the words apart that hold them
 
-template <class T> constexpr bool HALF = ONE_OF<T, f16, bf16>;
 template <class T> constexpr bool SMALL_INTEGER = ONE_OF<T, b8, i8, u8, i16, u16>;
-template <class T> constexpr bool SIGNED = ONE_OF<T, i8, i16, i32, i64>;
-
-// The greater or the lesser of two pairs of 16-bit numbers; NaN wins.
-template <class T, bool GREATER> __device__ __forceinline__ u32 extreme(u32 a, u32 b) {
-  if constexpr (HALF<T>) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    if constexpr (SAME<T, f16> && GREATER) asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
-    else if constexpr (SAME<T, f16>) asm("min.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
-    else if constexpr (GREATER) asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
-    else asm("min.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
-    return a;
-#else
-    Items<T, 2> x = bit_cast<Items<T, 2>>(a), y = bit_cast<Items<T, 2>>(b), out;
-#pragma unroll
-    for (int v = 0; v < 2; ++v) {
-      float p = widen(x.get(v)), q = widen(y.get(v));
-      out.set(v, convert<T>(GREATER ? greater_of(p, q) : lesser_of(p, q)));
-    }
-    return out.word[0];
-#endif
-  } else if constexpr (SIGNED<T>) {
-    return GREATER ? __vmaxs2(a, b) : __vmins2(a, b);
-  } else {
-    return GREATER ? __vmaxu2(a, b) : __vminu2(a, b);
-  }
-}
 
 // Extremes of T. A byte is compared in the upper half of 16 bits, where what stands below cannot outweigh it: PLANES = 2
 // words, of the odd bytes as they are and of the even ones moved up.
@@ -182,9 +155,54 @@ template <bool APART, class T = Tin> struct Dots {
   __device__ __forceinline__ State total(const Context<A>&) const { return total(0); }
 };
 
+// The maximum and the sum of powers of some packs at a time: the sum so far is lifted once for all of them.
+template <bool APART, class O = Op> struct Exponentials {
+  using A = typename O::A;
+  using Base = Powers<A, SAME<A, float> && (HALF<Tout> || SHORTENED<O>)>;
+  static constexpr int COUNT = APART ? VEC : 1, AT_ONCE = APART ? 4 : VEC < 16 ? 16 / VEC : 1;
+  typename O::State state[COUNT];
+
+  __device__ __forceinline__ Exponentials() {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) state[i] = O::identity();
+  }
+  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
+    auto element = [&](int n, int v) {
+      bool chosen = OTHER == NONE || nonzero(b[n].get(OTHER == BESIDE ? v : 0));
+      return chosen ? convert<A>(x[n].get(v)) * static_cast<A>(c.scale) : Limits<A>::least();
+    };
+#pragma unroll
+    for (int first = 0; first < N; first += AT_ONCE) {
+      A max[COUNT], sum[COUNT];
+#pragma unroll
+      for (int i = 0; i < COUNT; ++i) max[i] = state[i].max, sum[i] = 0;
+#pragma unroll
+      for (int n = first; n < first + AT_ONCE; ++n) {
+        if (n >= N || !ready[n]) continue;
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) max[v % COUNT] = greater_of(max[v % COUNT], element(n, v));
+      }
+      Base base[COUNT];
+#pragma unroll
+      for (int i = 0; i < COUNT; ++i) base[i] = Base(max[i]);
+#pragma unroll
+      for (int n = first; n < first + AT_ONCE; ++n) {
+        if (n >= N || !ready[n]) continue;
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) sum[v % COUNT] += base[v % COUNT].of(element(n, v));
+      }
+#pragma unroll
+      for (int i = 0; i < COUNT; ++i) state[i] = {max[i], O::lifted(state[i], max[i]) + sum[i] * base[i].rest()};
+    }
+  }
+  __device__ __forceinline__ typename O::State get(int v, const Context<A>&) const { return state[v]; }
+  __device__ __forceinline__ typename O::State total(const Context<A>&) const { return state[0]; }
+};
+
 template <bool APART, int CHAINS, int HOW> struct Choose { using type = Elements<APART, CHAINS>; };
 template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 1> { using type = Words<APART>; };
 template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 2> { using type = Dots<APART>; };
+template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 3> { using type = Exponentials<APART>; };
 constexpr bool IN_WORDS = OTHER == NONE && WORDY<Tin, VEC>;
-constexpr int HOW = IN_WORDS && Gather<Op, Tin>::PLANES > 0 ? 1 : IN_WORDS && SMALL_INTEGER<Tin> && INTEGER_SUM<Op> ? 2 : 0;
+constexpr int HOW = EXPONENTIAL<Op> ? 3 : IN_WORDS && Gather<Op, Tin>::PLANES > 0 ? 1 : IN_WORDS && SMALL_INTEGER<Tin> && INTEGER_SUM<Op> ? 2 : 0;
 template <bool APART, int CHAINS> using Gathered = typename Choose<APART, CHAINS, HOW>::type;

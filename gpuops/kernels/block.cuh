@@ -67,6 +67,78 @@ __device__ __forceinline__ void let_next_start() {
 #endif
 }
 
+// ---- copies to shared memory while the thread that asks for them goes on; they are for itself to read
+template <class T> __device__ __forceinline__ void copy_async(T* to, const T* from) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  u32 here = static_cast<u32>(__cvta_generic_to_shared(to));
+  if constexpr (sizeof(T) == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(here), "l"(from) : "memory");
+    return;
+  }
+  if constexpr (sizeof(T) == 4 || sizeof(T) == 8) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(here), "l"(from), "n"(sizeof(T)) : "memory");
+    return;
+  }
+#endif
+  *to = *from;
+}
+// The copies since the last call are a group.
+__device__ __forceinline__ void copies_sent() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+// All copies are there but the last PENDING groups of them.
+template <int PENDING> __device__ __forceinline__ void copies_there() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+#endif
+}
+
+// ---- a cluster of blocks, which write to each other's shared memory
+// A block says that its shared memory is there, waits until that of all is, stores where `to` is in its own but in that
+// of block `rank`, and waits until all have. (They go on together: stores to memory that lies together then do too.)
+__device__ __forceinline__ void cluster_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void cluster_wait() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+template <class S> __device__ __forceinline__ void store_to(u32 rank, S* to, S value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  auto words = bit_cast<Pack<u64, sizeof(S) / 8>>(value);
+  u32 here = static_cast<u32>(__cvta_generic_to_shared(to)), there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));
+#pragma unroll
+  for (int w = 0; w < sizeof(S) / 8; ++w) {
+    asm volatile("st.shared::cluster.b64 [%0], %1;" ::"r"(there + 8 * w), "l"(words.item[w]) : "memory");
+  }
+#endif
+}
+__device__ __forceinline__ void cluster_meet() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+  cluster_wait();
+}
+
+// ---- blocks that all run at once
+// A thread waits until one of each of `count` blocks has come here; one of them is the first. What they have written
+// before is then seen by those that go past the caches. Each adds to a number whose highest bit changes when all have,
+// and whose other bits are then what they were: it need not be set for the next meeting.
+__device__ __forceinline__ void meet(u32* barrier, u32 count, bool first) {
+#ifdef __CUDA_ARCH__
+  __threadfence();
+  u32 before = atomicAdd(barrier, first ? 0x80000000u - (count - 1) : 1u);
+  while (((before ^ *static_cast<volatile u32*>(barrier)) & 0x80000000u) == 0) {}
+  __threadfence();
+#endif
+}
+
 // Whether this block is the last of `count` to come here; it then sees what the others have written before. The ticket
 // counts the blocks and wraps round to 0, ready for the next launch. It decides who adds up, never in which order.
 __device__ __forceinline__ bool last_block(u32* ticket, u32 count) {

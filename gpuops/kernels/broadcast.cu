@@ -137,7 +137,7 @@ broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
     Offset at[WALKED];
     if (ready[u]) {
       Offset to = DENSE ? static_cast<Offset>(spot.first) : spot.at[WALKED - 1];
-      store_items(y + to, mapped(pa[u], pb[u], pc[u], p.scale));
+      store_past_l1(y + to, mapped(pa[u], pb[u], pc[u], p.scale));
     } else if (!spot.complete) {  // the first or last elements of the output or, PEELED, of a row
       i32 length = WALK == PEELED ? static_cast<i32>(p.axes.size[RANK - 1].value) : p.length;
 #pragma unroll 1
@@ -168,7 +168,7 @@ broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
       fetch<true, 0, WAY_A>(pa[0], a, spot, p);
       fetch<true, 1, WAY_B>(pb[0], b, spot, p);
       fetch<true, 2, WAY_C>(pc[0], c, spot, p);
-      store_items(y + spot.first, mapped(pa[0], pb[0], pc[0], p.scale));
+      store_past_l1(y + spot.first, mapped(pa[0], pb[0], pc[0], p.scale));
     }
   }
 }

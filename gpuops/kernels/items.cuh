@@ -52,6 +52,45 @@ template <class T, int N> struct Items<T, N, true> {
   }
 };
 
+// ---- two elements of 16 bits in a word
+
+// The greater or the lesser of two pairs of 16-bit numbers; NaN wins.
+template <class T, bool GREATER> __device__ __forceinline__ u32 extreme(u32 a, u32 b) {
+  if constexpr (HALF<T>) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if constexpr (SAME<T, f16> && GREATER) asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    else if constexpr (SAME<T, f16>) asm("min.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    else if constexpr (GREATER) asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    else asm("min.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    return a;
+#else
+    Items<T, 2> x = bit_cast<Items<T, 2>>(a), y = bit_cast<Items<T, 2>>(b), out;
+#pragma unroll
+    for (int v = 0; v < 2; ++v) {
+      float p = widen(x.get(v)), q = widen(y.get(v));
+      out.set(v, convert<T>(GREATER ? greater_of(p, q) : lesser_of(p, q)));
+    }
+    return out.word[0];
+#endif
+  } else if constexpr (SIGNED<T>) {
+    return GREATER ? __vmaxs2(a, b) : __vmins2(a, b);
+  } else {
+    return GREATER ? __vmaxu2(a, b) : __vminu2(a, b);
+  }
+}
+
+// Two numbers rounded to halves.
+template <class T> __device__ __forceinline__ u32 pair_of(float low, float high) {
+  u32 word;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (SAME<T, f16>) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  else asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+#else
+  word = convert<T>(low).bits | static_cast<u32>(convert<T>(high).bits) << 16;
+#endif
+  return word;
+}
+
 template <int N, class T> __device__ __forceinline__ Items<T, N> load_items(const T* from) {
   return bit_cast<Items<T, N>>(*reinterpret_cast<const typename Items<T, N>::Loaded*>(from));
 }
@@ -81,9 +120,13 @@ template <int N, class T> __device__ __forceinline__ Items<T, N> shifted(const T
   return bit_cast<Items<T, N>>(out);
 }
 
-// Results pass the L1 cache by: what is read again and again stays in it. (No "memory" clobber: no thread reads after it
-// has written what it still needs, and later loads may overtake the store.)
 template <int N, class T> __device__ __forceinline__ void store_items(T* to, const Items<T, N>& items) {
+  *reinterpret_cast<typename Items<T, N>::Loaded*>(to) = bit_cast<typename Items<T, N>::Loaded>(items);
+}
+
+// Results that pass the L1 cache by: what is read again and again stays in it. (No "memory" clobber: no thread reads
+// after it has written what it still needs, and later loads may overtake the store.)
+template <int N, class T> __device__ __forceinline__ void store_past_l1(T* to, const Items<T, N>& items) {
   using Loaded = typename Items<T, N>::Loaded;
 #ifdef __CUDA_ARCH__
   if constexpr (alignof(Loaded) == 8 && sizeof(Loaded) == 8) {
@@ -97,7 +140,7 @@ template <int N, class T> __device__ __forceinline__ void store_items(T* to, con
     return;
   }
 #endif
-  *reinterpret_cast<Loaded*>(to) = bit_cast<Loaded>(items);
+  store_items(to, items);
 }
 
 }  // namespace gpuops

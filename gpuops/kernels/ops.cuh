@@ -166,11 +166,42 @@ template <class V> __device__ V log_softmax(V value, V max, V sum) {
   return value - max - (max == Limits<V>::greatest() ? V(0) : log(sum));
 }
 
+// 2^x in one instruction, for results that are rounded to halves; SUBNORMAL: also where float32 has few digits left.
+template <bool SUBNORMAL> __device__ __forceinline__ float power_of_2(float x) {
+#ifdef __CUDA_ARCH__
+  if constexpr (SUBNORMAL) asm("ex2.approx.f32 %0, %0;" : "+f"(x));
+  else asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
+  return x;
+#else
+  return exp2(x);
+#endif
+}
+
+// exp(z - max) for many z up to max: of(z) * rest(). Where nothing is above -inf, as if max were 0.
+template <class V, bool SHORT, bool HUGE = true> struct Powers {
+  V max;
+  Powers() = default;
+  __device__ explicit Powers(V max) : max(max == Limits<V>::least() ? V(0) : max) {}
+  template <bool SUBNORMAL = true> __device__ V of(V z) const { return exp(z - max); }
+  __device__ V rest() const { return 1; }
+};
+
+// SHORT: as 2^(factor * z - shift), two instructions. The error of shift is the same in all of them: rest makes it good.
+// HUGE: z may be beyond 2^126, where shift would overflow; there two different z are so far apart that any base will do.
+template <bool HUGE> struct Powers<float, true, HUGE> {
+  float max, shift;
+  Powers() = default;
+  __device__ explicit Powers(float top) : max(top == Limits<float>::least() ? 0.0f : top), shift(factor() * max) {}
+  __device__ float factor() const { return HUGE && !(fabs(max) < 8.5e37f) ? 1.0f : 1.44269504f; }
+  template <bool SUBNORMAL = false> __device__ float of(float z) const { return power_of_2<SUBNORMAL>(fma(z, factor(), -shift)); }
+  __device__ float rest() const { return power_of_2<false>(-fma(max, factor(), -shift)); }
+};
+
 // The maximum and the sum of exp(x - max), merged pair by pair (Milakov & Gimelshein, "Online normalizer calculation
 // for softmax", 2018).
 template <class V> struct MaxExpSum {
   using A = V;
-  struct State { V max, sum; };
+  struct alignas(2 * sizeof(V)) State { V max, sum; };
   static __device__ State identity() { return {Limits<V>::least(), V(0)}; }
   static __device__ State map(V x, const Context<V>& c) {
     x = x * static_cast<V>(c.scale);
@@ -182,8 +213,14 @@ template <class V> struct MaxExpSum {
     V factor = exp(min - max);
     return {max, a.max == max ? a.sum + b.sum * factor : a.sum * factor + b.sum};
   }
+  // The sum of a part's powers with the base of the whole.
+  static __device__ __forceinline__ V lifted(State part, V max) {
+    return part.max == Limits<V>::least() ? V(0) : part.sum * exp(part.max - max);
+  }
   template <class Out> static __device__ Out finish(State s, const Context<V>&) { return {s.max, s.sum}; }
 };
+
+template <class V> struct ShortMaxExpSum : MaxExpSum<V> {};  // for results that are halves
 
 template <class V> struct LogSumExp : MaxExpSum<V> {
   using State = typename MaxExpSum<V>::State;
@@ -192,5 +229,12 @@ template <class V> struct LogSumExp : MaxExpSum<V> {
     return convert<Out>(infinite ? s.max : s.max + log(s.sum));
   }
 };
+
+template <class Op> constexpr bool EXPONENTIAL = false;
+template <class V> constexpr bool EXPONENTIAL<MaxExpSum<V>> = true;
+template <class V> constexpr bool EXPONENTIAL<ShortMaxExpSum<V>> = true;
+template <class V> constexpr bool EXPONENTIAL<LogSumExp<V>> = true;
+template <class Op> constexpr bool SHORTENED = false;
+template <class V> constexpr bool SHORTENED<ShortMaxExpSum<V>> = SAME<V, float>;
 
 }  // namespace gpuops

@@ -15,7 +15,9 @@ from ..plan import (
     CTYPES,
     ITEMSIZE,
     MAX_GRID_X,
+    PARTIALS,
     SCRATCH,
+    TICKETS,
     Axes,
     Kernel,
     Launch,
@@ -63,7 +65,6 @@ DEEP = 4  # or any number, if every thread of the machine finds so many packs of
 STORE = 16  # bytes of results that such a thread writes, at most: what one store can
 
 CLASSIC_BLOCK = 256
-TICKETS = 4096  # blocks whose outputs may be shared by others: each has a counter
 NO_RUNS = divisor(1) + struct.pack("<q", 0)
 
 
@@ -90,6 +91,7 @@ BLAS = ("float16", "float32", "float64", "complex64", "complex128")  # dtypes of
 MERGE: dict[str, Any] = {"Any": np.bitwise_or, "All": np.bitwise_and, "ScaledMax": np.maximum, "ShiftedExpSum": np.add}
 MERGE |= {"IntegerMean": np.add, DOT: np.add}
 MERGE |= {name: row.ufunc for name, row in OPS.values() if name not in MERGE}
+EXPONENTIALS = ("MaxExpSum", "ShortMaxExpSum", "LogSumExp")
 INTEGER_SUMS = ("Sum", "IntegerMean")  # of integers, if val is one
 
 
@@ -100,7 +102,7 @@ def state_dtype(op: str, val: str) -> np.dtype:
         return np.dtype("uint32")
     if op == "MaskedMean":
         return np.dtype([("total", acc), ("count", "int64")])
-    if op in ("MaxExpSum", "LogSumExp"):
+    if op in EXPONENTIALS:
         return np.dtype([("max", acc), ("sum", acc)])
     if op in ("Max", "Min") and ITEMSIZE[acc] < 4:
         return np.dtype("int32")
@@ -288,7 +290,7 @@ def shared(
     Enough to fill it, and so many that they all finish together; but each has at least ``least`` steps of ``step``
     packs, and their partial results, ``states`` for each of the blocks, find room.
     """
-    room = (SCRATCH - 4 * TICKETS) // (blocks * states * p.state) if blocks <= TICKETS else 1
+    room = (SCRATCH - PARTIALS) // (blocks * states * p.state) if blocks <= TICKETS else 1
     most = max(1, min(room, packs // (least * step)))
     tries = {max(1, min(most, waves * fill // blocks)) for waves in range(1, WAVES)} | {1}
     splits = min(sorted(tries), key=lambda n: -(-blocks * n // fill) / n)
@@ -392,7 +394,8 @@ def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int) -
     length, size = p.reduced.size if p.length else 0, p.result
     machine = multiprocessors * THREADS_PER_SM
     shallow = length <= SHALLOW and 2 * p.outputs * size >= STORE * machine
-    way = walk(p, p.kept, max(1, min(STATE // p.state, STORE // size if shallow else PACK)))
+    room = STATE // 2 if p.op in EXPONENTIALS else STATE
+    way = walk(p, p.kept, max(1, min(room // p.state, STORE // size if shallow else PACK)))
     head = p.start(0) // ITEMSIZE[p.x] % way.vec if way.loose else 0
     run = -(-(head + p.kept.sizes[-1]) // way.vec) if p.kept.sizes else 1  # packs of neighbouring outputs
     runs = p.outputs // p.kept.sizes[-1] if p.kept.sizes else 1
@@ -485,11 +488,11 @@ def launch(
     multiprocessor."""
     split = blocks[1] > 1
     constants |= {"VEC": way.vec, "RESIDENT": resident if split else 0}
-    partials = (Operand("scratch"), Operand("scratch", 4 * TICKETS)) if split else (None, None)
+    partials = (Operand("scratch"), Operand("scratch", PARTIALS)) if split else (None, None)
     args = (*operands(p), *partials, parameters(p, kept, reduced, counts, runs))
     kernel_ = variant(p, kernel, kept, reduced, way.other, counts, block, **constants)
     step = Launch(kernel_, grid(p, kernel, *blocks), block, args, overlaps=True)
-    return Plan(strategy, (step,), scratch=4 * TICKETS + math.prod(blocks) * states * p.state if split else 0)
+    return Plan(strategy, (step,), scratch=PARTIALS + math.prod(blocks) * states * p.state if split else 0)
 
 
 def grid(p: Problem, kernel: str, blocks: int, splits: int) -> tuple[int, int, int]:

@@ -153,7 +153,7 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials
     for (int v = 0; v < VEC; ++v) results[v / STORED].set(v % STORED, finished(value[v], r));
 #pragma unroll
     for (int s = 0; s < VEC / STORED; ++s) {
-      if (s * STORED >= spot.begin && s * STORED < spot.end) store_items(y + spot.at[2] + s * STORED * r.y_inner, results[s]);
+      if (s * STORED >= spot.begin && s * STORED < spot.end) store_past_l1(y + spot.at[2] + s * STORED * r.y_inner, results[s]);
     }
   } else {
     __shared__ Cells cells;

@@ -42,6 +42,6 @@ reduce_tiny(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials, R
   for (int k = 0; k < ROWS; ++k) {
     if (first + k * APART >= outputs) continue;
     if (!whole) y[kept[k][2]] = results[0].get(k % STORED);
-    else if (k % STORED == 0) store_items(y + kept[k][2], results[k / STORED]);
+    else if (k % STORED == 0) store_past_l1(y + kept[k][2], results[k / STORED]);
   }
 }

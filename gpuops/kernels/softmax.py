@@ -12,22 +12,51 @@ from ..plan import (
     CTYPES,
     ITEMSIZE,
     MAX_GRID_X,
+    PARTIALS,
+    TICKETS,
     Axes,
     Kernel,
     Launch,
+    Machine,
     Operand,
     Plan,
     Shape,
     contiguous_strides,
     index_type,
     normalize,
+    packable,
 )
 from . import broadcast, reduce
 
-BLOCK = 256
-WARP_COLS = 1024  # the longest row that a warp holds in registers: 32 elements a lane
-BLOCK_COLS = 65536  # the longest row that a block is given: beyond, its passes no longer hit in the caches
-BLOCKS_PER_SM = 2  # fewer rows than this leave the machine idle when each is one block's
+PACK = 16  # bytes of a load
+CLASSIC_BLOCK = 256
+WARP_COLS = 1024  # the longest row that the classic warp holds in registers: 32 elements a lane
+WARPS = {"warp": 1, "warp_pack2": 2, "warp_pack4": 4, "warp_pack8": 8}  # elements of a pack, by strategy
+
+# On chip.
+PACKS = (1, 2, 3, 4, 6, 8)  # packs of a thread in registers that kernels are compiled for
+GROUPS = 2  # groups in which the others come to shared memory
+LOOSE = 8  # the shortest row that is read in whole packs though it begins and ends anywhere, in packs
+STATES = 2**13  # bytes of shared memory that a block keeps for states
+
+# Rows.
+LANE_PACKS = 2  # of a lane, where a row is that of some lanes
+WARP_PACKS = 4  # but up to so many before a row is that of a whole block
+LANES_BLOCK = 128  # threads of a block that has several rows
+FEW_PACKS = 4  # of a thread of a block, unless the row is longer than that
+BLOCK = 512  # threads of a block, two of which share a multiprocessor
+LARGE_BLOCK = 1024  # of one that has it alone: where rows fill its registers
+NEARLY = 7 / 8  # of them
+SPREAD = 256  # packs of a block, at least, if few rows are spread over many
+GRID_PACKS = 6  # of a thread in registers, where the grid shares a row
+ALONE = 2**16  # packs of a row, if a cluster for each row would leave blocks idle: beyond, the grid shares it
+
+# Columns: neighbouring rows.
+COLUMN_BLOCK = 512
+COLUMN_PACKS = 4  # of a thread in registers
+SEGMENT = 128  # bytes next to each other that a block reads
+COLUMN_ROWS = 64  # rows of a block, at most
+SECTOR = 32  # the least of them that memory moves
 
 
 class Problem(NamedTuple):
@@ -43,6 +72,15 @@ class Problem(NamedTuple):
     pointers: Shape  # addresses of x, mask and out modulo 16
     masked: bool
     scale: float
+
+    def start(self, operand: int) -> int:
+        """The address modulo 16 where an operand's walk starts."""
+        return (self.pointers[operand] + self.offsets[operand]) % PACK
+
+    @property
+    def sizes(self) -> Shape:
+        """Bytes of an element of x, mask and out."""
+        return ITEMSIZE[self.x], 1, ITEMSIZE[self.out]
 
     @property
     def rows(self) -> int:
@@ -72,82 +110,288 @@ def pick(shape: Shape, dims, strides: tuple[Shape, ...]) -> Axes:
     return Axes(tuple(shape[d] for d in dims), tuple(tuple(s[d] for d in dims) for s in strides))
 
 
-def choose(p: Problem, multiprocessors: int) -> str:
-    """The strategy for callers who name none.
+def along_rows(p: Problem) -> bool:
+    """Whether threads go along the reduced dims: whichever are contiguous in memory."""
+    kept, reduced = p.kept.inner(0), p.reduced.inner(0)
+    return not kept or not reduced or reduced < kept
 
-    A row that is contiguous in memory goes to a warp's registers if it is short, to a block if it is longer and there
-    are rows enough to fill the machine; everything else is two passes of the whole grid.
-    """
-    kept, cols = p.kept.inner(0), p.reduced.inner(0)
-    along_rows = not kept or not cols or cols < kept
-    if along_rows and p.cols <= WARP_COLS:
-        return "warp"
-    if along_rows and p.cols <= BLOCK_COLS and p.rows >= multiprocessors * BLOCKS_PER_SM:
-        return "block_coalesced"
-    return "grid_online"
+
+def choose(p: Problem, machine: Machine) -> str:
+    """The strategy for callers who name none: the first that holds the rows on chip."""
+    idle = p.rows * machine.cluster < machine.multiprocessors and p.cols * p.sizes[0] > ALONE * PACK
+    along = ("grid", "rows") if idle else ("rows", "grid")
+    tries = along if along_rows(p) else ("columns",)
+    return next((strategy for strategy in tries if ON_CHIP[strategy](p, machine)), "grid_online")
 
 
 @lru_cache(maxsize=4096)
-def plan(p: Problem, strategy: str | None, finish: str, multiprocessors: int) -> Plan:
+def plan(p: Problem, strategy: str | None, finish: str, machine: Machine) -> Plan:
     """Plan a softmax; ``finish="host"`` is for ``two_pass``."""
-    strategy = strategy or choose(p, multiprocessors)
-    return STRATEGIES[strategy](p, strategy, finish, multiprocessors)
+    strategy = strategy or choose(p, machine)
+    return STRATEGIES[strategy](p, strategy, finish, machine)
 
 
-def one_kernel(p: Problem, strategy: str, blocks: int, in_place: bool, **constants: int) -> Plan:
-    """The plan of a strategy that is one launch of ``softmax_<strategy>.cu``."""
+def one_kernel(
+    p: Problem, strategy: str, blocks: int, block: int, kept: Axes, reduced: Axes, way: Walk, constants: dict[str, int],
+    held: Held | None = None, packs: int = 0, in_place: bool = True,
+) -> Plan:  # fmt: skip
+    """The plan of a strategy that is one launch of ``softmax_<strategy>.cu``, which may hold rows on chip."""
     if blocks > MAX_GRID_X:
-        raise error(
-            ValueError, p.op, f"strategy {strategy!r} takes at most {MAX_GRID_X} blocks, {p.rows} rows need {blocks}"
-        )
+        rule = f"strategy {strategy!r} takes at most {MAX_GRID_X} blocks, {p.rows} rows need {blocks}"
+        raise error(ValueError, p.op, rule)
+    on_chip = {"PACKS": held.registers, "STAGED": GROUPS if held.staged else 0} if held else {}
+    overlaps = held is not None and not held.team
+    held = held or Held(packs, packs, 0)
+    offset = offset_type(p)
     kernel = Kernel(
         f"softmax_{strategy}",
         types=(
             ("Tin", CTYPES[p.x]), ("V", CTYPES[p.val]), ("Tout", CTYPES[p.out]),
-            ("Index", index_type(p.rows, p.cols)),
+            ("Index", index_type(kept.size, p.cols)), ("Offset", offset),
         ),
         constants=(
-            ("LOG", p.op == "log_softmax"), ("MASKED", p.masked), ("KEPT", p.kept.rank_class),
-            ("REDUCED", p.reduced.rank_class), ("BLOCK", BLOCK), *constants.items(),
+            ("LOG", p.op == "log_softmax"), ("MASK", MASKS[way.mask]), ("SCALED", p.scale != 1),
+            ("KEPT", kept.rank_class), ("REDUCED", reduced.rank_class), ("VEC", way.vec), *on_chip.items(),
+            *constants.items(),
         ),
     )  # fmt: skip
-    params = p.kept.packed() + p.reduced.packed() + struct.pack("<2qd", p.rows, p.cols, p.scale)
-    x, mask, out = p.offsets
-    args = (Operand("x", x), Operand("other", mask) if p.masked else None, Operand("out", out), params)
-    return Plan(strategy, (Launch(kernel, (blocks, 1, 1), BLOCK, args),), in_place=in_place)
+    sizes = struct.pack("<6qd", kept.size, p.cols, held.packs, held.part, held.staged, held.team, p.scale)
+    x, mask, out = (Operand(name, start) for name, start in zip(("x", "other", "out"), p.offsets, strict=True))
+    meeting = (Operand("scratch", 4 * TICKETS), Operand("scratch", PARTIALS)) if held.team else ()
+    params = sizes + kept.packed(offset) + reduced.packed(offset)
+    launch = Launch(
+        kernel, (blocks, 1, 1), block, (x, mask if p.masked else None, out, *meeting, params),
+        overlaps=overlaps, cluster=held.cluster,
+        shared=held.staged * block * pack_size(p, way), cooperative=held.team > 0,
+    )  # fmt: skip
+    scratch = PARTIALS + 4 * blocks * ITEMSIZE[p.val] if held.team else 0  # states of two rounds
+    return Plan(strategy, (launch,), scratch=scratch, in_place=in_place)
 
 
-def plan_naive(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
+def offset_type(p: Problem) -> str:
+    """32-bit offsets where every element is that near."""
+    axes = p.kept, p.reduced
+    reach = (sum((n - 1) * abs(s) for a in axes for n, s in zip(a.sizes, a.strides[k], strict=True)) for k in range(3))
+    return "i32" if max(reach) < 2**31 - 2**10 else "i64"
+
+
+def plan_naive(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
     """One thread per element."""
-    return one_kernel(p, strategy, -(-p.rows * p.cols // BLOCK), in_place=False)
+    return classic(p, strategy, -(-p.rows * p.cols // CLASSIC_BLOCK), in_place=False)
 
 
-def plan_block(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
+def plan_block(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
     """One block per row."""
-    return one_kernel(p, strategy, p.rows, in_place=True)
+    return classic(p, strategy, p.rows)
 
 
-def plan_warp(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
-    """One warp per row."""
+def plan_block_shared(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
+    """One block per row, which it keeps in shared memory."""
+    nbytes = p.cols * ITEMSIZE[p.val]
+    if nbytes > machine.shared - STATES:
+        rule = f"strategy {strategy!r} takes rows of at most {(machine.shared - STATES) // ITEMSIZE[p.val]} elements"
+        raise error(ValueError, p.op, f"{rule} on this device, got {p.cols}")
+    (launch,) = (plan := classic(p, strategy, p.rows)).steps
+    return plan._replace(steps=(launch._replace(shared=nbytes),))
+
+
+def plan_warp(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
+    """One warp per row, which reads it in packs of so many elements as the strategy says, if they are aligned."""
     if p.cols > WARP_COLS:
-        raise error(ValueError, p.op, f"strategy 'warp' takes rows of at most {WARP_COLS} elements, got {p.cols}")
-    per_lane = reduce.power_of_2(-(-p.cols // 32))
-    return one_kernel(p, strategy, -(-p.rows // (BLOCK // 32)), in_place=True, PER_LANE=per_lane)
+        rule = f"strategy {strategy!r} takes rows of at most {WARP_COLS} elements, got {p.cols}"
+        raise error(ValueError, p.op, rule)
+    vec = next(n for n in (8, 4, 2, 1) if n <= WARPS[strategy] and aligned(p, p.reduced, n))
+    packs = p.cols // vec
+    per_lane = reduce.power_of_2(-(-packs // 32))
+    way = Walk(vec, "scattered" if p.masked else "none")
+    blocks, constants = -(-p.rows // (CLASSIC_BLOCK // 32)), {"BLOCK": CLASSIC_BLOCK, "PER_LANE": per_lane}
+    made = one_kernel(p, "warp", blocks, CLASSIC_BLOCK, p.kept, p.reduced.in_packs(vec), way, constants, packs=packs)
+    return made._replace(strategy=strategy)
 
 
-def plan_two_pass(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
+def aligned(p: Problem, inner: Axes, vec: int) -> bool:
+    """Whether x and the result may be read and written in such packs along the innermost dim of ``inner``."""
+    return vec == 1 or all(
+        packable(vec, p.sizes[k], p.start(k), k, p.kept, p.reduced, inner=inner) for k in (0, 2)
+    )
+
+
+def classic(p: Problem, strategy: str, blocks: int, in_place: bool = True) -> Plan:
+    """A rung of the ladder that takes any row as it is, element by element."""
+    way = Walk(1, "scattered" if p.masked else "none")
+    constants = {"BLOCK": CLASSIC_BLOCK}
+    return one_kernel(p, strategy, blocks, CLASSIC_BLOCK, p.kept, p.reduced, way, constants, in_place=in_place)
+
+
+# ------------------------------------------------------------------------------------------ rows and columns on chip
+
+
+class Walk(NamedTuple):
+    """How packs of ``vec`` elements lie along a dim, and those of the mask beside them."""
+
+    vec: int
+    mask: str
+    loose: bool = False  # it begins and ends anywhere in a pack
+
+
+def walk(p: Problem, inner: Axes) -> Walk:
+    """The widest packs along the innermost dim of ``inner`` (one of p's axes) that x and the result allow. A single
+    reduced dim of some length is read in full packs even if it begins and ends anywhere, alike in both."""
+    full = PACK // max(p.sizes)
+    tries = [(full >> shift, False) for shift in range(full.bit_length() - 1)]  # down to 2
+    if full > 1 and inner is p.reduced and len(inner.sizes) == 1 and inner.sizes[0] >= LOOSE * full:
+        tries.insert(1, (full, True))
+
+    def fits(operand: int, vec: int, loose: bool) -> bool:
+        if not loose:
+            return packable(vec, p.sizes[operand], p.start(operand), operand, p.kept, p.reduced, inner=inner)
+        apart = [a - b for a, b in zip(p.kept.strides[operand], p.kept.strides[2], strict=True)]
+        size, out = p.sizes[operand], p.sizes[2]
+        apart.append(p.start(operand) // size - p.start(2) // out)
+        aligned = p.start(operand) % size == 0 and all(d % vec == 0 for d in apart)
+        return aligned and inner.strides[operand] == (1,) and p.start(2) % out == 0
+
+    vec, loose = next((way for way in tries if fits(0, *way) and fits(2, *way)), (1, False))
+    if not p.masked:
+        return Walk(vec, "none", loose)
+    return Walk(vec, "beside" if vec > 1 and fits(1, vec, loose) else "scattered", loose)
+
+
+def plan_on_chip(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
+    """Rows on chip: in the registers and the shared memory of some lanes, a block, a cluster of blocks, or the grid; or
+    tiles of an outer axis, of a block or a cluster."""
+    plan = ON_CHIP[strategy](p, machine)
+    if plan is None:
+        rule = f"strategy {strategy!r} does not hold rows of {p.cols} elements on this device's chip"
+        raise error(ValueError, p.op, rule)
+    return plan
+
+
+def rows_on_chip(p: Problem, machine: Machine) -> Plan | None:
+    """The plan for rows, if they fit a cluster of blocks."""
+    way = walk(p, p.reduced)
+    packs, size = p.cols // way.vec, pack_size(p, way)
+    if packs <= 32 * WARP_PACKS and (packs <= 32 * LANE_PACKS or p.rows >= machine.multiprocessors):
+        group = min(32, reduce.power_of_2(-(-packs // LANE_PACKS)))
+        blocks = -(-p.rows // (LANES_BLOCK // group))
+        held = Held(packs, packs, compiled(-(-packs // group)))
+        return along_packs(p, "rows", way, held, blocks, LANES_BLOCK, {"CLUSTER": 1, "GROUP": group, "RESIDENT": 0})
+    most = PACKS[-1] * LARGE_BLOCK
+    large = NEARLY * most < packs <= most
+    block = LARGE_BLOCK if large else BLOCK
+    room = most if large else block * (PACKS[-1] + staged_packs(machine.shared // 2 - STATES, block * size))
+    cluster = reduce.power_of_2(-(-packs // room))
+    if cluster > machine.cluster:
+        return None
+    most = min(machine.cluster, machine.multiprocessors // p.rows, packs // SPREAD)  # few rows are spread over many
+    cluster = max(cluster, reduce.floor_power_of_2(most))
+    part = -(-packs // cluster)
+    few = part <= BLOCK * FEW_PACKS
+    each = 1 if p.rows * cluster <= machine.multiprocessors else FEW_PACKS if few else PACKS[-1]
+    block = min(block, -(-part // (32 * each)) * 32)
+    held = hold(packs, part, block, PACKS[-1], cluster=cluster)
+    constants = {"CLUSTER": cluster, "GROUP": 0, "RESIDENT": 2 if held.staged else 0}
+    return along_packs(p, "rows", way, held, p.rows * cluster, block, constants)
+
+
+def rows_on_grid(p: Problem, machine: Machine) -> Plan | None:
+    """The plan for rows that the blocks which run at a time share, if they fit them."""
+    way = walk(p, p.reduced)
+    packs, block = p.cols // way.vec, LARGE_BLOCK
+    room = block * (GRID_PACKS + staged_packs(machine.shared - STATES, block * pack_size(p, way)))  # of a block
+    teams = min(p.rows, machine.together, machine.together * room // max(1, packs))
+    team = machine.together // teams if teams else 0
+    if team == 0 or packs > team * room:
+        return None
+    held = hold(packs, -(-packs // team), block, GRID_PACKS, team=team)
+    return along_packs(p, "grid", way, held, team * teams, block, {})
+
+
+class Held(NamedTuple):
+    """What is held where: packs of a row, of a block, of a thread in registers and in shared memory."""
+
+    packs: int
+    part: int
+    registers: int
+    staged: int = 0
+    cluster: int = 1  # blocks to a row
+    team: int = 0  # or so many that tell each other through memory
+
+
+def hold(packs: int, part: int, block: int, most: int, **more: int) -> Held:
+    """A block's part of a row in the registers of its threads, ``most`` packs each, and the rest staged."""
+    each = -(-part // block)
+    count = min(most, compiled(each))
+    return Held(packs, part, count, max(0, each - count), **more)
+
+
+def compiled(packs: int) -> int:
+    """Packs of a thread that a kernel is compiled for: at least so many, if there are registers for them."""
+    return next((n for n in PACKS if n >= packs), PACKS[-1])
+
+
+def pack_size(p: Problem, way: Walk) -> int:
+    """Bytes of a pack of x with its mask."""
+    return way.vec * (p.sizes[0] + p.masked)
+
+
+def staged_packs(room: int, size: int) -> int:
+    """Packs of a thread that find room in shared memory."""
+    return max(0, room // size)
+
+
+def along_packs(
+    p: Problem, strategy: str, way: Walk, held: Held, blocks: int, block: int, constants: dict[str, int]
+) -> Plan:
+    """The plan of a kernel whose threads go along rows."""
+    reduced = p.reduced if way.loose else p.reduced.in_packs(way.vec)
+    constants |= {"BLOCK": max(LANES_BLOCK, reduce.power_of_2(block)), "PEELED": way.loose}
+    return one_kernel(p, strategy, blocks, block, p.kept, reduced, way, constants, held)
+
+
+def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
+    """The plan for tiles of an outer axis, if they fit a cluster of blocks."""
+    way = walk(p, p.kept)
+    kept, nbytes, size = p.kept.in_packs(way.vec), way.vec * p.sizes[0], pack_size(p, way)
+    block, wide, cluster, held = LANES_BLOCK, LANES_BLOCK, 1, Held(p.cols, p.cols, compiled(p.cols))
+    if p.cols > PACKS[-1]:  # more than a thread's own
+        block = COLUMN_BLOCK
+        wide = max(1, min(SEGMENT // nbytes, COLUMN_ROWS // way.vec, reduce.power_of_2(kept.size)))
+
+        def room() -> int:  # packs of a block along the axis
+            states = (block // max(32, wide) + cluster + 1) * way.vec * wide * 2 * ITEMSIZE[p.val]
+            return block // wide * (COLUMN_PACKS + staged_packs(machine.shared // 2 - 2**10 - states, block * size))
+
+        while p.cols > cluster * room():
+            if cluster < machine.cluster:
+                cluster *= 2
+            elif wide > 1 and wide * nbytes > SECTOR:
+                wide //= 2
+            else:
+                return None
+        while block > max(wide, LANES_BLOCK) and p.cols <= cluster * (block // 2 // wide) * COLUMN_PACKS:
+            block //= 2
+        held = hold(p.cols, -(-p.cols // cluster), block // wide, COLUMN_PACKS, cluster=cluster)
+    constants = {"BLOCK": block, "WIDE": wide, "CLUSTER": cluster, "RESIDENT": 2 if block == COLUMN_BLOCK else 0}
+    return one_kernel(p, "columns", -(-kept.size // wide) * cluster, block, kept, p.reduced, way, constants, held)
+
+
+# --------------------------------------------------------------------------------------------------- the whole grid
+
+
+def plan_two_pass(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
     """Grid-wide maximum, grid-wide sum of exponentials, divide: three readings of x."""
     size = ITEMSIZE[p.val]
     maximum = statistic(p, "ScaledMax", p.val, 2, 0)
     total = statistic(p, "ShiftedExpSum", p.val, 2, size, shifted=True)
-    plans = [reduce.plan(q, "shuffle", finish, multiprocessors) for q in (maximum, total)]
+    plans = [reduce.plan(q, "shuffle", finish, machine.multiprocessors) for q in (maximum, total)]
     return divided(p, strategy, plans)
 
 
-def plan_grid_online(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
+def plan_grid_online(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
     """Maximum and sum of exponentials together in one grid-wide reduction, then divide: two readings of x."""
-    both = statistic(p, "MaxExpSum", None, 1, 0)
-    return divided(p, strategy, [reduce.plan(both, None, "device", multiprocessors)])
+    both = statistic(p, "ShortMaxExpSum" if p.out in ("float16", "bfloat16") else "MaxExpSum", None, 1, 0)
+    return divided(p, strategy, [reduce.plan(both, None, "device", machine.multiprocessors)])
 
 
 def statistic(p: Problem, op: str, out: str | None, stride: int, offset: int, shifted: bool = False) -> reduce.Problem:
@@ -191,6 +435,12 @@ STRATEGIES: dict[str, Callable[..., Plan]] = {
     "block_tree": plan_block,
     "block_coalesced": plan_block,
     "two_pass": plan_two_pass,
-    "warp": plan_warp,
+    "block_online": plan_block,
+    "block_shared": plan_block_shared,
+    **dict.fromkeys(WARPS, plan_warp),
     "grid_online": plan_grid_online,
+    **dict.fromkeys(("grid", "columns", "rows"), plan_on_chip),
 }
+#: How those are planned that hold rows on chip: not at all, if there is no room.
+ON_CHIP = {"rows": rows_on_chip, "grid": rows_on_grid, "columns": columns_on_chip}
+MASKS = {"none": 0, "beside": 1, "scattered": 2}  # enum Mask in softmax.cuh

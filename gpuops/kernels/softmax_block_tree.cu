@@ -14,7 +14,7 @@ template <class Op> __device__ V block_tree(V value) {
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-softmax_block_tree(const Tin* x, const bool* mask, Tout* y, SoftmaxRows p) {
+softmax_block_tree(const Tin* x, const bool* mask, Tout* y, Softmax p) {
   Row row(p, x, mask, y, blockIdx.x);
   i64 run = (p.cols + BLOCK - 1) / BLOCK, begin = threadIdx.x * run, end = min(begin + run, p.cols);
   V max = Limits<V>::least(), sum = 0;
@@ -22,5 +22,5 @@ softmax_block_tree(const Tin* x, const bool* mask, Tout* y, SoftmaxRows p) {
   max = block_tree<Max<V>>(max);
   for (i64 c = begin; c < end; ++c) sum += row.shifted_exp(c, max);
   sum = block_tree<Sum<V>>(sum);
-  for (i64 c = begin; c < end; ++c) row.put(c, max, sum);
+  for (i64 c = begin; c < end; ++c) row.put(c, row.get(c), max, sum);
 }

@@ -1,12 +1,12 @@
 // The first rung: one thread per element, which reads its whole row twice to find the row's maximum and sum.
 // Every row is read 2 * cols times over; only the caches save it.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-softmax_naive(const Tin* x, const bool* mask, Tout* y, SoftmaxRows p) {
+softmax_naive(const Tin* x, const bool* mask, Tout* y, Softmax p) {
   i64 element = blockIdx.x * static_cast<i64>(BLOCK) + threadIdx.x;
   if (element >= p.rows * p.cols) return;
   Row row(p, x, mask, y, element / p.cols);
   V max = Limits<V>::least(), sum = 0;
   for (i64 c = 0; c < p.cols; ++c) max = Max<V>::combine(max, row.get(c));
   for (i64 c = 0; c < p.cols; ++c) sum += row.shifted_exp(c, max);
-  row.put(element % p.cols, max, sum);
+  row.put(element % p.cols, row.get(element % p.cols), max, sum);
 }

@@ -1,30 +1,42 @@
-// A short row in registers: one warp per row, PER_LANE elements a lane, each element read once.
-// Rows of up to 32 * PER_LANE elements; BLOCK / 32 rows a block.
+// A short row in registers: one warp per row, each element read once. A lane has PER_LANE packs of VEC elements, which one
+// load brings: the wider it is, the fewer instructions there are for the same bytes. BLOCK / 32 rows a block.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-softmax_warp(const Tin* x, const bool* mask, Tout* y, SoftmaxRows p) {
+softmax_warp(const Tin* x, const bool* mask, Tout* y, Softmax p) {
   i64 index = blockIdx.x * static_cast<i64>(BLOCK / 32) + threadIdx.x / 32;
+  if (index >= p.rows) return;
   int lane = threadIdx.x % 32;
-  bool inside = index < p.rows;
-  Row row(p, x, mask, y, inside ? index : 0);
-  V value[PER_LANE], max = Limits<V>::least(), sum = 0;
-  u32 chosen = 0;
+  Row row(p, x, mask, y, index);
+  Offset at[3], step = p.reduced.stride[1][REDUCED - 1] / VEC;
+  V value[PER_LANE][VEC], max = Limits<V>::least(), sum = 0;
+  u32 chosen = 0;  // a bit for each
 #pragma unroll
   for (int i = 0; i < PER_LANE; ++i) {
-    bool pick = false;
-    value[i] = inside && lane + 32 * i < p.cols ? row.get(lane + 32 * i, pick) : Limits<V>::least();
-    chosen |= static_cast<u32>(pick) << i;
+    bool inside = lane + 32 * i < p.packs;
+    Items<Tin, VEC> items;
+    if (inside) {
+      p.reduced.locate(static_cast<Index>(lane + 32 * i), at);
+      items = load_items<VEC>(x + row.row[0] + at[0]);
+    }
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) {
+      bool pick = inside && (MASK == NONE || mask[row.row[1] + at[1] + v * step]);
+      value[i][v] = pick ? scaled(items.get(v), p) : Limits<V>::least();
+      chosen |= static_cast<u32>(pick) << (i * VEC + v);
+    }
   }
 #pragma unroll
-  for (int i = 0; i < PER_LANE; ++i) max = Max<V>::combine(max, value[i]);
+  for (int i = 0; i < PER_LANE * VEC; ++i) max = greater_of(max, value[i / VEC][i % VEC]);
   max = warp_reduce<Max<V>>(max);
 #pragma unroll
-  for (int i = 0; i < PER_LANE; ++i) sum += chosen >> i & 1 ? exp(value[i] - max) : V(0);
+  for (int i = 0; i < PER_LANE * VEC; ++i) sum += chosen >> i & 1 ? exp(value[i / VEC][i % VEC] - max) : V(0);
   sum = warp_reduce<Sum<V>>(sum);
 #pragma unroll
   for (int i = 0; i < PER_LANE; ++i) {
-    if (!inside || lane + 32 * i >= p.cols) continue;
-    i64 at[3];
+    if (lane + 32 * i >= p.packs) continue;
+    Items<Tout, VEC> results;
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) results.set(v, Row::result(value[i][v], chosen >> (i * VEC + v) & 1, max, sum));
     p.reduced.locate(static_cast<Index>(lane + 32 * i), at);
-    y[row.row[2] + at[2]] = Row::result(value[i], chosen >> i & 1, max, sum);
+    store_items(y + row.row[2] + at[2], results);
   }
 }

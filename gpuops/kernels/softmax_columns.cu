@@ -1,0 +1,85 @@
+// A tile of an outer axis on chip: every element is read once. Neighbouring threads hold packs of VEC neighbouring rows,
+// so that reads are whole lines; a block is WIDE packs by DEEP threads along the axis, which have PACKS packs each in
+// registers and, if they are STAGED, p.staged more in shared memory.
+// CLUSTER blocks share a tile and tell each other their part's maxima and sums through distributed shared memory.
+// blockIdx.x: the packs of rows, WIDE of them / CLUSTER.
+constexpr int DEEP = BLOCK / WIDE;
+constexpr int LANES = WIDE < 32 ? 32 / WIDE : 1;  // of a warp, that have the same pack
+constexpr int LEVELS = DEEP / LANES;              // of threads that meet in shared memory
+constexpr int ROWS = VEC * WIDE;
+
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
+softmax_columns(const Tin* x, const bool* mask, Tout* y, Softmax p) {
+  wait_for_previous();
+  if constexpr (CLUSTER > 1) cluster_begin();
+  int rank = blockIdx.x % CLUSTER, wide = threadIdx.x % WIDE, deep = threadIdx.x / WIDE;
+  Index pack = blockIdx.x / CLUSTER * static_cast<Index>(WIDE) + wide;
+  bool inside = pack < static_cast<Index>(p.rows);
+  Offset at[3];
+  p.kept.locate(inside ? pack : 0, at);
+  x += at[0], mask += at[1], y += at[2];
+  Offset step = p.kept.stride[1][KEPT - 1] / VEC;  // of the mask, from row to row
+
+  Index first = rank * static_cast<Index>(p.chunk), begin = first + deep, end = min(rank * p.chunk + p.chunk, p.packs);
+  OnChip<true> packs;
+  auto locate = [&](int n, Offset (&at)[3]) { p.reduced.locate(begin + n * DEEP, at); };
+  auto near = [&](int n, Offset (&at)[3]) { p.reduced.locate(min(begin + n * DEEP, end - 1), at); };
+  packs.load(x, mask, step, p, inside && first < end, [&](int n) { return inside && begin + n * DEEP < end; }, locate, near);
+
+  V max[VEC], sum[VEC];
+#pragma unroll
+  for (int v = 0; v < VEC; ++v) max[v] = Limits<V>::least(), sum[v] = 0;
+  packs.held.maximum(max, p);
+  if constexpr (STAGED) {
+    copies_there<0>();
+    packs.maximum(max, p, 0, packs.staged);
+  }
+#pragma unroll
+  for (int v = 0; v < VEC; ++v) {
+#pragma unroll
+    for (int lanes = 16; lanes >= WIDE; lanes /= 2) max[v] = greater_of(max[v], shuffle_xor(max[v], lanes));
+  }
+  Base base[VEC];
+#pragma unroll
+  for (int v = 0; v < VEC; ++v) base[v] = Base(max[v]);
+  packs.held.sum_of_powers(sum, base, p);
+  if constexpr (STAGED) packs.sum_of_powers(sum, base, p, 0, packs.staged);
+  State row[VEC];
+#pragma unroll
+  for (int v = 0; v < VEC; ++v) {
+#pragma unroll
+    for (int lanes = 16; lanes >= WIDE; lanes /= 2) sum[v] += shuffle_xor(sum[v], lanes);
+    row[v] = {max[v], sum[v] * base[v].rest()};
+  }
+  if constexpr (LEVELS > 1 || CLUSTER > 1) {
+    __shared__ State part[LEVELS][ROWS], block[CLUSTER][ROWS], whole[ROWS];
+    if (threadIdx.x % 32 < WIDE) {
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) part[deep / LANES][v * WIDE + wide] = row[v];
+    }
+    __syncthreads();
+    if constexpr (CLUSTER > 1) {
+      cluster_wait();
+      for (int i = threadIdx.x; i < ROWS; i += BLOCK) {
+        State mine = joined<LEVELS, ROWS>(&part[0][i]);
+#pragma unroll
+        for (int other = 0; other < CLUSTER; ++other) store_to(other, &block[rank][i], mine);
+      }
+      cluster_meet();
+      for (int i = threadIdx.x; i < ROWS; i += BLOCK) whole[i] = joined<CLUSTER, ROWS>(&block[0][i]);
+    } else {
+      for (int i = threadIdx.x; i < ROWS; i += BLOCK) whole[i] = joined<LEVELS, ROWS>(&part[0][i]);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) row[v] = whole[v * WIDE + wide];
+  }
+  let_next_start();
+
+  if (!inside) return;
+  Ending ending[VEC];
+#pragma unroll
+  for (int v = 0; v < VEC; ++v) ending[v] = Ending::of<LEVELS == 1 && CLUSTER == 1>(max[v], row[v]);
+  packs.store_held(y, ending, p, locate);
+  if constexpr (STAGED) packs.store_staged(y, ending, p, locate, 0, packs.staged);
+}

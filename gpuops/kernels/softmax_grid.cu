@@ -1,0 +1,34 @@
+// Rows that are too long for a cluster, or alone: p.team blocks to a row, all of which run at once, tell each other their
+// part's maximum and sum through memory. A thread holds PACKS packs of its row in registers and, if they are STAGED,
+// p.staged more in shared memory.
+// blockIdx.x: the blocks of the first team, of the next, …; each goes on to the row that is as many rows further on as
+// there are teams.
+constexpr int WARPS = BLOCK / 32;
+
+extern "C" __global__ void __launch_bounds__(BLOCK, 1)
+softmax_grid(const Tin* x, const bool* mask, Tout* y, u32* barriers, State* states, Softmax p) {
+  __shared__ State warps[WARPS], row_state;
+  int thread = threadIdx.x, group = BLOCK, team = blockIdx.x / p.team, member = blockIdx.x % p.team;
+  int teams = gridDim.x / p.team, round = 0;
+  for (Index row = team; row < static_cast<Index>(p.rows); row += teams, ++round) {
+    Part part(row, member, x, mask, y, p);
+    RowOnChip held;
+    held.load(part, thread, group, p);
+    State mine = held.gather(p);
+    if (thread % 32 == 0) warps[thread / 32] = mine;
+    __syncthreads();
+    if (thread < 32) {  // one warp for the block: all blocks read the same few lines
+      State block = brought_together<WARPS>(warps, WARPS);
+      State* meeting = states + (round % 2 * teams + team) * p.team;  // of two: the slowest may still read the other
+      if (thread == 0) {
+        meeting[member] = block;
+        meet(barriers + team, p.team, member == 0);
+      }
+      __syncwarp();
+      block = brought_together(meeting, p.team);
+      if (thread == 0) row_state = block;
+    }
+    __syncthreads();
+    held.store(part, row_state, thread, group, p);
+  }
+}

@@ -1,0 +1,248 @@
+// What the kernels share that keep rows on chip: what a thread holds, what becomes of it, and how a row's maximum and sum
+// of powers are brought together. Prologue, beside that of softmax.cuh: VEC, PACKS, STAGED.
+
+constexpr bool QUICK = HALF<Tout> && SAME<V, float>;  // the result has so few digits that quick powers will do
+constexpr bool SUBNORMAL = SAME<Tout, bf16>;          // and a range as wide as theirs
+constexpr bool KEEP = SAME<Tin, V> && !LOG;           // powers take the place of the elements that they are made of
+using Base = Powers<V, QUICK, !SAME<Tin, f16> || SCALED>;
+
+// What becomes of a row's elements, or of the powers that were KEPT in their place.
+struct Ending {
+  Base base;
+  V top, factor;
+
+  Ending() = default;
+  // From the maximum with which the powers were taken (WHOLE: it is the row's own), and the row's state.
+  template <bool WHOLE> static __device__ __forceinline__ Ending of(V part, State row) {
+    Ending end;
+    end.base = Base(KEEP ? part : row.max), end.top = row.max;
+    if constexpr (LOG) end.factor = row.max == Limits<V>::greatest() ? V(0) : log(row.sum);
+    else if constexpr (KEEP && !WHOLE) end.factor = exp(part - row.max) * end.base.rest() / row.sum;
+    else end.factor = end.base.rest() / row.sum;
+    return end;
+  }
+  __device__ __forceinline__ V operator()(V value) const {
+    if constexpr (LOG) return value - top - factor;
+    else if constexpr (KEEP) return value * factor;
+    else return base.template of<SUBNORMAL>(value) * factor;
+  }
+};
+
+// Elements of the mask that are `step` apart.
+template <int WIDE> __device__ __forceinline__ Items<u8, WIDE> gathered(const bool* mask, Offset step) {
+  Items<u8, WIDE> bytes;
+#pragma unroll
+  for (int v = 0; v < WIDE; ++v) bytes.set(v, mask[v * step]);
+  return bytes;
+}
+
+// COUNT packs of WIDE elements in a thread's registers. APART: the elements of a pack belong to neighbouring rows.
+template <bool APART, int WIDE, int COUNT> struct Held {
+  static constexpr int ROWS = APART ? WIDE : 1;
+  static constexpr bool IN_PAIRS = HALF<Tin> && SAME<V, float> && WORDY<Tin, WIDE>;
+  Items<Tin, WIDE> item[COUNT];
+  u32 chosen[COUNT];  // a bit for each element of a pack: it takes part
+  bool any;           // there are packs; beyond the last, that one is read again: so no load has a condition
+  bool ready[COUNT];  // the pack exists
+
+  Held() = default;
+  // A pack that waits in shared memory, as do the bytes of its mask if it has one.
+  __device__ __forceinline__ Held(const Items<Tin, WIDE>& x, const Items<u8, WIDE>* mask) {
+    item[0] = x, any = ready[0] = true;
+    if constexpr (MASK != NONE) choose(0, *mask);
+  }
+  __device__ __forceinline__ void choose(int n, const Items<u8, WIDE>& bytes) {
+    chosen[n] = 0;
+#pragma unroll
+    for (int v = 0; v < WIDE; ++v) chosen[n] |= static_cast<u32>(bytes.get(v) != 0) << v;
+  }
+  __device__ __forceinline__ bool has(int n, int v) const { return MASK == NONE || chosen[n] >> v & 1; }
+  __device__ __forceinline__ V get(int n, int v, const Softmax& p) const {
+    return has(n, v) ? scaled(item[n].get(v), p) : Limits<V>::least();
+  }
+  __device__ __forceinline__ void load(int n, const Tin* x, const bool* mask, Offset step) {
+    item[n] = load_items<WIDE>(x);
+    if constexpr (MASK == BESIDE) choose(n, load_items<WIDE>(reinterpret_cast<const u8*>(mask)));
+    if constexpr (MASK == SCATTERED) choose(n, gathered<WIDE>(mask, step));
+  }
+  __device__ __forceinline__ void maximum(V (&top)[ROWS], const Softmax& p) const {
+    if (!any) return;
+    if constexpr (IN_PAIRS && MASK == NONE && !SCALED) {
+      constexpr int WORDS = WIDE / 2, MAXIMA = APART ? WORDS : 1;
+      u32 words[MAXIMA];
+#pragma unroll
+      for (int w = 0; w < MAXIMA; ++w) words[w] = pair_of<Tin>(Limits<float>::least(), Limits<float>::least());
+#pragma unroll
+      for (int n = 0; n < COUNT; ++n) {
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) words[w % MAXIMA] = extreme<Tin, true>(words[w % MAXIMA], item[n].word[w]);
+      }
+#pragma unroll
+      for (int v = 0; v < 2 * MAXIMA; ++v) {
+        Items<Tin, 2> both = bit_cast<Items<Tin, 2>>(words[v / 2]);
+        top[v % ROWS] = greater_of(top[v % ROWS], convert<V>(both.get(v % 2)));
+      }
+      return;
+    }
+#pragma unroll
+    for (int n = 0; n < COUNT; ++n) {
+#pragma unroll
+      for (int v = 0; v < WIDE; ++v) top[v % ROWS] = greater_of(top[v % ROWS], get(n, v, p));
+    }
+  }
+  __device__ __forceinline__ void sum_of_powers(V (&sum)[ROWS], const Base (&base)[ROWS], const Softmax& p) {
+#pragma unroll
+    for (int n = 0; n < COUNT; ++n) {
+      if (!ready[n]) continue;
+      V power[WIDE];
+#pragma unroll
+      for (int v = 0; v < WIDE; ++v) {
+        power[v] = base[v % ROWS].of(get(n, v, p));
+        if constexpr (KEEP) item[n].set(v, power[v]);
+      }
+#pragma unroll
+      for (int half = WIDE / 2; half >= ROWS; half /= 2) {  // pairwise
+#pragma unroll
+        for (int v = 0; v < half; ++v) power[v] += power[v + half];
+      }
+#pragma unroll
+      for (int v = 0; v < ROWS; ++v) sum[v] += power[v];
+    }
+  }
+  __device__ __forceinline__ void store(int n, Tout* y, const Ending (&end)[ROWS], const Softmax& p) const {
+    Items<Tout, WIDE> out;
+    V value[WIDE];
+#pragma unroll
+    for (int v = 0; v < WIDE; ++v) {
+      value[v] = end[v % ROWS](KEEP ? convert<V>(item[n].get(v)) : scaled(item[n].get(v), p));
+      if (!has(n, v)) value[v] = LOG ? Limits<V>::least() : V(0);
+      if constexpr (HALF<Tout> && SAME<V, float> && WORDY<Tout, WIDE>) {
+        if (v % 2) out.word[v / 2] = pair_of<Tout>(value[v - 1], value[v]);
+      } else {
+        out.set(v, convert<Tout>(value[v]));
+      }
+    }
+    store_items(y, out);
+  }
+};
+
+// A thread's packs of a row or of neighbouring rows: PACKS in registers and, if they are STAGED, more in shared memory,
+// which come in GROUPS one after the other. `exists(n)` tells whether there is an n-th (then all before it are there too),
+// `locate(n, at)` finds it, and `near(n, at)` finds it or, beyond the last, that one.
+template <bool APART> struct OnChip {
+  static constexpr int ROWS = APART ? VEC : 1, GROUPS = STAGED;
+  using Pack_x = Items<Tin, VEC>;
+  using Pack_m = Items<u8, VEC>;
+  Held<APART, VEC, PACKS> held;
+  Pack_x* stage;
+  Pack_m* stage_m;
+  int staged, each;  // packs in shared memory, and of a group
+
+  // The mask's elements are `step` apart; any: the block has packs.
+  template <class Exists, class Locate, class Near>
+  __device__ __forceinline__ void load(const Tin* x, const bool* mask, Offset step, const Softmax& p, bool any, Exists exists, Locate locate, Near near) {
+    Offset at[3];
+    held.any = any;
+    if (any) {
+#pragma unroll
+      for (int n = 0; n < PACKS; ++n) {
+        near(n, at);
+        held.load(n, x + at[0], mask + at[1], step);
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < PACKS; ++n) held.ready[n] = exists(n);
+    if constexpr (STAGED) {
+      extern __shared__ Pack<u32, 4> memory[];
+      stage = reinterpret_cast<Pack_x*>(memory) + threadIdx.x;
+      stage_m = reinterpret_cast<Pack_m*>(reinterpret_cast<Pack_x*>(memory) + p.staged * blockDim.x) + threadIdx.x;
+      staged = 0, each = (static_cast<int>(p.staged) + GROUPS - 1) / GROUPS;
+#pragma unroll
+      for (int group = 0; group < GROUPS; ++group) {
+        for (; staged < (group + 1) * each && exists(PACKS + staged); ++staged) {
+          locate(PACKS + staged, at);
+          int slot = staged * blockDim.x;
+          copy_async(stage + slot, reinterpret_cast<const Pack_x*>(x + at[0]));
+          if constexpr (MASK == BESIDE) copy_async(stage_m + slot, reinterpret_cast<const Pack_m*>(mask + at[1]));
+          if constexpr (MASK == SCATTERED) stage_m[slot] = gathered<VEC>(mask + at[1], step);
+        }
+        copies_sent();
+      }
+    }
+  }
+  __device__ __forceinline__ int first(int group) const { return min(group * each, staged); }
+  __device__ __forceinline__ Held<APART, VEC, 1> waiting(int n) const {
+    return {stage[n * blockDim.x], stage_m + n * blockDim.x};
+  }
+  __device__ __forceinline__ void maximum(V (&max)[ROWS], const Softmax& p, int begin, int end) const {
+#pragma unroll 4
+    for (int n = begin; n < end; ++n) waiting(n).maximum(max, p);
+  }
+  __device__ __forceinline__ void sum_of_powers(V (&sum)[ROWS], const Base (&base)[ROWS], const Softmax& p, int begin, int end) {
+#pragma unroll 2
+    for (int n = begin; n < end; ++n) {
+      auto one = waiting(n);
+      one.sum_of_powers(sum, base, p);
+      if constexpr (KEEP) stage[n * blockDim.x] = one.item[0];
+    }
+  }
+  template <class Locate>
+  __device__ __forceinline__ void store_held(Tout* y, const Ending (&ending)[ROWS], const Softmax& p, Locate locate) const {
+#pragma unroll
+    for (int n = 0; n < PACKS; ++n) {
+      Offset at[3];
+      if (!held.ready[n]) continue;
+      locate(n, at);
+      held.store(n, y + at[2], ending, p);
+    }
+  }
+  template <class Locate>
+  __device__ __forceinline__ void store_staged(Tout* y, const Ending (&ending)[ROWS], const Softmax& p, Locate locate, int begin, int end) const {
+#pragma unroll 2
+    for (int n = begin; n < end; ++n) {
+      Offset at[3];
+      locate(PACKS + n, at);
+      waiting(n).store(0, y + at[2], ending, p);
+    }
+  }
+};
+
+// The state of a row from those of its parts: for all lanes of a warp, which share the work; or for a thread, from parts
+// STEP apart.
+template <int MOST> __device__ __forceinline__ State brought_together(const State* part, int count) {
+  constexpr int EACH = (MOST + 31) / 32;  // of a lane
+  State mine[EACH];
+  V max = Limits<V>::least(), sum = 0;
+#pragma unroll
+  for (int n = 0; n < EACH; ++n) {
+    int i = threadIdx.x % 32 + 32 * n;
+    mine[n] = i < count ? part[i] : Op::identity();
+    max = greater_of(max, mine[n].max);
+  }
+  max = warp_reduce<Max<V>>(max);
+#pragma unroll
+  for (int n = 0; n < EACH; ++n) sum += Op::lifted(mine[n], max);
+  return {max, warp_reduce<Sum<V>>(sum)};
+}
+
+// Of many parts, in memory that other blocks have written to.
+__device__ __forceinline__ State brought_together(const volatile State* part, int count) {
+  State mine = Op::identity();
+  for (int i = threadIdx.x % 32; i < count; i += 32) {
+    State next{part[i].max, part[i].sum};
+    V max = greater_of(mine.max, next.max);
+    mine = {max, Op::lifted(mine, max) + Op::lifted(next, max)};
+  }
+  V max = warp_reduce<Max<V>>(mine.max);
+  return {max, warp_reduce<Sum<V>>(Op::lifted(mine, max))};
+}
+
+template <int COUNT, int STEP> __device__ __forceinline__ State joined(const State* part) {
+  V max = Limits<V>::least(), sum = 0;
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) max = greater_of(max, part[i * STEP].max);
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) sum += Op::lifted(part[i * STEP], max);
+  return {max, sum};
+}
+

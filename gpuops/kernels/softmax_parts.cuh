@@ -1,0 +1,126 @@
+// What the kernels share that go along rows. PEELED: a row begins and ends anywhere; up to where whole packs begin, and
+// from where they end, its elements are held one by one. Prologue, beside that of softmax_on_chip.cuh: PEELED.
+
+// The part of a row that is a block's: packs begin … end - 1, and the single elements if there are any.
+struct Part {
+  const Tin* x;
+  const bool* mask;
+  Tout* y;
+  Offset head, tail, step;  // elements before and behind the packs; from one of the mask to the next
+  Index begin, end;
+  int singles;
+
+  __device__ __forceinline__ Part(Index row, int rank, const Tin* x_, const bool* mask_, Tout* y_, const Softmax& p) {
+    Offset at[3];
+    p.kept.locate(row, at);
+    x = x_ + at[0], mask = mask_ + at[1], y = y_ + at[2];
+    step = p.reduced.stride[1][REDUCED - 1] / (PEELED ? 1 : VEC);
+    Index packs = p.packs;
+    head = tail = 0;
+    if constexpr (PEELED) {
+      Offset length = p.cols;
+      head = min(static_cast<Offset>(-(reinterpret_cast<u64>(y) / sizeof(Tout)) % VEC), length);
+      packs = (length - head) / VEC;
+      tail = length - head - static_cast<Offset>(packs) * VEC;
+    }
+    begin = rank * static_cast<Index>(p.chunk);
+    end = min(rank * p.chunk + p.chunk, static_cast<i64>(packs));
+    singles = rank == 0 ? head + tail : 0;
+  }
+  __device__ __forceinline__ void locate(Index pack, Offset (&at)[3], const Softmax& p) const {
+    if constexpr (PEELED) at[0] = at[2] = head + static_cast<Offset>(pack) * VEC, at[1] = at[0] * step;
+    else p.reduced.locate(pack, at);
+  }
+  __device__ __forceinline__ Offset single(int i, const Softmax& p) const {
+    return i < head ? i : static_cast<Offset>(p.cols) - tail + (i - head);
+  }
+};
+
+// The single elements that are those of one of LANES or more threads.
+template <int LANES> struct Singles {
+  static constexpr int COUNT = PEELED ? (2 * (VEC - 1) + LANES - 1) / LANES : 0;
+  Held<false, 1, COUNT ? COUNT : 1> held;
+
+  __device__ __forceinline__ void load(const Part& part, int thread, int group, const Softmax& p) {
+    held.any = part.singles > 0;
+#pragma unroll
+    for (int n = 0; n < COUNT; ++n) {
+      int i = thread + n * group;
+      held.ready[n] = i < part.singles;
+      Offset from = part.single(min(i, part.singles - 1), p);
+      if (held.any) held.load(n, part.x + from, part.mask + from * part.step, part.step);
+    }
+  }
+  __device__ __forceinline__ void maximum(V (&top)[1], const Softmax& p) const {
+    if constexpr (COUNT > 0) held.maximum(top, p);
+  }
+  __device__ __forceinline__ void sum_of_powers(V (&sum)[1], const Base (&base)[1], const Softmax& p) {
+    if constexpr (COUNT > 0) held.sum_of_powers(sum, base, p);
+  }
+  __device__ __forceinline__ void store(const Part& part, const Ending (&ending)[1], int thread, int group, const Softmax& p) const {
+#pragma unroll
+    for (int n = 0; n < COUNT; ++n) {
+      if (held.ready[n]) held.store(n, part.y + part.single(thread + n * group, p), ending, p);
+    }
+  }
+};
+
+// What a thread holds of a row that it shares with whole warps: its packs in registers and each group of the staged
+// ones are powers with a base of their own, so that they can be made as soon as they have come.
+struct RowOnChip {
+  static constexpr int GROUPS = OnChip<false>::GROUPS;
+  OnChip<false> packs;
+  Singles<32> edges;
+  V top[GROUPS + 1];  // the maximum of what is in registers, and of each group
+
+  static __device__ __forceinline__ auto finder(const Part& part, int thread, int group, const Softmax& p) {
+    return [&part, &p, thread, group](int n, Offset (&at)[3]) { part.locate(part.begin + thread + n * group, at, p); };
+  }
+  __device__ __forceinline__ void load(const Part& part, int thread, int group, const Softmax& p) {
+    auto exists = [&](int n) { return part.begin + thread + n * group < part.end; };
+    auto near = [&](int n, Offset (&at)[3]) { part.locate(min(part.begin + thread + n * group, part.end - 1), at, p); };
+    packs.load(part.x, part.mask, part.step, p, part.begin < part.end, exists, finder(part, thread, group, p), near);
+    edges.load(part, thread, group, p);
+  }
+  // The state of what the warp holds, for all of its lanes.
+  __device__ __forceinline__ State gather(const Softmax& p) {
+    V sum[GROUPS + 1], most;
+    {
+      V max[1] = {Limits<V>::least()}, all[1] = {0};
+      packs.held.maximum(max, p);
+      edges.maximum(max, p);
+      Base base[1] = {Base(max[0])};
+      packs.held.sum_of_powers(all, base, p);
+      edges.sum_of_powers(all, base, p);
+      most = top[0] = max[0], sum[0] = all[0] * base[0].rest();
+    }
+    take<0>(sum, most, p);
+    V whole = warp_reduce<Max<V>>(most), total = 0;
+#pragma unroll
+    for (int group = 0; group <= GROUPS; ++group) total += Op::lifted({top[group], sum[group]}, whole);
+    return {whole, warp_reduce<Sum<V>>(total)};
+  }
+  template <int GROUP> __device__ __forceinline__ void take(V (&sum)[GROUPS + 1], V& most, const Softmax& p) {
+    if constexpr (GROUP < GROUPS) {
+      V max[1] = {Limits<V>::least()}, all[1] = {0};
+      copies_there<GROUPS - 1 - GROUP>();
+      packs.maximum(max, p, packs.first(GROUP), packs.first(GROUP + 1));
+      Base base[1] = {Base(max[0])};
+      packs.sum_of_powers(all, base, p, packs.first(GROUP), packs.first(GROUP + 1));
+      top[GROUP + 1] = max[0], sum[GROUP + 1] = all[0] * base[0].rest();
+      most = greater_of(most, max[0]);
+      take<GROUP + 1>(sum, most, p);
+    }
+  }
+  __device__ __forceinline__ void store(const Part& part, State whole, int thread, int group, const Softmax& p) const {
+    auto locate = finder(part, thread, group, p);
+    Ending ending[1] = {Ending::of<false>(top[0], whole)};
+    packs.store_held(part.y, ending, p, locate);
+    edges.store(part, ending, thread, group, p);
+#pragma unroll
+    for (int group = 0; group < GROUPS; ++group) {
+      Ending ending[1] = {Ending::of<false>(top[group + 1], whole)};
+      packs.store_staged(part.y, ending, p, locate, packs.first(group), packs.first(group + 1));
+    }
+  }
+};

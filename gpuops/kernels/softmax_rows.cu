@@ -1,0 +1,60 @@
+// Rows on chip: every element is read once. GROUP threads to a row (a power of two up to 32), or with GROUP = 0 a whole
+// block, or CLUSTER blocks that tell each other their part's maximum and sum through distributed shared memory. A thread
+// holds PACKS packs of its row in registers and, if they are STAGED, p.staged more in shared memory. PEELED: a row begins
+// and ends anywhere; up to where whole packs begin, and from where they end, its elements are held one by one.
+// blockIdx.x: the rows, BLOCK / GROUP of them or 1 / CLUSTER. BLOCK: threads of a block, at most.
+constexpr int LANES = GROUP ? GROUP : 32;
+constexpr int STATES = BLOCK / 32 * CLUSTER;
+
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
+softmax_rows(const Tin* x, const bool* mask, Tout* y, Softmax p) {
+  wait_for_previous();
+  if constexpr (GROUP > 0) {
+    int thread = threadIdx.x % LANES;
+    Index row = blockIdx.x * static_cast<Index>(BLOCK / LANES) + threadIdx.x / LANES;
+    bool inside = row < static_cast<Index>(p.rows);
+    Part part(inside ? row : 0, inside ? 0 : 1, x, mask, y, p);  // beyond the last row there is nothing
+    OnChip<false> packs;
+    Singles<LANES> edges;
+    auto locate = [&](int n, Offset (&at)[3]) { part.locate(thread + n * LANES, at, p); };
+    auto exists = [&](int n) { return inside && static_cast<Index>(thread + n * LANES) < part.end; };
+    auto near = [&](int n, Offset (&at)[3]) { part.locate(min(static_cast<Index>(thread + n * LANES), part.end - 1), at, p); };
+    packs.load(part.x, part.mask, part.step, p, inside, exists, locate, near);
+    edges.load(part, thread, LANES, p);
+
+    V max[1] = {Limits<V>::least()}, sum[1] = {0};
+    packs.held.maximum(max, p);
+    edges.maximum(max, p);
+    max[0] = warp_reduce<Max<V>, LANES>(max[0]);
+    Base base[1] = {Base(max[0])};
+    packs.held.sum_of_powers(sum, base, p);
+    edges.sum_of_powers(sum, base, p);
+    State whole{max[0], warp_reduce<Sum<V>, LANES>(sum[0]) * base[0].rest()};
+    let_next_start();
+    if (!inside) return;
+    Ending ending[1] = {Ending::of<true>(max[0], whole)};
+    packs.store_held(part.y, ending, p, locate);
+    edges.store(part, ending, thread, LANES, p);
+  } else {
+    int thread = threadIdx.x, group = blockDim.x, rank = blockIdx.x % CLUSTER;
+    Part part(blockIdx.x / CLUSTER, rank, x, mask, y, p);
+    int lane = thread % 32, warp = thread / 32, warps = group / 32;
+    __shared__ State states[STATES];
+    if constexpr (CLUSTER > 1) cluster_begin();
+    RowOnChip held;
+    held.load(part, thread, group, p);
+    State mine = held.gather(p);
+
+    if constexpr (CLUSTER == 1) {
+      if (lane == 0) states[warp] = mine;
+      __syncthreads();
+    } else {
+      cluster_wait();
+      if (lane < CLUSTER) store_to(lane, states + rank * warps + warp, mine);
+      cluster_meet();
+    }
+    State whole = brought_together<STATES>(states, warps * CLUSTER);
+    let_next_start();
+    held.store(part, whole, thread, group, p);
+  }
+}
