@@ -27,7 +27,9 @@ def test_ops_of_a_family_have_the_same_strategies(first):
 def test_strategies_of_the_ladders():
     assert {"cross", "interleaved", "shuffle", "rows", "columns"} <= set(gpuops.strategies("sum"))
     assert {"elementwise", "vectorized"} <= set(gpuops.strategies("where"))
-    assert {"naive", "block_tree", "block_coalesced", "two_pass", "warp"} <= set(gpuops.strategies("softmax"))
+    classic = {"naive", "block_tree", "block_coalesced", "block_shared", "block_online", "two_pass", "warp"}
+    packs = {f"warp_pack{n}" for n in (2, 4, 8)}
+    assert {*classic, *packs, "rows", "columns", "grid"} <= set(gpuops.strategies("softmax"))
 
 
 def test_every_strategy_is_a_distinct_name():

@@ -315,8 +315,11 @@ def test_subnormals_are_not_flushed_by_the_compiler():
 # -------------------------------------------------------------------------------------------------------- barriers
 
 BARRIER = re.compile(r"__sync(?:threads|warp)\(\);")
-#: This one keeps the blocks that run at a time apart; the emulator runs them one after the other.
-BETWEEN_BLOCKS = "__shared__ bool last;\n  __syncthreads();"
+#: These are for what other blocks do that run at the same time; the emulator runs them one after the other.
+BETWEEN_BLOCKS = (
+    "__shared__ bool last;\n  __syncthreads();",
+    "meet(barriers + team, p.team, member == 0);\n      }\n      __syncwarp();",
+)
 BARRIERS = [
     (file, i)
     for file in TEXTS

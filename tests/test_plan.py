@@ -329,6 +329,85 @@ def test_reductions_choose_by_shape_and_alignment(dtype, shape, axis, kernel, co
     assert constants.items() <= dict(step.kernel.constants).items()
 
 
+def softmax_of(
+    dtype: str, shape: tuple[int, ...], axis: tuple[int, ...], machine: plan.Machine = MACHINE, masked: bool = False,
+    x: tuple[int, ...] | None = None, strategy: str | None = None,
+) -> plan.Plan:  # fmt: skip
+    dense = plan.contiguous_strides(shape)
+    strides = (x or dense, dense if masked else (0,) * len(shape), dense)
+    names = (dtype, plan.accumulator(dtype), dtype)
+    problem = softmax.problem("softmax", *names, shape, axis, strides, POINTERS, masked, 1.0)
+    return softmax.plan(problem, strategy, "device", machine)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "axis", "strategy", "constants"),
+    [
+        ("float32", (2**20, 64), (1,), "rows", {"GROUP": 8, "PACKS": 2, "CLUSTER": 1}),  # eight lanes to a row
+        ("float32", (4096, 127), (1,), "rows", {"GROUP": 16, "PEELED": True}),
+        ("float32", (4096, 4096), (1,), "rows", {"GROUP": 0, "PACKS": 4, "CLUSTER": 1, "STAGED": 0}),  # a block
+        ("float16", (4096, 4099), (1,), "rows", {"GROUP": 0, "VEC": 8, "PEELED": True}),
+        ("float32", (4096, 32768), (1,), "rows", {"BLOCK": 1024, "PACKS": 8, "STAGED": 0}),  # all registers
+        ("float32", (4096, 131072), (1,), "rows", {"BLOCK": 512, "CLUSTER": 4, "STAGED": 2}),
+        ("float32", (2**16,), (0,), "rows", {"PACKS": 2, "CLUSTER": 16}),  # spread
+        ("float32", (2**22,), (0,), "grid", {"PACKS": 6, "STAGED": 2}),
+        ("float32", (2**26,), (0,), "grid_online", {}),
+        ("float32", (2**22, 7), (0,), "grid_online", {}),
+        ("float32", (4096, 4096), (0,), "columns", {"VEC": 4, "WIDE": 8, "CLUSTER": 4}),
+        ("float16", (128, 1024, 256), (1,), "columns", {"VEC": 8, "WIDE": 8, "CLUSTER": 1}),
+        ("float32", (6, 2**20), (0,), "columns", {"WIDE": 128, "BLOCK": 128, "PACKS": 6}),  # a thread's own
+    ],
+)
+def test_softmaxes_choose_by_what_fits_where(dtype, shape, axis, strategy, constants):
+    made = softmax_of(dtype, shape, axis)
+    assert made.strategy == strategy
+    assert constants.items() <= dict(made.steps[0].kernel.constants).items()
+
+
+def test_a_device_with_less_room_holds_fewer_rows_on_chip():
+    small = plan.Machine(20, cluster=1, shared=48 * 1024)
+    assert softmax_of("float32", (4096, 32768), (1,), small).strategy == "rows"
+    assert softmax_of("float32", (4096, 131072), (1,), small).strategy == "grid_online"
+    assert softmax_of("float32", (1000, 512), (0,), small).strategy == "columns"
+    assert softmax_of("float32", (4096, 512), (0,), small).strategy == "grid_online"
+    assert softmax_of("float32", (2**22,), (0,), small).strategy == "grid_online"
+    for strategy in softmax.ON_CHIP:
+        rule = f"^softmax: strategy '{strategy}' does not hold rows of 67108864 elements on this device's chip"
+        with pytest.raises(ValueError, match=rule):
+            softmax_of("float32", (2**26,), (0,), small, strategy=strategy)
+
+
+@given(st.data())
+def test_what_is_held_on_chip_is_all_of_a_row_and_has_room(data):
+    dtype = data.draw(st.sampled_from(("float16", "float32", "float64")))
+    cols, rows = data.draw(st.integers(1, 400000)), data.draw(st.sampled_from((1, 3, 64, 5000)))
+    masked, apart = data.draw(st.booleans()), data.draw(st.integers(0, 9))
+    shared = data.draw(st.sampled_from((48, 99, 163, 227))) * 1024
+    machine = plan.Machine(132, data.draw(st.sampled_from((1, 8, 16))), shared, data.draw(st.sampled_from((0, 132))))
+    shape, axis = data.draw(st.sampled_from((((rows, cols), (1,)), ((cols, rows), (0,)))))
+    x = (shape[1] + apart, 1)
+    for strategy, on_chip in softmax.ON_CHIP.items():
+        names = (dtype, plan.accumulator(dtype), dtype)
+        strides = (x, plan.contiguous_strides(shape) if masked else (0, 0), plan.contiguous_strides(shape))
+        problem = softmax.problem("softmax", *names, shape, axis, strides, POINTERS, masked, 1.0)
+        if (made := on_chip(problem, machine)) is None:
+            continue
+        (step,) = made.steps
+        has = dict(step.kernel.constants)
+        vec, size = has["VEC"], plan.ITEMSIZE[dtype]
+        staged = step.shared // (step.block * vec * (size + masked))
+        assert (staged > 0) == (has["STAGED"] > 0)
+        threads = has.get("GROUP") or step.block // has.get("WIDE", 1)
+        team = step.grid[0] // min(rows, step.grid[0]) if strategy == "grid" else step.cluster
+        packs = cols // (1 if strategy == "columns" else vec)
+        assert team * threads * (has["PACKS"] + staged) >= packs
+        state, wide = 2 * plan.ITEMSIZE[plan.accumulator(dtype)], has.get("WIDE")
+        states = (has["BLOCK"] // max(32, wide) + step.cluster + 1) * vec * wide * state if wide else softmax.STATES
+        assert step.shared == 0 or step.shared + states <= machine.shared // max(1, has.get("RESIDENT", 1))
+        assert step.cluster <= machine.cluster and step.block <= has["BLOCK"] <= 1024 and step.block % 32 == 0
+        assert step.cooperative == (strategy == "grid")
+
+
 @given(st.data())
 def test_packs_and_blocks_of_reductions_are_powers_of_two(data):
     """Whatever the op, dtypes and layout: loads, shuffles and shared memory are made for nothing else."""

@@ -41,7 +41,7 @@ STATES = 2**13  # bytes of shared memory that a block keeps for states
 
 # Rows.
 LANE_PACKS = 2  # of a lane, where a row is that of some lanes
-WARP_PACKS = 4  # but up to so many before a row is that of a whole block
+WARP_PACKS = 176  # of a row, before it is that of a whole block
 LANES_BLOCK = 128  # threads of a block that has several rows
 FEW_PACKS = 4  # of a thread of a block, unless the row is longer than that
 BLOCK = 512  # threads of a block, two of which share a multiprocessor
@@ -117,10 +117,9 @@ def along_rows(p: Problem) -> bool:
 
 
 def choose(p: Problem, machine: Machine) -> str:
-    """The strategy for callers who name none: the first that holds the rows on chip."""
+    """The strategy for callers who name none: one that holds the rows on chip, if there is room."""
     idle = p.rows * machine.cluster < machine.multiprocessors and p.cols * p.sizes[0] > ALONE * PACK
-    along = ("grid", "rows") if idle else ("rows", "grid")
-    tries = along if along_rows(p) else ("columns",)
+    tries = ("columns",) if not along_rows(p) else ("grid", "rows") if idle else ("rows",)
     return next((strategy for strategy in tries if ON_CHIP[strategy](p, machine)), "grid_online")
 
 
@@ -271,15 +270,15 @@ def rows_on_chip(p: Problem, machine: Machine) -> Plan | None:
     """The plan for rows, if they fit a cluster of blocks."""
     way = walk(p, p.reduced)
     packs, size = p.cols // way.vec, pack_size(p, way)
-    if packs <= 32 * WARP_PACKS and (packs <= 32 * LANE_PACKS or p.rows >= machine.multiprocessors):
+    if packs <= WARP_PACKS and (packs <= 32 * LANE_PACKS or p.rows >= machine.multiprocessors):
         group = min(32, reduce.power_of_2(-(-packs // LANE_PACKS)))
         blocks = -(-p.rows // (LANES_BLOCK // group))
         held = Held(packs, packs, compiled(-(-packs // group)))
         return along_packs(p, "rows", way, held, blocks, LANES_BLOCK, {"CLUSTER": 1, "GROUP": group, "RESIDENT": 0})
-    most = PACKS[-1] * LARGE_BLOCK
-    large = NEARLY * most < packs <= most
+    filled = PACKS[-1] * LARGE_BLOCK
+    large = NEARLY * filled < packs <= filled
     block = LARGE_BLOCK if large else BLOCK
-    room = most if large else block * (PACKS[-1] + staged_packs(machine.shared // 2 - STATES, block * size))
+    room = filled if large else block * (PACKS[-1] + staged_packs(machine.shared // 2 - STATES, block * size))
     cluster = reduce.power_of_2(-(-packs // room))
     if cluster > machine.cluster:
         return None
