@@ -276,6 +276,25 @@ def test_small_results_keep_their_subnormal_value(backend, strategy, finish):
     np.testing.assert_allclose(got, exact, rtol=1e-5, atol=3e-45)
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("x_dtype", ["f4", BFLOAT16], ids=str)
+def test_small_results_in_bfloat16_keep_their_subnormal_value(backend, x_dtype, strategy):
+    x = np.array([[0, -80, -88, -90, -92, -200]]).astype(x_dtype)
+    for axis, values in ((1, x), (0, x.T)):
+        got = gpuops.softmax(backend.array(values), axis, dtype=BFLOAT16, strategy=strategy)
+        exact = scipy.special.softmax(values.astype("f8"), axis).astype(BFLOAT16).astype("f8")
+        np.testing.assert_allclose(backend.numpy(got).astype("f8"), exact, rtol=0.01, atol=1e-40)
+        assert np.count_nonzero(exact) == 5
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("dtype", ["f4", BFLOAT16], ids=str)
+def test_elements_at_the_end_of_the_range(backend, dtype, strategy):
+    x = np.array([[3e38, -3e38, 1e38, 2.9e38, 3e38], [-3e38, -3e38, -3.3e38, -3e38, -3e38]]).astype(dtype)
+    got = backend.numpy(gpuops.softmax(backend.array(x), 1, strategy=strategy)).astype("f8")
+    np.testing.assert_array_equal(got, np.array([[0.5, 0, 0, 0, 0.5], [0.25, 0.25, 0, 0.25, 0.25]]))
+
+
 @pytest.mark.parametrize("strategy,finish", WAYS)
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 def test_half_types_are_rounded_once(backend, dtype, strategy, finish):

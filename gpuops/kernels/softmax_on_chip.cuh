@@ -97,7 +97,7 @@ template <bool APART, int WIDE, int COUNT> struct Held {
       V power[WIDE];
 #pragma unroll
       for (int v = 0; v < WIDE; ++v) {
-        power[v] = base[v % ROWS].of(get(n, v, p));
+        power[v] = base[v % ROWS].template of<KEEP && SUBNORMAL>(get(n, v, p));
         if constexpr (KEEP) item[n].set(v, power[v]);
       }
 #pragma unroll
