@@ -398,7 +398,7 @@ def test_what_is_held_on_chip_is_all_of_a_row_and_has_room(data):
         staged = step.shared // (step.block * vec * (size + masked))
         assert (staged > 0) == (has["STAGED"] > 0)
         threads = has.get("GROUP") or step.block // has.get("WIDE", 1)
-        team = step.grid[0] // min(rows, step.grid[0]) if strategy == "grid" else step.cluster
+        team = struct.unpack_from("<6q", step.args[-1])[5] or step.cluster  # blocks to a row
         packs = cols // (1 if strategy == "columns" else vec)
         assert team * threads * (has["PACKS"] + staged) >= packs
         state, wide = 2 * plan.ITEMSIZE[plan.accumulator(dtype)], has.get("WIDE")
