@@ -25,7 +25,7 @@ SOURCES = [name for name in FILES if name.endswith(".cu")]
 TEXTS = [name for name in FILES if name.endswith((".cu", ".cuh"))]
 #: Strategies that do not take rows of any length.
 LIMITED = ("naive", *softmax.WARPS, "block_shared", *softmax.ON_CHIP)
-CHUNKS = 16  # so that workers share the compiling
+CHUNKS = 48  # so that workers share the compiling
 ARCH = 90
 OTHER_ARCHS = (75, 80, 86, 89, 100, 120)
 DEEP = os.environ.get("GPUOPS_TEST_PROFILE") == "deep"
