@@ -13,14 +13,14 @@ from .plan import Kernel
 
 FOLDER = os.path.join(os.path.dirname(__file__), "kernels")
 COMMON = ("types.cuh", "axes.cuh", "ops.cuh", "items.cuh")
+SOFTMAX_ON_CHIP = ("block.cuh", "softmax.cuh", "softmax_on_chip.cuh")
 #: Headers that come after the variant's types, per family (the first word of a kernel's name) or kernel.
 FAMILY = {
     "broadcast": ("broadcast.cuh",),
     "reduce": ("block.cuh", "reduce.cuh", "accumulate.cuh"),
     "softmax": ("block.cuh", "softmax.cuh"),
-    "softmax_columns": ("block.cuh", "softmax.cuh", "softmax_on_chip.cuh"),
-    "softmax_rows": ("block.cuh", "softmax.cuh", "softmax_on_chip.cuh", "softmax_parts.cuh"),
-    "softmax_grid": ("block.cuh", "softmax.cuh", "softmax_on_chip.cuh", "softmax_parts.cuh"),
+    "softmax_columns": SOFTMAX_ON_CHIP,
+    **dict.fromkeys(("softmax_rows", "softmax_grid"), (*SOFTMAX_ON_CHIP, "softmax_parts.cuh")),
 }
 OPTIONS = ("--std=c++17",)
 

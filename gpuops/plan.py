@@ -113,6 +113,22 @@ def index_type(*counts: int) -> str:
     return "u32" if max(counts) < 2**31 else "i64"
 
 
+def reach(operand: int, *groups: Axes) -> int:
+    """How far an operand's last element may lie from its first, in elements; not all groups need have it.
+
+    >>> reach(0, Axes((2, 3), ((-3, 1),)), Axes((4,), ((6,),)))
+    23
+    """
+    walks = [axes for axes in groups if operand < len(axes.strides)]
+    return sum((n - 1) * abs(s) for axes in walks for n, s in zip(axes.sizes, axes.strides[operand], strict=True))
+
+
+def offset_type(*groups: Axes) -> str:
+    """32-bit offsets where every element of the first group's operands is that near."""
+    far = max(reach(operand, *groups) for operand in range(len(groups[0].strides)))
+    return "i32" if far < 2**31 - 2**10 else "i64"
+
+
 def normalize(axes: Axes) -> tuple[Axes, Shape]:
     """Axes in normal form, and how far each operand's first element moves (in elements) by the flips.
 

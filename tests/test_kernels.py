@@ -65,13 +65,13 @@ def reduction(
 
 def normalisation(
     names: tuple[str, str, str], shape: Shape, axis: Shape, strategy: str | None, op: str = "softmax",
-    masked: bool = False, x: Shape | None = None, machine: Machine = MACHINE, scale: float = 1.0,
+    masked: bool = False, x: Shape | None = None, scale: float = 1.0,
 ) -> Plan:  # fmt: skip
     """The plan of a softmax of an array in C order, or with strides ``x``."""
     dense = contiguous_strides(shape)
     strides = (dense if x is None else x, dense if masked else (0,) * len(shape), dense)
     problem = softmax.problem(op, *names, shape, axis, strides, (0, 0, 0), masked, scale)
-    return softmax.plan(problem, strategy, "device", machine)
+    return softmax.plan(problem, strategy, "device", MACHINE)
 
 
 def mapping(

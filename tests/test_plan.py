@@ -330,13 +330,12 @@ def test_reductions_choose_by_shape_and_alignment(dtype, shape, axis, kernel, co
 
 
 def softmax_of(
-    dtype: str, shape: tuple[int, ...], axis: tuple[int, ...], machine: plan.Machine = MACHINE, masked: bool = False,
-    x: tuple[int, ...] | None = None, strategy: str | None = None,
+    dtype: str, shape: tuple[int, ...], axis: tuple[int, ...], machine: plan.Machine = MACHINE,
+    strategy: str | None = None,
 ) -> plan.Plan:  # fmt: skip
     dense = plan.contiguous_strides(shape)
-    strides = (x or dense, dense if masked else (0,) * len(shape), dense)
     names = (dtype, plan.accumulator(dtype), dtype)
-    problem = softmax.problem("softmax", *names, shape, axis, strides, POINTERS, masked, 1.0)
+    problem = softmax.problem("softmax", *names, shape, axis, (dense, (0,) * len(shape), dense), POINTERS, False, 1.0)
     return softmax.plan(problem, strategy, "device", machine)
 
 

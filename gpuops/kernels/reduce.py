@@ -29,7 +29,9 @@ from ..plan import (
     divisor,
     index_type,
     normalize,
+    offset_type,
     packable,
+    reach,
 )
 
 PACK = 16  # bytes of a load
@@ -514,7 +516,7 @@ def variant(
         types=(
             ("Tin", CTYPES[p.x]), ("Tb", beside), ("Tval", CTYPES[p.val]), ("Op", f"{p.op}<Tval>"),
             ("Tout", "Op::State" if p.out is None else CTYPES[p.out]), ("Index", index_type(*counts)),
-            ("Offset", offset_type(p)),
+            ("Offset", offset_type(p.kept, p.reduced)),
         ),
         constants=(
             ("OTHER", OTHERS[other]), ("KEPT", kept.rank_class), ("REDUCED", reduced.rank_class), ("BLOCK", block),
@@ -531,21 +533,11 @@ def operands(p: Problem) -> tuple[Operand | None, ...]:
 
 def parameters(p: Problem, kept: Axes, reduced: Axes, counts: tuple[int, ...], runs: bytes = NO_RUNS) -> bytes:
     """The bytes of ``struct Reduce`` in reduce.cuh."""
-    offset = offset_type(p)
+    offset = offset_type(p.kept, p.reduced)
     initial = (p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0")
-    last = struct.pack("<2q2dq", reach(p, 0) + 1, p.kept.inner(2), p.length, p.scale, p.initial is not None)
+    high = reach(0, p.kept, p.reduced) + 1
+    last = struct.pack("<2q2dq", high, p.kept.inner(2), p.length, p.scale, p.initial is not None)
     return struct.pack("<5q", *counts) + kept.packed(offset) + reduced.packed(offset) + runs + last + initial
-
-
-def reach(p: Problem, operand: int) -> int:
-    """How far an operand's last element may lie from its first."""
-    axes = (p.kept, p.reduced)[: 1 if operand == 2 else 2]
-    return sum((n - 1) * abs(s) for a in axes for n, s in zip(a.sizes, a.strides[operand], strict=True))
-
-
-def offset_type(p: Problem) -> str:
-    """32-bit offsets where every element is that near."""
-    return "i32" if all(reach(p, k) < 2**31 - 2**10 for k in range(3)) else "i64"
 
 
 class HostFinish(NamedTuple):

@@ -1,4 +1,5 @@
-// What the softmax kernels share: their parameters, and the classic ones' view of a row. Prologue: Tin, V (float or double, for the arithmetic), Tout, Index, Offset, KEPT, REDUCED
+// What the softmax kernels share: their parameters, and the classic ones' view of a row.
+// Prologue: Tin, V (float or double, for the arithmetic), Tout, Index, Offset, KEPT, REDUCED
 // (ranks), MASK, SCALED, LOG.
 
 using Op = MaxExpSum<V>;

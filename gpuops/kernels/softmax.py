@@ -24,6 +24,7 @@ from ..plan import (
     contiguous_strides,
     index_type,
     normalize,
+    offset_type,
     packable,
 )
 from . import broadcast, reduce
@@ -38,6 +39,7 @@ PACKS = (1, 2, 3, 4, 6, 8)  # packs of a thread in registers that kernels are co
 GROUPS = 2  # groups in which the others come to shared memory
 LOOSE = 8  # the shortest row that is read in whole packs though it begins and ends anywhere, in packs
 STATES = 2**13  # bytes of shared memory that a block keeps for states
+RESERVED = 2**10  # and that the system keeps for itself with every block
 
 # Rows.
 LANE_PACKS = 2  # of a lane, where a row is that of some lanes
@@ -116,32 +118,30 @@ def along_rows(p: Problem) -> bool:
     return not kept or not reduced or reduced < kept
 
 
-def choose(p: Problem, machine: Machine) -> str:
-    """The strategy for callers who name none: one that holds the rows on chip, if there is room."""
-    idle = p.rows * machine.cluster < machine.multiprocessors and p.cols * p.sizes[0] > ALONE * PACK
-    tries = ("columns",) if not along_rows(p) else ("grid", "rows") if idle else ("rows",)
-    return next((strategy for strategy in tries if ON_CHIP[strategy](p, machine)), "grid_online")
-
-
 @lru_cache(maxsize=4096)
 def plan(p: Problem, strategy: str | None, finish: str, machine: Machine) -> Plan:
     """Plan a softmax; ``finish="host"`` is for ``two_pass``."""
-    strategy = strategy or choose(p, machine)
-    return STRATEGIES[strategy](p, strategy, finish, machine)
+    return STRATEGIES[strategy](p, strategy, finish, machine) if strategy else choose(p, machine)
+
+
+def choose(p: Problem, machine: Machine) -> Plan:
+    """The plan for callers who name no strategy: one that holds the rows on chip, if there is room."""
+    idle = p.rows * machine.cluster < machine.multiprocessors and p.cols * p.sizes[0] > ALONE * PACK
+    tries = ("columns",) if not along_rows(p) else ("grid", "rows") if idle else ("rows",)
+    made = next(filter(None, (ON_CHIP[strategy](p, machine) for strategy in tries)), None)
+    return made or plan_grid_online(p, "grid_online", "device", machine)
 
 
 def one_kernel(
     p: Problem, strategy: str, blocks: int, block: int, kept: Axes, reduced: Axes, way: Walk, constants: dict[str, int],
-    held: Held | None = None, packs: int = 0, in_place: bool = True,
+    held: Held, in_place: bool = True,
 ) -> Plan:  # fmt: skip
     """The plan of a strategy that is one launch of ``softmax_<strategy>.cu``, which may hold rows on chip."""
     if blocks > MAX_GRID_X:
         rule = f"strategy {strategy!r} takes at most {MAX_GRID_X} blocks, {p.rows} rows need {blocks}"
         raise error(ValueError, p.op, rule)
-    on_chip = {"PACKS": held.registers, "STAGED": GROUPS if held.staged else 0} if held else {}
-    overlaps = held is not None and not held.team
-    held = held or Held(packs, packs, 0)
-    offset = offset_type(p)
+    on_chip = {"PACKS": held.registers, "STAGED": GROUPS if held.staged else 0} if held.registers else {}
+    offset = offset_type(p.kept, p.reduced)
     kernel = Kernel(
         f"softmax_{strategy}",
         types=(
@@ -160,18 +160,11 @@ def one_kernel(
     params = sizes + kept.packed(offset) + reduced.packed(offset)
     launch = Launch(
         kernel, (blocks, 1, 1), block, (x, mask if p.masked else None, out, *meeting, params),
-        overlaps=overlaps, cluster=held.cluster,
+        overlaps=held.registers > 0 and not held.team, cluster=held.cluster,
         shared=held.staged * block * pack_size(p, way), cooperative=held.team > 0,
     )  # fmt: skip
     scratch = PARTIALS + 4 * blocks * ITEMSIZE[p.val] if held.team else 0  # states of two rounds
     return Plan(strategy, (launch,), scratch=scratch, in_place=in_place)
-
-
-def offset_type(p: Problem) -> str:
-    """32-bit offsets where every element is that near."""
-    axes = p.kept, p.reduced
-    reach = (sum((n - 1) * abs(s) for a in axes for n, s in zip(a.sizes, a.strides[k], strict=True)) for k in range(3))
-    return "i32" if max(reach) < 2**31 - 2**10 else "i64"
 
 
 def plan_naive(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
@@ -190,8 +183,8 @@ def plan_block_shared(p: Problem, strategy: str, finish: str, machine: Machine) 
     if nbytes > machine.shared - STATES:
         rule = f"strategy {strategy!r} takes rows of at most {(machine.shared - STATES) // ITEMSIZE[p.val]} elements"
         raise error(ValueError, p.op, f"{rule} on this device, got {p.cols}")
-    (launch,) = (plan := classic(p, strategy, p.rows)).steps
-    return plan._replace(steps=(launch._replace(shared=nbytes),))
+    (launch,) = (made := classic(p, strategy, p.rows)).steps
+    return made._replace(steps=(launch._replace(shared=nbytes),))
 
 
 def plan_warp(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
@@ -199,27 +192,27 @@ def plan_warp(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
     if p.cols > WARP_COLS:
         rule = f"strategy {strategy!r} takes rows of at most {WARP_COLS} elements, got {p.cols}"
         raise error(ValueError, p.op, rule)
-    vec = next(n for n in (8, 4, 2, 1) if n <= WARPS[strategy] and aligned(p, p.reduced, n))
+    tries = (n for n in (8, 4, 2) if n <= WARPS[strategy])
+    vec = next((n for n in tries if fit(p, p.reduced, n, 0) and fit(p, p.reduced, n, 2)), 1)
     packs = p.cols // vec
     per_lane = reduce.power_of_2(-(-packs // 32))
     way = Walk(vec, "scattered" if p.masked else "none")
     blocks, constants = -(-p.rows // (CLASSIC_BLOCK // 32)), {"BLOCK": CLASSIC_BLOCK, "PER_LANE": per_lane}
-    made = one_kernel(p, "warp", blocks, CLASSIC_BLOCK, p.kept, p.reduced.in_packs(vec), way, constants, packs=packs)
+    reduced, held = p.reduced.in_packs(vec), Held(packs)
+    made = one_kernel(p, "warp", blocks, CLASSIC_BLOCK, p.kept, reduced, way, constants, held)
     return made._replace(strategy=strategy)
 
 
-def aligned(p: Problem, inner: Axes, vec: int) -> bool:
-    """Whether x and the result may be read and written in such packs along the innermost dim of ``inner``."""
-    return vec == 1 or all(
-        packable(vec, p.sizes[k], p.start(k), k, p.kept, p.reduced, inner=inner) for k in (0, 2)
-    )
+def fit(p: Problem, inner: Axes, vec: int, operand: int) -> bool:
+    """Whether an operand may be read or written in such packs along the innermost dim of ``inner``."""
+    return packable(vec, p.sizes[operand], p.start(operand), operand, p.kept, p.reduced, inner=inner)
 
 
 def classic(p: Problem, strategy: str, blocks: int, in_place: bool = True) -> Plan:
     """A rung of the ladder that takes any row as it is, element by element."""
     way = Walk(1, "scattered" if p.masked else "none")
     constants = {"BLOCK": CLASSIC_BLOCK}
-    return one_kernel(p, strategy, blocks, CLASSIC_BLOCK, p.kept, p.reduced, way, constants, in_place=in_place)
+    return one_kernel(p, strategy, blocks, CLASSIC_BLOCK, p.kept, p.reduced, way, constants, Held(p.cols), in_place)
 
 
 # ------------------------------------------------------------------------------------------ rows and columns on chip
@@ -243,7 +236,7 @@ def walk(p: Problem, inner: Axes) -> Walk:
 
     def fits(operand: int, vec: int, loose: bool) -> bool:
         if not loose:
-            return packable(vec, p.sizes[operand], p.start(operand), operand, p.kept, p.reduced, inner=inner)
+            return fit(p, inner, vec, operand)
         apart = [a - b for a, b in zip(p.kept.strides[operand], p.kept.strides[2], strict=True)]
         size, out = p.sizes[operand], p.sizes[2]
         apart.append(p.start(operand) // size - p.start(2) // out)
@@ -259,11 +252,11 @@ def walk(p: Problem, inner: Axes) -> Walk:
 def plan_on_chip(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
     """Rows on chip: in the registers and the shared memory of some lanes, a block, a cluster of blocks, or the grid; or
     tiles of an outer axis, of a block or a cluster."""
-    plan = ON_CHIP[strategy](p, machine)
-    if plan is None:
+    made = ON_CHIP[strategy](p, machine)
+    if made is None:
         rule = f"strategy {strategy!r} does not hold rows of {p.cols} elements on this device's chip"
         raise error(ValueError, p.op, rule)
-    return plan
+    return made
 
 
 def rows_on_chip(p: Problem, machine: Machine) -> Plan | None:
@@ -307,12 +300,12 @@ def rows_on_grid(p: Problem, machine: Machine) -> Plan | None:
 
 
 class Held(NamedTuple):
-    """What is held where: packs of a row, of a block, of a thread in registers and in shared memory."""
+    """What is held where."""
 
-    packs: int
-    part: int
-    registers: int
-    staged: int = 0
+    packs: int  # of a row
+    part: int = 0  # packs of a block
+    registers: int = 0  # packs of a thread: none if a kernel does without `softmax_on_chip.cuh`
+    staged: int = 0  # and in shared memory
     cluster: int = 1  # blocks to a row
     team: int = 0  # or so many that tell each other through memory
 
@@ -344,8 +337,8 @@ def along_packs(
 ) -> Plan:
     """The plan of a kernel whose threads go along rows."""
     reduced = p.reduced if way.loose else p.reduced.in_packs(way.vec)
-    constants |= {"BLOCK": max(LANES_BLOCK, reduce.power_of_2(block)), "PEELED": way.loose}
-    return one_kernel(p, strategy, blocks, block, p.kept, reduced, way, constants, held)
+    more = {"BLOCK": max(LANES_BLOCK, reduce.power_of_2(block)), "PEELED": way.loose}
+    return one_kernel(p, strategy, blocks, block, p.kept, reduced, way, constants | more, held)
 
 
 def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
@@ -359,7 +352,7 @@ def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
 
         def room() -> int:  # packs of a block along the axis
             states = (block // max(32, wide) + cluster + 1) * way.vec * wide * 2 * ITEMSIZE[p.val]
-            return block // wide * (COLUMN_PACKS + staged_packs(machine.shared // 2 - 2**10 - states, block * size))
+            return block // wide * (COLUMN_PACKS + staged_packs(machine.shared // 2 - RESERVED - states, block * size))
 
         while p.cols > cluster * room():
             if cluster < machine.cluster:

@@ -207,8 +207,7 @@ template <bool APART> struct OnChip {
   }
 };
 
-// The state of a row from those of its parts: for all lanes of a warp, which share the work; or for a thread, from parts
-// STEP apart.
+// The state of a row from those of its `count` parts, MOST at most: for all lanes of a warp, which share the work.
 template <int MOST> __device__ __forceinline__ State brought_together(const State* part, int count) {
   constexpr int EACH = (MOST + 31) / 32;  // of a lane
   State mine[EACH];
@@ -237,6 +236,7 @@ __device__ __forceinline__ State brought_together(const volatile State* part, in
   return {max, warp_reduce<Sum<V>>(Op::lifted(mine, max))};
 }
 
+// For a thread alone, of parts that are STEP apart.
 template <int COUNT, int STEP> __device__ __forceinline__ State joined(const State* part) {
   V max = Limits<V>::least(), sum = 0;
 #pragma unroll

@@ -118,9 +118,9 @@ struct RowOnChip {
     packs.store_held(part.y, ending, p, locate);
     edges.store(part, ending, thread, group, p);
 #pragma unroll
-    for (int group = 0; group < GROUPS; ++group) {
-      Ending ending[1] = {Ending::of<false>(top[group + 1], whole)};
-      packs.store_staged(part.y, ending, p, locate, packs.first(group), packs.first(group + 1));
+    for (int g = 0; g < GROUPS; ++g) {
+      Ending its_own[1] = {Ending::of<false>(top[g + 1], whole)};
+      packs.store_staged(part.y, its_own, p, locate, packs.first(g), packs.first(g + 1));
     }
   }
 };
