@@ -159,7 +159,8 @@ template <bool APART, class T = Tin> struct Dots {
 template <bool APART, class O = Op> struct Exponentials {
   using A = typename O::A;
   using Base = Powers<A, SAME<A, float> && (HALF<Tout> || SHORTENED<O>)>;
-  static constexpr int COUNT = APART ? VEC : 1, AT_ONCE = APART ? 4 : VEC < 16 ? 16 / VEC : 1;
+  static constexpr int COUNT = APART ? VEC : 1, MOST = (APART && HALF<Tin> ? 32 : 16) / VEC, AT_ONCE = MOST > 0 ? MOST : 1;
+  static constexpr int WAYS = APART || VEC < 4 ? VEC : 4;  // chains of maxima and of sums, which do not wait for each other
   typename O::State state[COUNT];
 
   __device__ __forceinline__ Exponentials() {
@@ -173,14 +174,19 @@ template <bool APART, class O = Op> struct Exponentials {
     };
 #pragma unroll
     for (int first = 0; first < N; first += AT_ONCE) {
-      A max[COUNT], sum[COUNT];
+      A max[WAYS], sum[WAYS] = {};
 #pragma unroll
-      for (int i = 0; i < COUNT; ++i) max[i] = state[i].max, sum[i] = 0;
+      for (int i = 0; i < WAYS; ++i) max[i] = state[i % COUNT].max;
 #pragma unroll
       for (int n = first; n < first + AT_ONCE; ++n) {
         if (n >= N || !ready[n]) continue;
 #pragma unroll
-        for (int v = 0; v < VEC; ++v) max[v % COUNT] = greater_of(max[v % COUNT], element(n, v));
+        for (int v = 0; v < VEC; ++v) max[v % WAYS] = greater_of(max[v % WAYS], element(n, v));
+      }
+#pragma unroll
+      for (int half = WAYS / 2; half >= COUNT; half /= 2) {
+#pragma unroll
+        for (int i = 0; i < half; ++i) max[i] = greater_of(max[i], max[i + half]);
       }
       Base base[COUNT];
 #pragma unroll
@@ -189,7 +195,12 @@ template <bool APART, class O = Op> struct Exponentials {
       for (int n = first; n < first + AT_ONCE; ++n) {
         if (n >= N || !ready[n]) continue;
 #pragma unroll
-        for (int v = 0; v < VEC; ++v) sum[v % COUNT] += base[v % COUNT].of(element(n, v));
+        for (int v = 0; v < VEC; ++v) sum[v % WAYS] += base[v % COUNT].of(element(n, v));
+      }
+#pragma unroll
+      for (int half = WAYS / 2; half >= COUNT; half /= 2) {
+#pragma unroll
+        for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
       }
 #pragma unroll
       for (int i = 0; i < COUNT; ++i) state[i] = {max[i], O::lifted(state[i], max[i]) + sum[i] * base[i].rest()};

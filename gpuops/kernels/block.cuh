@@ -13,6 +13,10 @@ template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {
 
 // Every lane of an aligned group of WIDTH lanes gets the group's value. All 32 lanes of the warp take part.
 template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
+  if constexpr (EXPONENTIAL<Op>) {  // the maximum first: each sum is lifted once
+    auto max = warp_reduce<Max<typename Op::A>, WIDTH>(value.max);
+    return {max, warp_reduce<Sum<typename Op::A>, WIDTH>(Op::lifted(value, max))};
+  }
 #pragma unroll
   for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
   return value;

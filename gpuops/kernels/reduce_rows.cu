@@ -18,6 +18,9 @@ struct Rows {
   State singles[ROWS];
 };
 
+// Loads without a condition are all issued at once: beyond the end the last pack is read again.
+constexpr bool NEAR = EXPONENTIAL<Op> && GROUP == BLOCK && (HALF<Tin> || UNROLL <= 4);
+
 // UNROLL packs of each row, TEAM packs apart, all loaded before the first is used; CHECK: some lie beyond the end.
 template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Reduce& r, const Context<A>& c, Index i) {
   Pack_x x[ROWS][UNROLL];
@@ -25,13 +28,13 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
   bool ready[ROWS][UNROLL];
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
-    Index pack = i + u * TEAM;
-    Offset at[2] = {static_cast<Offset>(pack) * VEC, static_cast<Offset>(OTHER == BESIDE ? pack : 0) * VEC};
-    if constexpr (!PEELED) r.reduced.locate(pack, at);
+    Index pack = i + u * TEAM, near = NEAR && CHECK ? min(pack, rows.end[0] - 1) : pack;
+    Offset at[2] = {static_cast<Offset>(near) * VEC, static_cast<Offset>(OTHER == BESIDE ? near : 0) * VEC};
+    if constexpr (!PEELED) r.reduced.locate(near, at);
 #pragma unroll
     for (int k = 0; k < ROWS; ++k) {
       ready[k][u] = !CHECK || pack < rows.end[k];
-      if (!ready[k][u]) continue;
+      if (!NEAR && !ready[k][u]) continue;
       x[k][u] = load_items<VEC>(rows.x[k] + at[0]);
       if constexpr (OTHER != NONE) b[k][u] = load_items<VEC_B>(rows.b[k] + at[1]);
     }
