@@ -184,6 +184,7 @@ template <class V, bool SHORT, bool HUGE = true> struct Powers {
   __device__ explicit Powers(V max) : max(max == Limits<V>::least() ? V(0) : max) {}
   template <bool SUBNORMAL = true> __device__ V of(V z) const { return exp(z - max); }
   __device__ V rest() const { return 1; }
+  __device__ V lift(Powers to) const { return exp(max - to.max); }  // what makes powers with this base such with another
 };
 
 // SHORT: as 2^(factor * z - shift), two instructions. The error of shift is the same in all of them: rest makes it good.
@@ -195,6 +196,7 @@ template <bool HUGE> struct Powers<float, true, HUGE> {
   __device__ float factor() const { return HUGE && !(fabs(max) < 8.5e37f) ? 1.0f : 1.44269504f; }
   template <bool SUBNORMAL = false> __device__ float of(float z) const { return power_of_2<SUBNORMAL>(fma(z, factor(), -shift)); }
   __device__ float rest() const { return power_of_2<false>(-fma(max, factor(), -shift)); }
+  __device__ float lift(Powers to) const { return HUGE ? rest() * to.of(max) : power_of_2<false>(shift - to.shift); }
 };
 
 // The maximum and the sum of exp(x - max), merged pair by pair (Milakov & Gimelshein, "Online normalizer calculation

@@ -47,8 +47,11 @@ WARP_PACKS = 176  # of a row, before it is that of a whole block
 LANES_BLOCK = 128  # threads of a block that has several rows
 FEW_PACKS = 4  # of a thread of a block, unless the row is longer than that
 BLOCK = 512  # threads of a block, two of which share a multiprocessor
-LARGE_BLOCK = 1024  # of one that has it alone: where rows fill its registers
-NEARLY = 7 / 8  # of them
+LARGE_BLOCK = 1024  # of one that has it alone
+LARGE_PACKS = 4  # of its threads in registers, if others are staged
+NEARLY = 7 / 8  # of its registers: rows that fill so much of them are not staged
+LOOSELY = 0.6  # of a cluster's room: rows that fill less of it are those of large blocks, which need fewer
+MANY, WAVES = 8, 32  # as are those of clusters of so many blocks, if there are so many waves of them
 SPREAD = 256  # packs of a block, at least, if few rows are spread over many
 GRID_PACKS = 6  # of a thread in registers, where the grid shares a row
 ALONE = 2**16  # packs of a row, if a cluster for each row would leave blocks idle: beyond, the grid shares it
@@ -57,6 +60,7 @@ ALONE = 2**16  # packs of a row, if a cluster for each row would leave blocks id
 COLUMN_BLOCK = 512
 COLUMN_PACKS = 4  # of a thread in registers
 SEGMENT = 128  # bytes next to each other that a block reads
+FAR, LONGER = 2**17, 2  # bytes from row to row from which on they are so many times as many, for elements of 4 bytes
 COLUMN_ROWS = 64  # rows of a block, at most
 SECTOR = 32  # the least of them that memory moves
 
@@ -83,6 +87,11 @@ class Problem(NamedTuple):
     def sizes(self) -> Shape:
         """Bytes of an element of x, mask and out."""
         return ITEMSIZE[self.x], 1, ITEMSIZE[self.out]
+
+    @property
+    def width(self) -> int:
+        """Registers that a number takes in the arithmetic: threads that compute in float64 have more, and are fewer."""
+        return ITEMSIZE[self.val] // 4
 
     @property
     def rows(self) -> int:
@@ -140,7 +149,7 @@ def one_kernel(
     if blocks > MAX_GRID_X:
         rule = f"strategy {strategy!r} takes at most {MAX_GRID_X} blocks, {p.rows} rows need {blocks}"
         raise error(ValueError, p.op, rule)
-    on_chip = {"PACKS": held.registers, "STAGED": GROUPS if held.staged else 0} if held.registers else {}
+    on_chip = {"PACKS": held.registers, "STAGED": GROUPS if held.staged else 0, "SHIFTED": way.shifted}
     offset = offset_type(p.kept, p.reduced)
     kernel = Kernel(
         f"softmax_{strategy}",
@@ -150,8 +159,8 @@ def one_kernel(
         ),
         constants=(
             ("LOG", p.op == "log_softmax"), ("MASK", MASKS[way.mask]), ("SCALED", p.scale != 1),
-            ("KEPT", kept.rank_class), ("REDUCED", reduced.rank_class), ("VEC", way.vec), *on_chip.items(),
-            *constants.items(),
+            ("KEPT", kept.rank_class), ("REDUCED", reduced.rank_class), ("VEC", way.vec),
+            *(on_chip.items() if held.registers else ()), *constants.items(),
         ),
     )  # fmt: skip
     sizes = struct.pack("<6qd", kept.size, p.cols, held.packs, held.part, held.staged, held.team, p.scale)
@@ -222,31 +231,35 @@ class Walk(NamedTuple):
     """How packs of ``vec`` elements lie along a dim, and those of the mask beside them."""
 
     vec: int
-    mask: str
+    mask: str = "none"
     loose: bool = False  # it begins and ends anywhere in a pack
+    shifted: bool = False  # and in x elsewhere than in the result
 
 
-def walk(p: Problem, inner: Axes) -> Walk:
+def walk(p: Problem, inner: Axes, shifts: bool = True) -> Walk:
     """The widest packs along the innermost dim of ``inner`` (one of p's axes) that x and the result allow. A single
-    reduced dim of some length is read in full packs even if it begins and ends anywhere, alike in both."""
+    reduced dim of some length is read in full packs even if it begins and ends anywhere: alike in both, or, as long as
+    a block has it in registers, elsewhere in x."""
     full = PACK // max(p.sizes)
-    tries = [(full >> shift, False) for shift in range(full.bit_length() - 1)]  # down to 2
+    tries = [Walk(full >> shift) for shift in range(full.bit_length() - 1)]  # down to 2
     if full > 1 and inner is p.reduced and len(inner.sizes) == 1 and inner.sizes[0] >= LOOSE * full:
-        tries.insert(1, (full, True))
+        tries.insert(1, Walk(full, loose=True))
+        room = LARGE_BLOCK * PACKS[-1] if p.width == 1 else BLOCK * FEW_PACKS
+        if shifts and p.cols <= full * room and full * p.sizes[0] >= 4:
+            tries.insert(2, Walk(full, loose=True, shifted=True))
 
-    def fits(operand: int, vec: int, loose: bool) -> bool:
-        if not loose:
-            return fit(p, inner, vec, operand)
-        apart = [a - b for a, b in zip(p.kept.strides[operand], p.kept.strides[2], strict=True)]
+    def fits(operand: int, way: Walk) -> bool:
         size, out = p.sizes[operand], p.sizes[2]
+        if not way.loose:
+            return fit(p, inner, way.vec, operand)
+        apart = [a - b for a, b in zip(p.kept.strides[operand], p.kept.strides[2], strict=True)]
         apart.append(p.start(operand) // size - p.start(2) // out)
-        aligned = p.start(operand) % size == 0 and all(d % vec == 0 for d in apart)
-        return aligned and inner.strides[operand] == (1,) and p.start(2) % out == 0
+        together = (way.shifted and operand == 0) or all(d % way.vec == 0 for d in apart)
+        return together and p.start(operand) % size == 0 and inner.strides[operand] == (1,) and p.start(2) % out == 0
 
-    vec, loose = next((way for way in tries if fits(0, *way) and fits(2, *way)), (1, False))
-    if not p.masked:
-        return Walk(vec, "none", loose)
-    return Walk(vec, "beside" if vec > 1 and fits(1, vec, loose) else "scattered", loose)
+    way = next((way for way in tries if fits(0, way) and fits(2, way)), Walk(1))
+    beside = way.vec > 1 and not way.shifted and p.masked and fits(1, way)
+    return way._replace(mask="beside" if beside else "scattered" if p.masked else "none")
 
 
 def plan_on_chip(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
@@ -262,35 +275,67 @@ def plan_on_chip(p: Problem, strategy: str, finish: str, machine: Machine) -> Pl
 def rows_on_chip(p: Problem, machine: Machine) -> Plan | None:
     """The plan for rows, if they fit a cluster of blocks."""
     way = walk(p, p.reduced)
-    packs, size = p.cols // way.vec, pack_size(p, way)
+    packs = p.cols // way.vec
     if packs <= WARP_PACKS and (packs <= 32 * LANE_PACKS or p.rows >= machine.multiprocessors):
         group = min(32, reduce.power_of_2(-(-packs // LANE_PACKS)))
         blocks = -(-p.rows // (LANES_BLOCK // group))
         held = Held(packs, packs, compiled(-(-packs // group)))
-        return along_packs(p, "rows", way, held, blocks, LANES_BLOCK, {"CLUSTER": 1, "GROUP": group, "RESIDENT": 0})
-    filled = PACKS[-1] * LARGE_BLOCK
-    large = NEARLY * filled < packs <= filled
-    block = LARGE_BLOCK if large else BLOCK
-    room = filled if large else block * (PACKS[-1] + staged_packs(machine.shared // 2 - STATES, block * size))
-    cluster = reduce.power_of_2(-(-packs // room))
+        constants = {"CLUSTER": 1, "GROUP": group, "RESIDENT": 0}
+        return along_packs(p, "rows", way, held, blocks, LANES_BLOCK, constants)
+    shape = block_shape(p, way, machine)
+    cluster = reduce.power_of_2(-(-packs // shape.room))
     if cluster > machine.cluster:
         return None
     most = min(machine.cluster, machine.multiprocessors // p.rows, packs // SPREAD)  # few rows are spread over many
     cluster = max(cluster, reduce.floor_power_of_2(most))
     part = -(-packs // cluster)
-    few = part <= BLOCK * FEW_PACKS
+    few = part <= BLOCK * FEW_PACKS and p.width == 1
     each = 1 if p.rows * cluster <= machine.multiprocessors else FEW_PACKS if few else PACKS[-1]
-    block = min(block, -(-part // (32 * each)) * 32)
-    held = hold(packs, part, block, PACKS[-1], cluster=cluster)
-    constants = {"CLUSTER": cluster, "GROUP": 0, "RESIDENT": 2 if held.staged else 0}
+    block = min(shape.block, -(-part // (32 * each)) * 32)
+    held = hold(packs, part, block, shape.registers, cluster=cluster)
+    constants = {"CLUSTER": cluster, "GROUP": 0, "RESIDENT": shape.resident if held.staged else 0}
     return along_packs(p, "rows", way, held, p.rows * cluster, block, constants)
+
+
+class BlockShape(NamedTuple):
+    """How a block holds its part of a row, if that is long."""
+
+    block: int  # threads
+    registers: int  # packs of a thread
+    staged: int  # and in shared memory
+    resident: int = 1  # blocks that share a multiprocessor
+
+    @property
+    def room(self) -> int:
+        """Packs of a block."""
+        return self.block * (self.registers + self.staged)
+
+
+def block_shape(p: Problem, way: Walk, machine: Machine) -> BlockShape:
+    """Two blocks share a multiprocessor, unless rows fill the registers of one, or one alone does with a much smaller
+    cluster."""
+    packs, size = p.cols // way.vec, pack_size(p, way)
+    block = BLOCK if packs <= BLOCK * FEW_PACKS else BLOCK // p.width
+    shape = BlockShape(block, PACKS[-1], staged_packs(machine.shared // 2 - STATES, block * size), 2)
+    if p.width > 1:
+        return shape
+    filled = BlockShape(LARGE_BLOCK, PACKS[-1], 0)
+    if (BLOCK * PACKS[-1] if way.shifted else NEARLY * filled.room) < packs <= filled.room:
+        return filled
+    cluster = reduce.power_of_2(-(-packs // shape.room))
+    loosely = cluster > 1 and not way.loose and packs <= LOOSELY * cluster * shape.room
+    many = cluster >= MANY and p.rows * cluster >= WAVES * machine.multiprocessors
+    if cluster > machine.cluster or loosely or many:
+        return BlockShape(LARGE_BLOCK, LARGE_PACKS, staged_packs(machine.shared - STATES, LARGE_BLOCK * size))
+    return shape
 
 
 def rows_on_grid(p: Problem, machine: Machine) -> Plan | None:
     """The plan for rows that the blocks which run at a time share, if they fit them."""
-    way = walk(p, p.reduced)
+    way = walk(p, p.reduced, shifts=False)
     packs, block = p.cols // way.vec, LARGE_BLOCK
-    room = block * (GRID_PACKS + staged_packs(machine.shared - STATES, block * pack_size(p, way)))  # of a block
+    stage = staged_packs(machine.shared - STATES, block * pack_size(p, way))  # packs of a thread
+    room = block * (GRID_PACKS + stage)  # of a block
     teams = min(p.rows, machine.together, machine.together * room // max(1, packs))
     team = machine.together // teams if teams else 0
     if team == 0 or packs > team * room:
@@ -345,10 +390,12 @@ def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
     """The plan for tiles of an outer axis, if they fit a cluster of blocks."""
     way = walk(p, p.kept)
     kept, nbytes, size = p.kept.in_packs(way.vec), way.vec * p.sizes[0], pack_size(p, way)
-    block, wide, cluster, held = LANES_BLOCK, LANES_BLOCK, 1, Held(p.cols, p.cols, compiled(p.cols))
+    block, most, wide, cluster, held = LANES_BLOCK, 0, LANES_BLOCK, 1, Held(p.cols, p.cols, compiled(p.cols))
     if p.cols > PACKS[-1]:  # more than a thread's own
-        block = COLUMN_BLOCK
-        wide = max(1, min(SEGMENT // nbytes, COLUMN_ROWS // way.vec, reduce.power_of_2(kept.size)))
+        block = most = COLUMN_BLOCK // p.width
+        far = p.width == 1 and max(p.reduced.strides[0]) * p.sizes[0] >= FAR
+        segment = SEGMENT * LONGER if far else SEGMENT
+        wide = max(1, min(segment // nbytes, COLUMN_ROWS // way.vec, reduce.power_of_2(kept.size)))
 
         def room() -> int:  # packs of a block along the axis
             states = (block // max(32, wide) + cluster + 1) * way.vec * wide * 2 * ITEMSIZE[p.val]
@@ -364,7 +411,7 @@ def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
         while block > max(wide, LANES_BLOCK) and p.cols <= cluster * (block // 2 // wide) * COLUMN_PACKS:
             block //= 2
         held = hold(p.cols, -(-p.cols // cluster), block // wide, COLUMN_PACKS, cluster=cluster)
-    constants = {"BLOCK": block, "WIDE": wide, "CLUSTER": cluster, "RESIDENT": 2 if block == COLUMN_BLOCK else 0}
+    constants = {"BLOCK": block, "WIDE": wide, "CLUSTER": cluster, "RESIDENT": 2 if block == most else 0}
     return one_kernel(p, "columns", -(-kept.size // wide) * cluster, block, kept, p.reduced, way, constants, held)
 
 

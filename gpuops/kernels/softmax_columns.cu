@@ -8,6 +8,41 @@ constexpr int LANES = WIDE < 32 ? 32 / WIDE : 1;  // of a warp, that have the sa
 constexpr int LEVELS = DEEP / LANES;              // of threads that meet in shared memory
 constexpr int ROWS = VEC * WIDE;
 
+// Maxima and sums of powers of neighbouring rows, from packs as they come.
+struct Online {
+  V max[VEC], sum[VEC];
+
+  __device__ __forceinline__ Online() {
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) max[v] = Limits<V>::least(), sum[v] = 0;
+  }
+  template <class Packs, class... Range>
+  __device__ __forceinline__ void take(Packs& packs, const Softmax& p, Range... range) {
+    V before[VEC];
+    Base base[VEC];
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) before[v] = max[v];
+    packs.maximum(max, p, range...);
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) {
+      base[v] = Base(max[v]);
+      sum[v] = before[v] == Limits<V>::least() ? V(0) : sum[v] * Base(before[v]).lift(base[v]);
+    }
+    packs.sum_of_powers(sum, base, p, range...);
+  }
+  template <int GROUP> __device__ __forceinline__ void take_staged(OnChip<true>& packs, const Softmax& p) {
+    if constexpr (GROUP < STAGED) {
+      copies_there<STAGED - 1 - GROUP>();
+      take(packs, p, packs.first(GROUP), packs.first(GROUP + 1));
+      take_staged<GROUP + 1>(packs, p);
+    }
+  }
+  __device__ __forceinline__ void finish(State (&row)[VEC]) const {
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) row[v] = {max[v], sum[v] * Base(max[v]).rest()};
+  }
+};
+
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 softmax_columns(const Tin* x, const bool* mask, Tout* y, Softmax p) {
   wait_for_previous();
@@ -26,30 +61,20 @@ softmax_columns(const Tin* x, const bool* mask, Tout* y, Softmax p) {
   auto near = [&](int n, Offset (&at)[3]) { p.reduced.locate(min(begin + n * DEEP, end - 1), at); };
   packs.load(x, mask, step, p, inside && first < end, [&](int n) { return inside && begin + n * DEEP < end; }, locate, near);
 
-  V max[VEC], sum[VEC];
-#pragma unroll
-  for (int v = 0; v < VEC; ++v) max[v] = Limits<V>::least(), sum[v] = 0;
-  packs.held.maximum(max, p);
-  if constexpr (STAGED) {
-    copies_there<0>();
-    packs.maximum(max, p, 0, packs.staged);
-  }
-#pragma unroll
-  for (int v = 0; v < VEC; ++v) {
-#pragma unroll
-    for (int lanes = 16; lanes >= WIDE; lanes /= 2) max[v] = greater_of(max[v], shuffle_xor(max[v], lanes));
-  }
-  Base base[VEC];
-#pragma unroll
-  for (int v = 0; v < VEC; ++v) base[v] = Base(max[v]);
-  packs.held.sum_of_powers(sum, base, p);
-  if constexpr (STAGED) packs.sum_of_powers(sum, base, p, 0, packs.staged);
+  Online online;
+  online.take(packs.held, p);
+  if constexpr (STAGED) online.take_staged<0>(packs, p);
   State row[VEC];
+  online.finish(row);
 #pragma unroll
   for (int v = 0; v < VEC; ++v) {
+    V max = row[v].max;
 #pragma unroll
-    for (int lanes = 16; lanes >= WIDE; lanes /= 2) sum[v] += shuffle_xor(sum[v], lanes);
-    row[v] = {max[v], sum[v] * base[v].rest()};
+    for (int lanes = 16; lanes >= WIDE; lanes /= 2) max = greater_of(max, shuffle_xor(max, lanes));
+    V sum = LANES > 1 ? Op::lifted(row[v], max) : row[v].sum;
+#pragma unroll
+    for (int lanes = 16; lanes >= WIDE; lanes /= 2) sum += shuffle_xor(sum, lanes);
+    row[v] = {max, sum};
   }
   if constexpr (LEVELS > 1 || CLUSTER > 1) {
     __shared__ State part[LEVELS][ROWS], block[CLUSTER][ROWS], whole[ROWS];
@@ -77,9 +102,9 @@ softmax_columns(const Tin* x, const bool* mask, Tout* y, Softmax p) {
   let_next_start();
 
   if (!inside) return;
-  Ending ending[VEC];
+  Ending<false> ending[VEC];
 #pragma unroll
-  for (int v = 0; v < VEC; ++v) ending[v] = Ending::of<LEVELS == 1 && CLUSTER == 1>(max[v], row[v]);
+  for (int v = 0; v < VEC; ++v) ending[v] = Ending<false>::of<true>(row[v].max, row[v]);
   packs.store_held(y, ending, p, locate);
   if constexpr (STAGED) packs.store_staged(y, ending, p, locate, 0, packs.staged);
 }

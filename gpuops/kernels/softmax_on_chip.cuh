@@ -1,5 +1,6 @@
 // What the kernels share that keep rows on chip: what a thread holds, what becomes of it, and how a row's maximum and sum
-// of powers are brought together. Prologue, beside that of softmax.cuh: VEC, PACKS, STAGED.
+// of powers are brought together. Prologue, beside that of softmax.cuh: VEC, PACKS, STAGED, SHIFTED (packs of x
+// begin anywhere).
 
 constexpr bool QUICK = HALF<Tout> && SAME<V, float>;  // the result has so few digits that quick powers will do
 constexpr bool SUBNORMAL = SAME<Tout, bf16>;          // and a range as wide as theirs
@@ -7,7 +8,7 @@ constexpr bool KEEP = SAME<Tin, V> && !LOG;           // powers take the place o
 using Base = Powers<V, QUICK, !SAME<Tin, f16> || SCALED>;
 
 // What becomes of a row's elements, or of the powers that were KEPT in their place.
-struct Ending {
+template <bool KEPT> struct Ending {
   Base base;
   V top, factor;
 
@@ -15,15 +16,15 @@ struct Ending {
   // From the maximum with which the powers were taken (WHOLE: it is the row's own), and the row's state.
   template <bool WHOLE> static __device__ __forceinline__ Ending of(V part, State row) {
     Ending end;
-    end.base = Base(KEEP ? part : row.max), end.top = row.max;
+    end.base = Base(KEPT ? part : row.max), end.top = row.max;
     if constexpr (LOG) end.factor = row.max == Limits<V>::greatest() ? V(0) : log(row.sum);
-    else if constexpr (KEEP && !WHOLE) end.factor = exp(part - row.max) * end.base.rest() / row.sum;
+    else if constexpr (KEPT && !WHOLE) end.factor = exp(part - row.max) * end.base.rest() / row.sum;
     else end.factor = end.base.rest() / row.sum;
     return end;
   }
   __device__ __forceinline__ V operator()(V value) const {
     if constexpr (LOG) return value - top - factor;
-    else if constexpr (KEEP) return value * factor;
+    else if constexpr (KEPT) return value * factor;
     else return base.template of<SUBNORMAL>(value) * factor;
   }
 };
@@ -39,6 +40,7 @@ template <int WIDE> __device__ __forceinline__ Items<u8, WIDE> gathered(const bo
 // COUNT packs of WIDE elements in a thread's registers. APART: the elements of a pack belong to neighbouring rows.
 template <bool APART, int WIDE, int COUNT> struct Held {
   static constexpr int ROWS = APART ? WIDE : 1;
+  static constexpr bool KEPT = KEEP && !APART;  // of neighbouring rows powers are made again
   static constexpr bool IN_PAIRS = HALF<Tin> && SAME<V, float> && WORDY<Tin, WIDE>;
   Items<Tin, WIDE> item[COUNT];
   u32 chosen[COUNT];  // a bit for each element of a pack: it takes part
@@ -61,7 +63,8 @@ template <bool APART, int WIDE, int COUNT> struct Held {
     return has(n, v) ? scaled(item[n].get(v), p) : Limits<V>::least();
   }
   __device__ __forceinline__ void load(int n, const Tin* x, const bool* mask, Offset step) {
-    item[n] = load_items<WIDE>(x);
+    if constexpr (SHIFTED && WIDE > 1) item[n] = shifted<WIDE>(x);
+    else item[n] = load_items<WIDE>(x);
     if constexpr (MASK == BESIDE) choose(n, load_items<WIDE>(reinterpret_cast<const u8*>(mask)));
     if constexpr (MASK == SCATTERED) choose(n, gathered<WIDE>(mask, step));
   }
@@ -97,8 +100,8 @@ template <bool APART, int WIDE, int COUNT> struct Held {
       V power[WIDE];
 #pragma unroll
       for (int v = 0; v < WIDE; ++v) {
-        power[v] = base[v % ROWS].template of<KEEP && SUBNORMAL>(get(n, v, p));
-        if constexpr (KEEP) item[n].set(v, power[v]);
+        power[v] = base[v % ROWS].template of<KEPT && SUBNORMAL>(get(n, v, p));
+        if constexpr (KEPT) item[n].set(v, power[v]);
       }
 #pragma unroll
       for (int half = WIDE / 2; half >= ROWS; half /= 2) {  // pairwise
@@ -109,12 +112,12 @@ template <bool APART, int WIDE, int COUNT> struct Held {
       for (int v = 0; v < ROWS; ++v) sum[v] += power[v];
     }
   }
-  __device__ __forceinline__ void store(int n, Tout* y, const Ending (&end)[ROWS], const Softmax& p) const {
+  __device__ __forceinline__ void store(int n, Tout* y, const Ending<KEPT> (&end)[ROWS], const Softmax& p) const {
     Items<Tout, WIDE> out;
     V value[WIDE];
 #pragma unroll
     for (int v = 0; v < WIDE; ++v) {
-      value[v] = end[v % ROWS](KEEP ? convert<V>(item[n].get(v)) : scaled(item[n].get(v), p));
+      value[v] = end[v % ROWS](KEPT ? convert<V>(item[n].get(v)) : scaled(item[n].get(v), p));
       if (!has(n, v)) value[v] = LOG ? Limits<V>::least() : V(0);
       if constexpr (HALF<Tout> && SAME<V, float> && WORDY<Tout, WIDE>) {
         if (v % 2) out.word[v / 2] = pair_of<Tout>(value[v - 1], value[v]);
@@ -133,6 +136,7 @@ template <bool APART> struct OnChip {
   static constexpr int ROWS = APART ? VEC : 1, GROUPS = STAGED;
   using Pack_x = Items<Tin, VEC>;
   using Pack_m = Items<u8, VEC>;
+  using End = Ending<Held<APART, VEC, PACKS>::KEPT>;
   Held<APART, VEC, PACKS> held;
   Pack_x* stage;
   Pack_m* stage_m;
@@ -183,11 +187,11 @@ template <bool APART> struct OnChip {
     for (int n = begin; n < end; ++n) {
       auto one = waiting(n);
       one.sum_of_powers(sum, base, p);
-      if constexpr (KEEP) stage[n * blockDim.x] = one.item[0];
+      if constexpr (one.KEPT) stage[n * blockDim.x] = one.item[0];
     }
   }
   template <class Locate>
-  __device__ __forceinline__ void store_held(Tout* y, const Ending (&ending)[ROWS], const Softmax& p, Locate locate) const {
+  __device__ __forceinline__ void store_held(Tout* y, const End (&ending)[ROWS], const Softmax& p, Locate locate) const {
 #pragma unroll
     for (int n = 0; n < PACKS; ++n) {
       Offset at[3];
@@ -197,7 +201,7 @@ template <bool APART> struct OnChip {
     }
   }
   template <class Locate>
-  __device__ __forceinline__ void store_staged(Tout* y, const Ending (&ending)[ROWS], const Softmax& p, Locate locate, int begin, int end) const {
+  __device__ __forceinline__ void store_staged(Tout* y, const End (&ending)[ROWS], const Softmax& p, Locate locate, int begin, int end) const {
 #pragma unroll 2
     for (int n = begin; n < end; ++n) {
       Offset at[3];

@@ -1,5 +1,6 @@
 // What the kernels share that go along rows. PEELED: a row begins and ends anywhere; up to where whole packs begin, and
-// from where they end, its elements are held one by one. Prologue, beside that of softmax_on_chip.cuh: PEELED.
+// from where they end, its elements are held one by one. SHIFTED: it does so in x otherwise than in y; packs are those of
+// y, and those of x that they lie in must not reach beyond the row. Prologue, beside that of softmax_on_chip.cuh: PEELED.
 
 // The part of a row that is a block's: packs begin … end - 1, and the single elements if there are any.
 struct Part {
@@ -20,7 +21,8 @@ struct Part {
     if constexpr (PEELED) {
       Offset length = p.cols;
       head = min(static_cast<Offset>(-(reinterpret_cast<u64>(y) / sizeof(Tout)) % VEC), length);
-      packs = (length - head) / VEC;
+      if constexpr (SHIFTED) head += VEC;
+      packs = (length - head) / VEC - SHIFTED;
       tail = length - head - static_cast<Offset>(packs) * VEC;
     }
     begin = rank * static_cast<Index>(p.chunk);
@@ -28,7 +30,8 @@ struct Part {
     singles = rank == 0 ? head + tail : 0;
   }
   __device__ __forceinline__ void locate(Index pack, Offset (&at)[3], const Softmax& p) const {
-    if constexpr (PEELED) at[0] = at[2] = head + static_cast<Offset>(pack) * VEC, at[1] = at[0] * step;
+    // Packs of several elements along a single dim lie one after the other, in x and y.
+    if constexpr (REDUCED == 1 && VEC > 1) at[0] = at[2] = head + static_cast<Offset>(pack) * VEC, at[1] = at[0] * step;
     else p.reduced.locate(pack, at);
   }
   __device__ __forceinline__ Offset single(int i, const Softmax& p) const {
@@ -38,7 +41,7 @@ struct Part {
 
 // The single elements that are those of one of LANES or more threads.
 template <int LANES> struct Singles {
-  static constexpr int COUNT = PEELED ? (2 * (VEC - 1) + LANES - 1) / LANES : 0;
+  static constexpr int COUNT = PEELED ? (2 * (VEC - 1 + SHIFTED * VEC) + LANES - 1) / LANES : 0;
   Held<false, 1, COUNT ? COUNT : 1> held;
 
   __device__ __forceinline__ void load(const Part& part, int thread, int group, const Softmax& p) {
@@ -57,7 +60,7 @@ template <int LANES> struct Singles {
   __device__ __forceinline__ void sum_of_powers(V (&sum)[1], const Base (&base)[1], const Softmax& p) {
     if constexpr (COUNT > 0) held.sum_of_powers(sum, base, p);
   }
-  __device__ __forceinline__ void store(const Part& part, const Ending (&ending)[1], int thread, int group, const Softmax& p) const {
+  __device__ __forceinline__ void store(const Part& part, const Ending<KEEP> (&ending)[1], int thread, int group, const Softmax& p) const {
 #pragma unroll
     for (int n = 0; n < COUNT; ++n) {
       if (held.ready[n]) held.store(n, part.y + part.single(thread + n * group, p), ending, p);
@@ -114,12 +117,12 @@ struct RowOnChip {
   }
   __device__ __forceinline__ void store(const Part& part, State whole, int thread, int group, const Softmax& p) const {
     auto locate = finder(part, thread, group, p);
-    Ending ending[1] = {Ending::of<false>(top[0], whole)};
+    Ending<KEEP> ending[1] = {Ending<KEEP>::of<false>(top[0], whole)};
     packs.store_held(part.y, ending, p, locate);
     edges.store(part, ending, thread, group, p);
 #pragma unroll
     for (int g = 0; g < GROUPS; ++g) {
-      Ending its_own[1] = {Ending::of<false>(top[g + 1], whole)};
+      Ending<KEEP> its_own[1] = {Ending<KEEP>::of<false>(top[g + 1], whole)};
       packs.store_staged(part.y, its_own, p, locate, packs.first(g), packs.first(g + 1));
     }
   }

@@ -32,7 +32,7 @@ softmax_rows(const Tin* x, const bool* mask, Tout* y, Softmax p) {
     State whole{max[0], warp_reduce<Sum<V>, LANES>(sum[0]) * base[0].rest()};
     let_next_start();
     if (!inside) return;
-    Ending ending[1] = {Ending::of<true>(max[0], whole)};
+    Ending<KEEP> ending[1] = {Ending<KEEP>::of<true>(max[0], whole)};
     packs.store_held(part.y, ending, p, locate);
     edges.store(part, ending, thread, LANES, p);
   } else {
