@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import scipy.special
@@ -205,6 +207,8 @@ ROWS = {
     "huge and equal": [6e4] * 4,
     "far below": [0, -80, -95, -103],
     "tiny": [1e-7, 0, -1e-7, 2e-7],
+    "spread of 1e30": [1e30, -1e30, 0, 9e29],
+    "spread of 1e-30": [1e-30, -1e-30, 0, 3e-30],
     "zeros of both signs": [0.0, -0.0, 0.0, -0.0],
 }
 
@@ -268,12 +272,29 @@ def test_scale_is_a_factor_on_x(backend, strategy, finish, scale):
 
 
 @pytest.mark.parametrize("strategy,finish", WAYS)
-def test_small_results_keep_their_subnormal_value(backend, strategy, finish):
-    x = np.array([[0, -88, -95, -100, -103, -104, -200]], "f4")
+@pytest.mark.parametrize("dtype", ["f4", "f2", "f8"])
+def test_small_results_keep_their_subnormal_value(backend, dtype, strategy, finish):
+    info = np.finfo(dtype)
+    least = math.log(info.smallest_subnormal)
+    small = math.log(info.smallest_normal) - 1, least + 4, least + 1, least + 0.2
+    x = np.array([[0, *small, least - 2, least * 2]], dtype)
     got = backend.numpy(gpuops.softmax(backend.array(x), 1, strategy=strategy, finish=finish))
     exact = scipy.special.softmax(x.astype("f8"), 1)
-    assert (got[0, :5] > 0).all()
-    np.testing.assert_allclose(got, exact, rtol=1e-5, atol=3e-45)
+    assert (got[0, :5] > 0).all() and (got[0, 1:5] < info.smallest_normal).all() and got[0, 6] == 0
+    np.testing.assert_allclose(got, exact, rtol=0.6 * info.eps, atol=2 * float(info.smallest_subnormal))
+
+
+@pytest.mark.parametrize("strategy,finish", [way for way in WAYS if applies(way[0], 2**20)])
+def test_a_million_halves_do_not_overflow_their_sum(backend, strategy, finish):
+    for dtype in HALVES:  # the greatest float16 is 65504, and 256 + 1 is 256 in bfloat16
+        x = backend.array(np.full(2**20, 3, dtype))
+        try:
+            got = gpuops.softmax(x, strategy=strategy, finish=finish)
+        except ValueError as failure:
+            assert strategy in softmax_kernels.ON_CHIP and "does not hold rows" in str(failure)
+        else:
+            assert (backend.numpy(got) == 2.0**-20).all()
+        assert float(backend.numpy(gpuops.logsumexp(x))) == np.float64(3 + 20 * math.log(2)).astype(dtype)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -380,6 +401,73 @@ def test_the_same_call_gives_the_same_bits(backend, strategy, finish):
     x = backend.array(random(shape))
     first, second = (backend.numpy(gpuops.softmax(x, axis, strategy=strategy, finish=finish)) for _ in range(2))
     assert_bits(first, second)
+
+
+#: Matrices, and an axis of each: what only a GPU has the time and the clusters for.
+LARGE = [
+    *(((rows, cols), 1) for cols in (1, 31, 4097, 50257, 131071, 2**18, 2**20 + 3) for rows in (1, 3, 200)),
+    *(((cols, rows), 0) for cols in (1, 31, 4097, 50257, 131071, 2**18, 2**20 + 3) for rows in (5, 64, 256)),
+]
+DIFFERENT = 5  # rows of such a matrix: they are repeated
+CONVERTED = dict(zip(FLOATS, (np.dtype("f8"), np.dtype("f4"), BFLOAT16, HALVES[0])))
+
+
+def different_rows(count: int, cols: int) -> np.ndarray:
+    """Rows of which all but one hold something special."""
+    x = np.random.default_rng(cols).standard_normal((DIFFERENT, cols)) * 3
+    x[0, 3::7] = -np.inf
+    x[1, cols // 2] = np.inf
+    x[2, -1] = np.nan
+    x[3] = -np.inf
+    x[4] *= 30
+    return x[:count]
+
+
+def repeated(gpu: Any, x: Any, count: int, axis: int) -> Any:
+    """So many rows along an axis: those of an array on the GPU again and again."""
+    at = gpu.cupy.arange(count) % x.shape[axis]
+    return gpu.cupy.take(x.view(f"u{x.itemsize}"), at, axis).view(x.dtype)
+
+
+@pytest.mark.parametrize("strategy", [None, *softmax_kernels.ON_CHIP])
+@pytest.mark.parametrize("shape,axis", [case for case in LARGE if math.prod(case[0]) <= 2**25], ids=str)
+def test_large_matrices(gpu, shape, axis, strategy):
+    total, cols = shape if axis else shape[::-1]
+    count, across = min(total, DIFFERENT), 1 - axis
+    mask = np.random.default_rng(cols).random((count, cols)) < 0.8
+    values, each, one = (a if axis else a.T for a in (different_rows(count, cols), mask, mask[:1]))
+    done = 0
+    for dtype in FLOATS:
+        x = values.astype(dtype)
+        there = repeated(gpu, gpu.array(x), total, across)
+        for op, where, options in (
+            ("softmax", True, {}),
+            ("softmax", each, {"scale": 0.125}),
+            ("softmax", one, {"dtype": CONVERTED[dtype]}),
+            ("log_softmax", True, {}),
+            ("log_softmax", one, {"scale": -2.0}),
+        ):
+            chosen = where if where is True else repeated(gpu, gpu.array(where), total if where is each else 1, across)
+            function = partial(getattr(gpuops, op), axis=axis, where=chosen, strategy=strategy, **options)
+            try:
+                got = function(there)
+            except ValueError as failure:
+                assert strategy and "does not hold rows" in str(failure)
+                continue
+            check(Call(op, x, axis, options | {"where": where}), gpu.fetch(got[:count] if axis else got[:, :count]))
+            # Rows that are alike have nearly the same results, wherever they begin in a pack.
+            wide, eps = got.astype(np.float64), float(ml_dtypes.finfo(got.dtype).eps)
+            again = repeated(gpu, wide[:count] if axis else wide[:, :count], total, across)
+            near = max(300 * accumulator_eps(got.dtype), 4 * eps)
+            least = near if op == "log_softmax" else 2 * float(ulp(got.dtype, np.zeros(())))
+            assert gpu.cupy.allclose(wide, again, near, least, equal_nan=True)
+            if got.dtype == dtype:
+                in_place = there.copy()
+                assert function(in_place, out=in_place) is in_place
+                assert (in_place.view(f"u{dtype.itemsize}") == got.view(f"u{dtype.itemsize}")).all()
+            done += 1
+    if not done:
+        pytest.skip(f"{strategy!r} holds no such rows on this device's chip")
 
 
 def test_a_new_result_has_the_layout_of_the_input(backend):
