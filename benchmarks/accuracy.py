@@ -14,13 +14,13 @@ from .arrays import dtype_of
 from .cases import Case, Group, Operand, Problem, Shape, shrunk
 from .machines import machine_here
 from .ops import OPS, finfo
-from .providers import Cupy, Gpuops, Numpy, Provider, Torch, first_line, load
+from .providers import SOFTMAX, Cupy, Gpuops, Numpy, Provider, Scipy, Torch, first_line, load
 from .results import ROOT, Document, Unusable, commit, positive, prepare, versions, write
 
 FOLDER = ROOT / "benchmarks" / "accuracy"
 PAGE = ROOT / "docs" / "accuracy.md"
 DTYPES = ("float32", "float16", "bfloat16", "float64")
-NAMED = ("gpuops", "numpy", "cupy", "torch", "cuda runtime")  # of whose versions the page speaks
+NAMED = ("gpuops", "numpy", "scipy", "cupy", "torch", "cuda runtime")  # of whose versions the page speaks
 LARGEST = 2.0**15  # of the sums: they fit float16
 
 #: What is computed: an op, the shape of its operands, the axis, and the dtypes.
@@ -31,6 +31,12 @@ SAMPLES: tuple[tuple[str, Shape, int | None, tuple[str, ...]], ...] = (
     ("mean", (4096, 4096), 0, DTYPES),
     ("prod", (4096, 256), 0, DTYPES),
     ("dot", (2**24,), None, DTYPES),
+    *(
+        ("softmax", shape, axis, DTYPES)
+        for shape, axis in (((4096, 4096), 1), ((4096, 4096), 0), ((2**20,), 0), ((1024, 50257), 1))
+    ),
+    ("log_softmax", (4096, 4096), 1, DTYPES),
+    *(("logsumexp", shape, axis, DTYPES) for shape, axis in (((4096, 4096), 1), ((2**20,), 0))),
 )
 
 HEAD = """\
@@ -52,6 +58,27 @@ sum of 2²⁸ uniform numbers to 2 units in the last place. Measured below: the 
 in the last place of the result's dtype** (0.5 is a correctly rounded result), for uniform numbers between 0 and 1,
 scaled by a factor so that `float16` holds the sums. For `prod` they are close to 1. The exact values are computed in
 `float64`; for `float64` in the host's long double.
+
+## Softmaxes
+
+`softmax`, `log_softmax` and `logsumexp` subtract a maximum before they take powers, so these do not overflow, whatever
+the elements, nor do their sums: a million of `float16` are added as well as a few.
+
+- `float16` and `bfloat16` are computed in `float32` and rounded once, at the end; `scale` multiplies in `float32` too.
+- For results of these two, exp(x - max) is taken as 2 to the power of log₂e · x - log₂e · max, in one fused operation;
+  the rounding of its second term, the same for all of a row's elements, is made good by a factor. For `float32` and
+  `float64` it is CUDA's `exp`.
+- The difference x - max is rounded too: by up to half a unit in its own last place, which is the relative error of the
+  power. That is most of the error of a `float32` or `float64` result on a GPU, and anyone's who takes exp(x - max).
+- A row is held in parts that have a maximum each; the sums of their powers are brought to that of the whole row, in an
+  order that depends on the shape and the device alone.
+- Special rows are as SciPy's. One of only -inf, or with NaN or +inf, gives NaN; only `log_softmax` gives -inf beside a
+  +inf. One -inf gives 0, and -inf in `log_softmax`. `logsumexp` of only -inf is -inf, and with a +inf it is +inf.
+- Masked elements take no part, whatever they are: they give 0, and -inf in `log_softmax`.
+
+Measured below for normally distributed numbers (mean 0, standard deviation 1): the largest error of all results in the
+same units, and the **largest relative error**, |result - exact| / |exact|; where the exact value is subnormal, relative
+to the smallest normal number. SciPy is the host's, as are the results of gpuops for NumPy arrays.
 """
 
 
@@ -82,43 +109,60 @@ def document(machine: Any, elements: int) -> Document:
 
 
 def rows(machine: Any, elements: int) -> Iterator[dict[str, Any]]:
-    """One row for each sample and dtype: the largest error of each library, or why there is none."""
+    """One row for each sample and dtype: the largest errors of each library, or why there are none."""
     kinds = (Cupy, Torch) if machine.xp is not np else ()
-    others = [peer for peer in (load(kind, machine.xp) for kind in (*kinds, Numpy)) if isinstance(peer, Provider)]
+    providers = [Gpuops(machine.xp), *(load(kind, machine.xp) for kind in (*kinds, Numpy, Scipy))]
+    found = [provider for provider in providers if isinstance(provider, Provider)]
     for op, shape, axis, dtypes in SAMPLES:
         for dtype in dtypes:
             problem = Problem((Operand(shape),) * len(OPS[op].data), axis)
             group = Group("accuracy", "", (problem,), dtype, ())
             case = shrunk(Case(op, group, problem, dtype, pick=False, lead=False), elements)
             operands = data(case)
-            right = exact(op, operands, axis)
+            right = exact(case, operands)
             row: dict[str, Any] = {"op": op, "dtype": dtype, "shape": list(operands[0].shape), "axis": axis}
-            for provider in (Gpuops(machine.xp), *others):
+            relative: dict[str, float] = {}
+            for provider in (*found, *reference(machine)):
+                if op not in provider.ops:
+                    continue
                 try:
-                    arrays = operands if isinstance(provider, Numpy) else tuple(map(machine.upload, operands))
-                    result = provider.call(case)(*map(provider.array, arrays))
-                    row[provider.name] = error(host(provider.wide(result)), right, dtype_of(dtype))
+                    arrays = operands if provider.xp is np else tuple(map(machine.upload, operands))
+                    result = host(provider.wide(provider.call(case)(*map(provider.array, arrays))))
+                    row[provider.name] = error(result, right, dtype_of(dtype))
+                    relative[provider.name] = relative_error(result, right, dtype_of(dtype))
                 except Exception as failure:  # whatever a library raises
                     row[provider.name] = first_line(failure)
             machine.tidy()
-            yield row
+            yield row | ({"relative": relative} if op in SOFTMAX else {})
+
+
+def reference(machine: Any) -> list[Provider]:
+    """gpuops for NumPy arrays, where it is not what is measured anyway: softmaxes, as its sums are NumPy's."""
+    own = Gpuops(np)
+    own.name, own.ops = "gpuops, NumPy", SOFTMAX
+    return [] if machine.xp is np else [own]
 
 
 def data(case: Case) -> tuple[np.ndarray, ...]:
     """Random operands of a case."""
     random = np.random.default_rng(0)
+    if case.op in SOFTMAX:
+        return tuple(random.standard_normal(o.shape).astype(dtype_of(case.dtype)) for o in case.problem.operands)
     x, *others = (random.random(operand.shape) for operand in case.problem.operands)
     x = 1 + (x - 0.5) / 256 if case.op == "prod" else x * min(1.0, LARGEST / (1 if case.op == "mean" else x.size))
     return tuple(operand.astype(dtype_of(case.dtype)) for operand in (x, *others))
 
 
-def exact(op: str, operands: tuple[np.ndarray, ...], axis: int | None) -> np.ndarray:
+def exact(case: Case, operands: tuple[np.ndarray, ...]) -> np.ndarray:
     """The results in a wider precision."""
     wider = [x.astype(np.longdouble if x.dtype == np.float64 else np.float64) for x in operands]
-    if op == "dot":
+    if case.op == "dot":
         return np.asarray(np.sum(np.multiply(*wider)))
-    x = wider[0] if axis is None else np.ascontiguousarray(np.moveaxis(wider[0], axis, -1))
-    return np.asarray(getattr(np, op)(x, axis=None if axis is None else -1))
+    axis = case.axis
+    x = wider[0].reshape(-1) if axis is None else np.ascontiguousarray(np.moveaxis(wider[0], axis, -1))
+    last = case._replace(problem=case.problem._replace(axis=-1))
+    result = np.asarray(OPS[case.op].reference(np, last, x))
+    return result if axis is None or result.ndim < x.ndim else np.moveaxis(result, -1, axis)
 
 
 def host(result: Any) -> np.ndarray:
@@ -128,7 +172,21 @@ def host(result: Any) -> np.ndarray:
 def error(result: np.ndarray, right: np.ndarray, dtype: np.dtype) -> float:
     """The largest error in units in the last place."""
     steps = finfo(dtype)
-    unit = float(steps.eps) * np.exp2(np.floor(np.log2(np.maximum(abs(right), float(steps.smallest_normal)))))
+    return largest(result, right, float(steps.eps) * np.exp2(np.floor(np.log2(at_least_normal(right, steps)))))
+
+
+def relative_error(result: np.ndarray, right: np.ndarray, dtype: np.dtype) -> float:
+    """The largest error, each by the value that it is of."""
+    return largest(result, right, at_least_normal(right, finfo(dtype)))
+
+
+def at_least_normal(right: np.ndarray, steps: Any) -> np.ndarray:
+    """The sizes of values, at least the smallest normal number."""
+    return np.maximum(abs(right), float(steps.smallest_normal))
+
+
+def largest(result: np.ndarray, right: np.ndarray, unit: np.ndarray) -> float:
+    """The largest error by its unit, to three digits."""
     return float(f"{float(np.max(abs(result - right) / unit)):.3g}")
 
 
@@ -145,13 +203,23 @@ def page(documents: Iterable[Document]) -> str:
     parts = [HEAD]
     for found in documents:
         of = ", ".join(f"{name} {version}" for name, version in found["versions"].items() if name in NAMED)
-        parts.append(f"## {found['machine']}\n\n{of}; commit {found['commit'][:10]}. NumPy is the host's.\n")
-        names = [name for name in found["rows"][0] if name not in ("op", "dtype", "shape", "axis")]
-        parts.append(f"| op | dtype | shape | {' | '.join(names)} |\n|{' --- |' * 3}{' ---: |' * len(names)}")
-        for row in found["rows"]:
-            axis = "" if row["axis"] is None else f", axis {row['axis']}"
-            shape = "×".join(map(str, row["shape"])) + axis
-            cells = (f"{row[name]:g}" if isinstance(row[name], float) else "–" for name in names)
-            parts[-1] += f"\n| {row['op']} | {row['dtype']} | {shape} | {' | '.join(cells)} |"
-        parts[-1] += "\n"
+        about = f"{of}; commit {found['commit'][:10]}.\nNumPy and SciPy are the host's."
+        parts.append(f"## {found['machine']}\n\n{about}\n")
+        softmaxes = [row for row in found["rows"] if "relative" in row]
+        parts.append(table([row for row in found["rows"] if "relative" not in row]))
+        if softmaxes:
+            parts.append(f"Softmaxes, in units in the last place:\n\n{table(softmaxes)}")
+            parts.append(f"Softmaxes, relative errors:\n\n{table([row | row['relative'] for row in softmaxes])}")
     return "\n".join(parts)
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Rows that are of the same libraries."""
+    names = [name for name in rows[0] if name not in ("op", "dtype", "shape", "axis", "relative")]
+    lines = [f"| op | dtype | shape | {' | '.join(names)} |", f"|{' --- |' * 3}{' ---: |' * len(names)}"]
+    for row in rows:
+        axis = "" if row["axis"] is None else f", axis {row['axis']}"
+        shape = "×".join(map(str, row["shape"])) + axis
+        cells = (f"{row[name]:g}" if isinstance(row[name], float) else "–" for name in names)
+        lines.append(f"| {row['op']} | {row['dtype']} | {shape} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"

@@ -221,6 +221,11 @@ def test_accuracy_is_measured_and_its_page_written(tmp_path):
     (found,) = accuracy.load_all(tmp_path)
     assert len(found["rows"]) == sum(len(dtypes) for *_, dtypes in accuracy.SAMPLES)
     assert all(row["gpuops"] < 20 for row in found["rows"])
+    softmaxes = [row for row in found["rows"] if row["op"] in providers.SOFTMAX]
+    assert {row["op"] for row in softmaxes} == providers.SOFTMAX
+    for row in softmaxes:  # a number is 1 / eps to 2 / eps of its units
+        eps = float(ops.finfo(arrays.dtype_of(row["dtype"])).eps)
+        assert row["gpuops"] * eps / 2.01 <= row["relative"]["gpuops"] <= row["gpuops"] * eps * 1.01
     assert page.read_text(encoding="utf-8") == accuracy.page([found])
 
 
@@ -231,6 +236,18 @@ def test_an_error_of_one_unit_in_the_last_place_is_one():
         assert accuracy.error(right + np.array([step, 0, 0]), right, dtype) == 1
         assert accuracy.error(right + np.array([0, 2 * step, 0]), right, dtype) == 1
         assert accuracy.error(right, right, dtype) == 0
+        assert accuracy.relative_error(np.array([1, 2 - 2 * step]), np.array([1, 2]), dtype) == float(f"{step:.3g}")
+
+
+@pytest.mark.parametrize("op", sorted(providers.SOFTMAX))
+def test_exact_softmaxes_are_scipys(op):
+    import scipy.special
+
+    for shape, axis in (((30, 7), 0), ((30, 7), 1), ((50,), 0)):
+        problem = cases.Problem((cases.Operand(shape),), axis)
+        case = cases.Case(op, cases.HOST, problem, "float32", pick=False, lead=False)
+        x, right = accuracy.data(case)[0], getattr(scipy.special, op)
+        np.testing.assert_allclose(accuracy.exact(case, (x,)), right(x.astype(float), axis=axis), rtol=1e-14)
 
 
 def test_the_page_on_accuracy_is_that_of_the_committed_measurements():
