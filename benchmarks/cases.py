@@ -42,7 +42,7 @@ class Group(NamedTuple):
 
     ``picks`` are the positions of those that stand for the group: ``--quick`` measures them alone. In the group's first
     dtype they are also the cases of peers that take seconds to compile for each shape and, if the group is a
-    ``ladder``, of the named strategies.
+    ``ladder``, of the named strategies. A group that compares ``strategies`` runs them in all its cases, and no peers.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Group(NamedTuple):
     picks: tuple[int, ...]
     along: str = ""  # what grows from problem to problem, if the group is to be plotted over it
     ladder: bool = False
+    strategies: tuple[str, ...] = ()
 
 
 class Case(NamedTuple):
@@ -215,6 +216,7 @@ def in_short(*groups: Group, dtypes: str) -> tuple[Group, ...]:
             picks=(len(group.picks) - 1,), ladder=False,
         )
         for group in groups
+        if group.picks
     )  # fmt: skip
 
 

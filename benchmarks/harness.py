@@ -97,7 +97,11 @@ def latency(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
 
 def providers_of(machine: Any, case: Case, peers: Iterable[Provider]) -> list[Provider]:
     """Who runs a case: gpuops, the peers that have the op, and on a ladder the strategies."""
-    climbers = strategies(case.op, machine.xp) if case.lead and case.group.ladder and machine.ladders else []
+    compared = case.group.strategies
+    climbs = machine.ladders and (compared or (case.lead and case.group.ladder))
+    climbers = strategies(case.op, machine.xp) if climbs else []
+    if compared:
+        peers, climbers = (), [climber for climber in climbers if climber.strategy in compared]
     everyone = [Gpuops(machine.xp), *peers, *climbers]
     return [provider for provider in everyone if case.op in provider.ops and (case.lead or not provider.compiles)]
 

@@ -112,6 +112,22 @@ OPS: dict[str, Op] = {
 }  # fmt: skip
 
 
+def often(times: int) -> Callable[[int], int]:
+    return lambda cols: times
+
+
+#: How often each strategy of an op asks for an element of x, in rows of so many: by design, wherever x then comes from.
+READINGS: dict[str, dict[str, Callable[[int], int]]] = {
+    "softmax": {
+        "naive": lambda cols: 2 * cols + 1,
+        **dict.fromkeys(("block_tree", "block_coalesced", "two_pass"), often(3)),
+        **dict.fromkeys(("block_online", "grid_online"), often(2)),
+        **dict.fromkeys(("block_shared", "warp", "warp_pack2", "warp_pack4", "warp_pack8"), often(1)),
+        **dict.fromkeys(("rows", "columns", "grid"), often(1)),
+    },
+}
+
+
 def nbytes(case: Case) -> tuple[int, int]:
     """The bytes that a case reads and writes if it touches each element of its operands and its result once."""
     op = OPS[case.op]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
+from .ops import READINGS
 from .results import ROOT, Document, Unusable, ladders, peers, prepare, published, rivals, timed, write
 from .show import MISSING, cell, label, machine_name
 
@@ -71,6 +72,7 @@ GAINS = {1 / 8: "⅛", 1 / 4: "¼", 1 / 2: "½", 1: "1", 2: "2", 4: "4", 8: "8"}
 BARS = 28  # of a picture at most: beyond, only those of each group's first dtype
 ACROSS = 3  # panels side by side
 COLUMN = 1.3  # inches of a legend
+BROAD = 1.8  # of one with the names of strategies
 
 
 class Picture(NamedTuple):
@@ -102,10 +104,14 @@ def plan(documents: list[Document]) -> Iterator[Picture]:
         if others and picks:
             caption = f"{op}: speed of gpuops over that of each library"
             yield Picture(slug(op, "speedup"), caption, partial(draw_speedups, caption, document, picks, others))
-        climbed = list(ladders(cases))
+        climbed = [case for case in ladders(cases) if case["pick"]]
         if climbed:
             caption = f"{op}: the ladder of strategies, {document['unit']}"
             yield Picture(slug(op, "ladder"), caption, partial(draw_ladder, document, climbed))
+        steps = [case for case in climbed if case["dtype"] == "float32" and rungs(case)]
+        if steps and peak and bandwidth:
+            caption = f"{op}: each rung of the ladder under the roofs, by the bytes that it asks for"
+            yield Picture(slug(op, "roofline"), caption, partial(draw_rungs, document, steps, peak, bandwidth))
     for document in documents:
         if document["mode"] == "host":
             yield Picture("host", "microseconds per call on tiny arrays", partial(draw_host, document))
@@ -154,13 +160,13 @@ def title(made: Any, heading: str, details: str) -> None:
     made.text(0.01, 1 - 0.36 / height, details, ha="left", va="top", fontsize=9, color="#555555")
 
 
-def legend(made: Any, panels: list[Any]) -> None:
+def legend(made: Any, panels: list[Any], column: float = COLUMN) -> None:
     """One legend for all panels, below them."""
     handles: dict[str, Any] = {}
     for panel in panels:
         found, labels = panel.get_legend_handles_labels()
         handles |= dict(zip(labels, found, strict=True))
-    made.legend(handles.values(), handles, loc="outside lower left", ncols=int(made.get_figwidth() / COLUMN))
+    made.legend(handles.values(), handles, loc="outside lower left", ncols=int(made.get_figwidth() / column))
 
 
 def draw_sizes(document: Document, group: str, panels: dict[str, list[Case]]) -> Any:
@@ -184,20 +190,42 @@ def draw_sizes(document: Document, group: str, panels: dict[str, list[Case]]) ->
         axes[0].yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes[count].set_ylabel("of the limit")
     title(made, f"{document['op']}: {document['groups'][group]['origin']}", subtitle(document))
-    legend(made, axes)
+    legend(made, axes, BROAD if compared(next(iter(panels.values()))) else COLUMN)
     return made
 
 
 def draw_lines(axis: Any, cases: list[Case], along: str, value: Callable[[Case, dict[str, Any]], float]) -> None:
-    """A line per library and one for the limit."""
+    """A line per library, or per strategy where these are compared, and one for the limit."""
     x = [ALONG[along](case) for case in cases]
     axis.plot(x, [value(case, case["limit"]) for case in cases], "--", color="black", lw=1, label=limits_of(cases))
-    for name in ["gpuops", *peers(cases)]:
+    named = compared(cases)
+    others = looks(["gpuops", *named])
+    for name in ["gpuops", *peers(cases), *named]:
         points = [(i, value(case, timed(case)[name])) for i, case in zip(x, cases, strict=True) if name in timed(case)]
         if points:
-            axis.plot(*zip(*points, strict=True), **line_style(name, len(points), len(cases)))
+            style = line_style(name, len(points), len(cases))
+            if name in named:
+                style |= {"label": name.removeprefix("gpuops "), **others[name]}
+            axis.plot(*zip(*points, strict=True), **style)
     if spans(x):
         axis.set_xscale("log", base=2)
+
+
+def strategies(cases: Iterable[Case]) -> list[str]:
+    """The names of the strategies that have a time somewhere, in the order of the file."""
+    return list(dict.fromkeys(name for case in cases for name in timed(case) if name.startswith("gpuops ")))
+
+
+def compared(cases: Iterable[Case]) -> list[str]:
+    """Those that are lines of their own: where there is no peer."""
+    cases = list(cases)
+    return [] if peers(cases) else strategies(cases)
+
+
+def looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """A colour and a marker for each of many names."""
+    colours, markers = itertools.cycle(dict.fromkeys(COLOURS.values())), itertools.cycle("osD^vPX*dp<")
+    return {name: {"color": next(colours), "marker": next(markers)} for name in names}
 
 
 def spans(values: list[Any]) -> bool:
@@ -264,8 +292,7 @@ def draw_speedup(axis: Any, y: int, case: Case, rival: str) -> None:
 
 def draw_ladder(document: Document, cases: list[Case]) -> Any:
     """What each strategy reaches, a panel per case."""
-    names = list(dict.fromkeys(name for case in cases for name in timed(case) if name.startswith("gpuops ")))
-    names.append("gpuops")
+    names = [*strategies(cases), "gpuops"]
     columns = min(ACROSS, len(cases))
     rows = math.ceil(len(cases) / columns)
     height = 1.2 + rows * (0.75 + 0.24 * len(names))
@@ -318,27 +345,80 @@ def memory_limit(document: Document) -> float:
 def draw_roofline(machine: str, points: dict[str, list[tuple[float, float]]], peak: float, bandwidth: float) -> Any:
     """Arithmetic against its intensity: where the work is bound by memory, and how near it comes to that bound."""
     made, (axis,) = figure(1, 1, 8.4, 5)
-    left, ridge = 0.05, peak / bandwidth
+    draw_roofs(axis, 0.05, peak, bandwidth, named=0.06)
+    for op, look in looks(points).items():
+        if points[op]:
+            axis.plot(*zip(*points[op], strict=True), ls="", label=op, **look, **HOLLOW)
+    axis.set_ylim(bottom=1e-3)
+    axis.set_xlabel("float32 operations per byte that must move")
+    details = "data in memory, none of it in the cache. A point per selected case; small arrays lie lower"
+    title(made, "Roofline: gpuops' float32 results under what the machine can do", f"{machine}, {details}")
+    legend(made, [axis])
+    return made
+
+
+HOLLOW: dict[str, Any] = {"markersize": 5, "markerfacecolor": "none"}
+
+
+def draw_roofs(axis: Any, left: float, peak: float, bandwidth: float, named: float) -> None:
+    """The roofs of memory and of arithmetic, from an intensity on; memory's name stands at another."""
+    ridge = peak / bandwidth
     axis.plot([left, ridge, 2 * ridge], [left * bandwidth, peak, peak], color="black", lw=1.5)
     above = 1.4  # of a line that text belongs to
     slope = {"rotation_mode": "anchor", "transform_rotates_text": True}
     slope["rotation"] = math.degrees(math.atan(above * bandwidth))
-    axis.text(1.2 * left, 1.2 * left * above * bandwidth, f"memory: {bandwidth:.2f} TB/s", **slope)
+    axis.text(named, named * above * bandwidth, f"memory: {bandwidth:.2f} TB/s", **slope)
     axis.text(1.9 * ridge, above * peak, f"float32 arithmetic: {peak:.0f} TFLOP/s", ha="right")
-    looks = zip(itertools.cycle(dict.fromkeys(COLOURS.values())), itertools.cycle("osD^vPX*dp<"), strict=False)
-    for (op, found), (colour, marker) in zip(points.items(), looks, strict=False):
-        if found:
-            look = {"marker": marker, "markersize": 5, "markerfacecolor": "none", "color": colour}
-            axis.plot(*zip(*found, strict=True), ls="", label=op, **look)
     axis.set_xscale("log", base=2)
     axis.set_yscale("log", base=10)
     axis.set_xlim(left, 2 * ridge)
-    axis.set_ylim(1e-3, peak * 3)
-    axis.set_xlabel("float32 operations per byte that must move")
+    axis.set_ylim(top=peak * 3)
     axis.set_ylabel("TFLOP/s")
-    details = "data in memory, none of it in the cache. A point per selected case; small arrays lie lower"
-    title(made, "Roofline: gpuops' float32 results under what the machine can do", f"{machine}, {details}")
-    legend(made, [axis])
+
+
+def rungs(case: Case) -> dict[str, tuple[float, float]]:
+    """Operations per byte that each strategy asks for in a case, and TFLOP/s."""
+    shape, axis = case["operands"][0]["shape"], case["axis"]
+    cols = math.prod(n for d, n in enumerate(shape) if axis is None or d in ([axis] if isinstance(axis, int) else axis))
+    found, points = timed(case), {}
+    for name in strategies([case]):
+        readings = READINGS.get(case["op"], {}).get(name.split()[1])
+        if readings:
+            moved = readings(cols) * case["read_bytes"] + case["written_bytes"]
+            points[name.removeprefix("gpuops ")] = case["flop"] / moved, case["flop"] * 1e-6 / found[name]["us"]
+    return points
+
+
+def draw_rungs(document: Document, cases: list[Case], peak: float, bandwidth: float) -> Any:
+    """Each rung under the roofs: all cases together, and each by itself, enlarged, where memory is the roof."""
+    from matplotlib.figure import Figure
+
+    points = [rungs(case) for case in cases]
+    made = Figure(figsize=(3.3 * max(3, len(cases)), 8), layout="constrained")
+    grid = made.add_gridspec(2, len(cases), height_ratios=(1.2, 1))
+    whole = made.add_subplot(grid[0, :])
+    enlarged = [made.add_subplot(grid[1, i]) for i in range(len(cases))]
+    intensities = [intensity for found in points for intensity, _ in found.values()]
+    left, most = min(intensities) / 2, 1.25 * max(intensities)
+    draw_roofs(whole, left, peak, bandwidth, named=(left * most) ** 0.5)
+    for name, look in looks(dict.fromkeys(name for found in points for name in found)).items():
+        style = {"ls": "", **look, **HOLLOW}
+        reached = [found[name] for found in points if name in found]
+        whole.plot(*zip(*reached, strict=True), label=name.replace(" host", ", finish on host"), **style)
+        for axis, found in zip(enlarged, points, strict=True):
+            if name in found:
+                axis.plot(*found[name], **style)
+    for axis, case in zip(enlarged, cases, strict=True):
+        axis.plot([0, most], [0, most * bandwidth], color="black", lw=1.5)
+        axis.set_xlim(-0.02 * most, most)
+        axis.set_ylim(0, most * bandwidth)
+        axis.set_title(case["case"])
+    for axis in (whole, *enlarged):
+        axis.set_xlabel("float32 operations per byte asked for")
+    enlarged[0].set_ylabel("TFLOP/s")
+    details = "to the right: asks for fewer bytes; what is above memory's roof is served by caches"
+    title(made, f"{document['op']}: each rung of the ladder under the roofs", f"{subtitle(document)}; {details}")
+    legend(made, [whole], BROAD)
     return made
 
 

@@ -72,6 +72,7 @@ class Gpuops(Provider):
         super().__init__(xp)
         self.options = options  # strategy and finish
         self.name = " ".join(("gpuops", *options.values()))
+        self.strategy = " ".join(options.values())  # as it is shown
 
     def call(self, case: Case) -> Callable[..., Any]:
         function = partial(getattr(gpuops, case.op), **self.options)

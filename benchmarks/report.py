@@ -1,4 +1,4 @@
-"""``bench report``: docs/performance.md, from results files alone."""
+"""``bench report``: docs/performance.md, and the table of docs/kernels/softmax.md, from results files alone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from gpuops.kernels.softmax import WARP_COLS, WARPS
+
 from . import plot
 from .results import ROOT, Document, peers, published, rivals, timed, write
 from .show import MISSING, cell, comparison, machine_name, ratio, refusals
 
 PAGE = ROOT / "docs" / "performance.md"
+GUIDE = PAGE.parent / "kernels" / "softmax.md"
+BEGIN, END = "<!-- bench report writes this table -->\n\n", "\n<!-- to here -->"
 LOSSES = 10  # of an op that are listed one by one, the worst first
 
 HEAD = """\
@@ -52,7 +56,7 @@ def page(results: dict[str, list[Document]]) -> str:
         parts += [f"## {machine_name(documents[0])}\n", environment(documents), summary(documents)]
         pictures = dict(plot.names(documents))
         if "roofline" in pictures:
-            parts.append(picture(folder, "roofline", pictures["roofline"]))
+            parts.append(picture(f"performance/{folder}", "roofline", pictures["roofline"]))
         for document in documents:
             if document["mode"] == "host":
                 parts += ["### Host time\n", *host_section(folder, document, pictures)]
@@ -132,7 +136,7 @@ def op_section(folder: str, document: Document, pictures: dict[str, str]) -> Ite
     if document["mode"] == "cold":
         for name, caption in pictures.items():
             if name.startswith(f"{document['op']}-"):
-                yield picture(folder, name, caption)
+                yield picture(f"performance/{folder}", name, caption)
     yield f"Selected cases, {document['unit']}:\n"
     yield table(*comparison([case for case in cases if case["pick"]]))
     losses = sorted((c for c in cases if "gpuops" in timed(c) and standing(c) == "slower"), key=of_best_peer)
@@ -152,7 +156,7 @@ def host_section(folder: str, document: Document, pictures: dict[str, str]) -> I
         "launch of an empty kernel.\n"
     )
     if "host" in pictures:
-        yield picture(folder, "host", pictures["host"])
+        yield picture(f"performance/{folder}", "host", pictures["host"])
     yield table(*comparison([case for case in document["cases"] if "results" in case]))
 
 
@@ -167,7 +171,7 @@ def loss(case: dict[str, Any]) -> list[str]:
 
 
 def picture(folder: str, name: str, caption: str) -> str:
-    return f"![{caption}](performance/{folder}/{name}.svg)\n"
+    return f"![{caption}]({folder}/{name}.svg)\n"
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -177,9 +181,54 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
+def guide(text: str, results: dict[str, list[Document]]) -> str:
+    """The guide to the softmaxes, with its table of where a block comes to beat a warp."""
+    before, _, rest = text.partition(BEGIN)
+    tables = [
+        crossings(folder, document)
+        for folder, documents in results.items()
+        for document in documents
+        if (document["op"], document["mode"]) == ("softmax", "cold")
+    ]
+    return before + BEGIN + ("\n".join(filter(None, tables)) or "Not measured yet.\n") + END + rest.partition(END)[2]
+
+
+def crossings(folder: str, document: Document) -> str:
+    """From which row length on a block is faster than a warp, for each of a warp's packs; "" if that is not known."""
+    group = "warp or block"
+    by_dtype: dict[str, list[dict[str, Any]]] = {}
+    for case in document["cases"]:
+        if case["group"] == group and any(f"gpuops {name}" in timed(case) for name in WARPS):
+            by_dtype.setdefault(case["dtype"], []).append(case)
+    rows = [[name, str(pack), *(crossing(cases, name) for cases in by_dtype.values())] for name, pack in WARPS.items()]
+    if not by_dtype:
+        return ""
+    drawn = picture(f"../performance/{folder}", plot.slug("softmax", group), "softmax: warps and blocks, by row length")
+    heading = f"{machine_name(document)}, results of {document['date'][:10]}:\n"
+    return "\n".join((drawn, heading, table(("strategy", "elements of a pack", *by_dtype), rows)))
+
+
+def crossing(cases: list[dict[str, Any]], warp: str) -> str:
+    """The shortest row from which on, in all longer ones too, the best of the blocks is faster than that warp."""
+    shortest = f"not up to {WARP_COLS}"
+    for case in sorted(cases, key=plot.ALONG["row length"], reverse=True):
+        found = timed(case)
+        blocks = [name for name in found if name.startswith("gpuops block")]
+        best = min(blocks, key=lambda name: found[name]["us"], default="")
+        ours = found.get(f"gpuops {warp}")
+        if not ours or not best or found[best]["us"] >= ours["us"]:
+            break
+        shortest = f"{plot.ALONG['row length'](case)} ({best.removeprefix('gpuops ')})"
+    return shortest
+
+
 def main(arguments: list[str]) -> int:
-    """Write the page."""
+    """Write the page and, if it is the published one, the table of the guide."""
     found, file = published("report", "Write the performance page from the results files.", PAGE, arguments)
-    write(file, page(found))
-    print(file)
+    texts = {file: page(found)}
+    if file == PAGE:
+        texts[GUIDE] = guide(GUIDE.read_text(encoding="utf-8"), found)
+    for path, text in texts.items():
+        write(path, text)
+        print(path)
     return 0

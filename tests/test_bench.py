@@ -302,6 +302,20 @@ def test_a_peer_that_fails_is_named_and_the_rest_goes_on(failure, reason):
     assert any(line.startswith("broken: ") for line in show.refusals([record]))
 
 
+@pytest.mark.parametrize("group", [g for g in cases.SOFTMAX if g.ladder or g.strategies], ids=lambda group: group.name)
+def test_named_strategies_run_on_ladders_and_where_they_are_compared(group, monkeypatch):
+    machine = Cpu()
+    monkeypatch.setattr(machine, "ladders", True)
+    scipy = providers.Scipy(np)
+    for case in [case for case in cases.cases("softmax") if case.group == group]:
+        found = [provider.name for provider in harness.providers_of(machine, case, [scipy])]
+        if group.strategies:
+            assert found == ["gpuops", *(f"gpuops {name}" for name in group.strategies)]
+        else:
+            everyone = [f"gpuops {name}" for name in (*gpuops.strategies("softmax"), "two_pass host")]
+            assert found == ["gpuops", "scipy", *(everyone if case.lead else [])]
+
+
 def test_a_case_without_memory_is_skipped(monkeypatch):
     def allocate(*arguments):
         raise MemoryError("Unable to allocate 8 TiB")
@@ -383,6 +397,18 @@ def test_the_docs_count_the_variants_of_kernels():
     kernels = [len(variants(op)) for op in ("expand", "where")]
     assert f"{counts[0]} cases of `expand` and {counts[1]} of `where`" in text
     assert f"take {kernels[0]} and {kernels[1]} variants" in text
+
+
+def test_the_docs_say_how_often_each_strategy_of_softmax_reads():
+    text = report.GUIDE.read_text(encoding="utf-8")
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    table = {name: row[3:] for row in lines for name in row[0].replace("`", "").split(", ")}
+    assert set(table) == set(gpuops.strategies("softmax")) == set(ops.READINGS["softmax"])
+    for name, (read, traffic) in table.items():
+        for cols in (1, 1024):
+            count = ops.READINGS["softmax"][name](cols)
+            words = {"once": 1, "twice": 2, "3 times": 3, "2 · cols + 1 times": 2 * cols + 1}
+            assert (words[read], eval(traffic.replace("·", "*"), {"cols": cols})) == (count, count + 1)
 
 
 @pytest.mark.parametrize("provider", [providers.Gpuops, providers.Numpy])
@@ -673,6 +699,63 @@ def test_pictures_do_without_the_libraries_that_fail(documents):
     assert all(isinstance(made, matplotlib.figure.Figure) for made in drawn.values())
 
 
+def with_strategies(document, group, names):
+    """A document like this one, in whose cases of a group strategies have times."""
+    made = json.loads(json.dumps(document))
+    made["environment"]["fp32_tflops"] = 1.0
+    for case in made["cases"]:
+        if case["group"] == group:
+            case["results"] += [case["results"][0] | {"provider": f"gpuops {name}", "us": 2.0} for name in names]
+    return made
+
+
+def drawn(document, name):
+    return next(picture for picture in plot.plan([document]) if picture.name == name).draw()
+
+
+def test_every_rung_stands_under_the_roofs_at_the_traffic_that_it_makes(documents):
+    names = [*gpuops.strategies("softmax"), "two_pass host"]
+    document = with_strategies(documents[0], "tutorial", names)
+    case = next(case for case in document["cases"] if case["group"] == "tutorial")
+    case["pick"] = True
+    rows, cols = case["operands"][0]["shape"]
+    points = plot.rungs(case)
+    assert list(points) == names
+    assert all(speed == pytest.approx(5 * rows * cols / 2e6) for _, speed in points.values())
+    for name, moved in (("naive", 2 * cols + 2), ("two_pass host", 4), ("block_online", 3), ("grid", 2)):
+        assert points[name][0] == pytest.approx(5 / (4 * moved))
+    whole, *enlarged = drawn(document, "softmax-roofline").axes
+    labels = [line.get_label() for line in whole.lines if not line.get_label().startswith("_")]
+    assert labels == [*names[:-1], "two_pass, finish on host"]
+    axis = next(axis for axis in enlarged if axis.get_title() == case["case"])
+    assert {tuple(map(float, line.get_xydata()[0])) for line in axis.lines[:-1]} == set(points.values())
+
+
+def test_where_a_block_comes_to_beat_a_warp():
+    times = {  # by row length
+        "block_online": lambda n: 2 * n,
+        "block_shared": lambda n: 500,
+        "warp": lambda n: n,
+        "warp_pack2": lambda n: 4 * n,
+        "warp_pack4": lambda n: 4 * n if n != 512 else 1,
+        "warp_pack8": lambda n: 1,
+    }
+    members = [
+        {
+            "operands": [{"shape": [1, n]}],
+            "results": [{"provider": f"gpuops {name}", "us": us(n)} for name, us in times.items()],
+        }
+        for n in range(32, 1025, 32)
+    ]
+    found = {name: report.crossing(members, name) for name in times if name.startswith("warp")}
+    assert found == {
+        "warp": "512 (block_shared)",
+        "warp_pack2": "32 (block_online)",
+        "warp_pack4": "544 (block_shared)",
+        "warp_pack8": "not up to 1024",
+    }
+
+
 def test_pictures_without_matplotlib_are_refused_in_words(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(plot.importlib.util, "find_spec", lambda name: None)
     assert cli.main(["plot", "--results", str(folder), "--output", str(tmp_path)]) == 2
@@ -708,6 +791,8 @@ def test_published_page_is_that_of_the_published_results():
     made = {folder.name: results.load_all(folder) for folder in PUBLISHED}
     text = report.page(made)
     assert report.PAGE.read_text(encoding="utf-8") == text, "run python -m gpuops bench report"
+    guide = report.GUIDE.read_text(encoding="utf-8")
+    assert guide == report.guide(guide, made), "run python -m gpuops bench report"
     for folder, found in made.items():
         drawn = {file.stem for file in (plot.PICTURES / folder).glob("*")}
         assert drawn == {name for name, _ in plot.names(found)}, "run python -m gpuops bench plot"
