@@ -104,6 +104,7 @@ def together(*operands: Shape | Operand, shape: Shape = (), out: str = "") -> Pr
 TUTORIAL = rows(4096, range(256, 12673, 128))
 LENGTHS = tuple(along((2 ** (26 - k), 2**k), 1) for k in range(6, 21))
 VECTOR = tuple(along((2**k,), 0) for k in range(12, 29))
+SHORT = tuple(along((2**24 // n, n), 1) for n in range(32, 1025, 32))
 WHOLE = tuple(along((2**k,), None) for k in range(12, 29))
 SQUARE = (4096, 4096)
 WIDE = (8192, 8192)
@@ -148,6 +149,13 @@ SOFTMAX = (
         "layouts", "transposed, sliced, reversed and unaligned arrays",
         tuple(along(SQUARE, 1, layout) for layout in ("F", "[:, ::2]", "[:, :-7]", "[:, ::-1]", "[1:]")),
         "float32", picks=(0, 1),
+    ),
+    Group(
+        "warp or block", "2²⁴ elements in rows of 32·i, i = 1 … 32, each that of a warp or of a block", SHORT,
+        "float32 float16", picks=(), along="row length",
+        strategies=(
+            "block_coalesced", "block_online", "block_shared", "warp", "warp_pack2", "warp_pack4", "warp_pack8",
+        ),
     ),
 )  # fmt: skip
 

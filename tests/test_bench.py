@@ -756,6 +756,18 @@ def test_where_a_block_comes_to_beat_a_warp():
     }
 
 
+def test_the_guide_has_its_table_from_the_results(documents):
+    text = report.GUIDE.read_text(encoding="utf-8")
+    assert "Not measured yet." in report.guide(text, {"cpu": documents})
+    document = with_strategies(documents[0], "warp or block", ("block_shared", "warp", "warp_pack4"))
+    made = report.guide(text, {"cpu": [document]})
+    assert "| warp_pack4 | 4 | not up to 1024 | not up to 1024 |\n" in made
+    assert "(../performance/cpu/softmax-warp-or-block.svg)" in made
+    assert report.guide(made, {"cpu": documents}) == report.guide(text, {"cpu": documents})
+    labels = {line.get_label() for line in drawn(document, "softmax-warp-or-block").axes[0].lines}
+    assert {"gpuops", "block_shared", "warp", "warp_pack4"} <= labels
+
+
 def test_pictures_without_matplotlib_are_refused_in_words(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(plot.importlib.util, "find_spec", lambda name: None)
     assert cli.main(["plot", "--results", str(folder), "--output", str(tmp_path)]) == 2
