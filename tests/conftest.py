@@ -145,14 +145,6 @@ def device(request: pytest.FixtureRequest) -> Cpu:
 
 
 @pytest.fixture(scope="session")
-def gpu() -> Cpu:
-    """The GPU, for what would take the other backends too long."""
-    if "gpu" not in BACKENDS:
-        pytest.skip(gpuops.info()["reason"])
-    return BACKENDS["gpu"]()
-
-
-@pytest.fixture(scope="session")
 def emulation() -> None:
     """The emulator, where there is a compiler for it."""
     if reason := emulator.available():
