@@ -78,6 +78,7 @@ class CudaDevice:
         self.overlaps = self.arch >= 90 and cupy.cuda.runtime.driverGetVersion() >= 12030
         self._functions: dict[Kernel, Any] = {}
         self._scratch = threading.local()  # of a thread: by stream
+        self._entered = threading.local()  # of a thread: set when it has the device's context
         self._captured: list[cupy.ndarray] = []
         self._lock = threading.Lock()
 
@@ -139,6 +140,9 @@ class CudaDevice:
         return function
 
     def launch(self, launch: Launch, args: list[Any]) -> None:
+        if not self._entered.__dict__:  # the driver's launches leave a new thread without a context, as CuPy's do not
+            cupy.cuda.runtime.setDevice(self.index)
+            self._entered.here = True
         cells = [cell(arg) for arg in args]
         addresses = (ctypes.c_void_p * len(cells))(*map(ctypes.addressof, cells))
         function, stream = self.function(launch).ptr, cupy.cuda.get_current_stream().ptr

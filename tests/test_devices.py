@@ -100,6 +100,16 @@ def test_a_hundred_runs_on_several_streams_give_the_same_bits(name):
 
 
 @pytest.mark.parametrize("name", SHARED)
+def test_a_new_thread_can_begin_with_a_call(name):
+    call, shape = SHARED[name]
+    x = operand(shape)
+    expected = call(x)  # compiled, and the pool has memory: nothing else in the thread asks for a context
+    with ThreadPoolExecutor(1) as pool:
+        got = pool.submit(call, x).result()
+    assert differ(got, expected).item() == 0
+
+
+@pytest.mark.parametrize("name", SHARED)
 def test_threads_on_one_stream_and_on_their_own_do_not_meet(name):
     call, shape = SHARED[name]
     x = operand(shape)

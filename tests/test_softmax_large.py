@@ -75,7 +75,7 @@ def test_large_matrices(shape, axis, strategy):
             # Rows that are alike have nearly the same results, wherever they begin in a pack.
             wide, eps = got.astype(np.float64), float(ml_dtypes.finfo(got.dtype).eps)
             again = repeated(gpu, wide[:count] if axis else wide[:, :count], total, across)
-            near = max(300 * accumulator_eps(got.dtype), 4 * eps)
+            near = max(1000 * accumulator_eps(got.dtype), 4 * eps)  # exponents are rounded, and are as low as -800
             least = near if op == "log_softmax" else 2 * float(ulp(got.dtype, np.zeros(())))
             assert gpu.cupy.allclose(wide, again, near, least, equal_nan=True)
             if got.dtype == dtype:
