@@ -205,6 +205,7 @@ ROWS = {
     "huge and equal": [6e4] * 4,
     "far below": [0, -80, -95, -103],
     "tiny": [1e-7, 0, -1e-7, 2e-7],
+    **{f"next to {huge:g}": [huge, 0, -huge, huge * (1 - 2.0**-8)] for huge in (1e6, 3e8, 1e9, 1e10, 3e37, 1e38, 3e38)},
     "spread of 1e30": [1e30, -1e30, 0, 9e29],
     "spread of 1e-30": [1e-30, -1e-30, 0, 3e-30],
     "zeros of both signs": [0.0, -0.0, 0.0, -0.0],
@@ -215,8 +216,8 @@ ROWS = {
 @pytest.mark.parametrize("strategy,finish", WAYS)
 @pytest.mark.parametrize("op", OPS)
 def test_difficult_rows(backend, op, strategy, finish, row):
-    x = np.array([ROWS[row], [0, 1, 2, 3]], "f4")
-    for dtype in ("f4", "f8"):
+    x = np.array([ROWS[row], [0, 1, 2, 3]])
+    for dtype in FLOATS:
         for axis, values in ((1, x), (0, x.T)):
             call = Call(op, values.astype(dtype), axis, {"strategy": strategy, "finish": finish})
             check(call, call.run(backend))

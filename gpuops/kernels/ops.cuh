@@ -188,12 +188,13 @@ template <class V, bool SHORT, bool HUGE = true> struct Powers {
 };
 
 // SHORT: as 2^(factor * z - shift), two instructions. The error of shift is the same in all of them: rest makes it good.
-// HUGE: z may be beyond 2^126, where shift would overflow; there two different z are so far apart that any base will do.
+// HUGE: max may be 2^29 or more, where the error of shift would become too large for a power of 2; there two different z
+// are so far apart that any base will do.
 template <bool HUGE> struct Powers<float, true, HUGE> {
   float max, shift;
   Powers() = default;
   __device__ explicit Powers(float top) : max(top == Limits<float>::least() ? 0.0f : top), shift(factor() * max) {}
-  __device__ float factor() const { return HUGE && !(fabs(max) < 8.5e37f) ? 1.0f : 1.44269504f; }
+  __device__ float factor() const { return HUGE && !(fabs(max) < 536870912.0f) ? 1.0f : 1.44269504f; }
   template <bool SUBNORMAL = false> __device__ float of(float z) const { return power_of_2<SUBNORMAL>(fma(z, factor(), -shift)); }
   __device__ float rest() const { return power_of_2<false>(-fma(max, factor(), -shift)); }
   __device__ float lift(Powers to) const { return HUGE ? rest() * to.of(max) : power_of_2<false>(shift - to.shift); }

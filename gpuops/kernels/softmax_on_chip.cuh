@@ -2,9 +2,11 @@
 // of powers are brought together. Prologue, beside that of softmax.cuh: VEC, PACKS, STAGED, SHIFTED (packs of x
 // begin anywhere).
 
-constexpr bool QUICK = HALF<Tout> && SAME<V, float>;  // the result has so few digits that quick powers will do
-constexpr bool SUBNORMAL = SAME<Tout, bf16>;          // and a range as wide as theirs
-constexpr bool KEEP = SAME<Tin, V> && !LOG;           // powers take the place of the elements that they are made of
+constexpr bool KEEP = SAME<Tin, V> && !LOG;   // powers take the place of the elements that they are made of
+constexpr bool SUBNORMAL = SAME<Tout, bf16>;  // the result has a range as wide as theirs
+// It has so few digits that quick powers will do; but next to 2^29 two of float32 differ by 64, which is not too far for
+// bfloat16.
+constexpr bool QUICK = HALF<Tout> && SAME<V, float> && !(KEEP && SUBNORMAL);
 using Base = Powers<V, QUICK, !SAME<Tin, f16> || SCALED>;
 
 // What becomes of a row's elements, or of the powers that were KEPT in their place.
@@ -100,7 +102,7 @@ template <bool APART, int WIDE, int COUNT> struct Held {
       V power[WIDE];
 #pragma unroll
       for (int v = 0; v < WIDE; ++v) {
-        power[v] = base[v % ROWS].template of<KEPT && SUBNORMAL>(get(n, v, p));
+        power[v] = base[v % ROWS].of(get(n, v, p));
         if constexpr (KEPT) item[n].set(v, power[v]);
       }
 #pragma unroll
