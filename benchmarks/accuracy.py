@@ -67,19 +67,24 @@ the elements, nor do their sums: a million of `float16` are added as well as a f
 - `float16` and `bfloat16` are computed in `float32` and rounded once, at the end; `scale` multiplies in `float32` too.
 - For results of these two, exp(x - max) is taken as 2 to the power of log₂e · x - log₂e · max, in one fused operation;
   the rounding of its second term, the same for all of a row's elements, is made good by a factor. For `float32` and
-  `float64` it is CUDA's `exp`.
+  `float64`, and from `float32` to `bfloat16`, it is CUDA's `exp`.
 - The difference x - max is rounded too: by up to half a unit in its own last place, which is the relative error of the
-  power. That is most of the error of a `float32` or `float64` result on a GPU, and anyone's who takes exp(x - max).
+  power.
 - A row is held in parts that have a maximum each; the sums of their powers are brought to that of the whole row, in an
   order that depends on the shape and the device alone.
 - Special rows are as SciPy's. One of only -inf, or with NaN or +inf, gives NaN; only `log_softmax` gives -inf beside a
   +inf. One -inf gives 0, and -inf in `log_softmax`. `logsumexp` of only -inf is -inf, and with a +inf it is +inf.
 - Masked elements take no part, whatever they are: they give 0, and -inf in `log_softmax`.
-
-Measured below for normally distributed numbers (mean 0, standard deviation 1): the largest error of all results in the
-same units, and the **largest relative error**, |result - exact| / |exact|; where the exact value is subnormal, relative
-to the smallest normal number. SciPy is the host's, as are the results of gpuops for NumPy arrays.
 """
+SOFTMAXES = """\
+Softmaxes of normally distributed numbers (mean 0, standard deviation 1): the largest error of all results, in units in
+the last place,
+
+{units}
+and the **largest relative error**, |result - exact| / |exact|; where the exact value is subnormal, relative to the
+smallest normal number.
+
+{relative}"""
 
 
 def main(arguments: list[str]) -> int:
@@ -208,8 +213,8 @@ def page(documents: Iterable[Document]) -> str:
         softmaxes = [row for row in found["rows"] if "relative" in row]
         parts.append(table([row for row in found["rows"] if "relative" not in row]))
         if softmaxes:
-            parts.append(f"Softmaxes, in units in the last place:\n\n{table(softmaxes)}")
-            parts.append(f"Softmaxes, relative errors:\n\n{table([row | row['relative'] for row in softmaxes])}")
+            relative = table([row | row["relative"] for row in softmaxes])
+            parts.append(SOFTMAXES.format(units=table(softmaxes), relative=relative))
     return "\n".join(parts)
 
 

@@ -174,6 +174,23 @@ def test_normalises_rows_of_every_length(backend, op, strategy, finish, axis):
             check(call, call.run(backend))
 
 
+@pytest.mark.parametrize("length", [40, 700, 5000, 17001])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_rows_that_begin_elsewhere_in_their_packs_than_their_results(backend, dtype, length):
+    x = random((3, length + 1), dtype)
+    for values in (x[:, 1:], x[:, :-1]):
+        for op in OPS:
+            for options in ({}, {"where": random(values.shape) > 0}):
+                call = Call(op, values, 1, options)
+                check(call, call.run(backend))
+
+
+@pytest.mark.parametrize("dtype,length", [("f4", 22000), ("f2", 44000), ("f8", 6001)])
+def test_rows_of_the_largest_blocks(backend, dtype, length):
+    call = Call("softmax", random((2, length), dtype), 1)
+    check(call, call.run(backend))
+
+
 @pytest.mark.parametrize("length", [*LENGTHS, 20001])
 @pytest.mark.parametrize("strategy", (None, *gpuops.strategies("logsumexp")))
 def test_logsumexp_of_rows_of_every_length(backend, strategy, length):

@@ -390,9 +390,9 @@ def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
     """The plan for tiles of an outer axis, if they fit a cluster of blocks."""
     way = walk(p, p.kept)
     kept, nbytes, size = p.kept.in_packs(way.vec), way.vec * p.sizes[0], pack_size(p, way)
-    block, most, wide, cluster, held = LANES_BLOCK, 0, LANES_BLOCK, 1, Held(p.cols, p.cols, compiled(p.cols))
+    block, wide, cluster, resident, held = LANES_BLOCK, LANES_BLOCK, 1, 0, Held(p.cols, p.cols, compiled(p.cols))
     if p.cols > PACKS[-1]:  # more than a thread's own
-        block = most = COLUMN_BLOCK // p.width
+        block, resident = COLUMN_BLOCK // p.width, 2
         far = p.width == 1 and max(p.reduced.strides[0]) * p.sizes[0] >= FAR
         segment = SEGMENT * LONGER if far else SEGMENT
         wide = max(1, min(segment // nbytes, COLUMN_ROWS // way.vec, reduce.power_of_2(kept.size)))
@@ -409,9 +409,9 @@ def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
             else:
                 return None
         while block > max(wide, LANES_BLOCK) and p.cols <= cluster * (block // 2 // wide) * COLUMN_PACKS:
-            block //= 2
+            block, resident = block // 2, 0
         held = hold(p.cols, -(-p.cols // cluster), block // wide, COLUMN_PACKS, cluster=cluster)
-    constants = {"BLOCK": block, "WIDE": wide, "CLUSTER": cluster, "RESIDENT": 2 if block == most else 0}
+    constants = {"BLOCK": block, "WIDE": wide, "CLUSTER": cluster, "RESIDENT": resident}
     return one_kernel(p, "columns", -(-kept.size // wide) * cluster, block, kept, p.reduced, way, constants, held)
 
 

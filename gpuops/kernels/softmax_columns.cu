@@ -63,7 +63,7 @@ softmax_columns(const Tin* x, const bool* mask, Tout* y, Softmax p) {
 
   Online online;
   online.take(packs.held, p);
-  if constexpr (STAGED) online.take_staged<0>(packs, p);
+  online.take_staged<0>(packs, p);
   State row[VEC];
   online.finish(row);
 #pragma unroll
