@@ -166,38 +166,38 @@ template <class V> __device__ V log_softmax(V value, V max, V sum) {
   return value - max - (max == Limits<V>::greatest() ? V(0) : log(sum));
 }
 
-// 2^x in one instruction, for results that are rounded to halves; SUBNORMAL: also where float32 has few digits left.
-template <bool SUBNORMAL> __device__ __forceinline__ float power_of_2(float x) {
+// 2^x in one instruction, for results that are rounded to halves; 0 below float32's normal range.
+__device__ __forceinline__ float power_of_2(float x) {
 #ifdef __CUDA_ARCH__
-  if constexpr (SUBNORMAL) asm("ex2.approx.f32 %0, %0;" : "+f"(x));
-  else asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
+  asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
   return x;
 #else
-  return exp2(x);
+  return x < -126 ? 0.0f : exp2(x);
 #endif
 }
 
 // exp(z - max) for many z up to max: of(z) * rest(). Where nothing is above -inf, as if max were 0.
-template <class V, bool SHORT, bool HUGE = true> struct Powers {
+template <class V, bool SHORT, bool HUGE = true, int RAISED = 0> struct Powers {
   V max;
   Powers() = default;
   __device__ explicit Powers(V max) : max(max == Limits<V>::least() ? V(0) : max) {}
-  template <bool SUBNORMAL = true> __device__ V of(V z) const { return exp(z - max); }
+  __device__ V of(V z) const { return exp(z - max); }
   __device__ V rest() const { return 1; }
   __device__ V lift(Powers to) const { return exp(max - to.max); }  // what makes powers with this base such with another
 };
 
 // SHORT: as 2^(factor * z - shift), two instructions. The error of shift is the same in all of them: rest makes it good.
+// RAISED: they are 2^RAISED times as large, so that those of subnormal results keep their digits; rest takes it back.
 // HUGE: max may be 2^29 or more, where the error of shift would become too large for a power of 2; there two different z
 // are so far apart that any base will do.
-template <bool HUGE> struct Powers<float, true, HUGE> {
+template <bool HUGE, int RAISED> struct Powers<float, true, HUGE, RAISED> {
   float max, shift;
   Powers() = default;
-  __device__ explicit Powers(float top) : max(top == Limits<float>::least() ? 0.0f : top), shift(factor() * max) {}
+  __device__ explicit Powers(float top) : max(top == Limits<float>::least() ? 0.0f : top), shift(factor() * max - RAISED) {}
   __device__ float factor() const { return HUGE && !(fabs(max) < 536870912.0f) ? 1.0f : 1.44269504f; }
-  template <bool SUBNORMAL = false> __device__ float of(float z) const { return power_of_2<SUBNORMAL>(fma(z, factor(), -shift)); }
-  __device__ float rest() const { return power_of_2<false>(-fma(max, factor(), -shift)); }
-  __device__ float lift(Powers to) const { return HUGE ? rest() * to.of(max) : power_of_2<false>(shift - to.shift); }
+  __device__ float of(float z) const { return power_of_2(fma(z, factor(), -shift)); }
+  __device__ float rest() const { return power_of_2(-fma(max, factor(), -shift)); }
+  __device__ float lift(Powers to) const { return HUGE ? rest() * to.of(max) : power_of_2(shift - to.shift); }
 };
 
 // The maximum and the sum of exp(x - max), merged pair by pair (Milakov & Gimelshein, "Online normalizer calculation

@@ -2,12 +2,12 @@
 // of powers are brought together. Prologue, beside that of softmax.cuh: VEC, PACKS, STAGED, SHIFTED (packs of x
 // begin anywhere).
 
-constexpr bool KEEP = SAME<Tin, V> && !LOG;   // powers take the place of the elements that they are made of
-constexpr bool SUBNORMAL = SAME<Tout, bf16>;  // the result has a range as wide as theirs
-// It has so few digits that quick powers will do; but next to 2^29 two of float32 differ by 64, which is not too far for
-// bfloat16.
-constexpr bool QUICK = HALF<Tout> && SAME<V, float> && !(KEEP && SUBNORMAL);
-using Base = Powers<V, QUICK, !SAME<Tin, f16> || SCALED>;
+constexpr bool KEEP = SAME<Tin, V> && !LOG;      // powers take the place of the elements that they are made of
+constexpr int RAISED = SAME<Tout, bf16> ? 64 : 0;  // its subnormal results are below float32's normal range
+// Halves have so few digits that quick powers will do; but next to 2^29 two of float32 differ by 64, which is not too far
+// for bfloat16.
+constexpr bool QUICK = HALF<Tout> && SAME<V, float> && !(KEEP && RAISED);
+using Base = Powers<V, QUICK, !SAME<Tin, f16> || SCALED, RAISED>;
 
 // What becomes of a row's elements, or of the powers that were KEPT in their place.
 template <bool KEPT> struct Ending {
@@ -27,7 +27,7 @@ template <bool KEPT> struct Ending {
   __device__ __forceinline__ V operator()(V value) const {
     if constexpr (LOG) return value - top - factor;
     else if constexpr (KEPT) return value * factor;
-    else return base.template of<SUBNORMAL>(value) * factor;
+    else return base.of(value) * factor;
   }
 };
 
