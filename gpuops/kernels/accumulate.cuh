@@ -162,6 +162,8 @@ template <bool APART, class O = Op> struct Exponentials {
   static constexpr int COUNT = APART ? VEC : 1, MOST = (APART && HALF<Tin> ? 32 : 16) / VEC;  // packs of as many elements
   static constexpr int AT_ONCE = MOST > 0 ? MOST : 1;
   static constexpr int WAYS = APART || VEC < 4 ? VEC : 4;  // chains of maxima and of sums, which do not wait for each other
+  static constexpr bool IN_PAIRS = HALF<Tin> && SAME<A, float> && OTHER == NONE && !SCALED && WORDY<Tin, VEC>;
+  static constexpr int PAIRS = APART || VEC < 4 ? (VEC + 1) / 2 : 2;
   typename O::State state[COUNT];
 
   __device__ __forceinline__ Exponentials() {
@@ -171,18 +173,36 @@ template <bool APART, class O = Op> struct Exponentials {
   template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
     auto element = [&](int n, int v) {
       bool chosen = OTHER == NONE || nonzero(b[n].get(OTHER == BESIDE ? v : 0));
-      return chosen ? convert<A>(x[n].get(v)) * static_cast<A>(c.scale) : Limits<A>::least();
+      A value = convert<A>(x[n].get(v));
+      return !chosen ? Limits<A>::least() : SCALED ? value * static_cast<A>(c.scale) : value;
     };
 #pragma unroll
     for (int first = 0; first < N; first += AT_ONCE) {
       A max[WAYS], sum[WAYS] = {};
 #pragma unroll
       for (int i = 0; i < WAYS; ++i) max[i] = state[i % COUNT].max;
+      if constexpr (IN_PAIRS) {
+        u32 words[PAIRS];
 #pragma unroll
-      for (int n = first; n < first + AT_ONCE; ++n) {
-        if (n >= N || !ready[n]) continue;
+        for (int w = 0; w < PAIRS; ++w) words[w] = pair_of<Tin>(Limits<float>::least(), Limits<float>::least());
 #pragma unroll
-        for (int v = 0; v < VEC; ++v) max[v % WAYS] = greater_of(max[v % WAYS], element(n, v));
+        for (int n = first; n < first + AT_ONCE; ++n) {
+          if (n >= N || !ready[n]) continue;
+#pragma unroll
+          for (int w = 0; w < VEC / 2; ++w) words[w % PAIRS] = extreme<Tin, true>(words[w % PAIRS], x[n].word[w]);
+        }
+#pragma unroll
+        for (int v = 0; v < 2 * PAIRS; ++v) {
+          Items<Tin, 2> both = bit_cast<Items<Tin, 2>>(words[v / 2]);
+          max[v % WAYS] = greater_of(max[v % WAYS], convert<A>(both.get(v % 2)));
+        }
+      } else {
+#pragma unroll
+        for (int n = first; n < first + AT_ONCE; ++n) {
+          if (n >= N || !ready[n]) continue;
+#pragma unroll
+          for (int v = 0; v < VEC; ++v) max[v % WAYS] = greater_of(max[v % WAYS], element(n, v));
+        }
       }
 #pragma unroll
       for (int half = WAYS / 2; half >= COUNT; half /= 2) {

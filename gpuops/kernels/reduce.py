@@ -520,7 +520,7 @@ def variant(
         ),
         constants=(
             ("OTHER", OTHERS[other]), ("KEPT", kept.rank_class), ("REDUCED", reduced.rank_class), ("BLOCK", block),
-            *constants.items(),
+            ("SCALED", p.scale != 1), *constants.items(),
         ),
     )  # fmt: skip
 
