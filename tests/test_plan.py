@@ -346,21 +346,23 @@ def softmax_of(
         ("float32", (4096, 127), (1,), "rows", {"GROUP": 16, "PEELED": True}),
         ("float32", (4096, 4096), (1,), "rows", {"GROUP": 0, "PACKS": 4, "CLUSTER": 1, "STAGED": 0}),  # a block
         ("float16", (4096, 4099), (1,), "rows", {"GROUP": 0, "VEC": 8, "PEELED": True}),
-        ("float32", (4096, 32768), (1,), "rows", {"BLOCK": 1024, "PACKS": 8, "STAGED": 0}),  # all registers
-        ("float32", (4096, 131072), (1,), "rows", {"BLOCK": 512, "CLUSTER": 4, "STAGED": 2}),
-        ("float32", (4096, 98304), (1,), "rows", {"BLOCK": 1024, "PACKS": 4, "CLUSTER": 2}),  # else half empty
-        ("float32", (4096, 262144), (1,), "rows", {"BLOCK": 1024, "PACKS": 4, "CLUSTER": 4}),  # in many waves
-        ("float32", (256, 262144), (1,), "rows", {"BLOCK": 512, "PACKS": 8, "CLUSTER": 8}),  # in few
-        ("float32", (64, 2**20), (1,), "rows", {"BLOCK": 1024, "PACKS": 4, "CLUSTER": 16}),
-        ("float64", (4096, 4096), (1,), "rows", {"BLOCK": 256, "PACKS": 8, "STAGED": 0}),
+        ("float32", (4096, 12672), (1,), "rows", {"BLOCK": 128, "PACKS": 8, "CLUSTER": 4}),  # small blocks
+        ("float32", (4096, 131072), (1,), "rows", {"BLOCK": 256, "PACKS": 8, "CLUSTER": 16, "STAGED": 0}),
+        ("float32", (256, 262144), (1,), "rows", {"BLOCK": 256, "PACKS": 8, "CLUSTER": 16, "STAGED": 2}),
+        ("float32", (64, 2**20), (1,), "grid", {"BLOCK": 512, "PACKS": 6, "RESIDENT": 2}),  # 33 blocks to a row
+        ("float16", (64, 2**20), (1,), "grid", {"BLOCK": 512, "PACKS": 6, "RESIDENT": 2}),
+        ("float64", (4096, 4096), (1,), "rows", {"BLOCK": 256, "PACKS": 8, "CLUSTER": 1, "STAGED": 0}),
+        ("float64", (4096, 32768), (1,), "rows", {"BLOCK": 128, "PACKS": 8, "CLUSTER": 4, "STAGED": 2}),
+        ("float64", (512, 2**18), (1,), "rows", {"BLOCK": 512, "PACKS": 4, "CLUSTER": 16, "STAGED": 2}),
         ("float32", (2**16,), (0,), "rows", {"PACKS": 2, "CLUSTER": 16}),  # spread
         ("float32", (2**22,), (0,), "grid", {"PACKS": 6, "STAGED": 2}),
         ("float32", (2**26,), (0,), "grid_online", {}),
         ("float32", (2**22, 7), (0,), "grid_online", {}),
-        ("float32", (4096, 4096), (0,), "columns", {"VEC": 4, "WIDE": 8, "CLUSTER": 4}),
+        ("float32", (4096, 4096), (0,), "columns", {"VEC": 4, "WIDE": 8, "BLOCK": 256, "CLUSTER": 8}),
         ("float32", (4096, 65536), (0,), "columns", {"VEC": 4, "WIDE": 16, "CLUSTER": 8}),  # far from row to row
         ("float64", (4096, 4096), (0,), "columns", {"VEC": 2, "WIDE": 8, "BLOCK": 256}),
-        ("float16", (128, 1024, 256), (1,), "columns", {"VEC": 8, "WIDE": 8, "CLUSTER": 1}),
+        ("float16", (128, 1024, 256), (1,), "columns", {"VEC": 8, "WIDE": 8, "BLOCK": 256, "CLUSTER": 2}),
+        ("float16", (4096, 4096), (0,), "columns", {"VEC": 8, "WIDE": 8, "BLOCK": 512, "CLUSTER": 4}),
         ("float32", (6, 2**20), (0,), "columns", {"WIDE": 128, "BLOCK": 128, "PACKS": 6}),  # a thread's own
     ],
 )
@@ -371,7 +373,7 @@ def test_softmaxes_choose_by_what_fits_where(dtype, shape, axis, strategy, const
 
 
 @pytest.mark.parametrize(
-    ("cols", "shifted", "vec"), [(4089, 1, 4), (16384, 1, 4), (32768, 1, 4), (32769, 0, 1), (50257, 0, 1), (31, 0, 1)]
+    ("cols", "shifted", "vec"), [(4089, 1, 4), (16384, 1, 4), (131072, 1, 4), (131073, 0, 1), (31, 0, 1)]
 )
 def test_rows_of_a_slice_are_shifted_as_long_as_registers_hold_them(cols, shifted, vec):
     strides = ((cols + 7, 1), (0, 0), (cols, 1))  # of x, of no mask, of the result

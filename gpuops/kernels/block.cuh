@@ -100,10 +100,16 @@ template <int PENDING> __device__ __forceinline__ void copies_there() {
 }
 
 // ---- a cluster of blocks, which write to each other's shared memory
-// A block says that its shared memory is there, waits until that of all is, stores where `to` is in its own but in that
-// of block `rank`, and waits until all have. (They go on together: stores to memory that lies together then do too.)
-__device__ __forceinline__ void cluster_begin() {
+// A block says that its shared memory is there (`begin`) and waits until that of all is; it stores where `to` is in its
+// own but in that of block `rank`, and waits until so many bytes have come to its own (`meet`). So a block waits for what
+// it is sent, and not until all others have been sent theirs, as at a barrier of the whole cluster.
+__device__ __forceinline__ void cluster_begin(u64* arrivals) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if (threadIdx.x == 0) {
+    u32 here = static_cast<u32>(__cvta_generic_to_shared(arrivals));
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(here) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
 }
@@ -112,22 +118,36 @@ __device__ __forceinline__ void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
-template <class S> __device__ __forceinline__ void store_to(u32 rank, S* to, S value) {
+template <int N> __device__ __forceinline__ void store_to(u32 rank, Pack<u64, N>* to, Pack<u64, N> value, u64* arrivals) {
+  static_assert(N == 1 || N == 2, "a single store");
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  auto words = bit_cast<Pack<u64, sizeof(S) / 8>>(value);
-  u32 here = static_cast<u32>(__cvta_generic_to_shared(to)), there;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));
-#pragma unroll
-  for (int w = 0; w < sizeof(S) / 8; ++w) {
-    asm volatile("st.shared::cluster.b64 [%0], %1;" ::"r"(there + 8 * w), "l"(words.item[w]) : "memory");
+  u32 there = static_cast<u32>(__cvta_generic_to_shared(to)), arrivals_there = static_cast<u32>(__cvta_generic_to_shared(arrivals));
+  asm volatile("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(there) : "r"(rank));
+  asm volatile("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(arrivals_there) : "r"(rank));
+  if constexpr (N == 1) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(there),
+                 "l"(value.item[0]), "r"(arrivals_there)
+                 : "memory");
+  } else {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];" ::"r"(there),
+                 "l"(value.item[0]), "l"(value.item[1]), "r"(arrivals_there)
+                 : "memory");
   }
 #endif
 }
-__device__ __forceinline__ void cluster_meet() {
+__device__ __forceinline__ void cluster_meet(u64* arrivals, u32 bytes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  u32 here = static_cast<u32>(__cvta_generic_to_shared(arrivals)), all = 0;
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(here), "r"(bytes) : "memory");
+  }
+  while (!all) {
+    asm volatile("{ .reg .pred all; mbarrier.try_wait.parity.shared::cta.b64 all, [%1], 0; selp.u32 %0, 1, 0, all; }"
+                 : "=r"(all)
+                 : "r"(here)
+                 : "memory");
+  }
 #endif
-  cluster_wait();
 }
 
 // ---- blocks that all run at once
@@ -140,6 +160,14 @@ __device__ __forceinline__ void meet(u32* barrier, u32 count, bool first) {
   u32 before = atomicAdd(barrier, first ? 0x80000000u - (count - 1) : 1u);
   while (((before ^ *static_cast<volatile u32*>(barrier)) & 0x80000000u) == 0) {}
   __threadfence();
+#endif
+}
+
+// The thread waits so many cycles.
+__device__ __forceinline__ void pause(i64 cycles) {
+#ifdef __CUDA_ARCH__
+  i64 until = clock64() + cycles;
+  while (clock64() < until) {}
 #endif
 }
 

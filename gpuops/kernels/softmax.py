@@ -35,29 +35,31 @@ WARP_COLS = 1024  # the longest row that the classic warp holds in registers: 32
 WARPS = {"warp": 1, "warp_pack2": 2, "warp_pack4": 4, "warp_pack8": 8}  # elements of a pack, by strategy
 
 # On chip.
-PACKS = (1, 2, 3, 4, 6, 8)  # packs of a thread in registers that kernels are compiled for
+PACKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # packs of a thread in registers that kernels are compiled for
+MOST_PACKS = 8  # of 16 bytes
+NARROW = 4  # narrower ones are at most so many times as many
 GROUPS = 2  # groups in which the others come to shared memory
 LOOSE = 8  # the shortest row that is read in whole packs though it begins and ends anywhere, in packs
 STATES = 2**13  # bytes of shared memory that a block keeps for states
-RESERVED = 2**10  # and that the system keeps for itself with every block
+RESERVED = 2**10 + 2**8  # and what the system keeps for itself with every block, and where those of a cluster meet
 
 # Rows.
 LANE_PACKS = 2  # of a lane, where a row is that of some lanes
 WARP_PACKS = 176  # of a row, before it is that of a whole block
 LANES_BLOCK = 128  # threads of a block that has several rows
-FEW_PACKS = 4  # of a thread of a block, unless the row is longer than that
-BLOCK = 512  # threads of a block, two of which share a multiprocessor
-LARGE_BLOCK = 1024  # of one that has it alone
-LARGE_PACKS = 4  # of its threads in registers, if others are staged
-NEARLY = 7 / 8  # of its registers: rows that fill so much of them are not staged
-LOOSELY = 0.6  # of a cluster's room: rows that fill less of it are those of large blocks, which need fewer
-MANY, WAVES = 8, 32  # as are those of clusters of so many blocks, if there are so many waves of them
+SHORT, FEW_PACKS = 2**11, 4  # packs of a row up to which it is a block's, and of a thread then
+BLOCK = 256  # threads of a block of those that share a longer one, four of which share a multiprocessor
+PART = 768  # packs of such a block, at least
+LARGE_BLOCK = 1024  # threads of a block that has a multiprocessor alone
 SPREAD = 256  # packs of a block, at least, if few rows are spread over many
-GRID_PACKS = 6  # of a thread in registers, where the grid shares a row
-ALONE = 2**16  # packs of a row, if a cluster for each row would leave blocks idle: beyond, the grid shares it
+LONG = 2**16  # packs of a row, of more than which the grid shares it
+GRID_BLOCKS = 2  # that share a multiprocessor then, unless there is one row only
+GRID_PACKS = 6  # of a thread of theirs in registers
 
 # Columns: neighbouring rows.
-COLUMN_BLOCK = 512
+COLUMN_BLOCK = 512  # threads of a block, two of which share a multiprocessor
+SMALL_BLOCK = 256  # or of one of four, which are
+SMALL_CLUSTERS = {4: 16, 2: 2}  # at most so many to a tile, by bytes of an element
 COLUMN_PACKS = 4  # of a thread in registers
 SEGMENT = 128  # bytes next to each other that a block reads
 FAR, LONGER = 2**17, 2  # bytes from row to row from which on they are so many times as many, for elements of 4 bytes
@@ -135,8 +137,9 @@ def plan(p: Problem, strategy: str | None, finish: str, machine: Machine) -> Pla
 
 def choose(p: Problem, machine: Machine) -> Plan:
     """The plan for callers who name no strategy: one that holds the rows on chip, if there is room."""
-    idle = p.rows * machine.cluster < machine.multiprocessors and p.cols * p.sizes[0] > ALONE * PACK
-    tries = ("columns",) if not along_rows(p) else ("grid", "rows") if idle else ("rows",)
+    idle = p.rows * machine.cluster < machine.multiprocessors  # if each row has a cluster
+    long = p.cols * p.sizes[0] > LONG * PACK and (p.width == 1 or idle)
+    tries = ("columns",) if not along_rows(p) else ("grid", "rows") if long else ("rows", "grid")
     made = next(filter(None, (ON_CHIP[strategy](p, machine) for strategy in tries)), None)
     return made or plan_grid_online(p, "grid_online", "device", machine)
 
@@ -236,16 +239,15 @@ class Walk(NamedTuple):
     shifted: bool = False  # and in x elsewhere than in the result
 
 
-def walk(p: Problem, inner: Axes, shifts: bool = True) -> Walk:
+def walk(p: Problem, inner: Axes, registers: int = 0) -> Walk:
     """The widest packs along the innermost dim of ``inner`` (one of p's axes) that x and the result allow. A single
     reduced dim of some length is read in full packs even if it begins and ends anywhere: alike in both, or, as long as
-    a block has it in registers, elsewhere in x."""
+    it has no more than ``registers`` of them, elsewhere in x."""
     full = PACK // max(p.sizes)
     tries = [Walk(full >> shift) for shift in range(full.bit_length() - 1)]  # down to 2
     if full > 1 and inner is p.reduced and len(inner.sizes) == 1 and inner.sizes[0] >= LOOSE * full:
         tries.insert(1, Walk(full, loose=True))
-        room = LARGE_BLOCK * PACKS[-1] if p.width == 1 else BLOCK * FEW_PACKS
-        if shifts and p.cols <= full * room and full * p.sizes[0] >= 4:
+        if p.cols <= full * registers and full * p.sizes[0] >= 4:
             tries.insert(2, Walk(full, loose=True, shifted=True))
 
     def fits(operand: int, way: Walk) -> bool:
@@ -274,74 +276,86 @@ def plan_on_chip(p: Problem, strategy: str, finish: str, machine: Machine) -> Pl
 
 def rows_on_chip(p: Problem, machine: Machine) -> Plan | None:
     """The plan for rows, if they fit a cluster of blocks."""
-    way = walk(p, p.reduced)
+    largest = BLOCK * machine.cluster if machine.cluster > 1 else LARGE_BLOCK  # threads to a row, without staging
+    way = walk(p, p.reduced, registers=MOST_PACKS * largest if p.width == 1 else SHORT)
     packs = p.cols // way.vec
-    if packs <= WARP_PACKS and (packs <= 32 * LANE_PACKS or p.rows >= machine.multiprocessors):
-        group = min(32, reduce.power_of_2(-(-packs // LANE_PACKS)))
+    times = narrow(p, way)
+    if packs <= WARP_PACKS * times and (packs <= 32 * LANE_PACKS * times or p.rows >= machine.multiprocessors):
+        group = min(32, reduce.power_of_2(-(-packs // (LANE_PACKS * times))))
         blocks = -(-p.rows // (LANES_BLOCK // group))
         held = Held(packs, packs, compiled(-(-packs // group)))
-        constants = {"CLUSTER": 1, "GROUP": group, "RESIDENT": 0}
+        constants = {"CLUSTER": 1, "GROUP": group}
         return along_packs(p, "rows", way, held, blocks, LANES_BLOCK, constants)
-    shape = block_shape(p, way, machine)
-    cluster = reduce.power_of_2(-(-packs // shape.room))
-    if cluster > machine.cluster:
-        return None
+    short = packs <= SHORT * times
     most = min(machine.cluster, machine.multiprocessors // p.rows, packs // SPREAD)  # few rows are spread over many
-    cluster = max(cluster, reduce.floor_power_of_2(most))
-    part = -(-packs // cluster)
-    few = part <= BLOCK * FEW_PACKS and p.width == 1
-    each = 1 if p.rows * cluster <= machine.multiprocessors else FEW_PACKS if few else PACKS[-1]
+    if p.width == 1 and not short:
+        most = max(most, min(machine.cluster, packs // (PART * times)))
+    cluster = reduce.floor_power_of_2(max(1, most))
+    alone = p.rows * cluster <= machine.multiprocessors
+    shape = block_shape(p, way, machine, cluster, SHORT // FEW_PACKS if short or alone else BLOCK)
+    if shape is None:
+        return None
+    part = -(-packs // shape.cluster)
+    each = 1 if alone else times * (FEW_PACKS * p.width if short else MOST_PACKS)
     block = min(shape.block, -(-part // (32 * each)) * 32)
-    held = hold(packs, part, block, shape.registers, cluster=cluster)
-    constants = {"CLUSTER": cluster, "GROUP": 0, "RESIDENT": shape.resident if held.staged else 0}
-    return along_packs(p, "rows", way, held, p.rows * cluster, block, constants)
+    held = hold(packs, part, block, shape.registers, cluster=shape.cluster)
+    constants = {"CLUSTER": shape.cluster, "GROUP": 0}
+    full = held.staged > 0 or held.registers > FEW_PACKS * times
+    return along_packs(p, "rows", way, held, p.rows * shape.cluster, block, constants, full)
 
 
 class BlockShape(NamedTuple):
-    """How a block holds its part of a row, if that is long."""
+    """How blocks hold a row, if that is long."""
 
-    block: int  # threads
+    cluster: int  # blocks
+    block: int  # threads of each
     registers: int  # packs of a thread
-    staged: int  # and in shared memory
-    resident: int = 1  # blocks that share a multiprocessor
+    staged: int = 0  # and in shared memory
 
     @property
     def room(self) -> int:
-        """Packs of a block."""
-        return self.block * (self.registers + self.staged)
+        """Packs of a cluster."""
+        return self.cluster * self.block * (self.registers + self.staged)
 
 
-def block_shape(p: Problem, way: Walk, machine: Machine) -> BlockShape:
-    """Two blocks share a multiprocessor, unless rows fill the registers of one, or one alone does with a much smaller
-    cluster."""
-    packs, size = p.cols // way.vec, pack_size(p, way)
-    block = BLOCK if packs <= BLOCK * FEW_PACKS else BLOCK // p.width
-    shape = BlockShape(block, PACKS[-1], staged_packs(machine.shared // 2 - STATES, block * size), 2)
-    if p.width > 1:
-        return shape
-    filled = BlockShape(LARGE_BLOCK, PACKS[-1], 0)
-    if (BLOCK * PACKS[-1] if way.shifted else NEARLY * filled.room) < packs <= filled.room:
-        return filled
-    cluster = reduce.power_of_2(-(-packs // shape.room))
-    loosely = cluster > 1 and not way.loose and packs <= LOOSELY * cluster * shape.room
-    many = cluster >= MANY and p.rows * cluster >= WAVES * machine.multiprocessors
-    if cluster > machine.cluster or loosely or many:
-        return BlockShape(LARGE_BLOCK, LARGE_PACKS, staged_packs(machine.shared - STATES, LARGE_BLOCK * size))
-    return shape
+def narrow(p: Problem, way: Walk) -> int:
+    """How many packs a thread takes in the place of one of 16 bytes."""
+    return min(NARROW, PACK // (way.vec * max(p.sizes)))
+
+
+def block_shape(p: Problem, way: Walk, machine: Machine, cluster: int, block: int) -> BlockShape | None:
+    """The registers of so many blocks of so many threads hold a row, or those of a single large block; or registers and
+    shared memory, of blocks that share a multiprocessor or, if that will not do, have it alone."""
+    packs, size, most = p.cols // way.vec, pack_size(p, way), MOST_PACKS * narrow(p, way)
+    block, large = block // p.width, LARGE_BLOCK // p.width
+    tries = [BlockShape(cluster, block, most)]
+    if p.width == 1 and cluster == 1:
+        tries.append(BlockShape(1, large, most))
+    for threads, registers in ((block, most), (large, most // 2)):
+        staged = staged_packs(machine.shared * threads // large - STATES, threads * size)
+        tries += [BlockShape(n, threads, registers, staged) for n in clusters(machine) if n >= cluster]
+    return next((shape for shape in tries if packs <= shape.room), None)
+
+
+def clusters(machine: Machine) -> list[int]:
+    """The blocks that a cluster may have."""
+    return [2**n for n in range(machine.cluster.bit_length())]
 
 
 def rows_on_grid(p: Problem, machine: Machine) -> Plan | None:
     """The plan for rows that the blocks which run at a time share, if they fit them."""
-    way = walk(p, p.reduced, shifts=False)
-    packs, block = p.cols // way.vec, LARGE_BLOCK
-    stage = staged_packs(machine.shared - STATES, block * pack_size(p, way))  # packs of a thread
+    way = walk(p, p.reduced)
+    packs, resident = p.cols // way.vec, 1 if p.rows == 1 else GRID_BLOCKS
+    block, together = LARGE_BLOCK // (resident * p.width), machine.together * resident
+    stage = staged_packs(machine.shared // resident - STATES, block * pack_size(p, way))  # packs of a thread
     room = block * (GRID_PACKS + stage)  # of a block
-    teams = min(p.rows, machine.together, machine.together * room // max(1, packs))
-    team = machine.together // teams if teams else 0
-    if team == 0 or packs > team * room:
+    most = min(p.rows, together // -(-packs // room))
+    if most == 0:
         return None
+    teams = min(range(most, most // 2, -1), key=lambda n: -(-p.rows // n) / (together // n))  # rounds × a block's part
+    team = together // teams
     held = hold(packs, -(-packs // team), block, GRID_PACKS, team=team)
-    return along_packs(p, "grid", way, held, team * teams, block, {})
+    return along_packs(p, "grid", way, held, team * teams, block, {}, full=True)
 
 
 class Held(NamedTuple):
@@ -378,11 +392,14 @@ def staged_packs(room: int, size: int) -> int:
 
 
 def along_packs(
-    p: Problem, strategy: str, way: Walk, held: Held, blocks: int, block: int, constants: dict[str, int]
-) -> Plan:
-    """The plan of a kernel whose threads go along rows."""
+    p: Problem, strategy: str, way: Walk, held: Held, blocks: int, block: int, constants: dict[str, int],
+    full: bool = False,
+) -> Plan:  # fmt: skip
+    """The plan of a kernel whose threads go along rows. ``full``: as many blocks share a multiprocessor as it has
+    registers for."""
     reduced = p.reduced if way.loose else p.reduced.in_packs(way.vec)
-    more = {"BLOCK": max(LANES_BLOCK, reduce.power_of_2(block)), "PEELED": way.loose}
+    bound = max(LANES_BLOCK, reduce.power_of_2(block))
+    more = {"BLOCK": bound, "RESIDENT": LARGE_BLOCK // (bound * p.width) if full else 0, "PEELED": way.loose}
     return one_kernel(p, strategy, blocks, block, p.kept, reduced, way, constants | more, held)
 
 
@@ -391,23 +408,26 @@ def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
     way = walk(p, p.kept)
     kept, nbytes, size = p.kept.in_packs(way.vec), way.vec * p.sizes[0], pack_size(p, way)
     block, wide, cluster, resident, held = LANES_BLOCK, LANES_BLOCK, 1, 0, Held(p.cols, p.cols, compiled(p.cols))
-    if p.cols > PACKS[-1]:  # more than a thread's own
-        block, resident = COLUMN_BLOCK // p.width, 2
+    if p.cols > MOST_PACKS:  # more than a thread's own
         far = p.width == 1 and max(p.reduced.strides[0]) * p.sizes[0] >= FAR
         segment = SEGMENT * LONGER if far else SEGMENT
-        wide = max(1, min(segment // nbytes, COLUMN_ROWS // way.vec, reduce.power_of_2(kept.size)))
+        widest = max(1, min(segment // nbytes, COLUMN_ROWS // way.vec, reduce.power_of_2(kept.size)))
 
-        def room() -> int:  # packs of a block along the axis
-            states = (block // max(32, wide) + cluster + 1) * way.vec * wide * 2 * ITEMSIZE[p.val]
-            return block // wide * (COLUMN_PACKS + staged_packs(machine.shared // 2 - RESERVED - states, block * size))
+        def room(wide: int, block: int, cluster: int) -> int:  # packs of a tile along the axis
+            states = (block // max(32, wide) + cluster) * way.vec * wide * 2 * ITEMSIZE[p.val]
+            shared = machine.shared * block * p.width // LARGE_BLOCK - RESERVED - states
+            return cluster * (block // wide) * (COLUMN_PACKS + staged_packs(shared, block * size))
 
-        while p.cols > cluster * room():
-            if cluster < machine.cluster:
-                cluster *= 2
-            elif wide > 1 and wide * nbytes > SECTOR:
-                wide //= 2
-            else:
-                return None
+        small = 0 if far or p.width > 1 else SMALL_CLUSTERS.get(p.sizes[0], 0)
+        tries = [(widest, SMALL_BLOCK, n) for n in clusters(machine) if n <= small]
+        tries += [(widest, COLUMN_BLOCK // p.width, n) for n in clusters(machine)]
+        narrower = [widest >> n for n in range(1, widest.bit_length()) if (widest >> (n - 1)) * nbytes > SECTOR]
+        tries += [(wide, COLUMN_BLOCK // p.width, clusters(machine)[-1]) for wide in narrower]
+        shape = next((shape for shape in tries if p.cols <= room(*shape)), None)
+        if shape is None:
+            return None
+        wide, block, cluster = shape
+        resident = LARGE_BLOCK // (block * p.width)
         while block > max(wide, LANES_BLOCK) and p.cols <= cluster * (block // 2 // wide) * COLUMN_PACKS:
             block, resident = block // 2, 0
         held = hold(p.cols, -(-p.cols // cluster), block // wide, COLUMN_PACKS, cluster=cluster)

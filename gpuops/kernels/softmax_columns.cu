@@ -7,6 +7,8 @@ constexpr int DEEP = BLOCK / WIDE;
 constexpr int LANES = WIDE < 32 ? 32 / WIDE : 1;  // of a warp, that have the same pack
 constexpr int LEVELS = DEEP / LANES;              // of threads that meet in shared memory
 constexpr int ROWS = VEC * WIDE;
+using Sent = Pack<u64, ROWS * sizeof(State) % 16 ? 1 : 2>;  // from block to block at once
+constexpr int SENT = ROWS * sizeof(State) / sizeof(Sent);
 
 // Maxima and sums of powers of neighbouring rows, from packs as they come.
 struct Online {
@@ -46,7 +48,8 @@ struct Online {
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 softmax_columns(const Tin* x, const bool* mask, Tout* y, Softmax p) {
   wait_for_previous();
-  if constexpr (CLUSTER > 1) cluster_begin();
+  __shared__ u64 arrivals;
+  if constexpr (CLUSTER > 1) cluster_begin(&arrivals);
   int rank = blockIdx.x % CLUSTER, wide = threadIdx.x % WIDE, deep = threadIdx.x / WIDE;
   Index pack = blockIdx.x / CLUSTER * static_cast<Index>(WIDE) + wide;
   bool inside = pack < static_cast<Index>(p.rows);
@@ -77,25 +80,26 @@ softmax_columns(const Tin* x, const bool* mask, Tout* y, Softmax p) {
     row[v] = {max, sum};
   }
   if constexpr (LEVELS > 1 || CLUSTER > 1) {
-    __shared__ State part[LEVELS][ROWS], block[CLUSTER][ROWS], whole[ROWS];
+    __shared__ __align__(16) State part[LEVELS][ROWS], block[CLUSTER][ROWS];
     if (threadIdx.x % 32 < WIDE) {
 #pragma unroll
       for (int v = 0; v < VEC; ++v) part[deep / LANES][v * WIDE + wide] = row[v];
     }
     __syncthreads();
+    State* whole = part[0];
+    for (int i = threadIdx.x; i < ROWS; i += BLOCK) whole[i] = joined<LEVELS, ROWS>(&part[0][i]);
+    __syncthreads();
     if constexpr (CLUSTER > 1) {
       cluster_wait();
-      for (int i = threadIdx.x; i < ROWS; i += BLOCK) {
-        State mine = joined<LEVELS, ROWS>(&part[0][i]);
-#pragma unroll
-        for (int other = 0; other < CLUSTER; ++other) store_to(other, &block[rank][i], mine);
+      for (int i = threadIdx.x; i < CLUSTER * SENT; i += BLOCK) {
+        int n = i % SENT;
+        store_to(i / SENT, reinterpret_cast<Sent*>(block[rank]) + n, reinterpret_cast<const Sent*>(whole)[n], &arrivals);
       }
-      cluster_meet();
+      cluster_meet(&arrivals, ROWS * CLUSTER * sizeof(State));
+      whole = block[0];
       for (int i = threadIdx.x; i < ROWS; i += BLOCK) whole[i] = joined<CLUSTER, ROWS>(&block[0][i]);
-    } else {
-      for (int i = threadIdx.x; i < ROWS; i += BLOCK) whole[i] = joined<LEVELS, ROWS>(&part[0][i]);
+      __syncthreads();
     }
-    __syncthreads();
 #pragma unroll
     for (int v = 0; v < VEC; ++v) row[v] = whole[v * WIDE + wide];
   }

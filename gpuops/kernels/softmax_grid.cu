@@ -1,15 +1,17 @@
 // Rows that are too long for a cluster, or alone: p.team blocks to a row, all of which run at once, tell each other their
 // part's maximum and sum through memory. A thread holds PACKS packs of its row in registers and, if they are STAGED,
 // p.staged more in shared memory.
-// blockIdx.x: the blocks of the first team, of the next, …; each goes on to the row that is as many rows further on as
-// there are teams.
+// blockIdx.x: the first block of every team, the second, …; a team goes on to the row that is as many rows further on as
+// there are teams. They begin one after the other, so that some write while others read.
 constexpr int WARPS = BLOCK / 32;
+constexpr int PHASES = 4, DELAY = 4000;  // cycles
 
-extern "C" __global__ void __launch_bounds__(BLOCK, 1)
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 softmax_grid(const Tin* x, const bool* mask, Tout* y, u32* barriers, State* states, Softmax p) {
   __shared__ State warps[WARPS], row_state;
-  int thread = threadIdx.x, group = BLOCK, team = blockIdx.x / p.team, member = blockIdx.x % p.team;
-  int teams = gridDim.x / p.team, round = 0;
+  int thread = threadIdx.x, group = BLOCK, teams = gridDim.x / p.team;
+  int team = blockIdx.x % teams, member = blockIdx.x / teams, round = 0;
+  if (teams < p.rows) pause(team % PHASES * DELAY);
   for (Index row = team; row < static_cast<Index>(p.rows); row += teams, ++round) {
     Part part(row, member, x, mask, y, p);
     RowOnChip held;

@@ -65,7 +65,10 @@ template <bool APART, int WIDE, int COUNT> struct Held {
     return has(n, v) ? scaled(item[n].get(v), p) : Limits<V>::least();
   }
   __device__ __forceinline__ void load(int n, const Tin* x, const bool* mask, Offset step) {
-    if constexpr (SHIFTED && WIDE > 1) item[n] = shifted<WIDE>(x);
+    if constexpr (SHIFTED && WIDE > 1 && sizeof(Tin) >= 4) {  // fewer instructions than to shift two packs into one
+#pragma unroll
+      for (int v = 0; v < WIDE; ++v) item[n].set(v, x[v]);
+    } else if constexpr (SHIFTED && WIDE > 1) item[n] = shifted<WIDE>(x);
     else item[n] = load_items<WIDE>(x);
     if constexpr (MASK == BESIDE) choose(n, load_items<WIDE>(reinterpret_cast<const u8*>(mask)));
     if constexpr (MASK == SCATTERED) choose(n, gathered<WIDE>(mask, step));
@@ -159,7 +162,7 @@ template <bool APART> struct OnChip {
 #pragma unroll
     for (int n = 0; n < PACKS; ++n) held.ready[n] = exists(n);
     if constexpr (STAGED) {
-      extern __shared__ Pack<u32, 4> memory[];
+      extern __shared__ __align__(128) Pack<u32, 4> memory[];
       stage = reinterpret_cast<Pack_x*>(memory) + threadIdx.x;
       stage_m = reinterpret_cast<Pack_m*>(reinterpret_cast<Pack_x*>(memory) + p.staged * blockDim.x) + threadIdx.x;
       staged = 0, each = (static_cast<int>(p.staged) + GROUPS - 1) / GROUPS;

@@ -39,8 +39,9 @@ softmax_rows(const Tin* x, const bool* mask, Tout* y, Softmax p) {
     int thread = threadIdx.x, group = blockDim.x, rank = blockIdx.x % CLUSTER;
     Part part(blockIdx.x / CLUSTER, rank, x, mask, y, p);
     int lane = thread % 32, warp = thread / 32, warps = group / 32;
-    __shared__ State states[STATES];
-    if constexpr (CLUSTER > 1) cluster_begin();
+    __shared__ __align__(16) State states[STATES];
+    __shared__ u64 arrivals;
+    if constexpr (CLUSTER > 1) cluster_begin(&arrivals);
     RowOnChip held;
     held.load(part, thread, group, p);
     State mine = held.gather(p);
@@ -50,8 +51,9 @@ softmax_rows(const Tin* x, const bool* mask, Tout* y, Softmax p) {
       __syncthreads();
     } else {
       cluster_wait();
-      if (lane < CLUSTER) store_to(lane, states + rank * warps + warp, mine);
-      cluster_meet();
+      using Sent = Pack<u64, sizeof(State) / 8>;
+      if (lane < CLUSTER) store_to(lane, reinterpret_cast<Sent*>(states) + rank * warps + warp, bit_cast<Sent>(mine), &arrivals);
+      cluster_meet(&arrivals, warps * CLUSTER * sizeof(State));
     }
     State whole = brought_together<STATES>(states, warps * CLUSTER);
     let_next_start();
