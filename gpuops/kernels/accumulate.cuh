@@ -162,8 +162,9 @@ template <bool APART, class O = Op> struct Exponentials {
   static constexpr int COUNT = APART ? VEC : 1, MOST = (APART && HALF<Tin> ? 32 : 16) / VEC;  // packs of as many elements
   static constexpr int AT_ONCE = MOST > 0 ? MOST : 1;
   static constexpr int WAYS = APART || VEC < 4 ? VEC : 4;  // chains of maxima and of sums, which do not wait for each other
+  // Maxima of halves are found two at a time, in PAIRS words.
   static constexpr bool IN_PAIRS = HALF<Tin> && SAME<A, float> && OTHER == NONE && !SCALED && WORDY<Tin, VEC>;
-  static constexpr int PAIRS = APART || VEC < 4 ? (VEC + 1) / 2 : 2;
+  static constexpr int PAIRS = (WAYS + 1) / 2;
   typename O::State state[COUNT];
 
   __device__ __forceinline__ Exponentials() {

@@ -2,7 +2,7 @@
 // of powers are brought together. Prologue, beside that of softmax.cuh: VEC, PACKS, STAGED, SHIFTED (packs of x
 // begin anywhere).
 
-constexpr bool KEEP = SAME<Tin, V> && !LOG;      // powers take the place of the elements that they are made of
+constexpr bool KEEP = SAME<Tin, V> && !LOG;        // powers take the place of the elements that they are made of
 constexpr int RAISED = SAME<Tout, bf16> ? 64 : 0;  // its subnormal results are below float32's normal range
 // Halves have so few digits that quick powers will do; but next to 2^29 two of float32 differ by 64, which is not too far
 // for bfloat16.
