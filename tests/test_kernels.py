@@ -322,6 +322,7 @@ BARRIER = re.compile(r"__sync(?:threads|warp)\(\);")
 BETWEEN_BLOCKS = (
     "__shared__ bool last;\n  __syncthreads();",
     "meet(barriers + team, p.team, member == 0);\n      }\n      __syncwarp();",
+    "if constexpr (CLUSTER > 1) {\n      __syncthreads();",
 )
 BARRIERS = [
     (file, i)

@@ -88,8 +88,8 @@ softmax_columns(const Tin* x, const bool* mask, Tout* y, Softmax p) {
     __syncthreads();
     State* whole = part[0];
     for (int i = threadIdx.x; i < ROWS; i += BLOCK) whole[i] = joined<LEVELS, ROWS>(&part[0][i]);
-    __syncthreads();
     if constexpr (CLUSTER > 1) {
+      __syncthreads();
       cluster_wait();
       for (int i = threadIdx.x; i < CLUSTER * SENT; i += BLOCK) {
         int n = i % SENT;
@@ -98,8 +98,8 @@ softmax_columns(const Tin* x, const bool* mask, Tout* y, Softmax p) {
       cluster_meet(&arrivals, ROWS * CLUSTER * sizeof(State));
       whole = block[0];
       for (int i = threadIdx.x; i < ROWS; i += BLOCK) whole[i] = joined<CLUSTER, ROWS>(&block[0][i]);
-      __syncthreads();
     }
+    __syncthreads();
 #pragma unroll
     for (int v = 0; v < VEC; ++v) row[v] = whole[v * WIDE + wide];
   }

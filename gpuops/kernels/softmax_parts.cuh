@@ -50,8 +50,8 @@ template <int LANES> struct Singles {
     for (int n = 0; n < COUNT; ++n) {
       int i = thread + n * group;
       held.ready[n] = i < part.singles;
-      Offset from = part.single(min(i, part.singles - 1), p);
-      if (held.any) held.load(n, part.x + from, part.mask + from * part.step, part.step);
+      Offset from = held.any ? part.single(min(i, part.singles - 1), p) : 0;  // no load has a condition
+      held.load(n, part.x + from, part.mask + from * part.step, part.step);
     }
   }
   __device__ __forceinline__ void maximum(V (&top)[1], const Softmax& p) const {
