@@ -187,13 +187,14 @@ template <class V, bool SHORT, bool HUGE = true, int RAISED = 0> struct Powers {
 };
 
 // SHORT: as 2^(factor * z - shift), two instructions. The error of shift is the same in all of them: rest makes it good.
+// (Its product is rounded by itself: fused with what is taken from it, it would be another in lift.)
 // RAISED: they are 2^RAISED times as large, so that those of subnormal results keep their digits; rest takes it back.
 // HUGE: max may be 2^29 or more, where the error of shift would become too large for a power of 2; there two different z
 // are so far apart that any base will do.
 template <bool HUGE, int RAISED> struct Powers<float, true, HUGE, RAISED> {
   float max, shift;
   Powers() = default;
-  __device__ explicit Powers(float top) : max(top == Limits<float>::least() ? 0.0f : top), shift(factor() * max - RAISED) {}
+  __device__ explicit Powers(float top) : max(top == Limits<float>::least() ? 0.0f : top), shift(__fmul_rn(factor(), max) - RAISED) {}
   __device__ float factor() const { return HUGE && !(fabs(max) < 536870912.0f) ? 1.0f : 1.44269504f; }
   __device__ float of(float z) const { return power_of_2(fma(z, factor(), -shift)); }
   __device__ float rest() const { return power_of_2(-fma(max, factor(), -shift)); }
