@@ -78,6 +78,15 @@ def operand(shape, seed=0):
     return cp.asarray(np.random.default_rng(seed).standard_normal(shape, np.float32))
 
 
+def made(name):
+    """A shared call, an operand, and their result: compiled, and the pool has memory for another."""
+    call, shape = SHARED[name]
+    x = operand(shape)
+    expected = call(x)
+    cp.cuda.Device().synchronize()
+    return call, x, expected
+
+
 def differ(a, b):
     """How many bytes of two arrays differ: a number on the device, so that no one waits for it."""
     return cp.count_nonzero(a.reshape(-1).view(np.uint8) != b.reshape(-1).view(np.uint8))
@@ -85,10 +94,7 @@ def differ(a, b):
 
 @pytest.mark.parametrize("name", SHARED)
 def test_a_hundred_runs_on_several_streams_give_the_same_bits(name):
-    call, shape = SHARED[name]
-    x = operand(shape)
-    expected = call(x)
-    cp.cuda.Device().synchronize()
+    call, x, expected = made(name)
     streams = [cp.cuda.Stream(non_blocking=True) for _ in range(4)]
     counts = []
     for _ in range(100):
@@ -101,9 +107,7 @@ def test_a_hundred_runs_on_several_streams_give_the_same_bits(name):
 
 @pytest.mark.parametrize("name", SHARED)
 def test_a_new_thread_can_begin_with_a_call(name):
-    call, shape = SHARED[name]
-    x = operand(shape)
-    expected = call(x)  # compiled, and the pool has memory: nothing else in the thread asks for a context
+    call, x, expected = made(name)  # nothing else in the thread asks for a context
     with ThreadPoolExecutor(1) as pool:
         got = pool.submit(call, x).result()
     assert differ(got, expected).item() == 0
@@ -111,10 +115,7 @@ def test_a_new_thread_can_begin_with_a_call(name):
 
 @pytest.mark.parametrize("name", SHARED)
 def test_threads_on_one_stream_and_on_their_own_do_not_meet(name):
-    call, shape = SHARED[name]
-    x = operand(shape)
-    expected = call(x)
-    cp.cuda.Device().synchronize()
+    call, x, expected = made(name)
 
     def work(stream):
         with stream:

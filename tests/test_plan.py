@@ -384,6 +384,30 @@ def test_rows_of_a_slice_are_shifted_as_long_as_registers_hold_them(cols, shifte
     assert not (constants["SHIFTED"] and constants["STAGED"])
 
 
+@pytest.mark.parametrize(("rows", "teams"), [(64, 8), (63, 9), (7, 7), (1, 1)])  # nine have room
+def test_teams_of_the_grid_end_together(rows, teams):
+    (step,) = softmax_of("float32", (rows, 2**20), (1,), strategy="grid").steps
+    together = 132 if rows == 1 else 264
+    assert step.grid[0] == together // teams * teams
+
+
+@pytest.mark.parametrize(
+    ("cols", "constants"),
+    [
+        (100, {"GROUP": 16, "PACKS": 8}),
+        (700, {"GROUP": 32, "PACKS": 24}),
+        (4096, {"GROUP": 0, "PACKS": 16, "BLOCK": 256}),
+    ],
+)
+def test_threads_hold_as_many_bytes_in_narrow_packs(cols, constants):
+    strides = ((2 * cols, 2), (0, 0), (cols, 1))  # of x, of no mask, of the result
+    problem = softmax.problem(
+        "softmax", *("float32",) * 3, (4096, cols), (1,), strides, (0, 0, 0), masked=False, scale=1.0
+    )
+    made = dict(softmax.plan(problem, "rows", "device", MACHINE).steps[0].kernel.constants)
+    assert ({"VEC": 1} | constants).items() <= made.items()
+
+
 def test_a_device_with_less_room_holds_fewer_rows_on_chip():
     small = plan.Machine(20, cluster=1, shared=48 * 1024)
     assert softmax_of("float32", (4096, 32768), (1,), small).strategy == "rows"

@@ -185,6 +185,17 @@ def test_rows_that_begin_elsewhere_in_their_packs_than_their_results(backend, dt
                 check(call, call.run(backend))
 
 
+@pytest.mark.parametrize("length", [60, 300, 700, 3000, 9000])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_rows_with_a_step_are_read_element_by_element(backend, dtype, length):
+    x = random((3, 2 * length), dtype)
+    for values in (x[:, ::2], x[:, ::-2]):
+        for op in OPS:
+            for options in ({}, {"where": random(values.shape) > 0}):
+                call = Call(op, values, 1, options)
+                check(call, call.run(backend))
+
+
 @pytest.mark.parametrize("dtype,length", [("f4", 22000), ("f2", 44000), ("f8", 6001)])
 def test_rows_of_the_largest_blocks(backend, dtype, length):
     call = Call("softmax", random((2, length), dtype), 1)

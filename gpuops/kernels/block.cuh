@@ -163,7 +163,7 @@ __device__ __forceinline__ void meet(u32* barrier, u32 count, bool first) {
 #endif
 }
 
-// The thread waits so many cycles.
+// The thread waits so many cycles. (The emulator has no clock, and no use for one.)
 __device__ __forceinline__ void pause(i64 cycles) {
 #ifdef __CUDA_ARCH__
   i64 until = clock64() + cycles;

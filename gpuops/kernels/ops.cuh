@@ -194,7 +194,8 @@ template <class V, bool SHORT, bool HUGE = true, int RAISED = 0> struct Powers {
 template <bool HUGE, int RAISED> struct Powers<float, true, HUGE, RAISED> {
   float max, shift;
   Powers() = default;
-  __device__ explicit Powers(float top) : max(top == Limits<float>::least() ? 0.0f : top), shift(__fmul_rn(factor(), max) - RAISED) {}
+  __device__ explicit Powers(float top)
+      : max(top == Limits<float>::least() ? 0.0f : top), shift(__fmul_rn(factor(), max) - RAISED) {}
   __device__ float factor() const { return HUGE && !(fabs(max) < 536870912.0f) ? 1.0f : 1.44269504f; }
   __device__ float of(float z) const { return power_of_2(fma(z, factor(), -shift)); }
   __device__ float rest() const { return power_of_2(-fma(max, factor(), -shift)); }

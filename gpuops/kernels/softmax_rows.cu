@@ -39,7 +39,7 @@ softmax_rows(const Tin* x, const bool* mask, Tout* y, Softmax p) {
     int thread = threadIdx.x, group = blockDim.x, rank = blockIdx.x % CLUSTER;
     Part part(blockIdx.x / CLUSTER, rank, x, mask, y, p);
     int lane = thread % 32, warp = thread / 32, warps = group / 32;
-    __shared__ __align__(16) State states[STATES];
+    __shared__ State states[STATES];
     __shared__ u64 arrivals;
     if constexpr (CLUSTER > 1) cluster_begin(&arrivals);
     RowOnChip held;
