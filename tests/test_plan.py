@@ -321,12 +321,23 @@ def test_expand_chooses_by_where_its_operand_lies(shape, x, chosen):
     ],
 )
 def test_reductions_choose_by_shape_and_alignment(dtype, shape, axis, kernel, constants):
-    strides = (plan.contiguous_strides(shape), (0,) * len(shape))
-    kept = plan.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
-    problem = reduce.problem("Max", *(dtype,) * 3, shape, axis, (*strides, kept), POINTERS)
-    (step,) = reduce.plan(problem, None, "device", 132).steps
+    step = reduction_of("Max", dtype, shape, axis)
     assert step.kernel.name == kernel
     assert constants.items() <= dict(step.kernel.constants).items()
+
+
+def reduction_of(op: str, dtype: str, shape: tuple[int, ...], axis: tuple[int, ...]) -> plan.Launch:
+    strides = (plan.contiguous_strides(shape), (0,) * len(shape))
+    kept = plan.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
+    problem = reduce.problem(op, dtype, plan.accumulator(dtype), dtype, shape, axis, (*strides, kept), POINTERS)
+    (step,) = reduce.plan(problem, None, "device", 132).steps
+    return step
+
+
+@pytest.mark.parametrize(("dtype", "group"), [("float32", 8), ("float16", 4)])
+def test_lanes_that_take_powers_have_two_packs_of_short_rows(dtype, group):
+    constants = dict(reduction_of("LogSumExp", dtype, (2**20, 64), (1,)).kernel.constants)
+    assert (constants["GROUP"], constants["UNROLL"], constants["ROWS"]) == (group, 2, 2)
 
 
 def softmax_of(

@@ -298,6 +298,29 @@ def test_scale_is_a_factor_on_x(backend, strategy, finish, scale):
     check(call, call.run(backend))
 
 
+@pytest.mark.parametrize("strategy", [None, *softmax_kernels.ON_CHIP])
+@pytest.mark.parametrize("spread", [1, 10, 40])
+@pytest.mark.parametrize("offset", [0, -1420, 3e5, 2**23, -(2**31)])  # where powers are taken in other ways
+def test_errors_in_float32_do_not_grow_with_the_spread(device, strategy, offset, spread):
+    info = np.finfo("f4")
+    x = (np.random.default_rng(0).standard_normal((3, 500)) * spread + offset).astype("f4")
+    for axis, values in ((1, x), (0, x.T.copy())):
+        got = device.numpy(gpuops.softmax(device.array(values), axis, strategy=strategy))
+        exact = scipy.special.softmax(values.astype("f8"), axis)
+        assert (abs(got - exact) <= 4 * info.eps * np.maximum(exact, info.smallest_normal)).all()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_power_of_the_maximum_is_1(backend, dtype, strategy):
+    x = np.array([[5.3, -40, -50, -60], [-1000.7, -np.inf, -2000, -3000]], dtype)
+    for axis, values in ((1, x), (0, x.T)):
+        got = backend.numpy(gpuops.log_softmax(backend.array(values), axis, strategy=strategy))
+        assert (np.max(got, axis) == 0).all()
+        total = backend.numpy(gpuops.logsumexp(backend.array(values), axis))
+        np.testing.assert_array_equal(total, x[:, 0])
+
+
 @pytest.mark.parametrize("strategy,finish", WAYS)
 @pytest.mark.parametrize("dtype", ["f4", "f2", "f8"])
 def test_small_results_keep_their_subnormal_value(backend, dtype, strategy, finish):

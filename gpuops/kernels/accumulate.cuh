@@ -158,7 +158,7 @@ template <bool APART, class T = Tin> struct Dots {
 // The maximum and the sum of powers of some packs at a time: the sum so far is lifted once for all of them.
 template <bool APART, class O = Op> struct Exponentials {
   using A = typename O::A;
-  using Base = Powers<A, SAME<A, float> && (HALF<Tout> || SHORTENED<O>)>;
+  using Base = Powers<A, HALF<Tout> ? Taken::SHORT : Taken::PLAIN>;
   static constexpr int COUNT = APART ? VEC : 1, MOST = (HALF<Tin> ? 32 : 16) / VEC;  // packs of as many elements
   static constexpr int AT_ONCE = MOST > 0 ? MOST : 1;
   static constexpr int WAYS = APART || VEC < 4 ? VEC : 4;  // chains of maxima and of sums, which do not wait for each other

@@ -27,6 +27,10 @@ template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::Stat
 // common values first … first + N / lanes - 1 (at least one; then lanes that differ in the lowest bits have the same).
 // Returns first.
 template <class Op, int HIGH, int LOW, int N> __device__ __forceinline__ int share(typename Op::State (&value)[N]) {
+  if constexpr (N == 1 && HIGH > 0 && LOW == 1) {
+    value[0] = warp_reduce<Op, 2 * HIGH>(value[0]);
+    return 0;
+  }
   int first = 0, count = N;
 #pragma unroll
   for (int mask = HIGH; mask >= LOW && mask > 0; mask /= 2) {

@@ -28,7 +28,7 @@ from ..plan import (
 )
 
 BLOCK = 256  # threads
-FLAT_BLOCK = {1: 256, 3: 128}  # of broadcast.cu, by operands of the map
+FLAT_BLOCK = {1: 256, 2: 128, 3: 128}  # of broadcast.cu, by operands of the map
 PACK = 16  # bytes of output that a thread writes at once
 IN_FLIGHT = 2  # packs that a thread makes, where there are many
 FEW = 2**18  # packs from which on it does: fewer are spread over as many threads

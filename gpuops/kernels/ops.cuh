@@ -166,7 +166,7 @@ template <class V> __device__ V log_softmax(V value, V max, V sum) {
   return value - max - (max == Limits<V>::greatest() ? V(0) : log(sum));
 }
 
-// 2^x in one instruction, for results that are rounded to halves; 0 below float32's normal range.
+// 2^x and 1 / x in one instruction each; 0 below float32's normal range.
 __device__ __forceinline__ float power_of_2(float x) {
 #ifdef __CUDA_ARCH__
   asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
@@ -175,15 +175,60 @@ __device__ __forceinline__ float power_of_2(float x) {
   return x < -126 ? 0.0f : exp2(x);
 #endif
 }
+__device__ __forceinline__ float reciprocal(float x) {
+#ifdef __CUDA_ARCH__
+  asm("rcp.approx.ftz.f32 %0, %0;" : "+f"(x));
+  return x;
+#else
+  return 1 / x;
+#endif
+}
+constexpr float LOG2_E = 1.44269502f, LOG2_E_REST = 1.92596303e-8f;
 
-// exp(z - max) for many z up to max: of(z) * rest(). Where nothing is above -inf, as if max were 0.
-template <class V, bool SHORT, bool HUGE = true, int RAISED = 0> struct Powers {
+// How powers of float32 are taken.
+enum class Taken { PLAIN, CLOSE, SHORT };
+
+// exp(z - max) for many z up to max: of(z) * rest(). They have a base that depends on the key of max, which grows with it:
+// lift(key) makes powers with the base of a lesser key such with this one. Where nothing is above -inf, as if max were 0.
+// PLAIN: the power of max itself is 1, which logarithms of sums ask for that are hardly more.
+template <class V, Taken, bool HUGE = true, int RAISED = 0> struct Powers {
   V max;
   Powers() = default;
   __device__ explicit Powers(V max) : max(max == Limits<V>::least() ? V(0) : max) {}
-  __device__ V of(V z) const { return exp(z - max); }
+  static __device__ V key(V max) { return max; }
+  __device__ V of(V z) const { return power(z - max); }
   __device__ V rest() const { return 1; }
-  __device__ V lift(Powers to) const { return exp(max - to.max); }  // what makes powers with this base such with another
+  __device__ V lift(V key) const { return power(key - max); }
+  static __device__ __forceinline__ double power(double z) { return exp(z); }
+  static __device__ __forceinline__ float power(float z) { return power_of_2(LOG2_E * z); }
+};
+
+// CLOSE: as 2^(log2(e) * z - shift), with an integer for shift, so that only what is left between -1/2 and 1/2 is rounded,
+// and bases differ by powers of 2; the key is shift / 2. If shift is large, log2(e) * origin is taken off both of them,
+// which leaves the rest of shift: z - origin is exact where the power is not 0. From FAR on the key is max: there two
+// different z are so far apart that the lesser one's power is 0.
+template <bool HUGE, int RAISED> struct Powers<float, Taken::CLOSE, HUGE, RAISED> {
+  static constexpr float ROUND = 12582912, LARGE = 4096, FAR = 2147483648;  // floats next to 1.5 * 2^23 are integers
+  float middle, origin, base, rest;
+  bool large;
+  Powers() = default;
+  __device__ explicit Powers(float key) : middle(key == Limits<float>::least() ? 0.0f : key) {
+    float shift = 2 * middle;
+    large = !(fabs(shift) < LARGE);
+    origin = far(middle) ? middle : shift * 0.693147181f;
+    rest = far(middle) ? 0 : fma(-origin, LOG2_E_REST, fma(-origin, LOG2_E, shift));
+    base = large ? ROUND : ROUND - shift;
+  }
+  static __device__ __forceinline__ bool far(float max) { return HUGE && !(fabs(max) < FAR); }
+  static __device__ float key(float max) { return far(max) ? max : fma(max, LOG2_E / 2, ROUND / 2) - ROUND / 2; }
+  __device__ float lift(float key) const { return exp2(2 * (key - middle)); }
+  // The integer nearest to the power's logarithm is in the last bits of that logarithm plus ROUND.
+  __device__ float of(float z) const {
+    z -= large ? origin : 0;
+    float integer = fmax(fma(z, LOG2_E, base), ROUND - 126);
+    float fraction = fma(z, LOG2_E_REST, fma(z, LOG2_E, base - integer)) - (large ? rest : 0);
+    return power_of_2(fraction) * bit_cast<float>((bit_cast<u32>(integer) << 23) + 0x3f800000u);
+  }
 };
 
 // SHORT: as 2^(factor * z - shift), two instructions. The error of shift is the same in all of them: rest makes it good.
@@ -191,15 +236,19 @@ template <class V, bool SHORT, bool HUGE = true, int RAISED = 0> struct Powers {
 // RAISED: they are 2^RAISED times as large, so that those of subnormal results keep their digits; rest takes it back.
 // HUGE: max may be 2^29 or more, where the error of shift would become too large for a power of 2; there two different z
 // are so far apart that any base will do.
-template <bool HUGE, int RAISED> struct Powers<float, true, HUGE, RAISED> {
+template <bool HUGE, int RAISED> struct Powers<float, Taken::SHORT, HUGE, RAISED> {
   float max, shift;
   Powers() = default;
   __device__ explicit Powers(float top)
       : max(top == Limits<float>::least() ? 0.0f : top), shift(__fmul_rn(factor(), max) - RAISED) {}
-  __device__ float factor() const { return HUGE && !(fabs(max) < 536870912.0f) ? 1.0f : 1.44269504f; }
+  __device__ float factor() const { return HUGE && !(fabs(max) < 536870912.0f) ? 1.0f : LOG2_E; }
   __device__ float of(float z) const { return power_of_2(fma(z, factor(), -shift)); }
   __device__ float rest() const { return power_of_2(-fma(max, factor(), -shift)); }
-  __device__ float lift(Powers to) const { return HUGE ? rest() * to.of(max) : power_of_2(shift - to.shift); }
+  static __device__ float key(float max) { return max; }
+  __device__ float lift(float key) const {
+    Powers from(key);
+    return HUGE ? from.rest() * of(key) : power_of_2(from.shift - shift);
+  }
 };
 
 // The maximum and the sum of exp(x - max), merged pair by pair (Milakov & Gimelshein, "Online normalizer calculation
@@ -215,17 +264,15 @@ template <class V> struct MaxExpSum {
   static __device__ State combine(State a, State b) {
     V max = Max<V>::combine(a.max, b.max), min = a.max == max ? b.max : a.max;
     if (min == Limits<V>::least()) return {max, a.sum + b.sum};  // an empty or -inf side adds its 0; inf - inf stays out
-    V factor = exp(min - max);
+    V factor = Powers<V, Taken::PLAIN>::power(min - max);
     return {max, a.max == max ? a.sum + b.sum * factor : a.sum * factor + b.sum};
   }
   // The sum of a part's powers with the base of the whole.
   static __device__ __forceinline__ V lifted(State part, V max) {
-    return part.max == Limits<V>::least() ? V(0) : part.sum * exp(part.max - max);
+    return part.max == Limits<V>::least() ? V(0) : part.sum * Powers<V, Taken::PLAIN>::power(part.max - max);
   }
   template <class Out> static __device__ Out finish(State s, const Context<V>&) { return {s.max, s.sum}; }
 };
-
-template <class V> struct ShortMaxExpSum : MaxExpSum<V> {};  // for results that are halves
 
 template <class V> struct LogSumExp : MaxExpSum<V> {
   using State = typename MaxExpSum<V>::State;
@@ -237,9 +284,6 @@ template <class V> struct LogSumExp : MaxExpSum<V> {
 
 template <class Op> constexpr bool EXPONENTIAL = false;
 template <class V> constexpr bool EXPONENTIAL<MaxExpSum<V>> = true;
-template <class V> constexpr bool EXPONENTIAL<ShortMaxExpSum<V>> = true;
 template <class V> constexpr bool EXPONENTIAL<LogSumExp<V>> = true;
-template <class Op> constexpr bool SHORTENED = false;
-template <class V> constexpr bool SHORTENED<ShortMaxExpSum<V>> = SAME<V, float>;
 
 }  // namespace gpuops

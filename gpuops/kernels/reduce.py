@@ -46,6 +46,7 @@ WAVES = 5  # blocks share an output so that they fill the machine fewer times th
 WARP_PACKS = 256
 WARPS_PER_SM = 8  # but fewer rows than these, for each multiprocessor, get a block each
 ALONE = 8192
+LANE_PACKS = 2  # of a lane that takes powers: lanes then bring fewer sums together
 ROWS = 4  # rows of a thread, at most, if they are a pack each
 TINY = 8  # elements of a row that one thread takes, and others with it, if they make no full pack
 ROW_BLOCK = {1: 128, 2: 256, 4: 256, 8: 128, 16: 128}  # by item size, where there are rows enough
@@ -93,7 +94,7 @@ BLAS = ("float16", "float32", "float64", "complex64", "complex128")  # dtypes of
 MERGE: dict[str, Any] = {"Any": np.bitwise_or, "All": np.bitwise_and, "ScaledMax": np.maximum, "ShiftedExpSum": np.add}
 MERGE |= {"IntegerMean": np.add, DOT: np.add}
 MERGE |= {name: row.ufunc for name, row in OPS.values() if name not in MERGE}
-EXPONENTIALS = ("MaxExpSum", "ShortMaxExpSum", "LogSumExp")
+EXPONENTIALS = ("MaxExpSum", "LogSumExp")
 INTEGER_SUMS = ("Sum", "IntegerMean")  # of integers, if val is one
 
 
@@ -332,7 +333,8 @@ def plan_rows(p: Problem, strategy: str, finish: str, multiprocessors: int) -> P
     total, size = packs * runs, way.vec * ITEMSIZE[p.x]
     chunk, run_chunk, splits, rows = packs, runs, 1, 1
     if total <= WARP_PACKS and (total <= 32 or p.outputs >= multiprocessors * WARPS_PER_SM):
-        block, group = BLOCK, min(32, power_of_2(packs))
+        lane = LANE_PACKS if p.op in EXPONENTIALS else 1
+        block, group = BLOCK, min(32, power_of_2(-(-packs // lane)))
         team, unroll = group, in_flight(p, -(-packs // group), way)
         enough = unroll * p.outputs * group // (multiprocessors * THREADS_PER_SM)  # packs that may be one thread's
         rows = max(1, floor_power_of_2(min(ROWS * PACK // size, 16, enough)) // unroll)

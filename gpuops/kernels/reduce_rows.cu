@@ -127,7 +127,10 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials, R
   let_next_start();
   State value[ROWS];
 #pragma unroll
-  for (int k = 0; k < ROWS; ++k) value[k] = Op::combine(rows.singles[k], rows.packs[k].total(c));
+  for (int k = 0; k < ROWS; ++k) {
+    value[k] = rows.packs[k].total(c);
+    if constexpr (PEELED) value[k] = Op::combine(rows.singles[k], value[k]);
+  }
   if constexpr (GROUP == BLOCK) {
     value[0] = block_reduce<Op, BLOCK>(value[0]);
     if constexpr (RESIDENT > 0) {

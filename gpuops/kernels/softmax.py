@@ -399,7 +399,8 @@ def along_packs(
     registers for."""
     reduced = p.reduced if way.loose else p.reduced.in_packs(way.vec)
     bound = max(LANES_BLOCK, reduce.power_of_2(block))
-    more = {"BLOCK": bound, "RESIDENT": LARGE_BLOCK // (bound * p.width) if full else 0, "PEELED": way.loose}
+    resident = LARGE_BLOCK // (bound * p.width) if full else 0
+    more = {"APART": 0, "BLOCK": bound, "RESIDENT": resident, "PEELED": way.loose}
     return one_kernel(p, strategy, blocks, block, p.kept, reduced, way, constants | more, held)
 
 
@@ -431,7 +432,7 @@ def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
         while block > max(wide, LANES_BLOCK) and p.cols <= cluster * (block // 2 // wide) * COLUMN_PACKS:
             block, resident = block // 2, 0
         held = hold(p.cols, -(-p.cols // cluster), block // wide, COLUMN_PACKS, cluster=cluster)
-    constants = {"BLOCK": block, "WIDE": wide, "CLUSTER": cluster, "RESIDENT": resident}
+    constants = {"APART": 1, "BLOCK": block, "WIDE": wide, "CLUSTER": cluster, "RESIDENT": resident}
     return one_kernel(p, "columns", -(-kept.size // wide) * cluster, block, kept, p.reduced, way, constants, held)
 
 
@@ -449,7 +450,7 @@ def plan_two_pass(p: Problem, strategy: str, finish: str, machine: Machine) -> P
 
 def plan_grid_online(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
     """Maximum and sum of exponentials together in one grid-wide reduction, then divide: two readings of x."""
-    both = statistic(p, "ShortMaxExpSum" if p.out in ("float16", "bfloat16") else "MaxExpSum", None, 1, 0)
+    both = statistic(p, "MaxExpSum", None, 1, 0)
     return divided(p, strategy, [reduce.plan(both, None, "device", machine.multiprocessors)])
 
 
@@ -469,8 +470,7 @@ def divided(p: Problem, strategy: str, reductions: list[Plan]) -> Plan:
     x, mask, out = (k + r for k, r in zip(p.kept.strides, p.reduced.strides, strict=True))
     stats = contiguous_strides(p.kept.sizes) + (0,) * len(p.reduced.sizes)
     arg = broadcast.Arg
-    all_chosen = None if p.masked else b"\1"
-    chosen = arg("other", CTYPES["bool"], 1, mask, p.pointers[1], offset=p.offsets[1], value=all_chosen)
+    chosen = arg("other", CTYPES["bool"], 1, mask, p.pointers[1], offset=p.offsets[1])
     map_ = broadcast.plan(
         {"softmax": "Softmax", "log_softmax": "LogSoftmax"}[p.op],
         p.kept.sizes + p.reduced.sizes,
@@ -478,7 +478,7 @@ def divided(p: Problem, strategy: str, reductions: list[Plan]) -> Plan:
         (
             arg("x", CTYPES[p.x], ITEMSIZE[p.x], x, p.pointers[0], offset=p.offsets[0]),
             arg("stats", f"MaxExpSum<{CTYPES[p.val]}>::State", stats_size, stats),
-            chosen,
+            *([chosen] if p.masked else []),
         ),
         scale=p.scale,
     )

@@ -1,6 +1,7 @@
 // A tile of an outer axis on chip: every element is read once. Neighbouring threads hold packs of VEC neighbouring rows,
 // so that reads are whole lines; a block is WIDE packs by DEEP threads along the axis, which have PACKS packs each in
 // registers and, if they are STAGED, p.staged more in shared memory.
+// Their sums are of powers PLAIN or SHORT, whose keys are the maxima themselves.
 // CLUSTER blocks share a tile and tell each other their part's maxima and sums through distributed shared memory.
 // blockIdx.x: the packs of rows, WIDE of them / CLUSTER.
 constexpr int DEEP = BLOCK / WIDE;
@@ -28,20 +29,16 @@ struct Online {
 #pragma unroll
     for (int v = 0; v < VEC; ++v) {
       base[v] = Base(max[v]);
-      sum[v] = before[v] == Limits<V>::least() ? V(0) : sum[v] * Base(before[v]).lift(base[v]);
+      sum[v] = lifted({before[v], sum[v]}, base[v]);
     }
     packs.sum_of_powers(sum, base, p, range...);
   }
-  template <int GROUP> __device__ __forceinline__ void take_staged(OnChip<true>& packs, const Softmax& p) {
+  template <int GROUP> __device__ __forceinline__ void take_staged(OnChip& packs, const Softmax& p) {
     if constexpr (GROUP < STAGED) {
       copies_there<STAGED - 1 - GROUP>();
       take(packs, p, packs.first(GROUP), packs.first(GROUP + 1));
       take_staged<GROUP + 1>(packs, p);
     }
-  }
-  __device__ __forceinline__ void finish(State (&row)[VEC]) const {
-#pragma unroll
-    for (int v = 0; v < VEC; ++v) row[v] = {max[v], sum[v] * Base(max[v]).rest()};
   }
 };
 
@@ -59,7 +56,7 @@ softmax_columns(const Tin* x, const bool* mask, Tout* y, Softmax p) {
   Offset step = p.kept.stride[1][KEPT - 1] / VEC;  // of the mask, from row to row
 
   Index first = rank * static_cast<Index>(p.chunk), begin = first + deep, end = min(rank * p.chunk + p.chunk, p.packs);
-  OnChip<true> packs;
+  OnChip packs;
   auto locate = [&](int n, Offset (&at)[3]) { p.reduced.locate(begin + n * DEEP, at); };
   auto near = [&](int n, Offset (&at)[3]) { p.reduced.locate(min(begin + n * DEEP, end - 1), at); };
   packs.load(x, mask, step, p, inside && first < end, [&](int n) { return inside && begin + n * DEEP < end; }, locate, near);
@@ -68,13 +65,12 @@ softmax_columns(const Tin* x, const bool* mask, Tout* y, Softmax p) {
   online.take(packs.held, p);
   online.take_staged<0>(packs, p);
   State row[VEC];
-  online.finish(row);
 #pragma unroll
   for (int v = 0; v < VEC; ++v) {
-    V max = row[v].max;
+    V max = online.max[v];
 #pragma unroll
     for (int lanes = 16; lanes >= WIDE; lanes /= 2) max = greater_of(max, shuffle_xor(max, lanes));
-    V sum = LANES > 1 ? Op::lifted(row[v], max) : row[v].sum;
+    V sum = LANES > 1 ? lifted({online.max[v], online.sum[v]}, Base(max)) : online.sum[v];
 #pragma unroll
     for (int lanes = 16; lanes >= WIDE; lanes /= 2) sum += shuffle_xor(sum, lanes);
     row[v] = {max, sum};
@@ -106,9 +102,9 @@ softmax_columns(const Tin* x, const bool* mask, Tout* y, Softmax p) {
   let_next_start();
 
   if (!inside) return;
-  Ending<false> ending[VEC];
+  Ending ending[VEC];
 #pragma unroll
-  for (int v = 0; v < VEC; ++v) ending[v] = Ending<false>::of<true>(row[v].max, row[v]);
+  for (int v = 0; v < VEC; ++v) ending[v] = Ending::of<true>(row[v].max, row[v]);
   packs.store_held(y, ending, p, locate);
   if constexpr (STAGED) packs.store_staged(y, ending, p, locate, 0, packs.staged);
 }

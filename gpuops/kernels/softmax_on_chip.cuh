@@ -1,32 +1,44 @@
 // What the kernels share that keep rows on chip: what a thread holds, what becomes of it, and how a row's maximum and sum
 // of powers are brought together. Prologue, beside that of softmax.cuh: VEC, PACKS, STAGED, SHIFTED (packs of x
-// begin anywhere).
+// begin anywhere), APART (the elements of a pack belong to neighbouring rows).
 
-constexpr bool KEEP = SAME<Tin, V> && !LOG;        // powers take the place of the elements that they are made of
-constexpr int RAISED = SAME<Tout, bf16> ? 64 : 0;  // its subnormal results are below float32's normal range
+constexpr bool KEEP = SAME<Tin, V> && !LOG && !APART;  // powers take the place of the elements that they are made of
+constexpr int RAISED = SAME<Tout, bf16> ? 64 : 0;      // its subnormal results are below float32's normal range
+constexpr bool HUGE = !SAME<Tin, f16> || SCALED;
 // Halves have so few digits that quick powers will do; but next to 2^29 two of float32 differ by 64, which is not too far
 // for bfloat16.
-constexpr bool QUICK = HALF<Tout> && SAME<V, float> && !(KEEP && RAISED);
-using Base = Powers<V, QUICK, !SAME<Tin, f16> || SCALED, RAISED>;
+constexpr bool QUICK = HALF<Tout> && !(RAISED && SAME<Tin, V> && !LOG);
+// Powers of which results are made, and those that are only added up: their errors are mostly of opposite signs.
+using Result = Powers<V, QUICK ? Taken::SHORT : LOG ? Taken::PLAIN : Taken::CLOSE, HUGE, RAISED>;
+using Base = Powers<V, QUICK ? Taken::SHORT : KEEP ? Taken::CLOSE : Taken::PLAIN, HUGE, RAISED>;
 
-// What becomes of a row's elements, or of the powers that were KEPT in their place.
-template <bool KEPT> struct Ending {
-  Base base;
+// A State here: the key of a maximum, and the sum of powers with its base. Where there are none, they are lifted to 0.
+template <class B> __device__ __forceinline__ V lift(V key, const B& to) {
+  return key == Limits<V>::least() ? V(0) : to.lift(key);
+}
+__device__ __forceinline__ V lifted(State part, const Base& to) { return part.sum * lift(part.max, to); }
+template <class B> __device__ __forceinline__ V logarithm(State row, const B& base) {
+  return row.max == Limits<V>::greatest() ? V(0) : log(row.sum * base.rest());
+}
+
+// What becomes of a row's elements, or of the powers that were kept in their place.
+struct Ending {
+  Result base;
   V top, factor;
 
   Ending() = default;
-  // From the maximum with which the powers were taken (WHOLE: it is the row's own), and the row's state.
+  // From the key with which the powers were taken (WHOLE: it is the row's own), and the row's state.
   template <bool WHOLE> static __device__ __forceinline__ Ending of(V part, State row) {
     Ending end;
-    end.base = Base(KEPT ? part : row.max), end.top = row.max;
-    if constexpr (LOG) end.factor = row.max == Limits<V>::greatest() ? V(0) : log(row.sum);
-    else if constexpr (KEPT && !WHOLE) end.factor = exp(part - row.max) * end.base.rest() / row.sum;
-    else end.factor = end.base.rest() / row.sum;
+    end.base = Result(SAME<Result, Base> ? row.max : Result::key(row.max)), end.top = row.max;
+    if constexpr (LOG) end.factor = logarithm(row, end.base);
+    else if constexpr (!SAME<Result, Base>) end.factor = 1 / (row.sum * end.base.of(row.max));
+    else end.factor = (KEEP && !WHOLE ? lift(part, end.base) : V(1)) / row.sum;
     return end;
   }
   __device__ __forceinline__ V operator()(V value) const {
     if constexpr (LOG) return value - top - factor;
-    else if constexpr (KEPT) return value * factor;
+    else if constexpr (KEEP) return value * factor;
     else return base.of(value) * factor;
   }
 };
@@ -39,10 +51,9 @@ template <int WIDE> __device__ __forceinline__ Items<u8, WIDE> gathered(const bo
   return bytes;
 }
 
-// COUNT packs of WIDE elements in a thread's registers. APART: the elements of a pack belong to neighbouring rows.
-template <bool APART, int WIDE, int COUNT> struct Held {
+// COUNT packs of WIDE elements in a thread's registers.
+template <int WIDE, int COUNT> struct Held {
   static constexpr int ROWS = APART ? WIDE : 1;
-  static constexpr bool KEPT = KEEP && !APART;  // of neighbouring rows powers are made again
   static constexpr bool IN_PAIRS = HALF<Tin> && SAME<V, float> && WORDY<Tin, WIDE>;
   Items<Tin, WIDE> item[COUNT];
   u32 chosen[COUNT];  // a bit for each element of a pack: it takes part
@@ -106,7 +117,7 @@ template <bool APART, int WIDE, int COUNT> struct Held {
 #pragma unroll
       for (int v = 0; v < WIDE; ++v) {
         power[v] = base[v % ROWS].of(get(n, v, p));
-        if constexpr (KEPT) item[n].set(v, power[v]);
+        if constexpr (KEEP) item[n].set(v, power[v]);
       }
 #pragma unroll
       for (int half = WIDE / 2; half >= ROWS; half /= 2) {  // pairwise
@@ -117,12 +128,12 @@ template <bool APART, int WIDE, int COUNT> struct Held {
       for (int v = 0; v < ROWS; ++v) sum[v] += power[v];
     }
   }
-  __device__ __forceinline__ void store(int n, Tout* y, const Ending<KEPT> (&end)[ROWS], const Softmax& p) const {
+  __device__ __forceinline__ void store(int n, Tout* y, const Ending (&end)[ROWS], const Softmax& p) const {
     Items<Tout, WIDE> out;
     V value[WIDE];
 #pragma unroll
     for (int v = 0; v < WIDE; ++v) {
-      value[v] = end[v % ROWS](KEPT ? convert<V>(item[n].get(v)) : scaled(item[n].get(v), p));
+      value[v] = end[v % ROWS](KEEP ? convert<V>(item[n].get(v)) : scaled(item[n].get(v), p));
       if (!has(n, v)) value[v] = LOG ? Limits<V>::least() : V(0);
       if constexpr (HALF<Tout> && SAME<V, float> && WORDY<Tout, WIDE>) {
         if (v % 2) out.word[v / 2] = pair_of<Tout>(value[v - 1], value[v]);
@@ -137,12 +148,11 @@ template <bool APART, int WIDE, int COUNT> struct Held {
 // A thread's packs of a row or of neighbouring rows: PACKS in registers and, if they are STAGED, more in shared memory,
 // which come in GROUPS one after the other. `exists(n)` tells whether there is an n-th (then all before it are there too),
 // `locate(n, at)` finds it, and `near(n, at)` finds it or, beyond the last, that one.
-template <bool APART> struct OnChip {
+struct OnChip {
   static constexpr int ROWS = APART ? VEC : 1, GROUPS = STAGED;
   using Pack_x = Items<Tin, VEC>;
   using Pack_m = Items<u8, VEC>;
-  using End = Ending<Held<APART, VEC, PACKS>::KEPT>;
-  Held<APART, VEC, PACKS> held;
+  Held<VEC, PACKS> held;
   Pack_x* stage;
   Pack_m* stage_m;
   int staged, each;  // packs in shared memory, and of a group
@@ -180,7 +190,7 @@ template <bool APART> struct OnChip {
     }
   }
   __device__ __forceinline__ int first(int group) const { return min(group * each, staged); }
-  __device__ __forceinline__ Held<APART, VEC, 1> waiting(int n) const {
+  __device__ __forceinline__ Held<VEC, 1> waiting(int n) const {
     return {stage[n * blockDim.x], stage_m + n * blockDim.x};
   }
   __device__ __forceinline__ void maximum(V (&max)[ROWS], const Softmax& p, int begin, int end) const {
@@ -192,11 +202,11 @@ template <bool APART> struct OnChip {
     for (int n = begin; n < end; ++n) {
       auto one = waiting(n);
       one.sum_of_powers(sum, base, p);
-      if constexpr (one.KEPT) stage[n * blockDim.x] = one.item[0];
+      if constexpr (KEEP) stage[n * blockDim.x] = one.item[0];
     }
   }
   template <class Locate>
-  __device__ __forceinline__ void store_held(Tout* y, const End (&ending)[ROWS], const Softmax& p, Locate locate) const {
+  __device__ __forceinline__ void store_held(Tout* y, const Ending (&ending)[ROWS], const Softmax& p, Locate locate) const {
 #pragma unroll
     for (int n = 0; n < PACKS; ++n) {
       Offset at[3];
@@ -206,7 +216,7 @@ template <bool APART> struct OnChip {
     }
   }
   template <class Locate>
-  __device__ __forceinline__ void store_staged(Tout* y, const End (&ending)[ROWS], const Softmax& p, Locate locate, int begin, int end) const {
+  __device__ __forceinline__ void store_staged(Tout* y, const Ending (&ending)[ROWS], const Softmax& p, Locate locate, int begin, int end) const {
 #pragma unroll 2
     for (int n = begin; n < end; ++n) {
       Offset at[3];
@@ -228,8 +238,9 @@ template <int MOST> __device__ __forceinline__ State brought_together(const Stat
     max = greater_of(max, mine[n].max);
   }
   max = warp_reduce<Max<V>>(max);
+  Base base(max);
 #pragma unroll
-  for (int n = 0; n < EACH; ++n) sum += Op::lifted(mine[n], max);
+  for (int n = 0; n < EACH; ++n) sum += lifted(mine[n], base);
   return {max, warp_reduce<Sum<V>>(sum)};
 }
 
@@ -239,10 +250,11 @@ __device__ __forceinline__ State brought_together(const volatile State* part, in
   for (int i = threadIdx.x % 32; i < count; i += 32) {
     State next{part[i].max, part[i].sum};
     V max = greater_of(mine.max, next.max);
-    mine = {max, Op::lifted(mine, max) + Op::lifted(next, max)};
+    Base base(max);
+    mine = {max, lifted(mine, base) + lifted(next, base)};
   }
   V max = warp_reduce<Max<V>>(mine.max);
-  return {max, warp_reduce<Sum<V>>(Op::lifted(mine, max))};
+  return {max, warp_reduce<Sum<V>>(lifted(mine, Base(max)))};
 }
 
 // For a thread alone, of parts that are STEP apart.
@@ -250,8 +262,9 @@ template <int COUNT, int STEP> __device__ __forceinline__ State joined(const Sta
   V max = Limits<V>::least(), sum = 0;
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) max = greater_of(max, part[i * STEP].max);
+  Base base(max);
 #pragma unroll
-  for (int i = 0; i < COUNT; ++i) sum += Op::lifted(part[i * STEP], max);
+  for (int i = 0; i < COUNT; ++i) sum += lifted(part[i * STEP], base);
   return {max, sum};
 }
 

@@ -42,7 +42,7 @@ struct Part {
 // The single elements that are those of one of LANES or more threads.
 template <int LANES> struct Singles {
   static constexpr int COUNT = PEELED ? (2 * (VEC - 1 + SHIFTED * VEC) + LANES - 1) / LANES : 0;
-  Held<false, 1, COUNT ? COUNT : 1> held;
+  Held<1, COUNT ? COUNT : 1> held;
 
   __device__ __forceinline__ void load(const Part& part, int thread, int group, const Softmax& p) {
     held.any = part.singles > 0;
@@ -60,7 +60,7 @@ template <int LANES> struct Singles {
   __device__ __forceinline__ void sum_of_powers(V (&sum)[1], const Base (&base)[1], const Softmax& p) {
     if constexpr (COUNT > 0) held.sum_of_powers(sum, base, p);
   }
-  __device__ __forceinline__ void store(const Part& part, const Ending<KEEP> (&ending)[1], int thread, int group, const Softmax& p) const {
+  __device__ __forceinline__ void store(const Part& part, const Ending (&ending)[1], int thread, int group, const Softmax& p) const {
 #pragma unroll
     for (int n = 0; n < COUNT; ++n) {
       if (held.ready[n]) held.store(n, part.y + part.single(thread + n * group, p), ending, p);
@@ -71,10 +71,10 @@ template <int LANES> struct Singles {
 // What a thread holds of a row that it shares with whole warps: its packs in registers and each group of the staged
 // ones are powers with a base of their own, so that they can be made as soon as they have come.
 struct RowOnChip {
-  static constexpr int GROUPS = OnChip<false>::GROUPS;
-  OnChip<false> packs;
+  static constexpr int GROUPS = OnChip::GROUPS;
+  OnChip packs;
   Singles<32> edges;
-  V top[GROUPS + 1];  // the maximum of what is in registers, and of each group
+  V key[GROUPS + 1];  // of the maximum of what is in registers, and of each group
 
   static __device__ __forceinline__ auto finder(const Part& part, int thread, int group, const Softmax& p) {
     return [&part, &p, thread, group](int n, Offset (&at)[3]) { part.locate(part.begin + thread + n * group, at, p); };
@@ -92,15 +92,17 @@ struct RowOnChip {
       V max[1] = {Limits<V>::least()}, all[1] = {0};
       packs.held.maximum(max, p);
       edges.maximum(max, p);
-      Base base[1] = {Base(max[0])};
+      most = key[0] = Base::key(max[0]);
+      Base base[1] = {Base(most)};
       packs.held.sum_of_powers(all, base, p);
       edges.sum_of_powers(all, base, p);
-      most = top[0] = max[0], sum[0] = all[0] * base[0].rest();
+      sum[0] = all[0];
     }
     take<0>(sum, most, p);
     V whole = warp_reduce<Max<V>>(most), total = 0;
+    Base base(whole);
 #pragma unroll
-    for (int group = 0; group <= GROUPS; ++group) total += Op::lifted({top[group], sum[group]}, whole);
+    for (int group = 0; group <= GROUPS; ++group) total += lifted({key[group], sum[group]}, base);
     return {whole, warp_reduce<Sum<V>>(total)};
   }
   template <int GROUP> __device__ __forceinline__ void take(V (&sum)[GROUPS + 1], V& most, const Softmax& p) {
@@ -108,21 +110,22 @@ struct RowOnChip {
       V max[1] = {Limits<V>::least()}, all[1] = {0};
       copies_there<GROUPS - 1 - GROUP>();
       packs.maximum(max, p, packs.first(GROUP), packs.first(GROUP + 1));
-      Base base[1] = {Base(max[0])};
+      key[GROUP + 1] = Base::key(max[0]);
+      Base base[1] = {Base(key[GROUP + 1])};
       packs.sum_of_powers(all, base, p, packs.first(GROUP), packs.first(GROUP + 1));
-      top[GROUP + 1] = max[0], sum[GROUP + 1] = all[0] * base[0].rest();
-      most = greater_of(most, max[0]);
+      sum[GROUP + 1] = all[0];
+      most = greater_of(most, key[GROUP + 1]);
       take<GROUP + 1>(sum, most, p);
     }
   }
   __device__ __forceinline__ void store(const Part& part, State whole, int thread, int group, const Softmax& p) const {
     auto locate = finder(part, thread, group, p);
-    Ending<KEEP> ending[1] = {Ending<KEEP>::of<false>(top[0], whole)};
+    Ending ending[1] = {Ending::of<false>(key[0], whole)};
     packs.store_held(part.y, ending, p, locate);
     edges.store(part, ending, thread, group, p);
 #pragma unroll
     for (int g = 0; g < GROUPS; ++g) {
-      Ending<KEEP> its_own[1] = {Ending<KEEP>::of<false>(top[g + 1], whole)};
+      Ending its_own[1] = {Ending::of<false>(key[g + 1], whole)};
       packs.store_staged(part.y, its_own, p, locate, packs.first(g), packs.first(g + 1));
     }
   }

@@ -14,7 +14,7 @@ softmax_rows(const Tin* x, const bool* mask, Tout* y, Softmax p) {
     Index row = blockIdx.x * static_cast<Index>(BLOCK / LANES) + threadIdx.x / LANES;
     bool inside = row < static_cast<Index>(p.rows);
     Part part(inside ? row : 0, inside ? 0 : 1, x, mask, y, p);  // beyond the last row there is nothing
-    OnChip<false> packs;
+    OnChip packs;
     Singles<LANES> edges;
     auto locate = [&](int n, Offset (&at)[3]) { part.locate(thread + n * LANES, at, p); };
     auto exists = [&](int n) { return inside && static_cast<Index>(thread + n * LANES) < part.end; };
@@ -25,14 +25,14 @@ softmax_rows(const Tin* x, const bool* mask, Tout* y, Softmax p) {
     V max[1] = {Limits<V>::least()}, sum[1] = {0};
     packs.held.maximum(max, p);
     edges.maximum(max, p);
-    max[0] = warp_reduce<Max<V>, LANES>(max[0]);
-    Base base[1] = {Base(max[0])};
+    V key = Base::key(warp_reduce<Max<V>, LANES>(max[0]));
+    Base base[1] = {Base(key)};
     packs.held.sum_of_powers(sum, base, p);
     edges.sum_of_powers(sum, base, p);
-    State whole{max[0], warp_reduce<Sum<V>, LANES>(sum[0]) * base[0].rest()};
+    State whole{key, warp_reduce<Sum<V>, LANES>(sum[0])};
     let_next_start();
     if (!inside) return;
-    Ending<KEEP> ending[1] = {Ending<KEEP>::of<true>(max[0], whole)};
+    Ending ending[1] = {Ending::of<true>(key, whole)};
     packs.store_held(part.y, ending, p, locate);
     edges.store(part, ending, thread, LANES, p);
   } else {
