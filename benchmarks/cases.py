@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 JOINT = ("where", "matmul", "dot")  # ops of several arrays, without an axis
+CASTS = {"float32": "float16", "float16": "float32"}  # of results in another dtype, by the case's
 
 Shape = tuple[int, ...]
 Axis = int | tuple[int, ...] | None
@@ -28,13 +29,16 @@ class Operand(NamedTuple):
 class Problem(NamedTuple):
     """Shapes and axes, without a dtype. ``shape`` is the result's, but for ops along an axis.
 
-    ``out`` is the layout of an array given as ``out=``; "" where a new one is made.
+    ``out`` is the layout of an array given as ``out=``; "" where a new one is made. Softmaxes may have a mask, as a
+    second operand, a factor, and a result that is ``cast``: in another dtype, that of ``CASTS``.
     """
 
     operands: tuple[Operand, ...]
     axis: Axis = None
     shape: Shape = ()
     out: str = ""
+    scale: float = 1
+    cast: bool = False
 
 
 class Group(NamedTuple):
@@ -42,7 +46,7 @@ class Group(NamedTuple):
 
     ``picks`` are the positions of those that stand for the group: ``--quick`` measures them alone. In the group's first
     dtype they are also the cases of peers that take seconds to compile for each shape and, if the group is a
-    ``ladder``, of the named strategies. A group that compares ``strategies`` runs them in all its cases, and no peers.
+    ``ladder``, of the named strategies. A group that compares ``strategies`` runs them in all its cases.
     """
 
     name: str
@@ -53,6 +57,7 @@ class Group(NamedTuple):
     along: str = ""  # what grows from problem to problem, if the group is to be plotted over it
     ladder: bool = False
     strategies: tuple[str, ...] = ()
+    peers: bool = True  # whether they take part
 
 
 class Case(NamedTuple):
@@ -70,19 +75,31 @@ class Case(NamedTuple):
         return self.problem.axis
 
     @property
+    def options(self) -> dict[str, Any]:
+        """The op's arguments that are neither arrays nor axes nor shapes."""
+        scale = {} if self.problem.scale == 1 else {"scale": self.problem.scale}
+        return scale | ({"dtype": CASTS[self.dtype]} if self.problem.cast else {})
+
+    @property
     def label(self) -> str:
         """What identifies the case within its op."""
-        operands = ", ".join(map(str, self.problem.operands))
         if self.op in ("expand", *JOINT):
+            operands = ", ".join(map(str, self.problem.operands))
             result = f" → {Operand(self.problem.shape)}" if self.op == "expand" else ""
             return f"{self.dtype} {operands}{result}" + (f", out {self.problem.out}" if self.problem.out else "")
         axis = "" if self.axis is None else f" axis {self.axis}".replace(" (", " ").replace(")", "")
-        return f"{self.dtype} {operands}{axis}"
+        x, *masks = self.problem.operands
+        given = (*(("where", mask) for mask in masks), *self.options.items())
+        words = (f" {'to' if name == 'dtype' else name} {value}" for name, value in given)
+        return f"{self.dtype} {x}{axis}{''.join(words)}"
 
 
-def along(shape: Shape, axis: Axis, layout: str = "C") -> Problem:
-    """A reduction or softmax of an array over some axes."""
-    return Problem((Operand(shape, layout),), axis)
+def along(
+    shape: Shape, axis: Axis, layout: str = "C", mask: Shape = (), scale: float = 1, cast: bool = False
+) -> Problem:
+    """A reduction or softmax of an array over some axes, with a mask of a shape if one is given."""
+    masks = (Operand(mask),) if mask else ()
+    return Problem((Operand(shape, layout), *masks), axis, scale=scale, cast=cast)
 
 
 def pair(n: int, *layouts: str) -> Problem:
@@ -156,6 +173,16 @@ SOFTMAX = (
         strategies=(
             "block_coalesced", "block_online", "block_shared", "warp", "warp_pack2", "warp_pack4", "warp_pack8",
         ),
+        peers=False,
+    ),
+    Group(
+        "options", "a mask, a factor, a result of another dtype: fused, each costs its own bytes",
+        (
+            along(SQUARE, 1, mask=SQUARE), along(SQUARE, 1, mask=(1, 4096)), along(SQUARE, 1, scale=0.125),
+            along(SQUARE, 1, cast=True), along(SQUARE, 1, mask=SQUARE, scale=0.125, cast=True),
+            along((128, 1024, 256), 1, mask=(128, 1024, 256)), along((4096, 131072), 1, mask=(4096, 131072)),
+        ),
+        "float32 float16", picks=(), peers=False,
     ),
 )  # fmt: skip
 

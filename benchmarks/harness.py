@@ -9,7 +9,7 @@ from typing import Any
 
 from .arrays import allocate, dtype_of, values
 from .cases import Case, Operand
-from .ops import OPS, Expected, check, expected, nbytes
+from .ops import OPS, Expected, check, expected, kinds, nbytes
 from .providers import Gpuops, Provider, Refused, first_line, strategies
 from .timing import COLD, ROUNDS, Runner, Subject, significant, slots
 
@@ -97,12 +97,12 @@ def latency(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
 
 def providers_of(machine: Any, case: Case, peers: Iterable[Provider]) -> list[Provider]:
     """Who runs a case: gpuops, the peers that have the op, and on a ladder the strategies."""
-    compared = case.group.strategies
-    climbs = machine.ladders and (compared or (case.lead and case.group.ladder))
+    group = case.group
+    climbs = machine.ladders and (group.strategies or (case.lead and group.ladder))
     climbers = strategies(case.op, machine.xp) if climbs else []
-    if compared:
-        peers, climbers = (), [climber for climber in climbers if climber.strategy in compared]
-    everyone = [Gpuops(machine.xp), *peers, *climbers]
+    if group.strategies:
+        climbers = [climber for climber in climbers if climber.strategy in group.strategies]
+    everyone = [Gpuops(machine.xp), *(peers if group.peers else ()), *climbers]
     return [provider for provider in everyone if case.op in provider.ops and (case.lead or not provider.compiles)]
 
 
@@ -116,6 +116,7 @@ def description(case: Case) -> dict[str, Any]:
         "dtype": case.dtype,
         "operands": [{"shape": list(o.shape), "layout": o.layout} for o in case.problem.operands],
         "axis": list(case.axis) if isinstance(case.axis, tuple) else case.axis,
+        **({"options": case.options} if case.options else {}),
         "result": list(OPS[case.op].shape(case)),
         "pick": case.pick,
         "read_bytes": read,
@@ -127,7 +128,7 @@ def description(case: Case) -> dict[str, Any]:
 def ring_of(machine: Any, case: Case) -> list[tuple[Any, ...]]:
     """The case's arrays, as many times as it takes for the cache to be cold."""
     dtype = dtype_of(case.dtype)
-    data = [machine.upload(values(kind, dtype)) for kind in OPS[case.op].data]
+    data = [machine.upload(values(kind, dtype)) for kind in kinds(case)]
     pairs = list(zip(case.problem.operands, data, strict=True))
     if case.problem.out:
         pairs.append((Operand(case.problem.shape, case.problem.out), data[-1]))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .arrays import dtype_of, stored
-from .cases import Case, Shape
+from .cases import CASTS, Case, Shape
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,10 @@ class Op:
     magnitude: Callable[..., Any] | None = None
 
 
-def softmax(xp: Any, case: Case, x: Any) -> Any:
-    powers = xp.exp(x - xp.max(x, axis=case.axis, keepdims=True))
-    return powers / xp.sum(powers, axis=case.axis, keepdims=True)
+def softmax(xp: Any, case: Case, x: Any, mask: Any = True) -> Any:
+    powers = xp.exp(case.problem.scale * (x - xp.max(x, axis=case.axis, keepdims=True))) * mask
+    total = xp.sum(powers, axis=case.axis, keepdims=True)
+    return powers / xp.where(total, total, 1)  # a row of which nothing is selected gives 0
 
 
 def logsumexp(xp: Any, case: Case, x: Any, keepdims: bool = False) -> Any:
@@ -128,13 +129,23 @@ READINGS: dict[str, dict[str, Callable[[int], int]]] = {
 }
 
 
+def kinds(case: Case) -> tuple[str, ...]:
+    """The kind of data of each operand: what the op takes, and a mask if there is one more."""
+    data = OPS[case.op].data
+    return data + ("mask",) * (len(case.problem.operands) - len(data))
+
+
+def result_dtype(case: Case) -> np.dtype:
+    """The dtype of the result."""
+    return dtype_of(CASTS[case.dtype]) if case.problem.cast else OPS[case.op].result(dtype_of(case.dtype))
+
+
 def nbytes(case: Case) -> tuple[int, int]:
     """The bytes that a case reads and writes if it touches each element of its operands and its result once."""
-    op = OPS[case.op]
-    dtype = dtype_of(case.dtype)
-    sizes = [1 if kind == "mask" else dtype.itemsize for kind in op.data]
+    itemsize = dtype_of(case.dtype).itemsize
+    sizes = [1 if kind == "mask" else itemsize for kind in kinds(case)]
     read = sum(stored(operand) * size for operand, size in zip(case.problem.operands, sizes, strict=True))
-    return read, math.prod(op.shape(case)) * op.result(dtype).itemsize
+    return read, math.prod(OPS[case.op].shape(case)) * result_dtype(case).itemsize
 
 
 def widened(xp: Any, x: Any) -> Any:
@@ -159,7 +170,7 @@ def expected(xp: Any, case: Case, arrays: tuple[Any, ...]) -> Expected:
     op = OPS[case.op]
     wide = [widened(xp, x) for x in arrays]
     values = op.reference(xp, case, *wide)
-    dtype = op.result(dtype_of(case.dtype))
+    dtype = result_dtype(case)
     if op.exact or dtype.kind in "biu":
         return Expected(values, None)
     magnitude = values if op.magnitude is None else op.magnitude(xp, case, *wide)

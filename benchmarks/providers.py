@@ -20,7 +20,7 @@ from gpuops.kernels.reduce import STEPS
 
 from .arrays import dtype_of
 from .cases import JOINT, Case
-from .ops import OPS, widened
+from .ops import OPS, result_dtype, widened
 from .timing import Runner
 
 SOFTMAX = frozenset({"softmax", "log_softmax", "logsumexp"})
@@ -78,7 +78,10 @@ class Gpuops(Provider):
         function = partial(getattr(gpuops, case.op), **self.options)
         if case.op == "expand":
             return lambda x: function(x, case.problem.shape)
-        return function if case.op in JOINT else partial(function, axis=case.axis)
+        if case.op in JOINT:
+            return function
+        function = partial(function, axis=case.axis, **case.options)
+        return function if len(case.problem.operands) == 1 else lambda x, mask: function(x, where=mask)
 
     def into(self, case: Case) -> Callable[..., Any]:
         function = partial(getattr(gpuops, case.op), **self.options)
@@ -279,8 +282,7 @@ class Jax(Provider):
         if case.op in JOINT:
             return self.jax.jit(getattr(jnp, case.op))
         function = getattr(nn if case.op in SOFTMAX else jnp, case.op)
-        dtype = OPS[case.op].result(dtype_of(case.dtype))
-        options = {"dtype": dtype} if case.op in ("sum", "prod") else {}
+        options = {"dtype": result_dtype(case)} if case.op in ("sum", "prod") else {}
         return self.jax.jit(partial(function, axis=case.axis, **options))
 
     def wide(self, result: Any) -> Any:
@@ -332,7 +334,7 @@ class Cub(Provider):
         if operand.layout not in ("C", "[1:]") or not (case.axis is None or len(operand.shape) == 1 or rows):
             raise Refused("only over whole contiguous arrays, or along their rows")
         kind, first = CUB_OPS[case.op]
-        result = OPS[case.op].result(dtype_of(case.dtype))
+        result = result_dtype(case)
         if not np.isfinite(first) and result.kind in "biu":
             lowest, highest = (False, True) if result.kind == "b" else (np.iinfo(result).min, np.iinfo(result).max)
             first = lowest if first < 0 else highest

@@ -21,6 +21,7 @@ from gpuops.plan import BITS, broadcast_strides, contiguous_strides
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = json.loads(results.SCHEMA.read_text(encoding="utf-8"))
 EVERY_CASE = [case for op in cases.TABLES for case in cases.cases(op)]
+OPTIONS = [case for case in EVERY_CASE if case.group.name == "options"]
 PUBLISHED = sorted(results.FOLDER / folder.name for folder in plot.PICTURES.iterdir())  # others are a user's own
 
 
@@ -100,6 +101,19 @@ def test_every_result_is_rated(documents):
                 assert result["of_best_peer"] == expected
 
 
+def test_options_of_softmax_have_results_without_peers(documents):
+    found = [case for case in documents[0]["cases"] if case["group"] == "options"]
+    assert {case["dtype"] for case in found} == {"float32", "float16"}
+    assert all([result["provider"] for result in case["results"]] == ["gpuops"] for case in found)
+    assert [case.get("options") for case in found if case["dtype"] == "float32"][2:5] == [
+        {"scale": 0.125}, {"dtype": "float16"}, {"scale": 0.125, "dtype": "float16"},
+    ]  # fmt: skip
+    for dtype in ("float32", "float16"):
+        assert f"| options | {dtype} | " in report.page({"cpu": documents})
+    for op in ("log_softmax", "logsumexp"):
+        assert "options" not in {group.name for group in cases.TABLES[op]}
+
+
 def test_environment_says_where_and_with_what(documents):
     about = documents[0]["environment"]
     assert about["versions"]["gpuops"] == gpuops.__version__
@@ -131,6 +145,11 @@ def test_quick_is_a_tenth():
         ("softmax", "float32 128×1024×256 axis 1"),
         ("softmax", "float64 4096×4096 axis 1"),
         ("softmax", "float32 268435456 axis 0"),
+        ("softmax", "float32 4096×4096 axis 1 where 1×4096"),
+        ("softmax", "float16 4096×4096 axis 1 scale 0.125"),
+        ("softmax", "float32 4096×4096 axis 1 where 4096×4096 scale 0.125 to float16"),
+        ("softmax", "float16 4096×4096 axis 1 to float32"),
+        ("softmax", "float16 4096×131072 axis 1 where 4096×131072"),
         ("sum", "float32 4194304×16 axis 0"),
         ("sum", "complex64 1000×1000×100 axis 1"),
         ("sum", "float32 7×11×1000003 axis 0, 2"),
@@ -152,7 +171,7 @@ def test_shrinking_keeps_operands_together(elements):
         shape = ops.OPS[case.op].shape(small)
         for size in (np.prod(shape), *(np.prod(operand.shape) for operand in small.problem.operands)):
             assert size <= elements
-        if case.op in ("where", "expand"):
+        if case.op in ("softmax", "where", "expand"):
             assert np.broadcast_shapes(*(operand.shape for operand in small.problem.operands), shape) == shape
 
 
@@ -165,6 +184,12 @@ def test_bytes_are_counted_once_per_element():
     by_label = {(case.op, case.label): case for case in EVERY_CASE}
     count = lambda op, label: ops.nbytes(by_label[op, label])  # noqa: E731
     assert count("softmax", "float16 4096×256 axis 1") == (2 * 2**20, 2 * 2**20)
+    assert count("softmax", "float32 4096×4096 axis 1 where 4096×4096") == (5 * 2**24, 4 * 2**24)
+    assert count("softmax", "float32 4096×4096 axis 1 where 1×4096") == (4 * 2**24 + 4096, 4 * 2**24)
+    assert count("softmax", "float16 4096×4096 axis 1 scale 0.125") == (2 * 2**24, 2 * 2**24)
+    assert count("softmax", "float16 4096×4096 axis 1 to float32") == (2 * 2**24, 4 * 2**24)
+    everything = "float32 4096×4096 axis 1 where 4096×4096 scale 0.125 to float16"
+    assert count("softmax", everything) == (5 * 2**24, 2 * 2**24)
     assert count("where", "float32 8192×8192, scalar, scalar") == (2**26 + 8, 4 * 2**26)
     assert count("sum", "int8 8192×8192 axis 0") == (2**26, 8 * 8192)
     assert count("sum", "float32 8192×8192 broadcast axis 0") == (4 * 8192, 4 * 8192)
@@ -196,11 +221,13 @@ def test_data_is_the_same_every_time_and_fits_the_dtype(dtype):
 # Checks
 
 
-@pytest.mark.parametrize("case", [case for case in EVERY_CASE if case.lead], ids=lambda case: f"{case.op} {case.label}")
+@pytest.mark.parametrize(
+    "case", [*(case for case in EVERY_CASE if case.lead), *OPTIONS], ids=lambda case: f"{case.op} {case.label}"
+)
 def test_right_results_pass_and_wrong_ones_do_not(case):
     case = cases.shrunk(case, 500)
     dtype = arrays.dtype_of(case.dtype)
-    data = [arrays.values(kind, dtype) for kind in ops.OPS[case.op].data]
+    data = [arrays.values(kind, dtype) for kind in ops.kinds(case)]
     operands = tuple(map(arrays.allocate, [np] * 3, case.problem.operands, data))
     wide = [ops.widened(np, x) for x in operands]
     right = np.asarray(ops.OPS[case.op].reference(np, case, *wide))
@@ -213,6 +240,34 @@ def test_right_results_pass_and_wrong_ones_do_not(case):
         spoilt = right.copy()
         spoilt[(0,) * right.ndim] = np.nan
         assert ops.check(np, expected, spoilt)
+
+
+@pytest.mark.parametrize("case", OPTIONS, ids=lambda case: case.label)
+def test_no_option_of_softmax_can_be_disregarded(case):
+    import scipy.special
+
+    case = cases.shrunk(case, 4096)
+    (x, *masks), *_ = harness.ring_of(Cpu(), case)
+    given = dict(zip(["where"], masks)) | case.options
+    chosen = np.where(given.get("where", True), x.astype(float), -np.inf)
+    right = scipy.special.softmax(given.get("scale", 1) * chosen, axis=1)
+    expected = ops.expected(np, case, (x, *masks))
+    np.testing.assert_allclose(expected.values, right, rtol=1e-12)
+    gpuops_ = providers.Gpuops(np)
+    result = gpuops_.call(case)(x, *masks)
+    assert ops.check(np, expected, gpuops_.wide(result)) == ""
+    assert result.dtype == given.get("dtype", case.dtype)
+    assert (sum(operand.nbytes for operand in (x, *masks)), result.nbytes) == ops.nbytes(case)
+    for name in given.keys() - {"dtype"}:
+        rest = {other: value for other, value in given.items() if other != name}
+        assert "an error of" in ops.check(np, expected, gpuops_.wide(gpuops.softmax(x, axis=1, **rest)))
+
+
+def test_rows_of_which_nothing_is_selected_are_zero():
+    case, x = OPTIONS[0], np.zeros((2, 4))
+    mask = np.array([[False] * 4, [True, False, True, False]])
+    np.testing.assert_array_equal(ops.softmax(np, case, x, mask), [[0] * 4, [0.5, 0, 0.5, 0]])
+    np.testing.assert_array_equal(providers.Gpuops(np).call(case)(x, mask), [[0] * 4, [0.5, 0, 0.5, 0]])
 
 
 def test_accuracy_is_measured_and_its_page_written(tmp_path):
@@ -302,14 +357,14 @@ def test_a_peer_that_fails_is_named_and_the_rest_goes_on(failure, reason):
     assert any(line.startswith("broken: ") for line in show.refusals([record]))
 
 
-@pytest.mark.parametrize("group", [g for g in cases.SOFTMAX if g.ladder or g.strategies], ids=lambda group: group.name)
+@pytest.mark.parametrize("group", [g for g in cases.SOFTMAX if g.ladder or not g.peers], ids=lambda group: group.name)
 def test_named_strategies_run_on_ladders_and_where_they_are_compared(group, monkeypatch):
     machine = Cpu()
     monkeypatch.setattr(machine, "ladders", True)
     scipy = providers.Scipy(np)
     for case in [case for case in cases.cases("softmax") if case.group == group]:
         found = [provider.name for provider in harness.providers_of(machine, case, [scipy])]
-        if group.strategies:
+        if not group.peers:
             assert found == ["gpuops", *(f"gpuops {name}" for name in group.strategies)]
         else:
             everyone = [f"gpuops {name}" for name in (*gpuops.strategies("softmax"), "two_pass host")]
