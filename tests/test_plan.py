@@ -342,12 +342,20 @@ def test_lanes_that_take_powers_have_two_packs_of_short_rows(dtype, group):
 
 def softmax_of(
     dtype: str, shape: tuple[int, ...], axis: tuple[int, ...], machine: plan.Machine = MACHINE,
-    strategy: str | None = None,
+    strategy: str | None = None, masked: bool = False,
 ) -> plan.Plan:  # fmt: skip
     dense = plan.contiguous_strides(shape)
     names = (dtype, plan.accumulator(dtype), dtype)
-    problem = softmax.problem("softmax", *names, shape, axis, (dense, (0,) * len(shape), dense), POINTERS, False, 1.0)
+    strides = (dense, dense if masked else (0,) * len(shape), dense)
+    problem = softmax.problem("softmax", *names, shape, axis, strides, POINTERS, masked, 1.0)
     return softmax.plan(problem, strategy, "device", machine)
+
+
+@pytest.mark.parametrize(("masked", "packs"), [(False, 4), (True, 2)])
+def test_tiles_with_a_mask_have_fewer_packs_in_registers(masked, packs):
+    (step,) = softmax_of("float16", (4096, 4096), (0,), masked=masked).steps
+    assert dict(step.kernel.constants)["PACKS"] == packs
+    assert step.shared % (8 * (2 + masked)) == 0 < step.shared  # packs of x, and of the mask beside them
 
 
 @pytest.mark.parametrize(

@@ -117,11 +117,10 @@ __device__ __forceinline__ Items<Tout, N> mapped(const Items<Ta, N>& a, const It
     constexpr int SIZE = sizeof(Tout);
 #pragma unroll
     for (int w = 0; w < N / 4; ++w) {
-      u32 bytes = a.word[w];
-      u32 mask = ((((bytes & 0x7f7f7f7fu) + 0x7f7f7f7fu) | bytes) >> 7 & 0x01010101u) * 255;  // 0xff where not zero
+      u32 mask = filled(a.word[w]);
 #pragma unroll
       for (int s = 0; s < SIZE; ++s) {
-        u32 wide = SIZE == 1 ? mask : __byte_perm(mask, 0, s ? 0x3322 : 0x1100);
+        u32 wide = SIZE == 1 ? mask : pair_filled(mask, s);
         out.word[w * SIZE + s] = (b.word[w * SIZE + s] & wide) | (c.word[w * SIZE + s] & ~wide);
       }
     }

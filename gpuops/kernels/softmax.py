@@ -60,7 +60,7 @@ GRID_PACKS = 6  # of a thread of theirs in registers
 COLUMN_BLOCK = 512  # threads of a block, two of which share a multiprocessor
 SMALL_BLOCK = 256  # or of one of four, which are
 SMALL_CLUSTERS = {4: 16, 2: 2}  # at most so many to a tile, by bytes of an element
-COLUMN_PACKS = 4  # of a thread in registers
+COLUMN_PACKS = (4, 2)  # of a thread in registers; and with a mask
 SEGMENT = 128  # bytes next to each other that a block reads
 FAR, LONGER = 2**17, 2  # bytes from row to row from which on they are so many times as many, for elements of 4 bytes
 COLUMN_ROWS = 64  # rows of a block, at most
@@ -408,6 +408,7 @@ def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
     """The plan for tiles of an outer axis, if they fit a cluster of blocks."""
     way = walk(p, p.kept)
     kept, nbytes, size = p.kept.in_packs(way.vec), way.vec * p.sizes[0], pack_size(p, way)
+    registers = COLUMN_PACKS[p.masked]
     block, wide, cluster, resident, held = LANES_BLOCK, LANES_BLOCK, 1, 0, Held(p.cols, p.cols, compiled(p.cols))
     if p.cols > MOST_PACKS:  # more than a thread's own
         far = p.width == 1 and max(p.reduced.strides[0]) * p.sizes[0] >= FAR
@@ -417,7 +418,7 @@ def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
         def room(wide: int, block: int, cluster: int) -> int:  # packs of a tile along the axis
             states = (block // max(32, wide) + cluster) * way.vec * wide * 2 * ITEMSIZE[p.val]
             shared = machine.shared * block * p.width // LARGE_BLOCK - RESERVED - states
-            return cluster * (block // wide) * (COLUMN_PACKS + staged_packs(shared, block * size))
+            return cluster * (block // wide) * (registers + staged_packs(shared, block * size))
 
         small = 0 if far or p.width > 1 else SMALL_CLUSTERS.get(p.sizes[0], 0)
         tries = [(widest, SMALL_BLOCK, n) for n in clusters(machine) if n <= small]
@@ -429,9 +430,9 @@ def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
             return None
         wide, block, cluster = shape
         resident = LARGE_BLOCK // (block * p.width)
-        while block > max(wide, LANES_BLOCK) and p.cols <= cluster * (block // 2 // wide) * COLUMN_PACKS:
+        while block > max(wide, LANES_BLOCK) and p.cols <= cluster * (block // 2 // wide) * registers:
             block, resident = block // 2, 0
-        held = hold(p.cols, -(-p.cols // cluster), block // wide, COLUMN_PACKS, cluster=cluster)
+        held = hold(p.cols, -(-p.cols // cluster), block // wide, registers, cluster=cluster)
     constants = {"APART": 1, "BLOCK": block, "WIDE": wide, "CLUSTER": cluster, "RESIDENT": resident}
     return one_kernel(p, "columns", -(-kept.size // wide) * cluster, block, kept, p.reduced, way, constants, held)
 

@@ -55,8 +55,9 @@ template <int WIDE> __device__ __forceinline__ Items<u8, WIDE> gathered(const bo
 template <int WIDE, int COUNT> struct Held {
   static constexpr int ROWS = APART ? WIDE : 1;
   static constexpr bool IN_PAIRS = HALF<Tin> && SAME<V, float> && WORDY<Tin, WIDE>;
+  static constexpr bool HIDDEN = IN_PAIRS && MASK != NONE && !SCALED && WIDE % 4 == 0;  // elements left out are -inf
   Items<Tin, WIDE> item[COUNT];
-  u32 chosen[COUNT];  // a bit for each element of a pack: it takes part
+  Items<u8, WIDE> chosen[COUNT];  // their bytes of the mask, 0xff or 0 if they are HIDDEN
   bool any;           // there are packs; beyond the last, that one is read again: so no load has a condition
   bool ready[COUNT];  // the pack exists
 
@@ -67,13 +68,22 @@ template <int WIDE, int COUNT> struct Held {
     if constexpr (MASK != NONE) choose(0, *mask);
   }
   __device__ __forceinline__ void choose(int n, const Items<u8, WIDE>& bytes) {
-    chosen[n] = 0;
+    chosen[n] = bytes;
+    if constexpr (HIDDEN) {
 #pragma unroll
-    for (int v = 0; v < WIDE; ++v) chosen[n] |= static_cast<u32>(bytes.get(v) != 0) << v;
+      for (int w = 0; w < WIDE / 4; ++w) chosen[n].word[w] = filled(bytes.word[w]);
+#pragma unroll
+      for (int w = 0; w < WIDE / 2; ++w) item[n].word[w] = or_else(n, w, item[n].word[w], Limits<float>::least());
+    }
   }
-  __device__ __forceinline__ bool has(int n, int v) const { return MASK == NONE || chosen[n] >> v & 1; }
+  // Pair w of a pack, with a number in the place of the elements that are left out.
+  __device__ __forceinline__ u32 or_else(int n, int w, u32 pair, float other) const {
+    u32 mask = pair_filled(chosen[n].word[w / 2], w);
+    return (pair & mask) | (pair_of<Tin>(other, other) & ~mask);
+  }
+  __device__ __forceinline__ bool has(int n, int v) const { return MASK == NONE || chosen[n].get(v) != 0; }
   __device__ __forceinline__ V get(int n, int v, const Softmax& p) const {
-    return has(n, v) ? scaled(item[n].get(v), p) : Limits<V>::least();
+    return HIDDEN || has(n, v) ? scaled(item[n].get(v), p) : Limits<V>::least();
   }
   __device__ __forceinline__ void load(int n, const Tin* x, const bool* mask, Offset step) {
     if constexpr (SHIFTED && WIDE > 1 && sizeof(Tin) >= 4) {  // fewer instructions than to shift two packs into one
@@ -86,7 +96,7 @@ template <int WIDE, int COUNT> struct Held {
   }
   __device__ __forceinline__ void maximum(V (&top)[ROWS], const Softmax& p) const {
     if (!any) return;
-    if constexpr (IN_PAIRS && MASK == NONE && !SCALED) {
+    if constexpr (IN_PAIRS && (MASK == NONE || HIDDEN) && !SCALED) {
       constexpr int WORDS = WIDE / 2, MAXIMA = APART ? WORDS : 1;
       u32 words[MAXIMA];
 #pragma unroll
@@ -129,16 +139,17 @@ template <int WIDE, int COUNT> struct Held {
     }
   }
   __device__ __forceinline__ void store(int n, Tout* y, const Ending (&end)[ROWS], const Softmax& p) const {
+    constexpr bool PAIRS = HALF<Tout> && SAME<V, float> && WORDY<Tout, WIDE>, HIDE = PAIRS && HIDDEN && SAME<Tin, Tout>;
     Items<Tout, WIDE> out;
-    V value[WIDE];
+    V value[WIDE], left_out = LOG ? Limits<V>::least() : V(0);
 #pragma unroll
     for (int v = 0; v < WIDE; ++v) {
       value[v] = end[v % ROWS](KEEP ? convert<V>(item[n].get(v)) : scaled(item[n].get(v), p));
-      if (!has(n, v)) value[v] = LOG ? Limits<V>::least() : V(0);
-      if constexpr (HALF<Tout> && SAME<V, float> && WORDY<Tout, WIDE>) {
-        if (v % 2) out.word[v / 2] = pair_of<Tout>(value[v - 1], value[v]);
-      } else {
-        out.set(v, convert<Tout>(value[v]));
+      if (!HIDE && !has(n, v)) value[v] = left_out;
+      if constexpr (!PAIRS) out.set(v, convert<Tout>(value[v]));
+      else if (v % 2) out.word[v / 2] = pair_of<Tout>(value[v - 1], value[v]);
+      if constexpr (HIDE) {
+        if (v % 2) out.word[v / 2] = or_else(n, v / 2, out.word[v / 2], left_out);
       }
     }
     store_items(y, out);
@@ -193,14 +204,24 @@ struct OnChip {
   __device__ __forceinline__ Held<VEC, 1> waiting(int n) const {
     return {stage[n * blockDim.x], stage_m + n * blockDim.x};
   }
+  // One that does without its mask, as `maximum` leaves it if elements are HIDDEN.
+  __device__ __forceinline__ Held<VEC, 1> hidden(int n) const {
+    Held<VEC, 1> one;
+    one.item[0] = stage[n * blockDim.x], one.any = one.ready[0] = true;
+    return one;
+  }
   __device__ __forceinline__ void maximum(V (&max)[ROWS], const Softmax& p, int begin, int end) const {
 #pragma unroll 4
-    for (int n = begin; n < end; ++n) waiting(n).maximum(max, p);
+    for (int n = begin; n < end; ++n) {
+      auto one = waiting(n);
+      one.maximum(max, p);
+      if constexpr (one.HIDDEN) stage[n * blockDim.x] = one.item[0];
+    }
   }
   __device__ __forceinline__ void sum_of_powers(V (&sum)[ROWS], const Base (&base)[ROWS], const Softmax& p, int begin, int end) {
 #pragma unroll 2
     for (int n = begin; n < end; ++n) {
-      auto one = waiting(n);
+      auto one = decltype(held)::HIDDEN ? hidden(n) : waiting(n);
       one.sum_of_powers(sum, base, p);
       if constexpr (KEEP) stage[n * blockDim.x] = one.item[0];
     }
