@@ -66,12 +66,14 @@ the elements, nor do their sums: a million of `float16` are added as well as a f
 
 - `float16` and `bfloat16` are computed in `float32` and rounded once, at the end; `scale` multiplies in `float32` too.
 - For results of these two, exp(x - max) is taken as 2 to the power of log₂e · x - log₂e · max, in one fused operation;
-  the rounding of its second term, the same for all of a row's elements, is made good by a factor.
+  the rounding of its second term, the same for all of a row's elements, is made good by a factor. (The results of rows
+  beyond the chip: of log₂e · (x - max).)
 - For `float32` results of rows that fit on the chip (and `bfloat16` ones of `float32`) log₂e · x is split into an
   integer and the rest before it is rounded: the error of a power does not grow with its distance from the maximum.
-- Beyond the chip, in the classic strategies and in `float64` it is CUDA's `exp` of x - max. That difference is rounded
-  by up to half a unit in its own last place, which is the relative error of the power.
-- Powers of `float32` that are only added up are taken with fewer operations; that of the maximum is exactly 1.
+- `float32` results of rows beyond the chip, `float64` ones, and the classic strategies take CUDA's `exp` of x - max.
+  That difference is rounded by up to half a unit in its own last place, which is the relative error of the power.
+- Powers that are only added up, for `logsumexp`, `log_softmax` and other axes in `float32` and for rows beyond the
+  chip, are taken with fewer operations; that of the maximum is exactly 1.
 - A row is held in parts that have a maximum each; the sums of their powers are brought to that of the whole row, in an
   order that depends on the shape and the device alone.
 - Special rows are as SciPy's. One of only -inf, or with NaN or +inf, gives NaN; only `log_softmax` gives -inf beside a

@@ -271,10 +271,12 @@ def test_a_row_of_only_minus_infinity_is_nan_unless_masked(backend, strategy, fi
     np.testing.assert_array_equal(got[:2], [-np.inf, -np.inf])
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f2", BFLOAT16], ids=str)
 @pytest.mark.parametrize("strategy,finish", WAYS)
 @pytest.mark.parametrize("length", [5, 700, 1024])
-def test_masked_elements_are_left_out(backend, length, strategy, finish):
-    x = random((4, length))
+def test_masked_elements_are_left_out(backend, length, strategy, finish, dtype):
+    x = random((4, length), dtype)
+    x[3, 2] = np.nan  # makes NaN of what is left
     x[:, ::3] = np.nan  # what is masked may be anything
     x[:, 1] = np.inf
     mask = np.ones((4, length), bool)
@@ -286,6 +288,21 @@ def test_masked_elements_are_left_out(backend, length, strategy, finish):
             check(call, got)
             chosen = np.broadcast_to(where, x.shape)
             assert (got[~chosen] == (0 if op == "softmax" else -np.inf)).all()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2", BFLOAT16], ids=str)
+@pytest.mark.parametrize("op", OPS)
+def test_masked_elements_are_left_out_of_tiles(backend, op, dtype):
+    x = random((700, 40), dtype)  # some packs of a thread are staged
+    mask = np.random.default_rng(1).random(x.shape) < 0.5
+    mask[:, 3] = False
+    x[~mask] = np.nan
+    x[mask[:, 5].argmax(), 5] = np.nan
+    for where in (mask, mask[:, :1]):
+        call = Call(op, x, 0, {"where": where, "strategy": "columns"})
+        got = call.run(backend)
+        check(call, got)
+        assert (got[~np.broadcast_to(where, x.shape)] == (0 if op == "softmax" else -np.inf)).all()
 
 
 @pytest.mark.parametrize("scale", [1, 0.125, -1, 0, 30.0, np.float64(0.5)])
