@@ -1,11 +1,12 @@
-"""gpuops: NumPy-style broadcasting, reductions and softmax for CuPy arrays at the speed of a memory copy.
+"""gpuops: NumPy-style broadcasting, reductions, softmax and matrix products for CuPy arrays, as fast as they can be.
 
 NumPy arrays are computed on the CPU and give NumPy arrays, CuPy arrays on their GPU and give CuPy arrays.
 """
 
 from .broadcast import broadcast_to, expand, where
 from .info import info, strategies
-from .reduce import all, amax, amin, any, dot, max, mean, min, prod, sum
+from .matmul import dot, matmul
+from .reduce import all, amax, amin, any, max, mean, min, prod, sum
 from .softmax import log_softmax, logsumexp, softmax
 
 __version__ = "0.1.0"
@@ -20,6 +21,7 @@ __all__ = [
     "info",
     "log_softmax",
     "logsumexp",
+    "matmul",
     "max",
     "mean",
     "min",

@@ -43,6 +43,11 @@ STATIC_SHARED = 1  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 PORTABLE_CLUSTER = 8  # blocks of a cluster that every device with clusters takes
+#: cuBLAS's names of a dtype (cudaDataType) and of how its products are added up (cublasComputeType).
+BLAS_TYPES = {
+    "float16": (2, 68), "bfloat16": (14, 68), "float32": (0, 68), "float64": (1, 70), "complex64": (4, 68),
+    "complex128": (5, 70),
+}  # fmt: skip
 LARGE = 2**17  # bytes of shared memory for a block, of devices that take clusters twice as large
 
 
@@ -112,10 +117,6 @@ class CudaDevice:
     def nonzero(self, array: cupy.ndarray) -> tuple[cupy.ndarray, ...]:
         return cupy.nonzero(array)
 
-    def dot(self, x: cupy.ndarray, y: cupy.ndarray) -> cupy.ndarray:
-        with self.current():
-            return cupy.dot(x, y)
-
     def to_host(self, array: cupy.ndarray) -> np.ndarray:
         return array.get()
 
@@ -170,6 +171,28 @@ class CudaDevice:
         elementwise_kernel(step.in_params, step.out_params, step.operation, step.name)(
             *inputs, *map(np.int64, step.scalars), out, size=step.size
         )
+
+    def gemm(self, step: Any, arrays: dict[str, Any]) -> None:
+        from cupy_backends.cuda.libs import cublas  # a library of 100 MB and more, which only this needs
+
+        handle = cupy.cuda.device.get_cublas_handle()
+        a, b, out = (arrays[operand.name].data.ptr + operand.offset for operand in (step.a, step.b, step.out))
+        alpha, beta = cell(step.alpha), cell(step.beta)
+        m, n, k = step.sizes
+        turned = [cublas.CUBLAS_OP_T if in_columns else cublas.CUBLAS_OP_N for in_columns in step.turned]
+        (lda, ldb, ldc), (a_step, b_step, out_step) = step.leading, step.strides
+        data, compute = BLAS_TYPES[step.dtype]
+        mode = cublas.getMathMode(handle)
+        cublas.setMathMode(handle, cublas.CUBLAS_DEFAULT_MATH)  # no TF32
+        cublas.setPointerMode(handle, cublas.CUBLAS_POINTER_MODE_HOST)
+        try:  # it knows matrices in columns: out's transpose is that of b times that of a
+            cublas.gemmStridedBatchedEx(
+                handle, turned[1], turned[0], n, m, k, ctypes.addressof(alpha), b, data, ldb, b_step, a, data, lda,
+                a_step, ctypes.addressof(beta), out, data, ldc, out_step, step.batch, compute,
+                cublas.CUBLAS_GEMM_DEFAULT,
+            )  # fmt: skip
+        finally:
+            cublas.setMathMode(handle, mode)
 
 
 def get_attribute(function: Any, attribute: int) -> int:

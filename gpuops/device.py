@@ -47,10 +47,6 @@ class Device(Protocol):
         """The indices of the non-zero elements, as NumPy's nonzero."""
         ...
 
-    def dot(self, x: Any, y: Any) -> Any:
-        """The product of two arrays of at least two dims, as NumPy's dot."""
-        ...
-
     def to_host(self, array: Any) -> np.ndarray:
         """A copy on the host."""
         ...
@@ -65,6 +61,10 @@ class Device(Protocol):
 
     def elementwise(self, step: Any, arrays: dict[str, Any]) -> None:
         """Run an ``Elementwise`` step with CuPy's ElementwiseKernel."""
+        ...
+
+    def gemm(self, step: Any, arrays: dict[str, Any]) -> None:
+        """Run a ``Gemm`` step with cuBLAS."""
         ...
 
 

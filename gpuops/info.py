@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from . import jit
-from .kernels import broadcast, reduce, softmax
+from .kernels import broadcast, matmul, reduce, softmax
 from .plan import check_choice
 
 _STRATEGIES: dict[str, tuple[str, ...]] = (
     dict.fromkeys(("expand", "where"), tuple(broadcast.STRATEGIES))
     | dict.fromkeys((*reduce.OPS, "logsumexp"), tuple(reduce.STRATEGIES))
     | dict.fromkeys(("softmax", "log_softmax"), tuple(softmax.STRATEGIES))
+    | {"matmul": tuple(matmul.STRATEGIES)}
 )
 
 

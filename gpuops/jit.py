@@ -13,16 +13,21 @@ from .plan import Kernel
 
 FOLDER = os.path.join(os.path.dirname(__file__), "kernels")
 COMMON = ("types.cuh", "axes.cuh", "ops.cuh", "items.cuh")
+MATMUL = ("matmul.cuh",)
 SOFTMAX_ON_CHIP = ("block.cuh", "softmax.cuh", "softmax_on_chip.cuh")
 #: Headers that come after the variant's types, per family (the first word of a kernel's name) or kernel.
 FAMILY = {
     "broadcast": ("broadcast.cuh",),
+    "matmul": MATMUL,
+    "matmul_pipelined": ("block.cuh", *MATMUL, "matmul_panels.cuh"),
     "reduce": ("block.cuh", "reduce.cuh", "accumulate.cuh"),
     "softmax": ("block.cuh", "softmax.cuh"),
     "softmax_columns": SOFTMAX_ON_CHIP,
     **dict.fromkeys(("softmax_rows", "softmax_grid"), (*SOFTMAX_ON_CHIP, "softmax_parts.cuh")),
 }
 OPTIONS = ("--std=c++17",)
+#: More options, by kernel. Where every register counts, the assembler keeps the order of the text.
+MORE = {"matmul_pipelined": ("--ptxas-options=-O1",)}
 
 
 @cache
@@ -47,6 +52,11 @@ def source(kernel: Kernel) -> str:
     )
 
 
+def options(name: str) -> tuple[str, ...]:
+    """NVRTC's options for a kernel, or its file."""
+    return (*OPTIONS, *MORE.get(name.removesuffix(".cu"), ()))
+
+
 def cache_folder() -> str:
     """Where compiled kernels are kept: ``GPUOPS_CACHE_DIR``, else ``gpuops`` in the user's cache folder."""
     if folder := os.environ.get("GPUOPS_CACHE_DIR"):
@@ -66,7 +76,7 @@ def compile(text: str, name: str, arch: int) -> bytes:  # noqa: A001 - jit.compi
     target = f"-arch=sm_{arch}" if exact else f"-arch=compute_{max(known)}"
     program = nvrtc.createProgram(text, name, (), ())
     try:
-        nvrtc.compileProgram(program, (*OPTIONS, target))
+        nvrtc.compileProgram(program, (*options(name), target))
         return nvrtc.getCUBIN(program) if exact else nvrtc.getPTX(program)
     except nvrtc.NVRTCError as failure:
         raise RuntimeError(f"{name} does not compile for sm_{arch}:\n{nvrtc.getProgramLog(program)}") from failure
@@ -82,7 +92,7 @@ def compiled(kernel: Kernel, arch: int) -> bytes:
     from cupy_backends.cuda.libs import nvrtc
 
     text = source(kernel)
-    key = "\0".join((text, str(arch), str(nvrtc.getVersion()), *OPTIONS))
+    key = "\0".join((text, str(arch), str(nvrtc.getVersion()), *options(kernel.name)))
     folder = cache_folder()
     path = os.path.join(folder, f"{kernel.name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin")
     try:

@@ -1,4 +1,4 @@
-"""Reductions with NumPy's semantics: sum, prod, max, min, mean, any, all, dot."""
+"""Reductions with NumPy's semantics: sum, prod, max, min, mean, any, all."""
 
 from __future__ import annotations
 
@@ -185,66 +185,6 @@ def all(x, axis=None, out=None, keepdims=False, *, where=True, strategy=None, fi
 
 amax = max
 amin = min
-
-
-def dot(x, y):
-    """Dot product, as ``numpy.dot``: of two vectors in one reading of both.
-
-    Parameters
-    ----------
-    x, y : array_like
-        NumPy or CuPy arrays of any strides and dtypes. The last axis of ``x`` is multiplied with the last but one of
-        ``y``, or with its only one, and summed; a 0-d array is a factor.
-
-    Returns
-    -------
-    ndarray or scalar
-        Of the dtype to which those of ``x`` and ``y`` promote; half types accumulate in float32, complex numbers are
-        not conjugated. On a GPU, two arrays of at least two dims of a dtype that cuBLAS knows go to CuPy's ``dot``.
-
-    Raises
-    ------
-    TypeError
-        If NumPy and CuPy arrays are mixed, or a dtype is not supported.
-    ValueError
-        If the lengths of the two axes differ.
-
-    Examples
-    --------
-    >>> import gpuops, numpy as np
-    >>> gpuops.dot(np.array([1, 2, 3]), np.array([4, 5, 6]))
-    np.int64(32)
-    """
-    op = "dot"
-    device = device_of(op, x=x, y=y)
-    x, y = as_array(device, x), as_array(device, y)
-    check_dtype(op, "x", x.dtype)
-    check_dtype(op, "y", y.dtype)
-    try:
-        val = np.result_type(x.dtype, y.dtype)
-    except TypeError:
-        raise error(TypeError, op, f"{x.dtype.name} and {y.dtype.name} have no common dtype") from None
-    summed = y.ndim - 2 if y.ndim > 1 else 0  # the axis of y
-    if x.ndim and y.ndim and x.shape[-1] != y.shape[summed]:
-        lengths = f"{x.shape[-1]} elements along the last axis meet {y.shape[summed]} along axis {summed}"
-        raise error(ValueError, op, f"shapes {x.shape} and {y.shape} do not align: {lengths}")
-    if device is None:
-        return np.dot(x, y)
-    if x.ndim > 1 and y.ndim > 1 and dtype_name(val) in kernels.BLAS:
-        return device.dot(x, y)
-    x_strides, y_strides = elements(x), elements(y)
-    if x.ndim and y.ndim:
-        length, x_step, y_step = x.shape[-1], x_strides[-1], y_strides[summed]
-        x_kept, x_strides = x.shape[:-1], x_strides[:-1]
-        y_kept, y_strides = (s[:summed] + s[summed + 1 :] for s in (y.shape, y_strides))
-    else:
-        length, x_step, y_step, x_kept, y_kept = 1, 0, 0, x.shape, y.shape
-    shape = (*x_kept, *y_kept, length)
-    lead = device.view(x, 0, x.dtype, shape, (*x_strides, *(0,) * len(y_kept), x_step))
-    other = device.view(y, 0, y.dtype, shape, (*(0,) * len(x_kept), *y_strides, y_step))
-    if y.size > x.size:  # the larger one leads: dims are ordered by its strides
-        lead, other = other, lead
-    return launch(device, kernels.DOT, lead, other, (len(shape) - 1,), val, val, None, shape[:-1])
 
 
 def reduce(

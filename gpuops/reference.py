@@ -72,6 +72,19 @@ def exponentials(
     return values, top, total
 
 
+def matmul(
+    a: np.ndarray, b: np.ndarray, val: np.dtype, alpha: np.ndarray, beta: np.ndarray, c: np.ndarray | None,
+    out: np.ndarray | None,
+) -> Any:  # fmt: skip
+    """alpha * a @ b + beta * c with the values taken as ``val``."""
+    acc = np.dtype(accumulator(val.name))
+    a, b = (x.astype(val, copy=False).astype(acc, copy=False) for x in (a, b))
+    result = np.matmul(a, b)
+    result = result if alpha == 1 else result * alpha
+    result = result if c is None else result + beta * c.astype(val, copy=False).astype(acc, copy=False)
+    return deliver(result.astype(val, copy=False), out)
+
+
 def where(condition: np.ndarray, x: Any, y: Any, dtype: np.dtype, out: np.ndarray | None) -> Any:
     """np.where in a given dtype."""
     return deliver(np.where(condition, x.astype(dtype, copy=False), y.astype(dtype, copy=False)), out)

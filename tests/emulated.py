@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from gpuops import device, jit
-from gpuops.plan import TICKETS, Machine
+from gpuops.plan import TICKETS, Machine, accumulator, as_dtype
 
 from . import emulator
 
@@ -61,9 +61,6 @@ class EmulatedDevice:
     def nonzero(self, array):
         return tuple(i.view(EmulatedArray) for i in np.nonzero(array))
 
-    def dot(self, x, y):
-        return self.from_host(np.dot(x, y))
-
     def to_host(self, array):
         return np.array(array, subok=False)
 
@@ -89,6 +86,23 @@ class EmulatedDevice:
         elementwise_kernel(step.in_params, step.out_params, step.operation, step.name)(
             *inputs, *map(np.int64, step.scalars), out, size=step.size
         )
+
+    def gemm(self, step, arrays):
+        """What cuBLAS does: it adds up halves in float32, and reads ``out`` only if beta is not 0."""
+        dtype, (m, n, k) = as_dtype("matmul", step.dtype), step.sizes
+        acc = np.dtype(accumulator(step.dtype))
+        alpha, beta = (np.frombuffer(factor, acc)[0] for factor in (step.alpha, step.beta))
+        shapes, operands = ((m, k), (k, n), (m, n)), []
+        turned = (*step.turned, False)
+        for operand, shape, columns, rows, apart in zip(
+            (step.a, step.b, step.out), shapes, turned, step.leading, step.strides
+        ):
+            assert rows >= shape[0 if columns else 1], "cuBLAS's rule for leading dimensions"
+            steps = (apart, 1, rows) if columns else (apart, rows, 1)
+            operands.append(self.view(arrays[operand.name], operand.offset, dtype, (step.batch, *shape), steps))
+        a, b, out = operands
+        product = alpha * np.matmul(a.astype(acc), b.astype(acc))
+        out[...] = product if beta == 0 else product + beta * out.astype(acc)
 
 
 @cache

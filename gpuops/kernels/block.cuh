@@ -90,6 +90,19 @@ template <class T> __device__ __forceinline__ void copy_async(T* to, const T* fr
 #endif
   *to = *from;
 }
+// The same for a number that may lie outside its array: then its place becomes 0.
+template <int N> __device__ __forceinline__ void copy_async_inside(float* to, const float* from, bool inside) {
+  static_assert(N == 1 || N == 4, "4 or 16 bytes");
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  u32 here = static_cast<u32>(__cvta_generic_to_shared(to)), bytes = inside ? 4 * N : 0;
+  if constexpr (N == 4) asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(here), "l"(from), "r"(bytes) : "memory");
+  else asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(here), "l"(from), "r"(bytes) : "memory");
+#else
+  Pack<float, N> pack{};
+  if (inside) pack = load<N>(from);
+  store(to, pack);
+#endif
+}
 // The copies since the last call are a group.
 __device__ __forceinline__ void copies_sent() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

@@ -1,0 +1,87 @@
+// What the matrix products share: out = alpha · a @ b + beta · c, for one product or a batch of them.
+// Prologue: Ta, Tb, Tc, Tout, V (in which NumPy would compute), Offset, BATCH (dims).
+
+using A = accumulate_t<V>;
+
+// a: (m, k), b: (k, n), c and out: (m, n), each with any two strides, in elements.
+struct Strides { i64 row, col; };
+struct Matmul {
+  i64 m, n, k;
+  u32 group, splits;      // tiles that are taken together, and blocks that share one (matmul_pipelined.cu)
+  Strides a, b, c, out;
+  i32 scaled, added;      // whether alpha is not 1; whether beta · c is added: c is not read otherwise
+  u64 alpha[2], beta[2];  // the bytes of an A
+  Axes<BATCH, 4> batch;   // operands out, a, b, c
+};
+
+// A block's tile of out: which product of the batch, and the tile's row and column in it. Neighbouring blocks take
+// `group` tiles of a column before they go on to the next column, so that they find in the L2 cache what they share.
+struct Tile {
+  u32 batch, row, col;
+  __device__ __forceinline__ Tile(u32 block, u32 rows, u32 cols, u32 group = 1) {
+    u32 tiles = rows * cols, in_batch = block % tiles;
+    u32 first = in_batch / (group * cols) * group, high = rows - first < group ? rows - first : group;
+    batch = block / tiles;
+    row = first + in_batch % (group * cols) % high;
+    col = in_batch % (group * cols) / high;
+  }
+};
+__device__ __forceinline__ u32 ceil_div(i64 size, int by) { return static_cast<u32>((size + by - 1) / by); }
+
+__device__ __forceinline__ void add_product(A& sum, A x, A y) { sum = static_cast<A>(sum + static_cast<A>(x * y)); }
+template <class T> __device__ __forceinline__ T scalar(const u64 (&bytes)[2]) {
+  T value;
+  memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+// One product of the batch.
+struct Product {
+  const Matmul& p;
+  const Ta* a;
+  const Tb* b;
+  const Tc* c;
+  Tout* out;
+
+  __device__ __forceinline__ Product(const Matmul& p, const Ta* a, const Tb* b, const Tc* c, Tout* out, u32 batch) : p(p) {
+    i64 at[4];
+    p.batch.locate(batch, at);
+    this->out = out + at[0], this->a = a + at[1], this->b = b + at[2], this->c = c + at[3];
+  }
+  // An element, or N neighbours in a row of memory, which are all inside or all outside; 0 beyond the edges.
+  __device__ __forceinline__ A get_a(i64 row, i64 k) const { return pack_a<1>(row, k).item[0]; }
+  __device__ __forceinline__ A get_b(i64 k, i64 col) const { return pack_b<1>(k, col).item[0]; }
+  template <int N> __device__ __forceinline__ Pack<A, N> pack_a(i64 row, i64 k) const {
+    return pack<N>(a + row * p.a.row + k * p.a.col, row < p.m && k < p.k);
+  }
+  template <int N> __device__ __forceinline__ Pack<A, N> pack_b(i64 k, i64 col) const {
+    return pack<N>(b + k * p.b.row + col * p.b.col, k < p.k && col < p.n);
+  }
+  template <int N, class T> static __device__ __forceinline__ Pack<A, N> pack(const T* from, bool inside) {
+    Pack<A, N> out{};
+    if (!inside) return out;
+    Pack<T, N> items = load<N>(from);
+#pragma unroll
+    for (int e = 0; e < N; ++e) out.item[e] = convert<A>(items.item[e]);
+    return out;
+  }
+  __device__ __forceinline__ Tout finish(i64 row, i64 col, A sum) const {
+    if (p.scaled) sum = static_cast<A>(scalar<A>(p.alpha) * sum);
+    if (p.added) add_product(sum, scalar<A>(p.beta), convert<A>(c[row * p.c.row + col * p.c.col]));
+    return convert<Tout>(convert<V>(sum));
+  }
+  __device__ __forceinline__ void put(i64 row, i64 col, A sum) const {
+    if (row < p.m && col < p.n) out[row * p.out.row + col * p.out.col] = finish(row, col, sum);
+  }
+  // N neighbours of a row, in stores of VEC_OUT.
+  template <int N> __device__ __forceinline__ void put(i64 row, i64 col, const A (&sum)[N]) const {
+#pragma unroll
+    for (int j = 0; j < N; j += VEC_OUT) {
+      if (row >= p.m || col + j >= p.n) continue;
+      Pack<Tout, VEC_OUT> items;
+#pragma unroll
+      for (int e = 0; e < VEC_OUT; ++e) items.item[e] = finish(row, col + j + e, sum[j + e]);
+      store(out + row * p.out.row + (col + j) * p.out.col, items);
+    }
+  }
+};

@@ -1,0 +1,434 @@
+"""Planning matrix products: which rung, which tiles, how each operand's panels get to shared memory; or cuBLAS."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import error
+from ..plan import (
+    CTYPES,
+    ITEMSIZE,
+    MAX_GRID_X,
+    TICKETS,
+    Axes,
+    Kernel,
+    Launch,
+    Machine,
+    Operand,
+    Plan,
+    Shape,
+    accumulator,
+    contiguous_strides,
+    normalize,
+)
+from . import broadcast
+
+PACK = 16  # bytes of a load
+FLOAT = "float32"  # what `pipelined` computes
+BLAS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")  # and what cuBLAS does
+
+# Tiles of the simple rungs, by bytes of a sum: fewer elements of a thread where each takes more registers.
+BLOCK = 1024  # threads of naive and coalesced
+SHARED_TILE = 32
+DEPTH = 8  # of k that a block fetches at a time
+TILE_1D, ROWS_1D = 64, 8
+TILE_2D = {1: (128, 8), 2: (128, 8), 4: (128, 8), 8: (128, 8), 16: (64, 4)}  # a block's side, a thread's
+WARPTILE = {1: (8, 16), 2: (8, 16), 4: (8, 16), 8: (8, 8), 16: (4, 4)}  # a thread's rows and columns
+WARP_DEPTH = 16
+
+
+class Tile(NamedTuple):
+    """A block of `pipelined`: what it computes, with 8 warps of 64 × 64."""
+
+    m: int
+    n: int
+    slices: int  # warps that share a part of the tile, each with a part of k
+    depth: int  # of k that a slice takes from a stage
+    rate: float  # of the arithmetic that it reaches
+
+    @property
+    def step(self) -> int:
+        """k of a stage."""
+        return self.slices * self.depth
+
+    def shared(self, stages: int) -> int:
+        """Bytes of shared memory, however the panels are laid out there."""
+        return 4 * max(stages * self.step * (self.m + self.n + 8), (self.slices > 1) * 2**13)
+
+
+THREADS, WARP_TILE, THREAD_TILE, STAGES = 256, 64, (8, 16), 2
+#: (H200: share of the peak of large products with so many tiles)
+TILES = (Tile(128, 256, 1, 16, 0.84), Tile(128, 128, 2, 8, 0.77), Tile(64, 128, 4, 8, 0.74), Tile(64, 64, 8, 8, 0.66))
+LANES = 128  # multiply-adds of a multiprocessor in a cycle
+START = 4000  # cycles of a block in which it does not multiply
+SHARE, BYTES = 4000, 48  # and of blocks that share a tile, of which the last reads so many bytes in a cycle
+SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # blocks that may share one
+LEAST = 4  # steps of such a block
+GROUP = 8  # rows of tiles that are taken together, column by column
+
+WAYS = {"packed": 0, "turned": 1, "across": 2, "deep": 3}  # enum Way in matmul_panels.cuh
+
+
+class Matrix(NamedTuple):
+    """How an operand's rows and columns lie in memory, in elements."""
+
+    name: str  # of the array
+    dtype: str
+    row: int
+    col: int
+    offset: int  # bytes from the array's first element to where the walk of the batch starts
+    pointer: int  # the first element's address modulo 16
+    batch: Shape  # strides over the batch
+
+    @property
+    def itemsize(self) -> int:
+        return ITEMSIZE[self.dtype]
+
+    @property
+    def operand(self) -> Operand:
+        return Operand(self.name, self.offset)
+
+    @property
+    def turned(self) -> Matrix:
+        """The transpose."""
+        return self._replace(row=self.col, col=self.row)
+
+    def aligned(self, vec: int, *strides: int) -> bool:
+        """Whether packs of ``vec`` elements begin at multiples of their size, everywhere that the strides lead."""
+        width = min(vec * self.itemsize, PACK)
+        start = (self.pointer + self.offset) % PACK
+        return all(at * self.itemsize % width == 0 for at in (*strides, *self.batch)) and start % width == 0
+
+
+class Problem(NamedTuple):
+    """out = alpha * a @ b + beta * c for each of a batch: ``a`` is (m, k), ``b`` (k, n), ``out`` and ``c`` (m, n)."""
+
+    m: int
+    n: int
+    k: int
+    batch: Shape
+    val: str  # the dtype in which NumPy would compute
+    a: Matrix
+    b: Matrix
+    c: Matrix | None  # None: nothing is added
+    out: Matrix
+    alpha: bytes  # of the dtype in which products are added up
+    beta: bytes
+    scaled: bool  # whether alpha is not 1
+
+    @property
+    def count(self) -> int:
+        """How many products there are."""
+        return math.prod(self.batch)
+
+    def axes(self, *operands: Matrix | None) -> Axes:
+        """The batch's dims with some operands' strides; 0 for one that there is not."""
+        zero = (0,) * len(self.batch)
+        return Axes(self.batch, tuple(zero if matrix is None else matrix.batch for matrix in operands))
+
+
+class Layout(NamedTuple):
+    """What the caller has of one array: dtype, strides in elements (batch, rows, columns), address modulo 16."""
+
+    name: str
+    dtype: str
+    strides: Shape
+    pointer: int
+
+
+@lru_cache(maxsize=4096)
+def problem(
+    val: str, sizes: Shape, batch: Shape, out: Layout, a: Layout, b: Layout, c: Layout | None, alpha: bytes,
+    beta: bytes, scaled: bool,
+) -> Problem:  # fmt: skip
+    """The normal form of products of ``sizes`` (m, n, k): the result lies in rows, and the batch's dims are merged."""
+    layouts = [layout for layout in (out, a, b, c) if layout]
+    axes, moved = normalize(Axes(batch, tuple(layout.strides[:-2] for layout in layouts)))
+    matrices = [
+        Matrix(layout.name, layout.dtype, *layout.strides[-2:], start * ITEMSIZE[layout.dtype], layout.pointer, strides)
+        for layout, start, strides in zip(layouts, moved, axes.strides, strict=True)
+    ]
+    (m, n, k), (o, left, right, *more) = sizes, matrices
+    if abs(o.row) < abs(o.col):  # it lies in columns: its transpose is that of b times that of a
+        m, n, (o, right, left, *more) = n, m, [matrix.turned for matrix in matrices]
+    return Problem(m, n, k, axes.sizes, val, left, right, more[0] if more else None, o, alpha, beta, scaled)
+
+
+@lru_cache(maxsize=4096)
+def plan(p: Problem, strategy: str | None, machine: Machine) -> Plan:
+    """Plan a matrix product."""
+    strategy = strategy or choose(p, machine)
+    return STRATEGIES[strategy](p, strategy, machine)
+
+
+def choose(p: Problem, machine: Machine) -> str:
+    """The strategy for callers who name none."""
+    if p.k == 0:
+        return "naive"
+    if p.val not in BLAS:
+        return "warptile"
+    return "pipelined" if single(p) and best(p, machine) else "cublas"
+
+
+def single(p: Problem) -> bool:
+    """Whether both operands are of the dtype that ``pipelined`` computes."""
+    return (p.a.dtype, p.b.dtype, p.val) == (FLOAT,) * 3
+
+
+# --------------------------------------------------------------------------------------------------- the simple rungs
+
+
+def one_kernel(
+    p: Problem, strategy: str, blocks: int, block: int, types: dict[str, str], constants: dict[str, int],
+    group: int = 1, splits: int = 1, shared: int = 0, more: tuple[Operand | None, ...] = (),
+) -> Plan:  # fmt: skip
+    """The plan of a strategy that is one launch of ``matmul_<strategy>.cu``."""
+    if blocks > MAX_GRID_X:
+        rule = f"strategy {strategy!r} takes at most {MAX_GRID_X} blocks, {p.count} products of "
+        raise error(ValueError, "matmul", f"{rule}({p.m}, {p.k}) @ ({p.k}, {p.n}) need {blocks}")
+    batch = p.axes(p.out, p.a, p.b, p.c)
+    c = p.c or p.out
+    kernel = Kernel(
+        f"matmul_{strategy}",
+        types=(
+            ("Ta", CTYPES[p.a.dtype]), ("Tb", CTYPES[p.b.dtype]), ("Tc", CTYPES[c.dtype]),
+            ("Tout", CTYPES[p.out.dtype]), ("V", CTYPES[p.val]), *types.items(),
+        ),
+        constants=(("BATCH", batch.rank_class), *({"VEC_OUT": 1} | constants).items()),
+    )  # fmt: skip
+    strides = (stride for matrix in (p.a, p.b, c, p.out) for stride in (matrix.row, matrix.col))
+    params = struct.pack("<3q2I8q2i", p.m, p.n, p.k, group, splits, *strides, p.scaled, p.c is not None)
+    params += p.alpha.ljust(16, b"\0") + p.beta.ljust(16, b"\0") + batch.packed()
+    operands = (p.a.operand, p.b.operand, p.c and p.c.operand, p.out.operand, *more)
+    launch = Launch(kernel, (blocks, 1, 1), block, (*operands, params), shared=shared)
+    return Plan(strategy, (launch,))
+
+
+def blocks_of(p: Problem, rows: int, cols: int) -> int:
+    """How many tiles of so many rows and columns there are."""
+    return p.count * -(-p.m // rows) * -(-p.n // cols)
+
+
+def plan_elements(p: Problem, strategy: str, machine: Machine) -> Plan:
+    """One thread per element: a warp in a column, or in a row."""
+    tile = (32, BLOCK // 32) if strategy == "naive" else (BLOCK // 32, 32)
+    return one_kernel(p, strategy, blocks_of(p, *tile), BLOCK, {}, {"BLOCK": BLOCK})
+
+
+def plan_shared(p: Problem, strategy: str, machine: Machine) -> Plan:
+    """One thread per element, tiles in shared memory."""
+    tile = SHARED_TILE
+    return one_kernel(p, strategy, blocks_of(p, tile, tile), tile * tile, {}, {"TILE": tile})
+
+
+def plan_blocktile_1d(p: Problem, strategy: str, machine: Machine) -> Plan:
+    """Several elements of a column for each thread."""
+    constants = {"TILE": TILE_1D, "ROWS": ROWS_1D, "DEPTH": DEPTH}
+    return one_kernel(p, strategy, blocks_of(p, TILE_1D, TILE_1D), TILE_1D * TILE_1D // ROWS_1D, {}, constants)
+
+
+def plan_blocktile_2d(p: Problem, strategy: str, machine: Machine) -> Plan:
+    """A square of elements for each thread; ``vectorized`` moves packs."""
+    tile, side = TILE_2D[ITEMSIZE[accumulator(p.val)]]
+    constants = {"TILE": tile, "SIDE": side, "DEPTH": DEPTH}
+    constants |= packs(p) if strategy == "vectorized" else {}
+    return one_kernel(p, strategy, blocks_of(p, tile, tile), (tile // side) ** 2, {}, constants)
+
+
+def plan_warptile(p: Problem, strategy: str, machine: Machine) -> Plan:
+    """Four warps with a tile each."""
+    rows, cols = WARPTILE[ITEMSIZE[accumulator(p.val)]]
+    constants = {"THREAD_M": rows, "THREAD_N": cols, "DEPTH": WARP_DEPTH, **packs(p)}
+    return one_kernel(p, strategy, blocks_of(p, 16 * rows, 8 * cols), 128, {}, constants)
+
+
+def packs(p: Problem) -> dict[str, int]:
+    """How many elements move at a time: four, where a row's neighbours in a, b and out lie so."""
+    def width(matrix: Matrix, neighbours: int) -> int:
+        return 4 if matrix.col == 1 and neighbours % 4 == 0 and matrix.aligned(4, matrix.row) else 1
+
+    return {"VEC_A": width(p.a, p.k), "VEC_B": width(p.b, p.n), "VEC_OUT": width(p.out, p.n)}
+
+
+# ------------------------------------------------------------------------------------------------------- pipelined
+
+
+class Choice(NamedTuple):
+    """How ``pipelined`` shares out a problem."""
+
+    tile: Tile
+    splits: int
+    cycles: float
+
+
+def best(p: Problem, machine: Machine) -> Choice | None:
+    """The tiles, and the blocks that share one, which should be the fastest; None if no block fits the device."""
+    fitting = [tile for tile in TILES if tile.shared(STAGES) <= machine.shared]
+    choices = (Choice(tile, splits, cycles(p, tile, splits, machine)) for tile in fitting for splits in SPLITS)
+    return min((choice for choice in choices if choice.cycles < math.inf), key=lambda c: c.cycles, default=None)
+
+
+def cycles(p: Problem, tile: Tile, splits: int, machine: Machine) -> float:
+    """An estimate of what it takes: rounds of blocks, times what one of them takes."""
+    tiles, steps = blocks_of(p, tile.m, tile.n), -(-p.k // tile.step)
+    if splits > 1 and (tile.slices == 1 or tiles * splits > machine.multiprocessors or steps < LEAST * splits):
+        return math.inf
+    rounds = -(-tiles * splits // machine.multiprocessors)
+    one = -(-steps // splits) * tile.step * tile.m * tile.n / (LANES * tile.rate)
+    return rounds * (one + START) + (SHARE + splits * 4 * tile.m * tile.n / BYTES if splits > 1 else 0)
+
+
+def plan_pipelined(p: Problem, strategy: str, machine: Machine) -> Plan:
+    """Stages of shared memory that are filled while others are read."""
+    if not single(p):
+        rule = f"strategy {strategy!r} takes {FLOAT} operands, got {p.a.dtype} and {p.b.dtype}"
+        raise error(ValueError, "matmul", rule)
+    if (choice := best(p, machine)) is None:
+        rule = f"strategy {strategy!r} takes {TILES[0].shared(STAGES)} bytes of shared memory, this device has "
+        raise error(ValueError, "matmul", f"{rule}{machine.shared}")
+    return tiled(p, strategy, choice.tile, choice.splits)
+
+
+def tiled(p: Problem, strategy: str, tile: Tile, splits: int) -> Plan:
+    """The plan of ``matmul_pipelined.cu`` with given tiles."""
+    constants = {
+        "BLOCK_M": tile.m, "BLOCK_N": tile.n, "WARP_M": WARP_TILE, "WARP_N": WARP_TILE,
+        "THREAD_M": THREAD_TILE[0], "THREAD_N": THREAD_TILE[1], "SLICES": tile.slices, "DEPTH": tile.depth,
+        "THREADS": THREADS, "STAGES": STAGES, "RESIDENT": 1,
+        "WAY_A": WAYS[way(p.a, p.m, p.k)], "WAY_B": WAYS[way(p.b.turned, p.n, p.k)], "VEC_OUT": packs(p)["VEC_OUT"],
+    }  # fmt: skip
+    far = max(tile.m * abs(p.a.row), tile.n * abs(p.b.col), tile.step * abs(p.a.col), tile.step * abs(p.b.row))
+    types = {"Offset": "i32" if far < 2**30 else "i64"}
+    blocks, nbytes = blocks_of(p, tile.m, tile.n) * splits, 4 * tile.m * tile.n
+    shared = (Operand("partials"), Operand("scratch")) if splits > 1 else (None, None)
+    made = one_kernel(
+        p, strategy, blocks, THREADS, types, constants, GROUP, splits, tile.shared(STAGES), shared
+    )  # fmt: skip
+    if splits == 1:
+        return made
+    return made._replace(workspace=(("partials", blocks * nbytes),), scratch=4 * TICKETS)
+
+
+def way(matrix: Matrix, size: int, k: int) -> str:
+    """How a panel gets to shared memory of an operand that lies as ``a`` does: (size, k)."""
+    if matrix.row == 1 and size % 4 == 0 and matrix.aligned(4, matrix.col):
+        return "packed"
+    if matrix.col == 1 and k % 4 == 0 and matrix.aligned(4, matrix.row):
+        return "turned"
+    return "across" if abs(matrix.row) <= abs(matrix.col) else "deep"
+
+
+# ---------------------------------------------------------------------------------------------------------- cuBLAS
+
+
+class Gemm(NamedTuple):
+    """A step that is a call of cuBLAS: out = alpha * a @ b + beta * out, for a batch with one stride.
+
+    All three matrices are of one dtype. ``a`` and ``b`` lie in rows or in columns, ``out`` in rows.
+    """
+
+    dtype: str
+    sizes: Shape  # m, n, k
+    a: Operand
+    b: Operand
+    out: Operand
+    turned: tuple[bool, bool]  # whether a and b lie in columns
+    leading: Shape  # elements from row to row (or column to column) of a, b and out
+    batch: int
+    strides: Shape  # elements from product to product, of a, b and out
+    alpha: bytes
+    beta: bytes
+
+    def run(self, device: Any, arrays: dict[str, Any]) -> None:
+        """Call it on a device."""
+        device.gemm(self, arrays)
+
+
+def plan_cublas(p: Problem, strategy: str, machine: Machine) -> Plan:
+    """cuBLAS, after copies of what it does not take as it lies."""
+    if p.val not in BLAS:
+        raise error(ValueError, "matmul", f"strategy {strategy!r} takes {', '.join(BLAS)}, got {p.val}")
+    steps: list[Any] = []
+    workspace: list[tuple[str, int]] = []
+
+    def room(name: str, matrix: Matrix, rows: int, cols: int) -> Matrix:
+        """A dense array of the workspace, in the place of an operand."""
+        sizes = tuple(n for n, s in zip(p.batch, matrix.batch, strict=True) if s)
+        dense = iter(contiguous_strides((*sizes, rows, cols))[:-2])
+        workspace.append((name, math.prod(sizes) * rows * cols * ITEMSIZE[p.val]))
+        return Matrix(name, p.val, cols, 1, 0, 0, tuple(next(dense) if s else 0 for s in matrix.batch))
+
+    def taken(name: str, matrix: Matrix, rows: int, cols: int) -> Matrix:
+        """An operand as cuBLAS takes it: as it lies, or a copy."""
+        if matrix.dtype == p.val and (leading(matrix, rows, cols) or leading(matrix.turned, cols, rows)):
+            return matrix
+        dense = room(name, matrix, rows, cols)
+        steps.extend(copy(p, dense, matrix, rows, cols))
+        return dense
+
+    a, b = taken("dense_a", p.a, p.m, p.k), taken("dense_b", p.b, p.k, p.n)
+    direct = p.out.dtype == p.val and leading(p.out, p.m, p.n) > 0
+    out = p.out if direct else room("dense_out", p.out, p.m, p.n)
+    if p.c is not None and not same_place(p.c, out):
+        steps.extend(copy(p, out, p.c, p.m, p.n))
+    in_columns = [not leading(matrix, *size) for matrix, size in ((a, (p.m, p.k)), (b, (p.k, p.n)))]
+    rows = [
+        leading(matrix.turned if turned else matrix, *(size[::-1] if turned else size))
+        for matrix, turned, size in zip((a, b, out), (*in_columns, False), ((p.m, p.k), (p.k, p.n), (p.m, p.n)), strict=True)
+    ]
+    batch, inner = (p.batch or (1,)), [(matrix.batch or (0,))[-1] for matrix in (a, b, out)]
+    for outer in np.ndindex(batch[:-1]):
+        starts = [
+            Operand(matrix.name, matrix.offset + ITEMSIZE[p.val] * sum(i * s for i, s in zip(outer, matrix.batch, strict=False)))
+            for matrix in (a, b, out)
+        ]
+        steps.append(Gemm(
+            p.val, (p.m, p.n, p.k), *starts, tuple(in_columns), tuple(rows), batch[-1], tuple(inner), p.alpha,
+            p.beta if p.c is not None else bytes(len(p.beta)),
+        ))  # fmt: skip
+    if not direct:
+        steps.extend(copy(p, p.out, out, p.m, p.n))
+    return Plan(strategy, tuple(steps), tuple(workspace))
+
+
+def leading(matrix: Matrix, rows: int, cols: int) -> int:
+    """The leading dimension of a matrix that lies in rows; 0 if it does not."""
+    if matrix.col != 1 and cols > 1:
+        return 0
+    return max(1, cols) if rows == 1 else matrix.row if matrix.row >= cols else 0
+
+
+def same_place(c: Matrix, out: Matrix) -> bool:
+    """Whether ``c`` is what ``out`` holds."""
+    return c._replace(name="") == out._replace(name="") and c.name == out.name
+
+
+def copy(p: Problem, to: Matrix, matrix: Matrix, rows: int, cols: int) -> tuple[Launch, ...]:
+    """The launches that copy matrices of a batch, and convert them."""
+    def arg(m: Matrix, ctype: str) -> broadcast.Arg:
+        strides = (*(s for s, keep in zip(m.batch, to.batch, strict=True) if keep), m.row, m.col)
+        return broadcast.Arg(m.name, ctype, m.itemsize, strides, m.pointer, offset=m.offset)
+
+    target, source = broadcast.element_types(to.dtype, (matrix.dtype,))
+    sizes = (*(n for n, keep in zip(p.batch, to.batch, strict=True) if keep), rows, cols)
+    return broadcast.plan("Expand", sizes, arg(to, target), (arg(matrix, source),)).steps
+
+
+#: The strategies and what plans each, slowest first.
+STRATEGIES: dict[str, Callable[[Problem, str, Machine], Plan]] = {
+    "naive": plan_elements,
+    "coalesced": plan_elements,
+    "shared": plan_shared,
+    "blocktile_1d": plan_blocktile_1d,
+    "blocktile_2d": plan_blocktile_2d,
+    "vectorized": plan_blocktile_2d,
+    "warptile": plan_warptile,
+    "cublas": plan_cublas,
+    "pipelined": plan_pipelined,
+}

@@ -1,0 +1,102 @@
+// How a panel of an operand gets to shared memory: EXTENT rows of a, or columns of b, by STEP of k. There it lies as
+// [k][EXTENT], so that a thread reads neighbouring rows or columns in packs. Prologue: Offset (within a panel), and of
+// a block: SLICES, DEPTH, THREADS.
+
+constexpr int STEP = SLICES * DEPTH;
+
+// What decides is which neighbours lie next to each other in memory:
+//   PACKED  along the tile, aligned: copied in packs of 4
+//   TURNED  along k, aligned: packs of two rows are turned in registers, where they wait until a stage is free
+//   ACROSS  any strides, elements one by one, neighbouring threads along the tile
+//   DEEP    the same, neighbouring threads along k
+enum Way { PACKED, TURNED, ACROSS, DEEP };
+
+// Rows (or columns) beyond the edge are read as the last one: their results are not stored. Elements beyond the end of k
+// become 0: LAST says that there may be some.
+template <int WAY, int EXTENT> struct Panel {
+  static constexpr int WIDTH = WAY == PACKED ? 4 : 1;                               // elements of a copy
+  static constexpr int ALONG = WAY == DEEP ? (STEP < 16 ? STEP : 16) : EXTENT / WIDTH;  // threads that go along k, or the tile
+  static constexpr int COUNT = EXTENT * STEP / WIDTH / THREADS;                     // copies of a thread
+  static constexpr int ROWS = WAY == DEEP ? EXTENT * ALONG / THREADS : 1;           // different rows of those
+  static constexpr int NEXT = WAY == DEEP ? ALONG : THREADS / ALONG;                // from one k of a thread to the next
+  static constexpr int PITCH = EXTENT + (WAY == DEEP ? 4 : 0);
+  static_assert(COUNT * WIDTH * THREADS == EXTENT * STEP && THREADS % ALONG == 0, "threads share a panel evenly");
+
+  const float* from;
+  Offset row[ROWS], depth;
+  int k, to;
+
+  __device__ __forceinline__ Panel(const float* x, i64 first, i64 size, i64 stride, i64 step) {
+    int across = threadIdx.x % ALONG, other = threadIdx.x / ALONG;
+    int last = static_cast<int>(size - first < EXTENT ? size - first : EXTENT) - WIDTH;
+    depth = static_cast<Offset>(step);
+    k = WAY == DEEP ? across : other;
+    int begin = WAY == DEEP ? other : across * WIDTH;
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+      int r = begin + i * (THREADS / ALONG);
+      row[i] = static_cast<Offset>((r < last ? r : last) * stride);
+    }
+    from = x + first * stride + k * depth;
+    to = k * PITCH + begin;
+  }
+  template <bool LAST> __device__ __forceinline__ void fetch(float* stage, int left) {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+      int next = i / ROWS * NEXT;
+      const float* x = from + row[i % ROWS] + next * depth;
+      float* there = stage + to + next * PITCH + i % ROWS * (THREADS / ALONG);
+      if constexpr (LAST) copy_async_inside<WIDTH>(there, k + next < left ? x : from, k + next < left);
+      else copy_async(reinterpret_cast<Pack<float, WIDTH>*>(there), reinterpret_cast<const Pack<float, WIDTH>*>(x));
+    }
+    from += STEP * static_cast<i64>(depth);
+  }
+  __device__ __forceinline__ void deliver(float*) {}
+};
+
+template <int EXTENT> struct Panel<TURNED, EXTENT> {
+  static constexpr int PAIRS = EXTENT / 2, COUNT = PAIRS * (STEP / 4) / THREADS;
+  static constexpr int PITCH = EXTENT + 4;
+  static_assert(COUNT * 4 * THREADS == PAIRS * STEP && STEP % 16 == 0, "threads share a panel evenly");
+
+  const float* from;
+  Offset row[COUNT][2];
+  int k[COUNT], to[COUNT];
+  Pack<float, 4> held[COUNT][2];
+
+  __device__ __forceinline__ Panel(const float* x, i64 first, i64 size, i64 stride, i64) {
+    int last = static_cast<int>(size - first < EXTENT ? size - first : EXTENT) - 1;
+    from = x + first * stride;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {  // a warp takes 8 pairs of rows by 16 of k
+      int unit = threadIdx.x + i * THREADS, warp = unit / 32;
+      int pair = unit / 4 % 8 + warp % (PAIRS / 8) * 8;
+      k[i] = unit % 4 * 4 + warp / (PAIRS / 8) * 16;
+      to[i] = k[i] * PITCH + 2 * pair;
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        row[i][r] = static_cast<Offset>((2 * pair + r < last ? 2 * pair + r : last) * stride + k[i]);
+      }
+    }
+  }
+  template <bool LAST> __device__ __forceinline__ void fetch(float*, int left) {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        held[i][r] = {};
+        if (!LAST || k[i] < left) held[i][r] = load<4>(from + row[i][r]);
+      }
+    }
+    from += STEP;
+  }
+  __device__ __forceinline__ void deliver(float* stage) {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        store(stage + to[i] + e * PITCH, Pack<float, 2>{held[i][0].item[e], held[i][1].item[e]});
+      }
+    }
+  }
+};

@@ -1,0 +1,176 @@
+// The fastest: float32 only. As warptile, but while a block computes with one stage of shared memory, the next are being
+// filled, and while a thread computes with one k, its registers are filled with the next.
+//
+// A block has WARPS_M × WARPS_N warps for its tile, SLICES times: every slice takes DEPTH of the STEP of k that a stage
+// holds, and in the end the slices add up. So small tiles, too, have 8 warps that each do as much for what they read.
+constexpr int WARPS_M = BLOCK_M / WARP_M, WARPS_N = BLOCK_N / WARP_N, SLICE = 32 * WARPS_M * WARPS_N;
+constexpr int LANES_M = WARP_M / THREAD_M, LANES_N = WARP_N / THREAD_N;
+static_assert(LANES_M * LANES_N == 32 && SLICE * SLICES == THREADS, "lanes of a warp, threads of a block");
+static_assert(DEPTH % 2 == 0 && THREAD_M % 4 == 0 && THREAD_N % 4 == 0, "packs of 4, k by twos");
+
+using PanelA = Panel<WAY_A, BLOCK_M>;
+using PanelB = Panel<WAY_B, BLOCK_N>;
+constexpr int B_BEGINS = STEP * PanelA::PITCH, STAGE = B_BEGINS + STEP * PanelB::PITCH;
+
+// What a thread multiplies for one k: its rows of a and its columns of b.
+struct Fragment {
+  float a[THREAD_M], b[THREAD_N];
+  __device__ __forceinline__ void read(const float* from_a, const float* from_b) {
+#pragma unroll
+    for (int i = 0; i < THREAD_M; i += 4) take(a + i, from_a + i * LANES_M);
+#pragma unroll
+    for (int j = 0; j < THREAD_N; j += 4) take(b + j, from_b + j * LANES_N);
+  }
+  static __device__ __forceinline__ void take(float* to, const float* from) {
+    Pack<float, 4> pack = load<4>(from);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) to[e] = pack.item[e];
+  }
+  // Down one column of sums and up the next: two of three operands are in the register file's cache, or one is new.
+  __device__ __forceinline__ void multiply(float (&sum)[THREAD_M][THREAD_N]) const {
+#pragma unroll
+    for (int j = 0; j < THREAD_N; ++j) {
+#pragma unroll
+      for (int n = 0; n < THREAD_M; ++n) {
+        int i = j % 2 ? THREAD_M - 1 - n : n;
+        sum[i][j] = fmaf(a[i], b[j], sum[i][j]);
+      }
+    }
+  }
+};
+
+// Four neighbouring sums of a row are an item; so many has a thread, and the whole tile.
+constexpr int ITEMS = THREAD_M * THREAD_N / 4, TILE_ITEMS = ITEMS * SLICE;
+constexpr int ROUND = ITEMS < 8 ? ITEMS : 8;  // that the slices add up at a time
+
+// Item `item` of thread `thread` of a slice: its row and column in the tile.
+__device__ __forceinline__ int item_row(int item, int thread) {
+  int i = item / (THREAD_N / 4), lane = thread % 32 / LANES_N;
+  return thread / 32 % WARPS_M * WARP_M + i / 4 * 4 * LANES_M + lane * 4 + i % 4;
+}
+__device__ __forceinline__ int item_col(int item, int thread) {
+  int j = item % (THREAD_N / 4), lane = thread % 32 % LANES_N;
+  return thread / 32 / WARPS_M * WARP_N + j * 4 * LANES_N + lane * 4;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partials, u32* tickets, Matmul p) {
+  extern __shared__ __align__(128) float memory[];
+  u32 rows = ceil_div(p.m, BLOCK_M), cols = ceil_div(p.n, BLOCK_N), place = blockIdx.x / p.splits, split = blockIdx.x % p.splits;
+  Tile tile(place, rows, cols, p.group);
+  Product product(p, a, b, c, out, tile.batch);
+  i64 row = tile.row * i64(BLOCK_M), col = tile.col * i64(BLOCK_N);
+
+  // This block's part of k, in steps; the last step of all may be shorter.
+  u32 all = ceil_div(p.k, STEP), begin = static_cast<u32>(u64(all) * split / p.splits);
+  int steps = static_cast<int>(u64(all) * (split + 1) / p.splits - begin), full = static_cast<int>(p.k / STEP - begin);
+  i64 first = begin * i64(STEP);
+  PanelA panel_a(product.a + first * p.a.col, row, p.m, p.a.row, p.a.col);
+  PanelB panel_b(product.b + first * p.b.row, col, p.n, p.b.col, p.b.row);
+
+  int asked = 0;  // stages that have been asked for
+  float *next = memory, *before = memory;
+  auto fetch = [&] {
+    if (asked < full && asked < steps) {
+      panel_a.template fetch<false>(next, STEP), panel_b.template fetch<false>(next + B_BEGINS, STEP);
+    } else if (asked < steps) {
+      int left = static_cast<int>(p.k % STEP);
+      panel_a.template fetch<true>(next, left), panel_b.template fetch<true>(next + B_BEGINS, left);
+    }
+    copies_sent();
+    ++asked;
+    before = next;
+    next = next == memory + (STAGES - 1) * STAGE ? memory : next + STAGE;
+  };
+  auto deliver = [&] { panel_a.deliver(before), panel_b.deliver(before + B_BEGINS); };
+
+  int thread = threadIdx.x % SLICE, slice = threadIdx.x / SLICE, warp = thread / 32, lane = thread % 32;
+  const float* own_a = memory + slice * DEPTH * PanelA::PITCH + warp % WARPS_M * WARP_M + lane / LANES_N * 4;
+  const float* own_b = memory + B_BEGINS + slice * DEPTH * PanelB::PITCH + warp / WARPS_M * WARP_N + lane % LANES_N * 4;
+  float sum[THREAD_M][THREAD_N] = {};
+  Fragment even, odd;
+
+#pragma unroll
+  for (int s = 0; s < STAGES; ++s) {
+    fetch();
+    if (s < STAGES - 1) deliver();
+  }
+  copies_there<STAGES - 1>();
+  __syncthreads();
+  even.read(own_a, own_b);
+  const float *at_a = own_a, *at_b = own_b;
+  int left = DEPTH / 2, stage = 0;
+  // Two k at a time, and no more: in longer code the compiler mixes what belongs to different k, and the order of the
+  // products is lost that spares the register file.
+#pragma unroll 1
+  for (int pairs = steps * (DEPTH / 2); pairs > 0; --pairs) {
+    odd.read(at_a + PanelA::PITCH, at_b + PanelB::PITCH);
+    at_a += 2 * PanelA::PITCH, at_b += 2 * PanelB::PITCH;
+    even.multiply(sum);
+    if (--left == 0) {  // the stage has been read
+      left = DEPTH / 2;
+      deliver();
+      copies_there<STAGES - 2>();
+      __syncthreads();
+      if (pairs > 1) stage = stage == (STAGES - 1) * STAGE ? 0 : stage + STAGE;
+      at_a = own_a + stage, at_b = own_b + stage;
+      fetch();
+    }
+    even.read(at_a, at_b);
+    odd.multiply(sum);
+  }
+  copies_there<0>();
+
+  if constexpr (SLICES == 1) {
+#pragma unroll
+    for (int i = 0; i < THREAD_M; ++i) {
+#pragma unroll
+      for (int j = 0; j < THREAD_N; j += 4) {
+        int item = (i * THREAD_N + j) / 4;
+        float four[4] = {sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]};
+        product.put(row + item_row(item, thread), col + item_col(item, thread), four);
+      }
+    }
+    return;
+  }
+  // The slices add up, in their order, ROUND items of each thread at a time.
+  auto* shared = reinterpret_cast<Pack<float, 4>*>(memory);
+  auto* mine = reinterpret_cast<Pack<float, 4>*>(partials) + blockIdx.x * i64(TILE_ITEMS);
+#pragma unroll
+  for (int begin = 0; begin < ITEMS; begin += ROUND) {
+    __syncthreads();
+#pragma unroll
+    for (int n = 0; n < ROUND; ++n) {
+      int i = (begin + n) / (THREAD_N / 4), j = (begin + n) % (THREAD_N / 4) * 4;
+      // (0 + sum is a new number to the compiler: else it would keep what is stored together in neighbouring registers,
+      // of which too many are then read at a time in the loop above.)
+      shared[(slice * ROUND + n) * SLICE + thread] = {0 + sum[i][j], 0 + sum[i][j + 1], 0 + sum[i][j + 2], 0 + sum[i][j + 3]};
+    }
+    __syncthreads();
+#pragma unroll
+    for (int n = threadIdx.x; n < ROUND * SLICE; n += THREADS) {
+      float four[4] = {};
+#pragma unroll
+      for (int s = 0; s < SLICES; ++s) {
+        Pack<float, 4> part = shared[s * ROUND * SLICE + n];
+#pragma unroll
+        for (int e = 0; e < 4; ++e) four[e] += part.item[e];
+      }
+      int item = begin + n / SLICE, owner = n % SLICE;
+      if (p.splits == 1) product.put(row + item_row(item, owner), col + item_col(item, owner), four);
+      else mine[begin * SLICE + n] = {four[0], four[1], four[2], four[3]};
+    }
+  }
+  // Blocks that share a tile: the last one adds up, in the order of k.
+  if (p.splits == 1 || !last_block(tickets + place, p.splits)) return;
+  const auto* parts = reinterpret_cast<const Pack<float, 4>*>(partials) + place * p.splits * i64(TILE_ITEMS);
+  for (int n = threadIdx.x; n < TILE_ITEMS; n += THREADS) {
+    float four[4] = {};
+    for (u32 s = 0; s < p.splits; ++s) {
+      Pack<float, 4> part = parts[s * i64(TILE_ITEMS) + n];
+#pragma unroll
+      for (int e = 0; e < 4; ++e) four[e] += part.item[e];
+    }
+    product.put(row + item_row(n / SLICE, n % SLICE), col + item_col(n / SLICE, n % SLICE), four);
+  }
+}
