@@ -1,5 +1,5 @@
 // What the matrix products share: out = alpha · a @ b + beta · c, for one product or a batch of them.
-// Prologue: Ta, Tb, Tc, Tout, V (in which NumPy would compute), Offset, BATCH (dims).
+// Prologue: Ta, Tb, Tc, Tout, V (in which NumPy would compute), Offset (within a tile), BATCH (dims), VEC_OUT.
 
 using A = accumulate_t<V>;
 
@@ -35,15 +35,17 @@ template <class T> __device__ __forceinline__ T scalar(const u64 (&bytes)[2]) {
   return value;
 }
 
-// One product of the batch.
+// One product of the batch, or what of it begins at a tile.
 struct Product {
   const Matmul& p;
+  i64 m, n;  // rows and columns of out that there are
   const Ta* a;
   const Tb* b;
   const Tc* c;
   Tout* out;
 
-  __device__ __forceinline__ Product(const Matmul& p, const Ta* a, const Tb* b, const Tc* c, Tout* out, u32 batch) : p(p) {
+  __device__ __forceinline__ Product(const Matmul& p, const Ta* a, const Tb* b, const Tc* c, Tout* out, u32 batch)
+      : p(p), m(p.m), n(p.n) {
     i64 at[4];
     p.batch.locate(batch, at);
     this->out = out + at[0], this->a = a + at[1], this->b = b + at[2], this->c = c + at[3];
@@ -65,23 +67,36 @@ struct Product {
     for (int e = 0; e < N; ++e) out.item[e] = convert<A>(items.item[e]);
     return out;
   }
-  __device__ __forceinline__ Tout finish(i64 row, i64 col, A sum) const {
-    if (p.scaled) sum = static_cast<A>(scalar<A>(p.alpha) * sum);
-    if (p.added) add_product(sum, scalar<A>(p.beta), convert<A>(c[row * p.c.row + col * p.c.col]));
-    return convert<Tout>(convert<V>(sum));
+  // Results: from now on rows and columns are counted from here.
+  __device__ __forceinline__ void begin_at(i64 row, i64 col) {
+    m -= row, n -= col;
+    out += row * p.out.row + col * p.out.col, c += row * p.c.row + col * p.c.col;
   }
-  __device__ __forceinline__ void put(i64 row, i64 col, A sum) const {
-    if (row < p.m && col < p.n) out[row * p.out.row + col * p.out.col] = finish(row, col, sum);
+  // A result, or N neighbours in a row, in stores of VEC_OUT.
+  __device__ __forceinline__ void put(Offset row, Offset col, A sum) const {
+    A one[1] = {sum};
+    put<1, 1>(row, col, one);
   }
-  // N neighbours of a row, in stores of VEC_OUT.
-  template <int N> __device__ __forceinline__ void put(i64 row, i64 col, const A (&sum)[N]) const {
+  template <int N, int VEC = VEC_OUT> __device__ __forceinline__ void put(Offset row, Offset col, A (&sum)[N]) const {
+    if (row >= m) return;
 #pragma unroll
-    for (int j = 0; j < N; j += VEC_OUT) {
-      if (row >= p.m || col + j >= p.n) continue;
-      Pack<Tout, VEC_OUT> items;
+    for (int j = 0; j < N; j += VEC) {
+      if (col + j >= n) continue;
+      if (p.scaled) {
 #pragma unroll
-      for (int e = 0; e < VEC_OUT; ++e) items.item[e] = finish(row, col + j + e, sum[j + e]);
-      store(out + row * p.out.row + (col + j) * p.out.col, items);
+        for (int e = j; e < j + VEC; ++e) sum[e] = static_cast<A>(scalar<A>(p.alpha) * sum[e]);
+      }
+      if (p.added) {
+        const Tc* more = c + row * static_cast<Offset>(p.c.row);
+#pragma unroll
+        for (int e = j; e < j + VEC; ++e) {
+          add_product(sum[e], scalar<A>(p.beta), convert<A>(more[(col + e) * static_cast<Offset>(p.c.col)]));
+        }
+      }
+      Pack<Tout, VEC> items;
+#pragma unroll
+      for (int e = 0; e < VEC; ++e) items.item[e] = convert<Tout>(convert<V>(sum[j + e]));
+      store(out + (row * static_cast<Offset>(p.out.row) + (col + j) * static_cast<Offset>(p.out.col)), items);
     }
   }
 };

@@ -43,26 +43,41 @@ WARPTILE = {1: (8, 16), 2: (8, 16), 4: (8, 16), 8: (8, 8), 16: (4, 4)}  # a thre
 WARP_DEPTH = 16
 
 
+LANES_M, LANES_N, STAGES = 8, 4, 2  # lanes of a warp down and across its tile; stages of shared memory
+
+
 class Tile(NamedTuple):
-    """A block of `pipelined`: what it computes, with 8 warps of 64 × 64."""
+    """A block of ``pipelined``: what it computes, and by whom."""
 
     m: int
     n: int
     slices: int  # warps that share a part of the tile, each with a part of k
     depth: int  # of k that a slice takes from a stage
     rate: float  # of the arithmetic that it reaches
+    thread: Shape = (8, 16)  # rows and columns of a thread
+    resident: int = 1  # blocks of a multiprocessor
 
     @property
     def step(self) -> int:
         """k of a stage."""
         return self.slices * self.depth
 
-    def shared(self, stages: int) -> int:
-        """Bytes of shared memory, however the panels are laid out there."""
-        return 4 * max(stages * self.step * (self.m + self.n + 8), (self.slices > 1) * 2**13)
+    @property
+    def warp(self) -> Shape:
+        """Rows and columns of a warp."""
+        return LANES_M * self.thread[0], LANES_N * self.thread[1]
+
+    @property
+    def threads(self) -> int:
+        return 32 * (self.m // self.warp[0]) * (self.n // self.warp[1]) * self.slices
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory, however the panels are laid out there: stages, then what slices add up."""
+        adding = min(8, math.prod(self.thread) // 4) * 16 * self.threads if self.slices > 1 else 0
+        return max(STAGES * self.step * (self.m + self.n + 8) * 4, adding)
 
 
-THREADS, WARP_TILE, THREAD_TILE, STAGES = 256, 64, (8, 16), 2
 #: (H200: share of the peak of large products with so many tiles)
 TILES = (Tile(128, 256, 1, 16, 0.84), Tile(128, 128, 2, 8, 0.77), Tile(64, 128, 4, 8, 0.74), Tile(64, 64, 8, 8, 0.66))
 LANES = 128  # multiply-adds of a multiprocessor in a cycle
@@ -198,7 +213,7 @@ def one_kernel(
         f"matmul_{strategy}",
         types=(
             ("Ta", CTYPES[p.a.dtype]), ("Tb", CTYPES[p.b.dtype]), ("Tc", CTYPES[c.dtype]),
-            ("Tout", CTYPES[p.out.dtype]), ("V", CTYPES[p.val]), *types.items(),
+            ("Tout", CTYPES[p.out.dtype]), ("V", CTYPES[p.val]), *({"Offset": "i64"} | types).items(),
         ),
         constants=(("BATCH", batch.rank_class), *({"VEC_OUT": 1} | constants).items()),
     )  # fmt: skip
@@ -269,7 +284,7 @@ class Choice(NamedTuple):
 
 def best(p: Problem, machine: Machine) -> Choice | None:
     """The tiles, and the blocks that share one, which should be the fastest; None if no block fits the device."""
-    fitting = [tile for tile in TILES if tile.shared(STAGES) <= machine.shared]
+    fitting = [tile for tile in TILES if tile.shared <= machine.shared]
     choices = (Choice(tile, splits, cycles(p, tile, splits, machine)) for tile in fitting for splits in SPLITS)
     return min((choice for choice in choices if choice.cycles < math.inf), key=lambda c: c.cycles, default=None)
 
@@ -290,7 +305,7 @@ def plan_pipelined(p: Problem, strategy: str, machine: Machine) -> Plan:
         rule = f"strategy {strategy!r} takes {FLOAT} operands, got {p.a.dtype} and {p.b.dtype}"
         raise error(ValueError, "matmul", rule)
     if (choice := best(p, machine)) is None:
-        rule = f"strategy {strategy!r} takes {TILES[0].shared(STAGES)} bytes of shared memory, this device has "
+        rule = f"strategy {strategy!r} takes {min(tile.shared for tile in TILES)} bytes of shared memory, this device has "
         raise error(ValueError, "matmul", f"{rule}{machine.shared}")
     return tiled(p, strategy, choice.tile, choice.splits)
 
@@ -298,18 +313,17 @@ def plan_pipelined(p: Problem, strategy: str, machine: Machine) -> Plan:
 def tiled(p: Problem, strategy: str, tile: Tile, splits: int) -> Plan:
     """The plan of ``matmul_pipelined.cu`` with given tiles."""
     constants = {
-        "BLOCK_M": tile.m, "BLOCK_N": tile.n, "WARP_M": WARP_TILE, "WARP_N": WARP_TILE,
-        "THREAD_M": THREAD_TILE[0], "THREAD_N": THREAD_TILE[1], "SLICES": tile.slices, "DEPTH": tile.depth,
-        "THREADS": THREADS, "STAGES": STAGES, "RESIDENT": 1,
+        "BLOCK_M": tile.m, "BLOCK_N": tile.n, "WARP_M": tile.warp[0], "WARP_N": tile.warp[1],
+        "THREAD_M": tile.thread[0], "THREAD_N": tile.thread[1], "SLICES": tile.slices, "DEPTH": tile.depth,
+        "THREADS": tile.threads, "STAGES": STAGES, "RESIDENT": tile.resident,
         "WAY_A": WAYS[way(p.a, p.m, p.k)], "WAY_B": WAYS[way(p.b.turned, p.n, p.k)], "VEC_OUT": packs(p)["VEC_OUT"],
     }  # fmt: skip
     far = max(tile.m * abs(p.a.row), tile.n * abs(p.b.col), tile.step * abs(p.a.col), tile.step * abs(p.b.row))
+    far = max(far, *(tile.m * abs(x.row) + tile.n * abs(x.col) for x in (p.out, p.c or p.out)))
     types = {"Offset": "i32" if far < 2**30 else "i64"}
     blocks, nbytes = blocks_of(p, tile.m, tile.n) * splits, 4 * tile.m * tile.n
     shared = (Operand("partials"), Operand("scratch")) if splits > 1 else (None, None)
-    made = one_kernel(
-        p, strategy, blocks, THREADS, types, constants, GROUP, splits, tile.shared(STAGES), shared
-    )  # fmt: skip
+    made = one_kernel(p, strategy, blocks, tile.threads, types, constants, GROUP, splits, tile.shared, shared)
     if splits == 1:
         return made
     return made._replace(workspace=(("partials", blocks * nbytes),), scratch=4 * TICKETS)

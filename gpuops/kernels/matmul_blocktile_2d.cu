@@ -15,6 +15,7 @@ matmul_blocktile_2d(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) 
       tile_b[i / TILE][i % TILE] = product.get_b(first + i / TILE, col + i % TILE);
     }
     __syncthreads();
+#pragma unroll
     for (int k = 0; k < DEPTH; ++k) {
       A left[SIDE], right[SIDE];
 #pragma unroll

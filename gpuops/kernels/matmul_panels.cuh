@@ -11,6 +11,14 @@ constexpr int STEP = SLICES * DEPTH;
 //   DEEP    the same, neighbouring threads along k
 enum Way { PACKED, TURNED, ACROSS, DEEP };
 
+// A number whose origin the compiler is not to know: it would multiply by 64-bit strides again and again.
+template <class T> __device__ __forceinline__ T opaque(T value) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(T) == 4) asm("" : "+r"(value));
+#endif
+  return value;
+}
+
 // Rows (or columns) beyond the edge are read as the last one: their results are not stored. Elements beyond the end of k
 // become 0: LAST says that there may be some.
 template <int WAY, int EXTENT> struct Panel {
@@ -23,13 +31,16 @@ template <int WAY, int EXTENT> struct Panel {
   static_assert(COUNT * WIDTH * THREADS == EXTENT * STEP && THREADS % ALONG == 0, "threads share a panel evenly");
 
   const float* from;
+  float* to;
   Offset row[ROWS], depth;
-  int k, to;
+  int k;
 
-  __device__ __forceinline__ Panel(const float* x, i64 first, i64 size, i64 stride, i64 step) {
+  // Of x, from row `first` of `size` on, with strides along the rows and along k; `memory` is where the first stage of
+  // the panel lies, and stages are given by how far they lie from that.
+  __device__ __forceinline__ Panel(float* memory, const float* x, i64 first, i64 size, i64 stride, i64 along_k) {
     int across = threadIdx.x % ALONG, other = threadIdx.x / ALONG;
     int last = static_cast<int>(size - first < EXTENT ? size - first : EXTENT) - WIDTH;
-    depth = static_cast<Offset>(step);
+    depth = opaque(static_cast<Offset>(along_k));
     k = WAY == DEEP ? across : other;
     int begin = WAY == DEEP ? other : across * WIDTH;
 #pragma unroll
@@ -37,21 +48,22 @@ template <int WAY, int EXTENT> struct Panel {
       int r = begin + i * (THREADS / ALONG);
       row[i] = static_cast<Offset>((r < last ? r : last) * stride);
     }
-    from = x + first * stride + k * depth;
-    to = k * PITCH + begin;
+    from = x + first * stride + static_cast<i64>(k) * depth;
+    if constexpr (ROWS == 1) from += row[0];
+    to = memory + k * PITCH + begin;
   }
-  template <bool LAST> __device__ __forceinline__ void fetch(float* stage, int left) {
+  template <bool LAST> __device__ __forceinline__ void fetch(int stage, int left) {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       int next = i / ROWS * NEXT;
-      const float* x = from + row[i % ROWS] + next * depth;
-      float* there = stage + to + next * PITCH + i % ROWS * (THREADS / ALONG);
+      const float* x = from + (ROWS == 1 ? 0 : row[i % ROWS]) + static_cast<i64>(next) * depth;
+      float* there = to + stage + next * PITCH + i % ROWS * (THREADS / ALONG);
       if constexpr (LAST) copy_async_inside<WIDTH>(there, k + next < left ? x : from, k + next < left);
       else copy_async(reinterpret_cast<Pack<float, WIDTH>*>(there), reinterpret_cast<const Pack<float, WIDTH>*>(x));
     }
-    from += STEP * static_cast<i64>(depth);
+    from += static_cast<i64>(STEP) * depth;
   }
-  __device__ __forceinline__ void deliver(float*) {}
+  __device__ __forceinline__ void deliver(int) {}
 };
 
 template <int EXTENT> struct Panel<TURNED, EXTENT> {
@@ -61,10 +73,11 @@ template <int EXTENT> struct Panel<TURNED, EXTENT> {
 
   const float* from;
   Offset row[COUNT][2];
-  int k[COUNT], to[COUNT];
+  float* to[COUNT];
+  int k[COUNT];
   Pack<float, 4> held[COUNT][2];
 
-  __device__ __forceinline__ Panel(const float* x, i64 first, i64 size, i64 stride, i64) {
+  __device__ __forceinline__ Panel(float* memory, const float* x, i64 first, i64 size, i64 stride, i64) {
     int last = static_cast<int>(size - first < EXTENT ? size - first : EXTENT) - 1;
     from = x + first * stride;
 #pragma unroll
@@ -72,14 +85,14 @@ template <int EXTENT> struct Panel<TURNED, EXTENT> {
       int unit = threadIdx.x + i * THREADS, warp = unit / 32;
       int pair = unit / 4 % 8 + warp % (PAIRS / 8) * 8;
       k[i] = unit % 4 * 4 + warp / (PAIRS / 8) * 16;
-      to[i] = k[i] * PITCH + 2 * pair;
+      to[i] = memory + k[i] * PITCH + 2 * pair;
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         row[i][r] = static_cast<Offset>((2 * pair + r < last ? 2 * pair + r : last) * stride + k[i]);
       }
     }
   }
-  template <bool LAST> __device__ __forceinline__ void fetch(float*, int left) {
+  template <bool LAST> __device__ __forceinline__ void fetch(int, int left) {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
 #pragma unroll
@@ -90,12 +103,12 @@ template <int EXTENT> struct Panel<TURNED, EXTENT> {
     }
     from += STEP;
   }
-  __device__ __forceinline__ void deliver(float* stage) {
+  __device__ __forceinline__ void deliver(int stage) {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        store(stage + to[i] + e * PITCH, Pack<float, 2>{held[i][0].item[e], held[i][1].item[e]});
+        store(to[i] + stage + e * PITCH, Pack<float, 2>{held[i][0].item[e], held[i][1].item[e]});
       }
     }
   }

@@ -62,27 +62,30 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
   i64 row = tile.row * i64(BLOCK_M), col = tile.col * i64(BLOCK_N);
 
   // This block's part of k, in steps; the last step of all may be shorter.
-  u32 all = ceil_div(p.k, STEP), begin = static_cast<u32>(u64(all) * split / p.splits);
-  int steps = static_cast<int>(u64(all) * (split + 1) / p.splits - begin), full = static_cast<int>(p.k / STEP - begin);
+  u32 begin = 0, end = ceil_div(p.k, STEP);
+  if (p.splits > 1) {
+    u64 all = end;
+    begin = static_cast<u32>(all * split / p.splits), end = static_cast<u32>(all * (split + 1) / p.splits);
+  }
+  int steps = static_cast<int>(end - begin), full = static_cast<int>(p.k / STEP - begin);
   i64 first = begin * i64(STEP);
-  PanelA panel_a(product.a + first * p.a.col, row, p.m, p.a.row, p.a.col);
-  PanelB panel_b(product.b + first * p.b.row, col, p.n, p.b.col, p.b.row);
+  PanelA panel_a(memory, product.a + first * p.a.col, row, p.m, p.a.row, p.a.col);
+  PanelB panel_b(memory + B_BEGINS, product.b + first * p.b.row, col, p.n, p.b.col, p.b.row);
 
-  int asked = 0;  // stages that have been asked for
-  float *next = memory, *before = memory;
+  int asked = 0, next = 0, before = 0;  // steps that have been asked for, the next one's stage, and the last one's
   auto fetch = [&] {
     if (asked < full && asked < steps) {
-      panel_a.template fetch<false>(next, STEP), panel_b.template fetch<false>(next + B_BEGINS, STEP);
+      panel_a.template fetch<false>(next, STEP), panel_b.template fetch<false>(next, STEP);
     } else if (asked < steps) {
       int left = static_cast<int>(p.k % STEP);
-      panel_a.template fetch<true>(next, left), panel_b.template fetch<true>(next + B_BEGINS, left);
+      panel_a.template fetch<true>(next, left), panel_b.template fetch<true>(next, left);
     }
     copies_sent();
     ++asked;
     before = next;
-    next = next == memory + (STAGES - 1) * STAGE ? memory : next + STAGE;
+    next = next == (STAGES - 1) * STAGE ? 0 : next + STAGE;
   };
-  auto deliver = [&] { panel_a.deliver(before), panel_b.deliver(before + B_BEGINS); };
+  auto deliver = [&] { panel_a.deliver(before), panel_b.deliver(before); };
 
   int thread = threadIdx.x % SLICE, slice = threadIdx.x / SLICE, warp = thread / 32, lane = thread % 32;
   const float* own_a = memory + slice * DEPTH * PanelA::PITCH + warp % WARPS_M * WARP_M + lane / LANES_N * 4;
@@ -120,6 +123,7 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
     odd.multiply(sum);
   }
   copies_there<0>();
+  product.begin_at(row, col);
 
   if constexpr (SLICES == 1) {
 #pragma unroll
@@ -128,7 +132,7 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
       for (int j = 0; j < THREAD_N; j += 4) {
         int item = (i * THREAD_N + j) / 4;
         float four[4] = {sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]};
-        product.put(row + item_row(item, thread), col + item_col(item, thread), four);
+        product.put(item_row(item, thread), item_col(item, thread), four);
       }
     }
     return;
@@ -157,7 +161,7 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
         for (int e = 0; e < 4; ++e) four[e] += part.item[e];
       }
       int item = begin + n / SLICE, owner = n % SLICE;
-      if (p.splits == 1) product.put(row + item_row(item, owner), col + item_col(item, owner), four);
+      if (p.splits == 1) product.put(item_row(item, owner), item_col(item, owner), four);
       else mine[begin * SLICE + n] = {four[0], four[1], four[2], four[3]};
     }
   }
@@ -171,6 +175,6 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
 #pragma unroll
       for (int e = 0; e < 4; ++e) four[e] += part.item[e];
     }
-    product.put(row + item_row(n / SLICE, n % SLICE), col + item_col(n / SLICE, n % SLICE), four);
+    product.put(item_row(n / SLICE, n % SLICE), item_col(n / SLICE, n % SLICE), four);
   }
 }

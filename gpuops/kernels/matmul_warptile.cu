@@ -25,6 +25,7 @@ matmul_warptile(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) {
       store(&tile_b[k][j], product.pack_b<VEC_B>(first + k, col + j));
     }
     __syncthreads();
+#pragma unroll
     for (int k = 0; k < DEPTH; ++k) {
       Pack<A, 4> left[THREAD_M / 4], right[THREAD_N / 4];
 #pragma unroll
