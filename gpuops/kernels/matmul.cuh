@@ -78,21 +78,25 @@ struct Product {
     put<1, 1>(row, col, one);
   }
   template <int N, int VEC = VEC_OUT> __device__ __forceinline__ void put(Offset row, Offset col, A (&sum)[N]) const {
+    if (p.scaled || p.added) adjust(row, col, sum);
+    write<N, VEC>(row, col, sum);
+  }
+  // alpha times the sums, and beta · c added.
+  template <int N> __device__ __forceinline__ void adjust(Offset row, Offset col, A (&sum)[N]) const {
+    const Tc* more = c + (row * static_cast<Offset>(p.c.row) + col * static_cast<Offset>(p.c.col));
+#pragma unroll
+    for (int e = 0; e < N; ++e) {
+      sum[e] = static_cast<A>(scalar<A>(p.alpha) * sum[e]);
+      if (p.added && row < m && col + e < n) {
+        add_product(sum[e], scalar<A>(p.beta), convert<A>(more[e * static_cast<Offset>(p.c.col)]));
+      }
+    }
+  }
+  template <int N, int VEC> __device__ __forceinline__ void write(Offset row, Offset col, const A (&sum)[N]) const {
     if (row >= m) return;
 #pragma unroll
     for (int j = 0; j < N; j += VEC) {
       if (col + j >= n) continue;
-      if (p.scaled) {
-#pragma unroll
-        for (int e = j; e < j + VEC; ++e) sum[e] = static_cast<A>(scalar<A>(p.alpha) * sum[e]);
-      }
-      if (p.added) {
-        const Tc* more = c + row * static_cast<Offset>(p.c.row);
-#pragma unroll
-        for (int e = j; e < j + VEC; ++e) {
-          add_product(sum[e], scalar<A>(p.beta), convert<A>(more[(col + e) * static_cast<Offset>(p.c.col)]));
-        }
-      }
       Pack<Tout, VEC> items;
 #pragma unroll
       for (int e = 0; e < VEC; ++e) items.item[e] = convert<Tout>(convert<V>(sum[j + e]));

@@ -43,7 +43,8 @@ WARPTILE = {1: (8, 16), 2: (8, 16), 4: (8, 16), 8: (8, 8), 16: (4, 4)}  # a thre
 WARP_DEPTH = 16
 
 
-LANES_M, LANES_N, STAGES = 8, 4, 2  # lanes of a warp down and across its tile; stages of shared memory
+LANES_M, LANES_N = 8, 4  # lanes of a warp down and across its tile
+STAGES = 2  # of shared memory: one is filled while the other is read
 
 
 class Tile(NamedTuple):
@@ -315,7 +316,7 @@ def tiled(p: Problem, strategy: str, tile: Tile, splits: int) -> Plan:
     constants = {
         "BLOCK_M": tile.m, "BLOCK_N": tile.n, "WARP_M": tile.warp[0], "WARP_N": tile.warp[1],
         "THREAD_M": tile.thread[0], "THREAD_N": tile.thread[1], "SLICES": tile.slices, "DEPTH": tile.depth,
-        "THREADS": tile.threads, "STAGES": STAGES, "RESIDENT": tile.resident,
+        "THREADS": tile.threads, "RESIDENT": tile.resident,
         "WAY_A": WAYS[way(p.a, p.m, p.k)], "WAY_B": WAYS[way(p.b.turned, p.n, p.k)], "VEC_OUT": packs(p)["VEC_OUT"],
     }  # fmt: skip
     far = max(tile.m * abs(p.a.row), tile.n * abs(p.b.col), tile.step * abs(p.a.col), tile.step * abs(p.b.row))

@@ -72,7 +72,7 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
   PanelA panel_a(memory, product.a + first * p.a.col, row, p.m, p.a.row, p.a.col);
   PanelB panel_b(memory + B_BEGINS, product.b + first * p.b.row, col, p.n, p.b.col, p.b.row);
 
-  int asked = 0, next = 0, before = 0;  // steps that have been asked for, the next one's stage, and the last one's
+  int asked = 0, next = 0;  // steps that have been asked for, and where the stage of the next one begins
   auto fetch = [&] {
     if (asked < full && asked < steps) {
       panel_a.template fetch<false>(next, STEP), panel_b.template fetch<false>(next, STEP);
@@ -82,26 +82,23 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
     }
     copies_sent();
     ++asked;
-    before = next;
-    next = next == (STAGES - 1) * STAGE ? 0 : next + STAGE;
+    next = STAGE - next;
   };
-  auto deliver = [&] { panel_a.deliver(before), panel_b.deliver(before); };
+  auto deliver = [&] { panel_a.deliver(STAGE - next), panel_b.deliver(STAGE - next); };
 
   int thread = threadIdx.x % SLICE, slice = threadIdx.x / SLICE, warp = thread / 32, lane = thread % 32;
-  const float* own_a = memory + slice * DEPTH * PanelA::PITCH + warp % WARPS_M * WARP_M + lane / LANES_N * 4;
-  const float* own_b = memory + B_BEGINS + slice * DEPTH * PanelB::PITCH + warp / WARPS_M * WARP_N + lane % LANES_N * 4;
+  const int own_a = opaque(slice * DEPTH * PanelA::PITCH + warp % WARPS_M * WARP_M + lane / LANES_N * 4);
+  const int own_b = opaque(B_BEGINS + slice * DEPTH * PanelB::PITCH + warp / WARPS_M * WARP_N + lane % LANES_N * 4);
   float sum[THREAD_M][THREAD_N] = {};
   Fragment even, odd;
 
-#pragma unroll
-  for (int s = 0; s < STAGES; ++s) {
-    fetch();
-    if (s < STAGES - 1) deliver();
-  }
-  copies_there<STAGES - 1>();
+  fetch();
+  deliver();
+  fetch();
+  copies_there<1>();
   __syncthreads();
-  even.read(own_a, own_b);
-  const float *at_a = own_a, *at_b = own_b;
+  const float *at_a = memory + own_a, *at_b = memory + own_b;
+  even.read(at_a, at_b);
   int left = DEPTH / 2, stage = 0;
   // Two k at a time, and no more: in longer code the compiler mixes what belongs to different k, and the order of the
   // products is lost that spares the register file.
@@ -113,10 +110,10 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
     if (--left == 0) {  // the stage has been read
       left = DEPTH / 2;
       deliver();
-      copies_there<STAGES - 2>();
+      copies_there<0>();
       __syncthreads();
-      if (pairs > 1) stage = stage == (STAGES - 1) * STAGE ? 0 : stage + STAGE;
-      at_a = own_a + stage, at_b = own_b + stage;
+      if (pairs > 1) stage = STAGE - stage;
+      at_a = memory + (own_a + stage), at_b = memory + (own_b + stage);
       fetch();
     }
     even.read(at_a, at_b);
@@ -126,15 +123,17 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
   product.begin_at(row, col);
 
   if constexpr (SLICES == 1) {
+    auto each = [&](auto finish) {
 #pragma unroll
-    for (int i = 0; i < THREAD_M; ++i) {
-#pragma unroll
-      for (int j = 0; j < THREAD_N; j += 4) {
-        int item = (i * THREAD_N + j) / 4;
-        float four[4] = {sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]};
-        product.put(item_row(item, thread), item_col(item, thread), four);
+      for (int item = 0; item < ITEMS; ++item) {
+        finish(item_row(item, thread), item_col(item, thread), reinterpret_cast<float(&)[4]>(sum[item / (THREAD_N / 4)][item % (THREAD_N / 4) * 4]));
       }
-    }
+    };
+    if (p.scaled || p.added) each([&](int row, int col, float(&four)[4]) { product.adjust(row, col, four); });
+    each([&](int row, int col, float(&four)[4]) {
+      float fresh[4] = {0 + four[0], 0 + four[1], 0 + four[2], 0 + four[3]};
+      product.template write<4, VEC_OUT>(row, col, fresh);
+    });
     return;
   }
   // The slices add up, in their order, ROUND items of each thread at a time.
