@@ -38,14 +38,14 @@ template <class T> __device__ __forceinline__ T scalar(const u64 (&bytes)[2]) {
 // One product of the batch, or what of it begins at a tile.
 struct Product {
   const Matmul& p;
-  i64 m, n;  // rows and columns of out that there are
+  Offset m, n;  // rows and columns of out that there are
   const Ta* a;
   const Tb* b;
   const Tc* c;
   Tout* out;
 
   __device__ __forceinline__ Product(const Matmul& p, const Ta* a, const Tb* b, const Tc* c, Tout* out, u32 batch)
-      : p(p), m(p.m), n(p.n) {
+      : p(p), m(static_cast<Offset>(p.m)), n(static_cast<Offset>(p.n)) {
     i64 at[4];
     p.batch.locate(batch, at);
     this->out = out + at[0], this->a = a + at[1], this->b = b + at[2], this->c = c + at[3];
@@ -67,9 +67,9 @@ struct Product {
     for (int e = 0; e < N; ++e) out.item[e] = convert<A>(items.item[e]);
     return out;
   }
-  // Results: from now on rows and columns are counted from here.
-  __device__ __forceinline__ void begin_at(i64 row, i64 col) {
-    m -= row, n -= col;
+  // Results: from now on rows and columns are counted from here, and there are at most so many.
+  __device__ __forceinline__ void begin_at(i64 row, i64 col, int rows, int cols) {
+    m = static_cast<Offset>(p.m - row < rows ? p.m - row : rows), n = static_cast<Offset>(p.n - col < cols ? p.n - col : cols);
     out += row * p.out.row + col * p.out.col, c += row * p.c.row + col * p.c.col;
   }
   // A result, or N neighbours in a row, in stores of VEC_OUT.
@@ -97,10 +97,11 @@ struct Product {
 #pragma unroll
     for (int j = 0; j < N; j += VEC) {
       if (col + j >= n) continue;
-      Pack<Tout, VEC> items;
+      Items<Tout, VEC> items;
 #pragma unroll
-      for (int e = 0; e < VEC; ++e) items.item[e] = convert<Tout>(convert<V>(sum[j + e]));
-      store(out + (row * static_cast<Offset>(p.out.row) + (col + j) * static_cast<Offset>(p.out.col)), items);
+      for (int e = 0; e < VEC; ++e) items.set(e, convert<Tout>(convert<V>(sum[j + e])));
+      Offset step = VEC > 1 ? 1 : static_cast<Offset>(p.out.col);  // packs are of neighbours
+      store_past_l1<VEC>(out + (row * static_cast<Offset>(p.out.row) + (col + j) * step), items);
     }
   }
 };

@@ -80,8 +80,12 @@ class Tile(NamedTuple):
 
 
 #: (H200: share of the peak of large products with so many tiles)
-TILES = (Tile(128, 256, 1, 16, 0.84), Tile(128, 128, 2, 8, 0.77), Tile(64, 128, 4, 8, 0.74), Tile(64, 64, 8, 8, 0.66))
-LANES = 128  # multiply-adds of a multiprocessor in a cycle
+TILES = (
+    Tile(128, 256, 1, 16, 0.84), Tile(128, 128, 2, 8, 0.77), Tile(64, 128, 4, 8, 0.74), Tile(64, 64, 8, 8, 0.66),
+    Tile(64, 64, 1, 16, 0.6, thread=(8, 8), resident=6),
+)  # fmt: skip
+LANES = 128  # multiply-adds of a multiprocessor in a cycle, if it has so many threads:
+FULL = 256
 START = 4000  # cycles of a block in which it does not multiply
 SHARE, BYTES = 4000, 48  # and of blocks that share a tile, of which the last reads so many bytes in a cycle
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # blocks that may share one
@@ -295,8 +299,10 @@ def cycles(p: Problem, tile: Tile, splits: int, machine: Machine) -> float:
     tiles, steps = blocks_of(p, tile.m, tile.n), -(-p.k // tile.step)
     if splits > 1 and (tile.slices == 1 or tiles * splits > machine.multiprocessors or steps < LEAST * splits):
         return math.inf
-    rounds = -(-tiles * splits // machine.multiprocessors)
-    one = -(-steps // splits) * tile.step * tile.m * tile.n / (LANES * tile.rate)
+    together = min(tile.resident, -(-tiles * splits // machine.multiprocessors))  # blocks of a multiprocessor
+    rounds = -(-tiles * splits // (machine.multiprocessors * together))
+    rate = tile.rate * min(1, together * tile.threads / FULL)
+    one = together * -(-steps // splits) * tile.step * tile.m * tile.n / (LANES * rate)
     return rounds * (one + START) + (SHARE + splits * 4 * tile.m * tile.n / BYTES if splits > 1 else 0)
 
 

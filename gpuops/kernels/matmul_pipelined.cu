@@ -43,6 +43,10 @@ struct Fragment {
 constexpr int ITEMS = THREAD_M * THREAD_N / 4, TILE_ITEMS = ITEMS * SLICE;
 constexpr int ROUND = ITEMS < 8 ? ITEMS : 8;  // that the slices add up at a time
 
+__device__ __forceinline__ float (&four_of(float (&sum)[THREAD_M][THREAD_N], int item))[4] {
+  return reinterpret_cast<float(&)[4]>(sum[item / (THREAD_N / 4)][item % (THREAD_N / 4) * 4]);
+}
+
 // Item `item` of thread `thread` of a slice: its row and column in the tile.
 __device__ __forceinline__ int item_row(int item, int thread) {
   int i = item / (THREAD_N / 4), lane = thread % 32 / LANES_N;
@@ -72,11 +76,12 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
   PanelA panel_a(memory, product.a + first * p.a.col, row, p.m, p.a.row, p.a.col);
   PanelB panel_b(memory + B_BEGINS, product.b + first * p.b.row, col, p.n, p.b.col, p.b.row);
 
+  const int last = steps;
   int asked = 0, next = 0;  // steps that have been asked for, and where the stage of the next one begins
   auto fetch = [&] {
-    if (asked < full && asked < steps) {
+    if (asked < full && asked < last) {
       panel_a.template fetch<false>(next, STEP), panel_b.template fetch<false>(next, STEP);
-    } else if (asked < steps) {
+    } else if (asked < last) {
       int left = static_cast<int>(p.k % STEP);
       panel_a.template fetch<true>(next, left), panel_b.template fetch<true>(next, left);
     }
@@ -103,7 +108,7 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
   // Two k at a time, and no more: in longer code the compiler mixes what belongs to different k, and the order of the
   // products is lost that spares the register file.
 #pragma unroll 1
-  for (int pairs = steps * (DEPTH / 2); pairs > 0; --pairs) {
+  for (bool more = steps > 0; more;) {
     odd.read(at_a + PanelA::PITCH, at_b + PanelB::PITCH);
     at_a += 2 * PanelA::PITCH, at_b += 2 * PanelB::PITCH;
     even.multiply(sum);
@@ -112,7 +117,8 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
       deliver();
       copies_there<0>();
       __syncthreads();
-      if (pairs > 1) stage = STAGE - stage;
+      more = --steps > 0;
+      if (more) stage = STAGE - stage;
       at_a = memory + (own_a + stage), at_b = memory + (own_b + stage);
       fetch();
     }
@@ -120,20 +126,26 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
     odd.multiply(sum);
   }
   copies_there<0>();
-  product.begin_at(row, col);
+  product.begin_at(row, col, BLOCK_M, BLOCK_N);
 
   if constexpr (SLICES == 1) {
-    auto each = [&](auto finish) {
+    if (p.scaled || p.added) {
 #pragma unroll
       for (int item = 0; item < ITEMS; ++item) {
-        finish(item_row(item, thread), item_col(item, thread), reinterpret_cast<float(&)[4]>(sum[item / (THREAD_N / 4)][item % (THREAD_N / 4) * 4]));
+        product.adjust(item_row(item, thread), item_col(item, thread), four_of(sum, item));
       }
-    };
-    if (p.scaled || p.added) each([&](int row, int col, float(&four)[4]) { product.adjust(row, col, four); });
-    each([&](int row, int col, float(&four)[4]) {
-      float fresh[4] = {0 + four[0], 0 + four[1], 0 + four[2], 0 + four[3]};
-      product.template write<4, VEC_OUT>(row, col, fresh);
-    });
+    }
+#pragma unroll
+    for (int i = 0; i < THREAD_M; ++i) {
+      float fresh[THREAD_N];
+#pragma unroll
+      for (int j = 0; j < THREAD_N; ++j) fresh[j] = 0 + sum[i][j];
+#pragma unroll
+      for (int j = 0; j < THREAD_N; j += 4) {
+        int item = (i * THREAD_N + j) / 4;
+        product.write<4, VEC_OUT>(item_row(item, thread), item_col(item, thread), reinterpret_cast<float(&)[4]>(fresh[j]));
+      }
+    }
     return;
   }
   // The slices add up, in their order, ROUND items of each thread at a time.
@@ -144,10 +156,10 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
     __syncthreads();
 #pragma unroll
     for (int n = 0; n < ROUND; ++n) {
-      int i = (begin + n) / (THREAD_N / 4), j = (begin + n) % (THREAD_N / 4) * 4;
+      float(&four)[4] = four_of(sum, begin + n);
       // (0 + sum is a new number to the compiler: else it would keep what is stored together in neighbouring registers,
       // of which too many are then read at a time in the loop above.)
-      shared[(slice * ROUND + n) * SLICE + thread] = {0 + sum[i][j], 0 + sum[i][j + 1], 0 + sum[i][j + 2], 0 + sum[i][j + 3]};
+      shared[(slice * ROUND + n) * SLICE + thread] = {0 + four[0], 0 + four[1], 0 + four[2], 0 + four[3]};
     }
     __syncthreads();
 #pragma unroll
