@@ -90,6 +90,9 @@ class CudaDevice:
     def current(self) -> cupy.cuda.Device:
         return cupy.cuda.Device(self.index)
 
+    def capturing(self) -> bool:
+        return cupy.cuda.get_current_stream().is_capturing()
+
     def empty(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> cupy.ndarray:
         if strides is None:
             return cupy.ndarray(shape, dtype)

@@ -22,6 +22,10 @@ class Device(Protocol):
         """Make this the current device for a while."""
         ...
 
+    def capturing(self) -> bool:
+        """Whether what is launched on the current stream goes into a graph, which libraries may not allow."""
+        ...
+
     def empty(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> Any:
         """An uninitialised array; ``strides`` (in elements, of a dense array) default to C order."""
         ...

@@ -85,7 +85,7 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=0, c=None, strategy=None):
     weak = type(c) in (bool, int, float, complex)  # a Python scalar takes the others' dtype
     addend = c if c is None or weak else as_array(device, c)
     val = common_dtype(op, a, b, addend)
-    addend = as_array(device, np.asarray(c, val)) if weak else addend
+    addend = as_array(device, as_addend(op, c, val)) if weak else addend
     factors = as_factor(op, "alpha", alpha, val), as_factor(op, "beta", beta, val)
     added = bool(factors[1] != 0)
     rows, cols = a.shape[-2:-1], b.shape[-1:] if b.ndim > 1 else ()
@@ -206,7 +206,7 @@ def product(
         dtype_name(val), sizes, batch, layouts["out"], layouts["a"], layouts["b"], layouts["c"], alpha.tobytes(),
         beta.tobytes(), bool(alpha != 1),
     )  # fmt: skip
-    plan = kernels.plan(problem, strategy, device.machine)
+    plan = kernels.plan(problem, strategy, device.machine._replace(blas=not device.capturing()))
     run(plan, device, **{name: array for name, (array, _) in operands.items()})
 
 
@@ -277,10 +277,18 @@ def as_factor(op: str, name: str, factor: Any, val: np.dtype) -> Any:
     kind = KINDS.find(made.dtype.kind.replace("V", "f"))  # (that of bfloat16)
     if made in (0, 1) if acc.kind == "b" else 0 <= kind <= max(KINDS.index(acc.kind), 2):
         try:
-            return np.asarray(factor, acc)
+            return np.asarray(made.item(), acc)
         except (OverflowError, TypeError, ValueError):
             pass
     raise error(TypeError, op, f"{name} {factor!r} is no number of the result's dtype, {val.name}")
+
+
+def as_addend(op: str, c: Any, val: np.dtype) -> np.ndarray:
+    """A Python scalar as what is added to products of dtype ``val``."""
+    try:
+        return np.asarray(c, val)
+    except (OverflowError, TypeError, ValueError) as failure:
+        raise error(type(failure), op, f"c {c!r} does not become {val.name}: {failure}") from None
 
 
 def same(device: Device, out: Any, c: Any, c_steps: Shape, out_steps: Shape) -> bool:

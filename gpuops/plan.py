@@ -294,6 +294,7 @@ class Machine(NamedTuple):
     cluster: int = 1  # blocks that reach each other's shared memory, at most
     shared: int = 48 * 1024  # bytes of shared memory of a block, at most, and nearly those of a multiprocessor
     together: int = 0  # blocks that can wait for each other, if each has a multiprocessor to itself
+    blas: bool = True  # whether cuBLAS can be called
 
 
 class Kernel(NamedTuple):

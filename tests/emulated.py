@@ -33,6 +33,9 @@ class EmulatedDevice:
     def current(self):
         return contextlib.nullcontext()
 
+    def capturing(self):
+        return False
+
     def empty(self, shape, dtype, strides=None):
         memory = emulator.empty((math.prod(shape) * dtype.itemsize,), np.uint8)
         steps = None if strides is None else [s * dtype.itemsize for s in strides]

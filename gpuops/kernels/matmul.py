@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import struct
 from collections.abc import Callable
 from functools import lru_cache
@@ -90,6 +91,10 @@ START = 4000  # cycles of a block in which it does not multiply
 SHARE, BYTES = 4000, 48  # and of blocks that share a tile, of which the last reads so many bytes in a cycle
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # blocks that may share one
 LEAST = 4  # steps of such a block
+WORKSPACE = 2**23  # bytes of their sums, at most
+SMALL = 18000  # cycles of a product that is a small one
+LIMIT = 2**31  # that sizes and strides are below, for cuBLAS
+CALLS = 4  # of it that a batch may take
 GROUP = 8  # rows of tiles that are taken together, column by column
 
 WAYS = {"packed": 0, "turned": 1, "across": 2, "deep": 3}  # enum Way in matmul_panels.cuh
@@ -189,11 +194,20 @@ def plan(p: Problem, strategy: str | None, machine: Machine) -> Plan:
 
 def choose(p: Problem, machine: Machine) -> str:
     """The strategy for callers who name none."""
-    if p.k == 0:
-        return "naive"
-    if p.val not in BLAS:
-        return "warptile"
-    return "pipelined" if single(p) and best(p, machine) else "cublas"
+    # (With alpha 0, BLAS does not read a and b: NaN would be lost.)
+    blas = p.val in BLAS and machine.blas and any(p.alpha) and max(p.m, p.n, p.k, p.count) < LIMIT
+    choice = best(p, machine) if single(p) else None
+    if choice is None:
+        return "cublas" if blas else "warptile"
+    return "cublas" if blas and behind(p, choice) else "pipelined"
+
+
+def behind(p: Problem, choice: Choice) -> bool:
+    """Where cuBLAS is faster than ``pipelined``: small products, batches of them, and operands that lie so that they
+    move element by element, if it takes them as they are (H200: it is 10 to 20 % faster there)."""
+    small = choice.cycles < SMALL or choice.tile.resident > 1
+    single_elements = {way(p.a, p.m, p.k), way(p.b.turned, p.n, p.k)} & {"across", "deep"}
+    return (small or bool(single_elements)) and direct(p)
 
 
 def single(p: Problem) -> bool:
@@ -297,7 +311,8 @@ def best(p: Problem, machine: Machine) -> Choice | None:
 def cycles(p: Problem, tile: Tile, splits: int, machine: Machine) -> float:
     """An estimate of what it takes: rounds of blocks, times what one of them takes."""
     tiles, steps = blocks_of(p, tile.m, tile.n), -(-p.k // tile.step)
-    if splits > 1 and (tile.slices == 1 or tiles * splits > machine.multiprocessors or steps < LEAST * splits):
+    alone = tile.slices > 1 and tiles * splits <= machine.multiprocessors and steps >= LEAST * splits
+    if splits > 1 and not (alone and tiles * splits * tile.m * tile.n * 4 <= WORKSPACE):
         return math.inf
     together = min(tile.resident, -(-tiles * splits // machine.multiprocessors))  # blocks of a multiprocessor
     rounds = -(-tiles * splits // (machine.multiprocessors * together))
@@ -314,6 +329,8 @@ def plan_pipelined(p: Problem, strategy: str, machine: Machine) -> Plan:
     if (choice := best(p, machine)) is None:
         rule = f"strategy {strategy!r} takes {min(tile.shared for tile in TILES)} bytes of shared memory, this device has "
         raise error(ValueError, "matmul", f"{rule}{machine.shared}")
+    if p.k == 0:
+        return plan_elements(p, "naive", machine)
     return tiled(p, strategy, choice.tile, choice.splits)
 
 
@@ -375,6 +392,10 @@ def plan_cublas(p: Problem, strategy: str, machine: Machine) -> Plan:
     """cuBLAS, after copies of what it does not take as it lies."""
     if p.val not in BLAS:
         raise error(ValueError, "matmul", f"strategy {strategy!r} takes {', '.join(BLAS)}, got {p.val}")
+    if max(p.m, p.n, p.k, p.count) >= LIMIT:
+        raise error(ValueError, "matmul", f"strategy {strategy!r} takes sizes below {LIMIT}, got ({p.m}, {p.n}, {p.k})")
+    if p.k == 0:
+        return plan_elements(p, "naive", machine)
     steps: list[Any] = []
     workspace: list[tuple[str, int]] = []
 
@@ -399,14 +420,15 @@ def plan_cublas(p: Problem, strategy: str, machine: Machine) -> Plan:
     if p.c is not None and not same_place(p.c, out):
         steps.extend(copy(p, out, p.c, p.m, p.n))
     in_columns = [not leading(matrix, *size) for matrix, size in ((a, (p.m, p.k)), (b, (p.k, p.n)))]
+    sizes = ((p.m, p.k), (p.k, p.n), (p.m, p.n))
     rows = [
         leading(matrix.turned if turned else matrix, *(size[::-1] if turned else size))
-        for matrix, turned, size in zip((a, b, out), (*in_columns, False), ((p.m, p.k), (p.k, p.n), (p.m, p.n)), strict=True)
+        for matrix, turned, size in zip((a, b, out), (*in_columns, False), sizes, strict=True)
     ]
     batch, inner = (p.batch or (1,)), [(matrix.batch or (0,))[-1] for matrix in (a, b, out)]
     for outer in np.ndindex(batch[:-1]):
         starts = [
-            Operand(matrix.name, matrix.offset + ITEMSIZE[p.val] * sum(i * s for i, s in zip(outer, matrix.batch, strict=False)))
+            Operand(matrix.name, matrix.offset + matrix.itemsize * sum(map(operator.mul, outer, matrix.batch)))
             for matrix in (a, b, out)
         ]
         steps.append(Gemm(
@@ -422,7 +444,13 @@ def leading(matrix: Matrix, rows: int, cols: int) -> int:
     """The leading dimension of a matrix that lies in rows; 0 if it does not."""
     if matrix.col != 1 and cols > 1:
         return 0
-    return max(1, cols) if rows == 1 else matrix.row if matrix.row >= cols else 0
+    return max(1, cols) if rows == 1 else matrix.row if cols <= matrix.row < LIMIT else 0
+
+
+def direct(p: Problem) -> bool:
+    """Whether cuBLAS takes a product as it lies, in few calls."""
+    dense = (leading(x, *n) or leading(x.turned, *n[::-1]) for x, n in ((p.a, (p.m, p.k)), (p.b, (p.k, p.n))))
+    return all(dense) and leading(p.out, p.m, p.n) > 0 and math.prod(p.batch[:-1]) <= CALLS
 
 
 def same_place(c: Matrix, out: Matrix) -> bool:

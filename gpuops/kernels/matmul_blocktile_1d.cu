@@ -15,7 +15,6 @@ matmul_blocktile_1d(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) 
     tile_a[a_row][a_k] = product.get_a(row + a_row, first + a_k);
     tile_b[y][x] = product.get_b(first + y, col + x);
     __syncthreads();
-#pragma unroll
     for (int k = 0; k < DEPTH; ++k) {
       A right = tile_b[k][x];
 #pragma unroll

@@ -12,7 +12,6 @@ matmul_shared(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) {
     tile_a[y][x] = product.get_a(row, first + x);
     tile_b[y][x] = product.get_b(first + y, col);
     __syncthreads();
-#pragma unroll
     for (int k = 0; k < TILE; ++k) add_product(sum, tile_a[y][k], tile_b[k][x]);
     __syncthreads();
   }

@@ -21,7 +21,6 @@ matmul_vectorized(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) {
       store(&tile_b[k][j], product.pack_b<VEC_B>(first + k, col + j));
     }
     __syncthreads();
-#pragma unroll
     for (int k = 0; k < DEPTH; ++k) {
       Pack<A, SIDE> left = load<SIDE>(&tile_a[k][y]), right = load<SIDE>(&tile_b[k][x]);
 #pragma unroll
