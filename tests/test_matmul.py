@@ -219,11 +219,10 @@ def test_operands_of_every_layout(backend, strategy, place):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_batches_that_broadcast(backend, strategy):
     m, n, k = 5, 36, 12
-    batches = (((3,), (3,)), ((3,), ()), ((), (2, 3)), ((2, 1), (3,)), ((2, 1, 3), (2, 2, 1)), ((1, 2), (3, 1)))
+    batches = ((3,), (3,)), ((3,), ()), ((), (2, 3)), ((2, 1), (3,)), ((1, 2), (3, 1))
     for left, right in batches:
         a, b = random((*left, m, k)), random((*right, k, n), seed=1)
-        check_run(backend, a, b, strategy=strategy)
-        check_run(backend, a[..., ::-1, :], np.moveaxis(lay_out(b, "F"), 0, 0), strategy=strategy)
+        check_run(backend, a[..., ::-1, :], lay_out(b, "F"), strategy=strategy)
     repeated = np.broadcast_to(random((m, k)), (4, m, k)), np.broadcast_to(random((k, 1), seed=1), (4, k, n))
     check_run(backend, *repeated, strategy=strategy)
     apart = strided((2, 3, 2, m, k), F4, (2, 0, 3, 1, 4), (1, -1, 2, 1, 1))  # batch dims that do not merge
@@ -387,23 +386,21 @@ def test_panels_of_every_tile_go_every_way(device, tile, way_a, way_b):
     odd = ((m - 1, n + 1, step + 1), (1, 3, 5)) if {way_a, way_b} <= {"across", "deep"} else ()
     for m, n, k in (*packs, *odd):
         a, b = going(way_a, m, k, 0), going(way_b, n, k, 1).T
-        for splits in (1, 3) if tile.slices > 1 and k > step else (1,):
+        for splits in (1, 2) if tile.slices > 1 and k > step else (1,):
             call = Call(a, b, {}, strided((m, n), F4, (0, 1), (1, 1)))
             check(call, forced(device, call, tile, splits))
 
 
-@pytest.mark.parametrize("splits", [2, 3, 5, 8])
+@pytest.mark.parametrize("splits", [2, 5])
 @pytest.mark.parametrize("tile", [tile for tile in kernels.TILES if tile.slices > 1], ids=lambda t: f"{t.m}x{t.n}")
 def test_blocks_that_share_a_tile(device, tile, splits):
-    m, n = tile.m + 4, 2 * tile.n - 4
-    for k in (8 * tile.step, 9 * tile.step + 4, 3 * tile.step):  # (the last: fewer steps than some have blocks)
-        a, b = going("turned", m, k, 0), going("turned", n, k, 1).T
-        c = random((m, n), seed=2)
-        for options in ({}, {"alpha": 0.5, "beta": 2, "c": c}):
-            call = Call(a, b, options, strided((m, n), F4, (0, 1), (1, 1)))
-            got = forced(device, call, tile, splits)
-            check(call, got)
-            assert_bits(forced(device, call, tile, splits), got)
+    m, n, k = tile.m + 4, tile.n - 4, (splits + 1) * tile.step + 4
+    a, b, c = going("turned", m, k, 0), going("turned", n, k, 1).T, random((m, n), seed=2)
+    for options in ({}, {"alpha": 0.5, "beta": 2, "c": c}):
+        call = Call(a, b, options, strided((m, n), F4, (0, 1), (1, 1)))
+        got = forced(device, call, tile, splits)
+        check(call, got)
+    assert_bits(forced(device, call, tile, splits), got)
 
 
 @pytest.mark.parametrize("splits", [1, 4])
@@ -472,13 +469,12 @@ def test_dtypes_promote_as_in_numpy(backend, dtype, other):
 
 
 @pytest.mark.parametrize("dtype,other", [("i1", "u1"), ("f4", "f8"), ("f2", "f4"), ("?", "f4"), ("i4", "c8")])
-@pytest.mark.parametrize("strategy", [None, "naive", "vectorized", "cublas"])
+@pytest.mark.parametrize("strategy", [None, "naive", "vectorized"])
 def test_operands_of_two_dtypes(backend, strategy, dtype, other):
-    if takes(strategy, np.result_type(dtype, other)):
-        for first, second in ((dtype, other), (other, dtype)):
-            a, b = random((20, 12), first), random((12, 24), second, 1)
-            check_run(backend, a, b, strategy=strategy)
-            check_run(backend, lay_out(a, "F"), b, beta=2, c=random((24,), first, 2), strategy=strategy)
+    a, b = random((20, 12), dtype), random((12, 24), other, 1)
+    for options in ({}, {"beta": 2, "c": random((24,), dtype, 2)}):
+        check_run(backend, a, b, strategy=strategy, **options)
+        check_run(backend, b.T, a.T, strategy=strategy, **({"c": options["c"][:20], "beta": 2} if options else {}))
 
 
 @pytest.mark.parametrize("c", [True, 3, 2.5, 1 - 2j])
@@ -500,13 +496,13 @@ def test_a_numpy_scalar_has_its_own_dtype(backend):
 @pytest.mark.parametrize("strategy", [None, *(s for s in STRATEGIES if s != "pipelined")])
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 def test_halves_are_added_up_in_float32_and_rounded_once(backend, dtype, strategy):
-    a, b = np.full((3, 1025), 1, dtype), np.full((1025, 2), 1, dtype)
+    a, b = np.full((3, 513), 1, dtype), np.full((513, 2), 1, dtype)
     a[:, 0] = 2048  # and 1 is 2048 in either type
     got = backend.numpy(gpuops.matmul(*backend.arrays(a, b), strategy=strategy))
-    assert_bits(got, np.full((3, 2), 3072).astype(dtype))
-    a[:, 0] = 1000  # 2024 takes more digits than bfloat16 has
+    assert_bits(got, np.full((3, 2), 2560).astype(dtype))
+    a[:, 0] = 1000  # 1512 takes more digits than bfloat16 has
     got = backend.numpy(gpuops.matmul(*backend.arrays(a, b), beta=1, c=backend.array(b[0]), strategy=strategy))
-    assert_bits(got, np.full((3, 2), 2025.0).astype(dtype))
+    assert_bits(got, np.full((3, 2), 1513.0).astype(dtype))
 
 
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
@@ -618,8 +614,8 @@ def products(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     x_kept, y_kept = draw(st.sampled_from([((), ()), ((), ()), ((3,), ()), ((), (4,)), ((2, 3), (4,)), ((3,), (2, 4))]))
     x = draw(layouts.arrays((*x_kept, length), draw(st.sampled_from(COMMON))))
     shape = (*y_kept[:-1], length, *y_kept[-1:])
-    y = draw(layouts.arrays(shape, draw(st.sampled_from([d for d in COMMON if promotes(d, x.dtype)]))))
-    return x, y
+    others = [d for d in COMMON if promotes(d, x.dtype)] if draw(st.integers(0, 3)) == 0 else [x.dtype]
+    return x, draw(layouts.arrays(shape, draw(st.sampled_from(others))))
 
 
 def check_dot(backend: Any, x: np.ndarray, y: np.ndarray) -> None:
@@ -655,8 +651,13 @@ def test_dot_of_every_dtype_and_alignment(backend, dtype):
 
 
 @pytest.mark.parametrize(
-    "shapes", [((), ()), ((), (3, 4)), ((5,), ()), ((4, 300), (300,)), ((300,), (300, 40)), ((2, 9), (9, 3))], ids=str
-)
+    "shapes",
+    [
+        ((), ()), ((), (3, 4)), ((5,), ()), ((4, 300), (300,)), ((300,), (300, 40)), ((2, 9), (9, 3)),
+        ((2, 3, 9), (9, 4)), ((3, 9), (2, 9, 4)), ((2, 3, 9), (2, 4, 9, 5)), ((2, 0), (3, 0, 4)), ((0, 9), (9, 3)),
+    ],
+    ids=str,
+)  # fmt: skip
 def test_dot_of_other_shapes(backend, shapes):
     for dtype in ("f4", "i2", "c8", BFLOAT16):
         x, y = (lay_out(layouts.random(np.random.default_rng(0), shape, np.dtype(dtype)), "C") for shape in shapes)
