@@ -301,13 +301,13 @@ def test_strategies_that_do_not_multiply_a_dtype(device):
     fails(ValueError, message, gpuops.matmul, a, b, out=out, c=zeros(device, 5, dtype="f8"), strategy="pipelined")
 
 
-def test_matmul_of_unsupported_dtypes():
-    a, out = np.zeros((2, 2)), np.zeros((2, 2))
-    for x in UNSUPPORTED:
-        name = x.dtype.name
-        fails(TypeError, f"matmul: dtype {name} of a is not supported", gpuops.matmul, x, a, out=out)
-        fails(TypeError, f"matmul: dtype {name} of b is not supported", gpuops.matmul, a, x, out=out)
-        fails(TypeError, f"matmul: dtype {name} of c is not supported", gpuops.matmul, a, a, out=out, beta=1, c=x)
+@pytest.mark.parametrize("x", UNSUPPORTED, ids=lambda x: x.dtype.name)
+def test_matmul_of_unsupported_dtypes(x):
+    name, out = x.dtype.name, np.zeros(2)
+    a, b = np.zeros((2, x.size)), np.zeros((x.size, 2))
+    fails(TypeError, f"matmul: dtype {name} of a is not supported", gpuops.matmul, x, b, out=out)
+    fails(TypeError, f"matmul: dtype {name} of b is not supported", gpuops.matmul, a, x, out=out)
+    fails(TypeError, f"matmul: dtype {name} of c is not supported", gpuops.matmul, a, b[:, 0], out=out, beta=1, c=x)
 
 
 def test_matmul_of_dtypes_without_a_common_one(backend):
