@@ -81,7 +81,7 @@ SHARED = {
     "log_softmax of long rows": (partial(gpuops.log_softmax, axis=1), (3, 2**20)),
     "product of long rows": (gram, (100, 2**15)),
     "product of a batch": (gram, (2, 64, 2**14)),
-    "large product": (gram, (1500, 1000)),  # a block to a tile, filled while it computes
+    "large product": (gram, (2048, 1024)),  # a block to a tile, filled while it computes
 }
 
 

@@ -416,6 +416,16 @@ def test_tiles_of_a_batch(device, tile, splits):
     check(call, forced(device, call, tile, splits))
 
 
+def test_rows_and_columns_that_lie_far_apart(device):
+    far = 2**30  # bytes from one to the next, of which there is none
+    a, b = random((1, 70)), random((70, 1), seed=1)
+    apart = [np.lib.stride_tricks.as_strided(x, x.shape, strides) for x, strides in ((a, (far, 4)), (b, (4, -far)))]
+    for left, right in (apart, (apart[0], random((70, 3), seed=2)), (random((3, 70), seed=2), apart[1])):
+        check_run(device, left, right, strategy="pipelined")
+    one = np.lib.stride_tricks.as_strided(random((3, 1)), (3, 1), (4, far))
+    check_run(device, one, random((1, 5), seed=1), strategy="pipelined")
+
+
 def test_tiles_are_taken_in_groups(device):
     tile = kernels.TILES[-1]
     for rows, cols in ((kernels.GROUP + 3, 2), (2 * kernels.GROUP, 3), (1, 5)):
@@ -469,12 +479,11 @@ def test_dtypes_promote_as_in_numpy(backend, dtype, other):
 
 
 @pytest.mark.parametrize("dtype,other", [("i1", "u1"), ("f4", "f8"), ("f2", "f4"), ("?", "f4"), ("i4", "c8")])
-@pytest.mark.parametrize("strategy", [None, "naive", "vectorized"])
+@pytest.mark.parametrize("strategy", [None, "vectorized"])
 def test_operands_of_two_dtypes(backend, strategy, dtype, other):
     a, b = random((20, 12), dtype), random((12, 24), other, 1)
-    for options in ({}, {"beta": 2, "c": random((24,), dtype, 2)}):
-        check_run(backend, a, b, strategy=strategy, **options)
-        check_run(backend, b.T, a.T, strategy=strategy, **({"c": options["c"][:20], "beta": 2} if options else {}))
+    check_run(backend, a, b, strategy=strategy)
+    check_run(backend, b.T, a.T, beta=2, c=random((20,), dtype, 2), strategy=strategy)
 
 
 @pytest.mark.parametrize("c", [True, 3, 2.5, 1 - 2j])
@@ -554,7 +563,7 @@ def test_what_is_not_finite_stays_in_its_row_and_column(backend, strategy, value
 
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
 def test_the_same_call_gives_the_same_bits(backend, strategy):
-    a, b = backend.arrays(random((70, 300)), random((300, 66), seed=1))
+    a, b = backend.arrays(random((33, 130)), random((130, 34), seed=1))
     first, second = (backend.numpy(gpuops.matmul(a, b, strategy=strategy)) for _ in range(2))
     assert_bits(first, second)
 

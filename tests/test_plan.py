@@ -820,6 +820,14 @@ def test_cublas_gets_copies_of_what_it_does_not_take():
         assert (kinds_of(made), made.workspace) == (["gemm", "broadcast"], (("dense_out", 4 * 30 * 50),))
 
 
+def test_cublas_counts_rows_in_31_bits():
+    for strides in ((2**31, 1), (1, 2**31)):
+        far = {name: matmul.Layout(name, "float32", strides, 0) for name in ("out", "a", "b")}
+        for name, layout in far.items():
+            gemm = next(step for step in blas_of(30, 30, 30, **{name: layout}).steps if isinstance(step, matmul.Gemm))
+            assert max(gemm.leading) < 2**31
+
+
 def test_cublas_adds_to_what_its_result_holds():
     made = blas_of(30, 50, 70, "CCCC")
     assert kinds_of(made) == ["broadcast", "gemm"] and made.workspace == ()
