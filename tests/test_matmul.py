@@ -306,6 +306,17 @@ def test_accumulates_in_place(backend, strategy, order):
     check_run(backend, random((33, 8)), random((8, 36), seed=1), alpha=0.5, beta=-2, c=c, out=c, strategy=strategy)
 
 
+@pytest.mark.parametrize("place", ["turned", "shifted", "reversed"])
+@pytest.mark.parametrize("strategy", [None, *STRATEGIES])
+def test_out_may_overlap_the_addend(backend, strategy, place):
+    a, b = random((40, 8)), random((8, 40), seed=1)
+    memory = np.zeros(4 * 1600 + 16, np.uint8)
+    c = np.ndarray((40, 40), "f4", memory)
+    c[...] = random((40, 40), seed=2)
+    start, strides = {"turned": (0, (4, 160)), "shifted": (4, (160, 4)), "reversed": (4 * 1599, (-160, -4))}[place]
+    check_run(backend, a, b, beta=1, c=c, out=np.ndarray((40, 40), "f4", memory, start, strides), strategy=strategy)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_factors_of_every_dtype(backend, dtype):
     for alpha, beta in ((0, 1), (1, 1)) if dtype in layouts.BOOL else ((3, 1), (1, 2), (0, 5)):
