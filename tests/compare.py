@@ -80,8 +80,7 @@ def run_there(
     backend: Any, function: Any, x: np.ndarray, out: np.ndarray | None, options: dict[str, Any]
 ) -> np.ndarray:
     """A function's result on a backend; ``out`` must be what is returned, and its memory beside it unchanged."""
-    hosts = {"x": x, "out": out, "where": options.get("where")}
-    hosts = {name: array for name, array in hosts.items() if isinstance(array, np.ndarray)}
+    hosts = {name: value for name, value in (options | {"x": x, "out": out}).items() if isinstance(value, np.ndarray)}
     if out is not None:
         hosts["memory"] = out.base
     there = dict(zip(hosts, backend.arrays(*hosts.values()), strict=True))

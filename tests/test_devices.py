@@ -34,6 +34,9 @@ def calls(x):
     yield gpuops.expand(x[:1], x.shape, strategy="elementwise"), np.broadcast_to(host[:1], x.shape)
     for strategy in gpuops.strategies("softmax"):
         yield gpuops.softmax(x, axis=1, strategy=strategy), gpuops.softmax(host, axis=1)
+    for strategy in gpuops.strategies("matmul"):
+        yield gpuops.matmul(x, x.T, alpha=2**-9, strategy=strategy), gpuops.matmul(host, host.T, alpha=2**-9)
+    yield gpuops.matmul(x, x.T, alpha=2**-9, beta=1, c=x[:, :1]), gpuops.matmul(host, host.T) * 2**-9 + host[:, :1]
 
 
 def positive(x):
@@ -59,6 +62,11 @@ def test_work_goes_on_the_current_stream():
     np.testing.assert_allclose(cp.asnumpy(got), gpuops.softmax(cp.asnumpy(x), axis=1), rtol=1e-5)
 
 
+def gram(x, out=None):
+    """The products of all rows with all rows."""
+    return gpuops.matmul(x, x.swapaxes(-1, -2), out=out)
+
+
 #: Calls in which several blocks share a result or a row, each with the shape of its input.
 SHARED = {
     "sum": (gpuops.sum, (2**22,)),
@@ -71,6 +79,9 @@ SHARED = {
     "softmax of columns": (partial(gpuops.softmax, axis=0), (2**14, 64)),
     "softmax of a vector": (gpuops.softmax, (2**20,)),
     "log_softmax of long rows": (partial(gpuops.log_softmax, axis=1), (3, 2**20)),
+    "product of long rows": (gram, (100, 2**15)),
+    "product of a batch": (gram, (2, 64, 2**14)),
+    "large product": (gram, (2048, 1024)),  # a block to a tile, filled while it computes
 }
 
 

@@ -84,11 +84,11 @@ def test_masks(backend, op):
 # ------------------------------------------------------------------------------------------------------ strategies
 
 
-@pytest.mark.parametrize("op", ["expand", "where", *REDUCTIONS, *SOFTMAXES])
+@pytest.mark.parametrize("op", ["expand", "where", "matmul", *REDUCTIONS, *SOFTMAXES])
 def test_unknown_strategies(backend, op):
     valid = ", ".join(("None", *gpuops.strategies(op)))
     x = backend.array(X)
-    args = {"expand": (x, (4, 5)), "where": (x, x, x)}.get(op, (x,))
+    args = {"expand": (x, (4, 5)), "where": (x, x, x), "matmul": (x, x.T)}.get(op, (x,))
     fails(ValueError, f"{op}: unknown strategy 'fast'; valid: {valid}", getattr(gpuops, op), *args, strategy="fast")
 
 
@@ -198,6 +198,134 @@ def test_dot_does_not_mix_kinds(device, kinds):
     there = device.array(X[0])
     check_mixed("dot", ("x", "y"), kinds, gpuops.dot, X[0], there)
     check_mixed("dot", ("x", "y"), kinds[::-1], gpuops.dot, there, X[0])
+
+
+# ---------------------------------------------------------------------------------------------------------- matmul
+
+A, B = np.arange(12, dtype="f4").reshape(3, 4), np.arange(20, dtype="f4").reshape(4, 5)
+
+
+def test_matmul_of_shapes_that_do_not_go_together(backend):
+    def of(a: tuple[int, ...], b: tuple[int, ...], message: str) -> None:
+        out = zeros(backend, 3, 6)
+        fails(ValueError, f"matmul: {message}", gpuops.matmul, zeros(backend, *a), zeros(backend, *b), out=out)
+
+    for a, b in (((3, 4), (5, 6)), ((4,), (5, 6)), ((3, 4), (5,)), ((4,), (5,)), ((2, 3, 4), (3, 6)), ((3, 0), (1, 6))):
+        of(a, b, f"inner dimensions differ: {a} @ {b}")
+    for a, b in (((2, 3, 4), (3, 4, 6)), ((2, 1, 3, 4), (3, 2, 4, 6)), ((0, 3, 4), (2, 4, 6))):
+        of(a, b, f"batch dimensions {a[:-2]} and {b[:-2]} do not broadcast: {a} @ {b}")
+    for a, b in (((), (4, 6)), ((3, 4), ()), ((), ())):
+        of(a, b, f"operands need at least one dimension: {a} @ {b}")
+
+
+def test_matmul_of_a_scalar(backend):
+    x = backend.array(A)
+    for scalar in (2, 2.5, np.float32(2), np.array(2.0)):
+        fails(ValueError, "matmul: operands need at least one dimension: (3, 4) @ ()", gpuops.matmul, x, scalar)
+        fails(ValueError, "matmul: operands need at least one dimension: () @ (3, 4)", gpuops.matmul, scalar, x)
+
+
+def test_out_of_matmul(backend):
+    a, b = backend.arrays(A, B)
+    for shape in ((3,), (5, 3), (1, 3, 5), (), (3, 1)):
+        message = f"matmul: out has shape {shape}, the result has shape (3, 5)"
+        fails(ValueError, message, gpuops.matmul, a, b, out=zeros(backend, *shape))
+    message = "matmul: out has shape (1,), the result has shape ()"
+    fails(ValueError, message, gpuops.matmul, a[0], b[:, 0], out=zeros(backend, 1))
+    for dtype in ("i8", "?", "u1"):
+        rule = f"cannot cast the result from float32 to {np.dtype(dtype).name} of out with casting rule 'same_kind'"
+        fails(TypeError, f"matmul: {rule}", gpuops.matmul, a, b, out=zeros(backend, 3, 5, dtype=dtype))
+    message = "matmul: cannot cast the result from complex64 to float32 of out"
+    fails(TypeError, message, gpuops.matmul, a, b, zeros(backend, 3, 5), beta=1, c=1j)
+    for out in ([0, 0], 3, "ab"):
+        fails(TypeError, "matmul: out is a ", gpuops.matmul, a, b, out=out)
+
+
+def test_the_addend_of_matmul(backend):
+    a, b, out = *backend.arrays(A, B), zeros(backend, 3, 5)
+    for beta in (1, -0.5):
+        fails(ValueError, f"matmul: beta is {beta!r}, and there is no c", gpuops.matmul, a, b, out=out, beta=beta)
+    for shape in ((4,), (5, 3), (1, 3, 5), (3,), (0,)):
+        message = f"matmul: c of shape {shape} does not broadcast to (3, 5)"
+        for beta in (0, 1):
+            fails(ValueError, message, gpuops.matmul, a, b, out=out, beta=beta, c=zeros(backend, *shape))
+    message = "matmul: c of shape (1,) does not broadcast to ()"
+    fails(ValueError, message, gpuops.matmul, a[0], b[:, 0], beta=1, c=zeros(backend, 1))
+
+
+def test_an_addend_that_its_dtype_does_not_hold(backend):
+    a, b, out = zeros(backend, 3, 4, dtype="u1"), zeros(backend, 4, 5, dtype="u1"), zeros(backend, 3, 5, dtype="u1")
+    for c in (300, -1):
+        fails(OverflowError, "matmul: ", gpuops.matmul, a, b, out=out, beta=1, c=c)
+
+
+def test_factors_of_matmul_are_numbers_of_its_dtype(backend):
+    def of(dtype: Any, *wrong: Any) -> None:
+        dtype = np.dtype(dtype)
+        a, b, out = (zeros(backend, *shape, dtype=dtype) for shape in ((3, 4), (4, 5), (3, 5)))
+        for factor in wrong:
+            for name in ("alpha", "beta"):
+                message = f"matmul: {name} {factor!r} is no number of the result's dtype, {dtype.name}"
+                fails(TypeError, message, gpuops.matmul, a, b, out=out, c=out, **{name: factor})
+
+    of("?", 2, -1, 0.5, 1j)
+    of("u1", 0.5, -1, 256, 1j, np.float32(1))
+    of("i8", 0.5, 2**63, 1j, 1.0)
+    for dtype in ("f2", BFLOAT16, "f4", "f8"):
+        of(dtype, 1j, np.complex64(1), np.str_("a"))
+    of("c8", np.str_("a"), np.datetime64("2020"))
+
+
+def test_factors_of_matmul_are_scalars(backend):
+    a, b, out = *backend.arrays(A, B), zeros(backend, 3, 5)
+    for factor in ("a", [1], None, (1,), np.ones(1, "f4")):
+        for name in ("alpha", "beta"):
+            message = f"matmul: {name} must be a scalar, got {factor!r}"
+            fails(TypeError, message, gpuops.matmul, a, b, out=out, c=out, **{name: factor})
+    if backend.name != "cpu":
+        fails(TypeError, "matmul: alpha must be a scalar, got ", gpuops.matmul, a, b, out=out, alpha=zeros(backend))
+
+
+def test_strategies_that_do_not_multiply_a_dtype(device):
+    for dtype, other in (("f8", "f8"), ("f4", "f8"), ("f2", "f2"), (BFLOAT16, "f4"), ("i4", "i4"), ("c8", "f4")):
+        a, b = device.arrays(A.astype(dtype), B.astype(other))
+        out = zeros(device, 3, 5, dtype=np.result_type(a.dtype, b.dtype))
+        message = f"matmul: strategy 'pipelined' takes float32 operands, got {a.dtype.name} and {b.dtype.name}"
+        fails(ValueError, message, gpuops.matmul, a, b, out=out, strategy="pipelined")
+    for dtype in ("?", "i1", "u8"):
+        a, b, out = *device.arrays(A.astype(dtype), B.astype(dtype)), zeros(device, 3, 5, dtype=dtype)
+        message = "matmul: strategy 'cublas' takes float16, bfloat16, float32, float64, complex64, complex128, got "
+        fails(ValueError, message + np.dtype(dtype).name, gpuops.matmul, a, b, out=out, strategy="cublas")
+    a, b, out = *device.arrays(A, B), zeros(device, 3, 5, dtype="f8")
+    message = "matmul: strategy 'pipelined' takes float32 operands, got "  # of c they become float64
+    fails(ValueError, message, gpuops.matmul, a, b, out=out, c=zeros(device, 5, dtype="f8"), strategy="pipelined")
+
+
+@pytest.mark.parametrize("x", UNSUPPORTED, ids=lambda x: x.dtype.name)
+def test_matmul_of_unsupported_dtypes(x):
+    name, out = x.dtype.name, np.zeros(2)
+    a, b = np.zeros((2, x.size)), np.zeros((x.size, 2))
+    fails(TypeError, f"matmul: dtype {name} of a is not supported", gpuops.matmul, x, b, out=out)
+    fails(TypeError, f"matmul: dtype {name} of b is not supported", gpuops.matmul, a, x, out=out)
+    fails(TypeError, f"matmul: dtype {name} of c is not supported", gpuops.matmul, a, b[:, 0], out=out, beta=1, c=x)
+
+
+def test_matmul_of_dtypes_without_a_common_one(backend):
+    half, brain = zeros(backend, 4, 4, dtype="f2"), zeros(backend, 4, 4, dtype=BFLOAT16)
+    fails(TypeError, "matmul: float16 and bfloat16 have no common dtype", gpuops.matmul, half, brain)
+    message = "matmul: float16 and float16 and bfloat16 have no common dtype"
+    fails(TypeError, message, gpuops.matmul, half, half, beta=1, c=brain)
+
+
+def test_matmul_does_not_mix_kinds(device, kinds):
+    a, b, out = device.arrays(A, B, np.zeros((3, 5), "f4"))
+    here, back = np.full((3, 5), 7, "f4"), kinds[::-1]
+    check_mixed("matmul", ("a", "b"), kinds, gpuops.matmul, A, b, out=here)
+    check_mixed("matmul", ("a", "b"), back, gpuops.matmul, a, B, out=out)
+    check_mixed("matmul", ("a", "out"), kinds, gpuops.matmul, A, B, out=out)
+    check_mixed("matmul", ("a", "out"), back, gpuops.matmul, a, b, out=here)
+    check_mixed("matmul", ("a", "c"), kinds, gpuops.matmul, A, B, beta=1, c=out)
+    check_mixed("matmul", ("a", "c"), back, gpuops.matmul, a, b, beta=1, c=here)
 
 
 # ----------------------------------------------------------------------------------------------------- mixed kinds
@@ -317,6 +445,8 @@ def test_read_only_out(backend):
         fails(ValueError, f"{op}: out is read-only", getattr(gpuops, op), x, 1, out=full)
     fails(ValueError, "expand: out is read-only", gpuops.expand, x, (4, 5), out=full)
     fails(ValueError, "where: out is read-only", gpuops.where, x, x, 0, out=full)
+    fails(ValueError, "matmul: out is read-only", gpuops.matmul, x, zeros(backend, 5, 5), out=full)
+    fails(ValueError, "matmul: out is read-only", gpuops.matmul, x, zeros(backend, 5, 5), out=full, beta=1, c=full)
 
 
 # --------------------------------------------------------------------------------------------------------- initial
@@ -379,3 +509,10 @@ class Foreign:
 def test_arrays_of_other_libraries(op):
     message = f"{op}: x is a tests.Foreign; gpuops takes NumPy and CuPy arrays and scalars"
     fails(TypeError, message, getattr(gpuops, op), Foreign())
+
+
+def test_matmul_of_arrays_of_other_libraries():
+    rule = "is a tests.Foreign; gpuops takes NumPy and CuPy arrays and scalars"
+    fails(TypeError, f"matmul: a {rule}", gpuops.matmul, Foreign(), X[0])
+    fails(TypeError, f"matmul: b {rule}", gpuops.matmul, X[0], Foreign())
+    fails(TypeError, f"matmul: c {rule}", gpuops.matmul, A, B, beta=1, c=Foreign())

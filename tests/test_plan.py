@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 import struct
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuops import plan
-from gpuops.kernels import broadcast, reduce, softmax
+from gpuops.kernels import broadcast, matmul, reduce, softmax
 from gpuops.plan import Axes
 from tests import layouts
 
@@ -539,3 +541,347 @@ def test_planning_imports_no_cupy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "[]\n", done.stderr
+
+
+# ---------------------------------------------------------------------------------------------------------- matmul
+
+
+def layout_of(
+    name: str, shape: plan.Shape, order: str = "C", dtype: str = "float32", pointer: int = 0
+) -> matmul.Layout:
+    """An array whose matrices lie densely in rows or, in order F, in columns."""
+    rows, cols = shape[-2:]
+    *batch, _, _ = plan.contiguous_strides(shape)
+    return matmul.Layout(name, dtype, (*batch, *((cols, 1) if order == "C" else (1, rows))), pointer)
+
+
+def product_of(
+    m: int, n: int, k: int, orders: str = "CCC", batch: plan.Shape = (), dtype: str = "float32", **more: matmul.Layout
+) -> matmul.Problem:
+    """Products of dense matrices: in which order out, a, b and perhaps c lie; ``more`` replaces layouts."""
+    shapes = {"out": (m, n), "a": (m, k), "b": (k, n), "c": (m, n)}
+    dense = {name: layout_of(name, (*batch, *shapes[name]), order, dtype) for name, order in zip(shapes, orders)}
+    lain = {"c": None} | dense | more
+    one = np.ones((), plan.accumulator(dtype)).tobytes()
+    return matmul.problem(dtype, (m, n, k), batch, *(lain[name] for name in shapes), one, one, False)
+
+
+def test_a_result_in_columns_is_that_of_the_operands_turned():
+    p = product_of(30, 50, 70, "FCFC")
+    assert (p.m, p.n, p.k) == (50, 30, 70)
+    assert (p.a.name, p.a.row, p.a.col) == ("b", 70, 1)  # b lies in columns, so its transpose in rows
+    assert (p.b.name, p.b.row, p.b.col) == ("a", 1, 70)
+    assert (p.out.row, p.out.col) == (30, 1)
+    assert (p.c.row, p.c.col) == (1, 50)
+    assert product_of(30, 50, 70)[:3] == (30, 50, 70)
+
+
+@given(st.data())
+def test_the_normal_form_multiplies_the_same_elements(data):
+    m, n, k = (data.draw(st.integers(1, 4)) for _ in range(3))
+    batch = tuple(data.draw(st.lists(st.integers(1, 3), max_size=3)))
+    hosts = {}
+    for name, shape in {"out": (m, n), "a": (m, k), "b": (k, n), "c": (m, n)}.items():
+        hosts[name] = data.draw(layouts.laid_out((*batch, *shape), np.dtype("f4")))
+    given_ = {
+        name: matmul.Layout(name, "float32", tuple(s // 4 for s in x.strides), x.ctypes.data % 16)
+        for name, x in hosts.items()
+    }
+    p = product_of(m, n, k, batch=batch, **given_)
+    assert p.count == math.prod(batch) and 1 not in p.batch
+    assert abs(p.out.row) >= abs(p.out.col)
+
+    def where(i: int, j: int, depth: int, place: plan.Shape) -> tuple[int, ...]:
+        """Where out, a, b and c are for one multiplication, in elements from their first ones."""
+        steps = ((p.out, i, j), (p.a, i, depth), (p.b, depth, j), (p.c, i, j))
+        at = {
+            x.name: x.offset // 4 + r * x.row + q * x.col + sum(s * t for s, t in zip(x.batch, place))
+            for x, r, q in steps
+        }
+        return tuple(at[name] for name in hosts)
+
+    def there(i: int, j: int, depth: int, place: plan.Shape) -> tuple[int, ...]:
+        steps = {"out": (i, j), "a": (i, depth), "b": (depth, j), "c": (i, j)}
+        return tuple(sum(s * t for s, t in zip(given_[x].strides, (*place, *steps[x]))) for x in hosts)
+
+    got = [where(i, j, d, at) for i, j, d in np.ndindex(p.m, p.n, p.k) for at in np.ndindex(p.batch)]
+    assert sorted(got) == sorted(there(i, j, d, at) for i, j, d in np.ndindex(m, n, k) for at in np.ndindex(batch))
+
+
+def test_dims_of_a_batch_merge_where_all_operands_allow_it():
+    assert product_of(4, 5, 6, batch=(2, 3, 4)).batch == (24,)
+    assert product_of(4, 5, 6, batch=(1, 1)).batch == ()
+    b = matmul.Layout("b", "float32", (0, 30, 5, 1), 0)  # repeats along the outer dim
+    p = product_of(4, 5, 6, batch=(2, 3), b=b)
+    assert (p.batch, p.b.batch, p.a.batch) == ((2, 3), (0, 30), (72, 24))
+    p = product_of(4, 5, 6, batch=(2, 3), b=b._replace(strides=(0, 0, 5, 1)))
+    assert (p.batch, p.b.batch) == ((6,), (0,))
+    c = matmul.Layout("c", "float32", (0, 1, 0, 0), 0)
+    p = product_of(4, 5, 6, batch=(2, 3), c=c)
+    assert (p.batch, p.c.batch, p.c.row, p.c.col) == ((2, 3), (0, 1), 0, 0)
+
+
+def test_a_batch_is_walked_forward():
+    out = matmul.Layout("out", "float32", (-20, 5, 1), 12)
+    p = product_of(4, 5, 6, batch=(3,), out=out)
+    assert (p.out.batch, p.out.offset, p.out.pointer) == ((20,), -160, 12)
+    assert (p.a.batch, p.a.offset) == ((-24,), 192)
+
+
+@pytest.mark.parametrize("size", [(4096,) * 3, (8192, 8192, 64), (4000, 5000, 6000)], ids=str)
+def test_large_products_have_large_tiles(size):
+    choice = matmul.best(product_of(*size), MACHINE)
+    assert (choice.tile[:2], choice.splits) == ((128, 256), 1)
+    assert matmul.choose(product_of(*size), MACHINE) == "pipelined"
+
+
+@pytest.mark.parametrize("size", [(1024,) * 3, (64, 4096, 4096), (128 * 33, 128, 2**14), (64, 64, 2**20)], ids=str)
+def test_smaller_products_have_a_block_for_most_multiprocessors(size):
+    tile, splits, cycles = matmul.best(product_of(*size), MACHINE)
+    blocks = -(-size[0] // tile.m) * -(-size[1] // tile.n) * splits
+    assert 32 <= blocks <= MACHINE.multiprocessors and (splits == 1 or tile.slices > 1)
+    others = {matmul.cycles(product_of(*size), t, s, MACHINE) for t in matmul.TILES for s in matmul.SPLITS}
+    assert cycles == min(others)
+
+
+@pytest.mark.parametrize("tiles", [33, 44, 66, 2, 1])
+@pytest.mark.parametrize("multiprocessors", [132, 148, 20])
+def test_what_blocks_share_takes_at_most_8_mebibytes(multiprocessors, tiles):
+    machine = MACHINE._replace(multiprocessors=multiprocessors)
+    for side in (64, 128):
+        for k in (4096, 2**14, 2**17):
+            made = matmul.plan(product_of(side * tiles, side, k), "pipelined", machine)
+            assert sum(nbytes for _, nbytes in made.workspace) <= 8 * 2**20
+
+
+def test_small_products_have_small_tiles_that_blocks_share():
+    choice = matmul.best(product_of(256, 256, 256), MACHINE)
+    assert choice.tile[:2] == (64, 64) and choice.tile.slices == 8
+    long = matmul.best(product_of(256, 256, 2**16), MACHINE)
+    assert long.splits > 1 and long.tile.slices > 1
+    tiles = math.prod(-(-256 // side) for side in long.tile[:2])
+    assert MACHINE.multiprocessors // 2 < tiles * long.splits <= MACHINE.multiprocessors
+
+
+def test_who_multiplies_what():
+    for dtype in plan.CTYPES:
+        expected = {"float32": "pipelined"}.get(dtype, "cublas" if dtype in matmul.BLAS else "warptile")
+        assert matmul.choose(product_of(64, 64, 64, dtype=dtype), MACHINE) == expected
+        assert matmul.choose(product_of(64, 64, 0, dtype=dtype), MACHINE) == "naive"
+    half = layout_of("b", (64, 64), dtype="float16")
+    assert matmul.choose(product_of(64, 64, 64, b=half), MACHINE) == "cublas"  # which gets a copy of float32
+    tiny = MACHINE._replace(shared=2**14)
+    assert matmul.best(product_of(64, 64, 64), tiny) is None
+    assert matmul.choose(product_of(64, 64, 64), tiny) == "cublas"
+    with pytest.raises(ValueError, match="^matmul: strategy 'pipelined' takes .* this device has 16384$"):
+        matmul.plan(product_of(64, 64, 64), "pipelined", tiny)
+
+
+SIDES = st.one_of(st.integers(1, 300), st.sampled_from((512, 1000, 1024, 2048, 4096, 5000, 8192, 10**5, 2**20)))
+
+
+@given(SIDES, SIDES, SIDES, st.sampled_from(((), (2,), (64,), (3, 5))), st.sampled_from((48, 64, 99, 227)))
+def test_what_blocks_share_is_bounded(m, n, k, batch, shared):
+    machine = MACHINE._replace(shared=shared * 1024)
+    p = product_of(m, n, k, batch=batch)
+    tile, splits, _ = matmul.best(p, machine)
+    made = matmul.plan(p, "pipelined", machine)
+    (step,) = made.steps
+    has = dict(step.kernel.constants)
+    assert (has["BLOCK_M"], has["BLOCK_N"], has["SLICES"], has["DEPTH"]) == tile[:4]
+    assert step.shared == tile.shared(matmul.STAGES) <= machine.shared
+    tiles = p.count * -(-p.m // tile.m) * -(-p.n // tile.n)
+    assert step.grid == (tiles * splits, 1, 1) and step.block == has["THREADS"]
+    if splits == 1:
+        assert made.workspace == () and made.scratch == 0 and step.args[-3:-1] == (None, None)
+        return
+    assert tile.slices > 1  # the kernel whose warps add up
+    assert tiles * splits <= machine.multiprocessors  # so they run together
+    assert tiles <= plan.TICKETS and made.scratch == 4 * plan.TICKETS
+    assert -(-k // tile.step) >= matmul.LEAST * splits  # every one has something to do
+    ((name, nbytes),) = made.workspace
+    assert name == "partials" and nbytes == tiles * splits * 4 * tile.m * tile.n <= 8 * 2**20
+
+
+def test_tiles_are_shares_of_threads():
+    for tile in matmul.TILES:
+        warps = tile.m * tile.n * tile.slices // matmul.WARP_TILE**2
+        assert 32 * warps == matmul.THREADS
+        assert tile.shared(matmul.STAGES) >= 4 * 2 * tile.step * (tile.m + tile.n)
+    assert any(tile.shared(matmul.STAGES) <= 48 * 1024 for tile in matmul.TILES)  # so that every device has one
+
+
+@pytest.mark.parametrize(
+    ("strides", "pointer", "size", "k", "way"),
+    [
+        ((1, 64), 0, 64, 32, "packed"), ((1, 68), 0, 64, 31, "packed"), ((1, 64), 4, 64, 32, "across"),
+        ((1, 63), 0, 64, 32, "across"), ((1, 64), 0, 62, 32, "across"), ((1, -64), 0, 64, 32, "packed"),
+        ((-1, 64), 12, 64, 32, "across"), ((2, 128), 0, 64, 32, "across"), ((1, 0), 0, 64, 32, "packed"),
+        ((32, 1), 0, 64, 32, "turned"), ((36, 1), 0, 63, 32, "turned"), ((-32, 1), 0, 64, 32, "turned"),
+        ((32, 1), 8, 64, 32, "deep"), ((33, 1), 0, 64, 32, "deep"), ((32, 1), 0, 64, 30, "deep"),
+        ((32, -1), 12, 64, 32, "deep"), ((64, 2), 0, 64, 32, "deep"), ((0, 1), 0, 64, 32, "turned"),
+        ((0, 0), 0, 64, 32, "across"), ((5, 5), 0, 64, 32, "across"),
+    ],
+)  # fmt: skip
+def test_panels_go_as_their_operand_lies(strides, pointer, size, k, way):
+    matrix = matmul.Matrix("a", "float32", *strides, 0, pointer, ())
+    assert matmul.way(matrix, size, k) == way
+    whole = matrix._replace(batch=(4 * size * k,))
+    assert matmul.way(whole, size, k) == way
+    if way in ("packed", "turned"):
+        narrow = "across" if abs(strides[0]) <= abs(strides[1]) else "deep"
+        assert matmul.way(matrix._replace(batch=(size * k + 1,)), size, k) == narrow  # most matrices are not aligned
+        assert matmul.way(matrix._replace(offset=4), size, k) == narrow
+        assert matmul.way(matrix._replace(offset=-16), size, k) == way
+
+
+@pytest.mark.parametrize(
+    ("orders", "ways"),
+    [("CCC", ("turned", "packed")), ("CFC", ("packed", "packed")), ("CCF", ("turned", "turned")),
+     ("CFF", ("packed", "turned")), ("FCC", ("packed", "turned")), ("FFF", ("turned", "packed"))],
+)  # fmt: skip
+def test_both_panels_of_a_product(orders, ways):
+    (step,) = matmul.plan(product_of(256, 512, 1024, orders), None, MACHINE).steps
+    has = dict(step.kernel.constants)
+    assert (has["WAY_A"], has["WAY_B"]) == tuple(matmul.WAYS[way] for way in ways)
+    assert has["VEC_OUT"] == 4
+
+
+def test_offsets_within_far_panels_are_wide():
+    def offset(**more: Any) -> str:
+        (step,) = matmul.plan(product_of(64, 64, 64, **more), "pipelined", MACHINE).steps
+        return dict(step.kernel.types)["Offset"]
+
+    def far(name: str, *strides: int) -> dict[str, Any]:
+        return {name: matmul.Layout(name, "float32", strides, 0)}
+
+    assert offset() == "i32"
+    for row, col in ((2**26, 1), (1, 2**26), (-(2**26), 1), (1, -(2**26))):
+        assert offset(**far("a", row, col)) == offset(**far("b", row, col)) == "i64"
+    assert offset(**far("a", 2**20, 1)) == "i32"
+    assert offset(**far("out", 2**40, 1)) == "i32"  # those of the result are wide in any case
+
+
+def test_packs_of_the_simple_rungs():
+    def vectors(strategy: str, m: int, n: int, k: int, orders: str = "CCC", **more: Any) -> tuple[int, ...]:
+        (step,) = matmul.plan(product_of(m, n, k, orders, **more), strategy, MACHINE).steps
+        return tuple(dict(step.kernel.constants)[name] for name in ("VEC_A", "VEC_B", "VEC_OUT"))
+
+    for strategy in ("vectorized", "warptile"):
+        assert vectors(strategy, 33, 64, 32) == (4, 4, 4)
+        assert vectors(strategy, 33, 64, 31) == (1, 4, 4)
+        assert vectors(strategy, 33, 63, 32) == (4, 1, 1)
+        assert vectors(strategy, 64, 64, 32, "CFC") == (1, 4, 4)
+        assert vectors(strategy, 64, 64, 32, a=layout_of("a", (64, 32), pointer=4)) == (1, 4, 4)
+        assert vectors(strategy, 64, 64, 32, dtype="int8") == (4, 4, 4)
+
+
+# cuBLAS
+
+
+def blas_of(*args: Any, **options: Any) -> plan.Plan:
+    return matmul.plan(product_of(*args, **options), "cublas", MACHINE)
+
+
+def kinds_of(made: plan.Plan) -> list[str]:
+    """What the steps are."""
+    return ["gemm" if isinstance(step, matmul.Gemm) else step.kernel.name.split("_")[0] for step in made.steps]
+
+
+@pytest.mark.parametrize("orders", ["CCC", "CFC", "CCF", "CFF", "FCC"])
+def test_cublas_takes_rows_and_columns_as_they_lie(orders):
+    made = blas_of(30, 50, 70, orders)
+    assert made.workspace == ()
+    (step,) = made.steps
+    m, n, k = (50, 30, 70) if orders[0] == "F" else (30, 50, 70)
+    assert (step.sizes, step.batch) == ((m, n, k), 1)
+    columns = [order == "F" for order in orders[1:]]
+    turned = tuple(not c for c in columns[::-1]) if orders[0] == "F" else tuple(columns)
+    assert step.turned == turned
+    assert step.leading == tuple(size[t] for size, t in (((k, m), turned[0]), ((n, k), turned[1]), ((n, m), False)))
+    assert step.beta == bytes(4)
+
+
+def test_cublas_takes_padded_rows():
+    a = matmul.Layout("a", "float32", (99, 1), 4)
+    (step,) = blas_of(30, 50, 70, a=a).steps
+    assert step.leading == (99, 50, 50)
+
+
+def test_cublas_gets_copies_of_what_it_does_not_take():
+    for strides in ((140, 2), (-70, 1), (0, 1), (1, -30), (69, 1)):
+        made = blas_of(30, 50, 70, a=matmul.Layout("a", "float32", strides, 0))
+        assert kinds_of(made) == ["broadcast", "gemm"]
+        assert made.workspace == (("dense_a", 4 * 30 * 70),)
+    made = blas_of(30, 50, 70, b=layout_of("b", (70, 50), dtype="int16"))  # converted
+    assert (kinds_of(made), made.workspace) == (["broadcast", "gemm"], (("dense_b", 4 * 70 * 50),))
+    for out in (matmul.Layout("out", "float32", (100, 2), 0), layout_of("out", (30, 50), dtype="float64")):
+        made = blas_of(30, 50, 70, out=out)
+        assert (kinds_of(made), made.workspace) == (["gemm", "broadcast"], (("dense_out", 4 * 30 * 50),))
+
+
+def test_cublas_counts_rows_in_31_bits():
+    for strides in ((2**31, 1), (1, 2**31)):
+        far = {name: matmul.Layout(name, "float32", strides, 0) for name in ("out", "a", "b")}
+        for name, layout in far.items():
+            gemm = next(step for step in blas_of(30, 30, 30, **{name: layout}).steps if isinstance(step, matmul.Gemm))
+            assert max(gemm.leading) < 2**31
+
+
+def test_cublas_adds_to_what_its_result_holds():
+    made = blas_of(30, 50, 70, "CCCC")
+    assert kinds_of(made) == ["broadcast", "gemm"] and made.workspace == ()
+    assert made.steps[-1].beta == np.float32(1).tobytes()
+    out = layout_of("out", (30, 50))
+    assert kinds_of(blas_of(30, 50, 70, c=out)) == ["gemm"]  # in place
+    sliced = matmul.Layout("out", "float32", (100, 2), 0)
+    made = blas_of(30, 50, 70, out=sliced, c=sliced)
+    assert kinds_of(made) == ["broadcast", "gemm", "broadcast"]
+
+
+def test_cublas_is_called_once_for_a_batch_with_one_stride():
+    (step,) = blas_of(30, 50, 70, batch=(2, 3)).steps
+    assert (step.batch, step.strides) == (6, (2100, 3500, 1500))
+    b = matmul.Layout("b", "float32", (0, 0, 50, 1), 0)
+    (step,) = blas_of(30, 50, 70, batch=(2, 3), b=b).steps
+    assert (step.batch, step.strides) == (6, (2100, 0, 1500))
+    made = blas_of(30, 50, 70, batch=(2, 3), b=b._replace(strides=(0, 3500, 50, 1)))
+    assert [step.batch for step in made.steps] == [3, 3]
+    assert [step.a.offset for step in made.steps] == [0, 4 * 3 * 2100]
+    assert [step.b.offset for step in made.steps] == [0, 0]
+    assert [step.out.offset for step in made.steps] == [0, 4 * 3 * 1500]
+
+
+def test_copies_for_cublas_repeat_nothing():
+    b = matmul.Layout("b", "float32", (0, 0, 100, 2), 0)
+    made = blas_of(30, 50, 70, batch=(2, 3), b=b)
+    assert made.workspace == (("dense_b", 4 * 70 * 50),)
+    assert kinds_of(made) == ["broadcast", "gemm"] and made.steps[-1].strides == (2100, 0, 1500)
+    made = blas_of(30, 50, 70, batch=(2, 3), b=b._replace(strides=(0, 7000, 100, 2)))
+    assert made.workspace == (("dense_b", 4 * 3 * 70 * 50),)
+    assert kinds_of(made) == ["broadcast", "gemm", "gemm"]
+
+
+def test_products_of_nothing_have_a_plan():
+    for strategy in matmul.STRATEGIES:
+        made = matmul.plan(product_of(30, 50, 0), strategy, MACHINE)
+        assert made.strategy == strategy and len(made.steps) >= 1
+
+
+def test_more_tiles_than_a_grid_holds_are_refused():
+    for strategy in (*matmul.STRATEGIES, None):
+        if strategy != "cublas":
+            rule = r"takes at most 2147483647 blocks, 1 products of \(4294967296, 1\) @ \(1, 1073741824\) need "
+            with pytest.raises(ValueError, match=f"^matmul: strategy '{strategy or 'pipelined'}' {rule}"):
+                matmul.plan(product_of(2**32, 2**30, 1), strategy, MACHINE)
+
+
+def test_parameters_are_the_struct_of_the_kernels():
+    p = product_of(30, 50, 70, "CFCF", (2,))._replace(alpha=np.float32(3).tobytes(), scaled=True)
+    (step,) = matmul.plan(p, "naive", MACHINE).steps
+    *operands, params = step.args
+    assert operands == [plan.Operand(name) for name in ("a", "b", "c", "out")]
+    sizes, packed = struct.unpack_from("<3q2I8q2i", params), struct.calcsize("<3q2I8q2i")
+    assert sizes == (30, 50, 70, 1, 1, 1, 30, 50, 1, 1, 30, 50, 1, 1, 1)
+    assert struct.unpack_from("<f12xf12x", params, packed) == (3, 1)
+    assert params[packed + 32 :] == p.axes(p.out, p.a, p.b, p.c).packed()

@@ -1,4 +1,4 @@
-"""sum, prod, max, min, mean, any, all and dot against NumPy."""
+"""sum, prod, max, min, mean, any and all against NumPy."""
 
 from __future__ import annotations
 
@@ -444,67 +444,3 @@ def test_a_plan_is_made_once(device):
 def test_sliding_windows_overlap_in_memory(backend, strategy, axis, dtype):
     x = np.lib.stride_tricks.sliding_window_view(np.arange(299).astype(dtype), 4)
     check(call := Call("sum", x, {"axis": axis}, strategy=strategy), call.run(backend))
-
-
-# ------------------------------------------------------------------------------------------------------------- dot
-
-
-@st.composite
-def products(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
-    """Operands of a dot product that NumPy takes."""
-    length = draw(st.sampled_from([0, 1, 2, 5, 33, 300, 5000]))
-    x_kept, y_kept = draw(st.sampled_from([((), ()), ((), ()), ((3,), ()), ((), (4,)), ((2, 3), (4,)), ((3,), (2, 4))]))
-    x = draw(layouts.arrays((*x_kept, length), draw(st.sampled_from(COMMON))))
-    shape = (*y_kept[:-1], length, *y_kept[-1:])
-    y = draw(layouts.arrays(shape, draw(st.sampled_from([d for d in COMMON if promotes(d, x.dtype)]))))
-    return x, y
-
-
-def promotes(a: np.dtype, b: np.dtype) -> bool:
-    """Whether NumPy has a common dtype of the two."""
-    try:
-        np.result_type(a, b)
-    except TypeError:
-        return False
-    return True
-
-
-def check_dot(backend: Any, x: np.ndarray, y: np.ndarray) -> None:
-    """gpuops.dot against NumPy's, in double precision where that rounds."""
-    got = backend.numpy(gpuops.dot(*backend.arrays(x, y)))
-    val = np.result_type(x, y)
-    if not inexact(val):
-        assert_same(got, np.asarray(np.dot(x, y)))
-        return
-    wider = [a.astype(val).astype(wide(val)) for a in (x, y)]
-    exact = np.asarray(np.dot(*wider))
-    finite = [np.where(np.isfinite(a), np.abs(a), 0) for a in wider]
-    assert (got.dtype, got.shape) == (val, exact.shape)
-    # A product of complex infinities is an infinity or NaN.
-    got, exact = (np.where(np.isfinite(a), a, a.dtype.type(np.nan)) for a in (got, exact))
-    length = x.shape[-1] if x.ndim and y.ndim else 1
-    assert_near(got, exact, accumulator_eps(val) * (8 + math.sqrt(length)) * np.dot(*finite))
-
-
-@given(data=st.data())
-def test_dot_agrees_with_numpy(backend, data):
-    check_dot(backend, *data.draw(products()))
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_dot_of_every_dtype_and_alignment(backend, dtype):
-    rng = np.random.default_rng(0)
-    memory = [lay_out(layouts.random(rng, (9000,), dtype), "C") for _ in range(2)]
-    for first, second, length in ((0, 0, 8192), (1, 1, 8191), (1, 0, 8191), (3, 5, 64), (0, 0, 1)):
-        check_dot(backend, memory[0][first : first + length], memory[1][second : second + length])
-    check_dot(backend, memory[0][::-1], memory[1])
-    check_dot(backend, memory[0][::3], memory[1][:3000])
-
-
-@pytest.mark.parametrize(
-    "shapes", [((), ()), ((), (3, 4)), ((5,), ()), ((4, 300), (300,)), ((300,), (300, 40)), ((2, 9), (9, 3))], ids=str
-)
-def test_dot_of_other_shapes(backend, shapes):
-    for dtype in ("f4", "i2", "c8", BFLOAT16):
-        x, y = (lay_out(layouts.random(np.random.default_rng(0), shape, np.dtype(dtype)), "C") for shape in shapes)
-        check_dot(backend, x, y)

@@ -1,0 +1,685 @@
+"""matmul and dot against NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpuops
+from gpuops.device import elements, find, run
+from gpuops.kernels import matmul as kernels
+from tests import layouts
+from tests.compare import accumulator_eps, assert_bits, assert_near, assert_same, run_there, ulp
+from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, inexact, lay_out, strided, wide
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+STRATEGIES = gpuops.strategies("matmul")
+F4 = np.dtype("f4")
+
+
+def takes(strategy: str | None, dtype: np.dtype) -> bool:
+    """Whether a strategy multiplies a dtype."""
+    return {"pipelined": dtype == F4, "cublas": inexact(dtype)}.get(strategy, True)
+
+
+@dataclass
+class Call:
+    """A product: the operands and the options."""
+
+    a: np.ndarray
+    b: np.ndarray
+    options: dict[str, Any] = field(default_factory=dict)
+    out: np.ndarray | None = None
+
+    @property
+    def val(self) -> np.dtype:
+        c = self.options.get("c")
+        dtypes = [self.a.dtype, self.b.dtype, *([] if c is None else [getattr(c, "dtype", c)])]
+        return np.result_type(*dtypes)
+
+    def run(self, backend: Any) -> np.ndarray:
+        """gpuops' result."""
+        return run_there(backend, multiply, self.a, self.out, self.options | {"b": self.b})
+
+
+def multiply(x: Any, b: Any, **options: Any) -> Any:
+    return gpuops.matmul(x, b, **options)
+
+
+def check(call: Call, got: np.ndarray) -> None:
+    """Hold a result against NumPy's: of integers in the same dtype, else in double precision."""
+    val, (alpha, beta) = call.val, (call.options.get("alpha", 1), call.options.get("beta", 0))
+    assert got.dtype == (val if call.out is None else call.out.dtype)
+    acc = np.dtype(np.float32) if val in HALVES else val
+    exact_in = wide(val)
+    alpha, beta = (np.asarray(factor, acc).astype(exact_in) for factor in (alpha, beta))
+    a, b, c = (np.asarray(x, val).astype(exact_in) for x in (call.a, call.b, call.options.get("c") if beta else 0))
+    product, addend = np.asarray(np.matmul(a, b)), beta * c
+    exact = np.asarray(alpha * product + addend).astype(exact_in)
+    if not inexact(val):
+        assert_same(got, exact.astype(got.dtype))
+        return
+    size = abs(alpha) * np.matmul(sizes(a), sizes(b)) + sizes(addend)
+    length, tiny = call.a.shape[-1], float(ml_dtypes.finfo(acc).smallest_subnormal)
+    error = accumulator_eps(val) * (8 + math.sqrt(length)) * size + (length + 2) * tiny
+    if call.out is not None:  # the result is rounded to its dtype before it goes to out
+        error = error + ulp(val, exact)
+    if val.kind == "c":  # a product of complex infinities is an infinity or NaN
+        got, exact = (np.where(np.isfinite(x), x, x.dtype.type(np.nan)) for x in (got, exact))
+    assert_near(got, exact, error)
+
+
+def sizes(x: np.ndarray) -> np.ndarray:
+    """How large the values are, those that have a size."""
+    return np.where(np.isfinite(x), np.abs(x), 0)
+
+
+def check_run(backend: Any, *args: Any, **options: Any) -> np.ndarray:
+    """Run a call and hold it against NumPy."""
+    out = options.pop("out", None)
+    call = Call(*args, options, out)
+    got = call.run(backend)
+    check(call, got)
+    return got
+
+
+def promotes(a: np.dtype, b: np.dtype) -> bool:
+    """Whether NumPy has a common dtype of the two."""
+    try:
+        np.result_type(a, b)
+    except TypeError:
+        return False
+    return True
+
+
+def random(shape: Sequence[int], dtype: Any = F4, seed: int = 0, special: bool = False) -> np.ndarray:
+    return layouts.random(np.random.default_rng(seed), shape, np.dtype(dtype), special)
+
+
+def placed(values: np.ndarray, order: Sequence[int], steps: Sequence[int] | None = None, start: int = 0) -> np.ndarray:
+    """The values in a layout of ``layouts.strided``, with NaN in the gaps and around."""
+    array = strided(values.shape, values.dtype, order, steps or (1,) * values.ndim, start)
+    array.base[: array.base.size // values.itemsize * values.itemsize].view(values.dtype)[...] = np.nan
+    array[...] = values
+    return array
+
+
+# ------------------------------------------------------------------------------------------------------- any call
+
+SIDES = (1, 2, 3, 4, 5, 8, 16, 17, 31, 32, 33, 40, 0)
+
+
+@st.composite
+def narrowed(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape that broadcasts to the shape."""
+    narrow = tuple(draw(st.sampled_from((n, n, 1))) for n in shape)
+    return narrow[draw(st.integers(0, len(shape))) :] if draw(st.booleans()) else narrow
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> Call:
+    """Any call."""
+    m, n, k = (draw(st.sampled_from(SIDES)) for _ in range(3))
+    batch = tuple(draw(st.lists(st.sampled_from((1, 2, 2, 3, 0)), max_size=3)))
+    dtype = draw(st.sampled_from(COMMON))
+    others = [d for d in COMMON if promotes(d, dtype)] if draw(st.integers(0, 3)) == 0 else [dtype]
+    row, column = draw(st.integers(0, 5)) == 0, draw(st.integers(0, 5)) == 0
+    a = draw(layouts.arrays((k,) if row else (*draw(narrowed(batch)), m, k), dtype))
+    b = draw(layouts.arrays((k,) if column else (*draw(narrowed(batch)), k, n), draw(st.sampled_from(others))))
+    call, inputs = Call(a, b), [a, b]
+    shape = np.matmul(np.zeros(a.shape, bool), np.zeros(b.shape, bool)).shape
+    val = call.val
+    if draw(st.booleans()):
+        call.options["alpha"] = draw(factors(val))
+    if draw(st.booleans()):
+        call.options["beta"] = draw(factors(val))
+        whole = draw(st.booleans())
+        c = draw(st.one_of(layouts.arrays(shape if whole else draw(narrowed(shape)), val), st.sampled_from((1, True))))
+        call.options["c"] = c
+        inputs += [c] if isinstance(c, np.ndarray) else []
+    if draw(st.booleans()):
+        c = call.options.get("c")
+        mine = isinstance(c, np.ndarray) and c.shape == shape and 0 not in c.strides and draw(st.booleans())
+        dtype = val
+        if draw(st.integers(0, 5)) == 0:
+            dtype = np.dtype(draw(st.sampled_from([d for d in COMMON if np.can_cast(val, d, "same_kind")])))
+        call.out = c if mine else draw(layouts.outs(shape, dtype, inputs))
+    return call
+
+
+def factors(val: np.dtype) -> st.SearchStrategy[Any]:
+    """Numbers of a dtype."""
+    if val.kind == "b":
+        return st.sampled_from((0, 1, True, False))
+    few = (0, 1, 2, 3) if val.kind == "u" else (0, 1, 2, -1, np.int8(3))
+    more = (0.5, -2.0, np.float32(1.25)) if inexact(val) else ()
+    return st.sampled_from((*few, *more, *((2j, -1 + 0.5j) if val.kind == "c" else ())))
+
+
+@given(data=st.data())
+def test_agrees_with_numpy(backend, data):
+    call = data.draw(calls())
+    check(call, call.run(backend))
+
+
+# ------------------------------------------------------------------------------------------------ every strategy
+
+#: m, n, k: across the edges of tiles, and far inside one.
+SIZES = (
+    (1, 1, 1), (3, 65, 33), (33, 3, 64), (32, 32, 32), (31, 64, 63), (65, 127, 31), (129, 33, 3), (2, 257, 129),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_products_of_every_size(backend, strategy, size):
+    m, n, k = size
+    check_run(backend, placed(random((m, k)), (0, 1)), placed(random((k, n), seed=1), (0, 1)), strategy=strategy)
+
+
+def padded(values: np.ndarray) -> np.ndarray:
+    """The values with rows (of memory) that lie apart, by whole packs of 16 bytes."""
+    wider = np.full((*values.shape[:-1], values.shape[-1] + 4), np.nan, values.dtype)
+    wider[..., : values.shape[-1]] = values
+    return placed(wider, range(values.ndim))[..., : values.shape[-1]]
+
+
+#: How a and b lie: functions of their values.
+PLACES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]] = {
+    "rows": (lambda a: placed(a, (0, 1)), lambda b: placed(b, (0, 1))),
+    "a turned": (lambda a: placed(a, (1, 0)), lambda b: placed(b, (0, 1))),
+    "b turned": (lambda a: placed(a, (0, 1)), lambda b: placed(b, (1, 0))),
+    "both turned": (lambda a: placed(a, (1, 0)), lambda b: placed(b, (1, 0))),
+    "padded": (padded, padded),
+    "padded and turned": (lambda a: padded(a.T).T, lambda b: padded(b.T).T),
+    "reversed": (lambda a: placed(a, (0, 1), (-1, -1)), lambda b: placed(b, (0, 1), (-1, 1))),
+    "unaligned": (lambda a: placed(a, (0, 1), start=1), lambda b: placed(b, (0, 1), start=3)),
+    "unaligned and turned": (lambda a: placed(a, (1, 0), start=1), lambda b: placed(b, (1, 0), start=3)),
+    "sliced": (lambda a: placed(a, (0, 1), (2, 3)), lambda b: placed(b, (1, 0), (3, 2))),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_operands_of_every_layout(backend, strategy, place):
+    for m, n, k in ((68, 36, 20), (33, 65, 18)):
+        a, b = (put(random(shape, seed=m)) for put, shape in zip(PLACES[place], ((m, k), (k, n)), strict=True))
+        check_run(backend, a, b, strategy=strategy)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_batches_that_broadcast(backend, strategy):
+    m, n, k = 5, 36, 12
+    batches = ((3,), (3,)), ((3,), ()), ((), (2, 3)), ((2, 1), (3,)), ((1, 2), (3, 1))
+    for left, right in batches:
+        a, b = random((*left, m, k)), random((*right, k, n), seed=1)
+        check_run(backend, a[..., ::-1, :], lay_out(b, "F"), strategy=strategy)
+    repeated = np.broadcast_to(random((m, k)), (4, m, k)), np.broadcast_to(random((k, 1), seed=1), (4, k, n))
+    check_run(backend, *repeated, strategy=strategy)
+    apart = strided((2, 3, 2, m, k), F4, (2, 0, 3, 1, 4), (1, -1, 2, 1, 1))  # batch dims that do not merge
+    apart[...] = random(apart.shape)
+    check_run(backend, apart, random((3, 1, k, n), seed=1), strategy=strategy)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_takes_every_dtype(backend, strategy, dtype):
+    a, b = lay_out(random((35, 21), dtype, 0, True), "C"), lay_out(random((21, 37), dtype, 1, True), "C")
+    if backend.name == "cpu" or takes(strategy, dtype):
+        check_run(backend, a, b, strategy=strategy)
+    else:
+        with pytest.raises(ValueError, match=f"^matmul: strategy '{strategy}' takes "):
+            gpuops.matmul(*backend.arrays(a, b), strategy=strategy)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("place", ["rows", "columns", "turned", "sliced", "reversed", "unaligned", "other dtype"])
+def test_out_of_every_layout(backend, place, strategy):
+    a, b, c = random((2, 33, 20)), random((20, 36), seed=1), random((2, 33, 36), seed=2)
+    order, steps, start, dtype = {
+        "rows": ((0, 1, 2), (1, 1, 1), 0, "f4"),
+        "columns": ((2, 1, 0), (1, 1, 1), 0, "f4"),
+        "turned": ((0, 2, 1), (1, 1, 1), 0, "f4"),
+        "sliced": ((1, 0, 2), (1, 2, 3), 2, "f4"),
+        "reversed": ((0, 1, 2), (-1, -1, -1), 0, "f4"),
+        "unaligned": ((0, 2, 1), (2, 1, 1), 1, "f4"),
+        "other dtype": ((0, 1, 2), (1, 1, 1), 1, "f8"),
+    }[place]
+    check_run(backend, a, b, out=strided(c.shape, np.dtype(dtype), order, steps, start), strategy=strategy)
+    out = strided(c.shape, np.dtype(dtype), order, steps, start)
+    check_run(backend, a, b, alpha=-2, beta=0.5, c=c, out=out, strategy=strategy)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_out_may_be_an_operand(backend, strategy):
+    for which in ("a", "b"):
+        a, b = (placed(random((20, 20), seed=seed), (0, 1)) for seed in (0, 1))
+        check_run(backend, a, b, out={"a": a, "b": b}[which], strategy=strategy)
+        check_run(backend, a, b, alpha=2, beta=1, c=a.copy(), out={"a": a, "b": b}[which], strategy=strategy)
+    a = placed(random((20, 20)), (0, 1))
+    out = np.ndarray((20, 20), "f4", a.base, 0, (4, 80))  # c turned, in the memory of both operands
+    check_run(backend, a, a.T, beta=-1, c=a, out=out, strategy=strategy)
+
+
+# ----------------------------------------------------------------------------------------------- factors and addend
+
+
+@pytest.mark.parametrize("strategy", [None, *STRATEGIES])
+def test_without_beta_the_addend_is_not_read(backend, strategy):
+    a, b, c = random((9, 12)), random((12, 20), seed=1), np.full((9, 20), np.nan, "f4")
+    for options in ({}, {"beta": 0}, {"beta": 0.0, "alpha": 2}):
+        for target in (None, placed(c, (0, 1))):
+            got = check_run(backend, a, b, c=c if target is None else target, out=target, strategy=strategy, **options)
+            assert np.isfinite(got).all()
+    for size in (9, 1):  # a vector's product too
+        out = placed(np.full((size, 20), np.nan, "f4"), (0, 1))
+        assert np.isfinite(check_run(backend, a[:size], b, out=out, strategy=strategy)).all()
+
+
+@pytest.mark.parametrize("shape", [(4, 9, 20), (9, 20), (20,), (4, 1, 1), (9, 1), (1, 1, 1), ()], ids=str)
+@pytest.mark.parametrize("strategy", [None, *STRATEGIES])
+def test_the_addend_broadcasts(backend, strategy, shape):
+    a, b = random((4, 9, 12)), random((12, 20), seed=1)
+    c = lay_out(random(shape, seed=2), "C")
+    check_run(backend, a, b, beta=2, c=c, strategy=strategy)
+    check_run(backend, a, b, alpha=-0.5, beta=3, c=np.broadcast_to(c, (4, 9, 20)), strategy=strategy)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["rows", "columns"])
+@pytest.mark.parametrize("strategy", [None, *STRATEGIES])
+def test_accumulates_in_place(backend, strategy, order):
+    for m, n, k in ((33, 36, 20), (1, 40, 7), (40, 1, 7), (5, 6, 0)):
+        c = placed(random((m, n), seed=2), order)
+        check_run(backend, random((m, k)), random((k, n), seed=1), beta=1, c=c, out=c, strategy=strategy)
+    c = placed(random((33, 36), seed=2), order, (2, 1), 3)
+    check_run(backend, random((33, 8)), random((8, 36), seed=1), alpha=0.5, beta=-2, c=c, out=c, strategy=strategy)
+
+
+@pytest.mark.parametrize("place", ["turned", "shifted", "reversed"])
+@pytest.mark.parametrize("strategy", [None, *STRATEGIES])
+def test_out_may_overlap_the_addend(backend, strategy, place):
+    a, b = random((40, 8)), random((8, 40), seed=1)
+    memory = np.zeros(4 * 1600 + 16, np.uint8)
+    c = np.ndarray((40, 40), "f4", memory)
+    c[...] = random((40, 40), seed=2)
+    start, strides = {"turned": (0, (4, 160)), "shifted": (4, (160, 4)), "reversed": (4 * 1599, (-160, -4))}[place]
+    check_run(backend, a, b, beta=1, c=c, out=np.ndarray((40, 40), "f4", memory, start, strides), strategy=strategy)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_factors_of_every_dtype(backend, dtype):
+    for alpha, beta in ((0, 1), (1, 1)) if dtype in layouts.BOOL else ((3, 1), (1, 2), (0, 5)):
+        a, b, c = (random(shape, dtype, seed) for seed, shape in enumerate(((5, 7), (7, 9), (5, 9))))
+        check_run(backend, a, b, alpha=alpha, beta=beta, c=c)
+        check_run(backend, a, b, alpha=dtype.type(alpha))
+    if dtype.kind == "c":
+        check_run(backend, a, b, alpha=1 - 2j, beta=0.5j, c=c)
+    elif dtype.kind == "i":
+        check_run(backend, a, b, alpha=-3, beta=-1, c=c)
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("strategy", [s for s in STRATEGIES if s != "pipelined"])
+def test_factors_of_halves_are_float32(backend, strategy, dtype):
+    a, b, c = np.full((2, 3), 1, dtype), np.full((3, 2), 1, dtype), np.full((2, 2), 1, dtype)
+    got = backend.numpy(gpuops.matmul(*backend.arrays(a, b), alpha=1 / 3, strategy=strategy))
+    assert_bits(got, np.full((2, 2), np.float32(1 / 3) * 3).astype(dtype))
+    there = backend.arrays(a, b, c)
+    got = backend.numpy(gpuops.matmul(*there[:2], alpha=1e5, beta=-3e5, c=there[2], strategy=strategy))
+    assert_bits(got, np.zeros((2, 2), dtype))  # neither factor is a number of float16
+
+
+# ------------------------------------------------------------------------------------------- the kernel `pipelined`
+
+
+def forced(device: Any, call: Call, tile: kernels.Tile, splits: int) -> np.ndarray:
+    """A float32 product by ``pipelined`` with given tiles."""
+    m, n, k = *call.out.shape[-2:], call.a.shape[-1]
+    hosts = {"a": call.a, "b": call.b, "out": call.out, "c": call.options.get("c")}
+    hosts = {name: array for name, array in hosts.items() if array is not None}
+    there = dict(zip(hosts, device.arrays(*hosts.values()), strict=True))
+    home = find("matmul", "a", there["a"])
+    lain = {
+        name: kernels.Layout(name, array.dtype.name, elements(array), home.pointer(array) % 16)
+        for name, array in there.items()
+    }
+    alpha, beta = (np.float32(call.options.get(name, default)) for name, default in (("alpha", 1), ("beta", 0)))
+    problem = kernels.problem(
+        "float32", (m, n, k), call.out.shape[:-2], lain["out"], lain["a"], lain["b"], lain.get("c"), alpha.tobytes(),
+        beta.tobytes(), bool(alpha != 1),
+    )  # fmt: skip
+    ways = [kernels.way(problem.a, problem.m, k), kernels.way(problem.b.turned, problem.n, k)]
+    plan = kernels.tiled(problem, "pipelined", tile, splits)
+    constants = dict(plan.steps[0].kernel.constants)
+    assert [constants["WAY_A"], constants["WAY_B"]] == [kernels.WAYS[name] for name in ways]
+    run(plan, home, **there)
+    return device.numpy(there["out"])
+
+
+#: Where (size, k) of an operand must lie to go each way: the order of its dims, and where it starts.
+LIES = {"packed": ((1, 0), 0), "turned": ((0, 1), 0), "across": ((1, 0), 1), "deep": ((0, 1), 1)}
+
+
+def going(way: str, size: int, k: int, seed: int) -> np.ndarray:
+    """An operand (size, k) that goes this way to shared memory."""
+    order, start = LIES[way]
+    x = placed(random((size, k), seed=seed), order, start=start)
+    matrix = kernels.Matrix("x", "float32", *elements(x), 0, x.ctypes.data % 16, ())
+    assert kernels.way(matrix, size, k) == way
+    return x
+
+
+def each_way() -> list[Any]:
+    """Each tile with each way of either operand, and each pair of ways."""
+    ways = tuple(kernels.WAYS)
+    return [
+        pytest.param(tile, way, ways[(i + turn) % 4], id=f"{tile.m}x{tile.n}-{way}-{ways[(i + turn) % 4]}")
+        for turn, tile in enumerate(kernels.TILES)
+        for i, way in enumerate(ways)
+    ]
+
+
+@pytest.mark.parametrize("tile,way_a,way_b", each_way())
+def test_panels_of_every_tile_go_every_way(device, tile, way_a, way_b):
+    m, n, step = tile.m, tile.n, tile.step
+    packs = (m, n, step), (m + 4, n - 28, 2 * step + 4), (4, 8, 4), (12, 4, 3 * step - 4)
+    odd = ((m - 1, n + 1, step + 1), (1, 3, 5)) if {way_a, way_b} <= {"across", "deep"} else ()
+    for m, n, k in (*packs, *odd):
+        a, b = going(way_a, m, k, 0), going(way_b, n, k, 1).T
+        for splits in (1, 2) if tile.slices > 1 and k > step else (1,):
+            call = Call(a, b, {}, strided((m, n), F4, (0, 1), (1, 1)))
+            check(call, forced(device, call, tile, splits))
+
+
+@pytest.mark.parametrize("splits", [2, 5])
+@pytest.mark.parametrize("tile", [tile for tile in kernels.TILES if tile.slices > 1], ids=lambda t: f"{t.m}x{t.n}")
+def test_blocks_that_share_a_tile(device, tile, splits):
+    m, n, k = tile.m + 4, tile.n - 4, (splits + 1) * tile.step + 4
+    a, b, c = going("turned", m, k, 0), going("turned", n, k, 1).T, random((m, n), seed=2)
+    for options in ({}, {"alpha": 0.5, "beta": 2, "c": c}):
+        call = Call(a, b, options, strided((m, n), F4, (0, 1), (1, 1)))
+        got = forced(device, call, tile, splits)
+        check(call, got)
+    assert_bits(forced(device, call, tile, splits), got)
+
+
+@pytest.mark.parametrize("splits", [1, 4])
+@pytest.mark.parametrize("tile", kernels.TILES[1:], ids=lambda t: f"{t.m}x{t.n}")
+def test_tiles_of_a_batch(device, tile, splits):
+    m, n, k = tile.m + 3, 37, 4 * tile.step + 1
+    a = np.broadcast_to(random((1, m, k)), (3, m, k))
+    call = Call(a, random((3, k, n), seed=1), {}, strided((3, m, n), F4, (0, 1, 2), (1, 1, 1)))
+    check(call, forced(device, call, tile, splits))
+    out = strided((3, m, n), F4, (0, 2, 1), (1, 1, 1))
+    out[...] = random(out.shape, seed=3)
+    call = Call(a, call.b, {"beta": 1, "c": out}, out)
+    check(call, forced(device, call, tile, splits))
+
+
+def test_rows_and_columns_that_lie_far_apart(device):
+    far = 2**30  # bytes from one to the next, of which there is none
+    a, b = random((1, 70)), random((70, 1), seed=1)
+    apart = [np.lib.stride_tricks.as_strided(x, x.shape, strides) for x, strides in ((a, (far, 4)), (b, (4, -far)))]
+    for left, right in (apart, (apart[0], random((70, 3), seed=2)), (random((3, 70), seed=2), apart[1])):
+        check_run(device, left, right, strategy="pipelined")
+    one = np.lib.stride_tricks.as_strided(random((3, 1)), (3, 1), (4, far))
+    check_run(device, one, random((1, 5), seed=1), strategy="pipelined")
+
+
+def test_tiles_are_taken_in_groups(device):
+    tile = kernels.TILES[-1]
+    for rows, cols in ((kernels.GROUP + 3, 2), (2 * kernels.GROUP, 3), (1, 5)):
+        m, n, k = tile.m * rows, tile.n * cols, 3
+        call = Call(random((m, k)), random((k, n), seed=1), {}, strided((m, n), F4, (0, 1), (1, 1)))
+        check(call, forced(device, call, tile, 1))
+
+
+# ------------------------------------------------------------------------------------------------- shapes and dtypes
+
+SHAPES = (
+    ((3,), (3,)), ((3,), (3, 4)), ((2, 3), (3,)), ((5, 2, 3), (3,)), ((3,), (5, 3, 4)), ((2, 3), (3, 4)),
+    ((5, 1, 2, 3), (6, 3, 4)), ((1, 3), (3, 1)), ((1,), (1,)), ((2, 1), (1, 2)), ((0, 3), (3, 2)), ((2, 0), (0, 3)),
+    ((0,), (0,)), ((0,), (0, 3)), ((2, 0), (0,)), ((0, 2, 3), (3, 2)), ((0, 0), (0, 0)), ((5, 0, 2), (1, 2, 4)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("strategy", [None, *STRATEGIES])
+def test_results_have_numpys_shape(backend, strategy, shapes):
+    a, b = (random(shape, seed=seed) for seed, shape in enumerate(shapes))
+    got = check_run(backend, a, b, strategy=strategy)
+    assert got.shape == np.matmul(a, b).shape
+    c = random(got.shape[-1:], seed=2)
+    check_run(backend, a, b, beta=2, c=c, strategy=strategy)
+    if got.size:
+        check_run(backend, a, b, out=strided(got.shape, F4, range(got.ndim), (1,) * got.ndim, 1), strategy=strategy)
+
+
+def test_a_product_of_two_vectors_is_a_scalar_of_its_kind(backend):
+    x, y = backend.arrays(random((5,)), random((5,), seed=1))
+    for options in ({}, {"alpha": 2}, {"beta": 1, "c": 3}):
+        got = gpuops.matmul(x, y, **options)
+        assert isinstance(got, np.float32 if backend.name == "cpu" else backend.kinds) and got.shape == ()
+
+
+@pytest.mark.parametrize("other", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_dtypes_promote_as_in_numpy(backend, dtype, other):
+    a, b, c = backend.array(np.zeros((0, 3), dtype)), backend.array(np.zeros((3, 4), other)), np.zeros((1, 4), other)
+    if not promotes(dtype, other):
+        for function in (gpuops.matmul, gpuops.dot):
+            with pytest.raises(TypeError, match=f"^{function.__name__}: {dtype.name} and {other.name} have no common"):
+                function(a, b)
+        return
+    val = np.result_type(dtype, other)
+    assert gpuops.matmul(a, b).dtype == gpuops.dot(a, b).dtype == val
+    same = backend.array(np.zeros((3, 4), dtype))
+    assert gpuops.matmul(a, same, c=backend.array(c)).dtype == val
+    assert gpuops.matmul(a, same, alpha=1, beta=0).dtype == dtype
+
+
+@pytest.mark.parametrize("dtype,other", [("i1", "u1"), ("f4", "f8"), ("f2", "f4"), ("?", "f4"), ("i4", "c8")])
+@pytest.mark.parametrize("strategy", [None, "vectorized"])
+def test_operands_of_two_dtypes(backend, strategy, dtype, other):
+    a, b = random((20, 12), dtype), random((12, 24), other, 1)
+    check_run(backend, a, b, strategy=strategy)
+    check_run(backend, b.T, a.T, beta=2, c=random((20,), dtype, 2), strategy=strategy)
+
+
+@pytest.mark.parametrize("c", [True, 3, 2.5, 1 - 2j])
+@pytest.mark.parametrize("dtype", ["?", "u1", "i4", "f2", BFLOAT16, "f4", "c8"], ids=str)
+def test_a_python_scalar_yields_to_the_others_dtype(backend, dtype, c):
+    got = check_run(backend, random((4, 5), dtype), random((5, 6), dtype, 1), beta=1, c=c)
+    assert got.dtype == np.result_type(np.dtype(dtype), c)
+
+
+def test_a_numpy_scalar_has_its_own_dtype(backend):
+    for c in (np.float64(2.5), np.array(2.5)):
+        got = backend.numpy(gpuops.matmul(*backend.arrays(np.ones((2, 3), "f4"), np.ones((3, 2), "f4")), beta=2, c=c))
+        assert_same(got, np.full((2, 2), 8.0))
+
+
+# ------------------------------------------------------------------------------------------------------- arithmetic
+
+
+@pytest.mark.parametrize("strategy", [None, *(s for s in STRATEGIES if s != "pipelined")])
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_halves_are_added_up_in_float32_and_rounded_once(backend, dtype, strategy):
+    a, b = np.full((3, 513), 1, dtype), np.full((513, 2), 1, dtype)
+    a[:, 0] = 2048  # and 1 is 2048 in either type
+    got = backend.numpy(gpuops.matmul(*backend.arrays(a, b), strategy=strategy))
+    assert_bits(got, np.full((3, 2), 2560).astype(dtype))
+    a[:, 0] = 1000  # 1512 takes more digits than bfloat16 has
+    got = backend.numpy(gpuops.matmul(*backend.arrays(a, b), beta=1, c=backend.array(b[0]), strategy=strategy))
+    assert_bits(got, np.full((3, 2), 1513.0).astype(dtype))
+
+
+TINY = {"f4": 1.4e-45, "f2": 6e-8, BFLOAT16: 9.2e-41, "f8": 5e-324}
+
+
+@pytest.mark.parametrize(
+    "strategy,dtype", [(s, d) for s in (None, *STRATEGIES) for d in TINY if takes(s, np.dtype(d))], ids=str
+)
+def test_subnormals_are_kept(backend, dtype, strategy):
+    tiny = TINY[dtype]
+    a = (np.array([[3, 1, 2, 0], [0, -5, 0, 0]]).astype("f8") * tiny).astype(dtype)
+    b, c = np.ones((4, 3), dtype), a[0, 0]
+    got = backend.numpy(gpuops.matmul(*backend.arrays(a, b), strategy=strategy))
+    assert_bits(got, np.repeat((np.array([[6], [-5]]).astype("f8") * tiny).astype(dtype), 3, 1))
+    got = backend.numpy(gpuops.matmul(*backend.arrays(a, b), beta=1, c=backend.array(np.full(3, c)), strategy=strategy))
+    assert_bits(got, np.repeat((np.array([[9], [-2]]).astype("f8") * tiny).astype(dtype), 3, 1))
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind in "iu"], ids=str)
+def test_integers_wrap_around(backend, dtype):
+    info = np.iinfo(dtype)
+    a, b = np.full((3, 40), info.max, dtype), np.full((40, 5), info.max, dtype)
+    b[:, 1] = info.min
+    b[:, 2] = info.max // 3
+    for strategy in (None, "naive", "blocktile_1d"):
+        check_run(backend, a, b, strategy=strategy)
+        check_run(backend, a, b, alpha=info.max, beta=info.max, c=b[0], strategy=strategy)
+
+
+@pytest.mark.parametrize("strategy", [None, *(s for s in STRATEGIES if s not in ("pipelined", "cublas"))])
+def test_a_product_of_bools_is_whether_any_pair_is_true(backend, strategy):
+    a, b = np.zeros((3, 300), bool), np.zeros((300, 4), bool)
+    a[1, :] = b[:, 2] = True  # 300 pairs, which would wrap around to 44
+    a[2, 255] = b[255, 0] = True
+    got = check_run(backend, a, b, strategy=strategy)
+    assert got.tolist() == [[False] * 4, [True, False, True, False], [True, False, True, False]]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf], ids=str)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_is_not_finite_stays_in_its_row_and_column(backend, strategy, value):
+    a, b = random((67, 36)), random((36, 68), seed=1)
+    a[66, 35] = a[0, 0] = value
+    b[35, 67] = value
+    got = check_run(backend, placed(a, (0, 1)), placed(b, (0, 1)), strategy=strategy)
+    odd = ~np.isfinite(got)
+    assert odd[[0, 66]].all() and odd[:, 67].all() and not odd[1:66, :67].any()
+
+
+# ---------------------------------------------------------------------------------------------------------- the rest
+
+
+@pytest.mark.parametrize("strategy", [None, *STRATEGIES])
+def test_the_same_call_gives_the_same_bits(backend, strategy):
+    a, b = backend.arrays(random((33, 130)), random((130, 34), seed=1))
+    first, second = (backend.numpy(gpuops.matmul(a, b, strategy=strategy)) for _ in range(2))
+    assert_bits(first, second)
+
+
+@pytest.mark.parametrize("strategy", [None, *STRATEGIES])
+def test_the_operands_are_not_changed(backend, strategy):
+    hosts = [lay_out(random((20, 20), seed=seed), "sliced") for seed in range(3)]
+    there = backend.arrays(*hosts)
+    gpuops.matmul(*there[:2], alpha=2, beta=1, c=there[2], strategy=strategy)
+    for array, host in zip(there, hosts, strict=True):
+        assert_bits(backend.numpy(array), host)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["i1", "f2", "f8", "c16"])
+def test_reads_every_layout(backend, dtype, layout):
+    a, b = lay_out(random((3, 20, 32), dtype), layout), lay_out(random((3, 32, 24), dtype, 1), layout)
+    check_run(backend, a, b)
+    check_run(backend, a, b[0])
+    check_run(backend, b.swapaxes(-1, -2), a.swapaxes(-1, -2))
+
+
+def test_sliding_windows_overlap_in_memory(backend):
+    x = np.lib.stride_tricks.sliding_window_view(np.arange(99, dtype="f4"), 20)
+    for strategy in (None, *STRATEGIES):
+        check_run(backend, x, x.T, strategy=strategy)
+        check_run(backend, x[:, :1], x[:1], strategy=strategy)
+
+
+def test_lists_and_scalars_are_numpys():
+    assert gpuops.matmul([1, 2], [3, 4]) == 11
+    assert gpuops.matmul([[1.0, 2.0]], [[3.0], [4.0]], alpha=2, beta=1, c=0.5).tolist() == [[22.5]]
+    assert gpuops.matmul([True, False], [1, 1]).dtype == np.int64
+
+
+def test_a_plan_is_made_once(device):
+    a, b = device.arrays(random((4, 5)), random((5, 6)))
+    gpuops.matmul(a, b)
+    before = kernels.plan.cache_info()
+    gpuops.matmul(a, b)
+    after = kernels.plan.cache_info()
+    assert (after.hits, after.misses) == (before.hits + 1, before.misses)
+
+
+def test_a_new_result_lies_in_rows(backend):
+    a, b = backend.arrays(lay_out(random((4, 5)), "F"), lay_out(random((5, 6)), "F"))
+    assert gpuops.matmul(a, b).flags.c_contiguous
+
+
+# ------------------------------------------------------------------------------------------------------------- dot
+
+
+@st.composite
+def products(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    """Operands of a dot product that NumPy takes."""
+    length = draw(st.sampled_from([0, 1, 2, 5, 33, 300, 5000]))
+    x_kept, y_kept = draw(st.sampled_from([((), ()), ((), ()), ((3,), ()), ((), (4,)), ((2, 3), (4,)), ((3,), (2, 4))]))
+    x = draw(layouts.arrays((*x_kept, length), draw(st.sampled_from(COMMON))))
+    shape = (*y_kept[:-1], length, *y_kept[-1:])
+    y = draw(layouts.arrays(shape, draw(st.sampled_from([d for d in COMMON if promotes(d, x.dtype)]))))
+    return x, y
+
+
+def check_dot(backend: Any, x: np.ndarray, y: np.ndarray) -> None:
+    """gpuops.dot against NumPy's, in double precision where that rounds."""
+    got = backend.numpy(gpuops.dot(*backend.arrays(x, y)))
+    val = np.result_type(x, y)
+    if not inexact(val):
+        assert_same(got, np.asarray(np.dot(x, y)))
+        return
+    wider = [a.astype(val).astype(wide(val)) for a in (x, y)]
+    exact = np.asarray(np.dot(*wider))
+    finite = [np.where(np.isfinite(a), np.abs(a), 0) for a in wider]
+    assert (got.dtype, got.shape) == (val, exact.shape)
+    # A product of complex infinities is an infinity or NaN.
+    got, exact = (np.where(np.isfinite(a), a, a.dtype.type(np.nan)) for a in (got, exact))
+    length = x.shape[-1] if x.ndim and y.ndim else 1
+    assert_near(got, exact, accumulator_eps(val) * (8 + math.sqrt(length)) * np.dot(*finite))
+
+
+@given(data=st.data())
+def test_dot_agrees_with_numpy(backend, data):
+    check_dot(backend, *data.draw(products()))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_dot_of_every_dtype_and_alignment(backend, dtype):
+    rng = np.random.default_rng(0)
+    memory = [lay_out(layouts.random(rng, (9000,), dtype), "C") for _ in range(2)]
+    for first, second, length in ((0, 0, 8192), (1, 1, 8191), (1, 0, 8191), (3, 5, 64), (0, 0, 1)):
+        check_dot(backend, memory[0][first : first + length], memory[1][second : second + length])
+    check_dot(backend, memory[0][::-1], memory[1])
+    check_dot(backend, memory[0][::3], memory[1][:3000])
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((), ()), ((), (3, 4)), ((5,), ()), ((4, 300), (300,)), ((300,), (300, 40)), ((2, 9), (9, 3)),
+        ((2, 3, 9), (9, 4)), ((3, 9), (2, 9, 4)), ((2, 3, 9), (2, 4, 9, 5)), ((2, 0), (3, 0, 4)), ((0, 9), (9, 3)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_dot_of_other_shapes(backend, shapes):
+    for dtype in ("f4", "i2", "c8", BFLOAT16):
+        x, y = (lay_out(layouts.random(np.random.default_rng(0), shape, np.dtype(dtype)), "C") for shape in shapes)
+        check_dot(backend, x, y)
