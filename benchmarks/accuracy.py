@@ -37,6 +37,7 @@ SAMPLES: tuple[tuple[str, Shape, int | None, tuple[str, ...]], ...] = (
     ),
     ("log_softmax", (2048, 2048), 1, DTYPES),
     *(("logsumexp", shape, axis, DTYPES) for shape, axis in (((2048, 2048), 1), ((2**20,), 0))),
+    *(("matmul", (n, n), None, DTYPES[:2]) for n in (512, 1024, 4096)),
 )
 
 HEAD = """\
@@ -50,6 +51,8 @@ and then merges those, in an order that depends on the shape and the device alon
 - `float16` and `bfloat16` are added, multiplied and averaged in `float32` and rounded once, at the end.
 - Integers are added exactly, modulo the size of the result, as NumPy's. On a GPU the mean of up to 2³¹ integers of at
   most four bytes is that of the exact sum; longer, masked and 64-bit ones are added in `float64`.
+- Matrix products of `float32` are computed in `float32`: never in TF32. Where warps or blocks share a result, they add
+  up in a fixed order.
 - `max` and `min` do not round. NaN wins, complex numbers are ordered by their real, then by their imaginary part.
 - Subnormal numbers are kept, on input and in results.
 
@@ -80,6 +83,12 @@ the elements, nor do their sums: a million of `float16` are added as well as a f
   +inf. One -inf gives 0, and -inf in `log_softmax`. `logsumexp` of only -inf is -inf, and with a +inf it is +inf.
 - Masked elements take no part, whatever they are: they give 0, and -inf in `log_softmax`.
 """
+PRODUCTS = """\
+Matrix products of normally distributed numbers: the largest error of all results, each in units of ε √Σ(ab)², the size
+of its terms together where their signs are random, with ε of the result's dtype. (cupy and torch call cuBLAS, and so
+does gpuops for half types; for `float32` gpuops has a kernel of its own.)
+
+{products}"""
 SOFTMAXES = """\
 Softmaxes of normally distributed numbers (mean 0, standard deviation 1): the largest error of all results, in units in
 the last place,
@@ -137,7 +146,8 @@ def rows(machine: Any, elements: int) -> Iterator[dict[str, Any]]:
                 try:
                     arrays = operands if provider.xp is np else tuple(map(machine.upload, operands))
                     result = host(provider.wide(provider.call(case)(*map(provider.array, arrays))))
-                    row[provider.name] = error(result, right, dtype_of(dtype))
+                    unit = None if op != "matmul" else terms(case, operands)
+                    row[provider.name] = error(result, right, dtype_of(dtype), unit)
                     relative[provider.name] = relative_error(result, right, dtype_of(dtype))
                 except Exception as failure:  # whatever a library raises
                     row[provider.name] = first_line(failure)
@@ -155,7 +165,7 @@ def reference(machine: Any) -> list[Provider]:
 def data(case: Case) -> tuple[np.ndarray, ...]:
     """Random operands of a case."""
     random = np.random.default_rng(0)
-    if case.op in SOFTMAX:
+    if case.op in (*SOFTMAX, "matmul"):
         return tuple(random.standard_normal(o.shape).astype(dtype_of(case.dtype)) for o in case.problem.operands)
     x, *others = (random.random(operand.shape) for operand in case.problem.operands)
     x = 1 + (x - 0.5) / 256 if case.op == "prod" else x * min(1.0, LARGEST / (1 if case.op == "mean" else x.size))
@@ -167,6 +177,8 @@ def exact(case: Case, operands: tuple[np.ndarray, ...]) -> np.ndarray:
     wider = [x.astype(np.longdouble if x.dtype == np.float64 else np.float64) for x in operands]
     if case.op == "dot":
         return np.asarray(np.sum(np.multiply(*wider)))
+    if case.op == "matmul":
+        return np.matmul(*wider)
     axis = case.axis
     x = wider[0].reshape(-1) if axis is None else np.ascontiguousarray(np.moveaxis(wider[0], axis, -1))
     last = case._replace(problem=case.problem._replace(axis=-1))
@@ -178,10 +190,18 @@ def host(result: Any) -> np.ndarray:
     return np.asarray(result.get() if hasattr(result, "get") else result)
 
 
-def error(result: np.ndarray, right: np.ndarray, dtype: np.dtype) -> float:
-    """The largest error in units in the last place."""
+def error(result: np.ndarray, right: np.ndarray, dtype: np.dtype, size: np.ndarray | None = None) -> float:
+    """The largest error in units in the last place, or in ``eps`` of a size that is given."""
     steps = finfo(dtype)
-    return largest(result, right, float(steps.eps) * np.exp2(np.floor(np.log2(at_least_normal(right, steps)))))
+    size = np.exp2(np.floor(np.log2(at_least_normal(right, steps)))) if size is None else size
+    return largest(result, right, float(steps.eps) * size)
+
+
+def terms(case: Case, operands: tuple[np.ndarray, ...]) -> np.ndarray:
+    """The size of what a matrix product adds up, as if its signs were random."""
+    size = OPS[case.op].magnitude
+    assert size is not None
+    return size(np, case, *(x.astype(np.float64) for x in operands))
 
 
 def relative_error(result: np.ndarray, right: np.ndarray, dtype: np.dtype) -> float:
@@ -215,7 +235,10 @@ def page(documents: Iterable[Document]) -> str:
         about = f"{of}; commit {found['commit'][:10]}.\nNumPy and SciPy are the host's."
         parts.append(f"## {found['machine']}\n\n{about}\n")
         softmaxes = [row for row in found["rows"] if "relative" in row]
-        parts.append(table([row for row in found["rows"] if "relative" not in row]))
+        products = [row for row in found["rows"] if row["op"] == "matmul"]
+        parts.append(table([row for row in found["rows"] if "relative" not in row and row not in products]))
+        if products:
+            parts.append(PRODUCTS.format(products=table(products)))
         if softmaxes:
             relative = table([row | row["relative"] for row in softmaxes])
             parts.append(SOFTMAXES.format(units=table(softmaxes), relative=relative))

@@ -1,4 +1,4 @@
-"""``bench report``: docs/performance.md, and the table of docs/kernels/softmax.md, from results files alone."""
+"""``bench report``: docs/performance.md, and the tables of the guides in docs/kernels, from results files alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .results import ROOT, Document, peers, published, rivals, timed, write
 from .show import MISSING, cell, comparison, machine_name, ratio, refusals
 
 PAGE = ROOT / "docs" / "performance.md"
-GUIDE = PAGE.parent / "kernels" / "softmax.md"
+KERNELS = PAGE.parent / "kernels"
 BEGIN, END = "<!-- bench report writes this table -->\n\n", "\n<!-- to here -->"
 LOSSES = 10  # of an op that are listed one by one, the worst first
 
@@ -181,14 +181,14 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
-def guide(text: str, results: dict[str, list[Document]]) -> str:
-    """The guide to the softmaxes, with its table of where a block comes to beat a warp."""
+def guide(op: str, text: str, results: dict[str, list[Document]]) -> str:
+    """The guide to an op's kernels, with its table."""
     before, _, rest = text.partition(BEGIN)
     tables = [
-        crossings(folder, document)
+        GUIDES[op](folder, document)
         for folder, documents in results.items()
         for document in documents
-        if (document["op"], document["mode"]) == ("softmax", "cold")
+        if (document["op"], document["mode"]) == (op, "cold")
     ]
     return before + BEGIN + ("\n".join(filter(None, tables)) or "Not measured yet.\n") + END + rest.partition(END)[2]
 
@@ -222,12 +222,42 @@ def crossing(cases: list[dict[str, Any]], warp: str) -> str:
     return shortest
 
 
+#: Shares of cuBLAS that the rungs reach on an NVIDIA A10 at n = 4092: S. Boehm, "How to optimize a CUDA matmul kernel
+#: for cuBLAS-like performance" (2022).
+REFERENCE = {
+    "naive": 0.039, "coalesced": 0.079, "shared": 0.146, "blocktile_1d": 0.412, "blocktile_2d": 0.764,
+    "vectorized": 0.871, "warptile": 1.0,
+}  # fmt: skip
+
+
+def rates(folder: str, document: Document) -> str:
+    """What each rung of the matrix product reaches, beside the ladder that it follows; "" if that is not known."""
+    found = {case["operands"][0]["shape"][0]: timed(case) for case in document["cases"] if case["group"] == "squares"}
+    climbed = {n: results for n, results in found.items() if "gpuops naive" in results}
+    if not climbed:
+        return ""
+    names = [name.removeprefix("gpuops ") for name in next(iter(climbed.values())) if name.startswith("gpuops ")]
+    rows = []
+    for name in names:
+        cells = (climbed[n][f"gpuops {name}"] for n in climbed)
+        reference = f"{REFERENCE[name]:.1%}" if name in REFERENCE else MISSING
+        rows.append([name, *(f"{cell['speed']:.3g} ({cell['of_limit']:.1%})" for cell in cells), reference])
+    heading = f"{machine_name(document)}, results of {document['date'][:10]}: TFLOP/s, and the share of cuBLAS:\n"
+    return "\n".join((heading, table(("strategy", *(f"n = {n}" for n in climbed), "reference, n = 4092"), rows)))
+
+
+#: The guides that have a table, and what writes it.
+GUIDES = {"softmax": crossings, "matmul": rates}
+
+
 def main(arguments: list[str]) -> int:
-    """Write the page and, if it is the published one, the table of the guide."""
+    """Write the page and, if it is the published one, the tables of the guides."""
     found, file = published("report", "Write the performance page from the results files.", PAGE, arguments)
     texts = {file: page(found)}
     if file == PAGE:
-        texts[GUIDE] = guide(GUIDE.read_text(encoding="utf-8"), found)
+        for op in GUIDES:
+            path = KERNELS / f"{op}.md"
+            texts[path] = guide(op, path.read_text(encoding="utf-8"), found)
     for path, text in texts.items():
         write(path, text)
         print(path)

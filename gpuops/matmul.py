@@ -64,9 +64,9 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=0, c=None, strategy=None):
 
     Notes
     -----
-    The rungs follow S. Boehm, "How to optimize a CUDA matmul kernel for cuBLAS-like performance" (2022), and the fastest
-    goes beyond; docs/kernels/matmul.md explains them, errors are measured in docs/accuracy.md. The same call on the same
-    device gives the same bits.
+    The rungs follow S. Boehm, "How to optimize a CUDA matmul kernel for cuBLAS-like performance" (2022), and the
+    fastest goes beyond; docs/kernels/matmul.md explains them, errors are measured in docs/accuracy.md. The same call on
+    the same device gives the same bits.
 
     Examples
     --------
@@ -164,7 +164,8 @@ def dot(x, y):
         return np.dot(x, y)
     x_steps, y_steps = elements(x), elements(y)
     if x.ndim == 0 or y.ndim == 0:
-        return dots(device, x, y, (*x.shape, *y.shape, 1), (*x_steps, *(0,) * y.ndim, 0), (*(0,) * x.ndim, *y_steps, 0), val)
+        steps, others = (*x_steps, *(0,) * y.ndim, 0), (*(0,) * x.ndim, *y_steps, 0)
+        return dots(device, x, y, (*x.shape, *y.shape, 1), steps, others, val)
     x_kept, y_kept = x.shape[:-1], y.shape[:summed] + y.shape[summed + 1 :]
     if x.ndim == 1 or y.ndim == 1:
         steps = (*x_steps[:-1], *(0,) * len(y_kept), x_steps[-1])
@@ -188,8 +189,8 @@ def product(
     device: Device, operands: dict[str, tuple[Any, Shape]], sizes: Shape, batch: Shape, val: np.dtype,
     factors: tuple[Any, Any], strategy: str | None,
 ) -> None:  # fmt: skip
-    """Multiply matrices of ``sizes`` (m, n, k). Operands out, a, b and perhaps c come with their strides over the batch,
-    the rows and the columns."""
+    """Multiply matrices of ``sizes`` (m, n, k). Operands out, a, b and perhaps c come with their strides over the
+    batch, the rows and the columns."""
     out, alpha, beta = operands["out"][0], *factors
     if out.size == 0:
         return

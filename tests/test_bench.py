@@ -812,15 +812,26 @@ def test_where_a_block_comes_to_beat_a_warp():
 
 
 def test_the_guide_has_its_table_from_the_results(documents):
-    text = report.GUIDE.read_text(encoding="utf-8")
-    assert "Not measured yet." in report.guide(text, {"cpu": documents})
+    text = (report.KERNELS / "softmax.md").read_text(encoding="utf-8")
+    assert "Not measured yet." in report.guide("softmax", text, {"cpu": documents})
     document = with_strategies(documents[0], "warp or block", ("block_shared", "warp", "warp_pack4"))
-    made = report.guide(text, {"cpu": [document]})
+    made = report.guide("softmax", text, {"cpu": [document]})
     assert "| warp_pack4 | 4 | not up to 1024 | not up to 1024 |\n" in made
     assert "(../performance/cpu/softmax-warp-or-block.svg)" in made
-    assert report.guide(made, {"cpu": documents}) == report.guide(text, {"cpu": documents})
+    assert report.guide("softmax", made, {"cpu": documents}) == report.guide("softmax", text, {"cpu": documents})
     labels = {line.get_label() for line in drawn(document, "softmax-warp-or-block").axes[0].lines}
     assert {"gpuops", "block_shared", "warp", "warp_pack4"} <= labels
+
+
+def test_the_rates_of_the_rungs_stand_beside_their_reference():
+    speeds = {"gpuops": 52.0, "gpuops naive": 0.5, "gpuops pipelined": 52.0}
+    found = [{"provider": name, "us": 1.0, "speed": speed, "of_limit": speed / 50} for name, speed in speeds.items()]
+    case = {"group": "squares", "operands": [{"shape": [4092, 4092]}], "results": found}
+    document = {"cases": [case], "environment": {"machine": "GPU"}, "date": "2026-01-01T00:00"}
+    made = report.rates("gpu", document)
+    assert "| naive | 0.5 (1.0%) | 3.9% |\n" in made and "| pipelined | 52 (104.0%) | – |\n" in made
+    assert report.rates("gpu", document | {"cases": []}) == ""
+    assert list(report.REFERENCE) == [*gpuops.strategies("matmul")[: len(report.REFERENCE)]]
 
 
 def test_pictures_without_matplotlib_are_refused_in_words(folder, tmp_path, monkeypatch, capsys):
@@ -858,8 +869,9 @@ def test_published_page_is_that_of_the_published_results():
     made = {folder.name: results.load_all(folder) for folder in PUBLISHED}
     text = report.page(made)
     assert report.PAGE.read_text(encoding="utf-8") == text, "run python -m gpuops bench report"
-    guide = report.GUIDE.read_text(encoding="utf-8")
-    assert guide == report.guide(guide, made), "run python -m gpuops bench report"
+    for op in report.GUIDES:
+        guide = (report.KERNELS / f"{op}.md").read_text(encoding="utf-8")
+        assert guide == report.guide(op, guide, made), "run python -m gpuops bench report"
     for folder, found in made.items():
         drawn = {file.stem for file in (plot.PICTURES / folder).glob("*")}
         assert drawn == {name for name, _ in plot.names(found)}, "run python -m gpuops bench plot"

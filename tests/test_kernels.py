@@ -14,7 +14,7 @@ import pytest
 
 import gpuops
 from gpuops import jit
-from gpuops.kernels import broadcast, reduce, softmax
+from gpuops.kernels import broadcast, matmul, reduce, softmax
 from gpuops.plan import CTYPES, ITEMSIZE, Kernel, Machine, Plan, Shape, accumulator, contiguous_strides
 from gpuops.reduce import dtypes
 from tests import emulated, emulator, layouts
@@ -161,6 +161,48 @@ def softmaxes() -> Iterator[Plan]:
             yield normalisation(names, (1, 2**32), (1,), strategy)
 
 
+#: Layouts of an operand, by the way in which ``pipelined`` moves its panels, for a of (m, k): (row, column, address).
+LAYOUTS = {"packed": (1, 704, 0), "turned": (704, 1, 0), "across": (1, 704, 4), "deep": (704, 1, 4)}
+
+
+def product(
+    dtypes: tuple[str, ...], strategy: str | None, sizes: Shape = (700, 700, 700), batch: Shape = (),
+    a: str = "turned", b: str = "packed", tile: matmul.Tile | None = None, splits: int = 1,
+) -> Plan:  # fmt: skip
+    """The plan of a product of operands of two dtypes, and perhaps an addend's, in named layouts."""
+    val = dtypes[0] if len(dtypes) < 2 else np.result_type(*map(as_dtype, dtypes)).name
+    one, apart = np.ones(1, accumulator(val)).tobytes(), tuple(10**6 * (i + 1) for i in range(len(batch)))
+    (a_row, a_col, a_at), (b_col, b_row, b_at) = LAYOUTS[a], LAYOUTS[b]
+    layouts = [
+        matmul.Layout(name, dtype, (*apart, row, col), at)
+        for name, dtype, row, col, at in (
+            ("out", val, 704, 1, 0), ("a", dtypes[0], a_row, a_col, a_at), ("b", dtypes[-1], b_row, b_col, b_at),
+        )
+    ]  # fmt: skip
+    p = matmul.problem(val, sizes, batch, layouts[0], layouts[1], layouts[2], None, one, one, False)
+    return matmul.tiled(p, "pipelined", tile, splits) if tile else matmul.plan(p, strategy, MACHINE)
+
+
+def as_dtype(name: str) -> np.dtype:
+    return np.dtype(BFLOAT16 if name == "bfloat16" else name)
+
+
+def products() -> Iterator[Plan]:
+    rungs = [name for name in matmul.STRATEGIES if name not in ("cublas", "pipelined")]
+    for x in CTYPES:
+        for strategy in rungs if x in FAMILIES else ("warptile",):
+            yield product((x,), strategy)
+            yield product((x,), strategy, a="deep", b="deep")
+    for strategy in rungs:
+        yield product(("int8", "float32"), strategy)
+        for rank in (2, 3, 4, 6):
+            yield product(("float32",), strategy, batch=(2,) * rank)
+    for tile in matmul.TILES:
+        yield from (product(("float32",), None, a=a, b=b, tile=tile) for a, b in itertools.product(LAYOUTS, repeat=2))
+        yield product(("float32",), None, tile=tile, splits=2 if tile.slices > 1 else 1, batch=(2, 2))
+    yield product(("float32", "float64"), "cublas", batch=(2, 2, 2, 2, 2))
+
+
 def maps() -> Iterator[Plan]:
     for out, x in itertools.product(FAMILIES, FAMILIES):
         yield mapping("Expand", out, (x,), (64, 700))
@@ -206,7 +248,7 @@ def walks(x: str) -> Iterator[Plan]:
 @cache
 def variants() -> tuple[Kernel, ...]:
     """Every kernel variant of the plans above."""
-    plans = itertools.chain(reductions(), softmaxes(), maps())
+    plans = itertools.chain(reductions(), softmaxes(), products(), maps())
     return tuple(sorted({step.kernel for plan in plans for step in plan.steps if hasattr(step, "kernel")}, key=repr))
 
 
@@ -236,6 +278,34 @@ def test_every_file_compiles_for_every_architecture(nvrtc, arch):
         assert jit.compile(jit.source(kernel), f"{kernel.name}.cu", arch)
 
 
+def assembled(kernel: Kernel, arch: int) -> str:
+    """What the assembler reports of a variant."""
+    from cupy_backends.cuda.libs import nvrtc
+
+    program = nvrtc.createProgram(jit.source(kernel), f"{kernel.name}.cu", (), ())
+    try:
+        nvrtc.compileProgram(program, (*jit.options(kernel.name), f"-arch=sm_{arch}", "--ptxas-options=-v"))
+        return nvrtc.getProgramLog(program)
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+@pytest.mark.parametrize("arch", (ARCH, *OTHER_ARCHS))
+@pytest.mark.parametrize("tile", matmul.TILES, ids=lambda tile: f"{tile.m}x{tile.n}")
+def test_the_fastest_product_keeps_everything_in_registers(nvrtc, tile, arch):
+    ways = list(LAYOUTS)
+    for i, a in enumerate(ways):  # each way, for either operand
+        (launch,) = product(("float32",), None, a=a, b=ways[i - 1], tile=tile).steps
+        report = assembled(launch.kernel, arch)
+        assert "0 bytes spill stores" in report and not re.search(r"[1-9]\d* bytes spill", report), (a, report)
+
+
+def test_layouts_go_the_way_of_their_name():
+    for a, b in itertools.product(LAYOUTS, repeat=2):
+        constants = dict(product(("float32",), None, a=a, b=b, tile=matmul.TILES[0]).steps[0].kernel.constants)
+        assert (constants["WAY_A"], constants["WAY_B"]) == (matmul.WAYS[a], matmul.WAYS[b])
+
+
 # ---------------------------------------------------------------------------------------------------------- names
 
 
@@ -256,6 +326,11 @@ def test_a_strategy_plans_the_file_of_its_name():
         names = {step.kernel.name for step in normalisation(("float32",) * 3, (64, 700), (1,), strategy).steps}
         file = "softmax_warp" if strategy in softmax.WARPS else f"softmax_{strategy}"
         assert names == {file} or file not in stems()
+    for strategy in matmul.STRATEGIES:
+        steps = product(("float32",), strategy).steps
+        names = {step.kernel.name for step in steps if hasattr(step, "kernel")}
+        assert names == ({f"matmul_{strategy}"} if strategy != "cublas" else set())
+    assert stems("matmul_") == {f"matmul_{name}" for name in matmul.STRATEGIES if name != "cublas"}
     for strategy in reduce.STRATEGIES:
         name = "block" if strategy in reduce.STEPS else strategy
         assert reduction("Sum", ("float32",) * 3, (640, 70), (1,), strategy).steps[0].kernel.name == f"reduce_{name}"
@@ -266,6 +341,7 @@ def test_a_strategy_plans_the_file_of_its_name():
     [
         ("reduce_block.cu", "Step", reduce.STEPS),
         ("broadcast.cuh", "Way", broadcast.WAYS),
+        ("matmul_panels.cuh", "Way", matmul.WAYS),
         ("broadcast.cu", "Walk", broadcast.WALKS),
     ],
 )
@@ -302,7 +378,7 @@ def test_no_atomics_whose_order_could_change_a_sum(file):
 
 def test_kernels_that_overlap_the_one_before_wait_for_it():
     """Before they touch memory: a kernel that is launched so but does not wait reads what is not yet written."""
-    plans = list(itertools.chain(reductions(), softmaxes(), maps()))
+    plans = list(itertools.chain(reductions(), softmaxes(), products(), maps()))
     overlapping = {step.kernel.name for plan in plans for step in plan.steps if getattr(step, "overlaps", False)}
     assert overlapping == {f"reduce_{name}" for name in ("rows", "columns", "staged", "tiny")} | ON_CHIP_KERNELS
     for name in stems():
@@ -352,6 +428,10 @@ def calls() -> Iterator[bool]:
     for strategy in gpuops.strategies("softmax"):
         yield near(gpuops.softmax, (3, 500), 1, strategy)
         yield near(gpuops.softmax, (300, 3), 0, strategy)
+    for strategy, k in itertools.product(gpuops.strategies("matmul"), (64, 1501)):  # blocks share the longer one
+        a, b = (layouts.random(np.random.default_rng(0), shape, np.dtype("f4")) for shape in ((40, k), (k, 44)))
+        got = gpuops.matmul(emulated.DEVICE.from_host(a), emulated.DEVICE.from_host(b), strategy=strategy)
+        yield bool(np.allclose(np.asarray(got), a @ b, rtol=1e-4, atol=1e-2))
 
 
 def test_the_calls_are_right_with_every_barrier(emulation):

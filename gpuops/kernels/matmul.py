@@ -148,7 +148,7 @@ class Problem(NamedTuple):
     scaled: bool  # whether alpha is not 1
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         """How many products there are."""
         return math.prod(self.batch)
 
@@ -176,8 +176,8 @@ def problem(
     layouts = [layout for layout in (out, a, b, c) if layout]
     axes, moved = normalize(Axes(batch, tuple(layout.strides[:-2] for layout in layouts)))
     matrices = [
-        Matrix(layout.name, layout.dtype, *layout.strides[-2:], start * ITEMSIZE[layout.dtype], layout.pointer, strides)
-        for layout, start, strides in zip(layouts, moved, axes.strides, strict=True)
+        Matrix(x.name, x.dtype, x.strides[-2], x.strides[-1], start * ITEMSIZE[x.dtype], x.pointer, strides)
+        for x, start, strides in zip(layouts, moved, axes.strides, strict=True)
     ]
     (m, n, k), (o, left, right, *more) = sizes, matrices
     if abs(o.row) < abs(o.col):  # it lies in columns: its transpose is that of b times that of a
@@ -195,7 +195,7 @@ def plan(p: Problem, strategy: str | None, machine: Machine) -> Plan:
 def choose(p: Problem, machine: Machine) -> str:
     """The strategy for callers who name none."""
     # (With alpha 0, BLAS does not read a and b: NaN would be lost.)
-    blas = p.val in BLAS and machine.blas and any(p.alpha) and max(p.m, p.n, p.k, p.count) < LIMIT
+    blas = p.val in BLAS and machine.blas and any(p.alpha) and max(p.m, p.n, p.k, p.number) < LIMIT
     choice = best(p, machine) if single(p) else None
     if choice is None:
         return "cublas" if blas else "warptile"
@@ -224,7 +224,7 @@ def one_kernel(
 ) -> Plan:  # fmt: skip
     """The plan of a strategy that is one launch of ``matmul_<strategy>.cu``."""
     if blocks > MAX_GRID_X:
-        rule = f"strategy {strategy!r} takes at most {MAX_GRID_X} blocks, {p.count} products of "
+        rule = f"strategy {strategy!r} takes at most {MAX_GRID_X} blocks, {p.number} products of "
         raise error(ValueError, "matmul", f"{rule}({p.m}, {p.k}) @ ({p.k}, {p.n}) need {blocks}")
     batch = p.axes(p.out, p.a, p.b, p.c)
     c = p.c or p.out
@@ -246,7 +246,7 @@ def one_kernel(
 
 def blocks_of(p: Problem, rows: int, cols: int) -> int:
     """How many tiles of so many rows and columns there are."""
-    return p.count * -(-p.m // rows) * -(-p.n // cols)
+    return p.number * -(-p.m // rows) * -(-p.n // cols)
 
 
 def plan_elements(p: Problem, strategy: str, machine: Machine) -> Plan:
@@ -327,10 +327,11 @@ def plan_pipelined(p: Problem, strategy: str, machine: Machine) -> Plan:
         rule = f"strategy {strategy!r} takes {FLOAT} operands, got {p.a.dtype} and {p.b.dtype}"
         raise error(ValueError, "matmul", rule)
     if (choice := best(p, machine)) is None:
-        rule = f"strategy {strategy!r} takes {min(tile.shared for tile in TILES)} bytes of shared memory, this device has "
-        raise error(ValueError, "matmul", f"{rule}{machine.shared}")
-    if p.k == 0:
-        return plan_elements(p, "naive", machine)
+        least = min(tile.shared for tile in TILES)
+        rule = f"strategy {strategy!r} takes {least} bytes of shared memory, this device has {machine.shared}"
+        raise error(ValueError, "matmul", rule)
+    if p.k == 0:  # nothing is multiplied
+        return plan_elements(p, "naive", machine)._replace(strategy=strategy)
     return tiled(p, strategy, choice.tile, choice.splits)
 
 
@@ -376,7 +377,7 @@ class Gemm(NamedTuple):
     a: Operand
     b: Operand
     out: Operand
-    turned: tuple[bool, bool]  # whether a and b lie in columns
+    turned: tuple[bool, ...]  # whether a and b lie in columns
     leading: Shape  # elements from row to row (or column to column) of a, b and out
     batch: int
     strides: Shape  # elements from product to product, of a, b and out
@@ -392,10 +393,10 @@ def plan_cublas(p: Problem, strategy: str, machine: Machine) -> Plan:
     """cuBLAS, after copies of what it does not take as it lies."""
     if p.val not in BLAS:
         raise error(ValueError, "matmul", f"strategy {strategy!r} takes {', '.join(BLAS)}, got {p.val}")
-    if max(p.m, p.n, p.k, p.count) >= LIMIT:
+    if max(p.m, p.n, p.k, p.number) >= LIMIT:
         raise error(ValueError, "matmul", f"strategy {strategy!r} takes sizes below {LIMIT}, got ({p.m}, {p.n}, {p.k})")
-    if p.k == 0:
-        return plan_elements(p, "naive", machine)
+    if p.k == 0:  # nothing is multiplied
+        return plan_elements(p, "naive", machine)._replace(strategy=strategy)
     steps: list[Any] = []
     workspace: list[tuple[str, int]] = []
 
@@ -427,13 +428,13 @@ def plan_cublas(p: Problem, strategy: str, machine: Machine) -> Plan:
     ]
     batch, inner = (p.batch or (1,)), [(matrix.batch or (0,))[-1] for matrix in (a, b, out)]
     for outer in np.ndindex(batch[:-1]):
-        starts = [
+        first, second, third = (
             Operand(matrix.name, matrix.offset + matrix.itemsize * sum(map(operator.mul, outer, matrix.batch)))
             for matrix in (a, b, out)
-        ]
+        )
         steps.append(Gemm(
-            p.val, (p.m, p.n, p.k), *starts, tuple(in_columns), tuple(rows), batch[-1], tuple(inner), p.alpha,
-            p.beta if p.c is not None else bytes(len(p.beta)),
+            p.val, (p.m, p.n, p.k), first, second, third, tuple(in_columns), tuple(rows), batch[-1], tuple(inner),
+            p.alpha, p.beta if p.c is not None else bytes(len(p.beta)),
         ))  # fmt: skip
     if not direct:
         steps.extend(copy(p, p.out, out, p.m, p.n))
