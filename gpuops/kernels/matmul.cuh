@@ -86,7 +86,7 @@ struct Product {
     const Tc* more = c + (row * static_cast<Offset>(p.c.row) + col * static_cast<Offset>(p.c.col));
 #pragma unroll
     for (int e = 0; e < N; ++e) {
-      sum[e] = static_cast<A>(scalar<A>(p.alpha) * sum[e]);
+      if (p.scaled) sum[e] = static_cast<A>(scalar<A>(p.alpha) * sum[e]);  // (1 times a complex infinity is NaN)
       if (p.added && row < m && col + e < n) {
         add_product(sum[e], scalar<A>(p.beta), convert<A>(more[e * static_cast<Offset>(p.c.col)]));
       }
