@@ -9,12 +9,16 @@ from typing import Any
 
 from gpuops.kernels.softmax import WARP_COLS, WARPS
 
-from . import plot
+from . import issue_slots, plot
 from .results import ROOT, Document, peers, published, rivals, timed, write
 from .show import MISSING, cell, comparison, machine_name, ratio, refusals
 
 PAGE = ROOT / "docs" / "performance.md"
 KERNELS = PAGE.parent / "kernels"
+PROFILES = ROOT / "benchmarks" / "profiles"
+PROFILE = (
+    "multiply-adds of all instructions", "issue slots used", "used by multiply-adds", "registers of a thread",
+)  # fmt: skip
 BEGIN, END = "<!-- bench report writes this table -->\n\n", "\n<!-- to here -->"
 LOSSES = 10  # of an op that are listed one by one, the worst first
 
@@ -243,7 +247,14 @@ def rates(folder: str, document: Document) -> str:
         reference = f"{REFERENCE[name]:.1%}" if name in REFERENCE else MISSING
         rows.append([name, *(f"{cell['speed']:.3g} ({cell['of_limit']:.1%})" for cell in cells), reference])
     heading = f"{machine_name(document)}, results of {document['date'][:10]}: TFLOP/s, and the share of cuBLAS:\n"
-    return "\n".join((heading, table(("strategy", *(f"n = {n}" for n in climbed), "reference, n = 4092"), rows)))
+    made = [heading, table(("strategy", *(f"n = {n}" for n in climbed), "reference, n = 4092"), rows)]
+    profile = PROFILES / folder / "matmul.csv"
+    if profile.exists():
+        made += [
+            f"What Nsight Compute counts at n = {issue_slots.N} ([issue_slots.py](../../benchmarks/issue_slots.py)):\n",
+            table(("kernel", *PROFILE), issue_slots.rows(profile)),
+        ]
+    return "\n".join(made)
 
 
 #: The guides that have a table, and what writes it.

@@ -139,7 +139,7 @@ template <int N, class T> __device__ __forceinline__ void store_past_l1(T* to, c
     asm volatile("st.global.L1::no_allocate.b64 [%0], %1;" ::"l"(to), "l"(bit_cast<u64>(items)));
     return;
   }
-  if constexpr (alignof(Loaded) == 16) {
+  if constexpr (alignof(Loaded) == 16 && sizeof(Loaded) == 16) {
     auto w = bit_cast<Pack<u32, 4>>(items);
     asm volatile("st.global.L1::no_allocate.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.item[0]), "r"(w.item[1]),
                  "r"(w.item[2]), "r"(w.item[3]));
