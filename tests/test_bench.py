@@ -827,7 +827,7 @@ def test_the_rates_of_the_rungs_stand_beside_their_reference():
     speeds = {"gpuops": 52.0, "gpuops naive": 0.5, "gpuops pipelined": 52.0}
     found = [{"provider": name, "us": 1.0, "speed": speed, "of_limit": speed / 50} for name, speed in speeds.items()]
     case = {"group": "squares", "operands": [{"shape": [4092, 4092]}], "results": found}
-    document = {"cases": [case], "environment": {"gpu": "GPU"}, "date": "2026-01-01T00:00"}
+    document = {"cases": [case], "environment": {"cpu": "CPU"}, "date": "2026-01-01T00:00"}
     made = report.rates("gpu", document)
     assert "| naive | 0.5 (1.0%) | 3.9% |\n" in made and "| pipelined | 52 (104.0%) | – |\n" in made
     assert report.rates("gpu", document | {"cases": []}) == ""
