@@ -136,8 +136,7 @@ def dot(x, y):
     -------
     ndarray or scalar
         Of the dtype to which those of ``x`` and ``y`` promote; half types accumulate in float32, complex numbers are
-        not conjugated. On a GPU, two arrays of at least two dims are
-        multiplied as by `matmul`.
+        not conjugated. On a GPU, two arrays of at least two dims are multiplied as by `matmul`.
 
     Raises
     ------

@@ -865,6 +865,20 @@ def test_standing_is_even_within_the_noise(ours, best, noise, expected):
     assert report.standing({"results": found}) == expected
 
 
+@pytest.mark.parametrize("marker", [report.BEGIN, report.END])
+def test_guide_without_room_for_its_table_is_refused(marker):
+    """Whatever stands after a table that does not end would be lost."""
+    text = f"above\n\n{report.BEGIN}old\n{report.END}below\n"
+    assert report.guide("softmax", text, {}) == f"above\n\n{report.BEGIN}Not measured yet.\n{report.END}below\n"
+    with pytest.raises(ValueError, match="lacks a line"):
+        report.guide("softmax", text.replace(marker, ""), {})
+
+
+def test_every_drawing_is_shown():
+    pages = "".join(page.read_text(encoding="utf-8") for page in report.KERNELS.glob("*.md"))
+    assert all(f"({drawing.name})" in pages for drawing in report.KERNELS.glob("*.svg"))
+
+
 def test_published_page_is_that_of_the_published_results():
     made = {folder.name: results.load_all(folder) for folder in PUBLISHED}
     text = report.page(made)

@@ -1,5 +1,6 @@
 """What a wheel of gpuops holds, and what importing it costs."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -73,13 +74,16 @@ def test_every_public_name_is_there():
     assert gpuops.__all__ == sorted(gpuops.__all__)
 
 
-def test_import_adds_little_to_numpys():
-    """In CPU time and the best of several runs, as others may slow any of them; what slows both slows NumPy too."""
+def test_import_adds_little_to_numpys(tmp_path):
+    """With bytecode in a cache, as that of an installed package is. In CPU time and the best of several runs, as others
+    may slow any of them; what slows both slows NumPy too."""
+    cached = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    cached["PYTHONPYCACHEPREFIX"] = str(tmp_path)
     clock = "time.process_time()"
     code = f"import time; a = {clock}; import numpy; b = {clock}; import gpuops; print(b - a, {clock} - b)"
-    runs = [map(float, run_python("-c", code, cwd=ROOT).stdout.split()) for _ in range(9)]
+    runs = [map(float, run_python("-c", code, cwd=ROOT, env=cached).stdout.split()) for _ in range(9)]
     numpys, ours = map(min, zip(*runs, strict=True))
-    assert ours < max(IMPORT_BUDGET, 0.45 * numpys), f"gpuops: {ours * 1e3:.0f} ms, NumPy: {numpys * 1e3:.0f} ms"
+    assert ours < max(IMPORT_BUDGET, 0.25 * numpys), f"gpuops: {ours * 1e3:.0f} ms, NumPy: {numpys * 1e3:.0f} ms"
 
 
 def test_import_brings_in_no_other_library():

@@ -43,7 +43,6 @@ TILE_2D = {1: (128, 8), 2: (128, 8), 4: (128, 8), 8: (128, 8), 16: (64, 4)}  # a
 WARPTILE = {1: (8, 16), 2: (8, 16), 4: (8, 16), 8: (8, 8), 16: (4, 4)}  # a thread's rows and columns
 WARP_DEPTH = 16
 
-
 LANES_M, LANES_N = 8, 4  # lanes of a warp down and across its tile
 STAGES = 2  # of shared memory: one is filled while the other is read
 
