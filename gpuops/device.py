@@ -99,9 +99,12 @@ def device_of(op: str, **arrays: Any) -> Device | None:
     return home[2] if home else None
 
 
+SCALARS = (bool, int, float, complex, np.generic)
+
+
 def is_scalar(value: Any) -> bool:
     """A value that is passed to a kernel by value and goes with arrays of every kind."""
-    return isinstance(value, (bool, int, float, complex, np.generic)) or (type(value) is np.ndarray and value.ndim == 0)
+    return isinstance(value, SCALARS) or (type(value) is np.ndarray and value.ndim == 0)
 
 
 def find(op: str, name: str, array: Any) -> Device | None:
@@ -153,4 +156,5 @@ def extent(device: Device, array: Any) -> tuple[int, int]:
 
 def elements(array: Any) -> Shape:
     """An array's strides in elements."""
-    return tuple(s // array.itemsize for s in array.strides)
+    itemsize = array.itemsize
+    return tuple([s // itemsize for s in array.strides])

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import operator
 import struct
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -63,7 +64,7 @@ class Axes(NamedTuple):
     @property
     def rank_class(self) -> int:
         """The smallest rank that kernels are compiled for and that holds these dims."""
-        return next(rank for rank in RANKS if rank >= len(self.sizes))
+        return RANKS[bisect_left(RANKS, len(self.sizes))]
 
     def inner(self, operand: int) -> int:
         """The innermost stride of an operand, 0 without dims."""
@@ -81,11 +82,14 @@ class Axes(NamedTuple):
     def packed(self, offset: str = "i64") -> bytes:
         """The bytes of ``struct Axes`` in ``kernels/axes.cuh``, with strides of a 32- or 64-bit type."""
         pad = self.rank_class - len(self.sizes)
-        sizes = (1,) * pad + self.sizes
-        strides = [stride for operand in self.strides for stride in (0,) * pad + operand]
-        return b"".join(map(divisor, sizes)) + integers(offset, *strides)
+        ones, zeros = (1,) * pad, (0,) * pad
+        strides: Shape = ()
+        for operand in self.strides:
+            strides += zeros + operand
+        return b"".join(map(divisor, ones + self.sizes)) + integers(offset, *strides)
 
 
+@lru_cache(maxsize=1024)
 def divisor(value: int) -> bytes:
     """The bytes of ``struct Divisor``: the value and the multiplier and shift that divide n < 2**31 by it."""
     shift = (value - 1).bit_length()
@@ -95,8 +99,8 @@ def divisor(value: int) -> bytes:
 
 def integers(ctype: str, *values: int) -> bytes:
     """The bytes of an array of ``i32`` or ``i64`` (in a struct: filled up to a multiple of 8)."""
-    data = struct.pack(f"<{len(values)}{'i' if ctype == 'i32' else 'q'}", *values)
-    return data + bytes(-len(data) % 8)
+    count = len(values)
+    return struct.pack(f"<{count}i{count % 2 * 4}x" if ctype == "i32" else f"<{count}q", *values)
 
 
 def accumulator(val: str) -> str:
@@ -119,8 +123,12 @@ def reach(operand: int, *groups: Axes) -> int:
     >>> reach(0, Axes((2, 3), ((-3, 1),)), Axes((4,), ((6,),)))
     23
     """
-    walks = [axes for axes in groups if operand < len(axes.strides)]
-    return sum((n - 1) * abs(s) for axes in walks for n, s in zip(axes.sizes, axes.strides[operand], strict=True))
+    far = 0
+    for axes in groups:
+        if operand < len(axes.strides):
+            for n, s in zip(axes.sizes, axes.strides[operand], strict=True):
+                far += (n - 1) * abs(s)
+    return far
 
 
 def offset_type(*groups: Axes) -> str:
@@ -140,21 +148,34 @@ def normalize(axes: Axes) -> tuple[Axes, Shape]:
     >>> normalize(Axes((5, 4), ((-4, -1),)))
     (Axes(sizes=(20,), strides=((1,),)), (-19,))
     """
-    dims = [(n, *s) for n, *s in zip(axes.sizes, *axes.strides, strict=True) if n != 1]
-    offsets = [0] * len(axes.strides)
+    dims = [dim for dim in zip(axes.sizes, *axes.strides, strict=True) if dim[0] != 1]
+    offsets = (0,) * len(axes.strides)
     for d, (n, *strides) in enumerate(dims):
-        if next((s for s in strides if s), 0) < 0:
-            offsets = [o + (n - 1) * s for o, s in zip(offsets, strides, strict=True)]
-            dims[d] = (n, *(-s for s in strides))
-    dims.sort(key=lambda dim: [-abs(s) if s else -math.inf for s in dim[1:]])
-    merged: list[tuple[int, ...]] = []
-    for n, *strides in dims:
-        if merged and all(o == n * s for o, s in zip(merged[-1][1:], strides, strict=True)):
-            merged[-1] = (merged[-1][0] * n, *strides)
-        else:
-            merged.append((n, *strides))
-    sizes, *columns = zip(*merged, strict=True) if merged else [(), *((),) * len(axes.strides)]
-    return Axes(sizes, tuple(columns)), tuple(offsets)
+        if backwards(strides):
+            offsets = tuple([o + (n - 1) * s for o, s in zip(offsets, strides, strict=True)])
+            dims[d] = (n, *[-s for s in strides])
+    if not dims:
+        return Axes((), ((),) * len(axes.strides)), offsets
+    if len(dims) > 1:
+        dims.sort(key=lambda dim: [-abs(s) if s else -math.inf for s in dim[1:]])
+        merged = dims[:1]
+        for dim in dims[1:]:
+            n, outer = dim[0], merged[-1]
+            if outer[1:] == tuple([n * s for s in dim[1:]]):
+                merged[-1] = (outer[0] * n, *dim[1:])
+            else:
+                merged.append(dim)
+        dims = merged
+    sizes, *columns = zip(*dims, strict=True)
+    return Axes(sizes, tuple(columns)), offsets
+
+
+def backwards(strides: Iterable[int]) -> bool:
+    """Whether the first operand that a dim moves goes backwards along it."""
+    for stride in strides:
+        if stride:
+            return stride < 0
+    return False
 
 
 def contiguous_strides(shape: Sequence[int]) -> Shape:
@@ -189,8 +210,8 @@ def broadcast_strides(shape: Shape, strides: Shape, to: Shape) -> Shape:
     >>> broadcast_strides((3, 1), (1, 1), (2, 3, 4))
     (0, 1, 0)
     """
-    pad = len(to) - len(shape)
-    return (0,) * pad + tuple(0 if n == 1 else s for n, s in zip(shape, strides, strict=True))
+    kept = strides if 1 not in shape else tuple([0 if n == 1 else s for n, s in zip(shape, strides, strict=True)])
+    return (0,) * (len(to) - len(shape)) + kept
 
 
 def packable(vec: int, itemsize: int, pointer: int, operand: int, *groups: Axes, inner: Axes) -> bool:
@@ -201,9 +222,8 @@ def packable(vec: int, itemsize: int, pointer: int, operand: int, *groups: Axes,
     width = min(vec * itemsize, 16)
     if inner.inner(operand) != 1 or inner.sizes[-1] % vec or pointer % width:
         return False
-    others = [s for axes in groups for s in axes.strides[operand]]
-    others.remove(1)  # the innermost one; in a sliding window there may be more
-    return all(s * itemsize % width == 0 for s in others)
+    moved = sum([s * itemsize % width != 0 for axes in groups for s in axes.strides[operand]])
+    return moved == (itemsize % width != 0)  # but the innermost one (in a sliding window there may be more)
 
 
 # ---------------------------------------------------------------------------------------------------- arguments

@@ -95,6 +95,8 @@ def problem(map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...], scale:
 
 def moved(args: tuple[Arg, ...], offsets: Shape) -> tuple[Arg, ...]:
     """The operands, each so many elements further on."""
+    if not any(offsets):
+        return args
     return tuple(
         arg._replace(offset=arg.offset + offset * arg.itemsize) for arg, offset in zip(args, offsets, strict=True)
     )
@@ -195,9 +197,9 @@ def flat(p: Problem, vec: int) -> Launch:
     if unroll > 1 and vec == PACK and ways == ["repeated"]:
         unroll *= 2  # a single byte's pack is made at once
     walked = Axes(p.axes.sizes, p.axes.strides[1:] if dense else (*p.axes.strides[1:], p.axes.strides[0]))
-    offset = offset_type(p)
-    low, high = zip(*(reach(p, k) for k in range(1, len(p.args))), strict=True)
-    ahead = padded([lines(p, k) for k in range(1, len(p.args))])
+    reached = reaches(p)
+    offset, low, high = offset_type(reached), *zip(*reached[1:], strict=True)
+    ahead = padded([lines(p, k, *reached[k]) for k in range(1, len(p.args))])
     params = struct.pack("<4i", count, p.axes.size, head, -(-max(ahead) // block)) + walked.packed(offset)
     params += divisor(row_packs) + integers(offset, *padded(low), *padded(high)) + struct.pack("<4i", *ahead)
     return launch(
@@ -240,26 +242,34 @@ def way(p: Problem, k: int, walk: str, vec: int, head: int = 0, shift: bool = Tr
     return "strided"
 
 
-def lines(p: Problem, k: int) -> int:
-    """How many cache lines of an operand to fetch ahead: all, if it is read again and again and the cache holds it."""
-    if p.args[k].value is not None:
-        return 0
-    size = math.prod(n for n, s in zip(p.axes.sizes, p.axes.strides[k], strict=True) if s) * p.args[k].itemsize
-    low, high = reach(p, k)
+def lines(p: Problem, k: int, low: int, high: int) -> int:
+    """How many cache lines of an operand, which reaches from low to high, to fetch ahead: all, if it is read again and
+    again and the cache holds it."""
     nbytes = (high - low) * p.args[k].itemsize
     again = p.axes.size * p.args[0].itemsize >= 8 * nbytes
-    return -(-nbytes // LINE) if again and 2**14 <= size == nbytes <= AHEAD else 0
+    if p.args[k].value is not None or not again or not 2**14 <= nbytes <= AHEAD:
+        return 0
+    size = math.prod(n for n, s in zip(p.axes.sizes, p.axes.strides[k], strict=True) if s) * p.args[k].itemsize
+    return -(-nbytes // LINE) if size == nbytes else 0
 
 
-def reach(p: Problem, k: int) -> tuple[int, int]:
-    """The lowest element of an operand and the one after its highest, counted from where the walk starts."""
-    ends = [(n - 1) * s for n, s in zip(p.axes.sizes, p.axes.strides[k], strict=True)]
-    return sum(min(0, e) for e in ends), sum(max(0, e) for e in ends) + 1
+def reaches(p: Problem) -> list[tuple[int, int]]:
+    """For each operand its lowest element and the one after its highest, counted from where the walk starts."""
+    found = []
+    for strides in p.axes.strides:
+        low, high = 0, 1
+        for n, s in zip(p.axes.sizes, strides, strict=True):
+            if s > 0:
+                high += (n - 1) * s
+            else:
+                low += (n - 1) * s
+        found.append((low, high))
+    return found
 
 
-def offset_type(p: Problem) -> str:
+def offset_type(reached: list[tuple[int, int]]) -> str:
     """32-bit offsets where every element is that near."""
-    return "i32" if all(max(map(abs, reach(p, k))) < 2**31 - 2**10 for k in range(len(p.args))) else "i64"
+    return "i32" if max(max(high, -low) for low, high in reached) < 2**31 - 2**10 else "i64"
 
 
 def padded(values: Sequence[int]) -> list[int]:
@@ -309,9 +319,10 @@ def repeated(p: Problem, dim: int) -> int:
     """The bytes of operands that come again at each step along a dim, less those that come anew."""
     total = 0
     for arg, strides in zip(p.args[1:], p.axes.strides[1:], strict=True):
-        inner = zip(p.axes.sizes[dim + 1 :], strides[dim + 1 :], strict=True)
-        nbytes = arg.itemsize * math.prod(n for n, s in inner if s)
-        total += 0 if arg.value is not None else -nbytes if strides[dim] else nbytes
+        if arg.value is None:
+            inner = zip(p.axes.sizes[dim + 1 :], strides[dim + 1 :], strict=True)
+            nbytes = arg.itemsize * math.prod([n for n, s in inner if s])
+            total += -nbytes if strides[dim] else nbytes
     return total
 
 
@@ -330,7 +341,7 @@ def stepped(p: Problem, dim: int) -> Launch:
     walked = Axes(
         tuple(p.axes.sizes[d] for d in others), tuple(tuple(p.axes.strides[k][d] for d in others) for k in order)
     )
-    count, offset = walked.size // vec, offset_type(p)
+    count, offset = walked.size // vec, offset_type(reaches(p))
     params = struct.pack("<4i", count, p.axes.sizes[dim], steps, 0)
     params += integers(offset, *padded([p.axes.strides[k][dim] for k in order])) + walked.packed(offset)
     fixed = [not p.axes.strides[k][dim] for k in range(1, len(p.args))]
@@ -358,9 +369,9 @@ def across(p: Problem) -> int | None:
 def closest(p: Problem, k: int) -> int | None:
     """The dim that an operand is to be read along, if that is another than the innermost one."""
     strides, itemsize = p.axes.strides[k], p.args[k].itemsize
-    dims = [d for d, s in enumerate(strides) if s and p.axes.sizes[d] >= SIDE]
-    if abs(p.axes.inner(k)) * itemsize < SECTOR or len(p.axes.sizes) - 1 not in dims:
+    if abs(strides[-1]) * itemsize < SECTOR or p.cols < SIDE:
         return None
+    dims = [d for d, s in enumerate(strides) if s and p.axes.sizes[d] >= SIDE]
     dim = min(dims, key=lambda d: abs(strides[d]))
     return dim if abs(strides[dim]) * itemsize < SECTOR else None
 
@@ -385,7 +396,7 @@ def tiled(p: Problem, dim: int) -> Launch:
     outer = [d for d in range(len(p.axes.sizes) - 1) if d != dim]
     strides = tuple(tuple(p.axes.strides[k][d] for d in outer) for k in order)
     walked = Axes(tuple(p.axes.sizes[d] for d in outer), strides)
-    offset = offset_type(p)
+    offset = offset_type(reaches(p))
     params = divisor(tile_cols) + divisor(tile_rows) + struct.pack("<2i", cols, rows)
     params += struct.pack("<4i", *padded([wide(p, k, dim) for k in range(1, len(p.args))]))
     params += integers(offset, *padded([p.axes.inner(k) for k in order]))

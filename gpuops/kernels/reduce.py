@@ -451,17 +451,17 @@ def plan_block(p: Problem, strategy: str, finish: str, multiprocessors: int) -> 
     on_host = finish == "host"
     alone = splits == 1 and not on_host
     other = "beside" if p.other else "none"
-    shift = Operand("stats") if p.shifted else None
+    shift, offset = Operand("stats") if p.shifted else None, offset_type(p.kept, p.reduced)
 
     def launch(first: bool, last: bool, splits: int, packs: int, chunk: int) -> Launch:
         counts = (p.outputs, packs, chunk, 1, 1)
         kernel = variant(
-            p, "reduce_block", p.kept, p.reduced, other if first else "none", counts, CLASSIC_BLOCK,
+            p, "reduce_block", p.kept, p.reduced, offset, other if first else "none", counts, CLASSIC_BLOCK,
             STEP=STEPS[strategy], SHIFTED=first and p.shifted, FIRST=first, LAST=last, VEC=1,
         )  # fmt: skip
         x, b, y = operands(p)
         partials = None if alone else Operand("partials")
-        args = (x, b, y, partials, parameters(p, p.kept, p.reduced, counts), shift)
+        args = (x, b, y, partials, parameters(p, p.kept, p.reduced, offset, counts), shift)
         return Launch(kernel, grid(p, "reduce_block", p.outputs, splits), CLASSIC_BLOCK, args)
 
     steps: tuple[Any, ...] = (launch(True, alone, splits, p.length, chunk),)
@@ -493,8 +493,9 @@ def launch(
     split = blocks[1] > 1
     constants |= {"VEC": way.vec, "RESIDENT": resident if split else 0}
     partials = (Operand("scratch"), Operand("scratch", PARTIALS)) if split else (None, None)
-    args = (*operands(p), *partials, parameters(p, kept, reduced, counts, runs))
-    kernel_ = variant(p, kernel, kept, reduced, way.other, counts, block, **constants)
+    offset = offset_type(p.kept, p.reduced)
+    args = (*operands(p), *partials, parameters(p, kept, reduced, offset, counts, runs))
+    kernel_ = variant(p, kernel, kept, reduced, offset, way.other, counts, block, **constants)
     step = Launch(kernel_, grid(p, kernel, *blocks), block, args, overlaps=True)
     return Plan(strategy, (step,), scratch=PARTIALS + math.prod(blocks) * states * p.state if split else 0)
 
@@ -508,7 +509,7 @@ def grid(p: Problem, kernel: str, blocks: int, splits: int) -> tuple[int, int, i
 
 
 def variant(
-    p: Problem, kernel: str, kept: Axes, reduced: Axes, other: str, counts: tuple[int, ...], block: int,
+    p: Problem, kernel: str, kept: Axes, reduced: Axes, offset: str, other: str, counts: tuple[int, ...], block: int,
     **constants: int,
 ) -> Kernel:  # fmt: skip
     """The kernel for a problem's types."""
@@ -518,7 +519,7 @@ def variant(
         types=(
             ("Tin", CTYPES[p.x]), ("Tb", beside), ("Tval", CTYPES[p.val]), ("Op", f"{p.op}<Tval>"),
             ("Tout", "Op::State" if p.out is None else CTYPES[p.out]), ("Index", index_type(*counts)),
-            ("Offset", offset_type(p.kept, p.reduced)),
+            ("Offset", offset),
         ),
         constants=(
             ("OTHER", OTHERS[other]), ("KEPT", kept.rank_class), ("REDUCED", reduced.rank_class), ("BLOCK", block),
@@ -533,9 +534,10 @@ def operands(p: Problem) -> tuple[Operand | None, ...]:
     return Operand("x", p.offsets[0]), other, Operand(p.target, p.offsets[2])
 
 
-def parameters(p: Problem, kept: Axes, reduced: Axes, counts: tuple[int, ...], runs: bytes = NO_RUNS) -> bytes:
+def parameters(
+    p: Problem, kept: Axes, reduced: Axes, offset: str, counts: tuple[int, ...], runs: bytes = NO_RUNS
+) -> bytes:
     """The bytes of ``struct Reduce`` in reduce.cuh."""
-    offset = offset_type(p.kept, p.reduced)
     initial = (p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0")
     high = reach(0, p.kept, p.reduced) + 1
     last = struct.pack("<2q2dq", high, p.kept.inner(2), p.length, p.scale, p.initial is not None)
