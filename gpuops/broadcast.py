@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import reference
+from .calls import remembered
 from .device import Device, device_of, elements, is_scalar, overlap, run
 from .errors import error
 from .kernels import broadcast as kernels
@@ -26,6 +27,7 @@ from .plan import (
 from .reduce import as_array
 
 
+@remembered
 def expand(x, shape, *, out=None, strategy=None):
     """Repeat an array along new and length-1 dims into a new array: ``torch.Tensor.expand``, but materialised.
 
@@ -112,6 +114,7 @@ def broadcast_to(x, shape):
     return np.broadcast_to(x, shape) if device is None else device.broadcast_to(x, shape)
 
 
+@remembered
 def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     """Elements of ``x`` where the condition is true, of ``y`` elsewhere, as ``numpy.where``: all three broadcast.
 
@@ -239,7 +242,8 @@ def launch(
                 for name, ctype, v in zip(("out", "a", "b", "c"), types, (target, *operands), strict=False)
             ]  # fmt: skip
             plan = kernels.plan(map_, shape, args[0], tuple(args[1:]), strategy)
-            run(plan, device, out=target, **dict(zip("abc", operands, strict=False)))
+            arrays = {name: v for name, v in zip("abc", operands, strict=False) if not is_scalar(v)}
+            run(plan, device, out=target, **arrays)
         if out is not None and target is not out:
             out[...] = target
         return target if out is None else out

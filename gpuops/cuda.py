@@ -68,6 +68,12 @@ def device_of(array: cupy.ndarray) -> CudaDevice:
     return device(array.data.device_id)
 
 
+def layout(array: cupy.ndarray) -> tuple[Any, ...]:
+    """What of an array decides what a call does."""
+    data = array.data
+    return array.shape, array.strides, array.dtype, data.device_id, data.ptr % 16
+
+
 class CudaDevice:
     """One GPU: memory from CuPy's current allocator, launches on CuPy's current stream."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -74,6 +76,8 @@ class Device(Protocol):
 
 #: Array types whose device is known: ``find(array) -> Device``. Libraries add theirs when their arrays first show up.
 FINDERS: dict[type, Any] = {np.ndarray: lambda array: None, np.generic: lambda array: None}
+#: Array types whose calls are remembered, with what of an array decides what a call does.
+LAYOUTS: dict[type, Any] = {}
 
 
 def device_of(op: str, **arrays: Any) -> Device | None:
@@ -116,7 +120,7 @@ def find(op: str, name: str, array: Any) -> Device | None:
     if cupy is not None and isinstance(array, cupy.ndarray):
         from . import cuda
 
-        FINDERS[cupy.ndarray] = cuda.device_of
+        FINDERS[cupy.ndarray], LAYOUTS[cupy.ndarray] = cuda.device_of, cuda.layout
         return cuda.device_of(array)
     if isinstance(array, (str, bytes)) or hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__"):
         raise error(TypeError, op, f"{name} is a {kind(array)}; gpuops takes NumPy and CuPy arrays and scalars")
@@ -129,7 +133,27 @@ def kind(array: Any) -> str:
 
 
 def run(plan: Plan, device: Device, **arrays: Any) -> None:
-    """Carry out a plan on the named arrays."""
+    """Carry out a plan on the named arrays, and tell those who watch."""
+    if (runs := getattr(WATCHED, "runs", None)) is not None:
+        runs.append((plan, device, dict(arrays)))
+    carry_out(plan, device, arrays)
+
+
+WATCHED = threading.local()
+
+
+def watched(call: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, list[Any]]:
+    """The result of a call, and what this thread ran for it: plans, their devices, their arrays."""
+    outer, WATCHED.runs = getattr(WATCHED, "runs", None), []
+    runs = WATCHED.runs
+    try:
+        return call(*args, **options), runs
+    finally:
+        WATCHED.runs = outer
+
+
+def carry_out(plan: Plan, device: Device, arrays: dict[str, Any]) -> None:
+    """Provide a plan's workspace, and take its steps."""
     for name, nbytes in plan.workspace:
         arrays[name] = device.empty((nbytes,), np.dtype(np.uint8))
     if plan.scratch:

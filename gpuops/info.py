@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import jit
+from .calls import memory
 from .kernels import broadcast, matmul, reduce, softmax
 from .plan import check_choice
 
@@ -48,7 +49,7 @@ def strategies(op: str) -> tuple[str, ...]:
 
 
 def info() -> dict[str, Any]:
-    """Versions, devices, the path that calls take and why, and the folder of compiled kernels.
+    """Versions, devices, the path that calls take and why, the folder of compiled kernels, and the remembered calls.
 
     Looks for a GPU, so it imports CuPy where that is installed.
 
@@ -56,7 +57,8 @@ def info() -> dict[str, Any]:
     -------
     dict
         ``versions`` (of each library, or why it is missing), ``devices`` (label to description), ``path`` (``"gpu"``
-        or ``"cpu"``, for callers who may choose), ``reason``, ``cache`` (a folder).
+        or ``"cpu"``, for callers who may choose), ``reason``, ``cache`` (a folder), ``calls`` (how many kinds of calls
+        are remembered, at most how many are, and how many calls found theirs or did not).
 
     Examples
     --------
@@ -91,7 +93,12 @@ def info() -> dict[str, Any]:
         elif not reason:
             reason = "CuPy finds no GPU"
     path = "gpu" if len(devices) > 1 else "cpu"
-    return {"versions": versions, "devices": devices, "path": path, "reason": reason, "cache": jit.cache_folder()}
+    counts = memory.cache_info()
+    calls = {"remembered": counts.currsize, "limit": counts.maxsize, "hits": counts.hits, "misses": counts.misses}
+    folder = jit.cache_folder()
+    return {
+        "versions": versions, "devices": devices, "path": path, "reason": reason, "cache": folder, "calls": calls,
+    }  # fmt: skip
 
 
 def version(distribution: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import reference
+from .calls import remembered
 from .device import Device, device_of, elements, is_scalar, overlap, run
 from .errors import error
 from .kernels import reduce as kernels
@@ -25,6 +26,7 @@ from .plan import (
 NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]  # None has a meaning of its own for ``initial``
 
 
+@remembered
 def sum(
     x, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"
 ):
@@ -85,6 +87,7 @@ def sum(
     return reduce("sum", x, axis, dtype, out, keepdims, initial, where, strategy, finish)
 
 
+@remembered
 def prod(
     x, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"
 ):
@@ -103,6 +106,7 @@ def prod(
     return reduce("prod", x, axis, dtype, out, keepdims, initial, where, strategy, finish)
 
 
+@remembered
 def max(x, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"):
     """Maximum of the elements over the given axes, as ``numpy.max``.
 
@@ -119,6 +123,7 @@ def max(x, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *
     return reduce("max", x, axis, None, out, keepdims, initial, where, strategy, finish)
 
 
+@remembered
 def min(x, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"):
     """Minimum of the elements over the given axes, as ``numpy.min``.
 
@@ -135,6 +140,7 @@ def min(x, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *
     return reduce("min", x, axis, None, out, keepdims, initial, where, strategy, finish)
 
 
+@remembered
 def mean(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True, strategy=None, finish="device"):
     """Mean of the elements over the given axes, as ``numpy.mean``.
 
@@ -151,6 +157,7 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True, stra
     return reduce("mean", x, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, finish)
 
 
+@remembered
 def any(x, axis=None, out=None, keepdims=False, *, where=True, strategy=None, finish="device"):
     """Whether any element is true over the given axes, as ``numpy.any``.
 
@@ -167,6 +174,7 @@ def any(x, axis=None, out=None, keepdims=False, *, where=True, strategy=None, fi
     return reduce("any", x, axis, None, out, keepdims, NOT_GIVEN, where, strategy, finish)
 
 
+@remembered
 def all(x, axis=None, out=None, keepdims=False, *, where=True, strategy=None, finish="device"):
     """Whether all elements are true over the given axes, as ``numpy.all``.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import reference
 from .broadcast import clash
+from .calls import remembered
 from .device import device_of, elements, overlap, run
 from .errors import error
 from .kernels import reduce as reductions
@@ -30,6 +31,7 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 REALS = (*FLOATS, "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
+@remembered
 def softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strategy=None, finish="device"):
     """exp(x * scale), normalised to a sum of 1 over the given axes, as ``scipy.special.softmax``.
 
@@ -86,6 +88,7 @@ def softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strat
     return normalized("softmax", x, axis, dtype, out, where, scale, strategy, finish)
 
 
+@remembered
 def log_softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strategy=None, finish="device"):
     """Logarithm of the softmax over the given axes, as ``scipy.special.log_softmax``.
 
@@ -100,6 +103,7 @@ def log_softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, s
     return normalized("log_softmax", x, axis, dtype, out, where, scale, strategy, finish)
 
 
+@remembered
 def logsumexp(x, axis=None, keepdims=False, *, dtype=None, out=None, where=True, scale=None, strategy=None):
     """log(sum(exp(x * scale))) over the given axes, as ``scipy.special.logsumexp``: one reading of ``x``.
 

@@ -12,6 +12,7 @@ import pytest
 from numpy.lib.array_utils import byte_bounds
 
 import gpuops
+from gpuops import calls
 from tests import emulated, emulator
 
 # The examples in the emulator's docstrings need g++.
@@ -126,6 +127,12 @@ def root(array: np.ndarray) -> np.ndarray:
 BACKENDS: dict[str, type[Cpu]] = {"cpu": Cpu, "emulated": Emulated}
 if gpuops.info()["path"] == "gpu":
     BACKENDS["gpu"] = Gpu
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> None:
+    """Calls are new to each test, which may have changed what decides them."""
+    calls.memory.cache_clear()
 
 
 @pytest.fixture(scope="session", params=BACKENDS)

@@ -139,3 +139,6 @@ def pointed(arg):
 
 DEVICE = EmulatedDevice()
 device.FINDERS[EmulatedArray] = lambda array: DEVICE
+device.LAYOUTS[EmulatedArray] = lambda array: (
+    array.shape, array.strides, array.dtype, array.flags.writeable, array.ctypes.data % 16,
+)  # fmt: skip

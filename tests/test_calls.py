@@ -1,0 +1,229 @@
+"""Calls that were made before do the same with other arrays, and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import math
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpuops
+from gpuops import calls
+from tests import layouts
+from tests.compare import assert_bits, run_there
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+F4 = np.dtype(np.float32)
+MASK = np.arange(6) % 2 == 0
+
+#: Calls on an array x of shape (5, 6) and one y of the same shape.
+OPS = {
+    "sum": lambda x, y: gpuops.sum(x, axis=1),
+    "sum of all": lambda x, y: gpuops.sum(x),
+    "prod": lambda x, y: gpuops.prod(x, 0, dtype=np.float64),
+    "max": lambda x, y: gpuops.max(x, axis=(0, 1), keepdims=True, initial=-1.5),
+    "min": lambda x, y: gpuops.min(x, axis=-1, strategy="cross"),
+    "mean": lambda x, y: gpuops.mean(x, axis=0, dtype=np.dtype("f8")),
+    "any": lambda x, y: gpuops.any(x, axis=0),
+    "all": lambda x, y: gpuops.all(x, axis=1),
+    "softmax": lambda x, y: gpuops.softmax(x, axis=1, scale=0.5),
+    "log_softmax": lambda x, y: gpuops.log_softmax(x, axis=0),
+    "logsumexp": lambda x, y: gpuops.logsumexp(x, axis=1, strategy="rows"),
+    "two passes": lambda x, y: gpuops.softmax(x, axis=1, strategy="two_pass", finish="host"),
+    "where": lambda x, y: gpuops.where(x, x, y),
+    "where of scalars": lambda x, y: gpuops.where(x, 1.5, -0.0),
+    "where of NumPy's scalars": lambda x, y: gpuops.where(x, np.float32(3), np.int8(1)),
+    "where of a complex scalar": lambda x, y: gpuops.where(x, 1j, y),
+    "expand": lambda x, y: gpuops.expand(x[:, :1], (2, -1, 6)),
+    "into y": lambda x, y: gpuops.softmax(x, axis=1, out=y),
+    "in place": lambda x, y: gpuops.softmax(x, axis=1, out=x),
+    "where in place": lambda x, y: gpuops.where(x, y, 0, out=y),
+}
+
+
+@contextlib.contextmanager
+def short_way():
+    """No call may be planned."""
+
+    def refuse(*args, **named):
+        raise AssertionError("takes the long way")
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("broadcast", "reduce", "softmax"):
+            patch.setattr(sys.modules[f"gpuops.{module}"], "run", refuse)
+        yield
+
+
+def numbers(seed, shape=(5, 6), dtype=F4):
+    return layouts.random(np.random.default_rng(seed), shape, dtype)
+
+
+def long_way(function, *arrays):
+    """The result without memory."""
+    calls.memory.cache_clear()
+    return function(*arrays)
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_the_second_call_goes_the_short_way(device, name):
+    OPS[name](device.array(numbers(0)), device.array(numbers(1)))
+    x, y = device.array(numbers(2)), device.array(numbers(3))
+    with short_way():
+        result = device.numpy(OPS[name](x, y))
+    again = device.array(numbers(2)), device.array(numbers(3))
+    assert_bits(result, device.numpy(long_way(OPS[name], *again)))
+    assert_bits(device.numpy(x), device.numpy(again[0]))
+    assert_bits(device.numpy(y), device.numpy(again[1]))
+
+
+def test_results_are_new_arrays(device):
+    x = device.array(numbers(0))
+    one, two = gpuops.softmax(x, axis=1), gpuops.softmax(x, axis=1)
+    before = device.numpy(one)
+    two[...] = 0
+    assert_bits(device.numpy(one), before)
+
+
+def test_transposed_results_stay_transposed(device):
+    first, second = (device.array(numbers(seed, (6, 5)).T) for seed in (0, 1))
+    expected = gpuops.softmax(first, axis=1)
+    assert gpuops.softmax(second, axis=1).strides == expected.strides == first.strides
+
+
+@pytest.mark.parametrize("pair", [(0.0, -0.0), (-0.0, 0.0), (1, True), (True, 1), (1, 1.0), (1.0, 1)], ids=repr)
+def test_scalars_that_are_equal_and_not_the_same(device, pair):
+    condition = device.array(np.array([True, False]))
+    for value in pair:
+        assert_bits(device.numpy(gpuops.where(condition, value, value)), np.where([True, False], value, value))
+
+
+def test_a_nan_is_remembered(device):
+    condition = device.array(np.array([True, False]))
+    gpuops.where(condition, math.nan, 0.0)
+    with short_way():
+        gpuops.where(condition, float("nan"), 0.0)
+
+
+def test_an_axis_that_equals_a_remembered_one_is_still_refused(device):
+    x = device.array(numbers(0))
+    gpuops.sum(x, axis=1)
+    gpuops.sum(x, axis=(0, 1))
+    for axis in (1.0, (0, 1.0), [0, 1]):
+        with pytest.raises(TypeError, match="axis must be"):
+            gpuops.sum(x, axis=axis)
+
+
+def test_other_arrays_are_other_calls(device):
+    base = numbers(0, (8, 40))
+    arrays = [base, base[:, :32], base[:, 1:33], base[:, ::2], base[::-1], base.T, base.astype("f8"), base[:4], base[0]]
+    expected = [np.sum(array, axis=0, dtype="f8") for array in arrays]
+    for _ in range(2):
+        for array, right in zip(arrays, expected):
+            np.testing.assert_allclose(device.numpy(gpuops.sum(device.array(array), axis=0)), right, rtol=1e-5)
+
+
+def test_the_same_array_twice_is_another_call_than_two(device):
+    x, y, mask = (device.array(array) for array in (numbers(0), numbers(1), numbers(2) > 0))
+    for _ in range(2):
+        for b, c in ((x, x), (x, y), (y, x), (y, y)):
+            right = np.where(device.numpy(mask), device.numpy(b), device.numpy(c))
+            assert_bits(device.numpy(gpuops.where(mask, b, c)), right)
+
+
+def test_a_result_that_overlaps_now_and_did_not_before(device):
+    for axis in (0, 1):
+        for start, stop in ((5, 10), (0, 5), (2, 7), (5, 10)):  # apart, in place, over part of x, apart
+            memory = device.array(numbers(0, (10, 6)))
+            out = memory[start:stop]
+            expected = gpuops.softmax(numbers(0, (10, 6))[:5], axis=axis)
+            assert gpuops.softmax(memory[:5], axis=axis, out=out) is out
+            np.testing.assert_allclose(device.numpy(out), expected, rtol=1e-5)
+
+
+def test_a_call_beside_an_overlapping_one_stays_remembered(device):
+    memory, mask = device.array(numbers(0, (10, 6))), device.array(MASK)
+    gpuops.where(mask, memory[:5], 0, out=memory[5:])
+    gpuops.where(mask, memory[:5], 0, out=memory[1:6])
+    with short_way():
+        gpuops.where(mask, memory[:5], 0, out=memory[5:])
+
+
+def test_what_is_wrong_is_refused_again_and_again(device):
+    x = device.array(numbers(0))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="out has shape"):
+            gpuops.softmax(x, axis=1, out=x[:4])
+        with pytest.raises(TypeError, match="do not mix"):
+            gpuops.where(x, numbers(0), x)
+
+
+def test_options_and_positions_are_told_apart(device):
+    x = device.array(numbers(0))
+    assert gpuops.sum(x, 1).shape == gpuops.sum(x, axis=1).shape == (5,)
+    assert gpuops.sum(x, 0).shape == gpuops.sum(axis=0, x=x).shape == (6,)
+    assert gpuops.sum(x, keepdims=True).shape == (1, 1)
+    with short_way():
+        assert gpuops.sum(x, axis=1).shape == (5,)
+
+
+def test_only_so_many_calls_are_remembered(device, monkeypatch):
+    x = device.array(np.array([True, False]))
+    for value in range(calls.LIMIT + 10):
+        calls.memory(gpuops.where, value)
+    gpuops.where(x, 1, 2)
+    assert calls.memory.cache_info().currsize == calls.LIMIT == gpuops.info()["calls"]["limit"]
+
+
+def test_info_counts_calls(device):
+    x = device.array(numbers(0))
+    before = gpuops.info()["calls"]
+    for _ in range(5):
+        gpuops.sum(x)
+    after = gpuops.info()["calls"]
+    assert after["hits"] - before["hits"] == 4 and after["misses"] - before["misses"] == 1
+    assert after["remembered"] == 1
+
+
+def test_calls_of_numpy_arrays_are_not_remembered():
+    gpuops.sum(numbers(0), axis=1)
+    gpuops.where(numbers(0), 1, 0)
+    assert calls.memory.cache_info().currsize == 0
+
+
+def test_signatures_and_names_are_those_of_the_functions():
+    assert str(inspect.signature(gpuops.expand)) == "(x, shape, *, out=None, strategy=None)"
+    assert gpuops.sum.__name__ == "sum" and "numpy.sum" in gpuops.sum.__doc__
+
+
+def test_threads_share_what_is_remembered(device):
+    arrays = [device.array(numbers(seed)) for seed in range(8)]
+    right = [device.numpy(long_way(gpuops.softmax, x)) for x in arrays]
+    calls.memory.cache_clear()
+    with ThreadPoolExecutor(4) as pool:
+        found = [*pool.map(gpuops.softmax, arrays * 4)]
+    for got, expected in zip(found, right * 4):
+        assert_bits(device.numpy(got), expected)
+
+
+@given(data=st.data())
+def test_remembered_calls_give_the_bits_of_the_long_way(device, data):
+    name = data.draw(st.sampled_from(["sum", "min", "any", "softmax", "log_softmax", "logsumexp"]))
+    op, shape = getattr(gpuops, name), data.draw(layouts.shapes(max_dims=3, max_size=500))
+    x = data.draw(layouts.arrays(shape, data.draw(st.sampled_from([F4, np.dtype(np.float16), np.dtype(np.int8)]))))
+    options = {"axis": data.draw(layouts.axes(len(shape)))}
+    if name == "min":
+        options["initial"] = 3
+    if data.draw(st.booleans()):
+        options["where"] = data.draw(layouts.masks(shape))
+    like = op(x, **options)
+    out = data.draw(layouts.outs(like.shape, like.dtype, [x])) if data.draw(st.booleans()) else None
+    run_there(device, op, x, out, options)
+    values = x.base[: x.base.size // x.itemsize * x.itemsize].view(x.dtype)
+    values[...] = layouts.random(np.random.default_rng(data.draw(st.integers(0, 99))), values.shape, x.dtype)
+    assert_bits(run_there(device, op, x, out, options), run_there(device, op.__wrapped__, x, out, options))
