@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.kernels import reduce as kernels
 from tests import layouts
 from tests.compare import accumulator_eps, assert_bits, assert_near, assert_same, run_there
 from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, inexact, lay_out, wide
