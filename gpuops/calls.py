@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .device import LAYOUTS, Device, carry_out, elements, extent, watched
-from .plan import CTYPES, Plan, contiguous_strides
+from .device import LAYOUTS, Device, Run, elements, extent, take, watched
+from .plan import CTYPES, contiguous_strides
 
 LIMIT = 4096  # kinds of calls that are remembered: the latest ones
 
@@ -49,7 +49,8 @@ def remembered(op: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(op)
     def call(*args: Any, **options: Any) -> Any:
-        arrays, facts = [], [(*options,)]
+        arrays: list[Any] = []
+        facts: list[Any] = [(*options,)]
         try:
             for value in (*args, *options.values()):
                 if layout := LAYOUTS.get(type(value)):
@@ -83,29 +84,29 @@ def repeats(arrays: list[Any]) -> list[int]:
 class Call:
     """What a call does: run a plan on the caller's arrays and on a new one, if the caller gave none for the result."""
 
-    def __init__(self, device: Device, plan: Plan, names: dict[str, Any], arrays: list[Any], result: Any) -> None:
+    def __init__(self, run: Run, arrays: list[Any], result: Any) -> None:
         index = {id(array): i for i, array in reversed([*enumerate(arrays)])}
-        self.device, self.plan, self.result = device, plan, index.get(id(result), NEW)
-        self.places = [(name, index.get(id(array), NEW)) for name, array in names.items()]
+        self.plan, self.device, self.steps, named = run
+        self.result = index.get(id(result), NEW)
+        self.places = [(name, index.get(id(array), NEW)) for name, array in named.items() if array is not None]
         if self.result == NEW:
             strides = elements(result)
             dense = strides == contiguous_strides(result.shape)
             self.made = result.shape, result.dtype, None if dense else strides
         else:
-            self.spans = [span(device, array) for array in arrays]
-            self.in_place = [device.pointer(array) == device.pointer(result) for array in arrays]
+            first = self.device.pointer(result)
+            self.spans = [span(self.device, array) for array in arrays]
+            self.in_place = [self.device.pointer(array) == first for array in arrays]
 
     @classmethod
-    def of(cls, runs: list[tuple[Plan, Device, dict[str, Any]]], arrays: list[Any], result: Any) -> Call | None:
+    def of(cls, runs: list[Run], arrays: list[Any], result: Any) -> Call | None:
         """What a call did, if that was to run one plan on the caller's arrays and the result, and nothing else."""
         if len(runs) != 1:
             return None
-        plan, device, named = runs[0]
-        names = {name: array for name, array in named.items() if array is not None}
-        known = {*map(id, arrays), id(result)}
-        if any(id(array) not in known for array in names.values()):  # a copy, or a view
+        known = {id(array) for array in (None, *arrays, result)}
+        if any(id(array) not in known for array in runs[0].arrays.values()):  # a copy, or a view
             return None
-        call = cls(device, plan, names, arrays, result)
+        call = cls(runs[0], arrays, result)
         return call if call.fits(arrays) else None
 
     def fits(self, arrays: list[Any]) -> bool:
@@ -124,8 +125,8 @@ class Call:
         """Do it with other arrays of the same kind."""
         with self.device.current():
             result = self.device.empty(*self.made) if self.result == NEW else arrays[self.result]
-            names = {name: result if i == NEW else arrays[i] for name, i in self.places}
-            carry_out(self.plan, self.device, names)
+            named = {name: result if i == NEW else arrays[i] for name, i in self.places}
+            take(self.plan, self.device, self.steps, named)
             return result
 
 

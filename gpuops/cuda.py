@@ -13,7 +13,7 @@ import numpy as np
 from cupy_backends.cuda.api import driver
 
 from . import jit
-from .plan import SCRATCH, Kernel, Launch, Machine, Shape
+from .plan import SCRATCH, Kernel, Launch, Machine, Operand, Shape
 
 
 class LaunchAttribute(ctypes.Structure):
@@ -136,6 +136,9 @@ class CudaDevice:
         """The loaded kernel, compiled on first use."""
         kernel = launch.kernel
         if (function := self._functions.get(kernel)) is None:
+            if self.capturing():
+                rule = "is not loaded yet, and a capture does not allow that: make the same call once before it begins"
+                raise RuntimeError(f"{kernel.name} {rule}")
             with self._lock:
                 if (function := self._functions.get(kernel)) is None:
                     module = cupy.cuda.function.Module()
@@ -149,26 +152,14 @@ class CudaDevice:
                     self._functions[kernel] = function
         return function
 
-    def launch(self, launch: Launch, args: list[Any]) -> None:
-        if not self._entered.__dict__:  # the driver's launches leave a new thread without a context, as CuPy's do not
+    def launcher(self, launch: Launch) -> Launcher:
+        return Launcher(self, launch)
+
+    def enter(self) -> None:
+        """Give this thread the device's context: the driver's launches do not, as CuPy's do."""
+        if not self._entered.__dict__:
             cupy.cuda.runtime.setDevice(self.index)
             self._entered.here = True
-        cells = [cell(arg) for arg in args]
-        addresses = (ctypes.c_void_p * len(cells))(*map(ctypes.addressof, cells))
-        function, stream = self.function(launch).ptr, cupy.cuda.get_current_stream().ptr
-        attributes = [OVERLAP] if launch.overlaps and self.overlaps else []
-        if launch.cluster > 1:
-            attributes.append(LaunchAttribute(id=CLUSTER_DIMENSION, value=(launch.cluster, 1, 1)))
-        if launch.cooperative:
-            attributes.append(COOPERATIVE)
-        if attributes:
-            listed = (LaunchAttribute * len(attributes))(*attributes)
-            config = LaunchConfig(*launch.grid, launch.block, 1, 1, launch.shared, stream, listed, len(attributes))
-            check(libcuda().cuLaunchKernelEx(ctypes.byref(config), ctypes.c_void_p(function), addresses, None))
-        else:
-            driver.launchKernel(
-                function, *launch.grid, launch.block, 1, 1, launch.shared, stream, ctypes.addressof(addresses), 0
-            )
 
     def elementwise(self, step: Any, arrays: dict[str, Any]) -> None:
         views = []
@@ -186,7 +177,7 @@ class CudaDevice:
 
         handle = cupy.cuda.device.get_cublas_handle()
         a, b, out = (arrays[operand.name].data.ptr + operand.offset for operand in (step.a, step.b, step.out))
-        alpha, beta = cell(step.alpha), cell(step.beta)
+        alpha, beta = (ctypes.create_string_buffer(factor, len(factor)) for factor in (step.alpha, step.beta))
         m, n, k = step.sizes
         turned = [cublas.CUBLAS_OP_T if in_columns else cublas.CUBLAS_OP_N for in_columns in step.turned]
         (lda, ldb, ldc), (a_step, b_step, out_step) = step.leading, step.strides
@@ -202,6 +193,60 @@ class CudaDevice:
             )  # fmt: skip
         finally:
             cublas.setMathMode(handle, mode)
+
+
+class Launcher:
+    """A launch that is made again and again: all of its arguments lie ready but the addresses of the arrays."""
+
+    def __init__(self, device: CudaDevice, launch: Launch) -> None:
+        self.device, self.launch, self.function = device, launch, device.function(launch)
+        self.operands = [(arg.name, arg.offset) for arg in launch.args if isinstance(arg, Operand)]
+        self.attributes = [OVERLAP] if launch.overlaps and device.overlaps else []
+        if launch.cluster > 1:
+            self.attributes.append(LaunchAttribute(id=CLUSTER_DIMENSION, value=(launch.cluster, 1, 1)))
+        if launch.cooperative:
+            self.attributes.append(COOPERATIVE)
+        self.free: list[Arguments] = []
+
+    def __call__(self, arrays: dict[str, Any]) -> None:
+        """Launch it on the current stream, on the named arrays."""
+        self.device.enter()
+        try:
+            arguments = self.free.pop()  # no thread shares them while they are in use
+        except IndexError:
+            arguments = Arguments(self.launch, self.attributes)
+        for i, (name, offset) in enumerate(self.operands):
+            arguments.pointers[i] = arrays[name].data.ptr + offset
+        function, stream = self.function.ptr, cupy.cuda.get_current_stream().ptr
+        if self.attributes:
+            arguments.config.stream = stream
+            launch = libcuda().cuLaunchKernelEx
+            check(launch(arguments.configured, ctypes.c_void_p(function), arguments.addresses, None))
+        else:
+            grid, block, shared = self.launch.grid, self.launch.block, self.launch.shared
+            driver.launchKernel(function, *grid, block, 1, 1, shared, stream, arguments.start, 0)
+        self.free.append(arguments)
+
+
+class Arguments:
+    """The memory of a launch's arguments: addresses of arrays, which are filled in, null pointers, and structs."""
+
+    def __init__(self, launch: Launch, attributes: list[LaunchAttribute]) -> None:
+        operands = sum(isinstance(arg, Operand) for arg in launch.args)
+        self.pointers = (ctypes.c_longlong * (operands + 1))()  # the last one is null
+        self.structs = [ctypes.create_string_buffer(arg, len(arg)) for arg in launch.args if isinstance(arg, bytes)]
+        first, size = ctypes.addressof(self.pointers), ctypes.sizeof(ctypes.c_longlong)
+        pointers, structs = iter(range(first, first + operands * size, size)), map(ctypes.addressof, self.structs)
+        places = [
+            next(structs) if isinstance(arg, bytes) else first + operands * size if arg is None else next(pointers)
+            for arg in launch.args
+        ]
+        self.addresses = (ctypes.c_void_p * len(places))(*places)
+        self.start = ctypes.addressof(self.addresses)
+        self.attributes = (LaunchAttribute * len(attributes))(*attributes)
+        shape = (*launch.grid, launch.block, 1, 1, launch.shared)
+        self.config = LaunchConfig(*shape, None, self.attributes, len(attributes))
+        self.configured = ctypes.byref(self.config)
 
 
 def get_attribute(function: Any, attribute: int) -> int:
@@ -220,16 +265,6 @@ def check(status: int) -> None:
     """Raise what the driver's status says."""
     if status:
         raise driver.CUDADriverError(status)
-
-
-def cell(arg: Any) -> Any:
-    """The memory that holds one kernel argument while it is launched."""
-    if isinstance(arg, bytes):
-        return ctypes.create_string_buffer(arg, len(arg))
-    if isinstance(arg, tuple):
-        array, offset = arg
-        return ctypes.c_longlong(array.data.ptr + offset)
-    return ctypes.c_longlong(arg or 0)
 
 
 @cache

@@ -6,12 +6,15 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from .errors import error
 from .plan import Launch, Machine, Plan, Shape
+
+Step = Callable[[dict[str, Any]], None]  # of a plan, made ready for a device: called with the named arrays
 
 
 class Device(Protocol):
@@ -61,8 +64,8 @@ class Device(Protocol):
         """A copy on the device."""
         ...
 
-    def launch(self, launch: Launch, args: list[Any]) -> None:
-        """Launch a kernel; an argument is (array, byte offset), None, bytes (a struct), or an int (64 bits)."""
+    def launcher(self, launch: Launch) -> Step:
+        """What launches a kernel, which is loaded: as often as it is called."""
         ...
 
     def elementwise(self, step: Any, arrays: dict[str, Any]) -> None:
@@ -134,16 +137,26 @@ def kind(array: Any) -> str:
 
 def run(plan: Plan, device: Device, **arrays: Any) -> None:
     """Carry out a plan on the named arrays, and tell those who watch."""
+    steps = [device.launcher(step) if isinstance(step, Launch) else partial(step.run, device) for step in plan.steps]
     if (runs := getattr(WATCHED, "runs", None)) is not None:
-        runs.append((plan, device, dict(arrays)))
-    carry_out(plan, device, arrays)
+        runs.append(Run(plan, device, steps, dict(arrays)))
+    take(plan, device, steps, arrays)
+
+
+class Run(NamedTuple):
+    """A plan that was carried out, and on which arrays."""
+
+    plan: Plan
+    device: Device
+    steps: list[Step]
+    arrays: dict[str, Any]
 
 
 WATCHED = threading.local()
 
 
-def watched(call: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, list[Any]]:
-    """The result of a call, and what this thread ran for it: plans, their devices, their arrays."""
+def watched(call: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, list[Run]]:
+    """The result of a call, and what this thread ran for it."""
     outer, WATCHED.runs = getattr(WATCHED, "runs", None), []
     runs = WATCHED.runs
     try:
@@ -152,14 +165,14 @@ def watched(call: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, 
         WATCHED.runs = outer
 
 
-def carry_out(plan: Plan, device: Device, arrays: dict[str, Any]) -> None:
+def take(plan: Plan, device: Device, steps: list[Step], arrays: dict[str, Any]) -> None:
     """Provide a plan's workspace, and take its steps."""
     for name, nbytes in plan.workspace:
         arrays[name] = device.empty((nbytes,), np.dtype(np.uint8))
     if plan.scratch:
         arrays["scratch"] = device.scratch(plan.scratch)
-    for step in plan.steps:
-        step.run(device, arrays)
+    for step in steps:
+        step(arrays)
 
 
 def overlap(device: Device, out: Any, array: Any) -> bool:

@@ -338,7 +338,7 @@ class Launch(NamedTuple):
     kernel: Kernel
     grid: tuple[int, int, int]
     block: int
-    args: tuple[Operand | bytes | int | None, ...]
+    args: tuple[Operand | bytes | None, ...]  # None: a null pointer
     overlaps: bool = False  # it may be made ready while the launch before it ends: it waits for that itself
     cluster: int = 1  # neighbouring blocks that run together and reach each other's shared memory
     shared: int = 0  # bytes of shared memory that the launch gives to a block
@@ -346,14 +346,6 @@ class Launch(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Launch(kernel={self.kernel!r}, grid={self.grid}, block={self.block})"
-
-    def run(self, device: Any, arrays: dict[str, Any]) -> None:
-        """Launch it on a device, with the named arrays for its operands; one that the call does not have is null."""
-        args = [
-            None if arg is None else (arrays[arg.name], arg.offset) if isinstance(arg, Operand) else arg
-            for arg in self.args
-        ]
-        device.launch(self, args)
 
 
 class Plan(NamedTuple):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import math
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from gpuops import device, jit
-from gpuops.plan import TICKETS, Machine, accumulator, as_dtype
+from gpuops.plan import TICKETS, Machine, Operand, accumulator, as_dtype
 
 from . import emulator
 
@@ -72,8 +72,11 @@ class EmulatedDevice:
         out[...] = array
         return out
 
-    def launch(self, launch, args):
-        pointers, block = [pointed(arg) for arg in args], (launch.block, 1, 1)
+    def launcher(self, launch):
+        return partial(self.launch, launch)
+
+    def launch(self, launch, arrays):
+        pointers, block = [pointed(arg, arrays) for arg in launch.args], (launch.block, 1, 1)
         module(launch.kernel).launch(launch.kernel.name, launch.grid, block, pointers, shared=launch.shared)
         assert self.used is None or not self.used[: 4 * TICKETS].any(), "tickets are left for the next launch"
 
@@ -123,15 +126,15 @@ def memory_at(low, high):
     return np.frombuffer((ctypes.c_ubyte * (high - low)).from_address(low), np.uint8)
 
 
-def pointed(arg):
-    """An (array, byte offset) argument as a byte array that starts there and spans the array's memory."""
-    if not isinstance(arg, tuple):
+def pointed(arg, arrays):
+    """An operand as a byte array that starts where it points and spans the memory of its array."""
+    if not isinstance(arg, Operand):
         return arg
-    array, offset = arg
+    array = arrays[arg.name]
     low, high = byte_bounds(array)
     if low == high:
         return array
-    first = array.ctypes.data + offset
+    first = array.ctypes.data + arg.offset
     start = memory_at(low, high)[first - low :]
     reach = (high - 1 - first, low - first)  # two strides whose corners are the memory's last and first byte
     return np.lib.stride_tricks.as_strided(start, (2, 2), reach, writeable=array.flags.writeable)

@@ -1,0 +1,161 @@
+"""How launches are handed to the driver, with CuPy's arrays and no GPU: the driver is one that takes notes."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gpuops import device
+from gpuops.plan import Kernel, Launch, Operand, Plan
+
+cupy = pytest.importorskip("cupy", reason="launches need CuPy")
+cuda = pytest.importorskip("gpuops.cuda")
+
+KERNEL = Kernel("reduce_rows", (), ())
+STRUCT = bytes(range(100))
+ARGS = (Operand("x", 8), None, Operand("out"), STRUCT, None, Operand("x", -4))
+STREAM = 77
+
+
+class Notes:
+    """A driver that writes down what it is to launch, and may do something else meanwhile."""
+
+    CUDADriverError = RuntimeError
+
+    def __init__(self):
+        self.launches, self.status, self.meanwhile = [], 0, lambda: None
+
+    def note(self, function, grid, block, shared, stream, attributes, start):
+        self.meanwhile()
+        sizes = (8, 8, 8, len(STRUCT), 8, 8)
+        places = (ctypes.c_void_p * len(sizes)).from_address(start)
+        values = [ctypes.string_at(place, size) for place, size in zip(places, sizes)]
+        args = [value if len(value) > 8 else int.from_bytes(value, "little") for value in values]
+        self.launches.append((function, grid, block, shared, stream, attributes, args))
+
+    def launchKernel(self, function, x, y, z, a, b, c, shared, stream, start, extra):
+        assert extra == 0
+        self.note(function, (x, y, z), (a, b, c), shared, stream, {}, start)
+
+    def cuLaunchKernelEx(self, configured, function, addresses, extra):
+        config = configured._obj
+        grid, block = (tuple(getattr(config, f"{kind}_{axis}") for axis in "xyz") for kind in ("grid", "block"))
+        attributes = {a.id: tuple(a.value)[:3] for a in config.attributes[: config.count]}
+        start, stream = ctypes.addressof(addresses), config.stream or 0
+        self.note(function.value, grid, block, config.shared, stream, attributes, start)
+        return self.status
+
+
+@pytest.fixture
+def notes(monkeypatch):
+    taken = Notes()
+    monkeypatch.setattr(cuda, "driver", taken)
+    monkeypatch.setattr(cuda, "libcuda", lambda: taken)
+    stream = SimpleNamespace(ptr=STREAM, is_capturing=lambda: False)
+    monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: stream)
+    taken.stream = stream
+    return taken
+
+
+@pytest.fixture
+def gpu():
+    """A device whose kernel is loaded, in a thread that has entered it."""
+    made = object.__new__(cuda.CudaDevice)
+    made._functions, made._lock, made._entered = {KERNEL: SimpleNamespace(ptr=1234)}, threading.Lock(), threading.local()
+    made._entered.here, made.overlaps = True, True
+    return made
+
+
+def array(start, shape=(4,), dtype=np.float32):
+    """An array of CuPy's at an address, which nothing reads."""
+    memory = cupy.cuda.UnownedMemory(start, 4096, None, 0)
+    return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0))
+
+
+X, Y, OUT = array(0x10000), array(0x20000), array(0x30000)
+
+
+def expected(x, out):
+    return [x.data.ptr + 8, 0, out.data.ptr, STRUCT, 0, x.data.ptr - 4]
+
+
+def test_addresses_structs_and_null_pointers(notes, gpu):
+    launcher = gpu.launcher(Launch(KERNEL, (5, 2, 1), 96, ARGS))
+    launcher({"x": X, "out": OUT, "unused": None})
+    launcher({"x": Y, "out": X})
+    shape = (1234, (5, 2, 1), (96, 1, 1), 0, STREAM, {})
+    assert notes.launches == [(*shape, expected(X, OUT)), (*shape, expected(Y, X))]
+
+
+@pytest.mark.parametrize(
+    "options,attributes",
+    [
+        ({"overlaps": True}, {6: (1, 0, 0)}),
+        ({"cluster": 16, "shared": 4096}, {4: (16, 1, 1)}),
+        ({"cooperative": True, "shared": 8}, {2: (1, 0, 0)}),
+        ({"overlaps": True, "cluster": 2}, {6: (1, 0, 0), 4: (2, 1, 1)}),
+    ],
+)
+def test_attributes(notes, gpu, options, attributes):
+    launcher = gpu.launcher(Launch(KERNEL, (5, 1, 1), 128, ARGS, **options))
+    for x, out in ((X, OUT), (Y, X)):
+        launcher({"x": x, "out": out})
+        shared = options.get("shared", 0)
+        assert notes.launches.pop() == (1234, (5, 1, 1), (128, 1, 1), shared, STREAM, attributes, expected(x, out))
+
+
+def test_an_older_driver_overlaps_nothing(notes, gpu):
+    gpu.overlaps = False
+    gpu.launcher(Launch(KERNEL, (5, 1, 1), 128, ARGS, overlaps=True))({"x": X, "out": OUT})
+    assert notes.launches[0][5] == {}
+
+
+@pytest.mark.parametrize("options", [{}, {"overlaps": True}])
+def test_arguments_are_not_shared_while_they_are_in_use(notes, gpu, options):
+    launcher = gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS, **options))
+
+    def other_thread():
+        notes.meanwhile = lambda: None
+        launcher({"x": Y, "out": X})
+
+    for _ in range(2):
+        notes.meanwhile = other_thread
+        launcher({"x": X, "out": OUT})
+    assert [launch[-1] for launch in notes.launches] == [expected(Y, X), expected(X, OUT)] * 2
+
+
+def test_a_launch_goes_to_the_stream_that_is_current(notes, gpu):
+    launcher = gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS, overlaps=True))
+    for stream in (0, 5, 2**40, 0):
+        notes.stream.ptr = stream
+        launcher({"x": X, "out": OUT})
+        assert notes.launches[-1][4] == stream
+
+
+def test_a_launch_that_the_driver_refuses(notes, gpu):
+    notes.status = 701
+    launcher = gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS, overlaps=True))
+    with pytest.raises(RuntimeError, match="701"):
+        launcher({"x": X, "out": OUT})
+
+
+def test_a_kernel_that_is_not_loaded_when_a_capture_begins(notes, gpu):
+    gpu._functions.clear()
+    notes.stream.is_capturing = lambda: True
+    plan = Plan("rows", (Launch(KERNEL, (1, 1, 1), 32, ARGS),))
+    with pytest.raises(RuntimeError, match="reduce_rows is not loaded yet, .* make the same call once before it begins"):
+        device.run(plan, gpu, x=X, out=OUT)
+    assert not notes.launches
+
+
+def test_what_decides_a_call_of_an_array():
+    x = array(0x10000, (8, 8))
+    facts = cuda.layout(x)
+    assert facts == cuda.layout(array(0x20000, (8, 8)))
+    others = (x.T, x[:4], x[::2], array(0x10004, (8, 8)), array(0x10000, (8, 8), np.int32))
+    assert all(facts != cuda.layout(other) for other in others)
+    assert hash(facts) == hash(cuda.layout(array(0x20000, (8, 8))))
