@@ -7,6 +7,8 @@ own route adds ``-ftz=true``), and is cached under a key of everything that deci
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 
 from .plan import Kernel
@@ -95,16 +97,45 @@ def compiled(kernel: Kernel, arch: int) -> bytes:
     key = "\0".join((text, str(arch), str(nvrtc.getVersion()), *options(kernel.name)))
     folder = cache_folder()
     path = os.path.join(folder, f"{kernel.name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin")
+    if code := stored(path):
+        return code
+    with alone(path):
+        if code := stored(path):  # another thread or process was faster
+            return code
+        code = compile(text, f"{kernel.name}.cu", arch)
+        try:
+            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as new:
+                new.write(code)
+            os.replace(new.name, path)  # atomic: another process sees all of it or nothing
+        except OSError:
+            pass  # a read-only home costs a compile per process, nothing else
+    return code
+
+
+def stored(path: str) -> bytes:
+    """The content of a file, nothing if there is no such file."""
     try:
         with open(path, "rb") as file:
             return file.read()
     except OSError:
-        code = compile(text, f"{kernel.name}.cu", arch)
-    try:
-        os.makedirs(folder, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as new:
-            new.write(code)
-        os.replace(new.name, path)  # atomic: another process sees all of it or nothing
-    except OSError:
-        pass  # a read-only home costs a compile per process, nothing else
-    return code
+        return b""
+
+
+@contextmanager
+def alone(path: str) -> Iterator[None]:
+    """Let other threads and processes that are to make the same file wait, where files can be locked."""
+    with ExitStack() as stack:
+        with suppress(ImportError, OSError):  # Windows, or a folder that takes no files or no locks: each makes its own
+            import fcntl
+
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            lock = stack.enter_context(open(f"{path}.lock", "w"))
+            stack.callback(remove, lock.name)  # while it is locked: whoever waits for it finds the file made
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def remove(path: str) -> None:
+    """Remove a file, unless another thread or process has."""
+    with suppress(FileNotFoundError):
+        os.unlink(path)

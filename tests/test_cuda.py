@@ -65,8 +65,9 @@ def notes(monkeypatch):
 def gpu():
     """A device whose kernel is loaded, in a thread that has entered it."""
     made = object.__new__(cuda.CudaDevice)
-    made._functions, made._lock, made._entered = {KERNEL: SimpleNamespace(ptr=1234)}, threading.Lock(), threading.local()
-    made._entered.here, made.overlaps = True, True
+    made._functions, made._lock = {KERNEL: SimpleNamespace(ptr=1234)}, threading.Lock()
+    made._entered, made.overlaps = threading.local(), True
+    made._entered.here = True
     return made
 
 
@@ -147,7 +148,7 @@ def test_a_kernel_that_is_not_loaded_when_a_capture_begins(notes, gpu):
     gpu._functions.clear()
     notes.stream.is_capturing = lambda: True
     plan = Plan("rows", (Launch(KERNEL, (1, 1, 1), 32, ARGS),))
-    with pytest.raises(RuntimeError, match="reduce_rows is not loaded yet, .* make the same call once before it begins"):
+    with pytest.raises(RuntimeError, match="reduce_rows is not loaded yet, .* make the same call once before"):
         device.run(plan, gpu, x=X, out=OUT)
     assert not notes.launches
 

@@ -1,7 +1,10 @@
 """Source text, compilation and the disk cache, with no GPU."""
 
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,7 @@ from gpuops.kernels import reduce
 
 pytestmark = pytest.mark.usefixtures("nvrtc")
 
+ROOT = Path(__file__).resolve().parent.parent
 STRIDES = ((64, 1), (0, 0), (1,))
 KERNEL = (
     reduce.plan(
@@ -54,11 +58,66 @@ def test_a_folder_that_cannot_be_made_costs_only_the_cache(tmp_path, monkeypatch
     assert jit.compiled(KERNEL, 90).startswith(b"\x7fELF")
 
 
-def test_threads_that_compile_at_once_leave_whole_files(folder):
+COMPILE = """
+import sys
+from gpuops import jit
+from tests.test_jit import KERNEL
+compile = jit.compile
+
+def noted(*arguments):
+    print("compiles", flush=True)
+    return compile(*arguments)
+
+jit.compile = noted
+sys.stdin.readline()
+jit.compiled(KERNEL, 90)
+"""
+
+
+def test_processes_that_ask_at_once_compile_once(folder):
+    command = [sys.executable, "-c", COMPILE]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    processes = [subprocess.Popen(command, **pipes) for _ in range(4)]
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    printed = [process.communicate(timeout=100)[0] for process in processes]
+    assert sorted(printed) == ["", "", "", "compiles\n"]
+    assert [process.returncode for process in processes] == [0] * 4
+    assert [path.suffix for path in folder.iterdir()] == [".cubin"]
+
+
+def test_threads_that_ask_at_once_compile_once(folder, monkeypatch):
+    compile, compiles = jit.compile, []
+    monkeypatch.setattr(jit, "compile", lambda *arguments: compiles.append(arguments) or compile(*arguments))
     with ThreadPoolExecutor(8) as pool:
         codes = set(pool.map(lambda _: jit.compiled(KERNEL, 90), range(8)))
-    assert len(codes) == 1
+    assert len(codes) == len(compiles) == 1
     assert [path.read_bytes() for path in folder.iterdir()] == list(codes)
+
+
+def test_a_compile_that_fails_lets_the_next_one_try(folder, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="broken"):
+        patch.setattr(jit, "source", lambda kernel: "broken")
+        patch.setattr(jit, "compile", broken)
+        jit.compiled(KERNEL, 90)
+    assert list(folder.iterdir()) == []
+    assert jit.compiled(KERNEL, 90).startswith(b"\x7fELF")
+
+
+def test_folders_without_locks_cost_only_the_waiting(folder, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(*arguments):
+        raise OSError("no locks here")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert jit.compiled(KERNEL, 90).startswith(b"\x7fELF")
+    assert ".cubin" in {path.suffix for path in folder.iterdir()}
+
+
+def broken(*arguments):
+    raise RuntimeError("broken")
 
 
 def test_an_architecture_newer_than_nvrtc_gets_ptx():
