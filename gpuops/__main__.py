@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import __version__, demo
+from . import __version__, demo, warmup
 from .info import info
 
 
@@ -37,6 +37,7 @@ def show_info(arguments: argparse.Namespace) -> int:
 COMMANDS = (
     Command("demo", "run, check and time the main ops on the best device present", demo.main, demo.arguments),
     Command("info", "show versions, devices and the path that calls take", show_info),
+    Command("warmup", "compile the kernels of some ops before they are needed", warmup.main, warmup.arguments),
 )
 
 

@@ -1,0 +1,124 @@
+"""``python -m gpuops warmup``: which kernels it compiles, and where they go."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from argparse import Namespace
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import gpuops
+from gpuops import device, jit, warmup
+from gpuops.plan import Machine
+from tests.layouts import BFLOAT16
+
+H200 = Machine(multiprocessors=132, cluster=16, shared=227 * 1024, together=132)
+F4 = np.dtype(np.float32)
+SHAPES = ((32, 32), (1000, 1000), (4096, 4096), (4096, 50257), (128, 768), (7, 1_000_003), (2**20, 16), (60000, 784))
+
+#: Calls on an array x of a shape, by op.
+CALLS = {
+    "sum": [lambda x: gpuops.sum(x), lambda x: gpuops.sum(x, axis=0), lambda x: gpuops.sum(x, 1, keepdims=True)],
+    "max": [lambda x: gpuops.max(x, axis=1), lambda x: gpuops.max(x, axis=0)],
+    "softmax": [lambda x: gpuops.softmax(x, axis=1), lambda x: gpuops.softmax(x, axis=0)],
+    "logsumexp": [lambda x: gpuops.logsumexp(x, axis=1)],
+    "where": [lambda x: gpuops.where(mask(x), x, x), lambda x: gpuops.where(mask(x), x, 0)],
+    "expand": [
+        lambda x: gpuops.expand(ghost(x, (x.shape[0], 1)), x.shape),
+        lambda x: gpuops.expand(ghost(x, (1,)), x.shape),
+    ],
+    "matmul": [lambda x: gpuops.matmul(x, ghost(x, (x.shape[1], 96)))],
+}
+
+
+def ghost(like, shape, dtype=None):
+    return warmup.Ghost(like.device, shape, np.dtype(dtype or like.dtype))
+
+
+def mask(like):
+    return ghost(like, like.shape, bool)
+
+
+@cache
+def kernels(op):
+    """What a warmup of the op for float32 compiles."""
+    return {*warmup.needed([op], ["float32"], H200)}
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("op", CALLS)
+def test_common_calls_find_their_kernels(op, shape):
+    survey = warmup.Survey(H200)
+    for call in CALLS[op]:
+        call(warmup.Ghost(survey, shape, F4))
+    assert survey.kernels
+    assert not {*survey.kernels} - kernels(op)
+
+
+def test_most_matrices_of_any_size_do():
+    survey, rng = warmup.Survey(H200), np.random.default_rng(0)
+    found = []
+    for _ in range(400):
+        rows, cols = (int(2 ** rng.uniform(0, 13)) * (4 if rng.random() < 0.5 else 1) for _ in "rc")
+        survey.kernels.clear()
+        gpuops.softmax(warmup.Ghost(survey, (rows, cols), F4), axis=int(rng.integers(2)))
+        found.append({*survey.kernels} <= kernels("softmax"))
+    assert np.mean(found) >= 0.98
+
+
+def test_every_op_and_dtype_is_surveyed(monkeypatch):
+    for lengths in ("MANY", "FEW", "SOME", "SIDES"):
+        monkeypatch.setattr(warmup, lengths, (3, 64))
+    dtypes = {"softmax": ["float16", "int8"], "where": ["complex64"], "dot": ["bool"], "sum": ["uint8"]}
+    for op, names in dtypes.items():
+        for name in names:
+            assert warmup.needed([op], [name], H200)
+    assert set(warmup.OPS) == {*gpuops.__all__} - {"amax", "amin", "broadcast_to", "info", "strategies"}
+    assert BFLOAT16.name == "bfloat16" and warmup.needed(["expand"], ["bfloat16"], H200)
+
+
+def test_kernels_are_compiled_into_the_cache(nvrtc, tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUOPS_CACHE_DIR", str(tmp_path))
+    wanted = sorted(kernels("expand"))[:3]
+    assert {*warmup.compile_all(wanted, 90)} == {*wanted}
+    assert len([*tmp_path.iterdir()]) == 3
+    monkeypatch.setattr(jit, "compile", None)
+    assert {*warmup.compile_all(wanted, 90)} == {*wanted}
+
+
+def test_the_command_compiles_and_says_so(nvrtc, tmp_path, monkeypatch, capsys):
+    cupy, cuda = pytest.importorskip("cupy"), pytest.importorskip("gpuops.cuda")
+    monkeypatch.setenv("GPUOPS_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(warmup, "info", lambda: {"path": "gpu", "cache": "the folder"})
+    monkeypatch.setattr(cupy.cuda, "Device", lambda: SimpleNamespace(id=0))
+    monkeypatch.setattr(cuda, "device", lambda index: SimpleNamespace(machine=H200, arch=90))
+    monkeypatch.setattr(warmup, "SOME", (3, 64))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert warmup.main(Namespace(op=["expand"], dtype=["float32", "int32"])) == 0
+    count = len([*tmp_path.iterdir()])
+    printed = capsys.readouterr()
+    assert printed.out == f"{count} kernels for expand of float32, int32 are in the folder\n"
+    assert f"[{'#' * 40}] {count}/{count}" in printed.err
+    assert warmup.main(Namespace(op=["softmax"], dtype=["complex64"])) == 2
+    assert "warmup: softmax: dtype complex64 of x is not supported" in capsys.readouterr().err
+    assert warmup.main(Namespace(op=["sum"], dtype=["real"])) == 2
+    assert "warmup: sum: " in capsys.readouterr().err
+
+
+def test_without_a_gpu_it_says_why():
+    if gpuops.info()["path"] == "gpu":
+        pytest.skip("there is a GPU")
+    command = [sys.executable, "-m", "gpuops", "warmup", "sum"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stderr) == (2, f"warmup: {gpuops.info()['reason']}\n")
+
+
+def test_ghosts_do_not_overlap():
+    survey = warmup.Survey(H200)
+    one, two = (warmup.Ghost(survey, (2**20, 2**20), F4) for _ in range(2))
+    assert not device.overlap(survey, one, two)
+    assert device.overlap(survey, one, survey.view(one, 64, F4, (3,), (1,)))
