@@ -10,7 +10,7 @@ import numpy as np
 
 from . import reference
 from .calls import remembered
-from .device import Device, device_of, elements, is_scalar, overlap, run
+from .device import Device, delivered, device_of, elements, is_scalar, overlap, run
 from .errors import error
 from .kernels import broadcast as kernels
 from .plan import (
@@ -244,9 +244,7 @@ def launch(
             plan = kernels.plan(map_, shape, args[0], tuple(args[1:]), strategy)
             arrays = {name: v for name, v in zip("abc", operands, strict=False) if not is_scalar(v)}
             run(plan, device, out=target, **arrays)
-        if out is not None and target is not out:
-            out[...] = target
-        return target if out is None else out
+        return delivered(device, target, out)
 
 
 def layout(shape: Shape, operands: list[Any]) -> Shape | None:

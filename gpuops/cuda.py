@@ -107,12 +107,17 @@ class CudaDevice:
     def scratch(self, nbytes: int) -> cupy.ndarray:
         stream = cupy.cuda.get_current_stream()
         if stream.is_capturing():  # the graph may run at any time, beside anything: it gets its own, for good
-            self._captured.append(cupy.zeros(nbytes, np.uint8))
-            return self._captured[-1]
+            own = cupy.zeros(nbytes, np.uint8)
+            self.keep(own)
+            return own
         mine = self._scratch.__dict__
         if (scratch := mine.get(stream.ptr)) is None:
             scratch = mine[stream.ptr] = cupy.zeros(SCRATCH, np.uint8)
         return scratch
+
+    def keep(self, array: cupy.ndarray) -> None:
+        if self.capturing():
+            self._captured.append(array)
 
     def pointer(self, array: cupy.ndarray) -> int:
         return array.data.ptr

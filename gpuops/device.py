@@ -40,6 +40,10 @@ class Device(Protocol):
         it needs zero."""
         ...
 
+    def keep(self, array: Any) -> None:
+        """Keep an array that no caller sees for as long as launches may use it: those of a graph, at any time."""
+        ...
+
     def pointer(self, array: Any) -> int:
         """The address of an array's first element."""
         ...
@@ -169,10 +173,20 @@ def take(plan: Plan, device: Device, steps: list[Step], arrays: dict[str, Any]) 
     """Provide a plan's workspace, and take its steps."""
     for name, nbytes in plan.workspace:
         arrays[name] = device.empty((nbytes,), np.dtype(np.uint8))
+        device.keep(arrays[name])
     if plan.scratch:
         arrays["scratch"] = device.scratch(plan.scratch)
     for step in steps:
         step(arrays)
+
+
+def delivered(device: Device, target: Any, out: Any) -> Any:
+    """The result: a new array, or ``out``, to which it is copied from a temporary one."""
+    if out is None or target is out:
+        return target
+    out[...] = target
+    device.keep(target)
+    return out
 
 
 def overlap(device: Device, out: Any, array: Any) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import reference
 from .broadcast import clash
-from .device import Device, device_of, elements, is_scalar, overlap, run
+from .device import Device, delivered, device_of, elements, is_scalar, overlap, run
 from .errors import error
 from .kernels import matmul as kernels
 from .kernels import reduce as reductions
@@ -118,9 +118,7 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=0, c=None, strategy=None):
         if added:
             operands["c"] = addend, placed(addend)
         product(device, operands, sizes, batch, val, factors, strategy)
-        if out is not None and target is not out:
-            out[...] = target
-        return target if out is None else out
+        return delivered(device, target, out)
 
 
 def dot(x, y):

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import reference
 from .calls import remembered
-from .device import Device, device_of, elements, is_scalar, overlap, run
+from .device import Device, delivered, device_of, elements, is_scalar, overlap, run
 from .errors import error
 from .kernels import reduce as kernels
 from .plan import (
@@ -255,9 +255,7 @@ def launch(
             )  # fmt: skip
             plan = kernels.plan(problem, strategy, finish, device.machine.multiprocessors)
             run(plan, device, x=x, other=other, out=target)
-        if out is not None and target is not out:
-            out[...] = target
-        return target if out is None else out
+        return delivered(device, target, out)
 
 
 # ------------------------------------------------------------------------------------------- what the arguments mean

@@ -10,7 +10,7 @@ import numpy as np
 from . import reference
 from .broadcast import clash
 from .calls import remembered
-from .device import device_of, elements, overlap, run
+from .device import delivered, device_of, elements, overlap, run
 from .errors import error
 from .kernels import reduce as reductions
 from .kernels import softmax as kernels
@@ -150,9 +150,7 @@ def normalized(
                 target = device.empty(x.shape, target.dtype)
                 plan = device_plan(device, op, x, mask, axis, val, target, factor, strategy, finish)
             run(plan, device, x=x, other=mask, out=target)
-        if out is not None and target is not out:
-            out[...] = target
-        return target if out is None else out
+        return delivered(device, target, out)
 
 
 def device_plan(device, op, x, mask, axis, val, target, scale, strategy, finish):

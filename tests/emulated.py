@@ -47,6 +47,9 @@ class EmulatedDevice:
         self.used = memory
         return memory
 
+    def keep(self, array):
+        pass
+
     def pointer(self, array):
         return array.ctypes.data
 

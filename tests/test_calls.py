@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import gpuops
 from gpuops import calls
-from tests import layouts
+from tests import emulated, layouts
 from tests.compare import assert_bits, run_there
+from tests.conftest import Emulated
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 F4 = np.dtype(np.float32)
@@ -209,6 +210,20 @@ def test_threads_share_what_is_remembered(device):
         found = [*pool.map(gpuops.softmax, arrays * 4)]
     for got, expected in zip(found, right * 4):
         assert_bits(device.numpy(got), expected)
+
+
+def test_arrays_that_no_caller_sees_are_given_to_the_device_to_keep(emulation, monkeypatch):
+    kept, x = [], Emulated().array(numbers(0, (6, 6)))
+    monkeypatch.setattr(emulated.DEVICE, "keep", kept.append)
+    for _ in range(2):
+        gpuops.softmax(x, axis=1)
+        assert not kept
+        gpuops.softmax(x, axis=1, strategy="two_pass")  # statistics
+        gpuops.sum(x, axis=0, out=x[0])  # a temporary result
+        gpuops.where(x[1:], x[:-1], 0, out=x[1:])
+        gpuops.matmul(x, x, out=x)
+        assert len(kept) == 4
+        kept.clear()
 
 
 @given(data=st.data())

@@ -68,6 +68,7 @@ def gpu():
     made._functions, made._lock = {KERNEL: SimpleNamespace(ptr=1234)}, threading.Lock()
     made._entered, made.overlaps = threading.local(), True
     made._entered.here = True
+    made._captured = []
     return made
 
 
@@ -151,6 +152,14 @@ def test_a_kernel_that_is_not_loaded_when_a_capture_begins(notes, gpu):
     with pytest.raises(RuntimeError, match="reduce_rows is not loaded yet, .* make the same call once before"):
         device.run(plan, gpu, x=X, out=OUT)
     assert not notes.launches
+
+
+def test_what_a_graph_may_use_is_kept(notes, gpu):
+    gpu.keep(X)
+    assert gpu._captured == []
+    notes.stream.is_capturing = lambda: True
+    gpu.keep(Y)
+    assert len(gpu._captured) == 1 and gpu._captured[0] is Y
 
 
 def test_what_decides_a_call_of_an_array():
