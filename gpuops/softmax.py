@@ -10,11 +10,12 @@ import numpy as np
 from . import reference
 from .broadcast import clash
 from .calls import remembered
-from .device import delivered, device_of, elements, overlap, run
+from .device import Device, delivered, device_of, elements, overlap, run
 from .errors import error
 from .kernels import reduce as reductions
 from .kernels import softmax as kernels
 from .plan import (
+    Plan,
     Shape,
     accumulator,
     as_dtype,
@@ -145,12 +146,17 @@ def normalized(
         target = out if out is not None else device.empty(x.shape, result, like_strides(x.shape, elements(x)))
         if target.size:
             plan = device_plan(device, op, x, mask, axis, val, target, factor, strategy, finish)
-            unsafe = overlap(device, target, x) if not plan.in_place else clash(device, target, x)
-            if unsafe or (mask is not None and overlap(device, target, mask)):
+            if out is not None and spoils(device, plan, out, x, mask):
                 target = device.empty(x.shape, target.dtype)
                 plan = device_plan(device, op, x, mask, axis, val, target, factor, strategy, finish)
             run(plan, device, x=x, other=mask, out=target)
         return delivered(device, target, out)
+
+
+def spoils(device: Device, plan: Plan, out: Any, x: Any, mask: Any) -> bool:
+    """Whether the plan would overwrite in ``out`` what it has yet to read."""
+    unsafe = clash(device, out, x) if plan.in_place else overlap(device, out, x)
+    return unsafe or (mask is not None and overlap(device, out, mask))
 
 
 def device_plan(device, op, x, mask, axis, val, target, scale, strategy, finish):
@@ -176,7 +182,7 @@ def arguments(
     floating = x.dtype if dtype_name(x.dtype) in FLOATS else np.dtype(np.float64)
     result = floating if dtype is None else as_dtype(op, dtype)
     check_dtype(op, "the result", result, FLOATS)
-    val = np.dtype(accumulator(max(floating, result, key=lambda d: d.itemsize).name))
+    val = np.dtype(accumulator(dtype_name(floating if floating.itemsize > result.itemsize else result)))
     if scale is not None and not isinstance(scale, numbers.Real):
         raise error(TypeError, op, f"scale must be a real number, got {scale!r}")
     return device, x, mask, axis, val, result, 1.0 if scale is None else float(scale)
