@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,9 @@ FACTS: dict[type, Callable[[Any], Any]] = {
     **dict.fromkeys((bool, int, str, type, type(None)), lambda value: value),
     **dict.fromkeys(map(type, DTYPES), lambda dtype: dtype),
     **dict.fromkeys((dtype.type for dtype in DTYPES), lambda scalar: (scalar.dtype, scalar.tobytes())),
-    float: float.hex,  # 0.0 and -0.0 are equal, NaN and NaN are not
-    complex: lambda value: (value.real.hex(), value.imag.hex()),
-    tuple: lambda values: (values, *map(type, values)),
+    float: Struct("d").pack,  # the bits: 0.0 and -0.0 are equal, NaN and NaN are not
+    complex: lambda value: np.complex128(value).tobytes(),
+    tuple: lambda values: tuple([(type(value), FACTS[type(value)](value)) for value in values]),
 }
 NEW = -1  # in the place of an index: the array that is made for the result
 
@@ -50,7 +51,7 @@ def remembered(op: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(op)
     def call(*args: Any, **options: Any) -> Any:
         arrays: list[Any] = []
-        facts: list[Any] = [(*options,)]
+        facts: list[Any] = [(len(args), *options)]
         try:
             for value in (*args, *options.values()):
                 if layout := LAYOUTS.get(type(value)):
@@ -66,8 +67,8 @@ def remembered(op: Callable[..., Any]) -> Callable[..., Any]:
         if known is None:
             return op(*args, **options)
         made = known.call
-        if made is not None and made.fits(arrays):
-            return made.again(arrays)
+        if made is not None and made.fits(arrays) and (result := made.again(arrays)) is not None:
+            return result
         result, runs = watched(op, *args, **options)
         known.call = Call.of(runs, arrays, result) or made
         return result
@@ -93,6 +94,7 @@ class Call:
             strides = elements(result)
             dense = strides == contiguous_strides(result.shape)
             self.made = result.shape, result.dtype, None if dense else strides
+            self.aligned = self.device.pointer(result) % 16 == 0
         else:
             first = self.device.pointer(result)
             self.spans = [span(self.device, array) for array in arrays]
@@ -103,8 +105,11 @@ class Call:
         """What a call did, if that was to run one plan on the caller's arrays and the result, and nothing else."""
         if len(runs) != 1:
             return None
-        known = {id(array) for array in (None, *arrays, result)}
-        if any(id(array) not in known for array in runs[0].arrays.values()):  # a copy, or a view
+        used = [id(array) for array in runs[0].arrays.values() if array is not None]
+        known = [*map(id, arrays)]
+        if id(result) not in known:
+            known.append(id(result))
+        if sorted(used) != sorted(known):  # a copy, a view, or an array that was asked for its values
             return None
         call = cls(runs[0], arrays, result)
         return call if call.fits(arrays) else None
@@ -112,7 +117,7 @@ class Call:
     def fits(self, arrays: list[Any]) -> bool:
         """Whether nothing that the call reads lies in the result, or only where it did before: in the same places."""
         if self.result == NEW:
-            return True
+            return self.aligned
         first = self.device.pointer(arrays[self.result])
         below, above = self.spans[self.result]
         for array, (low, high), in_place in zip(arrays, self.spans, self.in_place, strict=True):
@@ -122,9 +127,14 @@ class Call:
         return True
 
     def again(self, arrays: list[Any]) -> Any:
-        """Do it with other arrays of the same kind."""
+        """Do it with other arrays of the same kind; None if the new one does not lie as the plan needs it."""
         with self.device.current():
-            result = self.device.empty(*self.made) if self.result == NEW else arrays[self.result]
+            if self.result == NEW:
+                result = self.device.empty(*self.made)
+                if self.device.pointer(result) % 16:
+                    return None
+            else:
+                result = arrays[self.result]
             named = {name: result if i == NEW else arrays[i] for name, i in self.places}
             take(self.plan, self.device, self.steps, named)
             return result

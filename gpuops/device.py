@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .errors import error
-from .plan import Launch, Machine, Plan, Shape
+from .plan import Launch, Machine, Plan, Shape, check_order
 
 Step = Callable[[dict[str, Any]], None]  # of a plan, made ready for a device: called with the named arrays
 
@@ -91,7 +91,8 @@ def device_of(op: str, **arrays: Any) -> Device | None:
     """The one device on which all the arrays live; None is the host.
 
     Python scalars, NumPy scalars and 0-d NumPy arrays go with any device and may come from the host. Raises TypeError
-    when NumPy arrays meet arrays of another kind, ValueError when they lie on two devices.
+    when NumPy arrays meet arrays of another kind, and for arrays of a device in another byte order than the machine's;
+    ValueError when they lie on two devices.
     """
     home: tuple[str, Any, Device | None] | None = None
     for name, array in arrays.items():
@@ -100,6 +101,8 @@ def device_of(op: str, **arrays: Any) -> Device | None:
         if name == "out" and not hasattr(array, "strides"):
             raise error(TypeError, op, f"out is a {kind(array)}, not an array")
         device = find(op, name, array)
+        if device is not None:
+            check_order(op, name, array.dtype)
         if home is None:
             home = name, array, device
         elif device is not home[2]:

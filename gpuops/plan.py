@@ -275,9 +275,17 @@ def check_choice(op: str, what: str, value: Any, choices: Iterable[str | None]) 
 def as_dtype(op: str, dtype: Any) -> np.dtype:
     """What the caller gave as ``dtype``."""
     try:
-        return np.dtype(dtype)
+        made = np.dtype(dtype)
     except TypeError as failure:
         raise error(TypeError, op, str(failure)) from None
+    check_order(op, "dtype", made)
+    return made
+
+
+def check_order(op: str, what: str, dtype: np.dtype) -> None:
+    """The bytes of an element must lie as the machine's do."""
+    if not dtype.isnative:
+        raise error(TypeError, op, f"dtype {dtype.str} of {what} is not in the machine's byte order")
 
 
 @cache

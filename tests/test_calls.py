@@ -120,6 +120,55 @@ def test_an_axis_that_equals_a_remembered_one_is_still_refused(device):
             gpuops.sum(x, axis=axis)
 
 
+def test_arrays_that_are_read_as_values_are_not_remembered(device):
+    x = device.array(numbers(0))
+    column = device.array(numbers(0, (2, 1)))
+    for value in (False, True):
+        assert gpuops.sum(x, keepdims=device.array(np.array(value))).ndim == 2 * value
+    if device.name == "emulated":  # CuPy's arrays are no index
+        for n in (3, 5):
+            assert gpuops.expand(column, device.array(np.array([2, n]))).shape == (2, n)
+            shape = device.array(np.array([n, 2]))
+            assert gpuops.expand(shape, shape).shape == (n, 2)
+
+
+def test_elements_of_a_tuple_are_told_apart_and_not_kept(device):
+    class Index:
+        def __index__(self):
+            return self.value
+
+    x, index = device.array(numbers(0)), Index()
+    for index.value in (0, 1):
+        assert gpuops.sum(x, axis=(index,)).shape == ((6,), (5,))[index.value]
+    assert calls.memory.cache_info().currsize == 0
+
+
+def test_what_a_call_may_not_take_is_refused_after_one_that_is_alike(device):
+    x, y, mask = (device.array(array) for array in (numbers(0), numbers(1), numbers(2) > 0))
+    gpuops.where(mask, x, x)
+    with pytest.raises(TypeError, match="positional"):
+        gpuops.where(mask, x, y, 0, 1, 1)
+    gpuops.softmax(x, scale=0.5)
+    with pytest.raises(TypeError, match="scale must be"):
+        gpuops.softmax(x, scale=(0.5).hex())
+
+
+@pytest.mark.parametrize("nan", [math.nan, complex(math.nan, 0)])
+def test_the_sign_of_a_nan(device, nan):
+    mask = device.array(np.array([True]))
+    for value in (nan, -nan, nan):
+        assert_bits(device.numpy(gpuops.where(mask, value, value)), np.array([value]))
+
+
+def test_a_new_result_that_lies_elsewhere_in_its_pack(emulation, monkeypatch):
+    x, empty = Emulated().array(numbers(0, (4, 64))), emulated.DEVICE.empty
+    expected = np.array(gpuops.softmax(x, axis=1))
+    shifted = lambda shape, dtype, strides=None: empty((math.prod(shape) + 1,), dtype)[1:].reshape(shape)  # noqa: E731
+    monkeypatch.setattr(emulated.DEVICE, "empty", shifted)
+    for _ in range(3):
+        np.testing.assert_allclose(np.array(gpuops.softmax(x, axis=1)), expected, rtol=1e-6)
+
+
 def test_other_arrays_are_other_calls(device):
     base = numbers(0, (8, 40))
     arrays = [base, base[:, :32], base[:, 1:33], base[:, ::2], base[::-1], base.T, base.astype("f8"), base[:4], base[0]]

@@ -516,3 +516,19 @@ def test_matmul_of_arrays_of_other_libraries():
     fails(TypeError, f"matmul: a {rule}", gpuops.matmul, Foreign(), X[0])
     fails(TypeError, f"matmul: b {rule}", gpuops.matmul, X[0], Foreign())
     fails(TypeError, f"matmul: c {rule}", gpuops.matmul, A, B, beta=1, c=Foreign())
+
+
+@pytest.mark.parametrize("op", ["sum", "mean", "softmax"])
+def test_a_dtype_in_another_byte_order(backend, op):
+    message = f"{op}: dtype >f4 of dtype is not in the machine's byte order"
+    fails(TypeError, message, getattr(gpuops, op), zeros(backend, 2, 3), dtype=">f4")
+
+
+def test_arrays_in_another_byte_order_are_the_cpus(device):
+    x, native = zeros(device, 2, 3, dtype=">f4"), zeros(device, 2, 3)
+    assert gpuops.sum(np.ones((2, 3), ">f4")) == 6
+    rule = "is not in the machine's byte order"
+    fails(TypeError, f"sum: dtype >f4 of x {rule}", gpuops.sum, x)
+    fails(TypeError, f"where: dtype >f4 of y {rule}", gpuops.where, native, 0, x)
+    fails(TypeError, f"matmul: dtype >f4 of b {rule}", gpuops.matmul, native, x)
+    fails(TypeError, f"softmax: dtype >f4 of out {rule}", gpuops.softmax, native, out=x)
