@@ -94,7 +94,6 @@ class Call:
             strides = elements(result)
             dense = strides == contiguous_strides(result.shape)
             self.made = result.shape, result.dtype, None if dense else strides
-            self.aligned = self.device.pointer(result) % 16 == 0
         else:
             first = self.device.pointer(result)
             self.spans = [span(self.device, array) for array in arrays]
@@ -109,6 +108,8 @@ class Call:
         known = [*map(id, arrays)]
         if id(result) not in known:
             known.append(id(result))
+            if misaligned(runs[0].device, result):
+                return None
         if sorted(used) != sorted(known):  # a copy, a view, or an array that was asked for its values
             return None
         call = cls(runs[0], arrays, result)
@@ -117,7 +118,7 @@ class Call:
     def fits(self, arrays: list[Any]) -> bool:
         """Whether nothing that the call reads lies in the result, or only where it did before: in the same places."""
         if self.result == NEW:
-            return self.aligned
+            return True
         first = self.device.pointer(arrays[self.result])
         below, above = self.spans[self.result]
         for array, (low, high), in_place in zip(arrays, self.spans, self.in_place, strict=True):
@@ -131,13 +132,18 @@ class Call:
         with self.device.current():
             if self.result == NEW:
                 result = self.device.empty(*self.made)
-                if self.device.pointer(result) % 16:
+                if misaligned(self.device, result):
                     return None
             else:
                 result = arrays[self.result]
             named = {name: result if i == NEW else arrays[i] for name, i in self.places}
             take(self.plan, self.device, self.steps, named)
             return result
+
+
+def misaligned(device: Device, array: Any) -> bool:
+    """Whether an array does not begin at a multiple of 16, as those of a caller's own allocator may not."""
+    return device.pointer(array) % 16 != 0
 
 
 def span(device: Device, array: Any) -> tuple[int, int]:

@@ -108,7 +108,7 @@ class CudaDevice:
         stream = cupy.cuda.get_current_stream()
         if stream.is_capturing():  # the graph may run at any time, beside anything: it gets its own, for good
             own = cupy.zeros(nbytes, np.uint8)
-            self.keep(own)
+            self._captured.append(own)
             return own
         mine = self._scratch.__dict__
         if (scratch := mine.get(stream.ptr)) is None:
@@ -205,6 +205,7 @@ class Launcher:
 
     def __init__(self, device: CudaDevice, launch: Launch) -> None:
         self.device, self.launch, self.function = device, launch, device.function(launch)
+        self.handle = ctypes.c_void_p(self.function.ptr)
         self.operands = [(arg.name, arg.offset) for arg in launch.args if isinstance(arg, Operand)]
         self.attributes = [OVERLAP] if launch.overlaps and device.overlaps else []
         if launch.cluster > 1:
@@ -222,14 +223,13 @@ class Launcher:
             arguments = Arguments(self.launch, self.attributes)
         for i, (name, offset) in enumerate(self.operands):
             arguments.pointers[i] = arrays[name].data.ptr + offset
-        function, stream = self.function.ptr, cupy.cuda.get_current_stream().ptr
+        stream = cupy.cuda.get_current_stream().ptr
         if self.attributes:
             arguments.config.stream = stream
-            launch = libcuda().cuLaunchKernelEx
-            check(launch(arguments.configured, ctypes.c_void_p(function), arguments.addresses, None))
+            check(libcuda().cuLaunchKernelEx(arguments.configured, self.handle, arguments.addresses, None))
         else:
             grid, block, shared = self.launch.grid, self.launch.block, self.launch.shared
-            driver.launchKernel(function, *grid, block, 1, 1, shared, stream, arguments.start, 0)
+            driver.launchKernel(self.function.ptr, *grid, block, 1, 1, shared, stream, arguments.start, 0)
         self.free.append(arguments)
 
 

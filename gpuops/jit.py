@@ -127,15 +127,11 @@ def alone(path: str) -> Iterator[None]:
     with ExitStack() as stack:
         with suppress(ImportError, OSError):  # Windows, or a folder that takes no files or no locks: each makes its own
             import fcntl
+            from pathlib import Path
 
             os.makedirs(os.path.dirname(path), exist_ok=True)
             lock = stack.enter_context(open(f"{path}.lock", "w"))
-            stack.callback(remove, lock.name)  # while it is locked: whoever waits for it finds the file made
+            # Removed while it is locked: whoever waits for it finds the file made.
+            stack.callback(Path(lock.name).unlink, missing_ok=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def remove(path: str) -> None:
-    """Remove a file, unless another thread or process has."""
-    with suppress(FileNotFoundError):
-        os.unlink(path)

@@ -27,10 +27,9 @@ from .plan import Kernel, Launch, Machine, Shape, as_dtype, contiguous_strides
 from .reduce import all, any, max, mean, min, prod, sum
 from .softmax import log_softmax, logsumexp, softmax
 
-# Lengths of two dims, one of many, one of few: kernels are chosen by what divides them, and between which bounds they
-# lie.
+# Lengths of two dims, one of many, one of few: kernels depend on what divides them and between which bounds they lie.
 MANY = sorted({m for n in range(21) for m in (2**n - 1, 2**n, 2**n + 1, 2**n + 2, 2**n + 4, 3 * 2**n) if m})
-FEW = sorted({m for n in range(21) for m in (2**n, 3 * 2**n)} | {3, 8, 63, 68, 1023, 1028, 16383, 16388, 262143})
+FEW = sorted({m for n in range(21) for m in (2**n, 3 * 2**n)} | {63, 68, 1023, 1028, 16383, 16388, 262143})
 SOME = (1, 2, 3, 4, 7, 8, 16, 31, 32, 100, 128, 1000, 1024, 4095, 4096, 2**16)
 SIDES = (1, 3, 16, 100, 128, 1000, 1024, 4095, 4096, 2**20)  # of matrices to be multiplied
 MOST = 2**28  # elements of an array

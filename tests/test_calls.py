@@ -222,7 +222,7 @@ def test_options_and_positions_are_told_apart(device):
         assert gpuops.sum(x, axis=1).shape == (5,)
 
 
-def test_only_so_many_calls_are_remembered(device, monkeypatch):
+def test_only_so_many_calls_are_remembered(device):
     x = device.array(np.array([True, False]))
     for value in range(calls.LIMIT + 10):
         calls.memory(gpuops.where, value)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gpuops import device
+from gpuops.device import run
 from gpuops.plan import Kernel, Launch, Operand, Plan
 
 cupy = pytest.importorskip("cupy", reason="launches need CuPy")
@@ -150,7 +150,7 @@ def test_a_kernel_that_is_not_loaded_when_a_capture_begins(notes, gpu):
     notes.stream.is_capturing = lambda: True
     plan = Plan("rows", (Launch(KERNEL, (1, 1, 1), 32, ARGS),))
     with pytest.raises(RuntimeError, match="reduce_rows is not loaded yet, .* make the same call once before"):
-        device.run(plan, gpu, x=X, out=OUT)
+        run(plan, gpu, x=X, out=OUT)
     assert not notes.launches
 
 

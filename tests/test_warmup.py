@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from argparse import Namespace
 from functools import cache
@@ -13,6 +12,7 @@ import pytest
 
 import gpuops
 from gpuops import device, jit, warmup
+from gpuops.__main__ import main as command_line
 from gpuops.plan import Machine
 from tests.layouts import BFLOAT16
 
@@ -109,12 +109,17 @@ def test_the_command_compiles_and_says_so(nvrtc, tmp_path, monkeypatch, capsys):
     assert "warmup: sum: " in capsys.readouterr().err
 
 
-def test_without_a_gpu_it_says_why():
-    if gpuops.info()["path"] == "gpu":
-        pytest.skip("there is a GPU")
-    command = [sys.executable, "-m", "gpuops", "warmup", "sum"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert (done.returncode, done.stderr) == (2, f"warmup: {gpuops.info()['reason']}\n")
+def test_without_a_gpu_it_says_why(monkeypatch, capsys):
+    monkeypatch.setattr(warmup, "info", lambda: {"path": "cpu", "reason": "CuPy finds no GPU"})
+    assert command_line(["warmup", "sum"]) == 2
+    assert capsys.readouterr().err == "warmup: CuPy finds no GPU\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["sing"], ["sum", "--dtype"]], ids=str)
+def test_what_the_command_does_not_take(arguments):
+    with pytest.raises(SystemExit) as stopped:
+        command_line(["warmup", *arguments])
+    assert stopped.value.code == 2
 
 
 def test_ghosts_do_not_overlap():

@@ -203,7 +203,7 @@ def choose(p: Problem, machine: Machine) -> str:
 
 def behind(p: Problem, choice: Choice) -> bool:
     """Where cuBLAS is faster than ``pipelined``: small products, batches of them, and operands that lie so that they
-    move element by element, if it takes them as they are (H200: it is 10 to 20 % faster there)."""
+    move element by element, if it takes them as they are."""
     small = choice.cycles < SMALL or choice.tile.resident > 1
     single_elements = {way(p.a, p.m, p.k), way(p.b.turned, p.n, p.k)} & {"across", "deep"}
     return (small or bool(single_elements)) and direct(p)
