@@ -3,7 +3,7 @@
 What a call does is decided by its arguments: by shape, strides, dtype, device and address modulo 16 of arrays, by type
 and value of all else. A call of a new kind takes the long way through checks and planning, and is watched: if all that
 it did on the device was to run one plan on the caller's arrays and on one of its own, the result, then that is what the
-next call of this kind does.
+next call of this kind does. Of arrays, it asks no more than where they begin.
 """
 
 from __future__ import annotations
@@ -15,28 +15,33 @@ from typing import Any
 
 import numpy as np
 
-from .device import LAYOUTS, Device, Run, elements, extent, take, watched
-from .plan import CTYPES, contiguous_strides
+from .device import LAYOUTS, Device, Run, elements, extent, provided, watched
+from .plan import CTYPES, Launch, contiguous_strides
 
 LIMIT = 4096  # kinds of calls that are remembered: the latest ones
 
 DTYPES = [np.dtype(name) for name in CTYPES if name != "bfloat16"]
-#: What of an argument that is no array decides, by its type; calls with arguments of other types take the long way.
+#: Types whose values decide as they are; ``memory`` tells equal ones of two types apart.
+PLAIN = frozenset((bool, int, str, type, type(None)))
+#: What of other arguments decides, by their type; calls with arguments of types that are nowhere take the long way.
 FACTS: dict[type, Callable[[Any], Any]] = {
-    **dict.fromkeys((bool, int, str, type, type(None)), lambda value: value),
     **dict.fromkeys(map(type, DTYPES), lambda dtype: dtype),
     **dict.fromkeys((dtype.type for dtype in DTYPES), lambda scalar: (scalar.dtype, scalar.tobytes())),
     float: Struct("d").pack,  # the bits: 0.0 and -0.0 are equal, NaN and NaN are not
     complex: lambda value: np.complex128(value).tobytes(),
-    tuple: lambda values: tuple([(type(value), FACTS[type(value)](value)) for value in values]),
+    tuple: lambda values: tuple([(kind := type(v), v if kind in PLAIN else FACTS[kind](v)) for v in values]),
 }
 NEW = -1  # in the place of an index: the array that is made for the result
+
+
+#: Makes a call again, on arrays and their addresses; None if they, or the result, do not lie as its plan needs it.
+Again = Callable[[list[Any], list[int]], Any]
 
 
 class Memory:
     """What is known of a kind of calls: nothing at first."""
 
-    call: Call | None = None
+    again: Again | None = None
 
 
 @lru_cache(maxsize=LIMIT, typed=True)
@@ -51,102 +56,110 @@ def remembered(op: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(op)
     def call(*args: Any, **options: Any) -> Any:
         arrays: list[Any] = []
-        facts: list[Any] = [(len(args), *options)]
+        addresses: list[int] = []
+        facts: list[Any] = [len(args), *options]
         try:
-            for value in (*args, *options.values()):
-                if layout := LAYOUTS.get(type(value)):
+            for value in (*args, *options.values()) if options else args:
+                kind = type(value)
+                if kind in LAYOUTS:
+                    address, layout = LAYOUTS[kind](value)
                     arrays.append(value)
-                    facts.append(layout(value))
+                    addresses.append(address)
+                    facts.append(layout)
                 else:
-                    facts.append(FACTS[type(value)](value))
-            if len(arrays) > 1:
-                facts += repeats(arrays)
+                    facts.append(value if kind in PLAIN else FACTS[kind](value))
+            if len(arrays) > 1 and len(set(map(id, arrays))) < len(arrays):
+                ids = [*map(id, arrays)]
+                facts += map(ids.index, ids)  # which of the arrays are the same one
             known = memory(op, *facts) if arrays else None
         except (KeyError, TypeError):  # a type that is in no table, an element without a hash
             known = None
         if known is None:
             return op(*args, **options)
-        made = known.call
-        if made is not None and made.fits(arrays) and (result := made.again(arrays)) is not None:
+        again = known.again
+        if again is not None and (result := again(arrays, addresses)) is not None:
             return result
         result, runs = watched(op, *args, **options)
-        known.call = Call.of(runs, arrays, result) or made
+        known.again = repeated(runs, arrays, addresses, result) or again
         return result
 
     return call
 
 
-def repeats(arrays: list[Any]) -> list[int]:
-    """Which of the arrays are the same one: nothing, if all are different."""
-    ids = [*map(id, arrays)]
-    return [] if len(set(ids)) == len(ids) else [*map(ids.index, ids)]
+def repeated(runs: list[Run], arrays: list[Any], addresses: list[int], result: Any) -> Again | None:
+    """What makes a call again that ran these plans on the caller's arrays, which begin at ``addresses``.
 
-
-class Call:
-    """What a call does: run a plan on the caller's arrays and on a new one, if the caller gave none for the result."""
-
-    def __init__(self, run: Run, arrays: list[Any], result: Any) -> None:
-        index = {id(array): i for i, array in reversed([*enumerate(arrays)])}
-        self.plan, self.device, self.steps, named = run
-        self.result = index.get(id(result), NEW)
-        self.places = [(name, index.get(id(array), NEW)) for name, array in named.items() if array is not None]
-        if self.result == NEW:
-            strides = elements(result)
-            dense = strides == contiguous_strides(result.shape)
-            self.made = result.shape, result.dtype, None if dense else strides
-        else:
-            first = self.device.pointer(result)
-            self.spans = [span(self.device, array) for array in arrays]
-            self.in_place = [self.device.pointer(array) == first for array in arrays]
-
-    @classmethod
-    def of(cls, runs: list[Run], arrays: list[Any], result: Any) -> Call | None:
-        """What a call did, if that was to run one plan on the caller's arrays and the result, and nothing else."""
-        if len(runs) != 1:
+    None if it did more than to run one plan on them and on its result: if there was a copy, or an array was asked for
+    its values.
+    """
+    if len(runs) != 1 or not all(hasattr(step, "ready") for step in runs[0].plan.steps):
+        return None
+    plan, device, named = runs[0]
+    given = [i for i, array in enumerate(arrays) if array is result]
+    everyone = arrays if given else [*arrays, result]
+    where = {name: place(array, everyone, device) for name, array in named.items() if array is not None}
+    if sorted(where.values()) != sorted(place(array, everyone, device) for array in everyone):
+        return None
+    if device.capturing() or (not given and device.pointer(result) % 16):  # other plans are made there, and for that
+        return None
+    more = [name for name, _ in plan.workspace] + ["scratch"] * bool(plan.scratch)
+    steps = [step.ready(device, where | {name: i for i, name in enumerate(more, len(everyone))}) for step in plan.steps]
+    outside = not all(isinstance(step, Launch) for step in plan.steps)  # of captures, which allow no cuBLAS
+    here, capturing, empty, pointer = device.here, device.capturing, device.empty, device.pointer
+    if given:
+        fits = fitting(arrays, addresses, given[0])
+        if not fits(addresses):
             return None
-        used = [id(array) for array in runs[0].arrays.values() if array is not None]
-        known = [*map(id, arrays)]
-        if id(result) not in known:
-            known.append(id(result))
-            if misaligned(runs[0].device, result):
+    else:
+        strides = elements(result)
+        made = result.shape, result.dtype, None if strides == contiguous_strides(result.shape) else strides
+
+    def again(arrays: list[Any], addresses: list[int]) -> Any:
+        if not here():
+            with device.current():
+                return again(arrays, addresses)
+        if outside and capturing():
+            return None
+        if not given:
+            result = empty(*made)
+            addresses = [*addresses, pointer(result)]
+            if addresses[-1] % 16:  # as from an allocator of the caller's own
                 return None
-        if sorted(used) != sorted(known):  # a copy, a view, or an array that was asked for its values
+        elif fits(addresses):
+            result = arrays[given[0]]
+        else:
             return None
-        call = cls(runs[0], arrays, result)
-        return call if call.fits(arrays) else None
+        if more:
+            own = provided(plan, device)
+            addresses = [*addresses, *map(pointer, own.values())]
+        for step in steps:
+            step(addresses)
+        return result
 
-    def fits(self, arrays: list[Any]) -> bool:
-        """Whether nothing that the call reads lies in the result, or only where it did before: in the same places."""
-        if self.result == NEW:
-            return True
-        first = self.device.pointer(arrays[self.result])
-        below, above = self.spans[self.result]
-        for array, (low, high), in_place in zip(arrays, self.spans, self.in_place, strict=True):
-            apart = self.device.pointer(array) - first
+    return again
+
+
+def place(array: Any, arrays: list[Any], device: Device) -> int:
+    """Which of the arrays (the first) a plan was given, itself or as a view from the same element on; -1: none."""
+    for same in (id, device.pointer):
+        found = [i for i, each in enumerate(arrays) if same(each) == same(array)]
+        if len({id(arrays[i]) for i in found}) == 1:
+            return found[0]
+    return -1
+
+
+def fitting(arrays: list[Any], addresses: list[int], result: int) -> Callable[[list[int]], bool]:
+    """Tells whether nothing that a call reads lies in its result, or only where it does now: in the same places."""
+    extents = [extent(address, array) for array, address in zip(arrays, addresses, strict=True)]
+    spans = [(low - at, high - at, at == addresses[result]) for (low, high), at in zip(extents, addresses, strict=True)]
+    below, above, _ = spans[result]
+
+    def fits(addresses: list[int]) -> bool:
+        first = addresses[result]
+        for address, (low, high, in_place) in zip(addresses, spans, strict=True):
+            apart = address - first
             if low + apart < above and below < high + apart and not (in_place and apart == 0):
                 return False
         return True
 
-    def again(self, arrays: list[Any]) -> Any:
-        """Do it with other arrays of the same kind; None if the new one does not lie as the plan needs it."""
-        with self.device.current():
-            if self.result == NEW:
-                result = self.device.empty(*self.made)
-                if misaligned(self.device, result):
-                    return None
-            else:
-                result = arrays[self.result]
-            named = {name: result if i == NEW else arrays[i] for name, i in self.places}
-            take(self.plan, self.device, self.steps, named)
-            return result
-
-
-def misaligned(device: Device, array: Any) -> bool:
-    """Whether an array does not begin at a multiple of 16, as those of a caller's own allocator may not."""
-    return device.pointer(array) % 16 != 0
-
-
-def span(device: Device, array: Any) -> tuple[int, int]:
-    """The first byte of an array and the one after its last, counted from the first element."""
-    low, high = extent(device, array)
-    return low - device.pointer(array), high - device.pointer(array)
+    return fits

@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from .errors import error
 from .plan import Launch, Machine, Plan, Shape, check_order
 
-Step = Callable[[dict[str, Any]], None]  # of a plan, made ready for a device: called with the named arrays
+Step = Callable[[list[int]], None]  # of a plan, made ready for a device: called with the addresses of its arrays
 
 
 class Device(Protocol):
@@ -25,6 +24,10 @@ class Device(Protocol):
 
     def current(self) -> AbstractContextManager[Any]:
         """Make this the current device for a while."""
+        ...
+
+    def here(self) -> bool:
+        """Whether this is the current device."""
         ...
 
     def capturing(self) -> bool:
@@ -68,22 +71,23 @@ class Device(Protocol):
         """A copy on the device."""
         ...
 
-    def launcher(self, launch: Launch) -> Step:
-        """What launches a kernel, which is loaded: as often as it is called."""
+    def launcher(self, launch: Launch, places: dict[str, int]) -> Step:
+        """What launches a kernel, which is loaded, as often as it is called; ``places`` are those of the arrays'
+        addresses among all that it is given."""
         ...
 
     def elementwise(self, step: Any, arrays: dict[str, Any]) -> None:
         """Run an ``Elementwise`` step with CuPy's ElementwiseKernel."""
         ...
 
-    def gemm(self, step: Any, arrays: dict[str, Any]) -> None:
-        """Run a ``Gemm`` step with cuBLAS."""
+    def gemm(self, step: Any, places: dict[str, int]) -> Step:
+        """What runs a ``Gemm`` step with cuBLAS, likewise."""
         ...
 
 
 #: Array types whose device is known: ``find(array) -> Device``. Libraries add theirs when their arrays first show up.
 FINDERS: dict[type, Any] = {np.ndarray: lambda array: None, np.generic: lambda array: None}
-#: Array types whose calls are remembered, with what of an array decides what a call does.
+#: Array types whose calls are remembered: an array's address, and what of it decides what a call does.
 LAYOUTS: dict[type, Any] = {}
 
 
@@ -144,10 +148,36 @@ def kind(array: Any) -> str:
 
 def run(plan: Plan, device: Device, **arrays: Any) -> None:
     """Carry out a plan on the named arrays, and tell those who watch."""
-    steps = [device.launcher(step) if isinstance(step, Launch) else partial(step.run, device) for step in plan.steps]
+    given = arrays | provided(plan, device)
+    try:
+        steps = [prepared(step, device, given) for step in plan.steps]
+    except NotLoaded as missing:
+        rule = "is not loaded yet, and a capture does not allow that: make the same call once before it begins"
+        raise RuntimeError(f"{missing} {rule}, so that it takes strategy {plan.strategy!r}") from None
+    addresses = [0 if array is None else device.pointer(array) for array in given.values()]
     if (runs := getattr(WATCHED, "runs", None)) is not None:
-        runs.append(Run(plan, device, steps, dict(arrays)))
-    take(plan, device, steps, arrays)
+        runs.append(Run(plan, device, arrays))
+    for step in steps:
+        step(addresses)
+
+
+class NotLoaded(Exception):
+    """A kernel, by its name, that a call needs while it is being captured."""
+
+
+def provided(plan: Plan, device: Device) -> dict[str, Any]:
+    """The memory that a plan needs beside the caller's arrays."""
+    more = {name: device.empty((nbytes,), np.dtype(np.uint8)) for name, nbytes in plan.workspace}
+    for array in more.values():
+        device.keep(array)
+    return more | {"scratch": device.scratch(plan.scratch)} if plan.scratch else more
+
+
+def prepared(step: Any, device: Device, arrays: dict[str, Any]) -> Step:
+    """A step made ready. Some want to see the arrays, not only to know where they begin."""
+    if hasattr(step, "ready"):
+        return step.ready(device, {name: i for i, name in enumerate(arrays)})
+    return lambda addresses: step.run(device, arrays)
 
 
 class Run(NamedTuple):
@@ -155,7 +185,6 @@ class Run(NamedTuple):
 
     plan: Plan
     device: Device
-    steps: list[Step]
     arrays: dict[str, Any]
 
 
@@ -172,17 +201,6 @@ def watched(call: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, 
         WATCHED.runs = outer
 
 
-def take(plan: Plan, device: Device, steps: list[Step], arrays: dict[str, Any]) -> None:
-    """Provide a plan's workspace, and take its steps."""
-    for name, nbytes in plan.workspace:
-        arrays[name] = device.empty((nbytes,), np.dtype(np.uint8))
-        device.keep(arrays[name])
-    if plan.scratch:
-        arrays["scratch"] = device.scratch(plan.scratch)
-    for step in steps:
-        step(arrays)
-
-
 def delivered(device: Device, target: Any, out: Any) -> Any:
     """The result: a new array, or ``out``, to which it is copied from a temporary one."""
     if out is None or target is out:
@@ -194,13 +212,13 @@ def delivered(device: Device, target: Any, out: Any) -> Any:
 
 def overlap(device: Device, out: Any, array: Any) -> bool:
     """Whether two arrays may share memory: their address ranges meet."""
-    (a, b), (c, d) = extent(device, out), extent(device, array)
+    (a, b), (c, d) = (extent(device.pointer(each), each) for each in (out, array))
     return a < d and c < b
 
 
-def extent(device: Device, array: Any) -> tuple[int, int]:
-    """The first byte of an array and the one after its last."""
-    low = high = device.pointer(array)
+def extent(address: int, array: Any) -> tuple[int, int]:
+    """The first byte and the one after the last of an array whose first element is at an address."""
+    low = high = address
     if array.size == 0:
         return low, low
     for n, stride in zip(array.shape, array.strides, strict=True):

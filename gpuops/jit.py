@@ -14,7 +14,7 @@ from functools import cache
 from .plan import Kernel
 
 FOLDER = os.path.join(os.path.dirname(__file__), "kernels")
-COMMON = ("types.cuh", "axes.cuh", "ops.cuh", "items.cuh")
+COMMON = ("launch.cuh", "types.cuh", "axes.cuh", "ops.cuh", "items.cuh")
 MATMUL = ("matmul.cuh",)
 SOFTMAX_ON_CHIP = ("block.cuh", "softmax.cuh", "softmax_on_chip.cuh")
 #: Headers that come after the variant's types, per family (the first word of a kernel's name) or kernel.

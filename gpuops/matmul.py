@@ -8,6 +8,7 @@ import numpy as np
 
 from . import reference
 from .broadcast import clash
+from .calls import remembered
 from .device import Device, delivered, device_of, elements, is_scalar, overlap, run
 from .errors import error
 from .kernels import matmul as kernels
@@ -26,6 +27,7 @@ from .reduce import as_array
 from .reduce import launch as reduced
 
 
+@remembered
 def matmul(a, b, /, out=None, *, alpha=1, beta=0, c=None, strategy=None):
     """Matrix product, as ``numpy.matmul``; with factors and an addend ``alpha * a @ b + beta * c``.
 
@@ -121,6 +123,7 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=0, c=None, strategy=None):
         return delivered(device, target, out)
 
 
+@remembered
 def dot(x, y):
     """Dot product, as ``numpy.dot``: of two vectors in one reading of both.
 

@@ -347,10 +347,13 @@ class Launch(NamedTuple):
     grid: tuple[int, int, int]
     block: int
     args: tuple[Operand | bytes | None, ...]  # None: a null pointer
-    overlaps: bool = False  # it may be made ready while the launch before it ends: it waits for that itself
     cluster: int = 1  # neighbouring blocks that run together and reach each other's shared memory
     shared: int = 0  # bytes of shared memory that the launch gives to a block
     cooperative: bool = False  # its blocks wait for each other: all of them must run at a time
+
+    def ready(self, device: Any, places: dict[str, int]) -> Any:
+        """What launches it on a device, given addresses, among which those of its arrays have these places."""
+        return device.launcher(self, places)
 
     def __repr__(self) -> str:
         return f"Launch(kernel={self.kernel!r}, grid={self.grid}, block={self.block})"

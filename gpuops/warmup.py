@@ -64,6 +64,9 @@ class Survey:
     def current(self) -> AbstractContextManager[Any]:
         return nullcontext()
 
+    def here(self) -> bool:
+        return True
+
     def capturing(self) -> bool:
         return True  # a graph has no calls of cuBLAS, so that its kernels are noted too
 
@@ -82,9 +85,9 @@ class Survey:
     def view(self, array: Ghost, offset: int, dtype: np.dtype, shape: Shape, strides: Shape) -> Ghost:
         return Ghost(self, shape, dtype, strides, array.address + offset)
 
-    def launcher(self, launch: Launch) -> Step:
+    def launcher(self, launch: Launch, places: dict[str, int]) -> Step:
         self.kernels[launch.kernel] = None
-        return lambda arrays: None
+        return lambda addresses: None
 
 
 Maker = Callable[[Shape], Ghost]  # of arrays of the dtype for which kernels are looked for

@@ -23,6 +23,18 @@ class EmulatedArray(np.ndarray):
     owner: Any  # of that memory, where the array is a view made from an address
 
 
+class Address(int):
+    """Where an array begins, and the array: the emulator watches its bounds."""
+
+    array: Any = None
+
+    @classmethod
+    def of(cls, array):
+        address = cls(array.ctypes.data)
+        address.array = array
+        return address
+
+
 class EmulatedDevice:
     """Runs plans as ``gpuops.cuda.CudaDevice`` does, on the emulator."""
 
@@ -32,6 +44,9 @@ class EmulatedDevice:
 
     def current(self):
         return contextlib.nullcontext()
+
+    def here(self):
+        return True
 
     def capturing(self):
         return False
@@ -51,7 +66,7 @@ class EmulatedDevice:
         pass
 
     def pointer(self, array):
-        return array.ctypes.data
+        return Address.of(array)
 
     def view(self, array, offset, dtype, shape, strides):
         low, high = byte_bounds(array)
@@ -75,10 +90,11 @@ class EmulatedDevice:
         out[...] = array
         return out
 
-    def launcher(self, launch):
-        return partial(self.launch, launch)
+    def launcher(self, launch, places):
+        return partial(self.launch, launch, places)
 
-    def launch(self, launch, arrays):
+    def launch(self, launch, places, addresses):
+        arrays = {name: addresses[place].array for name, place in places.items() if addresses[place]}
         pointers, block = [pointed(arg, arrays) for arg in launch.args], (launch.block, 1, 1)
         module(launch.kernel).launch(launch.kernel.name, launch.grid, block, pointers, shared=launch.shared)
         assert self.used is None or not self.used[: 4 * TICKETS].any(), "tickets are left for the next launch"
@@ -96,7 +112,10 @@ class EmulatedDevice:
             *inputs, *map(np.int64, step.scalars), out, size=step.size
         )
 
-    def gemm(self, step, arrays):
+    def gemm(self, step, places):
+        return partial(self.multiply, step, places)
+
+    def multiply(self, step, places, addresses):
         """What cuBLAS does: it adds up halves in float32, and reads ``out`` only if beta is not 0."""
         dtype, (m, n, k) = as_dtype("matmul", step.dtype), step.sizes
         acc = np.dtype(accumulator(step.dtype))
@@ -108,7 +127,8 @@ class EmulatedDevice:
         ):
             assert rows >= shape[0 if columns else 1], "cuBLAS's rule for leading dimensions"
             steps = (apart, 1, rows) if columns else (apart, rows, 1)
-            operands.append(self.view(arrays[operand.name], operand.offset, dtype, (step.batch, *shape), steps))
+            array = addresses[places[operand.name]].array
+            operands.append(self.view(array, operand.offset, dtype, (step.batch, *shape), steps))
         a, b, out = operands
         product = alpha * np.matmul(a.astype(acc), b.astype(acc))
         out[...] = product if beta == 0 else product + beta * out.astype(acc)
@@ -146,5 +166,5 @@ def pointed(arg, arrays):
 DEVICE = EmulatedDevice()
 device.FINDERS[EmulatedArray] = lambda array: DEVICE
 device.LAYOUTS[EmulatedArray] = lambda array: (
-    array.shape, array.strides, array.dtype, array.flags.writeable, array.ctypes.data % 16,
+    Address.of(array), (array.shape, array.strides, array.dtype, array.flags.writeable, array.ctypes.data % 16),
 )  # fmt: skip

@@ -36,14 +36,24 @@ OPS = {
     "softmax": lambda x, y: gpuops.softmax(x, axis=1, scale=0.5),
     "log_softmax": lambda x, y: gpuops.log_softmax(x, axis=0),
     "logsumexp": lambda x, y: gpuops.logsumexp(x, axis=1, strategy="rows"),
-    "two passes": lambda x, y: gpuops.softmax(x, axis=1, strategy="two_pass", finish="host"),
+    "two passes": lambda x, y: gpuops.softmax(x, axis=1, strategy="two_pass"),
     "where": lambda x, y: gpuops.where(x, x, y),
     "where of scalars": lambda x, y: gpuops.where(x, 1.5, -0.0),
     "where of NumPy's scalars": lambda x, y: gpuops.where(x, np.float32(3), np.int8(1)),
     "where of a complex scalar": lambda x, y: gpuops.where(x, 1j, y),
     "expand": lambda x, y: gpuops.expand(x[:, :1], (2, -1, 6)),
+    "dot": lambda x, y: gpuops.dot(x[0], y[1]),
+    "dot of one array": lambda x, y: (lambda row: gpuops.dot(row, row))(x[0]),
+    "product with its transpose": lambda x, y: gpuops.matmul(x, x.T),
+    "dot of a matrix": lambda x, y: gpuops.dot(x, y[0]),
+    "matmul": lambda x, y: gpuops.matmul(x, y.T),
+    "matmul of a vector": lambda x, y: gpuops.matmul(x, y[0]),
+    "matmul by a rung": lambda x, y: gpuops.matmul(x.T, y, strategy="warptile"),
+    "matmul in parts": lambda x, y: gpuops.matmul(x.T, y, alpha=2, strategy="pipelined"),
+    "matmul by cuBLAS, with a copy": lambda x, y: gpuops.matmul(x[:, ::2], y[:3], strategy="cublas"),
     "into y": lambda x, y: gpuops.softmax(x, axis=1, out=y),
     "in place": lambda x, y: gpuops.softmax(x, axis=1, out=x),
+    "added in place": lambda x, y: gpuops.matmul(x[:, :5], x, beta=1, c=y, out=y),
     "where in place": lambda x, y: gpuops.where(x, y, 0, out=y),
 }
 
@@ -56,7 +66,7 @@ def short_way():
         raise AssertionError("takes the long way")
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("broadcast", "reduce", "softmax"):
+        for module in ("broadcast", "reduce", "softmax", "matmul"):
             patch.setattr(sys.modules[f"gpuops.{module}"], "run", refuse)
         yield
 

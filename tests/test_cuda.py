@@ -19,6 +19,7 @@ KERNEL = Kernel("reduce_rows", (), ())
 STRUCT = bytes(range(100))
 ARGS = (Operand("x", 8), None, Operand("out"), STRUCT, None, Operand("x", -4))
 STREAM = 77
+F4 = np.dtype(np.float32)
 
 
 class Notes:
@@ -27,7 +28,7 @@ class Notes:
     CUDADriverError = RuntimeError
 
     def __init__(self):
-        self.launches, self.status, self.meanwhile = [], 0, lambda: None
+        self.launches, self.status, self.meanwhile = [], [], lambda: None
 
     def note(self, function, grid, block, shared, stream, attributes, start):
         self.meanwhile()
@@ -37,17 +38,13 @@ class Notes:
         args = [value if len(value) > 8 else int.from_bytes(value, "little") for value in values]
         self.launches.append((function, grid, block, shared, stream, attributes, args))
 
-    def launchKernel(self, function, x, y, z, a, b, c, shared, stream, start, extra):
-        assert extra == 0
-        self.note(function, (x, y, z), (a, b, c), shared, stream, {}, start)
-
     def cuLaunchKernelEx(self, configured, function, addresses, extra):
         config = configured._obj
         grid, block = (tuple(getattr(config, f"{kind}_{axis}") for axis in "xyz") for kind in ("grid", "block"))
         attributes = {a.id: tuple(a.value)[:3] for a in config.attributes[: config.count]}
         start, stream = ctypes.addressof(addresses), config.stream or 0
         self.note(function.value, grid, block, config.shared, stream, attributes, start)
-        return self.status
+        return self.status.pop() if self.status else 0
 
 
 @pytest.fixture
@@ -63,12 +60,10 @@ def notes(monkeypatch):
 
 @pytest.fixture
 def gpu():
-    """A device whose kernel is loaded, in a thread that has entered it."""
+    """A device whose kernel is loaded."""
     made = object.__new__(cuda.CudaDevice)
     made._functions, made._lock = {KERNEL: SimpleNamespace(ptr=1234)}, threading.Lock()
-    made._entered, made.overlaps = threading.local(), True
-    made._entered.here = True
-    made._captured = []
+    made.index, made.overlaps, made._captured = 3, True, []
     return made
 
 
@@ -81,75 +76,100 @@ def array(start, shape=(4,), dtype=np.float32):
 X, Y, OUT = array(0x10000), array(0x20000), array(0x30000)
 
 
+#: Where an array's address is among those that a launcher is given.
+PLACES = {"x": 0, "out": 2}
+
+
+def given(x, out):
+    return [x.data.ptr, 5, out.data.ptr]
+
+
 def expected(x, out):
     return [x.data.ptr + 8, 0, out.data.ptr, STRUCT, 0, x.data.ptr - 4]
 
 
 def test_addresses_structs_and_null_pointers(notes, gpu):
-    launcher = gpu.launcher(Launch(KERNEL, (5, 2, 1), 96, ARGS))
-    launcher({"x": X, "out": OUT, "unused": None})
-    launcher({"x": Y, "out": X})
-    shape = (1234, (5, 2, 1), (96, 1, 1), 0, STREAM, {})
+    launcher = gpu.launcher(Launch(KERNEL, (5, 2, 1), 96, ARGS), PLACES)
+    launcher(given(X, OUT))
+    launcher(given(Y, X))
+    shape = (1234, (5, 2, 1), (96, 1, 1), 0, STREAM, {6: (1, 0, 0)})
     assert notes.launches == [(*shape, expected(X, OUT)), (*shape, expected(Y, X))]
 
 
 @pytest.mark.parametrize(
     "options,attributes",
     [
-        ({"overlaps": True}, {6: (1, 0, 0)}),
-        ({"cluster": 16, "shared": 4096}, {4: (16, 1, 1)}),
+        ({}, {6: (1, 0, 0)}),
+        ({"cluster": 16, "shared": 4096}, {6: (1, 0, 0), 4: (16, 1, 1)}),
         ({"cooperative": True, "shared": 8}, {2: (1, 0, 0)}),
-        ({"overlaps": True, "cluster": 2}, {6: (1, 0, 0), 4: (2, 1, 1)}),
     ],
 )
 def test_attributes(notes, gpu, options, attributes):
-    launcher = gpu.launcher(Launch(KERNEL, (5, 1, 1), 128, ARGS, **options))
+    launcher = gpu.launcher(Launch(KERNEL, (5, 1, 1), 128, ARGS, **options), PLACES)
     for x, out in ((X, OUT), (Y, X)):
-        launcher({"x": x, "out": out})
+        launcher(given(x, out))
         shared = options.get("shared", 0)
         assert notes.launches.pop() == (1234, (5, 1, 1), (128, 1, 1), shared, STREAM, attributes, expected(x, out))
 
 
 def test_an_older_driver_overlaps_nothing(notes, gpu):
     gpu.overlaps = False
-    gpu.launcher(Launch(KERNEL, (5, 1, 1), 128, ARGS, overlaps=True))({"x": X, "out": OUT})
+    gpu.launcher(Launch(KERNEL, (5, 1, 1), 128, ARGS), PLACES)(given(X, OUT))
     assert notes.launches[0][5] == {}
 
 
-@pytest.mark.parametrize("options", [{}, {"overlaps": True}])
-def test_arguments_are_not_shared_while_they_are_in_use(notes, gpu, options):
-    launcher = gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS, **options))
+def test_arguments_are_not_shared_while_they_are_in_use(notes, gpu):
+    launcher = gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS), PLACES)
 
     def other_thread():
         notes.meanwhile = lambda: None
-        launcher({"x": Y, "out": X})
+        launcher(given(Y, X))
 
     for _ in range(2):
         notes.meanwhile = other_thread
-        launcher({"x": X, "out": OUT})
+        launcher(given(X, OUT))
     assert [launch[-1] for launch in notes.launches] == [expected(Y, X), expected(X, OUT)] * 2
 
 
 def test_a_launch_goes_to_the_stream_that_is_current(notes, gpu):
-    launcher = gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS, overlaps=True))
+    launcher = gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS), PLACES)
     for stream in (0, 5, 2**40, 0):
         notes.stream.ptr = stream
-        launcher({"x": X, "out": OUT})
+        launcher(given(X, OUT))
         assert notes.launches[-1][4] == stream
 
 
 def test_a_launch_that_the_driver_refuses(notes, gpu):
-    notes.status = 701
-    launcher = gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS, overlaps=True))
+    notes.status = [701]
+    launcher = gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS), PLACES)
     with pytest.raises(RuntimeError, match="701"):
-        launcher({"x": X, "out": OUT})
+        launcher(given(X, OUT))
+
+
+def test_a_thread_that_has_not_entered_the_device(notes, gpu, monkeypatch):
+    notes.status, entered = [0, 201], []
+    monkeypatch.setattr(cupy.cuda.runtime, "setDevice", entered.append)
+    gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS), PLACES)(given(X, OUT))
+    assert entered == [3] and len(notes.launches) == 2 and notes.launches[0] == notes.launches[1]
+
+
+def test_a_new_array_is_as_cupy_makes_it(gpu, monkeypatch):
+    monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: None)
+    memory = cupy.cuda.UnownedMemory(0x10000, 4096, None, 0)
+    with cupy.cuda.using_allocator(lambda nbytes: cupy.cuda.MemoryPointer(memory, 0)):
+        for shape, dtype in (((3, 5), F4), ((), np.dtype(bool)), ((0, 2), np.dtype(np.complex128))):
+            made, right = gpu.empty(shape, dtype), cupy.ndarray(shape, dtype)
+            assert type(made) is cupy.ndarray
+            for name in ("shape", "strides", "dtype", "size", "itemsize", "nbytes", "ndim", "base"):
+                assert getattr(made, name) == getattr(right, name), name
+            assert made.data.ptr == right.data.ptr and str(made.flags) == str(right.flags)
 
 
 def test_a_kernel_that_is_not_loaded_when_a_capture_begins(notes, gpu):
     gpu._functions.clear()
     notes.stream.is_capturing = lambda: True
     plan = Plan("rows", (Launch(KERNEL, (1, 1, 1), 32, ARGS),))
-    with pytest.raises(RuntimeError, match="reduce_rows is not loaded yet, .* make the same call once before"):
+    with pytest.raises(RuntimeError, match=r"reduce_rows is not loaded yet, .* make the same call once .*'rows'"):
         run(plan, gpu, x=X, out=OUT)
     assert not notes.launches
 
@@ -164,8 +184,8 @@ def test_what_a_graph_may_use_is_kept(notes, gpu):
 
 def test_what_decides_a_call_of_an_array():
     x = array(0x10000, (8, 8))
-    facts = cuda.layout(x)
-    assert facts == cuda.layout(array(0x20000, (8, 8)))
+    address, facts = cuda.layout(x)
+    assert (address, facts) == (0x10000, cuda.layout(array(0x20000, (8, 8)))[1])
     others = (x.T, x[:4], x[::2], array(0x10004, (8, 8)), array(0x10000, (8, 8), np.int32))
-    assert all(facts != cuda.layout(other) for other in others)
-    assert hash(facts) == hash(cuda.layout(array(0x20000, (8, 8))))
+    assert all(facts != cuda.layout(other)[1] for other in others)
+    assert hash(facts) == hash(cuda.layout(array(0x20000, (8, 8)))[1])

@@ -62,19 +62,6 @@ template <class Op, int THREADS> __device__ __forceinline__ typename Op::State b
   return warp_reduce<Op, THREADS / 32>(partial[lane % (THREADS / 32)]);
 }
 
-// A kernel that is launched while the one before it on the stream still runs (programmatic dependent launch) waits before
-// it touches memory, and says when the one after it may be made ready too.
-__device__ __forceinline__ void wait_for_previous() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void let_next_start() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-
 // ---- copies to shared memory while the thread that asks for them goes on; they are for itself to read
 template <class T> __device__ __forceinline__ void copy_async(T* to, const T* from) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

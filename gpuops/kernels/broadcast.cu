@@ -98,6 +98,7 @@ template <class T> __device__ __forceinline__ void fetch_ahead(const T* from, Of
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
+  wait_for_previous();
   u32 first = blockIdx.x * (BLOCK * UNROLL) + threadIdx.x;
   if (blockIdx.x < p.ahead) {
     fetch_ahead(a, p.low[0], p.lines[0]);
@@ -130,6 +131,7 @@ broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
       }
     }
   }
+  let_next_start();
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
     const Spot& spot = spots[u];

@@ -113,6 +113,7 @@ __device__ __forceinline__ void take(Items<T, VEC>& items, const Tile<T, WAY == 
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 broadcast_tiled(Tout* y, const Ta* a, const Tb* b, const Tc* c, Tiled p) {
+  wait_for_previous();
   __shared__ Tile<Ta, WAY_A == TILED> ta;
   __shared__ Tile<Tb, WAY_B == TILED> tb;
   __shared__ Tile<Tc, WAY_C == TILED> tc;
@@ -124,6 +125,7 @@ broadcast_tiled(Tout* y, const Ta* a, const Tb* b, const Tc* c, Tiled p) {
   prepare<0, WAY_A>(ta, a, at, row0, col0, p);
   prepare<1, WAY_B>(tb, b, at, row0, col0, p);
   prepare<2, WAY_C>(tc, c, at, row0, col0, p);
+  let_next_start();
   __syncthreads();
 #pragma unroll 4
   for (int i = threadIdx.x; i < TILE * TILE / VEC; i += BLOCK) {

@@ -383,9 +383,9 @@ class Gemm(NamedTuple):
     alpha: bytes
     beta: bytes
 
-    def run(self, device: Any, arrays: dict[str, Any]) -> None:
-        """Call it on a device."""
-        device.gemm(self, arrays)
+    def ready(self, device: Any, places: dict[str, int]) -> Any:
+        """What calls it on a device, given addresses, among which those of its arrays have these places."""
+        return device.gemm(self, places)
 
 
 def plan_cublas(p: Problem, strategy: str, machine: Machine) -> Plan:

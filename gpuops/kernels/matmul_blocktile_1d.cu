@@ -3,6 +3,7 @@
 // element of a's tile and one of b's.
 extern "C" __global__ void __launch_bounds__(TILE * DEPTH)
 matmul_blocktile_1d(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) {
+  wait_for_previous();
   static_assert(TILE == ROWS * DEPTH, "a thread fetches one element of either tile");
   __shared__ A tile_a[TILE][DEPTH], tile_b[DEPTH][TILE];
   Tile tile(blockIdx.x, ceil_div(p.m, TILE), ceil_div(p.n, TILE));

@@ -2,6 +2,7 @@
 // Block tile TILE × TILE of out, DEPTH along k; (TILE / SIDE)² threads.
 extern "C" __global__ void __launch_bounds__((TILE / SIDE) * (TILE / SIDE))
 matmul_blocktile_2d(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) {
+  wait_for_previous();
   constexpr int ACROSS = TILE / SIDE, THREADS = ACROSS * ACROSS;
   __shared__ A tile_a[TILE][DEPTH], tile_b[DEPTH][TILE];
   Tile tile(blockIdx.x, ceil_div(p.m, TILE), ceil_div(p.n, TILE));

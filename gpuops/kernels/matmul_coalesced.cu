@@ -2,6 +2,7 @@
 // one element, and what they write is one line.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 matmul_coalesced(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) {
+  wait_for_previous();
   Tile tile(blockIdx.x, ceil_div(p.m, BLOCK / 32), ceil_div(p.n, 32));
   Product product(p, a, b, c, out, tile.batch);
   i64 row = tile.row * i64(BLOCK / 32) + threadIdx.x / 32, col = tile.col * i64(32) + threadIdx.x % 32;

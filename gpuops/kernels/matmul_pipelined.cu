@@ -59,6 +59,7 @@ __device__ __forceinline__ int item_col(int item, int thread) {
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partials, u32* tickets, Matmul p) {
+  wait_for_previous();
   extern __shared__ __align__(128) float memory[];
   u32 rows = ceil_div(p.m, BLOCK_M), cols = ceil_div(p.n, BLOCK_N), place = blockIdx.x / p.splits, split = blockIdx.x % p.splits;
   Tile tile(place, rows, cols, p.group);

@@ -2,6 +2,7 @@
 // has fetched: TILE times fewer loads from global memory. One thread per element of out, TILE * TILE of them.
 extern "C" __global__ void __launch_bounds__(TILE * TILE)
 matmul_shared(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) {
+  wait_for_previous();
   __shared__ A tile_a[TILE][TILE], tile_b[TILE][TILE];
   Tile tile(blockIdx.x, ceil_div(p.m, TILE), ceil_div(p.n, TILE));
   Product product(p, a, b, c, out, tile.batch);

@@ -2,6 +2,7 @@
 // is turned on its way to shared memory, so that a thread reads its rows, too, four at a time.
 extern "C" __global__ void __launch_bounds__((TILE / SIDE) * (TILE / SIDE))
 matmul_vectorized(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) {
+  wait_for_previous();
   constexpr int ACROSS = TILE / SIDE, THREADS = ACROSS * ACROSS;
   __shared__ __align__(16) A tile_a[DEPTH][TILE], tile_b[DEPTH][TILE];
   Tile tile(blockIdx.x, ceil_div(p.m, TILE), ceil_div(p.n, TILE));

@@ -5,6 +5,7 @@ constexpr int WARP_M = 8 * THREAD_M, WARP_N = 4 * THREAD_N;
 
 extern "C" __global__ void __launch_bounds__(128)
 matmul_warptile(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) {
+  wait_for_previous();
   constexpr int TILE_M = 2 * WARP_M, TILE_N = 2 * WARP_N, THREADS = 128;
   __shared__ __align__(16) A tile_a[DEPTH][TILE_M + 4], tile_b[DEPTH][TILE_N];
   Tile tile(blockIdx.x, ceil_div(p.m, TILE_M), ceil_div(p.n, TILE_N));

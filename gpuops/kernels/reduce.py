@@ -496,7 +496,7 @@ def launch(
     offset = offset_type(p.kept, p.reduced)
     args = (*operands(p), *partials, parameters(p, kept, reduced, offset, counts, runs))
     kernel_ = variant(p, kernel, kept, reduced, offset, way.other, counts, block, **constants)
-    step = Launch(kernel_, grid(p, kernel, *blocks), block, args, overlaps=True)
+    step = Launch(kernel_, grid(p, kernel, *blocks), block, args)
     return Plan(strategy, (step,), scratch=PARTIALS + math.prod(blocks) * states * p.state if split else 0)
 
 

@@ -172,8 +172,7 @@ def one_kernel(
     params = sizes + kept.packed(offset) + reduced.packed(offset)
     launch = Launch(
         kernel, (blocks, 1, 1), block, (x, mask if p.masked else None, out, *meeting, params),
-        overlaps=held.registers > 0 and not held.team, cluster=held.cluster,
-        shared=held.staged * block * pack_size(p, way), cooperative=held.team > 0,
+        cluster=held.cluster, shared=held.staged * block * pack_size(p, way), cooperative=held.team > 0,
     )  # fmt: skip
     scratch = PARTIALS + 4 * blocks * ITEMSIZE[p.val] if held.team else 0  # states of two rounds
     return Plan(strategy, (launch,), scratch=scratch, in_place=in_place)

@@ -2,6 +2,7 @@
 // so that a warp's 32 loads are one line; and shuffles replace the tree: one barrier for each reduction, not log2(BLOCK).
 extern "C" __global__ void __launch_bounds__(BLOCK)
 softmax_block_coalesced(const Tin* x, const bool* mask, Tout* y, Softmax p) {
+  wait_for_previous();
   Row row(p, x, mask, y, blockIdx.x);
   V max = Limits<V>::least(), sum = 0;
   for (i64 c = threadIdx.x; c < p.cols; c += BLOCK) max = Max<V>::combine(max, row.get(c));

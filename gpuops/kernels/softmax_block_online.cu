@@ -2,6 +2,7 @@
 // (Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018). Two passes over x instead of three.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 softmax_block_online(const Tin* x, const bool* mask, Tout* y, Softmax p) {
+  wait_for_previous();
   Row row(p, x, mask, y, blockIdx.x);
   State state = Op::identity();
   for (i64 c = threadIdx.x; c < p.cols; c += BLOCK) {

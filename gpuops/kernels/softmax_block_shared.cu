@@ -2,6 +2,7 @@
 // the longer the rows, the fewer blocks a multiprocessor has, and all of them wait for memory at the same time.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 softmax_block_shared(const Tin* x, const bool* mask, Tout* y, Softmax p) {
+  wait_for_previous();
   extern __shared__ V cell[];  // a thread's own, at c = threadIdx.x + BLOCK * i: what it writes there, no other reads
   Row row(p, x, mask, y, blockIdx.x);
   V max = Limits<V>::least(), sum = 0;

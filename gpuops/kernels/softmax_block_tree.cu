@@ -15,6 +15,7 @@ template <class Op> __device__ V block_tree(V value) {
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
 softmax_block_tree(const Tin* x, const bool* mask, Tout* y, Softmax p) {
+  wait_for_previous();
   Row row(p, x, mask, y, blockIdx.x);
   i64 run = (p.cols + BLOCK - 1) / BLOCK, begin = threadIdx.x * run, end = min(begin + run, p.cols);
   V max = Limits<V>::least(), sum = 0;

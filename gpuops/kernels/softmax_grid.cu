@@ -8,6 +8,7 @@ constexpr int PHASES = 4, DELAY = 4000;  // cycles
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 softmax_grid(const Tin* x, const bool* mask, Tout* y, u32* barriers, State* states, Softmax p) {
+  wait_for_previous();
   __shared__ State warps[WARPS], row_state;
   int thread = threadIdx.x, group = BLOCK, teams = gridDim.x / p.team;
   int team = blockIdx.x % teams, member = blockIdx.x / teams, round = 0;

@@ -2,6 +2,7 @@
 // Every row is read 2 * cols times over; only the caches save it.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 softmax_naive(const Tin* x, const bool* mask, Tout* y, Softmax p) {
+  wait_for_previous();
   i64 element = blockIdx.x * static_cast<i64>(BLOCK) + threadIdx.x;
   if (element >= p.rows * p.cols) return;
   Row row(p, x, mask, y, element / p.cols);

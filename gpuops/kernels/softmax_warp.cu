@@ -2,6 +2,7 @@
 // load brings: the wider it is, the fewer instructions there are for the same bytes. BLOCK / 32 rows a block.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 softmax_warp(const Tin* x, const bool* mask, Tout* y, Softmax p) {
+  wait_for_previous();
   i64 index = blockIdx.x * static_cast<i64>(BLOCK / 32) + threadIdx.x / 32;
   if (index >= p.rows) return;
   int lane = threadIdx.x % 32;
