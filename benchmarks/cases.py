@@ -30,7 +30,8 @@ class Problem(NamedTuple):
     """Shapes and axes, without a dtype. ``shape`` is the result's, but for ops along an axis.
 
     ``out`` is the layout of an array given as ``out=``; "" where a new one is made. Softmaxes may have a mask, as a
-    second operand, a factor, and a result that is ``cast``: in another dtype, that of ``CASTS``.
+    second operand, a factor, and a result that is ``cast``: in another dtype, that of ``CASTS``. ``how`` says what of a
+    call ``--host`` times, if that is not the same call again and again.
     """
 
     operands: tuple[Operand, ...]
@@ -39,6 +40,7 @@ class Problem(NamedTuple):
     out: str = ""
     scale: float = 1
     cast: bool = False
+    how: str = ""
 
 
 class Group(NamedTuple):
@@ -83,10 +85,17 @@ class Case(NamedTuple):
     @property
     def label(self) -> str:
         """What identifies the case within its op."""
+        out = self.problem.out and f"out {self.problem.out}"
+        return ", ".join(filter(None, (self.operands, out, self.problem.how)))
+
+    @property
+    def operands(self) -> str:
+        """The operands, and what is to be done with them."""
+        if not self.problem.operands:
+            return ""
         if self.op in ("expand", *JOINT):
             operands = ", ".join(map(str, self.problem.operands))
-            result = f" → {Operand(self.problem.shape)}" if self.op == "expand" else ""
-            return f"{self.dtype} {operands}{result}" + (f", out {self.problem.out}" if self.problem.out else "")
+            return f"{self.dtype} {operands}" + (f" → {Operand(self.problem.shape)}" if self.op == "expand" else "")
         axis = "" if self.axis is None else f" axis {self.axis}".replace(" (", " ").replace(")", "")
         x, *masks = self.problem.operands
         given = (*(("where", mask) for mask in masks), *self.options.items())
@@ -416,15 +425,89 @@ TABLES: dict[str, tuple[Group, ...]] = {
     "matmul": MATMUL,
 }
 
+#: The groups of ``--host``, of arrays so small that the host decides, and what starts only once.
 HOST = Group("host", "arrays so small that the host decides", (), "float32", picks=())
+NEW_SHAPES = HOST._replace(
+    name="new shapes",
+    origin="each call has arrays of a shape that no call before it had, of 33, 34, … rows: it is planned anew",
+)
+PIPELINES = HOST._replace(
+    name="pipelines",
+    origin="where(mask, x, 0.0), then the sums and the softmax of its rows: three calls each time (eager), or one "
+    "launch of the CUDA graph that they were captured as (replayed)",
+)
+FIRST_USE = HOST._replace(
+    name="first use",
+    origin="in a new process: an import, over NumPy's, and a first call until its result is there, with empty and with "
+    "filled caches of kernels; the limit is what starts before: NumPy, or CuPy with one array filled",
+)
+STEPS = HOST._replace(name="steps", origin="the steps of a call that is remembered, each alone", peers=False)
 
-#: The tiny arrays of ``--host``, whose time is the host's.
-TINY: dict[str, tuple[Problem, ...]] = dict.fromkeys(TABLES, (along((32, 32), 1), along((1000,), 0))) | {
-    "where": (together(*((32, 32),) * 3), together((32, 1), (1, 32), (32, 32)), together((32, 32), (), ())),
-    "dot": (pair(1000),),
-    "expand": (together((32, 1), shape=(32, 32)), together((1,), shape=(1000,))),
-    "matmul": (product(32, 32, 32),),
-}
+NEW = "new shapes"
+EAGER, REPLAYED, REPLAYED_THERE = "eager", "replayed", "replayed: on the GPU"
+IMPORT, NOTHING_COMPILED, COMPILED_BEFORE = "over NumPy", "first call: nothing compiled", "first call: compiled before"
+REMEMBERED = ("facts of the array", "look-up", "array for the result", "launch", "whole call")
+WITHOUT_GPU = frozenset(("", NEW, EAGER, IMPORT))  # what is timed where there is none
+
+
+def anew(*problems: Problem) -> tuple[Problem, ...]:
+    """Problems of which each call has a new shape."""
+    return tuple(problem._replace(how=NEW) for problem in problems)
+
+
+def into(*problems: Problem) -> tuple[Problem, ...]:
+    """Problems with a contiguous array for the result."""
+    return tuple(problem._replace(out="C") for problem in problems)
+
+
+def masked(n: int) -> Problem:
+    """A square matrix and a mask of its elements."""
+    return along((n, n), 1, mask=(n, n))
+
+
+ROWS, COLUMNS, FEW = along((32, 32), 1), along((32, 32), 0), along((1000,), 0)
+THREE, SCALARS = together(*((32, 32),) * 3), together((32, 32), (), ())
+COLUMN = together((32, 1), shape=(32, 32))
+
+#: The table of each group of ``--host``.
+HOST_TABLES: tuple[tuple[Group, dict[str, tuple[Problem, ...]]], ...] = (
+    (
+        HOST,
+        dict.fromkeys(TABLES, (ROWS, FEW)) | {
+            "softmax": (ROWS, FEW, *into(ROWS)),
+            "log_softmax": (ROWS, FEW, *into(ROWS)),
+            "sum": (ROWS, FEW, along((32, 32), None), *into(ROWS, FEW)),
+            "max": (ROWS, FEW, *into(ROWS)),
+            "where": (THREE, together((32, 1), (1, 32), (32, 32)), SCALARS, *into(THREE)),
+            "dot": (pair(1000),),
+            "expand": (COLUMN, together((1,), shape=(1000,)), *into(COLUMN)),
+            "matmul": (product(32, 32, 32),),
+        },
+    ),
+    (
+        NEW_SHAPES,
+        {
+            "softmax": anew(ROWS), "log_softmax": anew(ROWS), "sum": anew(ROWS, COLUMNS),
+            "max": anew(ROWS), "where": anew(THREE, SCALARS), "expand": anew(COLUMN),
+        },
+    ),
+    (
+        PIPELINES,
+        {
+            "pipeline": tuple(
+                masked(n)._replace(how=how) for n in (32, 1024) for how in (EAGER, REPLAYED, REPLAYED_THERE)
+            )
+        },
+    ),
+    (
+        FIRST_USE,
+        {"import": (Problem((), shape=(0,), how=IMPORT),)} | {
+            op: tuple(problem._replace(how=how) for how in (NOTHING_COMPILED, COMPILED_BEFORE))
+            for op, problem in (("softmax", ROWS), ("sum", ROWS), ("where", THREE))
+        },
+    ),
+    (STEPS, {"sum": tuple(ROWS._replace(how=how) for how in REMEMBERED)}),
+)  # fmt: skip
 
 
 def cases(op: str) -> Iterator[Case]:
@@ -437,10 +520,12 @@ def cases(op: str) -> Iterator[Case]:
                 yield Case(op, group, problem, dtype, pick, lead=pick and dtype == dtypes[0])
 
 
-def tiny_cases(op: str) -> Iterator[Case]:
-    """The cases of an op for ``--host``."""
-    for problem in TINY[op]:
-        yield Case(op, HOST, problem, HOST.dtypes, pick=True, lead=True)
+def host_cases(op: str, gpu: bool) -> Iterator[Case]:
+    """The cases of an op for ``--host``, or those of them that need no GPU."""
+    for group, table in HOST_TABLES:
+        for problem in table.get(op, ()):
+            if gpu or problem.how in WITHOUT_GPU:
+                yield Case(op, group, problem, group.dtypes, pick=True, lead=True)
 
 
 def shrunk(case: Case, elements: int) -> Case:

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import accuracy, compare, harness, plot, report, results
-from .cases import HOST, TABLES, Case, cases, shrunk, tiny_cases
+from . import accuracy, compare, harness, host, plot, report, results
+from .cases import HOST_TABLES, TABLES, Case, cases, host_cases, shrunk
 from .machines import Cpu, Gpu, machine_here
 from .providers import PEERS, Gpuops, Provider, first_line, load
 from .results import Unusable, positive
 from .show import Screen
+
+TINY = 2**10  # elements
 
 
 def arguments_of_run() -> argparse.ArgumentParser:
@@ -27,7 +29,7 @@ def arguments_of_run() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="a representative tenth of the cases")
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument("--hot", action="store_true", help="leave the arrays in the cache, where they fit into it")
-    modes.add_argument("--host", action="store_true", help="the host's time per call, on tiny arrays")
+    modes.add_argument("--host", action="store_true", help="the host's time: calls on tiny arrays, first uses")
     parser.add_argument("--providers", metavar="NAMES", help="only gpuops and these, by comma")
     parser.add_argument("--cases", metavar="TEXT", help="only those whose group or label has this text")
     parser.add_argument(
@@ -43,7 +45,7 @@ def run(arguments: list[str]) -> int:
     if unknown := [op for op in options.ops if op not in TABLES]:
         raise Unusable(f"there is no op {unknown[0]!r}; there are {', '.join(TABLES)}")
     machine = machine_here(options.hot)
-    jobs = selected(options, options.elements or machine.elements)
+    jobs = selected(options, machine)
     folder = options.results / machine.folder
     results.prepare(folder)
     screen = Screen()
@@ -57,7 +59,7 @@ def run(arguments: list[str]) -> int:
     failures = []
     for name, chosen in jobs.items():
         records = measured(machine, name, mode, chosen, peers, screen)
-        groups = [HOST] if options.host else TABLES[name]
+        groups = [group for group, _ in HOST_TABLES] if options.host else TABLES[name]
         document = results.document(machine, name, mode, selection, groups, records)
         file = folder / results.file_name(name, mode, selection)
         results.save(file, document)
@@ -69,11 +71,14 @@ def run(arguments: list[str]) -> int:
     return 1 if failures else 0
 
 
-def selected(options: argparse.Namespace, elements: int) -> dict[str, list[Case]]:
+def selected(options: argparse.Namespace, machine: Any) -> dict[str, list[Case]]:
     """The cases that were asked for, by results file."""
     ops = options.ops or [op for op in TABLES if op in Gpuops.ops]
+    elements = options.elements or machine.elements
     if options.host:
-        tables = {"host": [case for op in ops for case in tiny_cases(op)]}
+        gpu, more = not isinstance(machine, Cpu), () if options.ops else ("pipeline", "import")
+        elements = elements if gpu else min(elements, TINY)  # there the call's own work is the host's
+        tables = {"host": [case for op in (*ops, *more) for case in host_cases(op, gpu)]}
     else:
         tables = {op: list(cases(op)) for op in ops}
     jobs = {name: choose(every, options.quick, options.cases, elements) for name, every in tables.items()}
@@ -115,7 +120,7 @@ def measured(
     machine: Any, name: str, mode: str, chosen: list[Case], peers: list[Provider], screen: Screen
 ) -> list[dict[str, Any]]:
     """The records of the cases of one results file."""
-    measure = harness.latency if mode == "host" else harness.measure
+    measure = host.measure if mode == "host" else harness.measure
     records = []
     with screen.progress(name, len(chosen)) as watch:
         for case in chosen:

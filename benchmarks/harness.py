@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 from .arrays import allocate, dtype_of, values
 from .cases import Case, Operand
-from .ops import OPS, Expected, check, expected, kinds, nbytes
+from .ops import OPS, Expected, check, expected, kinds, nbytes, result_dtype
 from .providers import Gpuops, Provider, Refused, first_line, strategies
 from .timing import COLD, ROUNDS, Runner, Subject, significant, slots
 
 MOSTLY_WRITTEN = 0.05  # share of the bytes below which reading does not count: such a case is bound by writing
-HOST_CALLS = 200  # per sample of --host
-HOST_SAMPLES = 20  # per round
 
 
 class Limit(Runner):
@@ -64,37 +61,6 @@ def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
     return description(case) | rated(case_work(case), limit, subjects, lineup, refused)
 
 
-def latency(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable[[str], None]) -> dict[str, Any]:
-    """Measure what a call costs the host: launches only, the device is waited for at the end of a sample."""
-    lineup = providers_of(machine, case, peers)
-    subjects: list[Subject] = []
-    refused: dict[str, str] = {}
-    ring = ring_of(machine, case)[:1]
-    right = expected(machine.xp, case, ring[0])
-    for provider in lineup:
-        watch(provider.name)
-        try:
-            subjects.append(prepare(machine, case, provider, ring, right))
-            for _ in range(HOST_CALLS):
-                subjects[-1].calls[0]()
-        except Exception as failure:
-            refused[provider.name] = reason(failure)
-    floor = Subject(Limit("launch"), [machine.launch], fresh=False)
-    for _ in range(ROUNDS):
-        everyone = [floor, *subjects]
-        for subject in everyone:
-            subject.samples.append([])
-        for subject in everyone * HOST_SAMPLES:  # in turns, so that all of them see the host's slower seconds
-            watch(subject.runner.name)
-            (call,) = subject.calls
-            machine.synchronize()
-            start = time.perf_counter()
-            for _ in range(HOST_CALLS):
-                call()
-            subject.samples[-1].append((time.perf_counter() - start) / HOST_CALLS)
-    return description(case) | rated(1, floor, subjects, lineup, refused)
-
-
 def providers_of(machine: Any, case: Case, peers: Iterable[Provider]) -> list[Provider]:
     """Who runs a case: gpuops, the peers that have the op, and on a ladder the strategies."""
     group = case.group
@@ -131,7 +97,8 @@ def ring_of(machine: Any, case: Case) -> list[tuple[Any, ...]]:
     data = [machine.upload(values(kind, dtype)) for kind in kinds(case)]
     pairs = list(zip(case.problem.operands, data, strict=True))
     if case.problem.out:
-        pairs.append((Operand(case.problem.shape, case.problem.out), data[-1]))
+        result = Operand(OPS[case.op].shape(case), case.problem.out)
+        pairs.append((result, machine.upload(values("zeros", result_dtype(case)))))
     count = 1 if machine.hot else slots(*nbytes(case), machine.cache)
     return [tuple(allocate(machine.xp, operand, source) for operand, source in pairs) for _ in range(count)]
 

@@ -110,6 +110,11 @@ OPS: dict[str, Op] = {
         "BLAS", lambda case: 2 * math.prod(same_shape(case)) * case.problem.shape[-1],
         data=("normal", "normal"), magnitude=lambda xp, case, a, b: xp.sqrt(xp.matmul(abs(a) ** 2, abs(b) ** 2)),
     ),
+    # Of --host alone: three ops of which the last is checked, and an import, which has no arrays.
+    "pipeline": Op(
+        lambda xp, case, x, mask: softmax(xp, case, xp.where(mask, x, 0)), same_shape, "copy", per_element(6)
+    ),
+    "import": Op(lambda xp, case: None, given_shape, "read", lambda case: 0, data=()),
 }  # fmt: skip
 
 

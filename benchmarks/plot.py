@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
+from .cases import HOST
 from .ops import READINGS
 from .results import ROOT, Document, Unusable, ladders, peers, prepare, published, rivals, timed, write
 from .show import MISSING, cell, label, machine_name
@@ -424,7 +425,7 @@ def draw_rungs(document: Document, cases: list[Case], peak: float, bandwidth: fl
 
 def draw_host(document: Document) -> Any:
     """What a call costs the host."""
-    cases = [case for case in document["cases"] if timed(case)]
+    cases = [case for case in document["cases"] if case["group"] == HOST.name and timed(case)]
     made, (axis,) = figure(1, 1, 9, 1.4 + 0.24 * len(cases))
     floor = [case["limit"]["us"] for case in cases]
     axis.plot(floor, range(len(cases)), "--", color="black", lw=1, label="launch of an empty kernel")

@@ -10,6 +10,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -19,11 +20,13 @@ import gpuops
 from gpuops.kernels.reduce import STEPS
 
 from .arrays import dtype_of
-from .cases import JOINT, Case
-from .ops import OPS, result_dtype, widened
+from .cases import JOINT, TABLES, Case
+from .ops import result_dtype, widened
 from .timing import Runner
 
+EVERY = frozenset(TABLES)
 SOFTMAX = frozenset({"softmax", "log_softmax", "logsumexp"})
+PIPELINE = frozenset({"pipeline"})
 HOST_FINISH = frozenset({*STEPS, "two_pass"})  # strategies that take finish="host"
 
 # Single precision is single precision (cuBLAS's switch), and JAX leaves memory to the others. Read at their start.
@@ -40,8 +43,9 @@ class Provider(Runner, ABC):
 
     module = ""  # what must be installed
     distribution = ""  # what has its version
-    ops = frozenset(OPS)
+    ops = EVERY
     compiles = False  # for long, and for each shape
+    specialises = False  # to the arrays of a case, in whatever way
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp  # NumPy or CuPy, which the case's arrays are of
@@ -58,15 +62,42 @@ class Provider(Runner, ABC):
         """A function of the case's arrays and of one more, which it fills with the result and returns."""
         raise Refused("has no out=")
 
+    def captured(self, call: Callable[[], Any]) -> tuple[Callable[[], Any], Any, Any]:
+        """What a call launches as a CUDA graph: the launch of it, its result, and what else must live as long."""
+        stream = self.xp.cuda.Stream(non_blocking=True)
+        with stream:
+            call()  # on the memory that the capture will find in this stream's pool
+            stream.synchronize()
+            stream.begin_capture()
+            try:
+                result = call()
+            except Exception:
+                with suppress(Exception):  # the call's own failure says more
+                    stream.end_capture()
+                raise
+            graph = stream.end_capture()
+        return graph.launch, result, stream
+
     def wide(self, result: Any) -> Any:
         """A result as a NumPy or CuPy array in double precision, or of integers."""
         return widened(self.xp, self.xp.asarray(result))
 
 
+def pipeline(where: Callable[..., Any], total: Callable[..., Any], softmax: Callable[..., Any]) -> Callable[..., Any]:
+    """Three calls of a library, the last two on the result of the first."""
+
+    def call(x: Any, mask: Any) -> Any:
+        chosen = where(mask, x, 0.0)
+        total(chosen)
+        return softmax(chosen)
+
+    return call
+
+
 class Gpuops(Provider):
     """gpuops itself, on NumPy or CuPy arrays."""
 
-    ops = frozenset(op for op in OPS if hasattr(gpuops, op))
+    ops = frozenset(op for op in TABLES if hasattr(gpuops, op)) | PIPELINE
 
     def __init__(self, xp: Any, **options: str) -> None:
         super().__init__(xp)
@@ -75,6 +106,9 @@ class Gpuops(Provider):
         self.strategy = " ".join(options.values())  # as it is shown
 
     def call(self, case: Case) -> Callable[..., Any]:
+        if case.op == "pipeline":
+            total = partial(gpuops.sum, axis=case.axis, keepdims=True)
+            return pipeline(gpuops.where, total, partial(gpuops.softmax, axis=case.axis))
         function = partial(getattr(gpuops, case.op), **self.options)
         if case.op == "expand":
             return lambda x: function(x, case.problem.shape)
@@ -87,6 +121,8 @@ class Gpuops(Provider):
         function = partial(getattr(gpuops, case.op), **self.options)
         if case.op == "expand":
             return lambda x, out: function(x, case.problem.shape, out=out)
+        if case.op not in JOINT:
+            function = partial(function, axis=case.axis, **case.options)
         return lambda *arrays: function(*arrays[:-1], out=arrays[-1])
 
 
@@ -109,6 +145,9 @@ class ArrayLibrary(Provider):
         self.special = special
 
     def call(self, case: Case) -> Callable[..., Any]:
+        if case.op == "pipeline":
+            total = partial(self.xp.sum, axis=case.axis, keepdims=True)
+            return pipeline(self.xp.where, total, partial(self.special.softmax, axis=case.axis))
         if case.op == "expand":
             return lambda x: self.xp.broadcast_to(x, case.problem.shape).copy()
         if case.op in JOINT:
@@ -116,8 +155,11 @@ class ArrayLibrary(Provider):
         return partial(getattr(self.special if case.op in SOFTMAX else self.xp, case.op), axis=case.axis)
 
     def into(self, case: Case) -> Callable[..., Any]:
-        if case.op != "expand":
+        if case.op in JOINT or case.op in SOFTMAX:
             return super().into(case)
+        if case.op != "expand":
+            function = partial(getattr(self.xp, case.op), axis=case.axis)
+            return lambda x, out: function(x, out=out)
 
         def copy(x: Any, out: Any) -> Any:
             self.xp.copyto(out, x)
@@ -128,7 +170,7 @@ class ArrayLibrary(Provider):
 
 class Numpy(ArrayLibrary):
     name = module = distribution = "numpy"
-    ops = frozenset(OPS) - SOFTMAX
+    ops = EVERY - SOFTMAX
 
     def __init__(self, xp: Any) -> None:
         super().__init__(np, None)
@@ -136,7 +178,7 @@ class Numpy(ArrayLibrary):
 
 class Scipy(ArrayLibrary):
     name = module = distribution = "scipy"
-    ops = SOFTMAX
+    ops = SOFTMAX | PIPELINE
 
     def __init__(self, xp: Any) -> None:
         import scipy.special
@@ -146,6 +188,7 @@ class Scipy(ArrayLibrary):
 
 class Cupy(ArrayLibrary):
     name = module = "cupy"
+    ops = EVERY | PIPELINE
 
     def __init__(self, xp: Any) -> None:
         import cupyx.scipy.special
@@ -158,6 +201,7 @@ class Torch(Provider):
     """PyTorch, eager."""
 
     name = module = distribution = "torch"
+    ops = EVERY | PIPELINE
 
     def __init__(self, xp: Any) -> None:
         import torch
@@ -175,6 +219,9 @@ class Torch(Provider):
 
     def call(self, case: Case) -> Callable[..., Any]:
         torch, axis = self.torch, case.axis
+        if case.op == "pipeline":
+            total = partial(torch.sum, dim=axis, keepdim=True)
+            return pipeline(torch.where, total, partial(torch.softmax, dim=axis))
         if case.op == "expand":
             layout = torch.contiguous_format
             return lambda x: x.expand(case.problem.shape).clone(memory_format=layout)
@@ -189,7 +236,16 @@ class Torch(Provider):
     def into(self, case: Case) -> Callable[..., Any]:
         if case.op == "expand":
             return lambda x, out: out.copy_(x.expand(case.problem.shape))
-        return lambda *tensors: getattr(self.torch, case.op)(*tensors[:-1], out=tensors[-1])
+        function = getattr(self.torch, f"a{case.op}" if case.op in ("max", "min") else case.op)
+        if case.op not in JOINT:
+            function = partial(function, dim=() if case.axis is None else case.axis)
+        return lambda *tensors: function(*tensors[:-1], out=tensors[-1])
+
+    def captured(self, call: Callable[[], Any]) -> tuple[Callable[[], Any], Any, Any]:
+        graph = self.torch.cuda.CUDAGraph()
+        with self.torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other libraries' threads may go on
+            result = call()
+        return graph.replay, result, None
 
     def wide(self, result: Any) -> Any:
         if result.is_complex():
@@ -203,7 +259,8 @@ class TorchCompile(Torch):
     """PyTorch with its compiler, for one shape at a time."""
 
     name = "torch.compile"
-    compiles = True
+    ops = EVERY
+    compiles = specialises = True
 
     def __init__(self, xp: Any) -> None:
         super().__init__(xp)
@@ -222,11 +279,15 @@ class Triton(Torch):
 
     name = module = distribution = "triton"
     ops = frozenset({"softmax"})
+    specialises = True
 
     def call(self, case: Case) -> Callable[..., Any]:
         from . import triton_softmax
 
         return self.rows(case, triton_softmax.softmax, triton_softmax.LONGEST)
+
+    def into(self, case: Case) -> Callable[..., Any]:
+        return Provider.into(self, case)
 
     def rows(self, case: Case, function: Callable[..., Any], longest: float) -> Callable[..., Any]:
         """The function, for cases along the rows of a matrix."""
@@ -253,7 +314,7 @@ class Jax(Provider):
     """JAX, jitted. Its stream is its own, so it is kept busy by JAX too, and DLPack joins it to the default stream."""
 
     name = module = distribution = "jax"
-    compiles = True
+    compiles = specialises = True
     most = 16  # it has 32 computations under way at most
 
     def __init__(self, xp: Any) -> None:
@@ -321,6 +382,7 @@ class Cub(Provider):
 
     name, module, distribution = "cub", "cuda.compute", "cuda-cccl"
     ops = frozenset(CUB_OPS)
+    specialises = True
 
     def __init__(self, xp: Any) -> None:
         import cuda.compute

@@ -10,6 +10,7 @@ from typing import Any
 from gpuops.kernels.softmax import WARP_COLS, WARPS
 
 from . import issue_slots, plot
+from .cases import HOST
 from .results import ROOT, Document, peers, published, rivals, timed, write
 from .show import MISSING, cell, comparison, machine_name, ratio, refusals
 
@@ -161,7 +162,15 @@ def host_section(folder: str, document: Document, pictures: dict[str, str]) -> I
     )
     if "host" in pictures:
         yield picture(f"performance/{folder}", "host", pictures["host"])
-    yield table(*comparison([case for case in document["cases"] if "results" in case]))
+    for name, group in document["groups"].items():
+        cases = [case for case in document["cases"] if case["group"] == name]
+        more = name != HOST.name  # beside the calls on tiny arrays
+        if cases and more:
+            yield f"*{name}*: {group['origin']}.\n"
+        if cases:
+            yield table(*comparison([case for case in cases if "results" in case]))
+        if missing := more and refusals(cases):
+            yield "\n".join(f"- {line}" for line in missing) + "\n"
 
 
 def of_best_peer(case: dict[str, Any]) -> float:

@@ -130,7 +130,7 @@ def cell(case: dict[str, Any], provider: str) -> str:
 
 def of_host(case: dict[str, Any]) -> bool:
     """Whether it is the host's time that was measured."""
-    return case["limit"]["name"] == "launch"
+    return case["limit"]["name"] in ("launch", "start")
 
 
 def label(case: dict[str, Any]) -> str:

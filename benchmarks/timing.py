@@ -49,6 +49,7 @@ class Subject:
     count: int = 1  # calls per sample
     samples: list[list[float]] = field(default_factory=list)  # of each round: seconds per call
     hidden: bool = True  # the host's time never showed
+    kept: Any = None  # whatever has to live as long as the calls
 
     def warm_up(self, synchronize: Callable[[], None]) -> None:
         """Call on every slot, so that memory for every result is in the pool; choose the calls per sample."""

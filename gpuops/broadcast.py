@@ -243,7 +243,7 @@ def launch(
             ]  # fmt: skip
             plan = kernels.plan(map_, shape, args[0], tuple(args[1:]), strategy)
             arrays = {name: v for name, v in zip("abc", operands, strict=False) if not is_scalar(v)}
-            run(plan, device, out=target, **arrays)
+            run(plan, device, **arrays, out=target)
         return delivered(device, target, out)
 
 

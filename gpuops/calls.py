@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .device import LAYOUTS, Device, Run, elements, extent, provided, watched
+from .device import LAYOUTS, Run, elements, extent, provided, watched
 from .plan import CTYPES, Launch, contiguous_strides
 
 LIMIT = 4096  # kinds of calls that are remembered: the latest ones
@@ -34,8 +34,9 @@ FACTS: dict[type, Callable[[Any], Any]] = {
 NEW = -1  # in the place of an index: the array that is made for the result
 
 
-#: Makes a call again, on arrays and their addresses; None if they, or the result, do not lie as its plan needs it.
-Again = Callable[[list[Any], list[int]], Any]
+#: Makes a call again, given its arguments and the addresses of the arrays among them; None if those arrays, or the
+#: result, do not lie as its plan needs it.
+Again = Callable[[tuple[Any, ...], list[int]], Any]
 
 
 class Memory:
@@ -55,97 +56,91 @@ def remembered(op: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(op)
     def call(*args: Any, **options: Any) -> Any:
-        arrays: list[Any] = []
+        values = (*args, *options.values()) if options else args
         addresses: list[int] = []
-        facts: list[Any] = [len(args), *options]
+        facts = [len(args), *options]
         try:
-            for value in (*args, *options.values()) if options else args:
+            for value in values:
                 kind = type(value)
                 if kind in LAYOUTS:
                     address, layout = LAYOUTS[kind](value)
-                    arrays.append(value)
                     addresses.append(address)
                     facts.append(layout)
                 else:
                     facts.append(value if kind in PLAIN else FACTS[kind](value))
-            if len(arrays) > 1 and len(set(map(id, arrays))) < len(arrays):
-                ids = [*map(id, arrays)]
-                facts += map(ids.index, ids)  # which of the arrays are the same one
-            known = memory(op, *facts) if arrays else None
+            if len(addresses) > 1 and len({*addresses}) < len(addresses):
+                facts += map(addresses.index, addresses)  # which arrays begin where another one does
+            known = memory(op, *facts) if addresses else None
         except (KeyError, TypeError):  # a type that is in no table, an element without a hash
             known = None
         if known is None:
             return op(*args, **options)
         again = known.again
-        if again is not None and (result := again(arrays, addresses)) is not None:
+        if again is not None and (result := again(values, addresses)) is not None:
             return result
         result, runs = watched(op, *args, **options)
-        known.again = repeated(runs, arrays, addresses, result) or again
+        known.again = repeated(runs, values, addresses, result) or again
         return result
 
     return call
 
 
-def repeated(runs: list[Run], arrays: list[Any], addresses: list[int], result: Any) -> Again | None:
-    """What makes a call again that ran these plans on the caller's arrays, which begin at ``addresses``.
+def repeated(runs: list[Run], values: tuple[Any, ...], addresses: list[int], result: Any) -> Again | None:
+    """What makes a call again that ran these plans: a call with these arguments, of which the arrays begin at
+    ``addresses``, and this result.
 
-    None if it did more than to run one plan on them and on its result: if there was a copy, or an array was asked for
-    its values.
+    None if it did more than to run one plan on those arrays and the result: if there was a copy, or an array was asked
+    for its values.
     """
     if len(runs) != 1 or not all(hasattr(step, "ready") for step in runs[0].plan.steps):
         return None
-    plan, device, named = runs[0]
-    given = [i for i, array in enumerate(arrays) if array is result]
-    everyone = arrays if given else [*arrays, result]
-    where = {name: place(array, everyone, device) for name, array in named.items() if array is not None}
-    if sorted(where.values()) != sorted(place(array, everyone, device) for array in everyone):
+    plan, device, named, steps = runs[0]
+    given = [i for i, value in enumerate(values) if value is result]
+    everywhere = addresses if given else [*addresses, device.pointer(result)]
+    begins = {name: device.pointer(array) for name, array in named.items()}
+    if sorted(begins.values()) != sorted(everywhere):
         return None
-    if device.capturing() or (not given and device.pointer(result) % 16):  # other plans are made there, and for that
+    if device.capturing() or (not given and everywhere[-1] % 16):  # other plans are made there, and for that
         return None
-    more = [name for name, _ in plan.workspace] + ["scratch"] * bool(plan.scratch)
-    steps = [step.ready(device, where | {name: i for i, name in enumerate(more, len(everyone))}) for step in plan.steps]
+    own = [name for name, _ in plan.workspace] + ["scratch"] * bool(plan.scratch)
+    if [*begins.values()] != everywhere:
+        places = {name: everywhere.index(begin) for name, begin in begins.items()}
+        places |= {name: i for i, name in enumerate(own, len(everywhere))}
+        steps = [step.ready(device, places) for step in plan.steps]
     outside = not all(isinstance(step, Launch) for step in plan.steps)  # of captures, which allow no cuBLAS
-    here, capturing, empty, pointer = device.here, device.capturing, device.empty, device.pointer
+    elsewhere = device.elsewhere
     if given:
-        fits = fitting(arrays, addresses, given[0])
+        arrays = [value for value in values if type(value) in LAYOUTS]
+        fits = fitting(arrays, addresses, next(i for i, array in enumerate(arrays) if array is result))
         if not fits(addresses):
             return None
     else:
-        strides = elements(result)
-        made = result.shape, result.dtype, None if strides == contiguous_strides(result.shape) else strides
+        shape, strides = result.shape, elements(result)
+        make = device.maker(shape, result.dtype, None if strides == contiguous_strides(shape) else strides)
 
-    def again(arrays: list[Any], addresses: list[int]) -> Any:
-        if not here():
+    def again(values: tuple[Any, ...], addresses: list[int]) -> Any:
+        if elsewhere and elsewhere():
             with device.current():
-                return again(arrays, addresses)
-        if outside and capturing():
+                return again(values, addresses)
+        if outside and device.capturing():
             return None
         if not given:
-            result = empty(*made)
-            addresses = [*addresses, pointer(result)]
-            if addresses[-1] % 16:  # as from an allocator of the caller's own
+            result, address = make()
+            if address % 16:  # as from an allocator of the caller's own
                 return None
+            addresses.append(address)
         elif fits(addresses):
-            result = arrays[given[0]]
+            result = values[given[0]]
         else:
             return None
-        if more:
-            own = provided(plan, device)
-            addresses = [*addresses, *map(pointer, own.values())]
+        if own:
+            memory = provided(plan, device)
+            addresses += map(device.pointer, memory.values())
         for step in steps:
             step(addresses)
         return result
 
     return again
-
-
-def place(array: Any, arrays: list[Any], device: Device) -> int:
-    """Which of the arrays (the first) a plan was given, itself or as a view from the same element on; -1: none."""
-    for same in (id, device.pointer):
-        found = [i for i, each in enumerate(arrays) if same(each) == same(array)]
-        if len({id(arrays[i]) for i in found}) == 1:
-            return found[0]
-    return -1
 
 
 def fitting(arrays: list[Any], addresses: list[int], result: int) -> Callable[[list[int]], bool]:

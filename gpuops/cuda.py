@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
+import struct
 import sys
 import threading
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -13,8 +16,8 @@ import numpy as np
 from cupy_backends.cuda.api import driver
 
 from . import jit
-from .device import NotLoaded, Step
-from .plan import SCRATCH, Kernel, Launch, Machine, Operand, Shape
+from .device import NotLoaded, Step, aligned
+from .plan import SCRATCH, Kernel, Launch, Machine, Shape
 
 
 class LaunchAttribute(ctypes.Structure):
@@ -23,24 +26,20 @@ class LaunchAttribute(ctypes.Structure):
     _fields_ = (("id", ctypes.c_int), ("padding", ctypes.c_int), ("value", ctypes.c_uint * 16))
 
 
-class LaunchConfig(ctypes.Structure):
-    """CUlaunchConfig of cuda.h."""
-
-    _fields_ = (
-        *((f"{kind}_{axis}", ctypes.c_uint) for kind in ("grid", "block") for axis in "xyz"),
-        ("shared", ctypes.c_uint),
-        ("stream", ctypes.c_void_p),
-        ("attributes", ctypes.POINTER(LaunchAttribute)),
-        ("count", ctypes.c_uint),
-    )
-
-
+#: CUlaunchConfig of cuda.h: the grid, the block and its shared memory; the stream, the attributes and their number.
+LAUNCH_CONFIG = struct.Struct("<7I4x2QI4x")
+STREAM = 4  # where in it the stream is, in words of eight bytes
 #: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: the kernel may be made ready while the one before it ends.
 OVERLAP = LaunchAttribute(id=6, value=(1,))
 #: CU_LAUNCH_ATTRIBUTE_COOPERATIVE: its blocks all run at a time, or it is refused.
 COOPERATIVE = LaunchAttribute(id=2, value=(1,))
 CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
+#: What a launch's status says of how it was called: CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_CONTEXT_IS_DESTROYED.
+MISUSE = {
+    400: "the current stream is of another device or was destroyed, or the device was reset",
+    709: "the device was reset",
+}
 STATIC_SHARED = 1  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
@@ -91,6 +90,7 @@ class CudaDevice:
         cluster = 1 if self.arch < 90 else PORTABLE_CLUSTER if shared < LARGE else 2 * PORTABLE_CLUSTER
         count: int = attributes["MultiProcessorCount"]
         self.machine = Machine(count, cluster, shared, together=count if attributes["CooperativeLaunch"] else 0)
+        self.elsewhere = self.is_elsewhere if cupy.cuda.runtime.getDeviceCount() > 1 else None
         self.overlaps = self.arch >= 90 and cupy.cuda.runtime.driverGetVersion() >= 12030
         self._functions: dict[Kernel, Any] = {}
         self._scratch = threading.local()  # of a thread: by stream
@@ -100,28 +100,32 @@ class CudaDevice:
     def current(self) -> cupy.cuda.Device:
         return cupy.cuda.Device(self.index)
 
-    def here(self) -> bool:
-        return cupy.cuda.device.get_device_id() == self.index
+    def is_elsewhere(self) -> bool:
+        return cupy.cuda.device.get_device_id() != self.index
 
     def capturing(self) -> bool:
         return cupy.cuda.get_current_stream().is_capturing()
 
     def empty(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> cupy.ndarray:
-        if strides is None:
-            array = NEW(cupy.ndarray)
-            array._init(shape, dtype)
-            return array
-        return cupy.ndarray(shape, dtype, strides=tuple(s * dtype.itemsize for s in strides))
+        return self.maker(shape, dtype, strides)()[0]
+
+    def maker(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> Callable[[], tuple[Any, int]]:
+        new, cls, steps = NEW, cupy.ndarray, strides and tuple([s * dtype.itemsize for s in strides])
+
+        def make() -> tuple[cupy.ndarray, int]:
+            array = new(cls)
+            array._init(shape, dtype, None, steps)
+            return array, array.data.ptr
+
+        return make
 
     def scratch(self, nbytes: int) -> cupy.ndarray:
         stream = cupy.cuda.get_current_stream()
         if stream.is_capturing():  # the graph may run at any time, beside anything: it gets its own, for good
-            own = cupy.zeros(nbytes, np.uint8)
-            self._captured.append(own)
-            return own
+            return zeros(self, nbytes)
         mine = self._scratch.__dict__
         if (scratch := mine.get(stream.ptr)) is None:
-            scratch = mine[stream.ptr] = cupy.zeros(SCRATCH, np.uint8)
+            scratch = mine[stream.ptr] = zeros(self, SCRATCH)
         return scratch
 
     def keep(self, array: cupy.ndarray) -> None:
@@ -207,17 +211,22 @@ class CudaDevice:
             cublas.setMathMode(handle, mode)
 
 
+@cache
+def attributes_of(cluster: int, cooperative: bool, overlaps: bool) -> Any:
+    """The attributes of a launch, as the driver takes them. (What is cooperative does not overlap.)"""
+    every = [COOPERATIVE] if cooperative else [OVERLAP] if overlaps else []
+    if cluster > 1:
+        every.append(LaunchAttribute(id=CLUSTER_DIMENSION, value=(cluster, 1, 1)))
+    return (LaunchAttribute * len(every))(*every)
+
+
 def launcher(device: CudaDevice, launch: Launch, places: dict[str, int]) -> Step:
     """A launch that is made again and again: all of its arguments lie ready but the addresses of the arrays."""
     handle = ctypes.c_void_p(device.function(launch).ptr)
-    names = [arg.name for arg in launch.args if isinstance(arg, Operand)]
-    offsets = [arg.offset for arg in launch.args if isinstance(arg, Operand)]
-    operands = [*zip(range(len(names)), map(places.__getitem__, names), offsets, strict=True)]
-    attributes = [OVERLAP] if device.overlaps and not launch.cooperative else []
-    if launch.cluster > 1:
-        attributes.append(LaunchAttribute(id=CLUSTER_DIMENSION, value=(launch.cluster, 1, 1)))
-    if launch.cooperative:
-        attributes.append(COOPERATIVE)
+    pointers = [arg for arg in launch.args if not isinstance(arg, bytes)]
+    first = LAUNCH_CONFIG.size // 8 + len(launch.args)
+    operands = [(i, places[arg.name], arg.offset) for i, arg in enumerate(pointers, first) if arg is not None]
+    attributes = attributes_of(launch.cluster, launch.cooperative, device.overlaps)
     free: list[Arguments] = []
     driver, stream = libcuda().cuLaunchKernelEx, cupy.cuda.get_current_stream
 
@@ -227,14 +236,16 @@ def launcher(device: CudaDevice, launch: Launch, places: dict[str, int]) -> Step
             arguments = free.pop()  # no thread shares them while they are in use
         except IndexError:
             arguments = Arguments(launch, attributes)
-        pointers = arguments.pointers
+        words = arguments.words
+        words[STREAM] = stream().ptr
         for i, place, offset in operands:
-            pointers[i] = addresses[place] + offset
-        arguments.config.stream = stream().ptr
-        if status := driver(arguments.configured, handle, arguments.addresses, None):
+            words[i] = addresses[place] + offset
+        if status := driver(arguments.config, handle, arguments.addresses, None):
             if status == INVALID_CONTEXT:  # of a new thread: the driver's launches do not enter it, as CuPy's do
                 cupy.cuda.runtime.setDevice(device.index)
-                status = driver(arguments.configured, handle, arguments.addresses, None)
+                status = driver(arguments.config, handle, arguments.addresses, None)
+            if status in MISUSE:
+                raise RuntimeError(f"{launch.kernel.name} cannot be launched on {device.label}: {MISUSE[status]}")
             check(status)
         free.append(arguments)
 
@@ -242,24 +253,31 @@ def launcher(device: CudaDevice, launch: Launch, places: dict[str, int]) -> Step
 
 
 class Arguments:
-    """The memory of a launch's arguments: addresses of arrays, which are filled in, null pointers, and structs."""
+    """The memory of a launch's arguments: its configuration, the addresses of its arguments, and these, of which the
+    addresses of arrays and the stream are filled in."""
 
-    def __init__(self, launch: Launch, attributes: list[LaunchAttribute]) -> None:
-        operands = sum(isinstance(arg, Operand) for arg in launch.args)
-        memory = (ctypes.c_longlong * (operands + 1))()  # the last one is null
-        self.pointers = memoryview(memory).cast("B").cast("q")
-        self.structs = [ctypes.create_string_buffer(arg, len(arg)) for arg in launch.args if isinstance(arg, bytes)]
-        first, size = ctypes.addressof(memory), ctypes.sizeof(ctypes.c_longlong)
-        pointers, structs = iter(range(first, first + operands * size, size)), map(ctypes.addressof, self.structs)
-        places = [
-            next(structs) if isinstance(arg, bytes) else first + operands * size if arg is None else next(pointers)
-            for arg in launch.args
-        ]
-        self.addresses = (ctypes.c_void_p * len(places))(*places)
-        self.attributes = (LaunchAttribute * len(attributes))(*attributes)
+    def __init__(self, launch: Launch, attributes: Any) -> None:
+        structs = [arg for arg in launch.args if isinstance(arg, bytes)]
+        operands = len(launch.args) - len(structs)
+        first = LAUNCH_CONFIG.size + 8 * len(launch.args)  # of the operands, after which come the structs
+        behind = itertools.accumulate(map(len, structs), initial=first + 8 * operands)
+        self.memory = ctypes.create_string_buffer(first + 8 * operands + sum(map(len, structs)))
+        start = ctypes.addressof(self.memory)
+        inside = iter(range(first, first + 8 * operands, 8))
+        places = [start + next(behind if isinstance(arg, bytes) else inside) for arg in launch.args]
         shape = (*launch.grid, launch.block, 1, 1, launch.shared)
-        self.config = LaunchConfig(*shape, None, self.attributes, len(attributes))
-        self.configured = ctypes.byref(self.config)
+        config = LAUNCH_CONFIG.pack(*shape, 0, ctypes.addressof(attributes), len(attributes))
+        head = config + struct.pack(f"{len(places)}Q", *places) + bytes(8 * operands)
+        ctypes.memmove(start, head + b"".join(structs), len(self.memory))
+        self.words = memoryview(self.memory)[: first + 8 * operands].cast("B").cast("q")
+        self.config, self.addresses = ctypes.c_void_p(start), ctypes.c_void_p(start + LAUNCH_CONFIG.size)
+
+
+def zeros(device: CudaDevice, nbytes: int) -> cupy.ndarray:
+    """Aligned memory, cleared; that of a graph is kept."""
+    array = aligned(device, nbytes)
+    array.data.memset_async(0, nbytes)
+    return array
 
 
 def get_attribute(function: Any, attribute: int) -> int:

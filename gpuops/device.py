@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -21,13 +22,10 @@ class Device(Protocol):
 
     label: str
     machine: Machine
+    elsewhere: Callable[[], bool] | None  # tells whether another device is the current one; None: there is no other
 
     def current(self) -> AbstractContextManager[Any]:
         """Make this the current device for a while."""
-        ...
-
-    def here(self) -> bool:
-        """Whether this is the current device."""
         ...
 
     def capturing(self) -> bool:
@@ -36,6 +34,10 @@ class Device(Protocol):
 
     def empty(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> Any:
         """An uninitialised array; ``strides`` (in elements, of a dense array) default to C order."""
+        ...
+
+    def maker(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> Callable[[], tuple[Any, int]]:
+        """What makes such arrays, each with its address: as often as it is called."""
         ...
 
     def scratch(self, nbytes: int) -> Any:
@@ -148,15 +150,21 @@ def kind(array: Any) -> str:
 
 def run(plan: Plan, device: Device, **arrays: Any) -> None:
     """Carry out a plan on the named arrays, and tell those who watch."""
+    arrays = {name: array for name, array in arrays.items() if array is not None}
     given = arrays | provided(plan, device)
+    places = {name: i for i, name in enumerate(given)}
     try:
-        steps = [prepared(step, device, given) for step in plan.steps]
+        # Some steps want to see the arrays, not only to know where they begin.
+        steps = [
+            step.ready(device, places) if hasattr(step, "ready") else partial(step.run, device, given)
+            for step in plan.steps
+        ]
     except NotLoaded as missing:
         rule = "is not loaded yet, and a capture does not allow that: make the same call once before it begins"
         raise RuntimeError(f"{missing} {rule}, so that it takes strategy {plan.strategy!r}") from None
-    addresses = [0 if array is None else device.pointer(array) for array in given.values()]
     if (runs := getattr(WATCHED, "runs", None)) is not None:
-        runs.append(Run(plan, device, arrays))
+        runs.append(Run(plan, device, arrays, steps))
+    addresses = [*map(device.pointer, given.values())]
     for step in steps:
         step(addresses)
 
@@ -167,25 +175,27 @@ class NotLoaded(Exception):
 
 def provided(plan: Plan, device: Device) -> dict[str, Any]:
     """The memory that a plan needs beside the caller's arrays."""
-    more = {name: device.empty((nbytes,), np.dtype(np.uint8)) for name, nbytes in plan.workspace}
-    for array in more.values():
-        device.keep(array)
+    more = {name: aligned(device, nbytes) for name, nbytes in plan.workspace}
     return more | {"scratch": device.scratch(plan.scratch)} if plan.scratch else more
 
 
-def prepared(step: Any, device: Device, arrays: dict[str, Any]) -> Step:
-    """A step made ready. Some want to see the arrays, not only to know where they begin."""
-    if hasattr(step, "ready"):
-        return step.ready(device, {name: i for i, name in enumerate(arrays)})
-    return lambda addresses: step.run(device, arrays)
+def aligned(device: Device, nbytes: int) -> Any:
+    """Memory that begins at a multiple of 16, whatever the caller's allocator gives; kept while launches may use it."""
+    array = device.empty((nbytes,), np.dtype(np.uint8))
+    if device.pointer(array) % 16:
+        array = device.empty((nbytes + 16,), array.dtype)
+        array = device.view(array, -device.pointer(array) % 16, array.dtype, (nbytes,), (1,))
+    device.keep(array)
+    return array
 
 
 class Run(NamedTuple):
-    """A plan that was carried out, and on which arrays."""
+    """A plan that was carried out, on which arrays, and its steps, which take the arrays' addresses in this order."""
 
     plan: Plan
     device: Device
     arrays: dict[str, Any]
+    steps: list[Step]
 
 
 WATCHED = threading.local()

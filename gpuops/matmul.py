@@ -208,7 +208,7 @@ def product(
         beta.tobytes(), bool(alpha != 1),
     )  # fmt: skip
     plan = kernels.plan(problem, strategy, device.machine._replace(blas=not device.capturing()))
-    run(plan, device, **{name: array for name, (array, _) in operands.items()})
+    run(plan, device, **{name: operands[name][0] for name in ("a", "b", "c", "out") if name in operands})
 
 
 def vectors(device: Device, operands: dict[str, tuple[Any, Shape]], sizes: Shape, batch: Shape, val: np.dtype) -> None:

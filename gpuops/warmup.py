@@ -64,17 +64,14 @@ class Survey:
     def current(self) -> AbstractContextManager[Any]:
         return nullcontext()
 
-    def here(self) -> bool:
-        return True
-
     def capturing(self) -> bool:
         return True  # a graph has no calls of cuBLAS, so that its kernels are noted too
 
     def empty(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> Ghost:
         return Ghost(self, shape, dtype, strides)
 
-    def scratch(self, nbytes: int) -> None:
-        return None
+    def scratch(self, nbytes: int) -> Ghost:
+        return self.empty((nbytes,), np.dtype(np.uint8))
 
     def keep(self, array: Ghost) -> None:
         pass

@@ -40,13 +40,11 @@ class EmulatedDevice:
 
     label = "emulated"
     machine = Machine(4, together=1)
+    elsewhere = None
     used = None  # the scratch of the last plan that has one
 
     def current(self):
         return contextlib.nullcontext()
-
-    def here(self):
-        return True
 
     def capturing(self):
         return False
@@ -55,6 +53,13 @@ class EmulatedDevice:
         memory = emulator.empty((math.prod(shape) * dtype.itemsize,), np.uint8)
         steps = None if strides is None else [s * dtype.itemsize for s in strides]
         return np.ndarray(shape, dtype, memory, 0, steps).view(EmulatedArray)
+
+    def maker(self, shape, dtype, strides=None):
+        def make():
+            array = self.empty(shape, dtype, strides)
+            return array, self.pointer(array)
+
+        return make
 
     def scratch(self, nbytes):
         memory = self.empty((nbytes,), np.dtype(np.uint8))

@@ -11,7 +11,22 @@ import numpy as np
 import pytest
 
 import gpuops
-from benchmarks import accuracy, arrays, cases, cli, harness, ops, plot, providers, report, results, show, timing
+from benchmarks import (
+    accuracy,
+    arrays,
+    cases,
+    cli,
+    first_use,
+    harness,
+    host,
+    ops,
+    plot,
+    providers,
+    report,
+    results,
+    show,
+    timing,
+)
 from benchmarks.machines import Cpu
 from gpuops.broadcast import layout
 from gpuops.device import elements
@@ -21,6 +36,7 @@ from gpuops.plan import BITS, broadcast_strides, contiguous_strides
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = json.loads(results.SCHEMA.read_text(encoding="utf-8"))
 EVERY_CASE = [case for op in cases.TABLES for case in cases.cases(op)]
+HOST_CASES = [case for op in (*cases.TABLES, "pipeline", "import") for case in cases.host_cases(op, gpu=True)]
 OPTIONS = [case for case in EVERY_CASE if case.group.name == "options"]
 PUBLISHED = sorted(results.FOLDER / folder.name for folder in plot.PICTURES.iterdir())  # others are a user's own
 
@@ -481,6 +497,276 @@ def test_results_go_to_the_array_that_is_given(op, provider):
     np.testing.assert_array_equal(out, ops.expected(np, case, tuple(arrays)).values)
 
 
+@pytest.mark.parametrize("provider", [providers.Gpuops, providers.Numpy])
+@pytest.mark.parametrize(
+    "case",
+    [case for case in HOST_CASES if case.problem.out and case.op not in cases.JOINT],
+    ids=lambda case: f"{case.op} {case.label}",
+)
+def test_results_along_an_axis_go_to_the_array_that_is_given(case, provider):
+    (x, out), *_ = harness.ring_of(Cpu(), case)
+    assert (out.shape, out.dtype) == (ops.OPS[case.op].shape(case), ops.result_dtype(case))
+    if case.op in providers.SOFTMAX and provider is providers.Numpy:
+        with pytest.raises(providers.Refused, match="no out="):
+            provider(np).into(case)
+        return
+    assert provider(np).into(case)(x, out) is out
+    assert ops.check(np, ops.expected(np, case, (x,)), ops.widened(np, out)) == ""
+
+
+# The host's time
+
+
+def host_case(how, op=None):
+    return next(case for case in HOST_CASES if case.problem.how == how and op in (None, case.op))
+
+
+def host_labels(*arguments):
+    """What ``bench --host`` would measure here, without a GPU."""
+    options = cli.arguments_of_run().parse_args(["--host", *arguments])
+    return [f"{case.op} {case.label}" for case in cli.selected(options, Cpu())["host"]]
+
+
+def test_everything_of_the_host_has_a_name_and_a_timing():
+    labels = [(case.op, case.label) for case in HOST_CASES]
+    assert len(set(labels)) == len(labels)
+    assert {case.problem.how for case in HOST_CASES} == {*host.TIMINGS, *first_use.MEASURED}
+    assert all((case.group == cases.FIRST_USE) == (case.problem.how in first_use.MEASURED) for case in HOST_CASES)
+    for label in (
+        "softmax float32 32×32 axis 1, out C",
+        "sum float32 32×32",
+        "where float32 32×32, scalar, scalar, new shapes",
+        "pipeline float32 1024×1024 axis 1 where 1024×1024, replayed",
+        "sum float32 32×32 axis 1, first call: nothing compiled",
+        "sum float32 32×32 axis 1, look-up",
+        "import over NumPy",
+    ):
+        assert tuple(label.split(" ", 1)) in labels
+
+
+def test_without_a_gpu_the_host_times_what_needs_none():
+    labels = host_labels()
+    assert labels[-2:] == ["pipeline float32 32×32 axis 1 where 32×32, eager", "import over NumPy"]
+    assert not any(word in label for label in labels for word in ("replayed", "first call", "look-up"))
+    named = host_labels("sum", "where")
+    assert {label.split()[0] for label in named} == {"sum", "where"}
+    assert "sum float32 32×32 axis 0, new shapes" in named
+    assert host_labels("--quick", "--cases", "new shapes") == [label for label in labels if "new shapes" in label]
+
+
+class Shapes(providers.Numpy):
+    """NumPy, which writes down the shapes that it is called with."""
+
+    def __init__(self):
+        super().__init__(np)
+        self.seen = []
+
+    def call(self, case):
+        def call(*operands):
+            self.seen.append(np.broadcast_shapes(*(x.shape for x in operands)))
+            return function(*operands)
+
+        function = super().call(case)
+        return call
+
+
+class Compiling(Shapes):
+    name = "compiling"
+    specialises = True
+
+
+@pytest.mark.parametrize("op", ["sum", "where", "expand"])
+def test_new_shapes_are_new(op, monkeypatch):
+    every, timed = Shapes(), []
+    launches = host.launches
+
+    def watched(machine, subject):
+        start = len(every.seen)
+        seconds = launches(machine, subject)
+        timed.extend(every.seen[start:])
+        return seconds
+
+    timings = host.TIMINGS | {cases.NEW: host.TIMINGS[cases.NEW]._replace(clock=watched)}
+    monkeypatch.setattr(host, "TIMINGS", timings)
+    record = host.measure(Cpu(), host_case(cases.NEW, op), [every, compiling := Compiling()], quiet)
+    assert list(results.timed(record)) == ["gpuops", "numpy"] and not compiling.seen
+    assert len(set(timed)) == len(timed) == timing.ROUNDS * host.SAMPLES * host.NEW_CALLS
+    assert not {*every.seen[: -len(timed)]} & {*timed}, "none had been seen before"
+    assert all(33 <= rows < 600 for rows, *_ in timed)
+
+
+class Replays(providers.Scipy):
+    """SciPy, with what stands for a graph: calls that write where the captured one wrote."""
+
+    def __init__(self, wrong=0):
+        super().__init__(np)
+        self.wrong, self.replays = wrong, 0
+
+    def captured(self, call):
+        result = call()
+
+        def replay():
+            self.replays += 1
+            result[...] = call() + self.wrong
+
+        return replay, result, None
+
+
+@pytest.mark.parametrize("how", [cases.REPLAYED, cases.REPLAYED_THERE])
+def test_replays_are_timed(how):
+    peer = Replays()
+    record = host.measure(Cpu(), host_case(how), [peer], quiet)
+    assert list(results.timed(record)) == ["scipy"], "NumPy captures nothing"
+    assert record["results"][0]["refused"].startswith("AttributeError")
+    assert peer.replays > timing.ROUNDS * host.SAMPLES * host.FEW_CALLS
+
+
+def test_replays_are_checked():
+    record = host.measure(Cpu(), host_case(cases.REPLAYED), [Replays(wrong=1)], quiet)
+    assert record["results"][1]["refused"].startswith("wrong: replayed, an error of")
+
+
+class Streams:
+    """What a capture needs of CuPy, noted down."""
+
+    def __init__(self):
+        self.notes = []
+        self.cuda = self
+
+    def Stream(self, non_blocking):
+        return self
+
+    def __enter__(self):
+        self.notes.append("enter")
+
+    def __exit__(self, *failure):
+        self.notes.append("exit")
+
+    def __getattr__(self, name):
+        return lambda: self.notes.append(name) or self
+
+
+def test_a_call_is_captured_after_it_has_been_made():
+    streams = Streams()
+    launch, result, stream = providers.Gpuops(streams).captured(lambda: streams.notes.append("call") or "result")
+    assert streams.notes == ["enter", "call", "synchronize", "begin_capture", "call", "end_capture", "exit"]
+    assert (result, stream) == ("result", streams)
+    launch()
+    assert streams.notes[-1] == "launch"
+
+
+def test_a_call_that_cannot_be_captured_says_why():
+    streams = Streams()
+
+    def call():
+        if "begin_capture" in streams.notes:
+            raise RuntimeError("not while a stream is captured")
+
+    with pytest.raises(RuntimeError, match="not while"):
+        providers.Gpuops(streams).captured(call)
+    assert streams.notes[-2:] == ["end_capture", "exit"]
+
+
+def test_steps_of_a_remembered_call(backend):
+    if backend.name == "cpu":
+        pytest.skip("NumPy's calls are not remembered")
+    numbers = np.arange(6, dtype=np.float32).reshape(2, 3)
+    steps, kept = host.steps(gpuops.sum, backend.array(numbers), axis=1)
+    assert tuple(steps) == cases.REMEMBERED
+    facts, found, (made, _), launched, result = (step() for step in steps.values())
+    assert facts == steps["facts of the array"]() and found is steps["look-up"]()
+    assert found.again is not None, "it is the kind of this call"
+    assert (made.shape, made.dtype) == ((2,), np.float32) and launched is None
+    np.testing.assert_array_equal(backend.numpy(result), [3, 12])
+    *_, target = (array for array in kept.values() if array.shape == (2,))
+    target[...] = 0
+    steps["launch"]()
+    np.testing.assert_array_equal(backend.numpy(target), [3, 12])
+
+
+class Named(providers.Numpy):
+    """A peer of which only the name counts."""
+
+    def __init__(self, name):
+        super().__init__(np)
+        self.name = name
+
+
+@pytest.fixture
+def processes(monkeypatch):
+    """What processes would have run, each a little faster than the one before."""
+    run = []
+
+    def process(before, start, use, variables=None):
+        run.append((before, start, use, variables))
+        for text in (before, start, use):
+            compile(text, "script", "exec")
+        return first_use.Seconds(1 / len(run), 2 / len(run))
+
+    monkeypatch.setattr(first_use, "process", process)
+    first_use.compiled.cache_clear()
+    yield run
+    first_use.compiled.cache_clear()
+
+
+PEERS = [Named(name) for name in ("cupy", "torch", "jax")]
+
+
+@pytest.mark.parametrize(
+    ("how", "op", "lineup"),
+    [
+        (cases.IMPORT, "import", ["gpuops", "cupy", "torch"]),
+        (cases.NOTHING_COMPILED, "softmax", ["gpuops"]),
+        (cases.NOTHING_COMPILED, "sum", ["gpuops", "cupy"]),
+        (cases.COMPILED_BEFORE, "sum", ["gpuops", "cupy", "torch"]),
+        (cases.COMPILED_BEFORE, "where", ["gpuops"]),
+    ],
+)
+def test_first_uses(how, op, lineup, processes, documents):
+    record = host.measure(Cpu(), host_case(how, op), PEERS, quiet)
+    assert list(results.timed(record)) == lineup and record["limit"]["name"] == "start"
+    assert conforms(documents[-1] | {"cases": [record]})
+    assert [result["us"] for result in record["results"]] == sorted((r["us"] for r in record["results"]), reverse=True)
+    assert show.number(record, record["limit"]) == show.digits(record["limit"]["us"])
+
+
+def test_caches_are_empty_at_first_and_filled_at_last(processes):
+    host.measure(Cpu(), host_case(cases.NOTHING_COMPILED, "sum"), PEERS, quiet)
+    folders = [variables["GPUOPS_CACHE_DIR"] for *_, variables in processes]
+    assert len(set(folders)) == len(folders) == 2 * first_use.REPEATS
+    assert all(Path(folder).is_dir() for folder in folders)
+    host.measure(Cpu(), host_case(cases.COMPILED_BEFORE, "sum"), PEERS[:1], quiet)
+    again = [variables["GPUOPS_CACHE_DIR"] for *_, variables in processes[len(folders) :]]
+    assert again == folders
+    assert all(set(variables) == set(first_use.CACHES) for *_, variables in processes)
+
+
+def test_a_library_without_a_first_use_is_refused(monkeypatch):
+    def process(before, start, use, variables=None):
+        if "cupy" in use:
+            raise RuntimeError("ImportError: libcudart.so.13")
+        return first_use.Seconds(1.0, 2.0)
+
+    monkeypatch.setattr(first_use, "process", process)
+    record = host.measure(Cpu(), host_case(cases.IMPORT), PEERS, quiet)
+    assert list(results.timed(record)) == ["gpuops", "torch"]
+    assert record["results"][1]["refused"] == "RuntimeError: ImportError: libcudart.so.13"
+
+    def fail(*arguments):
+        raise RuntimeError("no more processes")
+
+    monkeypatch.setattr(first_use, "process", fail)
+    assert host.measure(Cpu(), host_case(cases.IMPORT), [], quiet)["skipped"] == "RuntimeError: no more processes"
+
+
+def test_a_process_times_what_it_starts_and_what_it_uses():
+    seconds = first_use.process("import time", "time.sleep(0.01)", "time.sleep(0.1)", {"ANY": "thing"})
+    assert 0.01 <= seconds.start < 0.1 <= seconds.use
+    with pytest.raises(RuntimeError, match="^ValueError: no such thing$"):
+        first_use.process("", "", "raise ValueError('no such thing')")
+    assert first_use.imported("gpuops", "import", 0).use > 0
+
+
 # Timing
 
 
@@ -845,6 +1131,20 @@ def test_output_that_cannot_be_written_is_refused_in_words(action, folder, tmp_p
     (tmp_path / "file").touch()
     assert cli.main([action, "--results", str(folder), "--output", str(tmp_path / "file" / "below")]) == 2
     assert "cannot write" in capsys.readouterr().err
+
+
+def test_every_group_of_the_host_has_its_table_and_the_picture_only_tiny_arrays(documents):
+    document = json.loads(json.dumps(documents[-1]))
+    found = {case["group"] for case in document["cases"]}
+    assert found == {"host", "new shapes"}
+    text = report.page({"cpu": documents})
+    for name, group in document["groups"].items():
+        assert (f"*{name}*: {group['origin']}.\n\n| case |" in text) == (name in found - {"host"})
+    assert "| expand float32 32×1 → 32×32, out C |" in text
+    document["cases"][-1]["results"][1] = {"provider": "numpy", "refused": "takes no new shapes"}
+    assert "\n- numpy: takes no new shapes (1 case)\n" in report.page({"cpu": [document]})
+    labels = [label.get_text() for label in drawn(document, "host").axes[0].get_yticklabels()]
+    assert labels == [show.label(case) for case in document["cases"] if case["group"] == "host"]
 
 
 def test_page_shows_wins_and_losses(documents):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
 from types import SimpleNamespace
 
@@ -30,20 +31,17 @@ class Notes:
     def __init__(self):
         self.launches, self.status, self.meanwhile = [], [], lambda: None
 
-    def note(self, function, grid, block, shared, stream, attributes, start):
+    def cuLaunchKernelEx(self, config, function, addresses, extra):
         self.meanwhile()
+        *shape, stream, attributes, count = struct.unpack("<7I4x2QI4x", ctypes.string_at(config.value, 56))
+        attributes = (cuda.LaunchAttribute * count).from_address(attributes)
         sizes = (8, 8, 8, len(STRUCT), 8, 8)
-        places = (ctypes.c_void_p * len(sizes)).from_address(start)
+        places = (ctypes.c_void_p * len(sizes)).from_address(addresses.value)
         values = [ctypes.string_at(place, size) for place, size in zip(places, sizes)]
         args = [value if len(value) > 8 else int.from_bytes(value, "little") for value in values]
-        self.launches.append((function, grid, block, shared, stream, attributes, args))
-
-    def cuLaunchKernelEx(self, configured, function, addresses, extra):
-        config = configured._obj
-        grid, block = (tuple(getattr(config, f"{kind}_{axis}") for axis in "xyz") for kind in ("grid", "block"))
-        attributes = {a.id: tuple(a.value)[:3] for a in config.attributes[: config.count]}
-        start, stream = ctypes.addressof(addresses), config.stream or 0
-        self.note(function.value, grid, block, config.shared, stream, attributes, start)
+        known = {attribute.id: tuple(attribute.value)[:3] for attribute in attributes}
+        grid, block, shared = tuple(shape[:3]), tuple(shape[3:6]), shape[6]
+        self.launches.append((function.value, grid, block, shared, stream, known, args))
         return self.status.pop() if self.status else 0
 
 
@@ -63,7 +61,7 @@ def gpu():
     """A device whose kernel is loaded."""
     made = object.__new__(cuda.CudaDevice)
     made._functions, made._lock = {KERNEL: SimpleNamespace(ptr=1234)}, threading.Lock()
-    made.index, made.overlaps, made._captured = 3, True, []
+    made.index, made.label, made.overlaps, made._captured = 3, "cuda:3", True, []
     return made
 
 
@@ -144,6 +142,13 @@ def test_a_launch_that_the_driver_refuses(notes, gpu):
     launcher = gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS), PLACES)
     with pytest.raises(RuntimeError, match="701"):
         launcher(given(X, OUT))
+
+
+@pytest.mark.parametrize("status,words", [(400, "stream is of another device"), (709, "device was reset")])
+def test_a_launch_that_was_called_wrongly(notes, gpu, status, words):
+    notes.status = [status]
+    with pytest.raises(RuntimeError, match=f"reduce_rows cannot be launched on cuda:3: .*{words}"):
+        gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS), PLACES)(given(X, OUT))
 
 
 def test_a_thread_that_has_not_entered_the_device(notes, gpu, monkeypatch):

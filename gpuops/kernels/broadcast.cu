@@ -131,7 +131,6 @@ broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
       }
     }
   }
-  let_next_start();
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
     const Spot& spot = spots[u];

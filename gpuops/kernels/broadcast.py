@@ -438,7 +438,7 @@ class Elementwise(NamedTuple):
     scalars: tuple[int, ...]
     size: int
 
-    def run(self, device, arrays) -> None:
+    def run(self, device, arrays, addresses) -> None:
         """Launch it on a device."""
         device.elementwise(self, arrays)
 

@@ -34,7 +34,6 @@ broadcast_stepped(Tout* y, const Ta* a, const Tb* b, const Tc* c, Stepped p) {
   fetch<0, WAY_A>(pa[0], a, at, 0, p);
   fetch<1, WAY_B>(pb[0], b, at, 0, p);
   fetch<2, WAY_C>(pc[0], c, at, 0, p);
-  let_next_start();
   for (i32 s = 0; s < steps; s += UNROLL) {
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {

@@ -125,7 +125,6 @@ broadcast_tiled(Tout* y, const Ta* a, const Tb* b, const Tc* c, Tiled p) {
   prepare<0, WAY_A>(ta, a, at, row0, col0, p);
   prepare<1, WAY_B>(tb, b, at, row0, col0, p);
   prepare<2, WAY_C>(tc, c, at, row0, col0, p);
-  let_next_start();
   __syncthreads();
 #pragma unroll 4
   for (int i = threadIdx.x; i < TILE * TILE / VEC; i += BLOCK) {

@@ -550,7 +550,7 @@ class HostFinish(NamedTuple):
     problem: Problem
     splits: int
 
-    def run(self, device, arrays) -> None:
+    def run(self, device, arrays, addresses) -> None:
         """Wait for the device, reduce (splits, outputs) with NumPy, copy the results back."""
         p = self.problem
         dtype = state_dtype(p.op, p.val)

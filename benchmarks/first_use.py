@@ -1,0 +1,145 @@
+"""What happens once: imports, and a library's first call, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from functools import cache
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from .cases import COMPILED_BEFORE, IMPORT, NOTHING_COMPILED, Case
+from .harness import Limit, description, rated, reason
+from .providers import Gpuops, Provider
+from .results import ROOT
+from .timing import Subject
+
+REPEATS = 3
+CACHES = ("GPUOPS_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH")  # variables that say where compiled kernels are kept
+SCRIPT = """\
+import time
+{before}
+begin = time.perf_counter()
+{start}
+started = time.perf_counter()
+{use}
+print(started - begin, time.perf_counter() - started)
+"""
+
+
+class Library(NamedTuple):
+    """What a process does, as Python text: imports, what starts the GPU, and first calls by op."""
+
+    before: str
+    start: str
+    calls: dict[str, str]
+    compiles: bool = True  # kernels, when they are first used
+
+
+WITH_CUPY = """\
+x, y, mask = cupy.ones((32, 32), "float32"), cupy.zeros((32, 32), "float32"), cupy.zeros((32, 32), bool)
+wait = cupy.cuda.Device().synchronize
+wait()"""
+WITH_TORCH = """\
+x = torch.ones((32, 32), device="cuda")
+wait = torch.cuda.synchronize
+wait()"""
+
+#: By provider.
+LIBRARIES = {
+    "gpuops": Library(
+        "import cupy, gpuops", WITH_CUPY,
+        {
+            "softmax": "gpuops.softmax(x, axis=1)", "sum": "gpuops.sum(x, axis=1)", "where": "gpuops.where(mask, x, y)",
+        },
+    ),
+    "cupy": Library("import cupy", WITH_CUPY, {"sum": "x.sum(axis=1)"}),
+    "torch": Library("import torch", WITH_TORCH, {"sum": "x.sum(dim=1)"}, compiles=False),
+}  # fmt: skip
+
+
+class Seconds(NamedTuple):
+    """What a process measured."""
+
+    start: float
+    use: float
+
+
+def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable[[str], None]) -> dict[str, Any]:
+    """Measure a first use, all libraries in turns. The limit is what started before, in the first one's process."""
+    lineup = [provider for provider in (Gpuops(machine.xp), *peers) if takes_part(provider.name, case)]
+    limit = Subject(Limit("start"), [], fresh=False)
+    subjects = [Subject(provider, [], fresh=False) for provider in lineup]
+    refused: dict[str, str] = {}
+    for repeat in range(REPEATS):
+        for subject in subjects:
+            name = subject.runner.name
+            watch(name)
+            try:
+                if name not in refused:
+                    found = MEASURED[case.problem.how](name, case.op, repeat)
+                    subject.samples.append([found.use])
+                    if len(limit.samples) == repeat:
+                        limit.samples.append([found.start])
+            except Exception as failure:
+                refused[name] = reason(failure)
+    if len(limit.samples) < REPEATS:
+        return description(case) | {"skipped": next(iter(refused.values()))}
+    return description(case) | rated(1, limit, subjects, lineup, refused)
+
+
+def takes_part(name: str, case: Case) -> bool:
+    """Whether a provider has such a first use."""
+    if (library := LIBRARIES.get(name)) is None:
+        return False
+    return case.problem.how == IMPORT or (
+        case.op in library.calls and (library.compiles or case.problem.how == COMPILED_BEFORE)
+    )
+
+
+def imported(name: str, op: str, repeat: int) -> Seconds:
+    """NumPy's import, and after it the library's."""
+    return process("", "import numpy", f"import {name}")
+
+
+@cache
+def compiled(name: str, op: str, repeat: int) -> tuple[TemporaryDirectory[str], Seconds]:
+    """A folder for compiled kernels, and a first call that found it empty and filled it."""
+    folder = TemporaryDirectory()
+    return folder, called(name, op, folder.name)
+
+
+def nothing_compiled(name: str, op: str, repeat: int) -> Seconds:
+    """A first call for which everything is compiled."""
+    return compiled(name, op, repeat)[1]
+
+
+def compiled_before(name: str, op: str, repeat: int) -> Seconds:
+    """The same in the next process."""
+    return called(name, op, compiled(name, op, repeat)[0].name)
+
+
+def called(name: str, op: str, folder: str) -> Seconds:
+    """A library's first call, until its result is there, over the start of the GPU."""
+    before, start, calls, _ = LIBRARIES[name]
+    return process(before, start, f"{calls[op]}\nwait()", dict.fromkeys(CACHES, folder))
+
+
+def process(before: str, start: str, use: str, variables: dict[str, str] | None = None) -> Seconds:
+    """Run the three of them in a process of their own, which times the latter two."""
+    command = [sys.executable, "-c", SCRIPT.format(before=before, start=start, use=use)]
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": ""} | (variables or {})  # modules are compiled once for all
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT, env=environment)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().rpartition("\n")[2] or f"exit status {done.returncode}")
+    return Seconds(*map(float, done.stdout.split()[-2:]))
+
+
+#: By ``Problem.how``.
+MEASURED: dict[str, Callable[[str, str, int], Seconds]] = {
+    IMPORT: imported,
+    NOTHING_COMPILED: nothing_compiled,
+    COMPILED_BEFORE: compiled_before,
+}

@@ -1,0 +1,171 @@
+"""``--host``: what calls cost the host."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import gpuops
+from gpuops.calls import memory
+from gpuops.device import LAYOUTS, provided, watched
+
+from . import first_use
+from .cases import EAGER, FIRST_USE, NEW, REMEMBERED, REPLAYED, REPLAYED_THERE, Case, Shape
+from .harness import Limit, Wrong, description, prepare, providers_of, rated, reason, ring_of, warm
+from .ops import check, expected
+from .providers import Provider
+from .timing import ROUNDS, Subject
+
+SAMPLES = 20  # per round
+CALLS = 200  # per sample
+FEW_CALLS = 50  # per sample of several kernels each: no more than the GPU's queue takes, which would have to be awaited
+NEW_ROWS = range(33, 600)  # of the arrays of new shapes
+KNOWN = 21  # every so many of these shapes are not timed, but called before: all kernels are loaded then
+NEW_CALLS = 13  # per sample: 2 rounds of 20 samples take 520 of the other 540
+
+
+def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable[[str], None]) -> dict[str, Any]:
+    """Measure a case of ``--host``: its record in the results file."""
+    return (first_use.measure if case.group == FIRST_USE else latency)(machine, case, peers, watch)
+
+
+def latency(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable[[str], None]) -> dict[str, Any]:
+    """Measure what a call costs: all libraries in turns, so that all of them see the host's slower seconds."""
+    timing = TIMINGS[case.problem.how]
+    lineup = [p for p in providers_of(machine, case, peers) if not (timing.any_shape and p.specialises)]
+    subjects: list[Subject] = []
+    refused: dict[str, str] = {}
+    ring = ring_of(machine, case)[:1]
+    right = expected(machine.xp, case, ring[0][: len(case.problem.operands)])
+    for provider in lineup:
+        watch(provider.name)
+        try:
+            subject = prepare(machine, case, provider, ring, right)
+            subject.count = timing.calls
+            timing.make_ready(machine, case, subject)
+            subjects.append(subject)
+        except Exception as failure:  # whatever a library raises
+            refused[provider.name] = reason(failure)
+    floor = warm(machine, Subject(Limit("launch"), [machine.launch], fresh=False))
+    floor.count = timing.calls
+    again(machine, case, floor)
+    for _ in range(ROUNDS):
+        everyone = [floor, *subjects]
+        for subject in everyone:
+            subject.samples.append([])
+        for subject in everyone * SAMPLES:
+            watch(subject.runner.name)
+            subject.samples[-1].append(timing.clock(machine, subject))
+    return description(case) | rated(1, floor, subjects, lineup, refused)
+
+
+def launches(machine: Any, subject: Subject) -> float:
+    """Seconds per call, of launches only: the device is waited for before."""
+    batch = subject.calls[: subject.count]
+    subject.calls = subject.calls[subject.count :] + batch
+    machine.synchronize()
+    start = time.perf_counter()
+    for call in batch:
+        call()
+    return (time.perf_counter() - start) / len(batch)
+
+
+def there(machine: Any, subject: Subject) -> float:
+    """Seconds per call on the device."""
+    seconds, hidden = machine.sample(subject, [None])
+    subject.hidden &= hidden
+    return seconds
+
+
+def again(machine: Any, case: Case, subject: Subject) -> None:
+    """The same call, as often as a sample has calls."""
+    subject.calls *= subject.count
+    for call in subject.calls:
+        call()
+
+
+def on_new_shapes(machine: Any, case: Case, subject: Subject) -> None:
+    """A call per shape."""
+    provider = subject.runner
+    assert isinstance(provider, Provider)
+    tallest, *_ = ring_of(machine, taller(case, NEW_ROWS.stop))
+    calls = {}
+    for rows in NEW_ROWS:
+        arrays = (x[:rows] if x.ndim else x for x in tallest)
+        calls[rows] = partial(provider.call(taller(case, rows)), *map(provider.array, arrays))
+    for rows in NEW_ROWS[::-KNOWN]:
+        calls.pop(rows)()
+    subject.calls = list(calls.values())
+
+
+def taller(case: Case, rows: int) -> Case:
+    """A case like this one, of matrices with so many rows."""
+
+    def grown(shape: Shape) -> Shape:
+        return (rows, *shape[1:]) if shape else ()
+
+    operands = tuple(operand._replace(shape=grown(operand.shape)) for operand in case.problem.operands)
+    return case._replace(problem=case.problem._replace(operands=operands, shape=grown(case.problem.shape)))
+
+
+def replayed(machine: Any, case: Case, subject: Subject) -> None:
+    """Launches of a graph of the call."""
+    provider, (call,) = subject.runner, subject.calls[:1]
+    assert isinstance(provider, Provider)
+    arrays, *_ = ring_of(machine, case)  # with the same data as the call's
+    machine.synchronize()
+    replay, result, more = provider.captured(call)
+    result[...] = 0
+    replay()
+    if problem := check(machine.xp, expected(machine.xp, case, arrays), provider.wide(result)):
+        raise Wrong(f"replayed, {problem}")
+    subject.calls, subject.kept = [replay], (result, more)
+    again(machine, case, subject)
+
+
+def one_step(machine: Any, case: Case, subject: Subject) -> None:
+    """One step of a remembered call."""
+    (x,), *_ = ring_of(machine, case)
+    calls, subject.kept = steps(getattr(gpuops, case.op), x, axis=case.axis)
+    subject.calls = [calls[case.problem.how]]
+    again(machine, case, subject)
+
+
+def steps(op: Any, x: Any, **options: Any) -> tuple[dict[str, Callable[[], Any]], Any]:
+    """What gpuops does when such a call comes again, each step as a call of its own, and the arrays that they need."""
+    op(x, **options)
+    result, (run,) = watched(op.__wrapped__, x, **options)
+    given = run.arrays | provided(run.plan, run.device)
+    (launch,) = run.steps
+    facts = partial(LAYOUTS[type(x)], x)
+    _, layout = facts()
+    calls: tuple[Callable[[], Any], ...] = (
+        facts,
+        partial(memory, op.__wrapped__, 1, *options, layout, *options.values()),
+        run.device.maker(result.shape, result.dtype),
+        partial(launch, [*map(run.device.pointer, given.values())]),
+        partial(op, x, **options),
+    )
+    return dict(zip(REMEMBERED, calls, strict=True)), given
+
+
+class Timing(NamedTuple):
+    """How a case is timed."""
+
+    make_ready: Callable[[Any, Case, Subject], None] = again
+    calls: int = CALLS  # per sample
+    clock: Callable[[Any, Subject], float] = launches
+    any_shape: bool = False  # without the libraries that make something for each shape
+
+
+#: By ``Problem.how``.
+TIMINGS: dict[str, Timing] = {
+    "": Timing(),
+    NEW: Timing(on_new_shapes, NEW_CALLS, any_shape=True),
+    EAGER: Timing(calls=FEW_CALLS),
+    REPLAYED: Timing(replayed, FEW_CALLS),
+    REPLAYED_THERE: Timing(replayed, FEW_CALLS, there),
+    **dict.fromkeys(REMEMBERED, Timing(one_step)),
+}

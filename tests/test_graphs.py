@@ -1,0 +1,181 @@
+"""Calls that are captured into CUDA graphs, and whose memory and streams are the caller's: only real GPUs show it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pytest
+
+import gpuops
+
+if gpuops.info()["path"] == "cpu":
+    pytest.skip(gpuops.info()["reason"], allow_module_level=True)
+
+import cupy as cp
+
+SHAPE = (96, 200)
+#: Each op as a function of an array of SHAPE.
+OPS = {
+    **{name: partial(getattr(gpuops, name), axis=1) for name in ("sum", "prod", "max", "min", "mean")},
+    "any": lambda x: gpuops.any(x, axis=0),
+    "all": lambda x: gpuops.all(x, axis=0),
+    "sum of all": gpuops.sum,
+    "softmax": lambda x: gpuops.softmax(x, axis=1),
+    "softmax of columns": lambda x: gpuops.softmax(x, axis=0),
+    "softmax of all": lambda x: gpuops.softmax(x, axis=(0, 1)),
+    "softmax in two passes": lambda x: gpuops.softmax(x, axis=1, strategy="two_pass"),
+    "log_softmax": lambda x: gpuops.log_softmax(x, axis=1),
+    "logsumexp": lambda x: gpuops.logsumexp(x, axis=1),
+    "where": lambda x: gpuops.where(x, x, 1.5),
+    "expand": lambda x: gpuops.expand(x, (3, *SHAPE)),
+    "dot": lambda x: gpuops.dot(x, x[0]),
+    "matmul": lambda x: gpuops.matmul(x, x.T, strategy="pipelined"),
+    "matmul of integers": lambda x: gpuops.matmul(x.view(np.int32), x.T.view(np.int32)),
+}
+#: An op with blocks that share results, through memory that a graph has for itself.
+SHARED = {
+    "sum of a long vector": (gpuops.sum, (2**20,)),
+    "softmax of a long vector": (gpuops.softmax, (2**20,)),
+    "product of long rows": (lambda x: gpuops.matmul(x, x.T, strategy="pipelined"), (64, 2**14)),
+}
+CASES = {name: (op, SHAPE) for name, op in OPS.items()} | SHARED
+
+
+def contents(shape, count=8):
+    """Arrays of different contents, some elements of which are zero."""
+    random = np.random.default_rng(0)
+    return [cp.asarray(random.standard_normal(shape, np.float32) * (random.random(shape) < 0.9)) for _ in range(count)]
+
+
+def captured(stream, op, *arrays):
+    """A graph of a call that was made once before, and the result that it fills."""
+    with stream:
+        op(*arrays)
+        stream.begin_capture()
+        result = op(*arrays)
+        return stream.end_capture(), result
+
+
+def different(result, expected):
+    """How many bytes differ: on the GPU, so that nobody waits."""
+    return cp.count_nonzero(result.reshape(-1).view(np.uint8) != expected.reshape(-1).view(np.uint8))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_thousand_replays_with_changing_contents(name):
+    op, shape = CASES[name]
+    inputs = contents(shape)
+    expected = [op(x) for x in inputs]
+    x, stream = cp.empty(shape, np.float32), cp.cuda.Stream(non_blocking=True)
+    x[...] = inputs[0]
+    cp.cuda.Device().synchronize()
+    graph, result = captured(stream, op, x)
+    with stream:
+        wrong = cp.zeros((), np.int64)
+        for turn in range(1000):
+            cp.copyto(x, inputs[turn % 8])
+            graph.launch()
+            wrong += different(result, expected[turn % 8])
+    stream.synchronize()
+    assert wrong.item() == 0
+
+
+def test_a_pipeline_in_a_graph():
+    def pipeline(x, mask):
+        kept = gpuops.where(mask, x, 0)
+        total = gpuops.sum(kept, axis=1, keepdims=True)
+        return gpuops.softmax(gpuops.where(mask, kept, total), axis=1)
+
+    inputs = contents(SHAPE)
+    mask = inputs[0] > 0
+    expected = [pipeline(x, mask) for x in inputs]
+    x, stream = inputs[0].copy(), cp.cuda.Stream(non_blocking=True)
+    cp.cuda.Device().synchronize()
+    graph, result = captured(stream, pipeline, x, mask)
+    for turn in range(1000):
+        with stream:
+            cp.copyto(x, inputs[turn % 8])
+            graph.launch()
+            if turn % 100 == 0:
+                assert different(result, expected[turn % 8]).item() == 0
+
+
+def test_what_the_first_call_gave_to_cublas_says_how_to_be_captured():
+    a = contents((64, 64))[0].astype(np.float16)
+    gpuops.matmul(a, a)
+    stream = cp.cuda.Stream(non_blocking=True)
+    cp.cuda.Device().synchronize()
+    with stream:
+        stream.begin_capture()
+        with pytest.raises(RuntimeError, match="is not loaded yet, .* make the same call once .* strategy 'warptile'"):
+            gpuops.matmul(a, a)
+        stream.end_capture()
+        expected = gpuops.matmul(a, a, strategy="warptile")
+        stream.begin_capture()
+        result = gpuops.matmul(a, a)
+        graph = stream.end_capture()
+        graph.launch()
+        assert different(result, expected).item() == 0
+    assert cp.allclose(gpuops.matmul(a, a), a @ a, atol=0.1)  # which cuBLAS does again
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_memory_comes_from_the_current_allocator(name):
+    x = contents(SHAPE)[0]
+    expected = OPS[name](x)
+    pool, asynchronous, taken = cp.cuda.MemoryPool(), cp.cuda.MemoryAsyncPool(), []
+
+    def anywhere(nbytes):  # not at a multiple of 16
+        taken.append(nbytes)
+        memory = pool.malloc(nbytes + 4)
+        return cp.cuda.MemoryPointer(memory.mem, 4)
+
+    for allocator in (pool.malloc, asynchronous.malloc, anywhere):
+        with cp.cuda.using_allocator(allocator):
+            for _ in range(3):
+                result = OPS[name](x)
+                if expected.dtype.kind == "f":
+                    cp.testing.assert_allclose(result, expected, rtol=2e-5)
+                else:
+                    assert (result == expected).all()
+    assert taken and pool.total_bytes() > 0
+
+
+def test_threads_and_streams_at_once():
+    inputs = contents(SHAPE, 16)
+    expected = {name: [op(x) for x in inputs] for name, op in OPS.items()}
+    cp.cuda.Device().synchronize()
+
+    def work(i):
+        wrong = []
+        for stream in (cp.cuda.Stream(non_blocking=True), cp.cuda.Stream(non_blocking=True)):
+            with stream:
+                for _ in range(20):
+                    wrong += [different(op(inputs[i]), expected[name][i]) for name, op in OPS.items()]
+            stream.synchronize()
+        return sum(count.item() for count in wrong)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(work, range(16))) == 0
+
+
+@pytest.mark.skipif(cp.cuda.runtime.getDeviceCount() < 2, reason="needs two GPUs")
+@pytest.mark.parametrize("name", OPS)
+def test_remembered_calls_on_another_device_than_the_current_one(name):
+    here = contents(SHAPE)
+    with cp.cuda.Device(1):
+        there = contents(SHAPE)
+    for x, y in zip(here, there):
+        mine, other = OPS[name](x), OPS[name](y)
+        assert (mine.device.id, other.device.id, cp.cuda.Device().id) == (0, 1, 0)
+        assert cp.asnumpy(mine).tobytes() == cp.asnumpy(other).tobytes()
+
+
+@pytest.mark.skipif(cp.cuda.runtime.getDeviceCount() < 2, reason="needs two GPUs")
+def test_a_stream_of_another_device_is_refused_in_words():
+    x = contents(SHAPE)[0]
+    gpuops.sum(x, axis=1)
+    with cp.cuda.Device(1):
+        other = cp.cuda.Stream(non_blocking=True)
+    with cp.cuda.ExternalStream(other.ptr), pytest.raises(RuntimeError, match="of another device"):
+        gpuops.sum(x, axis=1)
