@@ -446,7 +446,7 @@ STEPS = HOST._replace(name="steps", origin="the steps of a call that is remember
 NEW = "new shapes"
 EAGER, REPLAYED, REPLAYED_THERE = "eager", "replayed", "replayed: on the GPU"
 IMPORT, NOTHING_COMPILED, COMPILED_BEFORE = "over NumPy", "first call: nothing compiled", "first call: compiled before"
-REMEMBERED = ("facts of the array", "look-up", "array for the result", "launch", "whole call")
+REMEMBERED = ("array for the result", "launch", "whole call")
 WITHOUT_GPU = frozenset(("", NEW, EAGER, IMPORT))  # what is timed where there is none
 
 

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import gpuops
-from gpuops.calls import memory
-from gpuops.device import LAYOUTS, provided, watched
+from gpuops.device import provided, watched
 
 from . import first_use
 from .cases import EAGER, FIRST_USE, NEW, REMEMBERED, REPLAYED, REPLAYED_THERE, Case, Shape
@@ -18,12 +17,12 @@ from .ops import check, expected
 from .providers import Provider
 from .timing import ROUNDS, Subject
 
-SAMPLES = 20  # per round
+SAMPLES = 10  # per round
 CALLS = 200  # per sample
 FEW_CALLS = 50  # per sample of several kernels each: no more than the GPU's queue takes, which would have to be awaited
 NEW_ROWS = range(33, 600)  # of the arrays of new shapes
 KNOWN = 21  # every so many of these shapes are not timed, but called before: all kernels are loaded then
-NEW_CALLS = 13  # per sample: 2 rounds of 20 samples take 520 of the other 540
+NEW_CALLS = 27  # per sample: 2 rounds of 10 samples take all of the other 540
 
 
 def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable[[str], None]) -> dict[str, Any]:
@@ -139,11 +138,7 @@ def steps(op: Any, x: Any, **options: Any) -> tuple[dict[str, Callable[[], Any]]
     result, (run,) = watched(op.__wrapped__, x, **options)
     given = run.arrays | provided(run.plan, run.device)
     (launch,) = run.steps
-    facts = partial(LAYOUTS[type(x)], x)
-    _, layout = facts()
     calls: tuple[Callable[[], Any], ...] = (
-        facts,
-        partial(memory, op.__wrapped__, 1, *options, layout, *options.values()),
         run.device.maker(result.shape, result.dtype),
         partial(launch, [*map(run.device.pointer, given.values())]),
         partial(op, x, **options),

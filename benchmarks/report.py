@@ -10,7 +10,7 @@ from typing import Any
 from gpuops.kernels.softmax import WARP_COLS, WARPS
 
 from . import issue_slots, plot
-from .cases import HOST
+from .cases import HOST, STEPS
 from .results import ROOT, Document, peers, published, rivals, timed, write
 from .show import MISSING, cell, comparison, machine_name, ratio, refusals
 
@@ -195,16 +195,17 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def guide(op: str, text: str, results: dict[str, list[Document]]) -> str:
-    """The guide to an op's kernels, with its table."""
+    """A guide with the table that results of an op, or those of the host, give."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise ValueError(f"the guide to {op} lacks a line of two: {BEGIN.strip()!r}, {END.strip()!r}")
+    _, written = GUIDES[op]
     tables = [
-        GUIDES[op](folder, document)
+        written(folder, document)
         for folder, documents in results.items()
         for document in documents
-        if (document["op"], document["mode"]) == (op, "cold")
+        if (document["op"], document["mode"]) == (op, "host" if op == "host" else "cold")
     ]
     return before + begin + ("\n".join(filter(None, tables)) or "Not measured yet.\n") + end + after
 
@@ -268,8 +269,22 @@ def rates(folder: str, document: Document) -> str:
     return "\n".join(made)
 
 
-#: The guides that have a table, and what writes it.
-GUIDES = {"softmax": crossings, "matmul": rates}
+def budget(folder: str, document: Document) -> str:
+    """What the steps of a remembered call take, each timed alone, and the whole of it; "" if that is not known."""
+    steps = [case for case in document["cases"] if case["group"] == STEPS.name and "gpuops" in timed(case)]
+    if not steps:
+        return ""
+    rows = [[case["case"].rpartition(", ")[2], f"{timed(case)['gpuops']['us']:.2f}"] for case in steps]
+    heading = f"`{steps[0]['op']}`, {machine_name(document)}, results of {document['date'][:10]}:\n"
+    return "\n".join([heading, table(("step", "µs"), rows)])
+
+
+#: The guides that have a table, and what writes it, by op.
+GUIDES = {
+    "softmax": (KERNELS / "softmax.md", crossings),
+    "matmul": (KERNELS / "matmul.md", rates),
+    "host": (PAGE.parent / "architecture.md", budget),
+}
 
 
 def main(arguments: list[str]) -> int:
@@ -277,8 +292,7 @@ def main(arguments: list[str]) -> int:
     found, file = published("report", "Write the performance page from the results files.", PAGE, arguments)
     texts = {file: page(found)}
     if file == PAGE:
-        for op in GUIDES:
-            path = KERNELS / f"{op}.md"
+        for op, (path, _) in GUIDES.items():
             texts[path] = guide(op, path.read_text(encoding="utf-8"), found)
     for path, text in texts.items():
         write(path, text)

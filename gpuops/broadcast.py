@@ -21,6 +21,7 @@ from .plan import (
     check_choice,
     check_dtype,
     check_out,
+    contiguous_strides,
     dtype_name,
     like_strides,
 )
@@ -159,7 +160,7 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     device = device_of(op, condition=condition, x=x, y=y, out=out)
     if x is None:
         return nonzero(device, condition, out)
-    values = [as_operand(device, value) for value in (condition, x, y)]
+    values = [np.asarray(v) if device is None or is_scalar(v) else v for v in (condition, x, y)]
     for name, value in zip(("condition", "x", "y"), values, strict=True):
         check_dtype(op, name, value.dtype)
     dtype = promoted(op, (x, values[1]), (y, values[2]))
@@ -181,7 +182,7 @@ def promoted(op: str, *pairs: tuple[Any, Any]) -> np.dtype:
     A Python scalar yields to the other's dtype (NEP 50).
     """
     try:
-        return np.result_type(*(given if type(given) in (int, float, complex) else made.dtype for given, made in pairs))
+        return np.result_type(*[given if type(given) in (int, float, complex) else made.dtype for given, made in pairs])
     except TypeError:
         names = " and ".join(made.dtype.name for _, made in pairs)
         raise error(TypeError, op, f"dtypes {names} do not promote to a common one") from None
@@ -197,15 +198,10 @@ def nonzero(device: Device | None, condition: Any, out: Any) -> tuple[Any, ...]:
     return np.nonzero(condition) if device is None else device.nonzero(condition)
 
 
-def as_operand(device: Device | None, value: Any) -> Any:
-    """An array of the device, or a scalar as a 0-d NumPy array."""
-    return np.asarray(value) if is_scalar(value) else as_array(device, value)
-
-
 def as_shape(op: str, shape: Any) -> Shape:
     """A shape given as an int or a sequence of ints."""
     try:
-        return tuple(operator.index(n) for n in (shape if np.iterable(shape) else (shape,)))
+        return tuple([operator.index(n) for n in (shape if np.iterable(shape) else (shape,))])
     except TypeError:
         raise error(TypeError, op, f"shape must be an int or a tuple of ints, got {shape!r}") from None
 
@@ -214,8 +210,8 @@ def expanded_shape(op: str, shape: Shape, to: Any) -> Shape:
     """The shape that ``expand`` makes, with every -1 filled in."""
     wanted = as_shape(op, to)
     lead = len(wanted) - len(shape)
-    full = tuple(shape[d - lead] if n == -1 and d >= lead else n for d, n in enumerate(wanted))
-    if lead < 0 or any(n < 0 for n in full) or not broadcasts_to(shape, full):
+    full = tuple([shape[d - lead] if n == -1 and d >= lead else n for d, n in enumerate(wanted)])
+    if lead < 0 or min(full, default=0) < 0 or not broadcasts_to(shape, full):
         raise error(ValueError, op, f"shape {shape} does not expand to {wanted}")
     return full
 
@@ -228,33 +224,37 @@ def launch(
     with device.current():
         if strategy == "elementwise":
             operands = [device.from_host(v) if is_scalar(v) else v for v in operands]
+        arrays = {name: v for name, v in zip("abc", operands, strict=False) if not is_scalar(v)}
         target = out
-        if out is None or any(clash(device, out, v) for v in operands if not is_scalar(v)):
+        if out is None or any(clash(device, out, v) for v in arrays.values()):
             target = device.empty(shape, dtype, strides)
         if target.size:
+            arrays["out"] = target
             args = [
-                kernels.Arg(name, ctype, v.dtype.itemsize, (0,) * len(shape), value=v.tobytes())
-                if is_scalar(v)
-                else kernels.Arg(
-                    name, ctype, v.dtype.itemsize, broadcast_strides(v.shape, elements(v), shape),
-                    device.pointer(v) % 16,
+                kernels.Arg(
+                    name, ctype, v.itemsize, broadcast_strides(v.shape, elements(v), shape), device.pointer(v) % 16
                 )
+                if name in arrays
+                else kernels.Arg(name, ctype, v.itemsize, (0,) * len(shape), value=v.tobytes())
                 for name, ctype, v in zip(("out", "a", "b", "c"), types, (target, *operands), strict=False)
             ]  # fmt: skip
             plan = kernels.plan(map_, shape, args[0], tuple(args[1:]), strategy)
-            arrays = {name: v for name, v in zip("abc", operands, strict=False) if not is_scalar(v)}
-            run(plan, device, **arrays, out=target)
+            run(plan, device, **arrays)
         return delivered(device, target, out)
 
 
 def layout(shape: Shape, operands: list[Any]) -> Shape | None:
     """The strides of a new result: those that most bytes of the operands of that very shape have, so that transposed
-    operands make a transposed result; None without such operands."""
+    operands make a transposed result; None if it is to be in C order, as without such operands."""
+    lying = [
+        (elements(array), array.itemsize) for array in operands if array.shape == shape and 0 not in array.strides
+    ]
+    if {strides for strides, _ in lying} <= {contiguous_strides(shape)}:
+        return None
     votes: Counter[Shape] = Counter()
-    for array in operands:
-        if array.shape == shape and 0 not in array.strides:
-            votes[like_strides(shape, elements(array))] += array.itemsize
-    return max(votes, key=lambda strides: votes[strides]) if votes else None
+    for strides, itemsize in lying:
+        votes[like_strides(shape, strides)] += itemsize
+    return max(votes, key=lambda strides: votes[strides])
 
 
 def clash(device: Device, out: Any, operand: Any) -> bool:

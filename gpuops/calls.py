@@ -15,24 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from .device import LAYOUTS, Run, elements, extent, provided, watched
+from .device import ARRAYS, Run, elements, extent, provided, watched
 from .plan import CTYPES, Launch, contiguous_strides
 
 LIMIT = 4096  # kinds of calls that are remembered: the latest ones
 
 DTYPES = [np.dtype(name) for name in CTYPES if name != "bfloat16"]
-#: Types whose values decide as they are; ``memory`` tells equal ones of two types apart.
-PLAIN = frozenset((bool, int, str, type, type(None)))
+#: Types whose values decide as they are: those of two are never equal.
+PLAIN = frozenset((int, str, type, type(None)))
 #: What of other arguments decides, by their type; calls with arguments of types that are nowhere take the long way.
 FACTS: dict[type, Callable[[Any], Any]] = {
+    bool: lambda value: (bool, value),
     **dict.fromkeys(map(type, DTYPES), lambda dtype: dtype),
     **dict.fromkeys((dtype.type for dtype in DTYPES), lambda scalar: (scalar.dtype, scalar.tobytes())),
     float: Struct("d").pack,  # the bits: 0.0 and -0.0 are equal, NaN and NaN are not
     complex: lambda value: np.complex128(value).tobytes(),
     tuple: lambda values: tuple([(kind := type(v), v if kind in PLAIN else FACTS[kind](v)) for v in values]),
 }
-NEW = -1  # in the place of an index: the array that is made for the result
-
 
 #: Makes a call again, given its arguments and the addresses of the arrays among them; None if those arrays, or the
 #: result, do not lie as its plan needs it.
@@ -45,9 +44,9 @@ class Memory:
     again: Again | None = None
 
 
-@lru_cache(maxsize=LIMIT, typed=True)
-def memory(op: Callable[..., Any], *facts: Any) -> Memory:
-    """The memory of a kind of calls."""
+@lru_cache(maxsize=LIMIT)
+def memory(*facts: Any) -> Memory:
+    """The memory of a kind of calls: of an op, with what decides what it does."""
     return Memory()
 
 
@@ -58,19 +57,23 @@ def remembered(op: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> Any:
         values = (*args, *options.values()) if options else args
         addresses: list[int] = []
-        facts = [len(args), *options]
+        facts = [op, len(args), *options]
         try:
             for value in values:
                 kind = type(value)
-                if kind in LAYOUTS:
-                    address, layout = LAYOUTS[kind](value)
+                if kind in ARRAYS:
+                    data = value.data
+                    address = data.ptr
                     addresses.append(address)
-                    facts.append(layout)
+                    strides = value._c_contiguous or value.strides  # (the shape tells those of a contiguous one)
+                    facts += (value.shape, strides, value.dtype, data.device_id, address % 16)
+                elif kind in PLAIN:
+                    facts.append(value)
                 else:
-                    facts.append(value if kind in PLAIN else FACTS[kind](value))
+                    facts.append(FACTS[kind](value))
             if len(addresses) > 1 and len({*addresses}) < len(addresses):
                 facts += map(addresses.index, addresses)  # which arrays begin where another one does
-            known = memory(op, *facts) if addresses else None
+            known = memory(*facts) if addresses else None
         except (KeyError, TypeError):  # a type that is in no table, an element without a hash
             known = None
         if known is None:
@@ -110,7 +113,7 @@ def repeated(runs: list[Run], values: tuple[Any, ...], addresses: list[int], res
     outside = not all(isinstance(step, Launch) for step in plan.steps)  # of captures, which allow no cuBLAS
     elsewhere = device.elsewhere
     if given:
-        arrays = [value for value in values if type(value) in LAYOUTS]
+        arrays = [value for value in values if type(value) in ARRAYS]
         fits = fitting(arrays, addresses, next(i for i, array in enumerate(arrays) if array is result))
         if not fits(addresses):
             return None
@@ -145,15 +148,18 @@ def repeated(runs: list[Run], values: tuple[Any, ...], addresses: list[int], res
 
 def fitting(arrays: list[Any], addresses: list[int], result: int) -> Callable[[list[int]], bool]:
     """Tells whether nothing that a call reads lies in its result, or only where it does now: in the same places."""
-    extents = [extent(address, array) for array, address in zip(arrays, addresses, strict=True)]
-    spans = [(low - at, high - at, at == addresses[result]) for (low, high), at in zip(extents, addresses, strict=True)]
-    below, above, _ = spans[result]
+    first = addresses[result]
+    below, above = extent(first, arrays[result])
+    others = []  # place, how far it must be below the result's first element or above, whether it may lie just there
+    for i, (array, address) in enumerate(zip(arrays, addresses, strict=True)):
+        if i != result and array.size:
+            low, high = extent(address, array)
+            others.append((i, below - first - high + address, above - first - low + address, address == first))
 
     def fits(addresses: list[int]) -> bool:
         first = addresses[result]
-        for address, (low, high, in_place) in zip(addresses, spans, strict=True):
-            apart = address - first
-            if low + apart < above and below < high + apart and not (in_place and apart == 0):
+        for i, below, above, same in others:
+            if below < addresses[i] - first < above and not (same and addresses[i] == first):
                 return False
         return True
 

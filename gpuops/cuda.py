@@ -8,7 +8,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import cupy
@@ -69,13 +69,6 @@ def device(index: int) -> CudaDevice:
 def device_of(array: cupy.ndarray) -> CudaDevice:
     """The device on which an array lies."""
     return device(array.data.device_id)
-
-
-def layout(array: cupy.ndarray) -> tuple[int, tuple[Any, ...]]:
-    """An array's address, and what of it decides what a call does."""
-    data = array.data
-    address = data.ptr
-    return address, (array.shape, array.strides, array.dtype, data.device_id, address % 16)
 
 
 class CudaDevice:
@@ -184,31 +177,32 @@ class CudaDevice:
         )
 
     def gemm(self, step: Any, places: dict[str, int]) -> Step:
-        return partial(self.multiply, step, [places[operand.name] for operand in (step.a, step.b, step.out)])
-
-    def multiply(self, step: Any, places: list[int], addresses: list[int]) -> None:
-        """Run a ``Gemm`` step on the arrays that begin at some of the addresses."""
         from cupy_backends.cuda.libs import cublas  # a library of 100 MB and more, which only this needs
 
-        handle = cupy.cuda.device.get_cublas_handle()
-        operands = zip((step.a, step.b, step.out), places, strict=True)
-        a, b, out = (addresses[place] + operand.offset for operand, place in operands)
-        alpha, beta = (ctypes.create_string_buffer(factor, len(factor)) for factor in (step.alpha, step.beta))
+        factors = [ctypes.create_string_buffer(factor, len(factor)) for factor in (step.alpha, step.beta)]
         m, n, k = step.sizes
         turned = [cublas.CUBLAS_OP_T if in_columns else cublas.CUBLAS_OP_N for in_columns in step.turned]
         (lda, ldb, ldc), (a_step, b_step, out_step) = step.leading, step.strides
         data, compute = BLAS_TYPES[step.dtype]
-        mode = cublas.getMathMode(handle)
-        cublas.setMathMode(handle, cublas.CUBLAS_DEFAULT_MATH)  # no TF32
-        cublas.setPointerMode(handle, cublas.CUBLAS_POINTER_MODE_HOST)
-        try:  # it knows matrices in columns: out's transpose is that of b times that of a
-            cublas.gemmStridedBatchedEx(
-                handle, turned[1], turned[0], n, m, k, ctypes.addressof(alpha), b, data, ldb, b_step, a, data, lda,
-                a_step, ctypes.addressof(beta), out, data, ldc, out_step, step.batch, compute,
-                cublas.CUBLAS_GEMM_DEFAULT,
-            )  # fmt: skip
-        finally:
-            cublas.setMathMode(handle, mode)
+        operands = [(places[operand.name], operand.offset) for operand in (step.a, step.b, step.out)]
+
+        def go(addresses: list[int]) -> None:
+            """Call it on the current stream, on the arrays that begin at these addresses."""
+            a, b, out = (addresses[place] + offset for place, offset in operands)
+            alpha, beta = map(ctypes.addressof, factors)
+            handle = cupy.cuda.device.get_cublas_handle()
+            mode = cublas.getMathMode(handle)
+            cublas.setMathMode(handle, cublas.CUBLAS_DEFAULT_MATH)  # no TF32
+            cublas.setPointerMode(handle, cublas.CUBLAS_POINTER_MODE_HOST)
+            try:  # it knows matrices in columns: out's transpose is that of b times that of a
+                cublas.gemmStridedBatchedEx(
+                    handle, turned[1], turned[0], n, m, k, alpha, b, data, ldb, b_step, a, data, lda, a_step, beta,
+                    out, data, ldc, out_step, step.batch, compute, cublas.CUBLAS_GEMM_DEFAULT,
+                )  # fmt: skip
+            finally:
+                cublas.setMathMode(handle, mode)
+
+        return go
 
 
 @cache
@@ -257,20 +251,27 @@ class Arguments:
     addresses of arrays and the stream are filled in."""
 
     def __init__(self, launch: Launch, attributes: Any) -> None:
-        structs = [arg for arg in launch.args if isinstance(arg, bytes)]
-        operands = len(launch.args) - len(structs)
-        first = LAUNCH_CONFIG.size + 8 * len(launch.args)  # of the operands, after which come the structs
-        behind = itertools.accumulate(map(len, structs), initial=first + 8 * operands)
-        self.memory = ctypes.create_string_buffer(first + 8 * operands + sum(map(len, structs)))
+        structs = [arg for arg in launch.args if type(arg) is bytes]
+        places, end, size = places_of(tuple([len(arg) if type(arg) is bytes else 0 for arg in launch.args]))
+        self.memory = ctypes.create_string_buffer(size)
         start = ctypes.addressof(self.memory)
-        inside = iter(range(first, first + 8 * operands, 8))
-        places = [start + next(behind if isinstance(arg, bytes) else inside) for arg in launch.args]
         shape = (*launch.grid, launch.block, 1, 1, launch.shared)
-        config = LAUNCH_CONFIG.pack(*shape, 0, ctypes.addressof(attributes), len(attributes))
-        head = config + struct.pack(f"{len(places)}Q", *places) + bytes(8 * operands)
-        ctypes.memmove(start, head + b"".join(structs), len(self.memory))
-        self.words = memoryview(self.memory)[: first + 8 * operands].cast("B").cast("q")
+        head = LAUNCH_CONFIG.pack(*shape, 0, ctypes.addressof(attributes), len(attributes))
+        head += struct.pack(f"{len(places)}Q", *[start + place for place in places])
+        ctypes.memmove(start, head, len(head))
+        ctypes.memmove(start + end, b"".join(structs), size - end)
+        self.words = memoryview(self.memory).cast("B")[:end].cast("q")
         self.config, self.addresses = ctypes.c_void_p(start), ctypes.c_void_p(start + LAUNCH_CONFIG.size)
+
+
+@cache
+def places_of(sizes: tuple[int, ...]) -> tuple[list[int], int, int]:
+    """Where in a launch's memory its arguments lie, addresses of arrays (of size 0) before structs; where the structs
+    begin, and where they end."""
+    first = LAUNCH_CONFIG.size + 8 * len(sizes)
+    end = first + 8 * sizes.count(0)
+    operands, structs = itertools.count(first, 8), itertools.accumulate(filter(None, sizes), initial=end)
+    return [next(structs if size else operands) for size in sizes], end, end + sum(sizes)
 
 
 def zeros(device: CudaDevice, nbytes: int) -> cupy.ndarray:

@@ -89,8 +89,8 @@ class Device(Protocol):
 
 #: Array types whose device is known: ``find(array) -> Device``. Libraries add theirs when their arrays first show up.
 FINDERS: dict[type, Any] = {np.ndarray: lambda array: None, np.generic: lambda array: None}
-#: Array types whose calls are remembered: an array's address, and what of it decides what a call does.
-LAYOUTS: dict[type, Any] = {}
+#: Array types whose calls are remembered: with CuPy's attributes.
+ARRAYS: set[type] = set()
 
 
 def device_of(op: str, **arrays: Any) -> Device | None:
@@ -136,7 +136,8 @@ def find(op: str, name: str, array: Any) -> Device | None:
     if cupy is not None and isinstance(array, cupy.ndarray):
         from . import cuda
 
-        FINDERS[cupy.ndarray], LAYOUTS[cupy.ndarray] = cuda.device_of, cuda.layout
+        FINDERS[cupy.ndarray] = cuda.device_of
+        ARRAYS.add(cupy.ndarray)
         return cuda.device_of(array)
     if isinstance(array, (str, bytes)) or hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__"):
         raise error(TypeError, op, f"{name} is a {kind(array)}; gpuops takes NumPy and CuPy arrays and scalars")

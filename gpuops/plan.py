@@ -76,7 +76,7 @@ class Axes(NamedTuple):
             return self
         return Axes(
             (*self.sizes[:-1], self.sizes[-1] // vec),
-            tuple((*s[:-1], s[-1] * vec) for s in self.strides),
+            tuple([(*s[:-1], s[-1] * vec) for s in self.strides]),
         )
 
     def packed(self, offset: str = "i64") -> bytes:
@@ -117,24 +117,24 @@ def index_type(*counts: int) -> str:
     return "u32" if max(counts) < 2**31 else "i64"
 
 
-def reach(operand: int, *groups: Axes) -> int:
-    """How far an operand's last element may lie from its first, in elements; not all groups need have it.
+def reaches(*groups: Axes) -> list[int]:
+    """How far the last element of each of the first group's operands may lie from its first, in elements; the other
+    groups need not have all of them.
 
-    >>> reach(0, Axes((2, 3), ((-3, 1),)), Axes((4,), ((6,),)))
-    23
+    >>> reaches(Axes((2, 3), ((-3, 1),)), Axes((4,), ((6,),)))
+    [23]
     """
-    far = 0
-    for axes in groups:
-        if operand < len(axes.strides):
-            for n, s in zip(axes.sizes, axes.strides[operand], strict=True):
-                far += (n - 1) * abs(s)
+    far = [0] * len(groups[0].strides)
+    for sizes, operands in groups:
+        for operand, strides in enumerate(operands):
+            for n, s in zip(sizes, strides, strict=True):
+                far[operand] += (n - 1) * abs(s)
     return far
 
 
-def offset_type(*groups: Axes) -> str:
-    """32-bit offsets where every element of the first group's operands is that near."""
-    far = max(reach(operand, *groups) for operand in range(len(groups[0].strides)))
-    return "i32" if far < 2**31 - 2**10 else "i64"
+def offset_type(far: Iterable[int]) -> str:
+    """32-bit offsets where no operand reaches further."""
+    return "i32" if max(far) < 2**31 - 2**10 else "i64"
 
 
 def normalize(axes: Axes) -> tuple[Axes, Shape]:
@@ -148,14 +148,23 @@ def normalize(axes: Axes) -> tuple[Axes, Shape]:
     >>> normalize(Axes((5, 4), ((-4, -1),)))
     (Axes(sizes=(20,), strides=((1,),)), (-19,))
     """
-    dims = [dim for dim in zip(axes.sizes, *axes.strides, strict=True) if dim[0] != 1]
     offsets = (0,) * len(axes.strides)
+    if len({*axes.strides}) == 1 and axes.strides[0] == contiguous_strides(axes.sizes):  # one run of all operands
+        n = math.prod(axes.sizes)
+        return Axes((n,), ((1,),) * len(offsets)) if n != 1 else Axes((), ((),) * len(offsets)), offsets
+    return normal_form(zip(axes.sizes, *axes.strides, strict=True), len(axes.strides))
+
+
+def normal_form(dims: Iterable[Shape], operands: int) -> tuple[Axes, Shape]:
+    """What `normalize` gives for dims as tuples: the size, then the stride of each operand."""
+    dims = [dim for dim in dims if dim[0] != 1]
+    offsets = (0,) * operands
+    if not dims:
+        return Axes((), ((),) * operands), offsets
     for d, (n, *strides) in enumerate(dims):
-        if backwards(strides):
+        if min(strides) < 0 and backwards(strides):
             offsets = tuple([o + (n - 1) * s for o, s in zip(offsets, strides, strict=True)])
             dims[d] = (n, *[-s for s in strides])
-    if not dims:
-        return Axes((), ((),) * len(axes.strides)), offsets
     if len(dims) > 1:
         dims.sort(key=lambda dim: [-abs(s) if s else -math.inf for s in dim[1:]])
         merged = dims[:1]
@@ -222,7 +231,10 @@ def packable(vec: int, itemsize: int, pointer: int, operand: int, *groups: Axes,
     width = min(vec * itemsize, 16)
     if inner.inner(operand) != 1 or inner.sizes[-1] % vec or pointer % width:
         return False
-    moved = sum([s * itemsize % width != 0 for axes in groups for s in axes.strides[operand]])
+    moved = 0
+    for axes in groups:
+        for stride in axes.strides[operand]:
+            moved += stride * itemsize % width != 0
     return moved == (itemsize % width != 0)  # but the innermost one (in a sliding window there may be more)
 
 

@@ -207,7 +207,7 @@ def reduce(
     check_dtype(op, "x", x.dtype)
     axis = normalize_axis(op, axis, x.shape)
     val, result = dtypes(op, x.dtype, None if dtype is None else as_dtype(op, dtype), out)
-    shape = tuple(1 if d in axis else n for d, n in enumerate(x.shape) if keepdims or d not in axis)
+    shape = reduced_shape(x.shape, axis, keepdims)
     if out is not None:
         check_out(op, out, shape, result, "unsafe" if op in ("mean", "any", "all") else "same_kind")
     check_mask(op, mask, x.shape)
@@ -245,11 +245,11 @@ def launch(
         if target.size:
             strides = elements(target)
             if len(strides) == x.ndim:  # keepdims: the strides of the dims that stay
-                strides = tuple(s for d, s in enumerate(strides) if d not in axis)
+                strides = tuple([s for d, s in enumerate(strides) if d not in axis])
             problem = kernels.problem(
                 struct, dtype_name(x.dtype), dtype_name(val), dtype_name(target.dtype), x.shape, axis,
                 (elements(x), strides_over(other, x.shape), strides),
-                tuple(0 if a is None else device.pointer(a) % 16 for a in (x, other, target)),
+                tuple([0 if a is None else device.pointer(a) % 16 for a in (x, other, target)]),
                 None if other is None else dtype_name(other.dtype), scale=scale,
                 initial=None if initial is None else initial.tobytes(),
             )  # fmt: skip
@@ -305,6 +305,11 @@ def check_mask(op: str, mask: Any, shape: Shape) -> None:
         raise error(TypeError, op, f"where must be boolean, got {mask.dtype.name}")
     if not broadcasts_to(mask.shape, shape):
         raise error(ValueError, op, f"where of shape {mask.shape} does not broadcast to {shape}")
+
+
+def reduced_shape(shape: Shape, axis: Shape, keepdims: bool) -> Shape:
+    """The shape of what is left of ``shape``."""
+    return tuple([1 if d in axis else n for d, n in enumerate(shape) if keepdims or d not in axis])
 
 
 def strides_over(other: Any, shape: Shape) -> Shape:

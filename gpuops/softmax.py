@@ -26,7 +26,7 @@ from .plan import (
     like_strides,
     normalize_axis,
 )
-from .reduce import as_array, check_mask, launch, strides_over
+from .reduce import as_array, check_mask, launch, reduced_shape, strides_over
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 REALS = (*FLOATS, "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -121,7 +121,7 @@ def logsumexp(x, axis=None, keepdims=False, *, dtype=None, out=None, where=True,
     op = "logsumexp"
     check_choice(op, "strategy", strategy, (None, *reductions.STRATEGIES))
     device, x, mask, axis, val, result, factor = arguments(op, x, axis, dtype, out, where, scale)
-    shape = tuple(1 if d in axis else n for d, n in enumerate(x.shape) if keepdims or d not in axis)
+    shape = reduced_shape(x.shape, axis, keepdims)
     if out is not None:
         check_out(op, out, shape, result)
     if device is None:
@@ -164,7 +164,7 @@ def device_plan(device, op, x, mask, axis, val, target, scale, strategy, finish)
     problem = kernels.problem(
         op, dtype_name(x.dtype), dtype_name(val), dtype_name(target.dtype), x.shape, axis,
         (elements(x), strides_over(mask, x.shape), elements(target)),
-        tuple(0 if a is None else device.pointer(a) % 16 for a in (x, mask, target)), mask is not None, scale,
+        tuple([0 if a is None else device.pointer(a) % 16 for a in (x, mask, target)]), mask is not None, scale,
     )  # fmt: skip
     return kernels.plan(problem, strategy, finish, device.machine)
 

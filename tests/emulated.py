@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import math
 from functools import cache, partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,17 @@ from . import emulator
 
 
 class EmulatedArray(np.ndarray):
-    """An array in the emulated GPU's memory."""
+    """An array in the emulated GPU's memory, with what ``calls`` asks of CuPy's."""
 
     owner: Any  # of that memory, where the array is a view made from an address
+
+    @property
+    def data(self):
+        return SimpleNamespace(ptr=Address.of(self), device_id=self.flags.writeable)
+
+    @property
+    def _c_contiguous(self):
+        return self.flags.c_contiguous
 
 
 class Address(int):
@@ -170,6 +179,4 @@ def pointed(arg, arrays):
 
 DEVICE = EmulatedDevice()
 device.FINDERS[EmulatedArray] = lambda array: DEVICE
-device.LAYOUTS[EmulatedArray] = lambda array: (
-    Address.of(array), (array.shape, array.strides, array.dtype, array.flags.writeable, array.ctypes.data % 16),
-)  # fmt: skip
+device.ARRAYS.add(EmulatedArray)

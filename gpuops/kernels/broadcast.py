@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -87,7 +86,7 @@ class Problem(NamedTuple):
 def problem(map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...], scale: float) -> Problem:
     """The normal form of ``out[i] = map_(*operands[i])`` over ``shape``."""
     args = (out, *operands)
-    axes, offsets = normalize(Axes(shape, tuple(arg.strides for arg in args)))
+    axes, offsets = normalize(Axes(shape, tuple([arg.strides for arg in args])))
     if not axes.sizes:
         axes = Axes((1,), ((1,),) * len(args))
     return Problem(map_, axes, moved(args, offsets), scale)
@@ -102,11 +101,11 @@ def moved(args: tuple[Arg, ...], offsets: Shape) -> tuple[Arg, ...]:
     )
 
 
-def pieces(p: Problem) -> Iterator[Problem]:
+def pieces(p: Problem) -> list[Problem]:
     """The map in pieces of at most ``MOST`` elements."""
     if p.axes.size <= MOST:
-        yield p
-        return
+        return [p]
+    found = []
     outer, *inner = p.axes.sizes
     step = max(1, MOST * outer // p.axes.size)
     for i in range(0, outer, step):
@@ -114,7 +113,8 @@ def pieces(p: Problem) -> Iterator[Problem]:
         if sizes[0] == 1 and inner:
             sizes, strides = tuple(inner), tuple(s[1:] for s in strides)
         args = moved(p.args, tuple(i * s[0] for s in p.axes.strides))
-        yield from pieces(p._replace(axes=Axes(sizes, strides), args=args))
+        found += pieces(p._replace(axes=Axes(sizes, strides), args=args))
+    return found
 
 
 @lru_cache(maxsize=4096)
@@ -129,8 +129,10 @@ def plan(
 
 def in_halves(map_: str, out: Arg, operands: tuple[Arg, ...]) -> tuple[Arg, tuple[Arg, ...]]:
     """The same, with elements that are moved as bits in two halves if not all of them are aligned."""
+    if out.ctype not in HALVES:
+        return out, operands
     condition, values = (operands[:1], operands[1:]) if map_ == "Where" else ((), operands)
-    if out.ctype in HALVES and not all(arg.aligned for arg in (out, *values)):
+    if not all([arg.aligned for arg in (out, *values)]):
         out, *values_ = (arg._replace(ctype=HALVES[arg.ctype]) for arg in (out, *values))
         return out, (*condition, *values_)
     return out, operands
@@ -138,9 +140,11 @@ def in_halves(map_: str, out: Arg, operands: tuple[Arg, ...]) -> tuple[Arg, tupl
 
 def choose(p: Problem) -> str:
     """The strategy for callers who name none."""
+    if len(p.axes.sizes) == 1:  # there is no other to repeat along, or to lie across
+        return "vectorized"
     if across(p) is not None:
         return "tiled"
-    dim = along(p)
+    dim = along(p) if affordable(p) > 1 else None
     return "vectorized" if dim is None or worthwhile(p, dim) < 2 else "stepped"
 
 
@@ -180,7 +184,7 @@ def packs(p: Problem) -> Launch:
 
 def flat(p: Problem, vec: int) -> Launch:
     """A launch of ``broadcast.cu`` with packs of at most ``vec`` elements."""
-    out = p.args[0]
+    out, size = p.args[0], p.axes.size
     dense = p.axes.strides[0] == contiguous_strides(p.axes.sizes)
     if p.axes.inner(0) != 1 or not out.aligned:
         vec = 1
@@ -191,17 +195,17 @@ def flat(p: Problem, vec: int) -> Launch:
         walk, vec = "whole", 1
     head = 0 if walk == "whole" else out.start % (vec * out.itemsize) // out.itemsize
     row_packs = -(-(p.cols + vec - 1) // vec)
-    count = p.axes.size // p.cols * row_packs if walk == "peeled" else -(-(p.axes.size + head) // vec)
+    count = size // p.cols * row_packs if walk == "peeled" else -(-(size + head) // vec)
     unroll, block = 1 if count < FEW else IN_FLIGHT, FLAT_BLOCK[len(p.args) - 1]
     ways = [way(p, k, walk, vec, head) for k in range(1, len(p.args))]
     if unroll > 1 and vec == PACK and ways == ["repeated"]:
         unroll *= 2  # a single byte's pack is made at once
     walked = Axes(p.axes.sizes, p.axes.strides[1:] if dense else (*p.axes.strides[1:], p.axes.strides[0]))
-    reached = reaches(p)
-    offset, low, high = offset_type(reached), *zip(*reached[1:], strict=True)
-    ahead = padded([lines(p, k, *reached[k]) for k in range(1, len(p.args))])
-    params = struct.pack("<4i", count, p.axes.size, head, -(-max(ahead) // block)) + walked.packed(offset)
-    params += divisor(row_packs) + integers(offset, *padded(low), *padded(high)) + struct.pack("<4i", *ahead)
+    lows, highs = reached = reaches(p)
+    offset, ahead = offset_type(reached), padded(lines(p, lows, highs))
+    params = struct.pack("<4i", count, size, head, -(-max(ahead) // block)) + walked.packed(offset)
+    params += divisor(row_packs) + integers(offset, *padded(lows[1:]), *padded(highs[1:]))
+    params += struct.pack("<4i", *ahead)
     return launch(
         "broadcast", p, vec, offset, ways, params, (-(-count // (block * unroll)), 1), block,
         RANK=p.axes.rank_class, WALK=WALKS[walk], DENSE=dense, UNROLL=unroll, LINE=LINE,
@@ -242,20 +246,24 @@ def way(p: Problem, k: int, walk: str, vec: int, head: int = 0, shift: bool = Tr
     return "strided"
 
 
-def lines(p: Problem, k: int, low: int, high: int) -> int:
-    """How many cache lines of an operand, which reaches from low to high, to fetch ahead: all, if it is read again and
-    again and the cache holds it."""
-    nbytes = (high - low) * p.args[k].itemsize
-    again = p.axes.size * p.args[0].itemsize >= 8 * nbytes
-    if p.args[k].value is not None or not again or not 2**14 <= nbytes <= AHEAD:
-        return 0
-    size = math.prod(n for n, s in zip(p.axes.sizes, p.axes.strides[k], strict=True) if s) * p.args[k].itemsize
-    return -(-nbytes // LINE) if size == nbytes else 0
-
-
-def reaches(p: Problem) -> list[tuple[int, int]]:
-    """For each operand its lowest element and the one after its highest, counted from where the walk starts."""
+def lines(p: Problem, lows: list[int], highs: list[int]) -> list[int]:
+    """How many cache lines of each operand of the map, given what all reach, to fetch ahead: all, if it is read again
+    and again and the cache holds it."""
+    least, most = 2**14, min(AHEAD, p.axes.size * p.args[0].itemsize // 8)
+    if most < least:
+        return []
     found = []
+    for arg, strides, low, high in zip(p.args, p.axes.strides, lows, highs, strict=True):
+        count = high - low
+        again = arg.value is None and least <= count * arg.itemsize <= most
+        full = again and count == math.prod([n for n, s in zip(p.axes.sizes, strides, strict=True) if s])
+        found.append(-(-count * arg.itemsize // LINE) if full else 0)
+    return found[1:]
+
+
+def reaches(p: Problem) -> tuple[list[int], list[int]]:
+    """Each operand's lowest element, and the one after its highest, counted from where the walk starts."""
+    lows, highs = [], []
     for strides in p.axes.strides:
         low, high = 0, 1
         for n, s in zip(p.axes.sizes, strides, strict=True):
@@ -263,13 +271,15 @@ def reaches(p: Problem) -> list[tuple[int, int]]:
                 high += (n - 1) * s
             else:
                 low += (n - 1) * s
-        found.append((low, high))
-    return found
+        lows.append(low)
+        highs.append(high)
+    return lows, highs
 
 
-def offset_type(reached: list[tuple[int, int]]) -> str:
+def offset_type(reached: tuple[list[int], list[int]]) -> str:
     """32-bit offsets where every element is that near."""
-    return "i32" if max(max(high, -low) for low, high in reached) < 2**31 - 2**10 else "i64"
+    lows, highs = reached
+    return "i32" if max(*highs, -min(lows)) < 2**31 - 2**10 else "i64"
 
 
 def padded(values: Sequence[int]) -> list[int]:
@@ -285,22 +295,23 @@ def launch(
     **constants: int
 ) -> Launch:  # fmt: skip
     """A launch of a map's kernel; its scale and the values of scalar operands follow ``params``."""
-    operands = (*p.args[1:], *(ABSENT,) * (4 - len(p.args)))
-    ways = ways + ["repeated"] * (3 - len(ways))
+    args = (*p.args, *(ABSENT,) * (4 - len(p.args)))
+    out, a, b, c = args
+    way_a, way_b, way_c = (*ways, *("repeated",) * (3 - len(ways)))
     kernel = Kernel(
         name,
         types=(
-            *zip(("Tout", "Ta", "Tb", "Tc"), (arg.ctype for arg in (p.args[0], *operands)), strict=True),
-            ("Offset", offset), ("Map", f"struct {p.map_}"),
+            ("Tout", out.ctype), ("Ta", a.ctype), ("Tb", b.ctype), ("Tc", c.ctype), ("Offset", offset),
+            ("Map", f"struct {p.map_}"),
         ),
         constants=(
             ("ARITY", len(p.args) - 1), ("VEC", vec), ("BLOCK", block),
-            *zip(("WAY_A", "WAY_B", "WAY_C"), (WAYS[w] for w in ways), strict=True), *constants.items(),
+            ("WAY_A", WAYS[way_a]), ("WAY_B", WAYS[way_b]), ("WAY_C", WAYS[way_c]), *constants.items(),
         ),
     )  # fmt: skip
-    values = b"".join((arg.value or b"").ljust(16, b"\0") for arg in operands)
-    pointers = [None if arg.value is not None else Operand(arg.name, arg.offset) for arg in (p.args[0], *operands)]
-    return Launch(kernel, (*grid, 1), block, (*pointers, params + struct.pack("<d", p.scale) + values))
+    params += struct.pack("<d16s16s16s", p.scale, a.value or b"", b.value or b"", c.value or b"")
+    pointers = [Operand(arg.name, arg.offset) if arg.value is None else None for arg in args]
+    return Launch(kernel, (*grid, 1), block, (*pointers, params))
 
 
 # ---------------------------------------------------------------------------------------- steps: broadcast_stepped.cu
@@ -311,8 +322,9 @@ def along(p: Problem) -> int | None:
     out, vec = p.args[0], PACK // p.args[0].itemsize
     if not packable(vec, out.itemsize, out.start, 0, p.axes, inner=p.axes):
         return None
-    dim = max(range(len(p.axes.sizes) - 1), key=lambda d: repeated(p, d), default=None)
-    return dim if dim is not None and repeated(p, dim) > 0 else None
+    saved = [repeated(p, d) for d in range(len(p.axes.sizes) - 1)]
+    most = max(saved, default=0)
+    return saved.index(most) if most > 0 else None
 
 
 def repeated(p: Problem, dim: int) -> int:
@@ -328,8 +340,13 @@ def repeated(p: Problem, dim: int) -> int:
 
 def worthwhile(p: Problem, dim: int) -> int:
     """How many steps along a dim a thread should take, if that leaves threads enough; 1 is not worth it."""
-    count = p.axes.size * p.args[0].itemsize // PACK
-    return min(next(steps for limit, steps in STEPS if repeated(p, dim) <= limit), count // FEW)
+    nbytes = repeated(p, dim)
+    return min(next(steps for limit, steps in STEPS if nbytes <= limit), affordable(p))
+
+
+def affordable(p: Problem) -> int:
+    """How many steps a thread can take at most, so that threads enough are left."""
+    return p.axes.size * p.args[0].itemsize // (PACK * FEW)
 
 
 def stepped(p: Problem, dim: int) -> Launch:
@@ -359,10 +376,10 @@ def stepped(p: Problem, dim: int) -> Launch:
 def across(p: Problem) -> int | None:
     """The dim along which operands are read into tiles: the one where those lie closest that are far apart along the
     innermost dim. None if there is no such operand."""
-    votes: Counter[int] = Counter()
+    votes: dict[int, int] = {}
     for k in range(1, len(p.args)):
         if (dim := closest(p, k)) is not None:
-            votes[dim] += p.args[k].itemsize
+            votes[dim] = votes.get(dim, 0) + p.args[k].itemsize
     return max(votes, key=lambda dim: votes[dim]) if votes else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -28,10 +28,10 @@ from ..plan import (
     contiguous_strides,
     divisor,
     index_type,
-    normalize,
+    normal_form,
     offset_type,
     packable,
-    reach,
+    reaches,
 )
 
 PACK = 16  # bytes of a load
@@ -172,29 +172,27 @@ def problem(
 ) -> Problem:  # fmt: skip
     """The normal form of reducing ``shape`` over ``axis``; ``strides`` are those of x and the other operand over the
     shape, and of out over the kept dims."""
-    reduced_dims = set(axis)
-    kept_dims = [d for d in range(len(shape)) if d not in reduced_dims]
+    kept_dims = [d for d in range(len(shape)) if d not in axis]
     x_strides, other_strides, out_strides = strides
-    if 0 in shape:  # nothing to read: every output is the identity
-        kept = Axes(tuple(shape[d] for d in kept_dims), ((0,) * len(kept_dims),) * 2 + (out_strides,))
-        reduced, length = Axes((), ((), ())), 0
-    else:
-        kept = pick(shape, kept_dims, x_strides, other_strides, out_strides)
-        reduced = pick(shape, list(axis), x_strides, other_strides)
-        length = reduced.size
-    kept, (x_kept, other_kept, out_kept) = normalize(kept)
-    reduced, (x_reduced, other_reduced) = normalize(reduced)
-    moved = (x_kept + x_reduced, other_kept + other_reduced, out_kept)
-    sizes = (ITEMSIZE[x], ITEMSIZE[other] if other else 0, ITEMSIZE[out])
-    offsets = tuple(n * size for n, size in zip(moved, sizes, strict=True))
+    reduced_dims = axis
+    if empty := 0 in shape:  # nothing to read: every output is the identity
+        x_strides = other_strides = (0,) * len(shape)
+        reduced_dims = ()
+    kept, (x_kept, other_kept, out_kept) = normal_form(
+        [(shape[d], x_strides[d], other_strides[d], s) for d, s in zip(kept_dims, out_strides, strict=True)], 3
+    )
+    reduced, (x_reduced, other_reduced) = normal_form(
+        [(shape[d], x_strides[d], other_strides[d]) for d in reduced_dims], 2
+    )
+    length = 0 if empty else reduced.size
+    offsets = (
+        ITEMSIZE[x] * (x_kept + x_reduced),
+        ITEMSIZE[other] * (other_kept + other_reduced) if other else 0,
+        ITEMSIZE[out] * out_kept,
+    )
     if op in INTEGER_SUMS and initial is None:
         val = summed_in(x, val, length)
     return Problem(op, x, val, out, kept, reduced, offsets, pointers, length, other, initial=initial, **more)
-
-
-def pick(shape: Shape, dims: list[int], x: Shape, other: Shape, *out: Shape) -> Axes:
-    """Axes over some dims of the shape; ``out`` strides are already those of the dims."""
-    return Axes(tuple(shape[d] for d in dims), (*(tuple(s[d] for d in dims) for s in (x, other)), *out))
 
 
 # -------------------------------------------------------------------------------------------------------- choosing
@@ -234,20 +232,26 @@ class Walk(NamedTuple):
 
 def walk(p: Problem, inner: Axes, most: int = PACK) -> Walk:
     """The widest packs, of at most so many elements, along the innermost dim of ``inner`` (one of p's axes), which both
-    operands allow. A dim of some length is read in full packs even if it begins and ends anywhere, and elements that do
-    not even make words even if packs begin anywhere."""
-    full = floor_power_of_2(min(most, PACK // max(ITEMSIZE[p.x], ITEMSIZE[p.other] if p.op == DOT and p.other else 1)))
-    tries = [Walk(full >> shift) for shift in range(full.bit_length() - 1)]  # down to 2
-    if full > 1 and inner.sizes and inner.sizes[-1] >= LOOSE * full:
-        tries.insert(1, Walk(full, loose=True))
-        word = NARROW // ITEMSIZE[p.x]
-        if inner is p.kept and 1 < word <= full:
-            tries.insert(1 + tries.index(Walk(word)), Walk(full, unaligned=True))
-    for way in tries:
-        other = other_way(p, inner, way)
-        if other and along(p, inner, way, 0):
-            return way._replace(other=other)
+    operands allow."""
+    for way in ways(p, inner, most):
+        if along(p, inner, way, 0) and (other := other_way(p, inner, way)):
+            return way._replace(other=other) if p.other else way
     return Walk(1, "beside" if p.other else "none")
+
+
+def ways(p: Problem, inner: Axes, most: int) -> Iterator[Walk]:
+    """The packs to try, the best ones first. A dim of some length is read in full packs even if it begins and ends
+    anywhere, and elements that do not even make words even if packs begin anywhere."""
+    full = floor_power_of_2(min(most, PACK // max(ITEMSIZE[p.x], ITEMSIZE[p.other] if p.op == DOT and p.other else 1)))
+    long = inner.sizes and inner.sizes[-1] >= LOOSE * full
+    vec = full
+    while vec > 1:
+        yield Walk(vec)
+        if long and vec == NARROW // ITEMSIZE[p.x] and inner is p.kept:
+            yield Walk(full, unaligned=True)
+        if long and vec == full:
+            yield Walk(full, loose=True)
+        vec //= 2
 
 
 def other_way(p: Problem, inner: Axes, way: Walk) -> str:
@@ -294,9 +298,11 @@ def shared(
     packs, and their partial results, ``states`` for each of the blocks, find room.
     """
     room = (SCRATCH - PARTIALS) // (blocks * states * p.state) if blocks <= TICKETS else 1
-    most = max(1, min(room, packs // (least * step)))
-    tries = {max(1, min(most, waves * fill // blocks)) for waves in range(1, WAVES)} | {1}
-    splits = min(sorted(tries), key=lambda n: -(-blocks * n // fill) / n)
+    most = min(room, packs // (least * step))
+    splits = 1
+    if most > 1:
+        tries = [1, *[max(1, min(most, waves * fill // blocks)) for waves in range(1, WAVES)]]
+        splits = min(tries, key=lambda n: -(-blocks * n // fill) / n)
     chunk = -(-packs // splits)
     chunk = max(1, -(-chunk // step) * step if chunk > step else chunk)
     return max(1, -(-packs // chunk)), chunk
@@ -318,7 +324,7 @@ def operands_beside(way: Walk) -> int:
 
 def plan_rows(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
     """Threads along the reduced dims: some for each of several outputs, a block, or several blocks."""
-    way = walk(p, p.reduced)
+    way, outputs = walk(p, p.reduced), p.outputs
     if p.other is None and (way.loose or way.vec * ITEMSIZE[p.x] < PACK):  # packs of such short rows would be in vain
         if 0 < p.length <= TINY:
             return plan_tiny(p, strategy, way)
@@ -332,25 +338,25 @@ def plan_rows(p: Problem, strategy: str, finish: str, multiprocessors: int) -> P
         packs = reduced.size if p.length else 0
     total, size = packs * runs, way.vec * ITEMSIZE[p.x]
     chunk, run_chunk, splits, rows = packs, runs, 1, 1
-    if total <= WARP_PACKS and (total <= 32 or p.outputs >= multiprocessors * WARPS_PER_SM):
+    if total <= WARP_PACKS and (total <= 32 or outputs >= multiprocessors * WARPS_PER_SM):
         lane = LANE_PACKS if p.op in EXPONENTIALS else 1
         block, group = BLOCK, min(32, power_of_2(-(-packs // lane)))
         team, unroll = group, in_flight(p, -(-packs // group), way)
-        enough = unroll * p.outputs * group // (multiprocessors * THREADS_PER_SM)  # packs that may be one thread's
+        enough = unroll * outputs * group // (multiprocessors * THREADS_PER_SM)  # packs that may be one thread's
         rows = max(1, floor_power_of_2(min(ROWS * PACK // size, 16, enough)) // unroll)
     else:
         fill = multiprocessors * THREADS_PER_SM // SPLIT_BLOCK
         alone = total * operands_beside(way) <= ALONE
         if not alone and runs < fill:
-            splits, chunk = shared(p, p.outputs, fill, packs, SPLIT_BLOCK)
+            splits, chunk = shared(p, outputs, fill, packs, SPLIT_BLOCK)
         elif not alone:
-            splits, run_chunk = shared(p, p.outputs, fill, runs, 1)
+            splits, run_chunk = shared(p, outputs, fill, runs, 1)
         group = block = SPLIT_BLOCK if splits > 1 else row_block(p, total, multiprocessors)
         team = block if runs == 1 or chunk > WARP_PACKS * block // 32 else 32
         unroll = in_flight(p, -(-chunk // team), way)
     return launch(
-        p, "reduce_rows", strategy, way, (-(-p.outputs // (block // group * rows)), splits), block, p.kept, reduced,
-        (p.outputs, packs, chunk, runs, run_chunk), GROUP=group, TEAM=team, ROWS=rows, UNROLL=unroll, PEELED=way.loose,
+        p, "reduce_rows", strategy, way, (-(-outputs // (block // group * rows)), splits), block, p.kept, reduced,
+        (outputs, packs, chunk, runs, run_chunk), GROUP=group, TEAM=team, ROWS=rows, UNROLL=unroll, PEELED=way.loose,
     )  # fmt: skip
 
 
@@ -395,14 +401,15 @@ def plan_staged(p: Problem, strategy: str, multiprocessors: int) -> Plan:
 
 def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
     """Threads across the kept dims; along the reduced ones too, unless there are outputs enough."""
-    length, size = p.reduced.size if p.length else 0, p.result
+    outputs, length, size, state = p.outputs, p.length, p.result, p.state
+    neighbours = p.kept.sizes[-1] if p.kept.sizes else 1
     machine = multiprocessors * THREADS_PER_SM
-    shallow = length <= SHALLOW and 2 * p.outputs * size >= STORE * machine
+    shallow = length <= SHALLOW and 2 * outputs * size >= STORE * machine
     room = STATE // 2 if p.op in EXPONENTIALS else STATE
-    way = walk(p, p.kept, max(1, min(room // p.state, STORE // size if shallow else PACK)))
+    way = walk(p, p.kept, max(1, min(room // state, STORE // size if shallow else PACK)))
     head = p.start(0) // ITEMSIZE[p.x] % way.vec if way.loose else 0
-    run = -(-(head + p.kept.sizes[-1]) // way.vec) if p.kept.sizes else 1  # packs of neighbouring outputs
-    runs = p.outputs // p.kept.sizes[-1] if p.kept.sizes else 1
+    run = -(-(head + neighbours) // way.vec)  # packs of neighbouring outputs
+    runs = outputs // neighbours
     apart = runs > 1 and run <= LONG and not shallow  # a block for a run: all that it reads is one piece of memory
     run = power_of_2(run) if apart else run
     partial = way.loose or way.unaligned
@@ -417,7 +424,7 @@ def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int) -
         if nbytes <= NARROW:
             resident, segment = THREADS_PER_SM * 3 // 2, 2 * SEGMENT
         wide = run if apart else min(power_of_2(packs), LONG, segment // nbytes, COLUMNS // way.vec)
-        while wide > 1 and cells(block, wide) * way.vec * p.state > SHARED:
+        while wide > 1 and cells(block, wide) * way.vec * state > SHARED:
             wide //= 2
         fill = multiprocessors * resident // block
         splits, chunk = shared(p, -(-packs // wide), fill, length, block // wide, LEAST, way.vec * wide)
@@ -436,8 +443,11 @@ def cells(block: int, wide: int) -> int:
 
 def store_width(p: Problem, vec: int) -> int:
     """Outputs that a thread with ``vec`` neighbouring ones writes at once."""
-    widths = [w for w in (16, 8, 4, 2) if w <= vec and w * p.result <= PACK]
-    return next((w for w in widths if packable(w, p.result, p.start(2), 2, p.kept, inner=p.kept)), 1)
+    most = min(vec, PACK // p.result)
+    for width in (16, 8, 4, 2):
+        if width <= most and packable(width, p.result, p.start(2), 2, p.kept, inner=p.kept):
+            return width
+    return 1
 
 
 STEPS = {"cross": 0, "interleaved": 1, "shuffle": 2}  # enum Step in reduce_block.cu
@@ -451,7 +461,8 @@ def plan_block(p: Problem, strategy: str, finish: str, multiprocessors: int) -> 
     on_host = finish == "host"
     alone = splits == 1 and not on_host
     other = "beside" if p.other else "none"
-    shift, offset = Operand("stats") if p.shifted else None, offset_type(p.kept, p.reduced)
+    shift, far = Operand("stats") if p.shifted else None, reaches(p.kept, p.reduced)
+    offset = offset_type(far)
 
     def launch(first: bool, last: bool, splits: int, packs: int, chunk: int) -> Launch:
         counts = (p.outputs, packs, chunk, 1, 1)
@@ -461,7 +472,7 @@ def plan_block(p: Problem, strategy: str, finish: str, multiprocessors: int) -> 
         )  # fmt: skip
         x, b, y = operands(p)
         partials = None if alone else Operand("partials")
-        args = (x, b, y, partials, parameters(p, p.kept, p.reduced, offset, counts), shift)
+        args = (x, b, y, partials, parameters(p, p.kept, p.reduced, far, counts), shift)
         return Launch(kernel, grid(p, "reduce_block", p.outputs, splits), CLASSIC_BLOCK, args)
 
     steps: tuple[Any, ...] = (launch(True, alone, splits, p.length, chunk),)
@@ -493,8 +504,9 @@ def launch(
     split = blocks[1] > 1
     constants |= {"VEC": way.vec, "RESIDENT": resident if split else 0}
     partials = (Operand("scratch"), Operand("scratch", PARTIALS)) if split else (None, None)
-    offset = offset_type(p.kept, p.reduced)
-    args = (*operands(p), *partials, parameters(p, kept, reduced, offset, counts, runs))
+    far = reaches(p.kept, p.reduced)
+    offset = offset_type(far)
+    args = (*operands(p), *partials, parameters(p, kept, reduced, far, counts, runs))
     kernel_ = variant(p, kernel, kept, reduced, offset, way.other, counts, block, **constants)
     step = Launch(kernel_, grid(p, kernel, *blocks), block, args)
     return Plan(strategy, (step,), scratch=PARTIALS + math.prod(blocks) * states * p.state if split else 0)
@@ -535,12 +547,12 @@ def operands(p: Problem) -> tuple[Operand | None, ...]:
 
 
 def parameters(
-    p: Problem, kept: Axes, reduced: Axes, offset: str, counts: tuple[int, ...], runs: bytes = NO_RUNS
+    p: Problem, kept: Axes, reduced: Axes, far: list[int], counts: tuple[int, ...], runs: bytes = NO_RUNS
 ) -> bytes:
     """The bytes of ``struct Reduce`` in reduce.cuh."""
     initial = (p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0")
-    high = reach(0, p.kept, p.reduced) + 1
-    last = struct.pack("<2q2dq", high, p.kept.inner(2), p.length, p.scale, p.initial is not None)
+    offset = offset_type(far)
+    last = struct.pack("<2q2dq", far[0] + 1, p.kept.inner(2), p.length, p.scale, p.initial is not None)
     return struct.pack("<5q", *counts) + kept.packed(offset) + reduced.packed(offset) + runs + last + initial
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -23,9 +23,10 @@ from ..plan import (
     Shape,
     contiguous_strides,
     index_type,
-    normalize,
+    normal_form,
     offset_type,
     packable,
+    reaches,
 )
 from . import broadcast, reduce
 
@@ -80,28 +81,18 @@ class Problem(NamedTuple):
     pointers: Shape  # addresses of x, mask and out modulo 16
     masked: bool
     scale: float
+    sizes: Shape  # bytes of an element of x, mask and out
+    rows: int
+    cols: int  # elements of a row
 
     def start(self, operand: int) -> int:
         """The address modulo 16 where an operand's walk starts."""
         return (self.pointers[operand] + self.offsets[operand]) % PACK
 
     @property
-    def sizes(self) -> Shape:
-        """Bytes of an element of x, mask and out."""
-        return ITEMSIZE[self.x], 1, ITEMSIZE[self.out]
-
-    @property
     def width(self) -> int:
         """Registers that a number takes in the arithmetic: threads that compute in float64 have more, and are fewer."""
         return ITEMSIZE[self.val] // 4
-
-    @property
-    def rows(self) -> int:
-        return self.kept.size
-
-    @property
-    def cols(self) -> int:
-        return self.reduced.size
 
 
 @lru_cache(maxsize=4096)
@@ -110,17 +101,12 @@ def problem(
     pointers: Shape, masked: bool, scale: float,
 ) -> Problem:  # fmt: skip
     """The normal form of a softmax of ``shape`` over ``axis``, with the strides of x, mask and out over the shape."""
-    kept_dims = [d for d in range(len(shape)) if d not in axis]
-    kept, moved_kept = normalize(pick(shape, kept_dims, strides))
-    reduced, moved_reduced = normalize(pick(shape, axis, strides))
+    dims = [*zip(shape, *strides, strict=True)]
+    kept, moved_kept = normal_form([dim for d, dim in enumerate(dims) if d not in axis], len(strides))
+    reduced, moved_reduced = normal_form([dims[d] for d in axis], len(strides))
     sizes = (ITEMSIZE[x], 1, ITEMSIZE[out])
-    offsets = tuple((k + r) * n for k, r, n in zip(moved_kept, moved_reduced, sizes, strict=True))
-    return Problem(op, x, val, out, kept, reduced, offsets, pointers, masked, scale)
-
-
-def pick(shape: Shape, dims, strides: tuple[Shape, ...]) -> Axes:
-    """Axes over some dims of the shape."""
-    return Axes(tuple(shape[d] for d in dims), tuple(tuple(s[d] for d in dims) for s in strides))
+    offsets = tuple([(k + r) * n for k, r, n in zip(moved_kept, moved_reduced, sizes, strict=True)])
+    return Problem(op, x, val, out, kept, reduced, offsets, pointers, masked, scale, sizes, kept.size, reduced.size)
 
 
 def along_rows(p: Problem) -> bool:
@@ -140,8 +126,10 @@ def choose(p: Problem, machine: Machine) -> Plan:
     idle = p.rows * machine.cluster < machine.multiprocessors  # if each row has a cluster
     long = p.cols * p.sizes[0] > LONG * PACK and (p.width == 1 or idle)
     tries = ("columns",) if not along_rows(p) else ("grid", "rows") if long else ("rows", "grid")
-    made = next(filter(None, (ON_CHIP[strategy](p, machine) for strategy in tries)), None)
-    return made or plan_grid_online(p, "grid_online", "device", machine)
+    for strategy in tries:
+        if made := ON_CHIP[strategy](p, machine):
+            return made
+    return plan_grid_online(p, "grid_online", "device", machine)
 
 
 def one_kernel(
@@ -152,8 +140,8 @@ def one_kernel(
     if blocks > MAX_GRID_X:
         rule = f"strategy {strategy!r} takes at most {MAX_GRID_X} blocks, {p.rows} rows need {blocks}"
         raise error(ValueError, p.op, rule)
-    on_chip = {"PACKS": held.registers, "STAGED": GROUPS if held.staged else 0, "SHIFTED": way.shifted}
-    offset = offset_type(p.kept, p.reduced)
+    on_chip = (("PACKS", held.registers), ("STAGED", GROUPS if held.staged else 0), ("SHIFTED", way.shifted))
+    offset = offset_type(reaches(p.kept, p.reduced))
     kernel = Kernel(
         f"softmax_{strategy}",
         types=(
@@ -163,15 +151,16 @@ def one_kernel(
         constants=(
             ("LOG", p.op == "log_softmax"), ("MASK", MASKS[way.mask]), ("SCALED", p.scale != 1),
             ("KEPT", kept.rank_class), ("REDUCED", reduced.rank_class), ("VEC", way.vec),
-            *(on_chip.items() if held.registers else ()), *constants.items(),
+            *(on_chip if held.registers else ()), *constants.items(),
         ),
     )  # fmt: skip
     sizes = struct.pack("<6qd", kept.size, p.cols, held.packs, held.part, held.staged, held.team, p.scale)
-    x, mask, out = (Operand(name, start) for name, start in zip(("x", "other", "out"), p.offsets, strict=True))
+    mask = Operand("other", p.offsets[1]) if p.masked else None
+    arrays = (Operand("x", p.offsets[0]), mask, Operand("out", p.offsets[2]))
     meeting = (Operand("scratch", 4 * TICKETS), Operand("scratch", PARTIALS)) if held.team else ()
     params = sizes + kept.packed(offset) + reduced.packed(offset)
     launch = Launch(
-        kernel, (blocks, 1, 1), block, (x, mask if p.masked else None, out, *meeting, params),
+        kernel, (blocks, 1, 1), block, (*arrays, *meeting, params),
         cluster=held.cluster, shared=held.staged * block * pack_size(p, way), cooperative=held.team > 0,
     )  # fmt: skip
     scratch = PARTIALS + 4 * blocks * ITEMSIZE[p.val] if held.team else 0  # states of two rounds
@@ -204,7 +193,7 @@ def plan_warp(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
         rule = f"strategy {strategy!r} takes rows of at most {WARP_COLS} elements, got {p.cols}"
         raise error(ValueError, p.op, rule)
     tries = (n for n in (8, 4, 2) if n <= WARPS[strategy])
-    vec = next((n for n in tries if fit(p, p.reduced, n, 0) and fit(p, p.reduced, n, 2)), 1)
+    vec = next((n for n in tries if all(fits(p, p.reduced, Walk(n), operand) for operand in (0, 2))), 1)
     packs = p.cols // vec
     per_lane = reduce.power_of_2(-(-packs // 32))
     way = Walk(vec, "scattered" if p.masked else "none")
@@ -212,11 +201,6 @@ def plan_warp(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
     reduced, held = p.reduced.in_packs(vec), Held(packs)
     made = one_kernel(p, "warp", blocks, CLASSIC_BLOCK, p.kept, reduced, way, constants, held)
     return made._replace(strategy=strategy)
-
-
-def fit(p: Problem, inner: Axes, vec: int, operand: int) -> bool:
-    """Whether an operand may be read or written in such packs along the innermost dim of ``inner``."""
-    return packable(vec, p.sizes[operand], p.start(operand), operand, p.kept, p.reduced, inner=inner)
 
 
 def classic(p: Problem, strategy: str, blocks: int, in_place: bool = True) -> Plan:
@@ -239,28 +223,40 @@ class Walk(NamedTuple):
 
 
 def walk(p: Problem, inner: Axes, registers: int = 0) -> Walk:
-    """The widest packs along the innermost dim of ``inner`` (one of p's axes) that x and the result allow. A single
-    reduced dim of some length is read in full packs even if it begins and ends anywhere: alike in both, or, as long as
-    it has no more than ``registers`` of them, elsewhere in x."""
+    """The widest packs along the innermost dim of ``inner`` (one of p's axes) that x and the result allow."""
+    for way in ways(p, inner, registers):
+        if fits(p, inner, way, 0) and fits(p, inner, way, 2):
+            if not p.masked:
+                return way
+            beside = not way.shifted and fits(p, inner, way, 1)
+            return way._replace(mask="beside" if beside else "scattered")
+    return Walk(1, "scattered" if p.masked else "none")
+
+
+def ways(p: Problem, inner: Axes, registers: int) -> Iterator[Walk]:
+    """The packs to try, the best ones first. A single reduced dim of some length is read in full packs even if it
+    begins and ends anywhere: alike in x and the result, or, as long as it has no more than ``registers`` of them,
+    elsewhere in x."""
     full = PACK // max(p.sizes)
-    tries = [Walk(full >> shift) for shift in range(full.bit_length() - 1)]  # down to 2
-    if full > 1 and inner is p.reduced and len(inner.sizes) == 1 and inner.sizes[0] >= LOOSE * full:
-        tries.insert(1, Walk(full, loose=True))
-        if p.cols <= full * registers and full * p.sizes[0] >= 4:
-            tries.insert(2, Walk(full, loose=True, shifted=True))
+    vec = full
+    while vec > 1:
+        yield Walk(vec)
+        if vec == full and inner is p.reduced and len(inner.sizes) == 1 and p.cols >= LOOSE * full:
+            yield Walk(full, loose=True)
+            if p.cols <= full * registers and full * p.sizes[0] >= 4:
+                yield Walk(full, loose=True, shifted=True)
+        vec //= 2
 
-    def fits(operand: int, way: Walk) -> bool:
-        size, out = p.sizes[operand], p.sizes[2]
-        if not way.loose:
-            return fit(p, inner, way.vec, operand)
-        apart = [a - b for a, b in zip(p.kept.strides[operand], p.kept.strides[2], strict=True)]
-        apart.append(p.start(operand) // size - p.start(2) // out)
-        together = (way.shifted and operand == 0) or all(d % way.vec == 0 for d in apart)
-        return together and p.start(operand) % size == 0 and inner.strides[operand] == (1,) and p.start(2) % out == 0
 
-    way = next((way for way in tries if fits(0, way) and fits(2, way)), Walk(1))
-    beside = way.vec > 1 and not way.shifted and p.masked and fits(1, way)
-    return way._replace(mask="beside" if beside else "scattered" if p.masked else "none")
+def fits(p: Problem, inner: Axes, way: Walk, operand: int) -> bool:
+    """Whether an operand may be read or written in such packs along the innermost dim of ``inner``."""
+    size, out = p.sizes[operand], p.sizes[2]
+    if not way.loose:
+        return packable(way.vec, size, p.start(operand), operand, p.kept, p.reduced, inner=inner)
+    apart = [a - b for a, b in zip(p.kept.strides[operand], p.kept.strides[2], strict=True)]
+    apart.append(p.start(operand) // size - p.start(2) // out)
+    together = (way.shifted and operand == 0) or all(d % way.vec == 0 for d in apart)
+    return together and p.start(operand) % size == 0 and inner.strides[operand] == (1,) and p.start(2) % out == 0
 
 
 def plan_on_chip(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
@@ -323,17 +319,26 @@ def narrow(p: Problem, way: Walk) -> int:
 
 
 def block_shape(p: Problem, way: Walk, machine: Machine, cluster: int, block: int) -> BlockShape | None:
+    """The first shape of blocks that holds a row."""
+    packs = p.cols // way.vec
+    for shape in block_shapes(p, way, machine, cluster, block):
+        if packs <= shape.room:
+            return shape
+    return None
+
+
+def block_shapes(p: Problem, way: Walk, machine: Machine, cluster: int, block: int) -> Iterator[BlockShape]:
     """The registers of so many blocks of so many threads hold a row, or those of a single large block; or registers and
     shared memory, of blocks that share a multiprocessor or, if that will not do, have it alone."""
-    packs, size, most = p.cols // way.vec, pack_size(p, way), MOST_PACKS * narrow(p, way)
-    block, large = block // p.width, LARGE_BLOCK // p.width
-    tries = [BlockShape(cluster, block, most)]
+    most, block, large = MOST_PACKS * narrow(p, way), block // p.width, LARGE_BLOCK // p.width
+    yield BlockShape(cluster, block, most)
     if p.width == 1 and cluster == 1:
-        tries.append(BlockShape(1, large, most))
+        yield BlockShape(1, large, most)
     for threads, registers in ((block, most), (large, most // 2)):
-        staged = staged_packs(machine.shared * threads // large - STATES, threads * size)
-        tries += [BlockShape(n, threads, registers, staged) for n in clusters(machine) if n >= cluster]
-    return next((shape for shape in tries if packs <= shape.room), None)
+        staged = staged_packs(machine.shared * threads // large - STATES, threads * pack_size(p, way))
+        for n in clusters(machine):
+            if n >= cluster:
+                yield BlockShape(n, threads, registers, staged)
 
 
 def clusters(machine: Machine) -> list[int]:
@@ -419,15 +424,24 @@ def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
             shared = machine.shared * block * p.width // LARGE_BLOCK - RESERVED - states
             return cluster * (block // wide) * (registers + staged_packs(shared, block * size))
 
-        small = 0 if far or p.width > 1 else SMALL_CLUSTERS.get(p.sizes[0], 0)
-        tries = [(widest, SMALL_BLOCK, n) for n in clusters(machine) if n <= small]
-        tries += [(widest, COLUMN_BLOCK // p.width, n) for n in clusters(machine)]
-        narrower = [widest >> n for n in range(1, widest.bit_length()) if (widest >> (n - 1)) * nbytes > SECTOR]
-        tries += [(wide, COLUMN_BLOCK // p.width, clusters(machine)[-1]) for wide in narrower]
-        shape = next((shape for shape in tries if p.cols <= room(*shape)), None)
-        if shape is None:
+        def tiles() -> Iterator[tuple[int, int, int]]:  # to try: packs side by side, threads of a block, blocks
+            sizes, large = clusters(machine), COLUMN_BLOCK // p.width
+            small = 0 if far or p.width > 1 else SMALL_CLUSTERS.get(p.sizes[0], 0)
+            for n in sizes:
+                if n <= small:
+                    yield widest, SMALL_BLOCK, n
+            for n in sizes:
+                yield widest, large, n
+            wide = widest
+            while wide > 1 and wide * nbytes > SECTOR:
+                wide //= 2
+                yield wide, large, sizes[-1]
+
+        for wide, block, cluster in tiles():
+            if p.cols <= room(wide, block, cluster):
+                break
+        else:
             return None
-        wide, block, cluster = shape
         resident = LARGE_BLOCK // (block * p.width)
         while block > max(wide, LANES_BLOCK) and p.cols <= cluster * (block // 2 // wide) * registers:
             block, resident = block // 2, 0
