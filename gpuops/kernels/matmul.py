@@ -91,7 +91,6 @@ SHARE, BYTES = 4000, 48  # and of blocks that share a tile, of which the last re
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # blocks that may share one
 LEAST = 4  # steps of such a block
 WORKSPACE = 2**23  # bytes of their sums, at most
-SMALL = 18000  # cycles of a product that is a small one
 LARGE, DEEP = 500_000, 1024  # cycles and k of a large one of rows with rows
 LIMIT = 2**31  # that sizes and strides are below, for cuBLAS
 CALLS = 4  # of it that a batch may take
@@ -203,12 +202,11 @@ def choose(p: Problem, machine: Machine) -> str:
 
 
 def behind(p: Problem, choice: Choice) -> bool:
-    """Where cuBLAS is faster than ``pipelined``, if it takes the operands as they are: small products, batches of them,
+    """Where cuBLAS is faster than ``pipelined``, if it takes the operands as they are: batches of small products,
     operands that lie so that they move element by element, and large ones of rows with rows (a @ b.T)."""
     ways = {way(p.a, p.m, p.k), way(p.b.turned, p.n, p.k)}
-    small = choice.cycles < SMALL or choice.tile.resident > 1
     rows_with_rows = ways == {"turned"} and p.k >= DEEP and choice.cycles >= LARGE
-    return (small or rows_with_rows or bool(ways & {"across", "deep"})) and direct(p)
+    return (choice.tile.resident > 1 or rows_with_rows or bool(ways & {"across", "deep"})) and direct(p)
 
 
 def single(p: Problem) -> bool:
