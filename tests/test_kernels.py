@@ -374,7 +374,7 @@ def test_no_atomics_whose_order_could_change_a_sum(file):
     assert atomics == (counts if file == "block.cuh" else [])
 
 
-@pytest.mark.parametrize("name", stems())
+@pytest.mark.parametrize("name", sorted(stems()))
 def test_kernels_wait_for_the_one_before(name):
     """Before they touch memory: they are launched while it may still run."""
     body = re.search(r'extern "C" .*?\{\n(.*?)\n\}\n', jit.read(f"{name}.cu"), re.S)
