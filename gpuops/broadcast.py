@@ -247,7 +247,9 @@ def layout(shape: Shape, operands: list[Any]) -> Shape | None:
     """The strides of a new result: those that most bytes of the operands of that very shape have, so that transposed
     operands make a transposed result; None if it is to be in C order, as without such operands."""
     lying = [
-        (elements(array), array.itemsize) for array in operands if array.shape == shape and 0 not in array.strides
+        (elements(array), array.itemsize)
+        for array in operands
+        if array.shape == shape and all(s or n == 1 for n, s in zip(shape, array.strides, strict=True))
     ]
     if {strides for strides, _ in lying} <= {contiguous_strides(shape)}:
         return None

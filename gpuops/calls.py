@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .device import ARRAYS, Run, elements, extent, provided, watched
+from .device import ARRAYS, Device, Run, elements, extent, provided, watched
 from .plan import CTYPES, Launch, contiguous_strides
 
 LIMIT = 4096  # kinds of calls that are remembered: the latest ones
@@ -52,6 +52,7 @@ def memory(*facts: Any) -> Memory:
 
 def remembered(op: Callable[..., Any]) -> Callable[..., Any]:
     """A function that does again what it did when it was called like this before."""
+    parameters = op.__code__.co_varnames  # positional ones first
 
     @wraps(op)
     def call(*args: Any, **options: Any) -> Any:
@@ -82,15 +83,16 @@ def remembered(op: Callable[..., Any]) -> Callable[..., Any]:
         if again is not None and (result := again(values, addresses)) is not None:
             return result
         result, runs = watched(op, *args, **options)
-        known.again = repeated(runs, values, addresses, result) or again
+        given = dict(zip((*parameters[: len(args)], *options), values, strict=True))
+        known.again = repeated(runs, given, addresses, result) or again
         return result
 
     return call
 
 
-def repeated(runs: list[Run], values: tuple[Any, ...], addresses: list[int], result: Any) -> Again | None:
-    """What makes a call again that ran these plans: a call with these arguments, of which the arrays begin at
-    ``addresses``, and this result.
+def repeated(runs: list[Run], given: dict[str, Any], addresses: list[int], result: Any) -> Again | None:
+    """What makes a call again that ran these plans, given its arguments by name, the addresses of the arrays among
+    them, and its result.
 
     None if it did more than to run one plan on those arrays and the result: if there was a copy, or an array was asked
     for its values.
@@ -98,23 +100,25 @@ def repeated(runs: list[Run], values: tuple[Any, ...], addresses: list[int], res
     if len(runs) != 1 or not all(hasattr(step, "ready") for step in runs[0].plan.steps):
         return None
     plan, device, named, steps = runs[0]
-    given = [i for i, value in enumerate(values) if value is result]
-    everywhere = addresses if given else [*addresses, device.pointer(result)]
-    begins = {name: device.pointer(array) for name, array in named.items()}
+    pointer, capturing = device.pointer, device.capturing
+    into = given.get("out") is result
+    everywhere = addresses if into else [*addresses, pointer(result)]
+    begins = {name: pointer(array) for name, array in named.items()}
     if sorted(begins.values()) != sorted(everywhere):
         return None
-    if device.capturing() or (not given and everywhere[-1] % 16):  # other plans are made there, and for that
+    if not into and (everywhere[-1] % 16 or everywhere[-1] in addresses):  # (where an operand without elements begins)
+        return None
+    if capturing():  # where other plans are made
         return None
     own = [name for name, _ in plan.workspace] + ["scratch"] * bool(plan.scratch)
-    if [*begins.values()] != everywhere:
+    if [*begins.values()] != everywhere:  # the plan has them in another order
         places = {name: everywhere.index(begin) for name, begin in begins.items()}
         places |= {name: i for i, name in enumerate(own, len(everywhere))}
         steps = [step.ready(device, places) for step in plan.steps]
     outside = not all(isinstance(step, Launch) for step in plan.steps)  # of captures, which allow no cuBLAS
-    elsewhere = device.elsewhere
-    if given:
-        arrays = [value for value in values if type(value) in ARRAYS]
-        fits = fitting(arrays, addresses, next(i for i, array in enumerate(arrays) if array is result))
+    if into:
+        out = [*given].index("out")
+        fits = fitting([array for array in given.values() if type(array) in ARRAYS], addresses, result)
         if not fits(addresses):
             return None
     else:
@@ -122,44 +126,55 @@ def repeated(runs: list[Run], values: tuple[Any, ...], addresses: list[int], res
         make = device.maker(shape, result.dtype, None if strides == contiguous_strides(shape) else strides)
 
     def again(values: tuple[Any, ...], addresses: list[int]) -> Any:
-        if elsewhere and elsewhere():
-            with device.current():
-                return again(values, addresses)
-        if outside and device.capturing():
+        if outside and capturing():
             return None
-        if not given:
+        if not into:
             result, address = make()
             if address % 16:  # as from an allocator of the caller's own
                 return None
             addresses.append(address)
         elif fits(addresses):
-            result = values[given[0]]
+            result = values[out]
         else:
             return None
         if own:
             memory = provided(plan, device)
-            addresses += map(device.pointer, memory.values())
+            addresses += map(pointer, memory.values())
         for step in steps:
             step(addresses)
         return result
 
-    return again
+    return entering(device, device.elsewhere, again) if device.elsewhere else again
 
 
-def fitting(arrays: list[Any], addresses: list[int], result: int) -> Callable[[list[int]], bool]:
-    """Tells whether nothing that a call reads lies in its result, or only where it does now: in the same places."""
-    first = addresses[result]
-    below, above = extent(first, arrays[result])
-    others = []  # place, how far it must be below the result's first element or above, whether it may lie just there
+def entering(device: Device, elsewhere: Callable[[], bool], again: Again) -> Again:
+    """The same, on a device that need not be the current one."""
+
+    def entered(values: tuple[Any, ...], addresses: list[int]) -> Any:
+        if elsewhere():
+            with device.current():
+                return again(values, addresses)
+        return again(values, addresses)
+
+    return entered
+
+
+def fitting(arrays: list[Any], addresses: list[int], result: Any) -> Callable[[list[int]], bool]:
+    """Tells whether nothing that a call reads lies in its result, but what begins where that does: which arrays do is
+    one of the facts."""
+    place = next(i for i, array in enumerate(arrays) if array is result)
+    first = addresses[place]
+    below, above = extent(first, result)
+    others = []  # which array, and between which distances from the result's first element it would lie in it
     for i, (array, address) in enumerate(zip(arrays, addresses, strict=True)):
-        if i != result and array.size:
+        if array.size and address != first:
             low, high = extent(address, array)
-            others.append((i, below - first - high + address, above - first - low + address, address == first))
+            others.append((i, below - first - high + address, above - first - low + address))
 
     def fits(addresses: list[int]) -> bool:
-        first = addresses[result]
-        for i, below, above, same in others:
-            if below < addresses[i] - first < above and not (same and addresses[i] == first):
+        first = addresses[place]
+        for i, below, above in others:  # noqa: SIM110 - a generator would take longer
+            if below < addresses[i] - first < above:
                 return False
         return True
 

@@ -100,10 +100,10 @@ class CudaDevice:
         return cupy.cuda.get_current_stream().is_capturing()
 
     def empty(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> cupy.ndarray:
-        return self.maker(shape, dtype, strides)()[0]
+        return cupy.ndarray(shape, dtype, strides=in_bytes(strides, dtype))
 
     def maker(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> Callable[[], tuple[Any, int]]:
-        new, cls, steps = NEW, cupy.ndarray, strides and tuple([s * dtype.itemsize for s in strides])
+        new, cls, steps = NEW, cupy.ndarray, in_bytes(strides, dtype)
 
         def make() -> tuple[cupy.ndarray, int]:
             array = new(cls)
@@ -163,7 +163,35 @@ class CudaDevice:
         return function
 
     def launcher(self, launch: Launch, places: dict[str, int]) -> Step:
-        return launcher(self, launch, places)
+        """A launch that is made again and again: all of its arguments lie ready but the addresses of the arrays."""
+        handle = ctypes.c_void_p(self.function(launch).ptr)
+        pointers = [arg for arg in launch.args if not isinstance(arg, bytes)]
+        first = LAUNCH_CONFIG.size // 8 + len(launch.args)
+        operands = [(i, places[arg.name], arg.offset) for i, arg in enumerate(pointers, first) if arg is not None]
+        attributes = attributes_of(launch.cluster, launch.cooperative, self.overlaps)
+        free: list[Arguments] = []
+        launch_kernel, stream = libcuda().cuLaunchKernelEx, cupy.cuda.get_current_stream
+
+        def go(addresses: list[int]) -> None:
+            """Launch it on the current stream, on the arrays that begin at these addresses."""
+            try:
+                arguments = free.pop()  # no thread shares them while they are in use
+            except IndexError:
+                arguments = Arguments(launch, attributes)
+            words = arguments.words
+            words[STREAM] = stream().ptr
+            for i, place, offset in operands:
+                words[i] = addresses[place] + offset
+            if status := launch_kernel(arguments.config, handle, arguments.addresses, None):
+                if status == INVALID_CONTEXT:  # of a new thread: the driver's launches do not enter it, as CuPy's do
+                    cupy.cuda.runtime.setDevice(self.index)
+                    status = launch_kernel(arguments.config, handle, arguments.addresses, None)
+                if status in MISUSE:
+                    raise RuntimeError(f"{launch.kernel.name} cannot be launched on {self.label}: {MISUSE[status]}")
+                check(status)
+            free.append(arguments)
+
+        return go
 
     def elementwise(self, step: Any, arrays: dict[str, Any]) -> None:
         views = []
@@ -214,38 +242,6 @@ def attributes_of(cluster: int, cooperative: bool, overlaps: bool) -> Any:
     return (LaunchAttribute * len(every))(*every)
 
 
-def launcher(device: CudaDevice, launch: Launch, places: dict[str, int]) -> Step:
-    """A launch that is made again and again: all of its arguments lie ready but the addresses of the arrays."""
-    handle = ctypes.c_void_p(device.function(launch).ptr)
-    pointers = [arg for arg in launch.args if not isinstance(arg, bytes)]
-    first = LAUNCH_CONFIG.size // 8 + len(launch.args)
-    operands = [(i, places[arg.name], arg.offset) for i, arg in enumerate(pointers, first) if arg is not None]
-    attributes = attributes_of(launch.cluster, launch.cooperative, device.overlaps)
-    free: list[Arguments] = []
-    driver, stream = libcuda().cuLaunchKernelEx, cupy.cuda.get_current_stream
-
-    def go(addresses: list[int]) -> None:
-        """Launch it on the current stream, on the arrays that begin at these addresses."""
-        try:
-            arguments = free.pop()  # no thread shares them while they are in use
-        except IndexError:
-            arguments = Arguments(launch, attributes)
-        words = arguments.words
-        words[STREAM] = stream().ptr
-        for i, place, offset in operands:
-            words[i] = addresses[place] + offset
-        if status := driver(arguments.config, handle, arguments.addresses, None):
-            if status == INVALID_CONTEXT:  # of a new thread: the driver's launches do not enter it, as CuPy's do
-                cupy.cuda.runtime.setDevice(device.index)
-                status = driver(arguments.config, handle, arguments.addresses, None)
-            if status in MISUSE:
-                raise RuntimeError(f"{launch.kernel.name} cannot be launched on {device.label}: {MISUSE[status]}")
-            check(status)
-        free.append(arguments)
-
-    return go
-
-
 class Arguments:
     """The memory of a launch's arguments: its configuration, the addresses of its arguments, and these, of which the
     addresses of arrays and the stream are filled in."""
@@ -272,6 +268,11 @@ def places_of(sizes: tuple[int, ...]) -> tuple[list[int], int, int]:
     end = first + 8 * sizes.count(0)
     operands, structs = itertools.count(first, 8), itertools.accumulate(filter(None, sizes), initial=end)
     return [next(structs if size else operands) for size in sizes], end, end + sum(sizes)
+
+
+def in_bytes(strides: Shape | None, dtype: np.dtype) -> Shape | None:
+    """Strides that count bytes, of those that count elements."""
+    return None if strides is None else tuple([s * dtype.itemsize for s in strides])
 
 
 def zeros(device: CudaDevice, nbytes: int) -> cupy.ndarray:

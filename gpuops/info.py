@@ -58,7 +58,7 @@ def info() -> dict[str, Any]:
     dict
         ``versions`` (of each library, or why it is missing), ``devices`` (label to description), ``path`` (``"gpu"``
         or ``"cpu"``, for callers who may choose), ``reason``, ``cache`` (a folder), ``calls`` (how many kinds of calls
-        are remembered, at most how many are, and how many calls found theirs or did not).
+        are known, at most how many are, and how many calls were of a known kind or of a new one).
 
     Examples
     --------
@@ -94,7 +94,7 @@ def info() -> dict[str, Any]:
             reason = "CuPy finds no GPU"
     path = "gpu" if len(devices) > 1 else "cpu"
     counts = memory.cache_info()
-    calls = {"remembered": counts.currsize, "limit": counts.maxsize, "hits": counts.hits, "misses": counts.misses}
+    calls = {"known": counts.currsize, "limit": counts.maxsize, "hits": counts.hits, "misses": counts.misses}
     folder = jit.cache_folder()
     return {
         "versions": versions, "devices": devices, "path": path, "reason": reason, "cache": folder, "calls": calls,

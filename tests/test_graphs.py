@@ -84,20 +84,55 @@ def test_a_pipeline_in_a_graph():
     def pipeline(x, mask):
         kept = gpuops.where(mask, x, 0)
         total = gpuops.sum(kept, axis=1, keepdims=True)
-        return gpuops.softmax(gpuops.where(mask, kept, total), axis=1)
+        filled = gpuops.where(mask, kept, total)
+        return gpuops.softmax(filled, axis=1), (kept, total, filled)
 
     inputs = contents(SHAPE)
     mask = inputs[0] > 0
-    expected = [pipeline(x, mask) for x in inputs]
+    expected = [pipeline(x, mask)[0] for x in inputs]
     x, stream = inputs[0].copy(), cp.cuda.Stream(non_blocking=True)
     cp.cuda.Device().synchronize()
-    graph, result = captured(stream, pipeline, x, mask)
-    for turn in range(1000):
-        with stream:
+    graph, (result, _held) = captured(stream, pipeline, x, mask)
+    with stream:
+        others = [cp.full(SHAPE, n, np.float32) for n in range(20)]  # made of memory that the graph must not write
+        for turn in range(1000):
             cp.copyto(x, inputs[turn % 8])
             graph.launch()
             if turn % 100 == 0:
                 assert different(result, expected[turn % 8]).item() == 0
+        assert all((other == n).all() for n, other in enumerate(others))
+
+
+def test_kernels_of_two_streams_and_of_the_grid_in_a_graph():
+    """A kernel that waits for another stream, and one after a cooperative one, start no earlier than they may."""
+    def work(x, stream, beside):
+        vector = gpuops.softmax(x, axis=None)  # the grid's
+        shifted = gpuops.where(vector, vector, 1)
+        start, end = cp.cuda.Event(disable_timing=True), cp.cuda.Event(disable_timing=True)
+        start.record(stream)
+        beside.wait_event(start)
+        with beside:
+            doubled = gpuops.where(x, x, 2)
+            end.record(beside)
+        total = gpuops.sum(shifted)
+        stream.wait_event(end)
+        return gpuops.where(doubled, doubled, total), (vector, shifted, doubled, total)
+
+    inputs = contents((2**21,), 4)
+    stream, beside = cp.cuda.Stream(non_blocking=True), cp.cuda.Stream(non_blocking=True)
+    expected, x = [], cp.empty_like(inputs[0])
+    cp.cuda.Device().synchronize()
+    with stream:
+        for each in inputs:
+            expected.append(work(each, stream, beside)[0])
+            cp.cuda.Device().synchronize()
+        graph, (result, _held) = captured(stream, work, x, stream, beside)
+        wrong = cp.zeros((), np.int64)
+        for turn in range(200):
+            cp.copyto(x, inputs[turn % 4])
+            graph.launch()
+            wrong += different(result, expected[turn % 4])
+        assert wrong.item() == 0
 
 
 def test_what_the_first_call_gave_to_cublas_says_how_to_be_captured():
