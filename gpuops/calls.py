@@ -110,7 +110,7 @@ def repeated(runs: list[Run], given: dict[str, Any], addresses: list[int], resul
         return None
     if capturing():  # where other plans are made
         return None
-    own = [name for name, _ in plan.workspace] + ["scratch"] * bool(plan.scratch)
+    own = plan.own
     if [*begins.values()] != everywhere:  # the plan has them in another order
         places = {name: everywhere.index(begin) for name, begin in begins.items()}
         places |= {name: i for i, name in enumerate(own, len(everywhere))}

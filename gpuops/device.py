@@ -152,8 +152,7 @@ def kind(array: Any) -> str:
 def run(plan: Plan, device: Device, **arrays: Any) -> None:
     """Carry out a plan on the named arrays, and tell those who watch."""
     arrays = {name: array for name, array in arrays.items() if array is not None}
-    given = arrays | provided(plan, device)
-    places = {name: i for i, name in enumerate(given)}
+    given, places = arrays.copy(), {name: i for i, name in enumerate((*arrays, *plan.own))}
     try:
         # Some steps want to see the arrays, not only to know where they begin.
         steps = [
@@ -165,6 +164,7 @@ def run(plan: Plan, device: Device, **arrays: Any) -> None:
         raise RuntimeError(f"{missing} {rule}, so that it takes strategy {plan.strategy!r}") from None
     if (runs := getattr(WATCHED, "runs", None)) is not None:
         runs.append(Run(plan, device, arrays, steps))
+    given |= provided(plan, device)
     addresses = [*map(device.pointer, given.values())]
     for step in steps:
         step(addresses)
@@ -175,7 +175,7 @@ class NotLoaded(Exception):
 
 
 def provided(plan: Plan, device: Device) -> dict[str, Any]:
-    """The memory that a plan needs beside the caller's arrays."""
+    """The memory that a plan's steps use beside the caller's arrays, by ``plan.own``."""
     more = {name: aligned(device, nbytes) for name, nbytes in plan.workspace}
     return more | {"scratch": device.scratch(plan.scratch)} if plan.scratch else more
 

@@ -383,3 +383,9 @@ class Plan(NamedTuple):
     workspace: tuple[tuple[str, int], ...] = ()
     scratch: int = 0
     in_place: bool = False
+
+    @property
+    def own(self) -> list[str]:
+        """The names of the memory that the steps use beside the caller's arrays."""
+        names = [name for name, _ in self.workspace]
+        return [*names, "scratch"] if self.scratch else names

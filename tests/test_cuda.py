@@ -175,10 +175,10 @@ def test_a_new_array_is_as_cupy_makes_it(gpu, monkeypatch):
 def test_a_kernel_that_is_not_loaded_when_a_capture_begins(notes, gpu):
     gpu._functions.clear()
     notes.stream.is_capturing = lambda: True
-    plan = Plan("rows", (Launch(KERNEL, (1, 1, 1), 32, ARGS),))
+    plan = Plan("rows", (Launch(KERNEL, (1, 1, 1), 32, ARGS),), scratch=64)
     with pytest.raises(RuntimeError, match=r"reduce_rows is not loaded yet, .* make the same call once .*'rows'"):
         run(plan, gpu, x=X, out=OUT)
-    assert not notes.launches
+    assert not notes.launches and not gpu._captured
 
 
 def test_what_a_graph_may_use_is_kept(notes, gpu):
