@@ -44,7 +44,7 @@ STATIC_SHARED = 1  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 PORTABLE_CLUSTER = 8  # blocks of a cluster that every device with clusters takes
-#: ``cupy.ndarray(shape, dtype)`` in two steps, which take a third less time.
+#: The first of the two steps of ``cupy.ndarray(shape, dtype)``, without what it does for subclasses.
 NEW = cupy.ndarray.__base__.__new__
 #: cuBLAS's names of a dtype (cudaDataType) and of how its products are added up (cublasComputeType).
 BLAS_TYPES = {

@@ -106,7 +106,7 @@ def test_a_compile_that_fails_lets_the_next_one_try(folder, monkeypatch):
 
 
 def test_folders_without_locks_cost_only_the_waiting(folder, monkeypatch):
-    fcntl = pytest.importorskip("fcntl")
+    fcntl = pytest.importorskip("fcntl", reason="files are locked by POSIX systems")
 
     def refuse(*arguments):
         raise OSError("no locks here")

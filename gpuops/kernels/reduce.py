@@ -472,7 +472,7 @@ def plan_block(p: Problem, strategy: str, finish: str, multiprocessors: int) -> 
         )  # fmt: skip
         x, b, y = operands(p)
         partials = None if alone else Operand("partials")
-        args = (x, b, y, partials, parameters(p, p.kept, p.reduced, far, counts), shift)
+        args = (x, b, y, partials, parameters(p, p.kept, p.reduced, offset, far[0] + 1, counts), shift)
         return Launch(kernel, grid(p, "reduce_block", p.outputs, splits), CLASSIC_BLOCK, args)
 
     steps: tuple[Any, ...] = (launch(True, alone, splits, p.length, chunk),)
@@ -506,7 +506,7 @@ def launch(
     partials = (Operand("scratch"), Operand("scratch", PARTIALS)) if split else (None, None)
     far = reaches(p.kept, p.reduced)
     offset = offset_type(far)
-    args = (*operands(p), *partials, parameters(p, kept, reduced, far, counts, runs))
+    args = (*operands(p), *partials, parameters(p, kept, reduced, offset, far[0] + 1, counts, runs))
     kernel_ = variant(p, kernel, kept, reduced, offset, way.other, counts, block, **constants)
     step = Launch(kernel_, grid(p, kernel, *blocks), block, args)
     return Plan(strategy, (step,), scratch=PARTIALS + math.prod(blocks) * states * p.state if split else 0)
@@ -547,12 +547,11 @@ def operands(p: Problem) -> tuple[Operand | None, ...]:
 
 
 def parameters(
-    p: Problem, kept: Axes, reduced: Axes, far: list[int], counts: tuple[int, ...], runs: bytes = NO_RUNS
+    p: Problem, kept: Axes, reduced: Axes, offset: str, high: int, counts: tuple[int, ...], runs: bytes = NO_RUNS
 ) -> bytes:
-    """The bytes of ``struct Reduce`` in reduce.cuh."""
+    """The bytes of ``struct Reduce`` in reduce.cuh; x's elements lie below ``high``."""
     initial = (p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0")
-    offset = offset_type(far)
-    last = struct.pack("<2q2dq", far[0] + 1, p.kept.inner(2), p.length, p.scale, p.initial is not None)
+    last = struct.pack("<2q2dq", high, p.kept.inner(2), p.length, p.scale, p.initial is not None)
     return struct.pack("<5q", *counts) + kept.packed(offset) + reduced.packed(offset) + runs + last + initial
 
 
