@@ -1,4 +1,4 @@
-# make demo [FILE=x.npy] | bench [OP=softmax] [PEERS='torch ...'] | test | lint | types | clean.
+# make demo [FILE=x.npy] | bench [OP=softmax] [PEERS='torch ...'] | test [PEERS=torch] | lint | types | clean.
 # Each makes the virtual environment that it needs first: .venv.
 
 PYTHON ?= python3
@@ -25,6 +25,7 @@ bench: $(VENV)/bench.stamp
 	$(RUN) gpuops bench $(OP)
 
 test: lint types
+	$(if $(PEERS),$(PIP) $(PEERS))
 	$(RUN) pytest -n auto --dist worksteal
 
 lint: $(VENV)/test.stamp

@@ -3,6 +3,7 @@
 NumPy arrays are computed on the CPU and give NumPy arrays, CuPy arrays on their GPU and give CuPy arrays.
 """
 
+from . import array_api as array_api
 from .broadcast import broadcast_to, expand, where
 from .info import info, strategies
 from .matmul import dot, matmul

@@ -35,7 +35,8 @@ def expand(x, shape, *, out=None, strategy=None):
     Parameters
     ----------
     x : array_like
-        NumPy or CuPy array of any shape and strides; bool, integer, floating (also float16 and bfloat16) or complex.
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
     shape : int or tuple of ints
         The shape to expand to. -1 keeps the length of an existing dim; further dims may lead.
     out : ndarray, optional
@@ -51,7 +52,7 @@ def expand(x, shape, *, out=None, strategy=None):
     Raises
     ------
     TypeError
-        If NumPy and CuPy arrays are mixed, or a dtype is not supported or cannot be cast.
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
     ValueError
         If ``x`` does not expand to ``shape``, ``out`` has another shape, or the strategy is unknown or
         not for such operands.
@@ -78,13 +79,14 @@ def expand(x, shape, *, out=None, strategy=None):
     return launch(device, "Expand", shape, dtype, None, out, types, [x], strategy)
 
 
+@remembered
 def broadcast_to(x, shape):
     """A view of an array with another shape, as ``numpy.broadcast_to``: nothing is copied.
 
     Parameters
     ----------
     x : array_like
-        NumPy or CuPy array.
+        An array of NumPy's, CuPy's or another library's (docs/interop.md).
     shape : int or tuple of ints
         The shape to broadcast to.
 
@@ -122,7 +124,8 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     Parameters
     ----------
     condition : array_like
-        NumPy or CuPy array of any shape, strides and numeric dtype; non-zero is true, and so is NaN.
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape, strides and numeric dtype;
+        non-zero is true, and so is NaN.
     x, y : array_like, optional
         Arrays or scalars to choose from. Their dtypes promote as in NumPy (a Python scalar takes the other's dtype).
         Leave out both to get ``nonzero(condition)``.
@@ -141,7 +144,7 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     Raises
     ------
     TypeError
-        If NumPy and CuPy arrays are mixed, or a dtype is not supported or cannot be cast.
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
     ValueError
         If the shapes do not broadcast, ``out`` has another shape, only one of ``x`` and ``y`` is given, or the
         strategy is unknown or not for such operands.

@@ -9,14 +9,16 @@ next call of this kind does. Of arrays, it asks no more than where they begin.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import lru_cache, wraps
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .device import ARRAYS, Device, Run, elements, extent, provided, watched
-from .plan import CTYPES, Launch, contiguous_strides
+from .device import ARRAYS, READERS, Run, elements, extent, provided, watched
+from .interop import Call, guests
+from .plan import CTYPES, Launch, Shape, contiguous_strides
 
 LIMIT = 4096  # kinds of calls that are remembered: the latest ones
 
@@ -36,6 +38,16 @@ FACTS: dict[type, Callable[[Any], Any]] = {
 #: Makes a call again, given its arguments and the addresses of the arrays among them; None if those arrays, or the
 #: result, do not lie as its plan needs it.
 Again = Callable[[tuple[Any, ...], list[int]], Any]
+#: Makes a function that makes results, each with its address, given their shape, dtype and strides in elements.
+Maker = Callable[[Shape, np.dtype, Shape | None], Callable[[], tuple[Any, int]]]
+
+
+class Home(NamedTuple):
+    """Where a call is made: what tells whether its device and stream are not the current ones (None: they always are),
+    and what makes them so for a while."""
+
+    elsewhere: Callable[[], bool] | None
+    enter: Callable[[], AbstractContextManager[Any]]
 
 
 class Memory:
@@ -51,11 +63,13 @@ def memory(*facts: Any) -> Memory:
 
 
 def remembered(op: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that does again what it did when it was called like this before."""
-    parameters = op.__code__.co_varnames  # positional ones first
+    """A public function: it does again what it did when it was called like this before, and takes arrays of every
+    library."""
+    code = op.__code__
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]  # positional ones first
 
     @wraps(op)
-    def call(*args: Any, **options: Any) -> Any:
+    def public(*args: Any, **options: Any) -> Any:
         values = (*args, *options.values()) if options else args
         addresses: list[int] = []
         facts = [op, len(args), *options]
@@ -70,6 +84,10 @@ def remembered(op: Callable[..., Any]) -> Callable[..., Any]:
                     facts += (value.shape, strides, value.dtype, data.device_id, address % 16)
                 elif kind in PLAIN:
                     facts.append(value)
+                elif kind in READERS:
+                    address, more = READERS[kind](value)
+                    addresses.append(address)
+                    facts += more
                 else:
                     facts.append(FACTS[kind](value))
             if len(addresses) > 1 and len({*addresses}) < len(addresses):
@@ -77,22 +95,32 @@ def remembered(op: Callable[..., Any]) -> Callable[..., Any]:
             known = memory(*facts) if addresses else None
         except (KeyError, TypeError):  # a type that is in no table, an element without a hash
             known = None
-        if known is None:
-            return op(*args, **options)
-        again = known.again
-        if again is not None and (result := again(values, addresses)) is not None:
+        if known is not None and (again := known.again) and (result := again(values, addresses)) is not None:
             return result
-        result, runs = watched(op, *args, **options)
-        given = dict(zip((*parameters[: len(args)], *options), values, strict=True))
-        known.again = repeated(runs, given, addresses, result) or again
-        return result
+        call = Call(public, op, args, options, (*parameters[: len(args)], *options))
+        library = guests(call)
+        if library is not None:
+            return library.call(call, known, addresses)
+        return op(*args, **options) if known is None else learn(known, addresses, call)
 
-    return call
+    return public
 
 
-def repeated(runs: list[Run], given: dict[str, Any], addresses: list[int], result: Any) -> Again | None:
+def learn(
+    known: Memory, addresses: list[int], call: Call, maker: Maker | None = None, home: Home | None = None
+) -> Any:
+    """Make a call the long way, and remember what it did."""
+    result, runs = watched(call.op, *call.args, **call.options)
+    known.again = repeated(runs, call.given(), addresses, result, maker, home) or known.again
+    return result
+
+
+def repeated(
+    runs: list[Run], given: dict[str, Any], addresses: list[int], result: Any, maker: Maker | None, home: Home | None
+) -> Again | None:
     """What makes a call again that ran these plans, given its arguments by name, the addresses of the arrays among
-    them, and its result.
+    them, and its result. ``maker`` makes results, and ``home`` tells where to be meanwhile, as the device does if not
+    given.
 
     None if it did more than to run one plan on those arrays and the result: if there was a copy, or an array was asked
     for its values.
@@ -123,7 +151,7 @@ def repeated(runs: list[Run], given: dict[str, Any], addresses: list[int], resul
             return None
     else:
         shape, strides = result.shape, elements(result)
-        make = device.maker(shape, result.dtype, None if strides == contiguous_strides(shape) else strides)
+        make = (maker or device.maker)(shape, result.dtype, None if strides == contiguous_strides(shape) else strides)
 
     def again(values: tuple[Any, ...], addresses: list[int]) -> Any:
         if outside and capturing():
@@ -144,15 +172,18 @@ def repeated(runs: list[Run], given: dict[str, Any], addresses: list[int], resul
             step(addresses)
         return result
 
-    return entering(device, device.elsewhere, again) if device.elsewhere else again
+    return entering(home or Home(device.elsewhere, device.current), again)
 
 
-def entering(device: Device, elsewhere: Callable[[], bool], again: Again) -> Again:
-    """The same, on a device that need not be the current one."""
+def entering(home: Home, again: Again) -> Again:
+    """The same, where one need not be already."""
+    elsewhere, enter = home
+    if elsewhere is None:
+        return again
 
     def entered(values: tuple[Any, ...], addresses: list[int]) -> Any:
         if elsewhere():
-            with device.current():
+            with enter():
                 return again(values, addresses)
         return again(values, addresses)
 

@@ -91,6 +91,9 @@ class Device(Protocol):
 FINDERS: dict[type, Any] = {np.ndarray: lambda array: None, np.generic: lambda array: None}
 #: Array types whose calls are remembered: with CuPy's attributes.
 ARRAYS: set[type] = set()
+#: Array types of other libraries whose calls are remembered: what tells the address, and what else decides a call. It
+#: raises TypeError for arrays whose calls are to go the long way.
+READERS: dict[type, Callable[[Any], tuple[int, tuple[Any, ...]]]] = {}
 
 
 def device_of(op: str, **arrays: Any) -> Device | None:
@@ -139,8 +142,8 @@ def find(op: str, name: str, array: Any) -> Device | None:
         FINDERS[cupy.ndarray] = cuda.device_of
         ARRAYS.add(cupy.ndarray)
         return cuda.device_of(array)
-    if isinstance(array, (str, bytes)) or hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__"):
-        raise error(TypeError, op, f"{name} is a {kind(array)}; gpuops takes NumPy and CuPy arrays and scalars")
+    if isinstance(array, (str, bytes)):
+        raise error(TypeError, op, f"{name} is a {kind(array)}; gpuops takes arrays and scalars")
     return None
 
 

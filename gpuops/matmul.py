@@ -34,9 +34,10 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=0, c=None, strategy=None):
     Parameters
     ----------
     a, b : array_like
-        NumPy or CuPy arrays of at least one dim, any strides and dtypes; bool, integer, floating (also float16 and
-        bfloat16) or complex. The last two dims are matrices, those before broadcast against each other and cost nothing
-        where they do. A 1-d ``a`` is a row, a 1-d ``b`` a column, which the result does not have.
+        Arrays of NumPy's, CuPy's or another library's (docs/interop.md), of at least one dim, any strides and dtypes;
+        bool, integer, floating (also float16 and bfloat16) or complex. The last two dims are matrices, those before
+        broadcast against each other and cost nothing where they do. A 1-d ``a`` is a row, a 1-d ``b`` a column, which
+        the result does not have.
     out : ndarray, optional
         Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
         the operands.
@@ -59,8 +60,8 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=0, c=None, strategy=None):
     Raises
     ------
     TypeError
-        If NumPy and CuPy arrays are mixed, a dtype is not supported or cannot be cast, or a factor is no number of the
-        result's dtype.
+        If arrays of two libraries are mixed, a dtype is not supported or cannot be cast, or a factor is no number of
+        the result's dtype.
     ValueError
         If an operand has no dim, the shapes do not go together, or a strategy is unknown or does not apply.
 
@@ -130,8 +131,8 @@ def dot(x, y):
     Parameters
     ----------
     x, y : array_like
-        NumPy or CuPy arrays of any strides and dtypes. The last axis of ``x`` is multiplied with the last but one of
-        ``y``, or with its only one, and summed; a 0-d array is a factor.
+        Arrays of NumPy's, CuPy's or another library's (docs/interop.md), of any strides and dtypes. The last axis of
+        ``x`` is multiplied with the last but one of ``y``, or with its only one, and summed; a 0-d array is a factor.
 
     Returns
     -------
@@ -142,7 +143,7 @@ def dot(x, y):
     Raises
     ------
     TypeError
-        If NumPy and CuPy arrays are mixed, or a dtype is not supported.
+        If arrays of two libraries are mixed, or a dtype is not supported.
     ValueError
         If the lengths of the two axes differ.
 

@@ -37,7 +37,8 @@ def sum(
     Parameters
     ----------
     x : array_like
-        NumPy or CuPy array of any shape and strides; bool, integer, floating (also float16 and bfloat16) or complex.
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
     axis : None, int or tuple of ints, optional
         Axes to reduce; None reduces all of them.
     dtype : dtype, optional
@@ -69,7 +70,7 @@ def sum(
     AxisError
         If an axis is out of range.
     TypeError
-        If NumPy and CuPy arrays are mixed, or a dtype is not supported or cannot be cast.
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
     ValueError
         If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
 

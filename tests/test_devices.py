@@ -12,6 +12,7 @@ if gpuops.info()["path"] == "cpu":
     pytest.skip(gpuops.info()["reason"], allow_module_level=True)
 
 import cupy as cp
+from cupyx.profiler import benchmark
 
 two_gpus = pytest.mark.skipif(cp.cuda.runtime.getDeviceCount() < 2, reason="needs two GPUs")
 
@@ -47,6 +48,14 @@ def positive(x):
 
 def logits():
     return cp.asarray(np.random.default_rng(0).standard_normal((300, 700), np.float32))
+
+
+@pytest.mark.parametrize("op", ["sum", "max", "mean", "softmax", "logsumexp", "expand", "where", "matmul", "dot"])
+def test_cupys_profiler_takes_every_op(op):
+    x = cp.ones((64, 64), np.float32)
+    args = {"expand": (x[:1], (64, 64)), "where": (x > 0, x, 0), "matmul": (x, x), "dot": (x[0], x[0])}.get(op, (x,))
+    times = benchmark(getattr(gpuops, op), args, n_repeat=3, n_warmup=1)
+    assert times.gpu_times.shape == (1, 3) and (times.gpu_times > 0).all()
 
 
 def test_work_goes_on_the_current_stream():

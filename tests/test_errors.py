@@ -497,25 +497,26 @@ def test_where_with_one_of_two_values(backend):
 
 
 class Foreign:
-    """An array of a library that gpuops does not know."""
+    """An array that nobody can read."""
 
     shape, dtype, ndim = (3,), np.dtype("f4"), 1
 
     def __dlpack__(self, stream=None):
-        raise AssertionError("nothing is copied behind the caller's back")
+        raise AssertionError("its device is asked for first")
 
 
 @pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
 def test_arrays_of_other_libraries(op):
-    message = f"{op}: x is a tests.Foreign; gpuops takes NumPy and CuPy arrays and scalars"
+    message = f"{op}: x is a tests.Foreign, whose memory cannot be shared: it has neither"
     fails(TypeError, message, getattr(gpuops, op), Foreign())
+    fails(TypeError, f"{op}: x is a builtins.str; gpuops takes arrays and scalars", getattr(gpuops, op), "abc")
 
 
 def test_matmul_of_arrays_of_other_libraries():
-    rule = "is a tests.Foreign; gpuops takes NumPy and CuPy arrays and scalars"
-    fails(TypeError, f"matmul: a {rule}", gpuops.matmul, Foreign(), X[0])
-    fails(TypeError, f"matmul: b {rule}", gpuops.matmul, X[0], Foreign())
-    fails(TypeError, f"matmul: c {rule}", gpuops.matmul, A, B, beta=1, c=Foreign())
+    message = "matmul: arrays of two libraries do not mix: a is a tests.Foreign, b is a numpy.ndarray"
+    fails(TypeError, message, gpuops.matmul, Foreign(), X[0])
+    message = "matmul: arrays of two libraries do not mix: c is a tests.Foreign, a is a numpy.ndarray"
+    fails(TypeError, message, gpuops.matmul, A, B, beta=1, c=Foreign())
 
 
 @pytest.mark.parametrize("op", ["sum", "mean", "softmax"])

@@ -1,0 +1,168 @@
+"""The functions that the Python array API standard names too, with its signatures: version 2024.12.
+
+Arrays are positional-only, options are keyword-only, and the results are arrays, of no dim where all are reduced. That
+is how these differ from gpuops' functions of the same names, which compute them. The namespace holds no more of the
+standard than that.
+
+    >>> import gpuops.array_api as xp
+    >>> import numpy as np
+    >>> xp.sum(np.array([[1, 2], [3, 4]], dtype=np.int8), axis=1, keepdims=True)
+    array([[3],
+           [7]])
+
+Where the standard leaves a choice, it is NumPy's: other dtypes are taken than a function has to take (integers by
+`mean`, bools by `sum` and `matmul`, complex numbers by `max` and `min`), dtypes of different kinds promote, an empty
+maximum is an error.
+"""
+
+import numpy as np
+
+import gpuops
+
+__all__ = ["all", "any", "broadcast_to", "matmul", "max", "mean", "min", "prod", "sum", "where"]
+
+
+# ----------------------------------------------------------------------------------------------- statistical functions
+
+
+def sum(x, /, *, axis=None, dtype=None, keepdims=False):
+    """Sum of the elements over the given axes, as ``sum`` of the standard's statistical functions.
+
+    Integers smaller than 64 bits are summed as int64 or uint64, floating and complex numbers keep their dtype.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.sum(np.array([1, 2], dtype=np.uint8))
+    array(3, dtype=uint64)
+    """
+    return as_array(gpuops.sum(x, axis=axis, dtype=dtype, keepdims=keepdims))
+
+
+def prod(x, /, *, axis=None, dtype=None, keepdims=False):
+    """Product of the elements over the given axes, as ``prod`` of the standard's statistical functions.
+
+    Integers smaller than 64 bits are multiplied as int64 or uint64, floating and complex numbers keep their dtype.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.prod(np.array([3.0, 4.0], dtype=np.float32))
+    array(12., dtype=float32)
+    """
+    return as_array(gpuops.prod(x, axis=axis, dtype=dtype, keepdims=keepdims))
+
+
+def max(x, /, *, axis=None, keepdims=False):
+    """Maximum of the elements over the given axes, as ``max`` of the standard's statistical functions: NaN wins.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.max(np.array([[3, 1], [2, 5]]), axis=0)
+    array([3, 5])
+    """
+    return as_array(gpuops.max(x, axis=axis, keepdims=keepdims))
+
+
+def min(x, /, *, axis=None, keepdims=False):
+    """Minimum of the elements over the given axes, as ``min`` of the standard's statistical functions: NaN wins.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.min(np.array([[3, 1], [2, 5]]), axis=0)
+    array([2, 1])
+    """
+    return as_array(gpuops.min(x, axis=axis, keepdims=keepdims))
+
+
+def mean(x, /, *, axis=None, keepdims=False):
+    """Mean of the elements over the given axes, as ``mean`` of the standard's statistical functions.
+
+    Floating and complex numbers keep their dtype, integers are averaged in float64. The mean of nothing is NaN.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.mean(np.array([[1.0, 2.0], [3.0, 5.0]], dtype=np.float32), axis=(0, 1))
+    array(2.75, dtype=float32)
+    """
+    return as_array(gpuops.mean(x, axis=axis, keepdims=keepdims))
+
+
+# --------------------------------------------------------------------------------------------------- utility functions
+
+
+def any(x, /, *, axis=None, keepdims=False):
+    """Whether any element is true over the given axes, as ``any`` of the standard's utility functions: NaN is true.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.any(np.array([[0, 0], [0, 7]]), axis=1)
+    array([False,  True])
+    """
+    return as_array(gpuops.any(x, axis=axis, keepdims=keepdims))
+
+
+def all(x, /, *, axis=None, keepdims=False):
+    """Whether all elements are true over the given axes, as ``all`` of the standard's utility functions: NaN is true.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.all(np.array([[1, 0], [3, 7]]))
+    array(False)
+    """
+    return as_array(gpuops.all(x, axis=axis, keepdims=keepdims))
+
+
+# ------------------------------------------------------------------- searching, manipulation, linear algebra functions
+
+
+def where(condition, x1, x2, /):
+    """Elements of ``x1`` where the condition is true, of ``x2`` elsewhere: ``where`` of the searching functions.
+
+    All three broadcast. The dtypes of ``x1`` and ``x2`` promote; one of the two may be a Python scalar, which takes
+    the other's dtype if it is of no higher kind.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.where(np.array([True, False]), np.array([1, 2], dtype=np.int8), 0)
+    array([1, 0], dtype=int8)
+    """
+    return gpuops.where(condition, x1, x2)
+
+
+def broadcast_to(x, /, shape):
+    """A view of an array with another shape, as ``broadcast_to`` of the standard's manipulation functions.
+
+    Nothing is copied, so do not write to it.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.broadcast_to(np.array([1, 2]), shape=(2, 2))
+    array([[1, 2],
+           [1, 2]])
+    """
+    return gpuops.broadcast_to(x, shape)
+
+
+def matmul(x1, x2, /):
+    """Matrix product, as ``matmul`` of the standard's linear algebra functions.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.matmul(np.array([1, 2]), np.array([3, 4]))
+    array(11)
+    """
+    return as_array(gpuops.matmul(x1, x2))
+
+
+def as_array(result):
+    """A result as an array: NumPy's scalars become arrays without dims."""
+    return np.asarray(result) if isinstance(result, np.generic) else result

@@ -1,0 +1,247 @@
+"""Arrays of other libraries: what computes them is a call with NumPy's or CuPy's arrays over the same memory, and what
+comes out is theirs.
+
+A library is known by the name of the package that its array types are from, and none is imported to look for them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from .device import FINDERS, is_scalar, kind
+from .errors import error
+
+CPU = (1, 3, 11)  # DLPack's numbers of devices whose memory the host reads: kDLCPU, kDLCUDAHost, kDLROCMHost
+CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
+
+Convert = Callable[[Any, Any], Any]  # from a result, NumPy's or CuPy's, and an argument to such an array
+
+
+class Call(NamedTuple):
+    """A call that is to be made: a public function, what it does with NumPy's and CuPy's arrays, the arguments, and
+    their names."""
+
+    public: Callable[..., Any]
+    op: Callable[..., Any]
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+    names: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.op.__name__
+
+    def given(self) -> dict[str, Any]:
+        """All arguments by their names."""
+        return dict(zip(self.names, (*self.args, *self.options.values()), strict=False))
+
+    def on(self, given: dict[str, Any]) -> Call:
+        """The same call with other values of the arguments."""
+        values = tuple(given.values())
+        options = dict(zip(self.options, values[len(self.args) :], strict=True))
+        return self._replace(args=values[: len(self.args)], options=options)
+
+
+class Library(Protocol):
+    """Whose arrays these are."""
+
+    @property
+    def mixes(self) -> bool:
+        """Whether NumPy's and CuPy's arrays may be among them."""
+        ...
+
+    def call(self, call: Call, known: Any, addresses: list[int]) -> Any:
+        """The result of a call with arrays of the library; what is known of such calls, and their addresses."""
+        ...
+
+
+def guests(call: Call) -> Library | None:
+    """The library whose arrays are among the arguments; None if there are NumPy's and CuPy's at most.
+
+    Raises TypeError if there are arrays of two libraries.
+    """
+    first: tuple[str, Any, Library] | None = None
+    given = call.given()
+    for name, value in given.items():
+        if first is None and (library := library_of(value)) is not None:
+            first = name, value, library
+    if first is None:
+        return None
+    home, array, library = first
+    for name, value in given.items():
+        other = library_of(value)
+        if other is library or (other is None and (library.mixes or is_scalar(value) or not is_array(value))):
+            continue
+        both = f"{home} is a {kind(array)}, {name} is a {kind(value)}"
+        raise error(TypeError, call.name, f"arrays of two libraries do not mix: {both}")
+    return library
+
+
+def is_array(value: Any) -> bool:
+    """Whether it is an array of NumPy's or CuPy's."""
+    return any(hasattr(type(value), name) for name in ("__array_interface__", "__cuda_array_interface__"))
+
+
+def library_of(value: Any) -> Library | None:
+    """The library of an array; None if it is at home here, or no array."""
+    return library_of_type(type(value))  # type: ignore[arg-type]  # mypy holds that types have no hash
+
+
+@lru_cache(maxsize=256)
+def library_of_type(cls: type) -> Library | None:
+    if not any(hasattr(cls, name) for name in ("__dlpack__", "__cuda_array_interface__", "__dask_graph__")):
+        return None
+    for base in cls.__mro__:
+        package = base.__module__.partition(".")[0]
+        if base in FINDERS or package in ("cupy", "numpy"):
+            return None
+        if package in LIBRARIES:
+            return LIBRARIES[package]()
+    return Exchange(same_namespace)
+
+
+class Chunked(NamedTuple):
+    """Dask, whose arrays are made of NumPy's or CuPy's."""
+
+    mixes: bool = True
+
+    def call(self, call: Call, known: Any, addresses: list[int]) -> Any:
+        from .chunked import OPS
+
+        return OPS[call.name](*call.args, **call.options)
+
+
+class Exchange(NamedTuple):
+    """A library whose arrays are given to CuPy or NumPy by DLPack or ``__cuda_array_interface__``, and its results back
+    by ``convert``."""
+
+    convert: Convert
+    mutable: bool = True
+    mixes: bool = False
+
+    def call(self, call: Call, known: Any, addresses: list[int]) -> Any:
+        given = call.given()
+        if not self.mutable and (out := given.get("out")) is not None:
+            raise error(TypeError, call.name, f"out is a {kind(out)}, which cannot be written to")
+        native = {name: self.native(call.name, name, value) for name, value in given.items()}
+        there = call.on(native)
+        result = call.public(*there.args, **there.options)
+        theirs = [name for name in given if native[name] is not given[name]]
+        keep([native[name] for name in theirs])
+        if (out := given.get("out")) is not None:
+            return out
+        return converted(result, lambda array: self.convert(array, given[theirs[0]]))
+
+    def native(self, op: str, name: str, value: Any) -> Any:
+        """An argument as NumPy or CuPy has it; what is no array is as it was."""
+        if library_of(value) is None:
+            return value
+        try:
+            packs = hasattr(value, "__dlpack_device__")
+            if not packs and not hasattr(value, "__cuda_array_interface__"):
+                raise TypeError("it has neither __dlpack__ nor __cuda_array_interface__")
+            device = value.__dlpack_device__()[0] if packs else CUDA[0]
+            if device in CPU:
+                return np.from_dlpack(value) if self.mutable else np.asarray(value)
+            if device not in CUDA:
+                raise TypeError(f"DLPack's device type {int(device)} is no CPU and no GPU of CUDA")
+            import cupy
+
+            return cupy.from_dlpack(value) if packs else cupy.asarray(value)
+        except Exception as failure:
+            rule = f"{name} is a {kind(value)}, whose memory cannot be shared: {failure}"
+            raise error(TypeError, op, rule) from failure
+
+
+def converted(result: Any, convert: Callable[[Any], Any]) -> Any:
+    """A result, or each of several, as the array that ``convert`` makes of it; NumPy's scalars as arrays."""
+    if isinstance(result, tuple):
+        return tuple(convert(each) for each in result)
+    return convert(np.asarray(result) if isinstance(result, np.generic) else result)
+
+
+#: Operands of which CuPy's current stream may have more to read, and the event after that.
+IN_USE: deque[tuple[Any, list[Any]]] = deque()
+
+
+def keep(arrays: list[Any]) -> None:
+    """Keep the arrays of libraries that know nothing of CuPy's stream until the GPU has read them.
+
+    Those of earlier calls are let go once their event is over: at the next call.
+    """
+    while IN_USE:
+        try:
+            event, _ = oldest = IN_USE.popleft()
+        except IndexError:  # another thread was faster
+            break
+        if not event.done:
+            IN_USE.appendleft(oldest)
+            break
+    if isinstance(arrays[0], np.ndarray):
+        return
+    import cupy
+
+    with arrays[0].device:
+        if not cupy.cuda.get_current_stream().is_capturing():
+            event = cupy.cuda.Event(disable_timing=True)
+            event.record()
+            IN_USE.append((event, arrays))
+
+
+# -------------------------------------------------------------------------------------------------------- libraries
+
+
+def same_namespace(result: Any, like: Any) -> Any:
+    """An array of the array API's namespace of another, where that has one; else the result as it is."""
+    if not hasattr(like, "__array_namespace__"):
+        return result
+    return like.__array_namespace__().from_dlpack(result)
+
+
+def to_jax(result: Any, like: Any) -> Any:
+    """JAX's array; of the dtype that JAX has for it, if it is not to have 64 bits."""
+    import jax.dlpack
+
+    result = result.astype(jax.dtypes.canonicalize_dtype(result.dtype), copy=False)
+    if isinstance(result, np.ndarray):
+        return jax.device_put(result, next(iter(like.devices())))
+    return jax.dlpack.from_dlpack(result if result.flags.forc else result.copy())
+
+
+def to_numba(result: Any, like: Any) -> Any:
+    """Numba's array over the same memory."""
+    return sys.modules["numba"].cuda.as_cuda_array(result)
+
+
+def to_cudf(result: Any, like: Any) -> Any:
+    """cuDF's series, if the result has one dim; else the result as it is."""
+    return sys.modules["cudf"].Series(result, nan_as_null=False) if result.ndim == 1 else result
+
+
+def to_cuda(result: Any, like: Any) -> Any:
+    """A buffer of ``cuda.core``: the bytes of the result."""
+    address = result.ctypes.data if isinstance(result, np.ndarray) else result.data.ptr
+    return type(like).from_handle(address, result.nbytes, owner=result)
+
+
+def pytorch() -> Library:
+    from .tensors import PYTORCH
+
+    return PYTORCH
+
+
+#: A library is a row: the package of its array types, and what makes a call with them.
+LIBRARIES: dict[str, Callable[[], Library]] = {
+    "torch": pytorch,
+    "dask": Chunked,
+    **dict.fromkeys(("jax", "jaxlib"), lambda: Exchange(to_jax, mutable=False)),
+    **dict.fromkeys(("numba", "numba_cuda"), lambda: Exchange(to_numba)),
+    "cudf": lambda: Exchange(to_cudf),
+    "cuda": lambda: Exchange(to_cuda),
+}

@@ -1,0 +1,239 @@
+"""PyTorch's tensors: imported when the first of them shows up, never by ``import gpuops``.
+
+Tensors of a GPU are computed on PyTorch's current stream, in memory of PyTorch's. Their calls are remembered like those
+of CuPy's arrays.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from .calls import FACTS, Home, learn
+from .device import READERS, elements, extent, kind
+from .errors import error
+from .interop import Call, converted
+from .plan import CTYPES, Shape, contiguous_strides
+
+#: NumPy's names of the dtypes that both have.
+NAMES = {getattr(torch, name): name for name in CTYPES if hasattr(torch, name)}
+
+
+class PyTorch:
+    """The library whose arrays are tensors."""
+
+    mixes = False
+
+    def call(self, call: Call, known: Any, addresses: list[int]) -> Any:
+        given = call.given()
+        index = gpu_of(call.name, {name: value for name, value in given.items() if isinstance(value, torch.Tensor)})
+        result = on_host(call, given) if index is None else on_gpu(call, given, index, known, addresses)
+        if (out := given.get("out")) is not None:
+            written(out)
+            return out
+        return result
+
+
+def on_host(call: Call, given: dict[str, Any]) -> Any:
+    """The result of a call with tensors of the CPU."""
+    there = call.on({name: native(call.name, name, value, host_view) for name, value in given.items()})
+    result = there.public(*there.args, **there.options)
+    return view_of(given, result) if call.name == "broadcast_to" else converted(result, from_host)
+
+
+def on_gpu(call: Call, given: dict[str, Any], index: int, known: Any, addresses: list[int]) -> Any:
+    """The result of a call with tensors of a GPU."""
+    if importlib.util.find_spec("cupy") is None:
+        raise error(ImportError, call.name, "tensors of a GPU need CuPy: pip install 'gpuops-cupy[cuda13]' or [cuda12]")
+    home, memory = home_of(index), dict[int, torch.Tensor]()
+    with home.enter(), allocating(index, memory):
+        there = call.on({name: native(call.name, name, value, gpu_view) for name, value in given.items()})
+        if known is None:
+            result = there.op(*there.args, **there.options)
+        else:
+            before = known.again
+            result = learn(known, addresses, there, partial(maker, index), home)
+            if given.get("out") is not None and known.again is not before:
+                known.again = writing(known.again)
+        return view_of(given, result) if call.name == "broadcast_to" else converted(result, partial(from_gpu, memory))
+
+
+def view_of(given: dict[str, Any], result: Any) -> torch.Tensor:
+    """What ``broadcast_to`` makes: a view that PyTorch knows as one."""
+    return given["x"].expand(result.shape)
+
+
+def gpu_of(op: str, tensors: dict[str, torch.Tensor]) -> int | None:
+    """The GPU on which all tensors lie; None is the CPU, whose tensors without dims go with any."""
+    home = None
+    for name, tensor in tensors.items():
+        if tensor.requires_grad and torch.is_grad_enabled():
+            rule = "call it under torch.no_grad() or in a torch.autograd.Function"
+            raise error(RuntimeError, op, f"{name} requires a gradient, which gpuops does not trace: {rule}")
+        if tensor.layout is not torch.strided or tensor.device.type not in ("cpu", "cuda"):
+            rule = f"{name} is a {kind(tensor)} of {tensor.layout} on {tensor.device}"
+            raise error(TypeError, op, f"{rule}; gpuops takes dense ones on a CPU or a GPU of CUDA")
+        if tensor.device.type == "cpu" and tensor.ndim == 0 and name != "out":
+            continue
+        if home is None:
+            home = name, tensor.device
+        elif tensor.device != home[1]:
+            raise error(ValueError, op, f"{home[0]} is on {home[1]}, {name} is on {tensor.device}")
+    return None if home is None or home[1].type == "cpu" else home[1].index
+
+
+# -------------------------------------------------------------------------------------------- tensors as arrays
+
+
+def native(op: str, name: str, value: Any, view: Callable[[torch.Tensor, np.dtype], Any]) -> Any:
+    """An argument as NumPy or CuPy has it: arrays over the same memory, NumPy's dtypes."""
+    if isinstance(value, torch.dtype):
+        return numpy_dtype(op, name, value)
+    if not isinstance(value, torch.Tensor):
+        return value
+    dtype, plain = numpy_dtype(op, name, value.dtype), value.detach()
+    if plain.is_conj() or plain.is_neg():  # what lies in memory is not what it says
+        if name == "out":
+            raise error(ValueError, op, "out is a conjugated or negated view, which is not written to")
+        plain = plain.resolve_conj().resolve_neg()
+    return host_view(plain, dtype) if plain.device.type == "cpu" else view(plain, dtype)
+
+
+def numpy_dtype(op: str, name: str, dtype: torch.dtype) -> np.dtype:
+    """The dtype that NumPy has for one of PyTorch's."""
+    if dtype not in NAMES:
+        raise error(TypeError, op, f"dtype {dtype} of {name} is not supported")
+    if dtype is torch.bfloat16:
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(NAMES[dtype])
+
+
+@cache
+def torch_dtype(dtype: np.dtype) -> torch.dtype:
+    """The dtype that PyTorch has for one of NumPy's."""
+    return getattr(torch, dtype.name)
+
+
+def host_view(tensor: torch.Tensor, dtype: np.dtype) -> np.ndarray:
+    """NumPy's array over a tensor's memory."""
+    bits = tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor  # which NumPy itself does not know
+    return bits.numpy().view(dtype)
+
+
+def from_host(result: np.ndarray) -> torch.Tensor:
+    """A tensor over a result's memory."""
+    if result.dtype.name == "bfloat16":
+        return torch.from_numpy(result.view(np.uint16)).view(torch.bfloat16)
+    return torch.from_numpy(result)
+
+
+def gpu_view(tensor: torch.Tensor, dtype: np.dtype) -> Any:
+    """CuPy's array over a tensor's memory."""
+    import cupy
+
+    address, strides = tensor.data_ptr(), [stride * dtype.itemsize for stride in tensor.stride()]
+    shape = tuple(tensor.shape)
+    whole = np.lib.stride_tricks.as_strided(np.empty(0, dtype), shape, strides, writeable=False)
+    low, high = extent(address, whole)
+    memory = cupy.cuda.UnownedMemory(address, high - low, tensor, tensor.get_device())
+    return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0), strides)
+
+
+def from_gpu(memory: dict[int, torch.Tensor], result: Any) -> torch.Tensor:
+    """A tensor over a result's memory, which is PyTorch's."""
+    made = memory[result.data.mem.ptr]
+    offset = (result.data.ptr - made.data_ptr()) // result.itemsize
+    tensor = torch.empty(0, dtype=torch_dtype(result.dtype), device=made.device)
+    return tensor.set_(made.untyped_storage(), offset, result.shape, elements(result))
+
+
+# ------------------------------------------------------------------------------------------------ memory and streams
+
+
+@contextmanager
+def allocating(index: int, memory: dict[int, torch.Tensor]) -> Iterator[None]:
+    """What is allocated meanwhile is PyTorch's memory; ``memory`` has it by address."""
+    import cupy
+
+    def allocate(nbytes: int) -> Any:
+        made = torch.empty(nbytes, dtype=torch.uint8, device=index)
+        memory[made.data_ptr()] = made
+        return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(made.data_ptr(), nbytes, made, index), 0)
+
+    with cupy.cuda.using_allocator(allocate):
+        yield
+
+
+@cache
+def home_of(index: int) -> Home:
+    """A GPU and PyTorch's current stream there, as CuPy's."""
+    import cupy
+
+    from . import cuda
+
+    device = cuda.device(index)
+    stream, mine = torch.cuda.current_stream, cupy.cuda.get_current_stream
+
+    def elsewhere() -> bool:
+        return (device.elsewhere is not None and device.elsewhere()) or stream(index).cuda_stream != mine().ptr
+
+    @contextmanager
+    def enter() -> Iterator[None]:
+        with device.current(), cupy.cuda.ExternalStream(stream(index).cuda_stream, index):
+            yield
+
+    return Home(elsewhere, enter)
+
+
+def maker(index: int, shape: Shape, dtype: np.dtype, strides: Shape | None) -> Callable[[], tuple[torch.Tensor, int]]:
+    """What makes results, each with its address, as ``CudaDevice.maker``."""
+    empty, of, device = torch.empty_strided, torch_dtype(dtype), torch.device("cuda", index)
+    steps = contiguous_strides(shape) if strides is None else strides
+
+    def make() -> tuple[torch.Tensor, int]:
+        tensor = empty(shape, steps, dtype=of, device=device)
+        return tensor, tensor.data_ptr()
+
+    return make
+
+
+# ------------------------------------------------------------------------------------------------- remembered calls
+
+
+def read(tensor: torch.Tensor) -> tuple[int, tuple[Any, ...]]:
+    """A tensor's address, and what of it decides a call, as ``calls`` takes them."""
+    unlike = tensor.is_conj() or tensor.is_neg() or not tensor.is_cuda  # an array that could be read where it lies
+    if unlike or (tensor.requires_grad and torch.is_grad_enabled()):
+        raise TypeError
+    address = tensor.data_ptr()
+    return address, (torch, tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), address % 16)
+
+
+def writing(again: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, of a call with ``out``."""
+
+    def wrote(values: tuple[Any, ...], addresses: list[int]) -> Any:
+        if (out := again(values, addresses)) is not None:
+            written(out)
+        return out
+
+    return wrote
+
+
+def written(out: torch.Tensor) -> None:
+    """Tell autograd that a tensor has other contents now, as PyTorch's own functions do."""
+    if not out.is_inference():
+        torch.autograd.graph.increment_version(out)
+
+
+READERS |= {torch.Tensor: read, torch.nn.Parameter: read}
+FACTS |= {torch.dtype: lambda dtype: dtype, torch.Size: FACTS[tuple]}
+PYTORCH = PyTorch()

@@ -1,0 +1,312 @@
+"""gpuops.array_api against the Python array API standard, version 2024.12."""
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import array_api as strategies
+from hypothesis.extra.numpy import mutually_broadcastable_shapes
+
+import gpuops
+from gpuops import array_api as xp
+from tests import array_api_namespace
+from tests.compare import assert_near, assert_same
+from tests.layouts import COMPLEX, DTYPES, INTS, inexact, wide
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+#: As the standard prints them, annotations left out.
+SIGNATURES = {
+    "all": "(x, /, *, axis=None, keepdims=False)",
+    "any": "(x, /, *, axis=None, keepdims=False)",
+    "broadcast_to": "(x, /, shape)",
+    "matmul": "(x1, x2, /)",
+    "max": "(x, /, *, axis=None, keepdims=False)",
+    "mean": "(x, /, *, axis=None, keepdims=False)",
+    "min": "(x, /, *, axis=None, keepdims=False)",
+    "prod": "(x, /, *, axis=None, dtype=None, keepdims=False)",
+    "sum": "(x, /, *, axis=None, dtype=None, keepdims=False)",
+    "where": "(condition, x1, x2, /)",
+}
+REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all")
+#: Those that the standard has.
+STANDARD = (np.dtype(bool), *INTS, np.dtype(np.float32), np.dtype(np.float64), *COMPLEX)
+NUMERIC = STANDARD[1:]
+#: Those that properties draw from; other tests take all.
+FEW = tuple(map(np.dtype, ("f4", "i1", "c8")))
+#: Python scalars that go with arrays of a kind and take their dtype.
+SCALARS = {"b": (True,), "i": (-3,), "u": (3,), "f": (-3, 0.5, float("inf")), "c": (-3, 0.5, 2j)}
+
+
+def fetched(backend, result):
+    """A result as a NumPy array, after a check that it is an array, not a scalar."""
+    assert type(result) is type(backend.array(np.empty(())))
+    return backend.fetch(result)
+
+
+def whole(rng, shape, dtype):
+    """Small whole numbers, few of them 0: sums and products are exact in every dtype, or overflow."""
+    least = 1 if dtype.kind in "bu" else -1
+    return np.asarray(rng.choice([0, least, 1, 2], shape, p=[0.1, 0.2, 0.5, 0.2])).astype(dtype)
+
+
+def result_dtype(op, dtype):
+    """The dtype that the standard gives to a reduction; of what it does not have, NumPy's."""
+    if op in ("any", "all"):
+        return np.dtype(bool)
+    if op in ("max", "min"):
+        return dtype
+    if op == "mean":
+        return np.dtype(np.float64) if dtype.kind in "biu" else dtype
+    return {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}.get(dtype.kind, dtype)
+
+
+def check_reduction(backend, op, x, **options):
+    """Hold a reduction of whole numbers against the standard's dtype, and NumPy's shape and values."""
+    got = fetched(backend, getattr(xp, op)(backend.array(x), **options))
+    exact = np.asarray(getattr(np, op)(x.astype(wide(x.dtype)), **options))
+    dtype = result_dtype(op, x.dtype)
+    if op == "mean" and inexact(dtype):
+        assert got.dtype == dtype
+        assert_near(got, exact, 0)
+    else:
+        assert_same(got, exact.astype(dtype))
+
+
+# ---------------------------------------------------------------------------------------------------------- signatures
+
+
+def test_functions_are_those_of_gpuops_that_the_standard_names():
+    assert sorted(SIGNATURES) == xp.__all__
+    assert set(xp.__all__) <= set(gpuops.__all__)
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signatures_are_the_standards(name):
+    assert str(inspect.signature(getattr(xp, name))) == SIGNATURES[name]
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_options_of_reductions_go_by_keyword_and_arrays_do_not(backend, op):
+    x = backend.array(np.ones((2, 3)))
+    reduce = getattr(xp, op)
+    assert fetched(backend, reduce(x, axis=0)).shape == (3,)
+    with pytest.raises(TypeError, match="positional argument"):
+        reduce(x, 0)
+    with pytest.raises(TypeError, match="positional"):
+        reduce(x=x)
+
+
+def test_other_arrays_do_not_go_by_keyword(backend):
+    x = backend.array(np.ones((2, 2)))
+    with pytest.raises(TypeError, match="positional-only"):
+        xp.where(condition=x, x1=x, x2=x)
+    with pytest.raises(TypeError, match="positional-only"):
+        xp.matmul(x1=x, x2=x)
+    with pytest.raises(TypeError, match="positional-only"):
+        xp.broadcast_to(x=x, shape=(2, 2))
+
+
+# ---------------------------------------------------------------------------------------------------------- reductions
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+@given(data=st.data())
+def test_reductions(backend, op, data):
+    least = 1 if op in ("max", "min") else 0
+    shape = tuple(data.draw(st.lists(st.integers(least, 4), max_size=3)))
+    ndim = len(shape)
+    one = st.integers(-ndim, ndim - 1) if ndim else st.none()
+    some = st.lists(st.integers(0, ndim - 1), unique=True).map(tuple) if ndim else st.just(())
+    back = some.map(lambda axes: tuple(d - ndim for d in axes))
+    options = data.draw(st.fixed_dictionaries({}, optional={"axis": st.none() | one | some | back,
+                                                            "keepdims": st.booleans()}))  # fmt: skip
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    check_reduction(backend, op, whole(rng, shape, data.draw(st.sampled_from(FEW))), **options)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_reductions_of_every_dtype(backend, op, dtype):
+    check_reduction(backend, op, whole(np.random.default_rng(0), (5, 7), dtype), axis=0)
+
+
+@pytest.mark.parametrize(("dtype", "wider"), [("i1", "i2"), ("u1", "u4"), ("u1", "i4"), ("i4", "i8")])
+def test_integers_are_cast_before_they_are_summed_or_multiplied(backend, dtype, wider):
+    top = int(np.iinfo(dtype).max)
+    x = backend.array(np.full((3, 2), top, dtype))
+    assert_same(fetched(backend, xp.sum(x, axis=1, dtype=np.dtype(wider))), np.full(3, 2 * top, wider))
+    assert_same(fetched(backend, xp.prod(x, axis=1, dtype=np.dtype(wider))), np.full(3, top**2, wider))
+
+
+@pytest.mark.parametrize("wider", ["f8", "c16"])
+def test_floats_are_cast_before_they_are_summed_or_multiplied(backend, wider):
+    a, b = 1 + 2.0**-23, 2.0**-30 + 2.0**-53  # float32 holds each, and neither their sum nor their product
+    x = backend.array(np.array([a, b], np.float32))
+    assert_same(fetched(backend, xp.sum(x, dtype=np.dtype(wider))), np.array(a + b, wider))
+    assert_same(fetched(backend, xp.prod(x, dtype=np.dtype(wider))), np.array(a * b, wider))
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+@pytest.mark.parametrize("axis", [2, -3, (0, 2), (0, 0), (1, -1)], ids=str)
+def test_axes_that_are_not_there_or_twice_are_refused(backend, op, axis):
+    with pytest.raises(ValueError, match=f"{op}: "):
+        getattr(xp, op)(backend.array(np.ones((2, 3))), axis=axis)
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0)], ids=str)
+def test_reductions_of_nothing(backend, shape):
+    x = backend.array(np.empty(shape))
+    for op, expected in {"sum": 0.0, "prod": 1.0, "mean": np.nan, "any": False, "all": True}.items():
+        assert_same(fetched(backend, getattr(xp, op)(x, axis=-1)), np.full(shape[:-1], expected))
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_extremes_of_nothing_are_refused(backend, op):
+    """The standard leaves that open."""
+    with pytest.raises(ValueError, match=f"{op}: zero-size array"):
+        getattr(xp, op)(backend.array(np.empty((2, 0))), axis=1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("op", ["sum", "prod", "max", "min", "mean"])
+def test_nan_propagates(backend, op, dtype):
+    x = np.array([[np.inf, np.nan, 1], [1, 2, 3], [0, -np.inf, np.nan]], dtype)
+    got = fetched(backend, getattr(xp, op)(backend.array(x), axis=1))
+    assert np.isnan(got).tolist() == [True, False, True]
+
+
+def test_means_of_complex_numbers_have_nan_where_an_element_has(backend):
+    x = backend.array(np.array([[complex(np.nan, 1), 1], [complex(1, np.nan), 1], [1, 2]]))
+    got = fetched(backend, xp.mean(x, axis=1))
+    assert np.isnan(got.real[0]) and np.isnan(got.imag[1]) and got[2] == 1.5
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1j, complex(0, np.nan), complex(np.nan, 0)], ids=str)
+def test_whatever_is_not_zero_is_true(backend, value):
+    dtype = np.complex128 if isinstance(value, complex) else np.float64
+    assert_same(fetched(backend, xp.any(backend.array(np.array([0, value], dtype)))), True)
+    assert_same(fetched(backend, xp.all(backend.array(np.array([value, value], dtype)))), True)
+    assert_same(fetched(backend, xp.all(backend.array(np.array([value, 0], dtype)))), False)
+    assert_same(fetched(backend, xp.any(backend.array(np.zeros(2, dtype)))), False)
+
+
+# --------------------------------------------------------------------------------------------------------------- where
+
+
+@given(data=st.data())
+def test_where_broadcasts(backend, data):
+    shapes = data.draw(mutually_broadcastable_shapes(num_shapes=3, min_side=0, max_side=4, max_dims=3))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    x1, x2 = (whole(rng, shape, data.draw(st.sampled_from(FEW[:2]))) for shape in shapes.input_shapes[1:])
+    condition = whole(rng, shapes.input_shapes[0], np.dtype(bool))
+    expected = np.where(condition, x1, x2)
+    assert expected.shape == shapes.result_shape
+    assert_same(fetched(backend, xp.where(*backend.arrays(condition, x1, x2))), expected)
+
+
+@pytest.mark.parametrize("first", STANDARD, ids=str)
+def test_where_promotes(backend, first):
+    """Arrays without dims take part like all others."""
+    condition = np.array([True, False])
+    for second in STANDARD:
+        x1, x2 = np.ones((), first), np.zeros(2, second)
+        got = fetched(backend, xp.where(*backend.arrays(condition, x1, x2)))
+        assert_same(got, np.array([1, 0], np.result_type(first, second)))
+
+
+@pytest.mark.parametrize("dtype", STANDARD, ids=str)
+def test_where_takes_python_scalars(backend, dtype):
+    condition = backend.array(np.array([True, False]))
+    for scalar in SCALARS[dtype.kind]:
+        x = backend.array(np.array([1, 0], dtype))
+        assert_same(fetched(backend, xp.where(condition, x, scalar)), np.array([1, scalar], dtype))
+        assert_same(fetched(backend, xp.where(condition, scalar, x)), np.array([scalar, 0], dtype))
+
+
+def test_where_without_dims(backend):
+    condition, x = backend.arrays(np.array(True), np.array(2, np.int8))
+    assert_same(fetched(backend, xp.where(condition, x, 5)), np.array(2, np.int8))
+
+
+# -------------------------------------------------------------------------------------------------------- broadcast_to
+
+
+@given(data=st.data())
+def test_broadcast_to(backend, data):
+    x = np.arange(data.draw(st.integers(0, 3)) * 2).reshape(-1, 1, 2) if data.draw(st.booleans()) else np.array(7)
+    x = x.astype(data.draw(st.sampled_from(DTYPES)))
+    wider = mutually_broadcastable_shapes(num_shapes=1, base_shape=x.shape, min_side=0, max_side=4, max_dims=5)
+    shape = data.draw(wider).result_shape
+    there = backend.array(x)
+    assert_same(fetched(backend, xp.broadcast_to(there, shape)), np.broadcast_to(x, shape))
+    assert_same(fetched(backend, xp.broadcast_to(there, shape=shape)), np.broadcast_to(x, shape))
+
+
+@pytest.mark.parametrize(("shape", "to"), [((2,), (3,)), ((2, 1), (2,)), ((2,), ()), ((1, 3), (2, 1)), ((2,), (2, 3))])
+def test_shapes_to_which_an_array_does_not_broadcast_are_refused(backend, shape, to):
+    with pytest.raises(ValueError, match="broadcast_to: "):
+        xp.broadcast_to(backend.array(np.ones(shape)), to)
+
+
+# -------------------------------------------------------------------------------------------------------------- matmul
+
+
+@given(data=st.data())
+def test_matmul(backend, data):
+    """Of vectors, matrices and batches that broadcast."""
+    shapes = data.draw(mutually_broadcastable_shapes(signature=np.matmul.signature, max_side=3, max_dims=2))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    dtype = data.draw(st.sampled_from(FEW))
+    x1, x2 = (whole(rng, shape, dtype) for shape in shapes.input_shapes)
+    expected = np.matmul(x1, x2)
+    assert expected.shape == shapes.result_shape
+    assert_same(fetched(backend, xp.matmul(*backend.arrays(x1, x2))), expected)
+
+
+@pytest.mark.parametrize("first", NUMERIC, ids=str)
+def test_matmul_promotes(backend, first):
+    for second in NUMERIC:
+        x1, x2 = np.array([[1, 2]], first), np.array([[3], [4]], second)
+        got = fetched(backend, xp.matmul(*backend.arrays(x1, x2)))
+        assert_same(got, np.array([[11]], np.result_type(first, second)))
+
+
+def test_matmul_does_not_conjugate(backend):
+    x = backend.array(np.array([1j, 2]))
+    assert_same(fetched(backend, xp.matmul(x, x)), np.array(3 + 0j))
+
+
+REFUSED = [((), (2,)), ((2,), ()), ((), ()), ((2,), (3,)), ((2,), (3, 2)), ((3, 2), (3,)), ((2, 3), (2, 3))]
+
+
+@pytest.mark.parametrize(("first", "second"), [*REFUSED, ((2, 1, 1), (3, 1, 1))])
+def test_operands_that_matmul_cannot_multiply_are_refused(backend, first, second):
+    with pytest.raises(ValueError, match="matmul: "):
+        xp.matmul(*backend.arrays(np.ones(first), np.ones(second)))
+
+
+# ------------------------------------------------------------------------------------------------------ the namespaces
+
+
+def test_importing_it_brings_in_nothing_else():
+    code = "import sys, gpuops; had = {*sys.modules}; import gpuops.array_api; print({*sys.modules} - had)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[1]
+    )
+    assert done.stdout in ("{'gpuops.array_api'}\n", "set()\n"), done.stderr
+
+
+@given(data=st.data())
+def test_namespace_for_the_public_suite(data):
+    """gpuops' functions, and a library's arrays as the suite draws them."""
+    assert {name: getattr(array_api_namespace, name) for name in xp.__all__} == {n: getattr(xp, n) for n in xp.__all__}
+    drawn = strategies.make_strategies_namespace(array_api_namespace, api_version="2024.12")
+    x = data.draw(drawn.arrays(drawn.numeric_dtypes(), drawn.array_shapes()))
+    assert isinstance(x, array_api_namespace.asarray(0).__class__)
+    assert array_api_namespace.sum(x).shape == ()

@@ -1,0 +1,531 @@
+"""Arrays of other libraries go in, and arrays of the same library come out."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import gpuops
+from gpuops import calls, interop
+from tests import emulated, layouts
+from tests.compare import assert_bits
+from tests.test_calls import short_way
+
+BFLOAT16 = layouts.BFLOAT16
+X = layouts.random(np.random.default_rng(0), (4, 6), np.dtype("f4"))
+Y = layouts.random(np.random.default_rng(1), (4, 6), np.dtype("f4"))
+MASK = X > 0
+
+#: Calls on arrays: x and y of shape (4, 6), a mask of that shape. What they make of NumPy's arrays is right.
+OPS = {
+    "expand": lambda x, y, mask: gpuops.expand(x[:, :1], (2, -1, 6)),
+    "broadcast_to": lambda x, y, mask: gpuops.broadcast_to(x[0], (3, 6)),
+    "where": lambda x, y, mask: gpuops.where(mask, x, y),
+    "where of scalars": lambda x, y, mask: gpuops.where(mask, x, 0),
+    "nonzero": lambda x, y, mask: gpuops.where(mask),
+    "sum": lambda x, y, mask: gpuops.sum(x, axis=1),
+    "sum of all": lambda x, y, mask: gpuops.sum(x, where=mask, initial=1),
+    "prod": lambda x, y, mask: gpuops.prod(x, axis=0, keepdims=True),
+    "max": lambda x, y, mask: gpuops.max(x, axis=(0, 1)),
+    "min": lambda x, y, mask: gpuops.min(x.T, axis=0),
+    "mean": lambda x, y, mask: gpuops.mean(x, axis=-1),
+    "any": lambda x, y, mask: gpuops.any(mask, axis=0),
+    "all": lambda x, y, mask: gpuops.all(mask),
+    "dot": lambda x, y, mask: gpuops.dot(x[0], y[1]),
+    "matmul": lambda x, y, mask: gpuops.matmul(x, y.T),
+    "softmax": lambda x, y, mask: gpuops.softmax(x, axis=1, where=mask, scale=0.5),
+    "log_softmax": lambda x, y, mask: gpuops.log_softmax(x, axis=0),
+    "logsumexp": lambda x, y, mask: gpuops.logsumexp(x),
+    "of nothing": lambda x, y, mask: gpuops.sum(x[:0], axis=0),
+}
+
+
+def fails(kind: type[Exception], message: str, call: Any) -> None:
+    with pytest.raises(kind, match=re.escape(message)):
+        call()
+
+
+def check(result: Any, expected: Any, numpy: Any, kind: Any) -> None:
+    """The result is of a kind, and of the expected dtype, shape and bits."""
+    if isinstance(expected, tuple):
+        assert len(result) == len(expected)
+        for one, other in zip(result, expected):
+            check(one, other, numpy, kind)
+    else:
+        assert isinstance(result, kind)
+        assert_bits(numpy(result), np.asarray(expected))
+
+
+# ----------------------------------------------------------------------------------------------------------- PyTorch
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch", reason="needs PyTorch")
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def place(request, torch):
+    """Where tensors are."""
+    if request.param == "cuda" and not (gpuops.info()["path"] == "gpu" and torch.cuda.is_available()):
+        pytest.skip("needs PyTorch and CuPy with a GPU")
+    return request.param
+
+
+def tensor(torch, array, place="cpu"):
+    if array.dtype == BFLOAT16:
+        return torch.from_numpy(array.view(np.uint16).copy()).view(torch.bfloat16).to(place)
+    return torch.from_numpy(array.copy()).to(place)
+
+
+def untensor(torch, result):
+    result = result.cpu()
+    return result.view(torch.uint16).numpy().view(BFLOAT16) if result.dtype is torch.bfloat16 else result.numpy()
+
+
+def near(torch, result, expected):
+    """Results of a GPU are not NumPy's to the last bit."""
+    assert type(result) is torch.Tensor
+    got, expected = untensor(torch, result), np.asarray(expected)
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_allclose(got.astype("c16"), expected.astype("c16"), 1e-2 if got.itemsize == 2 else 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_tensors(torch, place, name):
+    there = [tensor(torch, array, place) for array in (X, Y, MASK)]
+    expected = OPS[name](X, Y, MASK)
+    for _ in range(3):  # the second call of a kind takes the short way
+        result = OPS[name](*there)
+        for one, other in zip(*[r if type(r) is tuple else (r,) for r in (result, expected)]):
+            near(torch, one, other)
+            assert one.device == there[0].device
+
+
+@pytest.mark.parametrize("dtype", layouts.DTYPES, ids=str)
+def test_tensors_of_every_dtype(torch, place, dtype):
+    x = layouts.random(np.random.default_rng(2), (5, 7), dtype)
+    for op, options in (("sum", {"axis": 0}), ("max", {}), ("expand", {"shape": (2, 5, 7)})):
+        near(torch, getattr(gpuops, op)(tensor(torch, x, place), **options), getattr(gpuops, op)(x, **options))
+
+
+def test_a_tensors_memory_is_shared(torch, place):
+    x, out = tensor(torch, X, place), torch.zeros(4, 6, device=place)
+    for _ in range(3):
+        view, version = out[:, ::2], out._version
+        assert gpuops.softmax(x[:, ::2], axis=1, out=view) is view
+        assert out._version > version  # autograd is told
+        near(torch, view, gpuops.softmax(np.ascontiguousarray(X[:, ::2]), axis=1))
+        assert not out[:, 1::2].any()
+        out.zero_()
+    assert gpuops.broadcast_to(x, (2, 4, 6)).data_ptr() == x.data_ptr()
+
+
+def test_dtypes_of_pytorch_are_options(torch, place):
+    x = tensor(torch, X, place)
+    for _ in range(2):
+        assert gpuops.sum(x, dtype=torch.float64).dtype is torch.float64
+        assert gpuops.softmax(x, 1, dtype=torch.bfloat16).dtype is torch.bfloat16
+        assert gpuops.expand(x[:1], x.shape).shape == x.shape
+    fails(TypeError, "sum: dtype torch.qint8 of dtype is not supported", lambda: gpuops.sum(x, dtype=torch.qint8))
+
+
+def test_conjugated_and_negated_tensors(torch, place):
+    z = tensor(torch, (X + 1j * Y).astype("c8"), place)
+    for _ in range(2):
+        near(torch, gpuops.sum(z.conj(), axis=0), gpuops.sum((X - 1j * Y).astype("c8"), axis=0))
+        near(torch, gpuops.max(z.conj().imag, axis=0), gpuops.max(-Y, axis=0))
+        near(torch, gpuops.sum(z, axis=0), gpuops.sum((X + 1j * Y).astype("c8"), axis=0))
+    out = torch.zeros(6, dtype=torch.complex64, device=place).conj()
+    fails(ValueError, "sum: out is a conjugated or negated view", lambda: gpuops.sum(z, axis=0, out=out))
+
+
+def test_gradients_are_not_lost_silently(torch, place):
+    x = tensor(torch, X, place).requires_grad_()
+    message = "softmax: x requires a gradient, which gpuops does not trace: call it under torch.no_grad()"
+    for _ in range(2):
+        fails(RuntimeError, message, lambda: gpuops.softmax(x, axis=1))
+        with torch.no_grad():
+            near(torch, gpuops.softmax(x, axis=1), gpuops.softmax(X, axis=1))
+        near(torch, gpuops.softmax(torch.nn.Parameter(x.detach(), False), axis=1), gpuops.softmax(X, axis=1))
+    with torch.inference_mode():
+        near(torch, gpuops.softmax(x, axis=1, out=torch.empty(4, 6, device=place)), gpuops.softmax(X, axis=1))
+
+
+def test_tensors_that_are_not_taken(torch, place):
+    x = tensor(torch, X, place)
+    sparse = "sum: x is a torch.Tensor of torch.sparse_coo on"
+    fails(TypeError, sparse, lambda: gpuops.sum(x.to_sparse()))
+    fails(TypeError, "sum: x is a torch.Tensor of torch.strided on meta", lambda: gpuops.sum(x.to("meta")))
+    fails(TypeError, "sum: dtype torch.float8_e5m2 of x is not", lambda: gpuops.sum(x.to(torch.float8_e5m2)))
+    fails(ValueError, "softmax: out has shape (4, 5)", lambda: gpuops.softmax(x, out=x[:, :5]))
+
+
+def test_kinds_do_not_mix(torch, place):
+    x = tensor(torch, X, place)
+    words = "arrays of two libraries do not mix: condition is a torch.Tensor, y is a numpy.ndarray"
+    fails(TypeError, f"where: {words}", lambda: gpuops.where(x > 0, x, Y))
+    words = "arrays of two libraries do not mix: where is a torch.Tensor, x is a numpy.ndarray"
+    fails(TypeError, f"sum: {words}", lambda: gpuops.sum(X, where=x > 0))
+    near(torch, gpuops.where(x > 0, x, np.float32(2)), gpuops.where(X > 0, X, np.float32(2)))
+    near(torch, gpuops.where(x > 0, x, np.array(2, "f4")), gpuops.where(X > 0, X, np.float32(2)))
+    near(torch, gpuops.where(x > 0, x, torch.tensor(2.0)), gpuops.where(X > 0, X, np.float32(2)))
+
+
+def test_tensors_of_two_devices(torch, place):
+    if place == "cpu":
+        pytest.skip("needs PyTorch and CuPy with a GPU")
+    x = tensor(torch, X, place)
+    fails(ValueError, "where: condition is on cuda:0, y is on cpu", lambda: gpuops.where(x > 0, x, x.cpu()))
+
+
+def test_gradients_as_the_guide_shows_them(torch, place):
+    text = (Path(gpuops.__file__).parent.parent / "docs" / "interop.md").read_text(encoding="utf-8")
+    (block,) = (block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "autograd.Function)" in block)
+    names: dict[str, Any] = {}
+    exec(block, names)
+    rows = np.exp(names["x"].detach().numpy())
+    share = rows / rows.sum(1, keepdims=True)
+    right = share * (np.eye(rows.shape[1])[0] - share[:, :1])  # of the first element of each row
+    np.testing.assert_allclose(names["x"].grad.numpy(), right, atol=1e-12)
+    x = tensor(torch, X.astype("f8"), place).requires_grad_()
+    for function in (names["Softmax"], names["LogSumExp"]):
+        assert torch.autograd.gradcheck(function.apply, (x,))
+
+
+# ------------------------------------------------------------------- PyTorch's short way, on the emulator
+
+
+@pytest.fixture
+def emulated_gpu(torch, emulation, monkeypatch):
+    """PyTorch's tensors of the CPU, computed as those of a GPU are, by the emulator; counts entering a stream."""
+    from gpuops import tensors
+
+    entered = []
+    away = {"elsewhere": False}
+
+    def addressed(tensor):
+        array = tensors.host_view(tensor.detach(), tensors.numpy_dtype("", "", tensor.dtype))
+        return array.view(emulated.EmulatedArray)
+
+    def maker(index, shape, dtype, strides):
+        def make():
+            made = torch.empty_strided(shape, strides or tensors.contiguous_strides(shape), dtype=of)
+            return made, emulated.Address.of(addressed(made))
+
+        of = tensors.torch_dtype(dtype)
+        return make
+
+    def read(tensor):
+        array = addressed(tensor)
+        address = emulated.Address.of(array)
+        return address, (torch, array.shape, array.strides, array.dtype, address % 16)
+
+    @contextlib.contextmanager
+    def enter():
+        entered.append(1)
+        yield
+
+    home = calls.Home(lambda: away["elsewhere"], enter)
+    monkeypatch.setattr(tensors, "gpu_of", lambda op, tensors: 0)
+    monkeypatch.setattr(tensors, "home_of", lambda index: home)
+    monkeypatch.setattr(tensors, "allocating", lambda index, memory: contextlib.nullcontext())
+    monkeypatch.setattr(tensors, "host_view", lambda tensor, dtype: tensor.numpy())
+    monkeypatch.setattr(tensors, "gpu_view", lambda tensor, dtype: tensor.numpy().view(emulated.EmulatedArray))
+    monkeypatch.setattr(tensors, "native", partial(native_of_gpu, tensors))
+    monkeypatch.setattr(tensors, "from_gpu", lambda memory, result: torch.from_numpy(np.array(result)))
+    monkeypatch.setattr(tensors, "maker", maker)
+    monkeypatch.setitem(calls.READERS, torch.Tensor, read)
+    return entered, away
+
+
+def native_of_gpu(tensors, op, name, value, view):
+    return view(value, None) if hasattr(value, "data_ptr") else value
+
+
+SHORT = [name for name in OPS if name not in ("broadcast_to", "nonzero", "of nothing")]
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_the_second_call_with_tensors_goes_the_short_way(torch, emulated_gpu, name):
+    entered, away = emulated_gpu
+    expected = OPS[name](X, Y, MASK)
+    near(torch, OPS[name](*[tensor(torch, array) for array in (X, Y, MASK)]), expected)
+    assert entered == [1]
+    for away["elsewhere"] in (False, True):
+        with short_way():
+            near(torch, OPS[name](*[tensor(torch, array) for array in (X, Y, MASK)]), expected)
+    assert entered == [1, 1]
+
+
+def test_a_remembered_call_writes_into_out(torch, emulated_gpu):
+    x, out = tensor(torch, X), torch.zeros(4, 6)
+    for call in (1, 2, 3):
+        version = out._version
+        with short_way() if call > 1 else contextlib.nullcontext():
+            assert gpuops.softmax(x, axis=1, out=out) is out
+        assert out._version == version + 1
+        near(torch, out, gpuops.softmax(X, axis=1))
+        out.zero_()
+
+
+# ------------------------------------------------------------------------------------------------------------- JAX
+
+
+@pytest.fixture
+def jax():
+    return pytest.importorskip("jax", reason="needs JAX")
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_jax_arrays(jax, name):
+    there = [jax.numpy.asarray(array) for array in (X, Y, MASK)]
+    expected = OPS[name](X, Y, MASK)
+    if isinstance(expected, tuple):  # of indices, which JAX has with 32 bits
+        expected = tuple(index.astype("i4") for index in expected)
+    result = OPS[name](*there)
+    check(result, expected, np.asarray, jax.Array)
+
+
+def test_jax_arrays_of_halves_and_wide_results(jax):
+    x = jax.numpy.asarray(X).astype(jax.numpy.bfloat16)
+    check(gpuops.sum(x, axis=0), gpuops.sum(X.astype(BFLOAT16), axis=0), np.asarray, jax.Array)
+    assert gpuops.sum(jax.numpy.arange(3)).dtype == np.int32  # JAX's, unless it is told to have 64 bits
+    with jax.enable_x64(True):
+        assert gpuops.sum(jax.numpy.arange(3)).dtype == np.int64
+
+
+def test_jax_arrays_stay_on_their_device(jax):
+    x = jax.device_put(X, jax.devices("cpu")[-1])
+    assert gpuops.softmax(x, axis=1).devices() == x.devices()
+
+
+def test_jax_arrays_that_are_not_taken(jax):
+    x = jax.numpy.asarray(X)
+    fails(TypeError, "sum: out is a jaxlib.ArrayImpl, which cannot be written to", lambda: gpuops.sum(x, out=x[0, 0]))
+    message = "sum: x is a jax.DynamicJaxprTracer, whose memory cannot be shared"
+    fails(TypeError, message, lambda: jax.jit(gpuops.sum)(x))
+    words = "arrays of two libraries do not mix: condition is a jaxlib.ArrayImpl, x is a numpy.ndarray"
+    fails(TypeError, f"where: {words}", lambda: gpuops.where(x, X, Y))
+
+
+def test_arrays_of_two_libraries(torch, jax):
+    words = "arrays of two libraries do not mix: a is a torch.Tensor, b is a jaxlib.ArrayImpl"
+    fails(TypeError, f"matmul: {words}", lambda: gpuops.matmul(tensor(torch, X), jax.numpy.asarray(Y.T)))
+
+
+# ------------------------------------------------------------------------------------------------- other libraries
+
+
+class Foreign:
+    """An array of a library that is only known to speak DLPack."""
+
+    def __init__(self, array: Any, device: tuple[int, int] = (1, 0)) -> None:
+        self.array, self.device, self.shape = array, device, array.shape
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+
+class Standard(Foreign):
+    """One whose library follows the array API standard."""
+
+    def __array_namespace__(self, api_version=None):
+        return Standard
+
+    @classmethod
+    def from_dlpack(cls, array):
+        return cls(array)
+
+
+def test_arrays_that_speak_dlpack():
+    check(gpuops.softmax(Foreign(X), axis=1), gpuops.softmax(X, axis=1), np.asarray, np.ndarray)
+    out = np.zeros_like(X)
+    into = Foreign(out)
+    assert gpuops.softmax(Foreign(X), axis=1, out=into) is into
+    assert_bits(out, gpuops.softmax(X, axis=1))
+
+
+def test_arrays_of_the_array_api_come_back_as_they_were():
+    result = gpuops.sum(Standard(X), axis=1)
+    check(result, gpuops.sum(X, axis=1), lambda result: result.array, Standard)
+    assert [type(each) for each in gpuops.where(Standard(MASK))] == [Standard, Standard]
+
+
+def test_devices_that_are_neither_cpus_nor_gpus_of_cuda():
+    message = "sum: x is a tests.Foreign, whose memory cannot be shared: DLPack's device type 8 is no CPU and no GPU"
+    fails(TypeError, message, lambda: gpuops.sum(Foreign(X, (8, 0))))
+
+
+def test_series_of_cudf_have_one_dim(monkeypatch):
+    cudf = SimpleNamespace(Series=lambda array, nan_as_null: (array, nan_as_null))
+    monkeypatch.setitem(sys.modules, "cudf", cudf)
+    row = X[0]
+    assert interop.to_cudf(row, None) == (row, False)
+    assert interop.to_cudf(X, None) is X
+
+
+def test_buffers_of_cuda_core_keep_what_they_show():
+    class Buffer:
+        def __init__(self, *handle):
+            self.handle = handle
+
+        @classmethod
+        def from_handle(cls, address, nbytes, owner):
+            return cls(address, nbytes, owner)
+
+    address, nbytes, owner = interop.to_cuda(X, Buffer()).handle
+    assert (address, nbytes) == (X.ctypes.data, X.nbytes) and owner is X
+
+
+def test_no_library_is_imported():
+    code = """
+import sys, numpy as np, gpuops
+gpuops.softmax(np.ones(3)), gpuops.where(np.ones(3) > 0, 1, 2)
+class Array:
+    def __dlpack_device__(self): return 1, 0
+    def __dlpack__(self, **options): return np.ones(3).__dlpack__(**options)
+gpuops.sum(Array())
+print({'torch', 'jax', 'numba', 'cudf', 'cuda', 'dask', 'cupy'} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+# ------------------------------------------------------------------------------------------------- on a GPU
+
+
+@pytest.fixture
+def gpu_torch(torch):
+    if not (gpuops.info()["path"] == "gpu" and torch.cuda.is_available()):
+        pytest.skip("needs PyTorch and CuPy with a GPU")
+    return torch
+
+
+def test_tensors_are_computed_on_pytorchs_current_stream(gpu_torch):
+    torch, n = gpu_torch, 2**24
+    stream, x = torch.cuda.Stream(), torch.zeros(n, device="cuda")
+    torch.cuda.synchronize()
+    for call in range(4):
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(20_000_000)
+            x.fill_(call)
+            total = gpuops.sum(x)
+            later = total + 0
+        stream.synchronize()
+        assert later.item() == total.item() == call * n
+        assert gpuops.sum(x).item() == call * n
+
+
+def test_results_are_in_pytorchs_memory(gpu_torch):
+    import cupy
+
+    torch = gpu_torch
+    x = torch.ones(1024, 1024, device="cuda")
+    gpuops.sum(x, axis=0)
+    for call in (1, 2):
+        before, pool = torch.cuda.memory_allocated(), cupy.get_default_memory_pool().used_bytes()
+        y = gpuops.softmax(x, axis=call - 1)
+        assert torch.cuda.memory_allocated() - before >= y.nbytes
+        assert cupy.get_default_memory_pool().used_bytes() == pool
+        y.record_stream(torch.cuda.Stream())
+        del y
+        assert torch.cuda.memory_allocated() - before < x.nbytes
+
+
+def test_tensors_in_a_graph_of_pytorch(gpu_torch):
+    torch = gpu_torch
+    x = torch.zeros(512, 512, device="cuda")
+    mask = x > 0
+
+    def pipeline():
+        return gpuops.softmax(gpuops.where(mask, x, -x), axis=1), gpuops.sum(x, axis=0)
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        pipeline()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = pipeline()
+    for seed in range(100):
+        torch.manual_seed(seed)
+        x.normal_()
+        mask.copy_(x > 0.5)
+        graph.replay()
+        right = torch.softmax(torch.where(mask, x, -x), 1), x.sum(0)
+        for got, expected in zip(results, right):
+            torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-4)
+
+
+def test_a_tensor_of_another_gpu(gpu_torch):
+    torch = gpu_torch
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    x = tensor(torch, X, "cuda:1")
+    for _ in range(2):
+        result = gpuops.softmax(x, axis=1)
+        assert result.device == x.device
+        near(torch, result, gpuops.softmax(X, axis=1))
+
+
+def test_arrays_of_gpus_come_back_as_they_were():
+    if gpuops.info()["path"] != "gpu":
+        pytest.skip("needs CuPy with a GPU")
+    import cupy
+
+    x = cupy.asarray(X)
+    expected = gpuops.softmax(X, axis=1)
+    cuda = pytest.importorskip("numba.cuda", reason="needs Numba")
+    result = gpuops.softmax(cuda.as_cuda_array(x), axis=1)
+    assert type(result) is type(cuda.as_cuda_array(x))
+    np.testing.assert_allclose(result.copy_to_host(), expected, 1e-5)
+    result = gpuops.softmax(Foreign(x, (2, 0)), axis=1)
+    assert type(result) is cupy.ndarray
+    np.testing.assert_allclose(result.get(), expected, 1e-5)
+
+
+def test_buffers_of_gpus():
+    if gpuops.info()["path"] != "gpu":
+        pytest.skip("needs CuPy with a GPU")
+    import cupy
+
+    core = pytest.importorskip("cuda.core", reason="needs cuda.core")
+    gpu = core.Device()
+    gpu.set_current()
+    buffer = gpu.allocate(64)
+    cupy.from_dlpack(buffer)[...] = 3
+    total = gpuops.sum(buffer)
+    assert type(total) is type(buffer) and total.size == 8
+    assert cupy.from_dlpack(total).view(np.int64)[0] == 3 * 64
+
+
+def test_jax_arrays_of_gpus(jax):
+    if gpuops.info()["path"] != "gpu" or jax.default_backend() != "gpu":
+        pytest.skip("needs JAX and CuPy with a GPU")
+    for dtype in (np.float32, ml_dtypes.bfloat16):
+        x = jax.device_put(X.astype(dtype))
+        for _ in range(3):
+            result = gpuops.softmax(x, axis=1)
+            assert result.devices() == x.devices() and result.dtype == x.dtype
+            expected = gpuops.softmax(X.astype(dtype), axis=1)
+            np.testing.assert_allclose(np.asarray(result, "f8"), expected.astype("f8"), 1e-2)
+    big = jax.numpy.ones((4096, 4096))
+    for _ in range(20):  # what is read is kept until it has been read
+        total = gpuops.sum(big * 2)
+        assert float(total) == 2 * 4096**2
+    assert len(interop.IN_USE) <= 2
