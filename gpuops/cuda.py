@@ -233,6 +233,14 @@ class CudaDevice:
         return go
 
 
+class Borrowed(cupy.cuda.UnownedMemory):
+    """Memory of another library's, which lives as long as its owner."""
+
+    def __init__(self, address: int, nbytes: int, owner: Any, index: int) -> None:
+        super().__init__(address, nbytes, owner, index)
+        self.owner = owner
+
+
 @cache
 def attributes_of(cluster: int, cooperative: bool, overlaps: bool) -> Any:
     """The attributes of a launch, as the driver takes them. (What is cooperative does not overlap.)"""

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from .calls import FACTS, Home, learn
-from .device import READERS, elements, extent, kind
+from .device import READERS, elements, kind
 from .errors import error
 from .interop import Call, converted
 from .plan import CTYPES, Shape, contiguous_strides
@@ -51,9 +51,9 @@ def on_gpu(call: Call, given: dict[str, Any], index: int, known: Any, addresses:
     """The result of a call with tensors of a GPU."""
     if importlib.util.find_spec("cupy") is None:
         raise error(ImportError, call.name, "tensors of a GPU need CuPy: pip install 'gpuops-cupy[cuda13]' or [cuda12]")
-    home, memory = home_of(index), dict[int, torch.Tensor]()
-    with home.enter(), allocating(index, memory):
-        there = call.on({name: native(call.name, name, value, gpu_view) for name, value in given.items()})
+    home, view = home_of(index), partial(gpu_view, index)
+    with home.enter():
+        there = call.on({name: native(call.name, name, value, view) for name, value in given.items()})
         if known is None:
             result = there.op(*there.args, **there.options)
         else:
@@ -61,7 +61,7 @@ def on_gpu(call: Call, given: dict[str, Any], index: int, known: Any, addresses:
             result = learn(known, addresses, there, partial(maker, index), home)
             if given.get("out") is not None and known.again is not before:
                 known.again = writing(known.again)
-        return view_of(given, result) if call.name == "broadcast_to" else converted(result, partial(from_gpu, memory))
+        return view_of(given, result) if call.name == "broadcast_to" else converted(result, from_gpu)
 
 
 def view_of(given: dict[str, Any], result: Any) -> torch.Tensor:
@@ -135,62 +135,63 @@ def from_host(result: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(result)
 
 
-def gpu_view(tensor: torch.Tensor, dtype: np.dtype) -> Any:
+def gpu_view(index: int, tensor: torch.Tensor, dtype: np.dtype) -> Any:
     """CuPy's array over a tensor's memory."""
     import cupy
 
-    address, strides = tensor.data_ptr(), [stride * dtype.itemsize for stride in tensor.stride()]
-    shape = tuple(tensor.shape)
-    whole = np.lib.stride_tricks.as_strided(np.empty(0, dtype), shape, strides, writeable=False)
-    low, high = extent(address, whole)
-    memory = cupy.cuda.UnownedMemory(address, high - low, tensor, tensor.get_device())
-    return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0), strides)
+    shape, steps = tuple(tensor.shape), tensor.stride()  # which are not negative
+    reach = 1 + sum((n - 1) * step for n, step in zip(shape, steps, strict=True)) if tensor.numel() else 0
+    memory = borrowed(index, tensor, reach * dtype.itemsize)
+    return cupy.ndarray(shape, dtype, memory, [step * dtype.itemsize for step in steps])
 
 
-def from_gpu(memory: dict[int, torch.Tensor], result: Any) -> torch.Tensor:
-    """A tensor over a result's memory, which is PyTorch's."""
-    made = memory[result.data.mem.ptr]
-    offset = (result.data.ptr - made.data_ptr()) // result.itemsize
+def from_gpu(result: Any) -> torch.Tensor:
+    """A tensor over a result's memory, which is a tensor's."""
+    made = result.data.mem.owner
+    storage = made.untyped_storage()
+    offset = (result.data.ptr - storage.data_ptr()) // result.itemsize if result.size else 0  # (without, it is null)
     tensor = torch.empty(0, dtype=torch_dtype(result.dtype), device=made.device)
-    return tensor.set_(made.untyped_storage(), offset, result.shape, elements(result))
+    return tensor.set_(storage, offset, result.shape, elements(result))
+
+
+def borrowed(index: int, tensor: torch.Tensor, nbytes: int) -> Any:
+    """A tensor's memory as CuPy's."""
+    import cupy
+
+    from .cuda import Borrowed
+
+    return cupy.cuda.MemoryPointer(Borrowed(tensor.data_ptr(), nbytes, tensor, index), 0)
 
 
 # ------------------------------------------------------------------------------------------------ memory and streams
 
 
-@contextmanager
-def allocating(index: int, memory: dict[int, torch.Tensor]) -> Iterator[None]:
-    """What is allocated meanwhile is PyTorch's memory; ``memory`` has it by address."""
-    import cupy
-
-    def allocate(nbytes: int) -> Any:
-        made = torch.empty(nbytes, dtype=torch.uint8, device=index)
-        memory[made.data_ptr()] = made
-        return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(made.data_ptr(), nbytes, made, index), 0)
-
-    with cupy.cuda.using_allocator(allocate):
-        yield
-
-
 @cache
 def home_of(index: int) -> Home:
-    """A GPU and PyTorch's current stream there, as CuPy's."""
+    """A GPU, PyTorch's current stream there and PyTorch's memory, as CuPy's."""
     import cupy
 
     from . import cuda
 
     device = cuda.device(index)
     stream, mine = torch.cuda.current_stream, cupy.cuda.get_current_stream
+    allocate = partial(allocated, index, torch.device("cuda", index))
 
     def elsewhere() -> bool:
         return (device.elsewhere is not None and device.elsewhere()) or stream(index).cuda_stream != mine().ptr
 
     @contextmanager
     def enter() -> Iterator[None]:
-        with device.current(), cupy.cuda.ExternalStream(stream(index).cuda_stream, index):
+        theirs = cupy.cuda.ExternalStream(stream(index).cuda_stream, index)
+        with device.current(), theirs, cupy.cuda.using_allocator(allocate):
             yield
 
     return Home(elsewhere, enter)
+
+
+def allocated(index: int, device: torch.device, nbytes: int) -> Any:
+    """New memory of PyTorch's, which a capture by PyTorch allows too."""
+    return borrowed(index, torch.empty(nbytes, dtype=torch.uint8, device=device), nbytes)
 
 
 def maker(index: int, shape: Shape, dtype: np.dtype, strides: Shape | None) -> Callable[[], tuple[torch.Tensor, int]]:

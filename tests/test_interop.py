@@ -239,11 +239,10 @@ def emulated_gpu(torch, emulation, monkeypatch):
     home = calls.Home(lambda: away["elsewhere"], enter)
     monkeypatch.setattr(tensors, "gpu_of", lambda op, tensors: 0)
     monkeypatch.setattr(tensors, "home_of", lambda index: home)
-    monkeypatch.setattr(tensors, "allocating", lambda index, memory: contextlib.nullcontext())
     monkeypatch.setattr(tensors, "host_view", lambda tensor, dtype: tensor.numpy())
-    monkeypatch.setattr(tensors, "gpu_view", lambda tensor, dtype: tensor.numpy().view(emulated.EmulatedArray))
+    monkeypatch.setattr(tensors, "gpu_view", lambda index, tensor, dtype: tensor.numpy().view(emulated.EmulatedArray))
     monkeypatch.setattr(tensors, "native", partial(native_of_gpu, tensors))
-    monkeypatch.setattr(tensors, "from_gpu", lambda memory, result: torch.from_numpy(np.array(result)))
+    monkeypatch.setattr(tensors, "from_gpu", lambda result: torch.from_numpy(np.array(result)))
     monkeypatch.setattr(tensors, "maker", maker)
     monkeypatch.setitem(calls.READERS, torch.Tensor, read)
     return entered, away
@@ -277,6 +276,24 @@ def test_a_remembered_call_writes_into_out(torch, emulated_gpu):
         assert out._version == version + 1
         near(torch, out, gpuops.softmax(X, axis=1))
         out.zero_()
+
+
+def test_tensors_as_cupys_arrays_and_back(torch):
+    """Without a GPU: nothing reads the memory."""
+    pytest.importorskip("cupy", reason="needs CuPy")
+    from gpuops import tensors
+
+    whole = tensor(torch, X)
+    for part in (whole, whole.T, whole[1:, ::2], whole[:, :1].expand(4, 3), whole[:0], whole[0, 0], whole.bfloat16()):
+        array = tensors.gpu_view(0, part, tensors.numpy_dtype("", "", part.dtype))
+        assert (array.data.ptr, array.shape) == (part.data_ptr(), tuple(part.shape))
+        assert [stride // array.itemsize for stride in array.strides] == list(part.stride()) or not part.numel()
+        back = tensors.from_gpu(array)
+        assert back.dtype is part.dtype and back.shape == part.shape and back.data_ptr() == part.data_ptr()
+        assert not part.numel() or back.stride() == part.stride()
+    memory = tensors.allocated(0, torch.device("cpu"), 24)
+    made = memory.mem.owner
+    assert (memory.ptr, memory.mem.size, made.nbytes, made.dtype) == (made.data_ptr(), 24, 24, torch.uint8)
 
 
 # ------------------------------------------------------------------------------------------------------------- JAX
