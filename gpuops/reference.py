@@ -36,15 +36,20 @@ def softmax(
     where: np.ndarray | None, scale: float,
 ) -> Any:  # fmt: skip
     """softmax or log_softmax computed in ``val`` and delivered as ``dtype``."""
-    values, top, total = exponentials(x, axis, val, where, scale)
+    result = normalized(op, *exponentials(x, axis, val, where, scale), where)
+    return deliver(result.astype(dtype if out is None else out.dtype), out)
+
+
+def normalized(op: str, values: np.ndarray, top: Any, total: Any, where: np.ndarray | None) -> np.ndarray:
+    """softmax or log_softmax of values, given each row's maximum and sum of exponentials."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
         shifted = values - top
         # With +inf in the row, log_softmax makes every other element -inf and +inf itself NaN, as in SciPy.
         log_total = np.where(np.isposinf(top), 0, np.log(total))
         result = np.exp(shifted) / total if op == "softmax" else shifted - log_total
     if where is not None:
-        result = np.where(where, result, val.type(-np.inf if op == "log_softmax" else 0))
-    return deliver(result.astype(dtype if out is None else out.dtype), out)
+        result = np.where(where, result, values.dtype.type(-np.inf if op == "log_softmax" else 0))
+    return result
 
 
 def logsumexp(
@@ -53,10 +58,15 @@ def logsumexp(
 ) -> Any:  # fmt: skip
     """log(sum(exp(x * scale))) over ``axis``."""
     _, top, total = exponentials(x, axis, val, where, scale)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        result = np.where(np.isinf(top), top, top + np.log(total))
+    result = logarithm(top, total)
     result = result if keepdims else np.squeeze(result, axis)[()]
     return deliver(result.astype(dtype if out is None else out.dtype), out)
+
+
+def logarithm(top: Any, total: Any) -> Any:
+    """log(sum(exp)) of rows, given their maxima and sums of exponentials."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(np.isinf(top), top, top + np.log(total))
 
 
 def exponentials(
@@ -65,11 +75,37 @@ def exponentials(
     """x * scale, its maximum, and the sum of exp(x * scale - maximum), over the selected elements; dims are kept."""
     chosen = True if where is None else where
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        values = x.astype(val, copy=False)
-        values = values if scale == 1 else values * val.type(scale)
+        values = scaled(x, val, scale)
         top = np.max(values, axis=axis, keepdims=True, initial=-np.inf, where=chosen)
         total = np.sum(np.exp(values - top), axis=axis, keepdims=True, where=chosen)
     return values, top, total
+
+
+def scaled(x: np.ndarray, val: np.dtype, scale: float) -> np.ndarray:
+    """x * scale in ``val``."""
+    values = x.astype(val, copy=False)
+    return values if scale == 1 else values * val.type(scale)
+
+
+def statistics(x: np.ndarray, axis: Shape, val: np.dtype, where: np.ndarray | None, scale: float) -> np.ndarray:
+    """Each row's maximum and sum of exponentials, as `pairs`; a row without any above -inf has the sum 0."""
+    _, top, total = exponentials(x, axis, val, where, scale)
+    return pairs(top, np.where(np.isneginf(top), 0, total))
+
+
+def merged(stats: np.ndarray, axis: Shape) -> np.ndarray:
+    """The statistics of whole rows, given those of their parts."""
+    top = np.max(stats.real, axis=axis, keepdims=True)
+    with np.errstate(invalid="ignore", under="ignore"):
+        powers = np.where(stats.imag == 0, 0, np.exp(stats.real - top))
+        return pairs(top, np.sum(powers * stats.imag, axis=axis, keepdims=True))
+
+
+def pairs(top: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Maxima and sums in one array: as the real and imaginary parts of complex numbers."""
+    stats = np.empty(top.shape, np.result_type(top, np.complex64))
+    stats.real, stats.imag = top, total
+    return stats
 
 
 def matmul(

@@ -12,9 +12,11 @@ from .broadcast import clash
 from .calls import remembered
 from .device import Device, delivered, device_of, elements, overlap, run
 from .errors import error
+from .kernels import broadcast as maps
 from .kernels import reduce as reductions
 from .kernels import softmax as kernels
 from .plan import (
+    CTYPES,
     Plan,
     Shape,
     accumulator,
@@ -186,3 +188,92 @@ def arguments(
     if scale is not None and not isinstance(scale, numbers.Real):
         raise error(TypeError, op, f"scale must be a real number, got {scale!r}")
     return device, x, mask, axis, val, result, 1.0 if scale is None else float(scale)
+
+
+# --------------------------------------------------------------------------------- in two passes, over parts of rows
+
+MAPS = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}  # in broadcast.cuh
+
+
+def statistics(x: Any, where: Any, axis: Shape, val: np.dtype, scale: float = 1.0, strategy: str | None = None) -> Any:
+    """Each row's maximum of x * scale and sum of exp(x * scale - maximum) in ``val``, float32 or float64: the real and
+    imaginary parts of complex numbers, which lie in memory as ``MaxExpSum::State``. Dims are kept.
+
+    A part of a row that has nothing selected, or nothing above -inf, has the maximum -inf and the sum 0.
+    """
+    device, x, mask = operands(x, where)
+    if device is None:
+        return reference.statistics(x, axis, val, mask, scale)
+    shape, pair = reduced_shape(x.shape, axis, True), np.result_type(val, np.complex64)
+    return launch(device, "MaxExpSum", x, mask, axis, val, pair, None, shape, strategy=strategy, scale=scale)
+
+
+def merged(stats: Any, axis: Shape, keepdims: bool = True) -> Any:
+    """The statistics of whole rows, given those of their parts along ``axis``. Dims are kept."""
+    device, stats, _ = operands(stats)
+    if device is None:
+        return reference.merged(stats, axis)
+    val, shape = stats.real.dtype, reduced_shape(stats.shape, axis, True)
+    with device.current():
+        whole = device.empty(shape, stats.dtype)
+        if whole.size:
+            whole[...] = 1 + 1j  # the sums are 1 until they are known, so that powers are divided by nothing
+            tops, totals = parts(device, stats, val)
+            top, total = parts(device, whole, val)
+            launch(device, "Max", tops, None, axis, val, val, top, shape)
+            # A part whose maximum is -inf adds 0: its power would be NaN, if that of the whole row is -inf too.
+            some = launch(device, "Any", totals, None, (), val, np.dtype(bool), None, stats.shape)
+            powers = finished(tops, some, whole, "softmax", val)
+            launch(device, reductions.DOT, powers, totals, axis, val, val, total, shape)
+        return whole
+
+
+def finished(x: Any, where: Any, stats: Any, op: str, dtype: np.dtype, scale: float = 1.0) -> Any:
+    """softmax or log_softmax of x, or of a part of it, given its rows' statistics."""
+    device, x, mask = operands(x, where)
+    val = stats.real.dtype
+    if device is None:
+        result = reference.normalized(op, reference.scaled(x, val, scale), stats.real, stats.imag, mask)
+        return result.astype(dtype, copy=False)
+    with device.current():
+        out = device.empty(x.shape, dtype, like_strides(x.shape, elements(x)))
+        if out.size:
+            arrays = {"out": out, "x": x, "stats": stats} | ({} if mask is None else {"other": mask})
+            args = [
+                maps.Arg(
+                    name, f"MaxExpSum<{CTYPES[val.name]}>::State" if name == "stats" else CTYPES[dtype_name(a.dtype)],
+                    a.itemsize, strides_over(a, x.shape), device.pointer(a) % 16,
+                )
+                for name, a in arrays.items()
+            ]  # fmt: skip
+            run(maps.plan(MAPS[op], x.shape, args[0], tuple(args[1:]), scale=scale), device, **arrays)
+        return out
+
+
+def log_sums(stats: Any, axis: Shape, keepdims: bool, out: np.dtype) -> Any:
+    """logsumexp as ``out``, given the statistics of parts of rows along ``axis``."""
+    stats = merged(stats, axis)
+    device, stats, _ = operands(stats)
+    if device is None:
+        result = reference.logarithm(stats.real, stats.imag).astype(out)
+        return result if keepdims else np.squeeze(result, axis)[()]
+    val, shape = stats.real.dtype, reduced_shape(stats.shape, axis, keepdims)
+    with device.current():
+        zeros = device.empty(stats.shape, val)
+        zeros[...] = 0
+        negative = finished(zeros, True, stats, "log_softmax", val)  # 0 - maximum - log(sum)
+        return launch(device, "Prod", negative, None, axis, val, out, None, shape, np.asarray(-1, val))
+
+
+def operands(x: Any, where: Any = True) -> tuple[Device | None, Any, Any]:
+    """The device, the array on it and its mask, None without one."""
+    mask = None if where is True else where
+    device = device_of("softmax", x=x, where=mask)
+    return device, as_array(device, x), None if mask is None else as_array(device, mask)
+
+
+def parts(device: Device, stats: Any, val: np.dtype) -> tuple[Any, Any]:
+    """Views of the maxima and of the sums."""
+    strides = tuple([2 * s for s in elements(stats)])
+    real, imaginary = (device.view(stats, offset, val, stats.shape, strides) for offset in (0, val.itemsize))
+    return real, imaginary

@@ -1,0 +1,416 @@
+"""Dask arrays: a call becomes a graph of calls of the same op on chunks, which are NumPy's or CuPy's arrays.
+
+Imported when the first Dask array shows up, never by ``import gpuops``. A call is first made with arrays that have a
+shape, a dtype and no memory: so it is checked like any other, and what the result is like is known. Where an op goes
+over several chunks, each of them gives a partial result in the dtype in which numbers are added up, and a tree brings
+these together, a few at a time. Tasks are named after their op.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable
+from functools import partial, wraps
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.array.core import normalize_chunks, unify_chunks
+from dask.array.utils import meta_from_array
+
+import gpuops
+
+from .device import FINDERS, find, is_scalar, kind
+from .errors import error
+from .matmul import as_factor
+from .plan import Machine, Shape, accumulator, dtype_name, normalize_axis
+from .reduce import NOT_GIVEN, as_initial
+from .softmax import arguments, finished, log_sums, merged, statistics
+from .warmup import Ghost, Survey
+
+Function = Callable[..., Any]
+Operand = tuple[Any, Any]  # an array with labels of its dims, or a scalar with None
+
+#: The parameters that are arrays, of all ops.
+ARRAYS = ("x", "y", "a", "b", "c", "condition", "where")
+
+
+class Outline(Survey):
+    """A device on which results say that they have no elements, so that nothing is planned for them."""
+
+    def empty(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> Ghost:
+        made = super().empty(shape, dtype, strides)
+        made.size = 0
+        return made
+
+    def from_host(self, array: np.ndarray) -> Ghost:
+        return Ghost(self, array.shape, array.dtype)
+
+    def broadcast_to(self, array: Ghost, shape: Shape) -> Ghost:
+        return Ghost(self, shape, array.dtype)
+
+    def nonzero(self, array: Ghost) -> None:
+        pass
+
+
+OUTLINE = Outline(Machine(1))
+
+
+def over_chunks(op: Function, compute: Function) -> Function:
+    """An op of Dask arrays. ``compute`` makes the graph, given what the result is like and the arguments by name. These
+    are correct; arrays among them are Dask's."""
+    name, signature = op.__name__, inspect.signature(op)
+
+    @wraps(op)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            given = signature.bind(*args, **options)
+        except TypeError:
+            return inspect.unwrap(op)(*args, **options)  # Python words it
+        arrays = arrays_of(name, given.arguments)
+        given.arguments |= {key: Ghost(OUTLINE, array.shape, array.dtype) for key, array in arrays.items()}
+        result = op(*given.args, **given.kwargs)
+        first = next(filter(is_dask, arrays.values()))
+        given.apply_defaults()
+        given.arguments |= {key: array if is_dask(array) else cut(array, first) for key, array in arrays.items()}
+        given.arguments.pop("out", None)
+        return compute(name, result, **given.arguments)
+
+    return call
+
+
+def arrays_of(op: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that are arrays and no scalars: Dask's, or NumPy's or CuPy's, all of one kind."""
+    if given.get("out") is not None:
+        raise error(TypeError, op, "out is not for dask arrays, which cannot be written to")
+    arrays: dict[str, Any] = {}
+    homes: dict[bool, str] = {}
+    for name, value in given.items():
+        if name not in ARRAYS and is_dask(value):
+            raise error(TypeError, op, f"{name} is a {kind(value)}, and a call computes none")
+        if name not in ARRAYS or value is None or is_scalar(value):
+            continue
+        host = find(op, name, value._meta if is_dask(value) else value) is None
+        if is_dask(value):
+            words = f"{name} is a {kind(value)} of {kind(value._meta)}"
+            value = known(op, name, value)
+        else:
+            words = f"{name} is a {kind(value)}"
+            value = np.asarray(value) if host else value
+        # In the machine's byte order, as a GPU's arrays are.
+        arrays[name] = value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
+        homes.setdefault(host, words)
+        if len(homes) > 1:
+            raise error(TypeError, op, f"NumPy and CuPy arrays do not mix: {', '.join(homes.values())}")
+    return arrays
+
+
+def known(op: str, name: str, x: da.Array) -> da.Array:
+    """A Dask array as calls take it: of a known shape, and without chunks in dims that have one element at most."""
+    if isinstance(x._meta, np.ma.MaskedArray) or FINDERS.keys().isdisjoint(type(x._meta).__mro__):
+        rule = f"{name} is a {kind(x)} of {kind(x._meta)}; gpuops takes those of NumPy and CuPy arrays"
+        raise error(TypeError, op, rule)
+    if math.isnan(math.prod(x.shape)):
+        rule = f"{name} has unknown chunk sizes {x.shape}; call {name}.compute_chunk_sizes() first"
+        raise error(ValueError, op, rule)
+    trivial = [n < 2 and blocks > 1 for n, blocks in zip(x.shape, x.numblocks, strict=True)]
+    kept = [x.chunks[d].index(n) if trivial[d] else slice(None) for d, n in enumerate(x.shape)]  # blocks that have all
+    return x.blocks[tuple(kept)] if True in trivial else x
+
+
+def cut(array: Any, other: da.Array) -> da.Array:
+    """An array in chunks: those of another one, where it is as long."""
+    last = dict(zip(range(array.ndim)[::-1], other.chunks[::-1], strict=False))
+    chunks = [last[d] if d in last and sum(last[d]) == n else None for d, n in enumerate(array.shape)]
+    return da.from_array(array, filled(chunks, array.shape, array.dtype))
+
+
+def filled(chunks: list[Any], shape: Shape, dtype: np.dtype) -> tuple[Shape, ...]:
+    """Chunks, where there are none yet as large as Dask's setting ``array.chunk-size`` tells."""
+    cuts = [c if c is not None else n if 0 in shape else "auto" for c, n in zip(chunks, shape, strict=True)]
+    return normalize_chunks(tuple(cuts), shape, dtype=dtype)
+
+
+def is_dask(value: Any) -> bool:
+    return isinstance(value, da.Array)
+
+
+# ------------------------------------------------------------------------------------------------------------- graphs
+
+
+def blocks(
+    function: Function, name: str, dims: Iterable[int], operands: list[Any], dtype: np.dtype,
+    lengths: dict[int, Any] | None = None,
+) -> da.Array:  # fmt: skip
+    """An array whose dims are labelled ``dims``, and whose blocks a function makes of those of the operands, which
+    broadcast. The last dims of operands are labelled like those of the array, unless labels come with them.
+
+    What an operand has beside these dims is one block long, and comes as lists. ``lengths`` are the chunks, by label,
+    of dims that are not as long as the operands'.
+    """
+    dims = tuple(dims)
+    pairs = [each if isinstance(each, tuple) else labelled(each, len(dims)) for each in operands]
+    chunks, arrays = unify_chunks(*[part for pair in pairs for part in pair], warn=False)
+    args = [part for array, (_, labels) in zip(arrays, pairs, strict=True) for part in (array, labels)]
+    meta = like(next(filter(is_dask, arrays)), len(dims), dtype)
+    return da.blockwise(
+        function, dims, *args, token=name, dtype=dtype, meta=meta, align_arrays=False,
+        adjust_chunks={d: chunks[d] for d in dims} | (lengths or {}),
+    )  # fmt: skip
+
+
+def tree(x: da.Array, name: str, axis: Shape, keepdims: bool, merge: Function, last: Function, dtype: np.dtype) -> Any:
+    """Partial results brought together along some axes, a few of them at a time. (To a function with a parameter
+    ``dtype`` Dask would give its own.)"""
+    meta = like(x, x.ndim if keepdims else x.ndim - len(axis), dtype)
+    return da.reduction(x, same, last, axis=axis, keepdims=keepdims, dtype=x.dtype, combine=merge, name=name, meta=meta)
+
+
+def like(x: da.Array, ndim: int, dtype: np.dtype) -> Any:
+    """What Dask takes as a sample of chunks: of the same kind as those of x, without elements."""
+    sample = np.asarray(x._meta) if find("like", "x", x._meta) is None else x._meta
+    return meta_from_array(sample if dtype.kind == "c" else sample.real, ndim, dtype)
+
+
+def same(x: Any, axis: Shape, keepdims: bool) -> Any:
+    """The partial results, which are there already."""
+    return x
+
+
+def labelled(x: Any, ndim: int) -> Operand:
+    """An operand with the labels of the last dims of ``ndim``; a scalar has none."""
+    return (x, tuple(range(ndim - x.ndim, ndim))) if is_dask(x) else (x, None)
+
+
+def masked(x: Any, mask: Any) -> list[Operand]:
+    """An array and its mask, which is cut as the array is."""
+    if is_dask(mask):
+        along = zip(mask.shape, x.chunks[x.ndim - mask.ndim :], strict=True)
+        mask = mask.rechunk(tuple([chunks if n > 1 else (n,) for n, chunks in along]))
+    return [labelled(x, x.ndim), labelled(mask, x.ndim)]
+
+
+def on_blocks(function: Function, keyword: str, *arrays: Any) -> Any:
+    """A call with blocks, the last one by its keyword. A list has the only block along a dim."""
+    *first, last = map(single, arrays)
+    return function(*first, **{keyword: last})
+
+
+def single(x: Any) -> Any:
+    while isinstance(x, list):
+        (x,) = x
+    return x
+
+
+def converted(x: Any, dtype: np.dtype) -> Any:
+    """A chunk in another dtype."""
+    return x if x.dtype == dtype else gpuops.sum(x, axis=(), dtype=dtype)
+
+
+def accumulated(val: np.dtype) -> np.dtype:
+    """The dtype in which values of a dtype are added up."""
+    return np.dtype(accumulator(dtype_name(val)))
+
+
+# --------------------------------------------------------------------------------------------- reductions and softmax
+
+
+def at_once(op: str, result: Ghost, x: da.Array, where: Any, axis: Shape, **options: Any) -> da.Array:
+    """The op on each chunk, which is alone along the axes."""
+    dims = tuple([d for d in range(x.ndim) if result.ndim == x.ndim or d not in axis])
+    function = partial(on_blocks, partial(getattr(gpuops, op), axis=axis, **options), "where")
+    lengths = {d: result.shape[d] for d in dims if d in axis}
+    return blocks(function, op, dims, masked(x, where), result.dtype, lengths)
+
+
+def alone(x: da.Array, axis: Shape) -> bool:
+    """Whether each chunk is alone along the axes."""
+    return all(x.numblocks[d] == 1 for d in axis)
+
+
+def whole(x: Any) -> da.Array:
+    """An array, of a scalar too."""
+    return x if is_dask(x) else da.from_array(np.asarray(x))
+
+
+def reduction(op: str, result: Ghost, x: Any, axis: Any, keepdims: bool, where: Any, **options: Any) -> da.Array:
+    """A reduction: of chunks that are alone along the axes at once, of others as a tree."""
+    x = whole(x)
+    axis = normalize_axis(op, axis, x.shape)
+    options = {name: value for name, value in options.items() if value is not NOT_GIVEN}
+    if alone(x, axis):
+        return at_once(op, result, x, where, axis, keepdims=keepdims, **options)
+    initial, how = options.get("initial"), {name: options[name] for name in ("strategy", "finish")}
+    if op != "mean":
+        return reduced(op, op, x, axis, keepdims, where, result.dtype, result.dtype, initial, how)
+    total = reduced("sum", op, x, axis, keepdims, where, result.dtype, accumulated(result.dtype), None, how)
+    count, lead = bool(where) if is_scalar(where) else where, x.ndim - np.ndim(where)
+    times = math.prod(x.shape[d] for d in axis if d < lead or where.shape[d - lead] == 1)
+    if is_dask(where):
+        selected, dtype = tuple([d - lead for d in axis if d >= lead]), np.dtype(np.int64)
+        count = reduced("sum", f"{op}-count", where, selected, keepdims, True, dtype, dtype, None, how)
+    finish = partial(quotient, result.dtype, times)
+    return blocks(finish, f"{op}-finish", range(result.ndim), [total, count], result.dtype)
+
+
+def reduced(
+    op: str, name: str, x: da.Array, axis: Shape, keepdims: bool, where: Any, val: np.dtype, out: np.dtype,
+    initial: Any, how: dict[str, Any],
+) -> da.Array:  # fmt: skip
+    """A tree of reductions of values that are taken as ``val``, the last of which gives ``out``."""
+    function, adds = getattr(gpuops, op), op in ("sum", "prod")
+    acc = accumulated(val) if adds else val
+    options: dict[str, Any] = {"dtype": acc} if adds else {}
+    once: dict[str, Any] = {} if initial is None else {"initial": as_initial(op, initial, val).astype(acc)}
+    if op in ("max", "min"):  # an empty chunk has none without
+        options = once or {"initial": extreme(op, val)}
+    part = partial(part_of_reduction, partial(function, axis=axis, **options, **how), val)
+    parts = blocks(part, name, range(x.ndim), masked(x, where), acc, dict.fromkeys(axis, 1))
+    merge, last = partial(merge_parts, function, acc, options), partial(merge_parts, function, out, options | once)
+    return tree(parts, name, axis, keepdims, merge, last, out)
+
+
+def part_of_reduction(function: Function, val: np.dtype, x: Any, where: Any) -> Any:
+    """What a chunk contributes, in the dtype in which it is added up."""
+    x = x if accumulated(val) == val else converted(x, val)  # halves are rounded before they are added up as float32
+    return function(x, keepdims=True, where=where)
+
+
+def merge_parts(function: Function, out: np.dtype, options: dict[str, Any], x: Any, axis: Shape, keepdims: bool) -> Any:
+    """The contributions of several chunks in one."""
+    return converted(function(x, axis=axis, keepdims=keepdims, **options), out)
+
+
+def extreme(op: str, dtype: np.dtype) -> np.ndarray:
+    """What changes no maximum, or no minimum."""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return np.asarray(limits.min if op == "max" else limits.max, dtype)
+    bound = -np.inf if op == "max" else np.inf
+    return np.asarray({"b": bound > 0, "c": complex(bound, bound)}.get(dtype.kind, bound), dtype)
+
+
+def quotient(val: np.dtype, times: int, total: Any, count: Any) -> Any:
+    """A mean: divided in double precision, as NumPy does, and rounded."""
+    return converted(np.true_divide(total, np.multiply(count, times, dtype=np.float64)), val)
+
+
+def exponential(
+    op: str, result: Ghost, x: Any, axis: Any, dtype: Any, where: Any, scale: Any, strategy: Any, **more: Any
+) -> da.Array:
+    """softmax and its like: of chunks that are alone along the axes at once, of others in two readings; logsumexp in
+    one."""
+    x = whole(x)
+    *_, axis, val, out, factor = arguments(op, Ghost(OUTLINE, x.shape, x.dtype), axis, dtype, None, True, scale)
+    if alone(x, axis):
+        return at_once(op, result, x, where, axis, dtype=out, scale=scale, strategy=strategy, **more)
+    name = op if op == "logsumexp" else f"{op}-max"
+    part = partial(statistics, axis=axis, val=val, scale=factor, strategy=strategy if op == "logsumexp" else None)
+    pair, lengths = np.result_type(val, np.complex64), dict.fromkeys(axis, 1)
+    stats = blocks(part, name, range(x.ndim), masked(x, where), pair, lengths)
+    if op == "logsumexp":
+        return tree(stats, name, axis, more["keepdims"], merged, partial(log_sums, out=out), out)
+    stats = tree(stats, name, axis, True, merged, merged, pair)
+    finish = partial(finished, op=op, dtype=out, scale=factor)
+    return blocks(finish, f"{op}-finish", range(x.ndim), [*masked(x, where), stats], out)
+
+
+# ------------------------------------------------------------------------------------------------------- broadcasting
+
+
+def choice(op: str, result: Any, condition: Any, x: Any, y: Any, strategy: Any) -> Any:
+    """where."""
+    if result is None:
+        return da.nonzero(condition)
+    return blocks(partial(gpuops.where, strategy=strategy), op, range(result.ndim), [condition, x, y], result.dtype)
+
+
+def stretched(op: str, result: Ghost, x: Any, shape: Any, **options: Any) -> da.Array:
+    """expand and broadcast_to: of each chunk, to the chunks along dims in which it repeats."""
+    lead = result.ndim - x.ndim
+    repeats = [d < lead or x.shape[d - lead] != n for d, n in enumerate(result.shape)]
+    old = [None if repeat else x.chunks[d - lead] for d, repeat in enumerate(repeats)]
+    chunks = filled(old, result.shape, result.dtype)
+    new = {d: chunks[d] for d, repeat in enumerate(repeats) if repeat}
+    lengths = [(da.from_array(np.asarray(sizes), 1), (d,)) for d, sizes in new.items()]
+    function = partial(stretch, partial(getattr(gpuops, op), **options), result.ndim, tuple(new))
+    return blocks(function, op, range(result.ndim), [x, *lengths], result.dtype, new)
+
+
+def stretch(function: Function, ndim: int, dims: Shape, x: Any, *lengths: Any) -> Any:
+    """A chunk, repeated along dims to these lengths."""
+    shape = [1] * (ndim - x.ndim) + [*x.shape]
+    for d, length in zip(dims, lengths, strict=True):
+        shape[d] = int(length[0])
+    return function(x, tuple(shape))
+
+
+# ----------------------------------------------------------------------------------------------------------- products
+
+
+def matrix_product(op: str, result: Ghost, a: Any, b: Any, alpha: Any, beta: Any, c: Any, strategy: Any) -> da.Array:
+    """matmul: of chunks that are alone along the summed dim at once, of others as a tree of sums."""
+    val, ndim, dims = result.dtype, result.ndim, tuple(range(result.ndim))
+    rows, cols = a.ndim > 1, b.ndim > 1
+    batch = ndim - rows - cols
+    pair = (
+        (a, (*dims[max(batch - a.ndim + 2, 0) : batch + rows], ndim)),
+        (b, (*dims[max(batch - b.ndim + 2, 0) : batch], ndim, *dims[batch + rows :])),
+    )
+    factors = [as_factor(op, "alpha", alpha, val)[()], as_factor(op, "beta", beta, val)[()]]
+    if is_dask(c) and factors[1] == 0:
+        c = c.dtype.type(0)  # nothing is added, but its dtype counts
+    if a.numblocks[-1] == b.numblocks[-2 if cols else -1] == 1:
+        function = partial(gpuops.matmul, alpha=alpha, beta=beta, strategy=strategy)
+        return blocks(partial(on_blocks, function, "c"), op, dims, [*pair, c], val)
+    plain = factors == [1, 0]
+    total = summed(op, partial(gpuops.matmul, strategy=strategy), *pair, val, val if plain else accumulated(val))
+    c = np.asarray(0 if factors[1] == 0 else c, val) if not is_dask(c) else c
+    return total if plain else blocks(partial(scaled, val, *factors), f"{op}-finish", dims, [total, c], val)
+
+
+def dot_product(op: str, result: Ghost, x: Any, y: Any) -> da.Array:
+    """dot, likewise."""
+    val, ndim, dims = result.dtype, result.ndim, tuple(range(result.ndim))
+    if np.ndim(x) == 0 or np.ndim(y) == 0:
+        return blocks(gpuops.dot, op, dims, [x, y], val)
+    kept, last = x.ndim - 1, max(y.ndim - 2, 0)  # dims of x before its last axis, and of y before that which is summed
+    pair = (x, (*dims[:kept], ndim)), (y, (*dims[kept : kept + last], ndim, *dims[kept + last :]))
+    if x.numblocks[-1] == y.numblocks[last] == 1:
+        return blocks(partial(on_blocks, gpuops.dot, "y"), op, dims, [*pair], val)
+    return summed(op, gpuops.dot, *pair, val, val)
+
+
+def summed(op: str, function: Function, a: Operand, b: Operand, val: np.dtype, out: np.dtype) -> da.Array:
+    """Products of chunks, added up along the last dim of ``a``, which comes first meanwhile."""
+    acc, along = accumulated(val), a[1][-1]
+    parts = blocks(partial(part_of_product, function, acc), op, (along, *range(along)), [a, b], acc, {along: 1})
+    merge, last = (partial(merge_parts, gpuops.sum, dtype, {"dtype": acc}) for dtype in (acc, out))
+    return tree(parts, op, (0,), False, merge, last, out)
+
+
+def part_of_product(function: Function, acc: np.dtype, a: Any, b: Any) -> Any:
+    """What two chunks contribute, in the dtype in which it is added up."""
+    if np.result_type(a.dtype, b.dtype) != acc:
+        a, b = converted(a, acc), converted(b, acc)
+    return function(a, b)[None]
+
+
+def scaled(val: np.dtype, alpha: Any, beta: Any, total: Any, c: Any) -> Any:
+    """alpha * total + beta * c in the dtype in which it was added up, rounded."""
+    result = total if alpha == 1 else total * alpha
+    result = result if beta == 0 else result + converted(converted(c[()], val), total.dtype) * beta
+    return converted(result, val)
+
+
+GRAPHS: dict[str, Function] = {
+    **dict.fromkeys(("sum", "prod", "max", "min", "mean", "any", "all"), reduction),
+    **dict.fromkeys(("softmax", "log_softmax", "logsumexp"), exponential),
+    "where": choice,
+    **dict.fromkeys(("expand", "broadcast_to"), stretched),
+    "matmul": matrix_product,
+    "dot": dot_product,
+}
+#: The public functions, by name.
+OPS = {name: over_chunks(getattr(gpuops, name), graph) for name, graph in GRAPHS.items()}

@@ -1,0 +1,562 @@
+"""Dask arrays: lazy, with the results and errors of whole arrays, chunks of the same kind, tasks named after ops."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import gpuops
+from tests import emulated, layouts
+from tests.compare import accumulator_eps, assert_near, assert_same
+from tests.conftest import Cpu, Emulated
+from tests.layouts import BFLOAT16, COMMON, FLOATS, HALVES, inexact
+
+dask = pytest.importorskip("dask", reason="needs Dask")
+da = pytest.importorskip("dask.array", reason="needs Dask")
+
+from dask.array.dispatch import concatenate_lookup  # noqa: E402
+from dask.utils import key_split  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all")
+SOFTMAXES = ("softmax", "log_softmax", "logsumexp")
+EXACT = ("max", "min", "any", "all", "where", "expand", "broadcast_to")
+REALS = [d for d in COMMON if d.kind != "c"]
+
+
+@concatenate_lookup.register(emulated.EmulatedArray)
+def concatenated(arrays, axis=0):
+    """As Dask has it for CuPy's arrays."""
+    return emulated.DEVICE.from_host(np.concatenate([np.array(array, subok=False) for array in arrays], axis))
+
+
+@pytest.fixture(autouse=True)
+def one_by_one():
+    """Tasks run one after the other, as errors and the emulator need it."""
+    with dask.config.set(scheduler="sync"):
+        yield
+
+
+@pytest.fixture
+def emulation_of_chunks(emulation):
+    """The emulator."""
+    return Emulated()
+
+
+def whole(value: Any) -> Any:
+    """An argument as an array, where it is a Dask array."""
+    return np.asarray(value.compute()) if isinstance(value, da.Array) else value
+
+
+def call(op: str, *args: Any, **options: Any) -> None:
+    """Check a call with Dask arrays against the same call with whole arrays."""
+    try:
+        expected = getattr(gpuops, op)(*map(whole, args), **{name: whole(value) for name, value in options.items()})
+    except Exception as error:
+        with pytest.raises(type(error)) as got:
+            getattr(gpuops, op)(*args, **options)
+        assert str(got.value) == str(error)
+        return
+    lazy = getattr(gpuops, op)(*args, **options)
+    assert isinstance(lazy, da.Array)
+    check_meta(lazy)
+    check(op, args, options, np.asarray(lazy.compute()), np.asarray(expected))
+
+
+def check(op: str, args: Any, options: Any, got: np.ndarray, expected: np.ndarray) -> None:
+    """The same, up to the order in which numbers were added."""
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+    if op in EXACT or not inexact(got.dtype):
+        assert_same(got, expected)
+        return
+    inputs = [np.asarray(whole(a)) for a in args]
+    size, eps = max(2, *(a.size for a in inputs)), accumulator_eps(got.dtype)
+    scale = [np.abs(np.where(np.isfinite(a), a, 0).astype("D")).max(initial=1) for a in inputs]
+    error = eps * 16 * size * math.prod(scale) * abs(options.get("scale") or 1)
+    exact = expected.astype("D" if got.dtype.kind == "c" else "d")
+    if got.dtype.kind == "c":  # which part gets the NaN depends on the order
+        got, exact = (np.where(np.isfinite(a), a, np.nan) for a in (got, exact))
+    assert_near(got, exact, error + eps * np.nan_to_num(np.abs(exact), posinf=0))
+
+
+def check_meta(lazy: Any) -> None:
+    """What a Dask array says of itself holds for what it computes."""
+    blocks = dask.compute(*lazy.to_delayed().ravel())
+    kinds = (type(lazy._meta), np.generic) if lazy.ndim == 0 else (type(lazy._meta),)
+    assert lazy._meta.dtype == lazy.dtype and lazy._meta.ndim == lazy.ndim
+    for place, block in zip(np.ndindex(*lazy.numblocks), blocks):
+        assert block.dtype == lazy.dtype and isinstance(block, kinds)
+        assert block.shape == tuple(c[i] for c, i in zip(lazy.chunks, place))
+
+
+@st.composite
+def chunks(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Uneven chunks, with empty ones among them."""
+    made = []
+    for n in shape:
+        cuts = sorted(draw(st.lists(st.integers(0, n), max_size=3)))
+        made.append(tuple(b - a for a, b in zip([0, *cuts], [*cuts, n])))
+    return tuple(made)
+
+
+@st.composite
+def arrays(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype, special: bool | None = None) -> Any:
+    """A Dask array of random values whose chunks come from an array in any layout."""
+    return da.from_array(draw(layouts.arrays(shape, dtype, special)), draw(chunks(shape)))
+
+
+@st.composite
+def masks(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
+    """A mask: a Dask array, an array, a bool."""
+    mask = draw(layouts.masks(shape))
+    return draw(st.sampled_from([da.from_array(mask, draw(chunks(mask.shape))), mask, mask.tolist(), True, False]))
+
+
+shapes = layouts.shapes(max_dims=4, max_size=200)
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+@given(data=st.data())
+def test_reductions_agree_with_whole_arrays(op, data):
+    shape, dtype = data.draw(shapes), data.draw(st.sampled_from(COMMON))
+    x = data.draw(arrays(shape, dtype, special=None if op in EXACT else False))
+    if op == "prod":
+        x = x.astype(bool) if dtype.kind in "bc" else x.map_blocks(np.sign, dtype=dtype)
+    options: dict[str, Any] = {"axis": data.draw(layouts.axes(len(shape))), "keepdims": data.draw(st.booleans())}
+    if op in ("max", "min") or (op in ("sum", "prod") and data.draw(st.booleans())):
+        options["initial"] = data.draw(st.sampled_from([0, 1] if x.dtype == bool else [2, 0, np.int8(3)]))
+    if data.draw(st.booleans()):
+        options["where"] = data.draw(masks(shape))
+    if op in ("sum", "mean") and data.draw(st.booleans()):
+        options["dtype"] = data.draw(st.sampled_from(FLOATS)) if x.dtype.kind != "c" else np.dtype("D")
+    call(op, x, **options)
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+@given(data=st.data())
+def test_extremes_need_no_initial_where_only_chunks_are_empty(op, data):
+    shape, dtype = data.draw(shapes), data.draw(st.sampled_from(layouts.DTYPES))
+    assume(math.prod(shape))
+    call(op, data.draw(arrays(shape, dtype)), axis=data.draw(layouts.axes(len(shape))))
+
+
+@pytest.mark.parametrize("op", SOFTMAXES)
+@given(data=st.data())
+def test_softmax_agrees_with_whole_arrays(op, data):
+    shape = data.draw(shapes)
+    x = data.draw(arrays(shape, data.draw(st.sampled_from(REALS))))
+    options: dict[str, Any] = {"axis": data.draw(layouts.axes(len(shape)))}
+    if data.draw(st.booleans()):
+        options["where"] = data.draw(masks(shape))
+    if data.draw(st.booleans()):
+        options["dtype"] = data.draw(st.sampled_from(FLOATS))
+    if data.draw(st.booleans()):
+        options["scale"] = data.draw(st.sampled_from([0.5, -2.0, np.float32(3)]))
+    if op == "logsumexp":
+        options["keepdims"] = data.draw(st.booleans())
+    call(op, x, **options)
+
+
+@given(data=st.data())
+def test_where_agrees_with_whole_arrays(data):
+    shape = data.draw(shapes)
+    operands = []
+    for dtypes in (COMMON, COMMON, COMMON):
+        narrow = tuple(data.draw(st.sampled_from((n, n, 1))) for n in shape)[data.draw(st.integers(0, len(shape))) :]
+        array = data.draw(arrays(narrow, data.draw(st.sampled_from(dtypes))))
+        operands.append(data.draw(st.sampled_from([array, array, whole(array), 2, 1.5, np.float32(3)])))
+    assume(any(isinstance(operand, da.Array) for operand in operands))
+    call("where", *operands)
+
+
+def test_where_with_a_condition_alone_gives_indices():
+    x = layouts.random(np.random.default_rng(0), (5, 6), np.dtype("i4"))
+    lazy = gpuops.where(da.from_array(x, 2))
+    for got, expected in zip(lazy, np.nonzero(x), strict=True):
+        assert_same(got.compute(), expected)
+
+
+@given(data=st.data())
+def test_expand_agrees_with_whole_arrays(data):
+    shape = data.draw(shapes)
+    shape = tuple(n if data.draw(st.booleans()) else 1 for n in shape)
+    x = data.draw(arrays(shape, data.draw(st.sampled_from(COMMON))))
+    lead = data.draw(st.lists(st.integers(0, 3), max_size=2))
+    to = [*lead, *(data.draw(st.integers(0, 4)) if n == 1 else n for n in shape)]
+    kept = [-1 if d >= len(lead) and n == shape[d - len(lead)] else n for d, n in enumerate(to)]
+    with dask.config.set({"array.chunk-size": data.draw(st.sampled_from(["8 B", "128 MiB"]))}):
+        call("expand", x, tuple(kept))
+        call("broadcast_to", x, tuple(to))
+
+
+@given(data=st.data())
+def test_products_agree_with_whole_arrays(data):
+    m, n, k = (data.draw(st.sampled_from((0, 1, 2, 5, 9))) for _ in range(3))
+    batch = data.draw(st.lists(st.sampled_from((1, 2, 3)), max_size=2))
+    shape = [*batch, m, k], [*batch[data.draw(st.integers(0, len(batch))) :], k, n]
+    shape = tuple(tuple(n if data.draw(st.integers(0, 3)) else 1 for n in s[:-2]) + tuple(s[-2:]) for s in shape)
+    shape = tuple((k,) if data.draw(st.integers(0, 4)) == 0 else s for s in shape)
+    a, b = (data.draw(arrays(s, data.draw(st.sampled_from(COMMON)), special=False)) for s in shape)
+    call("dot", a, b)
+    options: dict[str, Any] = {}
+    both_bool = a.dtype == b.dtype == bool
+    if data.draw(st.booleans()):
+        options["alpha"] = 1 if both_bool else 2
+    if data.draw(st.booleans()):
+        result = np.matmul(np.zeros(shape[0]), np.zeros(shape[1])).shape
+        c = data.draw(arrays(tuple(data.draw(st.sampled_from((n, 1))) for n in result), a.dtype, special=False))
+        options |= {"beta": data.draw(st.sampled_from((0, 1))), "c": data.draw(st.sampled_from((c, whole(c), 1)))}
+    call("matmul", a, b if data.draw(st.booleans()) else whole(b), **options)
+
+
+def test_dot_with_a_scalar_multiplies():
+    x = da.from_array(np.arange(6.0).reshape(2, 3), 2)
+    for scalar in (2, np.float32(2), da.from_array(np.asarray(3.0))):
+        call("dot", x, scalar)
+        call("dot", scalar, x)
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_partial_results_are_not_rounded_to_halves(dtype):
+    x = np.full(4096, 1.001, np.float32).astype(dtype)
+    lazy = da.from_array(x, 64)
+    exact = x.astype(np.float64).sum()
+    assert abs(float(gpuops.sum(lazy, dtype=dtype).compute()) - exact) <= exact * accumulator_eps(
+        np.dtype("f4")
+    ) * 64 + (abs(float(np.float64(exact).astype(dtype)) - exact))
+    assert float(gpuops.mean(lazy).compute()) == float(gpuops.mean(x))
+    assert float(gpuops.matmul(lazy, np.ones(4096, dtype)).compute()) == float(np.float64(exact).astype(dtype))
+    assert float(gpuops.dot(lazy, np.ones(4096, dtype)).compute()) == float(np.float64(exact).astype(dtype))
+
+
+def test_softmax_keeps_its_digits_far_from_zero():
+    x = (30000 + np.random.default_rng(0).normal(size=(4, 400))).astype(np.float32)
+    got = gpuops.softmax(da.from_array(x, (2, 30)), axis=1).compute()
+    np.testing.assert_allclose(got, gpuops.softmax(x.astype(np.float64), axis=1), rtol=2e-6)
+
+
+def test_rows_with_infinities_and_without_anything_selected():
+    x = np.zeros((6, 8), np.float32)
+    x[0] = -np.inf
+    x[1, :4] = -np.inf
+    x[2, 3] = np.inf
+    x[3, 7] = np.nan
+    mask = np.ones(x.shape, bool)
+    mask[4] = False
+    mask[5, :4] = False
+    for op in SOFTMAXES:
+        for where in (True, mask):
+            call(op, da.from_array(x, (6, 3)), axis=1, where=where)
+
+
+# ------------------------------------------------------------------------------------------------------------- errors
+
+X = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+#: Calls that are wrong, as functions of how arrays are made.
+WRONG = {
+    "axis": lambda op, a: op.sum(a(X), axis=2),
+    "axis twice": lambda op, a: op.max(a(X), axis=(0, -2)),
+    "axis type": lambda op, a: op.softmax(a(X), axis="0"),
+    "mask dtype": lambda op, a: op.mean(a(X), where=a(X)),
+    "mask shape": lambda op, a: op.logsumexp(a(X), where=a(X[:2] > 0)),
+    "mask without initial": lambda op, a: op.max(a(X), where=a(X > 0)),
+    "no identity": lambda op, a: op.min(a(X[:0]), axis=0),
+    "initial": lambda op, a: op.sum(a(X.astype("i1")), dtype="i1", initial="x"),
+    "dtype": lambda op, a: op.softmax(a(X), dtype="i4"),
+    "complex": lambda op, a: op.log_softmax(a(X.astype("F"))),
+    "text": lambda op, a: op.any(a(X.astype("U1"))),
+    "scale": lambda op, a: op.softmax(a(X), scale=1j),
+    "strategy": lambda op, a: op.sum(a(X), strategy="fast"),
+    "finish": lambda op, a: op.softmax(a(X), finish="host"),
+    "shapes": lambda op, a: op.where(a(X > 0), a(X[:2]), 0),
+    "one of two": lambda op, a: op.where(a(X > 0), a(X)),
+    "0-d condition": lambda op, a: op.where(a(np.asarray(True))),
+    "expand": lambda op, a: op.expand(a(X), (2, 4)),
+    "shape": lambda op, a: op.expand(a(X), "a"),
+    "broadcast": lambda op, a: op.broadcast_to(a(X), (4, 3)),
+    "inner": lambda op, a: op.matmul(a(X), a(X)),
+    "batch": lambda op, a: op.matmul(a(np.zeros((2, 3, 4))), a(np.zeros((3, 4, 3)))),
+    "0-d operand": lambda op, a: op.matmul(a(X), 2),
+    "factor": lambda op, a: op.matmul(a(X), a(X.T), alpha="x"),
+    "no c": lambda op, a: op.matmul(a(X), a(X.T), beta=1),
+    "c": lambda op, a: op.matmul(a(X), a(X.T), beta=1, c=a(X)),
+    "aligned": lambda op, a: op.dot(a(X), a(X)),
+    "missing": lambda op, a: op.matmul(a(X)),
+    "unknown": lambda op, a: op.sum(a(X), axes=0),
+    "too many": lambda op, a: op.dot(a(X), a(X), a(X)),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_errors_are_those_of_whole_arrays_when_called(case):
+    with pytest.raises(Exception) as expected:
+        WRONG[case](gpuops, lambda array: array)
+    with pytest.raises(expected.type) as got:
+        WRONG[case](gpuops, lambda array: da.from_array(array, 2))
+    assert got.type is expected.type and str(got.value) == str(expected.value)
+
+
+def test_out_is_refused():
+    x = da.from_array(X, 2)
+    for call in (
+        lambda: gpuops.sum(x, out=np.zeros(())),
+        lambda: gpuops.sum(X, out=x),
+        lambda: gpuops.sum(x, out=x),
+    ):
+        with pytest.raises(TypeError, match=r"sum: out is not for dask arrays, which cannot be written to"):
+            call()
+
+
+def test_unknown_chunk_sizes_are_refused():
+    x = da.from_array(X, 2)
+    with pytest.raises(
+        ValueError, match=r"softmax: x has unknown chunk sizes \(nan, 4\); call x.compute_chunk_sizes\(\) first"
+    ):
+        gpuops.softmax(x[x[:, 0] > 0], axis=0)
+    with pytest.raises(ValueError, match=r"sum: where has unknown chunk sizes \(nan,\)"):
+        gpuops.sum(x, where=x[0][x[0] > 0] > 0)
+
+
+def test_dask_arrays_in_place_of_numbers_are_refused():
+    x = da.from_array(X, 2)
+    with pytest.raises(TypeError, match="softmax: scale is a dask.Array, and a call computes none"):
+        gpuops.softmax(x, scale=x[0, 0])
+    with pytest.raises(TypeError, match="sum: axis is a dask.Array"):
+        gpuops.sum(X, axis=da.from_array(np.asarray(0)))
+
+
+def test_chunks_of_other_kinds_are_refused():
+    x = da.from_array(np.ma.masked_array(X, X > 2), 2)
+    with pytest.raises(
+        TypeError, match="sum: x is a dask.Array of numpy.MaskedArray; gpuops takes those of NumPy and CuPy"
+    ):
+        gpuops.sum(x)
+
+
+def test_kinds_of_chunks_do_not_mix(emulation_of_chunks):
+    there = emulation_of_chunks.array
+    x, gpu = da.from_array(X, 2), on_device(X, 2)
+    mix = "softmax: NumPy and CuPy arrays do not mix: "
+    for where, words in (
+        (there(X > 0), "x is a dask.Array of numpy.ndarray, where is a tests.EmulatedArray"),
+        (on_device(X > 0, 2), "x is a dask.Array of numpy.ndarray, where is a dask.Array of tests.EmulatedArray"),
+    ):
+        with pytest.raises(TypeError, match=mix + words):
+            gpuops.softmax(x, where=where)
+    with pytest.raises(TypeError, match=mix + "x is a dask.Array of tests.EmulatedArray, where is a numpy.ndarray"):
+        gpuops.softmax(gpu, where=X > 0)
+    with pytest.raises(TypeError, match=mix + "x is a numpy.ndarray, where is a dask.Array of tests.EmulatedArray"):
+        gpuops.softmax(X, where=on_device(X > 0, 2))
+
+
+# ------------------------------------------------------------------------------------------------------------- graphs
+
+#: Calls that go over chunks, with the names of the tasks they make beside those that they fuse with.
+BIG = da.from_array(np.random.default_rng(0).normal(size=(8, 60)), (4, 5))
+TASKS = {
+    "sum": (lambda: gpuops.sum(BIG), {"sum", "sum-partial", "sum-aggregate"}),
+    "sum at once": (lambda: gpuops.sum(BIG.rechunk((2, 60)), axis=1), {"sum"}),
+    "any": (lambda: gpuops.any(BIG, axis=1), {"any", "any-partial", "any-aggregate"}),
+    "mean": (lambda: gpuops.mean(BIG, axis=1), {"mean", "mean-partial", "mean-aggregate", "mean-finish"}),
+    "masked mean": (
+        lambda: gpuops.mean(BIG, axis=1, where=BIG > 0),
+        {
+            "mean",
+            "mean-partial",
+            "mean-aggregate",
+            "mean-count",
+            "mean-count-partial",
+            "mean-count-aggregate",
+            "mean-finish",
+        },
+    ),
+    "softmax": (
+        lambda: gpuops.softmax(BIG, axis=1),
+        {"softmax-max", "softmax-max-partial", "softmax-max-aggregate", "softmax-finish"},
+    ),
+    "softmax at once": (lambda: gpuops.softmax(BIG, axis=()), {"softmax"}),
+    "log_softmax": (
+        lambda: gpuops.log_softmax(BIG, axis=1),
+        {"log_softmax-max", "log_softmax-max-partial", "log_softmax-max-aggregate", "log_softmax-finish"},
+    ),
+    "logsumexp": (lambda: gpuops.logsumexp(BIG, axis=1), {"logsumexp", "logsumexp-partial", "logsumexp-aggregate"}),
+    "where": (lambda: gpuops.where(BIG > 0, BIG, 0.0), {"where"}),
+    "expand": (lambda: gpuops.expand(BIG, (3, -1, -1)), {"expand"}),
+    "broadcast_to": (lambda: gpuops.broadcast_to(BIG, (3, 8, 60)), {"broadcast_to"}),
+    "matmul": (lambda: gpuops.matmul(BIG, BIG.T), {"matmul", "matmul-partial", "matmul-aggregate"}),
+    "matmul and c": (
+        lambda: gpuops.matmul(BIG, BIG.T, beta=1, c=BIG[:, :1]),
+        {"matmul", "matmul-partial", "matmul-aggregate", "matmul-finish"},
+    ),
+    "dot": (lambda: gpuops.dot(BIG, BIG.T), {"dot", "dot-partial", "dot-aggregate"}),
+}
+#: What Dask's own tasks are named: the arrays, their slices, transposes and comparisons.
+GIVEN = {"array", "getitem", "transpose", "gt", "rechunk", "rechunk-merge", "rechunk-split"}
+
+
+@pytest.mark.parametrize("case", TASKS)
+def test_tasks_are_named_after_the_op(case):
+    make, names = TASKS[case]
+    lazy = make()
+    every = {key_split(key) for key in lazy.__dask_graph__()}
+    assert every - GIVEN == names
+    for key in dask.optimize(lazy)[0].__dask_graph__():  # fused ones have the names of all parts
+        name = key_split(key)
+        assert name in names | GIVEN or any(part in name for part in names), name
+
+
+@pytest.mark.parametrize("case", TASKS)
+def test_the_same_call_makes_the_same_tasks(case):
+    make, _ = TASKS[case]
+    assert make().name == make().name
+
+
+def test_names_are_the_same_in_every_process():
+    code = (
+        "import numpy as np, dask.array as da, gpuops; x = da.from_array(np.arange(9.0), 2);"
+        "print(gpuops.softmax(x).name, gpuops.mean(x, where=x > 0).name, gpuops.dot(x, x).name, gpuops.max(x).name)"
+    )
+    first, second = (subprocess.check_output([sys.executable, "-c", code], text=True) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_other_schedulers(scheduler):
+    lazy = {case: make() for case, (make, _) in TASKS.items()}
+    with dask.config.set(scheduler=scheduler, num_workers=2):
+        (there,) = dask.compute(lazy)
+    for case, got in there.items():
+        np.testing.assert_array_equal(got, lazy[case].compute())
+
+
+def test_graphs_pickle():
+    for make, _ in TASKS.values():
+        lazy = make()
+        copy = pickle.loads(pickle.dumps(lazy))
+        np.testing.assert_array_equal(copy.compute(), lazy.compute())
+
+
+def test_nothing_is_computed_when_called():
+    def fail(block):
+        raise AssertionError("computed")
+
+    x = BIG.map_blocks(fail, meta=np.zeros((0, 0)))
+    mask = BIG.map_blocks(fail, meta=np.zeros((0, 0), bool))
+    for op in (*REDUCTIONS, *SOFTMAXES):
+        more = {"initial": 0.0} if op in ("max", "min") else {}
+        getattr(gpuops, op)(x, axis=1, where=mask, **more)
+    gpuops.where(mask, x, 0)
+    gpuops.where(mask)
+    gpuops.expand(x, (2, -1, -1))
+    gpuops.broadcast_to(x, (2, 8, 60))
+    gpuops.matmul(x, x.T, beta=1, c=x[:, :1])
+    gpuops.dot(x, x.T)
+
+
+def test_softmax_reads_each_chunk_twice_and_moves_none():
+    seen = []
+
+    def read(block):
+        seen.append(block.shape)
+        return block
+
+    x = BIG.map_blocks(read, meta=np.zeros((0, 0)))
+    lazy = gpuops.softmax(x, axis=1)
+    assert lazy.chunks == x.chunks
+    lazy.compute()
+    assert len(seen) == x.npartitions
+    readers = [key for key, task in dask.optimize(lazy)[0].__dask_graph__().items() if x.name in str(task.dependencies)]
+    assert len(readers) == 2 * x.npartitions
+
+
+def test_huge_arrays_are_planned_in_chunks():
+    x = da.zeros((2**20, 2**21), dtype="f4", chunks=2**14)
+    assert gpuops.sum(x).shape == ()
+    assert gpuops.softmax(x, axis=1, strategy="warp").chunks == x.chunks
+    assert max(gpuops.expand(x[:1], (2**20, -1)).chunks[0]) * 2**14 * 4 <= 2**28
+    assert gpuops.matmul(x, x.T).chunks == (x.chunks[0], x.chunks[0])
+
+
+def test_import_needs_no_dask():
+    code = (
+        "import gpuops, numpy, sys; gpuops.sum(numpy.ones(3)); assert not {'dask', 'gpuops.chunked'} & {*sys.modules}"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_byte_order_and_memory_maps(tmp_path):
+    x = da.from_array(X.astype(">f4"), 2)
+    assert gpuops.sum(x, axis=0).compute().tolist() == X.sum(0).tolist()
+    call("where", da.from_array(X > 3, 2), X.astype(">f4"), 0)
+    np.save(tmp_path / "x.npy", X)
+    mapped = da.from_array(np.load(tmp_path / "x.npy", mmap_mode="r"), 2)
+    call("softmax", mapped, axis=1)
+    assert type(gpuops.sum(mapped, axis=0)._meta) is np.ndarray
+
+
+def test_plain_arrays_go_along_with_dask_arrays():
+    mask = X > 3
+    call("sum", X, axis=0, where=da.from_array(mask, 2))
+    call("softmax", X, axis=1, where=da.from_array(mask[:1], 2))
+    call("sum", da.from_array(X, 2), where=mask.tolist())
+    call("sum", da.from_array(X, 2), where=da.from_array(np.asarray(False)))
+    call("sum", 2.0, where=da.from_array(np.asarray(True)))
+    call("matmul", X, da.from_array(X.T, 2))
+    call("where", mask, da.from_array(X, 2), [1, 2, 3, 4])
+
+
+# ------------------------------------------------------------------------------------------------------ chunks on GPUs
+
+
+def on_device(array: np.ndarray, chunks: Any) -> Any:
+    """A Dask array whose chunks are in the emulated GPU's memory."""
+    meta = emulated.DEVICE.from_host(np.zeros((0,) * array.ndim, array.dtype))
+    return da.from_array(array, chunks).map_blocks(Emulated().array, meta=meta)
+
+
+def fetched(op: str, lazy: Any) -> np.ndarray:
+    """A result, after a check that each of its chunks is on the device."""
+    for block in dask.compute(*lazy.to_delayed().ravel()):
+        assert isinstance(block, emulated.EmulatedArray), f"{op}: got a {type(block)}"
+    assert isinstance(lazy._meta, emulated.EmulatedArray) or lazy.ndim == 0
+    return Cpu().fetch(lazy.compute())
+
+
+@pytest.mark.parametrize("dtype", ["f4", BFLOAT16], ids=str)
+@pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
+def test_chunks_stay_on_their_device(emulation_of_chunks, op, dtype):
+    dtype = np.dtype(dtype)
+    values = layouts.random(np.random.default_rng(0), (4, 40), dtype, special=op != "prod")
+    values[1, :13] = -np.inf if op in SOFTMAXES else 1
+    mask = np.random.default_rng(1).random(values.shape) < 0.6
+    mask[3] = False
+    more = {"initial": 0} if op in ("max", "min") else {}
+    x = on_device(values, ((1, 3), (13, 0, 27)))
+    for where in (None, mask):
+        options = more if where is None else more | {"where": on_device(where, ((4,), (20, 20)))}
+        got = fetched(op, getattr(gpuops, op)(x, axis=1, **options))
+        expected = getattr(gpuops, op)(values, axis=1, **(more if where is None else more | {"where": where}))
+        check(op, (values,), {}, got, np.asarray(expected))
+
+
+def test_other_ops_stay_on_their_device(emulation_of_chunks):
+    values = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
+    x, plain = on_device(values, ((1, 3), (2, 4))), emulation_of_chunks.array(values)
+    for op, lazy, expected in (
+        ("where", gpuops.where(x, x, 0), values),
+        ("expand", gpuops.expand(x[:, :1], (2, 4, 3)), np.broadcast_to(values[:, :1], (2, 4, 3))),
+        ("broadcast_to", gpuops.broadcast_to(x[:1], (2, 4, 6)), np.broadcast_to(values[:1], (2, 4, 6))),
+        ("matmul", gpuops.matmul(x, x.T), values @ values.T),
+        ("matmul", gpuops.matmul(plain, x.T, alpha=2, beta=3, c=x[:, :1]), 2 * values @ values.T + 3 * values[:, :1]),
+        ("dot", gpuops.dot(x, x.T), values @ values.T),
+    ):
+        check(op, (values, values), {}, fetched(op, lazy), expected)
