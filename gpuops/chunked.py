@@ -24,7 +24,7 @@ import gpuops
 from .device import FINDERS, find, is_scalar, kind
 from .errors import error
 from .matmul import as_factor
-from .plan import Machine, Shape, accumulator, dtype_name, normalize_axis
+from .plan import Machine, Shape, accumulator, contiguous_strides, dtype_name, normalize_axis
 from .reduce import NOT_GIVEN, as_initial
 from .softmax import arguments, finished, log_sums, merged, statistics
 from .warmup import Ghost, Survey
@@ -107,16 +107,17 @@ def arrays_of(op: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def known(op: str, name: str, x: da.Array) -> da.Array:
-    """A Dask array as calls take it: of a known shape, and without chunks in dims that have one element at most."""
+    """A Dask array as calls take it: of a known shape, and without empty chunks among others."""
     if isinstance(x._meta, np.ma.MaskedArray) or FINDERS.keys().isdisjoint(type(x._meta).__mro__):
         rule = f"{name} is a {kind(x)} of {kind(x._meta)}; gpuops takes those of NumPy and CuPy arrays"
         raise error(TypeError, op, rule)
     if math.isnan(math.prod(x.shape)):
         rule = f"{name} has unknown chunk sizes {x.shape}; call {name}.compute_chunk_sizes() first"
         raise error(ValueError, op, rule)
-    trivial = [n < 2 and blocks > 1 for n, blocks in zip(x.shape, x.numblocks, strict=True)]
-    kept = [x.chunks[d].index(n) if trivial[d] else slice(None) for d, n in enumerate(x.shape)]  # blocks that have all
-    return x.blocks[tuple(kept)] if True in trivial else x
+    for d, sizes in enumerate(x.chunks):
+        if len(keep := [i for i, n in enumerate(sizes) if n] or [0]) < len(sizes):
+            x = x.blocks[(slice(None),) * d + (keep,)]
+    return x
 
 
 def cut(array: Any, other: da.Array) -> da.Array:
@@ -261,10 +262,8 @@ def reduced(
     """A tree of reductions of values that are taken as ``val``, the last of which gives ``out``."""
     function, adds = getattr(gpuops, op), op in ("sum", "prod")
     acc = accumulated(val) if adds else val
-    options: dict[str, Any] = {"dtype": acc} if adds else {}
     once: dict[str, Any] = {} if initial is None else {"initial": as_initial(op, initial, val).astype(acc)}
-    if op in ("max", "min"):  # an empty chunk has none without
-        options = once or {"initial": extreme(op, val)}
+    options = {"dtype": acc} if adds else once
     part = partial(part_of_reduction, partial(function, axis=axis, **options, **how), val)
     parts = blocks(part, name, range(x.ndim), masked(x, where), acc, dict.fromkeys(axis, 1))
     merge, last = partial(merge_parts, function, acc, options), partial(merge_parts, function, out, options | once)
@@ -280,15 +279,6 @@ def part_of_reduction(function: Function, val: np.dtype, x: Any, where: Any) -> 
 def merge_parts(function: Function, out: np.dtype, options: dict[str, Any], x: Any, axis: Shape, keepdims: bool) -> Any:
     """The contributions of several chunks in one."""
     return converted(function(x, axis=axis, keepdims=keepdims, **options), out)
-
-
-def extreme(op: str, dtype: np.dtype) -> np.ndarray:
-    """What changes no maximum, or no minimum."""
-    if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        return np.asarray(limits.min if op == "max" else limits.max, dtype)
-    bound = -np.inf if op == "max" else np.inf
-    return np.asarray({"b": bound > 0, "c": complex(bound, bound)}.get(dtype.kind, bound), dtype)
 
 
 def quotient(val: np.dtype, times: int, total: Any, count: Any) -> Any:
@@ -322,8 +312,30 @@ def exponential(
 def choice(op: str, result: Any, condition: Any, x: Any, y: Any, strategy: Any) -> Any:
     """where."""
     if result is None:
-        return da.nonzero(condition)
+        return nonzero(op, condition)
     return blocks(partial(gpuops.where, strategy=strategy), op, range(result.ndim), [condition, x, y], result.dtype)
+
+
+def nonzero(op: str, condition: da.Array) -> tuple[da.Array, ...]:
+    """The indices of the elements that are not zero, by dim; how many a chunk has is known when it is computed."""
+    some = condition if condition.size else condition.blocks[(0,) * condition.ndim]  # Dask ravels no more of nothing
+    flat, dtype = some.ravel(), np.dtype(np.intp)
+    options = {"dtype": dtype, "meta": like(condition, 1, dtype), "token": op}
+    places = da.map_blocks(places_in, flat, chunks=((math.nan,) * flat.numblocks[0],), **options)
+    steps = contiguous_strides(condition.shape)
+    dims = zip(steps, condition.shape, strict=True)
+    return tuple(da.map_blocks(index_along, places, step, n, **options) for step, n in dims)
+
+
+def places_in(x: Any, block_info: Any) -> Any:
+    """The flat indices of the elements of a chunk that are not zero."""
+    ((first, _),) = block_info[0]["array-location"]
+    return gpuops.where(x)[0] + first
+
+
+def index_along(places: Any, step: int, n: int) -> Any:
+    """Flat indices as indices along a dim of n, of which one step is so many elements."""
+    return places // step % n
 
 
 def stretched(op: str, result: Ghost, x: Any, shape: Any, **options: Any) -> da.Array:

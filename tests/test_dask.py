@@ -178,10 +178,14 @@ def test_where_agrees_with_whole_arrays(data):
     call("where", *operands)
 
 
-def test_where_with_a_condition_alone_gives_indices():
-    x = layouts.random(np.random.default_rng(0), (5, 6), np.dtype("i4"))
-    lazy = gpuops.where(da.from_array(x, 2))
-    for got, expected in zip(lazy, np.nonzero(x), strict=True):
+@given(data=st.data())
+def test_where_with_a_condition_alone_gives_indices(data):
+    shape = data.draw(st.lists(st.integers(0, 7), min_size=1, max_size=3).map(tuple))
+    x = data.draw(arrays(shape, data.draw(st.sampled_from(COMMON))))
+    found = gpuops.where(x)
+    assert {key_split(name) for name in (each.name for each in found)} == {"where"}
+    for got, expected in zip(found, np.nonzero(np.asarray(x.compute())), strict=True):
+        assert got.dtype == got._meta.dtype == expected.dtype and math.isnan(got.shape[0])
         assert_same(got.compute(), expected)
 
 
@@ -560,3 +564,6 @@ def test_other_ops_stay_on_their_device(emulation_of_chunks):
         ("dot", gpuops.dot(x, x.T), values @ values.T),
     ):
         check(op, (values, values), {}, fetched(op, lazy), expected)
+    for found, expected in zip(gpuops.where(x), np.nonzero(values), strict=True):
+        assert isinstance(found._meta, emulated.EmulatedArray)
+        assert_same(np.array(found.compute(), subok=False), expected)
