@@ -31,7 +31,8 @@ class Problem(NamedTuple):
 
     ``out`` is the layout of an array given as ``out=``; "" where a new one is made. Softmaxes may have a mask, as a
     second operand, a factor, and a result that is ``cast``: in another dtype, that of ``CASTS``. ``how`` says what of a
-    call ``--host`` times, if that is not the same call again and again.
+    call ``--host`` times, if that is not the same call again and again. For ``--gpus``, arrays are what one worker has,
+    in ``chunks`` of rows.
     """
 
     operands: tuple[Operand, ...]
@@ -41,6 +42,7 @@ class Problem(NamedTuple):
     scale: float = 1
     cast: bool = False
     how: str = ""
+    chunks: int = 0
 
 
 class Group(NamedTuple):
@@ -60,6 +62,7 @@ class Group(NamedTuple):
     ladder: bool = False
     strategies: tuple[str, ...] = ()
     peers: bool = True  # whether they take part
+    only: tuple[str, ...] = ()  # the names of those that do, if not all
 
 
 class Case(NamedTuple):
@@ -86,7 +89,8 @@ class Case(NamedTuple):
     def label(self) -> str:
         """What identifies the case within its op."""
         out = self.problem.out and f"out {self.problem.out}"
-        return ", ".join(filter(None, (self.operands, out, self.problem.how)))
+        chunks = f"{self.problem.chunks} chunks" if self.problem.chunks else ""
+        return ", ".join(filter(None, (self.operands, out, self.problem.how, chunks)))
 
     @property
     def operands(self) -> str:
@@ -434,11 +438,17 @@ FIRST_USE = HOST._replace(
     "filled caches of kernels; the limit is what starts before: NumPy, or CuPy with one array filled",
 )
 STEPS = HOST._replace(name="steps", origin="the steps of a call that is remembered, each alone", peers=False)
+TENSORS = HOST._replace(
+    name="tensors",
+    origin="gpuops given PyTorch's tensors, gpuops(torch), beside gpuops given CuPy's arrays and PyTorch's own ops",
+    only=("gpuops(torch)", "torch"),
+)
 
 NEW = "new shapes"
 EAGER, REPLAYED, REPLAYED_THERE = "eager", "replayed", "replayed: on the GPU"
 IMPORT, NOTHING_COMPILED, COMPILED_BEFORE = "over NumPy", "first call: nothing compiled", "first call: compiled before"
 REMEMBERED = ("array for the result", "launch", "whole call")
+WITH_TENSORS = "tensors"
 WITHOUT_GPU = frozenset(("", NEW, EAGER, IMPORT))  # what is timed where there is none
 
 
@@ -499,6 +509,74 @@ HOST_TABLES: tuple[tuple[Group, dict[str, tuple[Problem, ...]]], ...] = (
         },
     ),
     (STEPS, {"sum": tuple(ROWS._replace(how=how) for how in REMEMBERED)}),
+    (
+        TENSORS,
+        {
+            op: tuple(problem._replace(how=WITH_TENSORS) for problem in problems)
+            for op, problems in (
+                ("softmax", (ROWS, *into(ROWS))), ("sum", (ROWS,)), ("where", (THREE,)),
+                ("matmul", (product(32, 32, 32),)),
+            )
+        },
+    ),
+)  # fmt: skip
+
+#: The groups of ``--gpus``: Dask arrays in chunks of whole rows. 4 GiB take a GPU a few milliseconds, and workers begin
+#: about as far apart from each other; arrays that fill a good part of its memory show what remains of that.
+ROW_CHUNKS = Group(
+    "row chunks", "each chunk is computed by itself: nothing goes from one GPU to another", (), "float32", picks=(0,)
+)
+CHUNKED_AXIS = ROW_CHUNKS._replace(
+    name="chunked axis", origin="the op goes over all chunks: partial results of all of them are brought together"
+)
+CHUNK_SIZES = ROW_CHUNKS._replace(
+    name="chunk sizes", origin="softmax along rows in chunks of 1 MiB … 4 GiB", picks=(3,)
+)
+
+GIB = 2**14  # rows that have one, of as many elements
+
+
+def in_chunks(problem: Problem, *counts: int) -> tuple[Problem, ...]:
+    """A problem with its rows in so many chunks."""
+    return tuple(problem._replace(chunks=count) for count in counts)
+
+
+def gibibytes(count: float, axis: Axis) -> Problem:
+    """An op along an axis of an array of so many GiB."""
+    return along((int(count * GIB), GIB), axis)
+
+
+def masked_pair(count: int) -> Problem:
+    """A mask and two arrays of so many GiB."""
+    return together(*((count * GIB, GIB),) * 3)
+
+
+#: The table of each group of ``--gpus``.
+SCALING_TABLES: tuple[tuple[Group, dict[str, tuple[Problem, ...]]], ...] = (
+    (
+        ROW_CHUNKS,
+        {
+            "softmax": (*in_chunks(gibibytes(32, 1), 16), *in_chunks(gibibytes(4, 1), 1, 4)),
+            "sum": (*in_chunks(gibibytes(64, 1), 32), *in_chunks(gibibytes(4, 1), 1, 4)),
+            "where": (*in_chunks(masked_pair(16), 8), *in_chunks(masked_pair(4), 1, 4)),
+        },
+    ),
+    (
+        CHUNKED_AXIS,
+        {
+            "softmax": (*in_chunks(gibibytes(32, 0), 16), *in_chunks(gibibytes(4, 0), 1, 4)),
+            "sum": (*in_chunks(gibibytes(64, 0), 32), *in_chunks(gibibytes(4, 0), 1, 4)),
+        },
+    ),
+    (
+        CHUNK_SIZES,
+        {
+            "softmax": (
+                *(in_chunks(gibibytes(size / 4, 1), 256)[0] for size in (1, 4, 16, 64)),
+                *in_chunks(gibibytes(16, 1), 64, 16, 4),
+            )
+        },
+    ),
 )  # fmt: skip
 
 
@@ -520,6 +598,13 @@ def host_cases(op: str, gpu: bool) -> Iterator[Case]:
                 yield Case(op, group, problem, group.dtypes, pick=True, lead=True)
 
 
+def scaling_cases(op: str) -> Iterator[Case]:
+    """The cases of an op for ``--gpus``."""
+    for group, table in SCALING_TABLES:
+        for i, problem in enumerate(table.get(op, ())):
+            yield Case(op, group, problem, group.dtypes, pick=i in group.picks, lead=True)
+
+
 def shrunk(case: Case, elements: int) -> Case:
     """A case like this one whose largest array has at most so many elements: the longest dims are halved.
 
@@ -532,6 +617,8 @@ def shrunk(case: Case, elements: int) -> Case:
             operands=tuple(o._replace(shape=_halved(o.shape, longest)) for o in problem.operands),
             shape=_halved(problem.shape, longest),
         )
+    if problem.chunks:
+        problem = problem._replace(chunks=min(problem.chunks, problem.operands[0].shape[0]))
     return case._replace(problem=problem)
 
 

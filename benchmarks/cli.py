@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from . import accuracy, compare, harness, host, plot, report, results
-from .cases import HOST_TABLES, TABLES, Case, cases, host_cases, shrunk
+from . import accuracy, compare, harness, host, plot, report, results, scaling
+from .cases import HOST_TABLES, SCALING_TABLES, TABLES, Case, cases, host_cases, scaling_cases, shrunk
 from .machines import Cpu, Gpu, machine_here
-from .providers import PEERS, Gpuops, Provider, first_line, load
+from .providers import PEERS, Gpuops, Provider, Tensors, first_line, load
 from .results import Unusable, positive
 from .show import Screen
 
 TINY = 2**10  # elements
+SHARED = {"host": HOST_TABLES, "scaling": SCALING_TABLES}  # the results files of all ops together
 
 
 def arguments_of_run() -> argparse.ArgumentParser:
@@ -30,10 +32,19 @@ def arguments_of_run() -> argparse.ArgumentParser:
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument("--hot", action="store_true", help="leave the arrays in the cache, where they fit into it")
     modes.add_argument("--host", action="store_true", help="the host's time: calls on tiny arrays, first uses")
+    modes.add_argument(
+        "--gpus",
+        metavar="N",
+        type=positive,
+        help="Dask arrays on N GPUs beside one, a process for each; without a GPU, on N processes",
+    )
     parser.add_argument("--providers", metavar="NAMES", help="only gpuops and these, by comma")
     parser.add_argument("--cases", metavar="TEXT", help="only those whose group or label has this text")
     parser.add_argument(
-        "--elements", metavar="N", type=positive, help="halve the longest dims until no array has more elements"
+        "--elements",
+        metavar="N",
+        type=positive,
+        help="halve the longest dims until no array, or no GPU's part of it, has more",
     )
     parser.add_argument("--results", metavar="FOLDER", type=Path, default=results.FOLDER, help="where to keep them")
     return parser
@@ -50,16 +61,17 @@ def run(arguments: list[str]) -> int:
     results.prepare(folder)
     screen = Screen()
     screen.say(f"gpuops on {machine.name}")
-    peers = load_peers(machine, options.providers, screen)
+    peers = [] if options.gpus else load_peers(machine, options.providers, screen)
     asked = {name: getattr(options, name) for name in ("quick", "providers", "cases", "elements")}
-    if options.host:
+    if options.host or options.gpus:
         asked["ops"] = options.ops
     selection = {name: value for name, value in asked.items() if value}
-    mode = "hot" if options.hot else "host" if options.host else "cold"
+    mode = "hot" if options.hot else "host" if options.host else "scaling" if options.gpus else "cold"
     failures = []
     for name, chosen in jobs.items():
-        records = measured(machine, name, mode, chosen, peers, screen)
-        groups = [group for group, _ in HOST_TABLES] if options.host else TABLES[name]
+        with measuring(machine, mode, options.gpus) as measure:
+            records = measured(measure, machine, name, chosen, peers, screen)
+        groups = [group for group, _ in SHARED[name]] if name in SHARED else TABLES[name]
         document = results.document(machine, name, mode, selection, groups, records)
         file = folder / results.file_name(name, mode, selection)
         results.save(file, document)
@@ -73,17 +85,22 @@ def run(arguments: list[str]) -> int:
 
 def selected(options: argparse.Namespace, machine: Any) -> dict[str, list[Case]]:
     """The cases that were asked for, by results file."""
+    if options.gpus and options.providers:
+        raise Unusable("--gpus measures gpuops alone: there are no --providers")
     ops = options.ops or [op for op in TABLES if op in Gpuops.ops]
     elements = options.elements or machine.elements
     if options.host:
         gpu, more = not isinstance(machine, Cpu), () if options.ops else ("pipeline", "import")
         elements = elements if gpu else min(elements, TINY)  # there the call's own work is the host's
         tables = {"host": [case for op in (*ops, *more) for case in host_cases(op, gpu)]}
+    elif options.gpus:
+        tables = {"scaling": [case for op in ops for case in scaling_cases(op)]}
     else:
         tables = {op: list(cases(op)) for op in ops}
     jobs = {name: choose(every, options.quick, options.cases, elements) for name, every in tables.items()}
     if not any(jobs.values()):
-        raise Unusable(f"no case of {', '.join(ops)} has {options.cases!r} in its group or label")
+        text = f"{options.cases!r} in its group or label" if options.cases else "anything for --gpus"
+        raise Unusable(f"no case of {', '.join(ops)} has {text}")
     return {name: chosen for name, chosen in jobs.items() if chosen}
 
 
@@ -116,11 +133,21 @@ def load_peers(machine: Any, names: str | None, screen: Screen) -> list[Provider
     return peers
 
 
+#: What measures a case: its record, given the machine, the case, the peers, and who is told which provider is at work.
+Measure = Callable[[Any, Case, list[Provider], Callable[[str], None]], dict[str, Any]]
+
+
+def measuring(machine: Any, mode: str, gpus: int) -> AbstractContextManager[Measure]:
+    """What measures cases, as long as it can."""
+    if mode == "scaling":
+        return scaling.measuring(machine, gpus)
+    return nullcontext(host.measure if mode == "host" else harness.measure)
+
+
 def measured(
-    machine: Any, name: str, mode: str, chosen: list[Case], peers: list[Provider], screen: Screen
+    measure: Measure, machine: Any, name: str, chosen: list[Case], peers: list[Provider], screen: Screen
 ) -> list[dict[str, Any]]:
     """The records of the cases of one results file."""
-    measure = host.measure if mode == "host" else harness.measure
     records = []
     with screen.progress(name, len(chosen)) as watch:
         for case in chosen:
@@ -137,9 +164,12 @@ def wrong(records: list[dict[str, Any]]) -> list[str]:
     """Where gpuops is at fault: wrong results, and cases that it should do and does not (its strategies may refuse)."""
     found = []
     for record in records:
+        skipped = record.get("skipped", "") if "workers" in record else ""  # where no other library can be at fault
+        if skipped and not skipped.startswith("out of memory"):
+            found.append(f"{record['case']}: {skipped}")
         for result in record.get("results", ()):
             name, why = result["provider"], result.get("refused", "")
-            refused = name == "gpuops" and why and not why.startswith("out of memory")
+            refused = name in ("gpuops", Tensors.name) and why and not why.startswith("out of memory")
             if refused or (name.startswith("gpuops ") and why.startswith("wrong")):
                 found.append(f"{record['case']}: {name}: {why}")
     return found

@@ -68,7 +68,8 @@ def providers_of(machine: Any, case: Case, peers: Iterable[Provider]) -> list[Pr
     climbers = strategies(case.op, machine.xp) if climbs else []
     if group.strategies:
         climbers = [climber for climber in climbers if climber.strategy in group.strategies]
-    everyone = [Gpuops(machine.xp), *(peers if group.peers else ()), *climbers]
+    guests = [peer for peer in peers if group.peers and (peer.name in group.only if group.only else peer.everywhere)]
+    everyone = [Gpuops(machine.xp), *guests, *climbers]
     return [provider for provider in everyone if case.op in provider.ops and (case.lead or not provider.compiles)]
 
 

@@ -11,7 +11,7 @@ import gpuops
 from gpuops.device import provided, watched
 
 from . import first_use
-from .cases import EAGER, FIRST_USE, NEW, REMEMBERED, REPLAYED, REPLAYED_THERE, Case, Shape
+from .cases import EAGER, FIRST_USE, NEW, REMEMBERED, REPLAYED, REPLAYED_THERE, WITH_TENSORS, Case, Shape
 from .harness import Limit, Wrong, description, prepare, providers_of, rated, reason, ring_of, warm
 from .ops import check, expected
 from .providers import Provider
@@ -157,7 +157,7 @@ class Timing(NamedTuple):
 
 #: By ``Problem.how``.
 TIMINGS: dict[str, Timing] = {
-    "": Timing(),
+    **dict.fromkeys(("", WITH_TENSORS), Timing()),
     NEW: Timing(on_new_shapes, NEW_CALLS, any_shape=True),
     EAGER: Timing(calls=FEW_CALLS),
     REPLAYED: Timing(replayed, FEW_CALLS),

@@ -49,6 +49,10 @@ class Cpu:
     def environment(self) -> dict[str, Any]:
         return {"cpu": self.name, "cores": os.cpu_count(), "cache": self.cache}
 
+    def workers(self, count: int) -> list[dict[str, str]]:
+        """The environment of each of several processes."""
+        return [{}] * count
+
     def upload(self, x: np.ndarray) -> np.ndarray:
         return x
 
@@ -119,6 +123,13 @@ class Gpu:
             "cpu": cpu_name(),
             **smi(self.cupy.cuda.runtime.deviceGetPCIBusId(self.index)),
         }
+
+    def workers(self, count: int) -> list[dict[str, str]]:
+        """The environment of each of several processes that have a GPU each; of fewer where there are fewer GPUs."""
+        there = range(self.cupy.cuda.runtime.getDeviceCount())
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        names = visible.split(",") if visible else map(str, there)
+        return [{"CUDA_VISIBLE_DEVICES": name} for _, name in zip(there[:count], names, strict=False)]
 
     def upload(self, x: np.ndarray) -> Any:
         if x.dtype.kind == "V":  # bfloat16

@@ -46,6 +46,7 @@ class Provider(Runner, ABC):
     ops = EVERY
     compiles = False  # for long, and for each shape
     specialises = False  # to the arrays of a case, in whatever way
+    everywhere = True  # takes part in groups that do not name it, too
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp  # NumPy or CuPy, which the case's arrays are of
@@ -255,6 +256,20 @@ class Torch(Provider):
         return self.xp.from_dlpack(result)
 
 
+class Tensors(Torch):
+    """gpuops itself, on PyTorch's tensors."""
+
+    name = "gpuops(torch)"  # gpuops' own, as it begins with gpuops, and with no space after that no strategy
+    ops = Gpuops.ops
+    everywhere = False
+
+    def call(self, case: Case) -> Callable[..., Any]:
+        return Gpuops(self.xp).call(case)
+
+    def into(self, case: Case) -> Callable[..., Any]:
+        return Gpuops(self.xp).into(case)
+
+
 class TorchCompile(Torch):
     """PyTorch with its compiler, for one shape at a time."""
 
@@ -423,7 +438,7 @@ class Cub(Provider):
 #: Providers beside gpuops, in the order of the tables, by the kind of machine.
 PEERS: dict[str, tuple[type[Provider], ...]] = {
     "cpu": (Numpy, Scipy),
-    "gpu": (Cupy, Torch, TorchCompile, Triton, Quack, Jax, Cub),
+    "gpu": (Cupy, Tensors, Torch, TorchCompile, Triton, Quack, Jax, Cub),
 }
 
 

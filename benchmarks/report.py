@@ -12,7 +12,7 @@ from gpuops.kernels.softmax import WARP_COLS, WARPS
 from . import issue_slots, plot
 from .cases import HOST, STEPS
 from .results import ROOT, Document, peers, published, rivals, timed, write
-from .show import MISSING, cell, comparison, machine_name, ratio, refusals
+from .show import MISSING, cell, comparison, machine_name, ratio, refusals, scaling
 
 PAGE = ROOT / "docs" / "performance.md"
 KERNELS = PAGE.parent / "kernels"
@@ -57,7 +57,10 @@ only. Where a library refuses a case, runs out of memory or computes something w
 def page(results: dict[str, list[Document]]) -> str:
     """The page, from the documents of each machine's folder."""
     parts = [HEAD]
-    for folder, documents in results.items():
+    for folder, every in results.items():
+        documents = [document for document in every if document["mode"] != "scaling"]  # which has a page of its own
+        if not documents:
+            continue
         parts += [f"## {machine_name(documents[0])}\n", environment(documents), summary(documents)]
         pictures = dict(plot.names(documents))
         if "roofline" in pictures:
@@ -195,7 +198,7 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def guide(op: str, text: str, results: dict[str, list[Document]]) -> str:
-    """A guide with the table that results of an op, or those of the host, give."""
+    """A guide with the table that results of an op, or those of the host or of several GPUs, give."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -205,7 +208,7 @@ def guide(op: str, text: str, results: dict[str, list[Document]]) -> str:
         written(folder, document)
         for folder, documents in results.items()
         for document in documents
-        if (document["op"], document["mode"]) == (op, "host" if op == "host" else "cold")
+        if (document["op"], document["mode"]) == (op, op if op in ("host", "scaling") else "cold")
     ]
     return before + begin + ("\n".join(filter(None, tables)) or "Not measured yet.\n") + end + after
 
@@ -279,11 +282,26 @@ def budget(folder: str, document: Document) -> str:
     return "\n".join([heading, table(("step", "µs"), rows)])
 
 
+def scaled(folder: str, document: Document) -> str:
+    """What several GPUs reach beside one, group by group; "" if that is not known."""
+    parts = [
+        f"{machine_name(document)}, results of {document['date'][:10]}: {document['unit']} of one GPU and of all, each "
+        "with as much data; then, with all of them, the tasks, the time from the start of the first to the end of the "
+        "last and the time that the client waited; and how long a GPU has nothing to do, for each task.\n"
+    ]
+    for name, group in document["groups"].items():
+        if cases := [case for case in document["cases"] if case["group"] == name]:
+            parts += [f"*{name}*: {group['origin']}.\n", table(*scaling([case for case in cases if "results" in case]))]
+            parts += ["\n".join(f"- {line}" for line in missing) + "\n"] if (missing := refusals(cases)) else []
+    return "\n".join(parts) if document["cases"] else ""
+
+
 #: The guides that have a table, and what writes it, by op.
 GUIDES = {
     "softmax": (KERNELS / "softmax.md", crossings),
     "matmul": (KERNELS / "matmul.md", rates),
     "host": (PAGE.parent / "architecture.md", budget),
+    "scaling": (PAGE.parent / "scaling.md", scaled),
 }
 
 

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "benchmarks" / "results"
 SCHEMA = Path(__file__).with_name("schema.json")
 VERSION = 1  # of the files' form
+UNITS = {"host": "M calls/s", "scaling": "GB/s"}  # by mode; the others' are those of their ops
 
 Document = dict[str, Any]
 
@@ -39,21 +40,22 @@ def document(
     """Everything that a run found, and where and how."""
     return {
         "version": VERSION,
-        "op": op,  # or "host", of all ops
-        "mode": mode,  # cold, hot or host
+        "op": op,  # or "host" or "scaling", of all ops
+        "mode": mode,  # cold, hot, host or scaling
         "selection": selection,  # what was asked for, if not everything
-        "unit": "M calls/s" if mode == "host" else "TFLOP/s" if OPS[op].limit == "BLAS" else "GB/s",
+        "unit": UNITS.get(mode) or ("TFLOP/s" if OPS[op].limit == "BLAS" else "GB/s"),
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "commit": commit(),
-        "environment": {**machine.environment(), "system": platform.platform(), "versions": versions()},
+        "environment": {**machine.environment(), "system": platform.platform(), "versions": versions(mode)},
         "groups": {group.name: {"origin": group.origin, "along": group.along} for group in groups},
         "cases": cases,
     }
 
 
-def versions() -> dict[str, str]:
+def versions(mode: str = "cold") -> dict[str, str]:
     """Versions of everything that takes part."""
-    distributions = {peer.distribution for peers in PEERS.values() for peer in peers} - {""}
+    peers = (peer.distribution for kinds in PEERS.values() for peer in kinds)
+    distributions = {"dask", "distributed"} if mode == "scaling" else {*peers} - {""}
     found = {"gpuops": gpuops.__version__, "python": platform.python_version(), "numpy": np.__version__}
     for name in sorted(distributions - {"numpy"}):
         try:
@@ -137,8 +139,8 @@ def load(file: str | Path) -> Document:
 
 
 def load_all(folder: Path) -> list[Document]:
-    """The complete results of one machine, in the order of the ops."""
-    files = [folder / f"{name}.json" for name in (*TABLES, *(f"{op}.hot" for op in TABLES), "host")]
+    """The complete results of one machine, in the order of the ops, and those of all ops together."""
+    files = [folder / f"{name}.json" for name in (*TABLES, *(f"{op}.hot" for op in TABLES), "host", "scaling")]
     found = [load(file) for file in files if file.exists()]
     if not found:
         raise Unusable(f"there are no results in {folder}")
@@ -180,6 +182,11 @@ def rivals(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def peers(cases: Iterable[dict[str, Any]]) -> list[str]:
     """The names of the peers that have a time somewhere, in the order of the file."""
     return list(dict.fromkeys(name for case in cases for name in rivals(case)))
+
+
+def libraries(cases: Iterable[dict[str, Any]]) -> list[str]:
+    """All who have a time somewhere but gpuops and its strategies: the peers, and gpuops on other libraries' arrays."""
+    return list(dict.fromkeys(name for case in cases for name in timed(case) if name.split()[0] != "gpuops"))
 
 
 def ladders(cases: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .results import Document, ladders, peers, timed
+from .results import Document, ladders, libraries, timed
 
 MISSING = "–"
 
@@ -96,6 +96,9 @@ class Screen:
 def tables(document: Document) -> Iterator[tuple[str, list[str], list[list[str]]]]:
     """Title, header and rows: everybody on every case, and the strategies on the ladder."""
     cases = [case for case in document["cases"] if "results" in case]
+    if document["mode"] == "scaling":
+        yield f"{document['unit']} on {machine_name(document)}, one and several", *scaling(cases)
+        return
     unit = "µs per call" if document["mode"] == "host" else document["unit"]
     header, rows = comparison(cases)
     header[0] = f"{document['op']} ({unit})"
@@ -110,7 +113,7 @@ def tables(document: Document) -> Iterator[tuple[str, list[str], list[list[str]]
 
 def comparison(cases: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Header and rows of a table with a line per case and a column per library."""
-    names = peers(cases)
+    names = libraries(cases)
     rows = []
     for case in cases:
         ours = timed(case).get("gpuops", {"of_limit": None, "of_best_peer": None})
@@ -118,6 +121,28 @@ def comparison(cases: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]
         ratios = ratio(ours["of_limit"]), ratio(ours["of_best_peer"])
         rows.append([label(case), limit, cell(case, "gpuops"), *ratios, *(cell(case, name) for name in names)])
     return ["case", "limit", "gpuops", "of limit", "of best peer", *names], rows
+
+
+def scaling(cases: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of a table with a line per case: what one worker reaches, what all do, and what tasks cost."""
+    counts = sorted({case["workers"] for case in cases})
+    several = "/".join(map(str, counts)) or MISSING
+    header = ["case", "chunks of", "1 ×", f"{several} ×", "of linear", "tasks", "ms", "ms waited"]
+    header += ["idle µs, 1 ×", f"idle µs, {several} ×"]
+    rows = []
+    for case in cases:
+        alone, ours = case["limit"], timed(case)["gpuops"]
+        speeds = digits(alone["speed"] / case["workers"]), digits(ours["speed"]), ratio(ours["of_limit"])
+        times = digits(ours["us"] * 1e-3), digits(ours["wall_us"] * 1e-3)
+        idle = digits(alone["overhead_us"]), digits(ours["overhead_us"])
+        rows.append([label(case), size(case["chunk_bytes"]), *speeds, str(ours["tasks"]), *times, *idle])
+    return header, rows
+
+
+def size(nbytes: int) -> str:
+    """Bytes in the largest binary unit that they fill."""
+    power = min((max(nbytes, 1).bit_length() - 1) // 10, 3)
+    return f"{nbytes / 2 ** (10 * power):.4g} {('B', 'KiB', 'MiB', 'GiB')[power]}"
 
 
 def cell(case: dict[str, Any], provider: str) -> str:
@@ -135,7 +160,7 @@ def of_host(case: dict[str, Any]) -> bool:
 
 def label(case: dict[str, Any]) -> str:
     """A case's name within its document."""
-    return f"{case['op']} {case['case']}" if of_host(case) else case["case"]
+    return f"{case['op']} {case['case']}" if of_host(case) or "workers" in case else case["case"]
 
 
 def number(case: dict[str, Any], result: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ from benchmarks import (
     providers,
     report,
     results,
+    scaling,
     show,
     timing,
 )
@@ -95,9 +96,14 @@ def test_published_results_follow_the_schema_and_are_complete(file):
     assert conforms(document)
     assert document["selection"] == {}
     assert len(document["commit"]) == 40, "measured from a clean commit"
-    if document["mode"] != "host":
-        expected = [case.label for case in cli.choose(list(cases.cases(document["op"])))]
-        assert [case["case"] for case in document["cases"]] == expected
+    if document["mode"] == "scaling":
+        chosen = cli.choose([case for op in cases.TABLES for case in cases.scaling_cases(op)])
+        chosen = [scaling.enlarged(case, document["cases"][0]["workers"]) for case in chosen]
+    elif document["mode"] != "host":
+        chosen = cli.choose(list(cases.cases(document["op"])))
+    else:  # measured with the groups that there were
+        return
+    assert [case["case"] for case in document["cases"]] == [case.label for case in chosen]
 
 
 def test_schema_refuses_a_time_of_zero(documents):
@@ -539,6 +545,7 @@ def test_everything_of_the_host_has_a_name_and_a_timing():
         "pipeline float32 1024×1024 axis 1 where 1024×1024, replayed",
         "sum float32 32×32 axis 1, first call: nothing compiled",
         "sum float32 32×32 axis 1, array for the result",
+        "softmax float32 32×32 axis 1, out C, tensors",
         "import over NumPy",
     ):
         assert tuple(label.split(" ", 1)) in labels
@@ -547,7 +554,7 @@ def test_everything_of_the_host_has_a_name_and_a_timing():
 def test_without_a_gpu_the_host_times_what_needs_none():
     labels = host_labels()
     assert labels[-2:] == ["pipeline float32 32×32 axis 1 where 32×32, eager", "import over NumPy"]
-    assert not any(word in label for label in labels for word in ("replayed", "first call", "launch"))
+    assert not any(word in label for label in labels for word in ("replayed", "first call", "launch", "tensors"))
     named = host_labels("sum", "where")
     assert {label.split()[0] for label in named} == {"sum", "where"}
     assert "sum float32 32×32 axis 0, new shapes" in named
@@ -624,6 +631,53 @@ def test_replays_are_timed(how):
 def test_replays_are_checked():
     record = host.measure(Cpu(), host_case(cases.REPLAYED), [Replays(wrong=1)], quiet)
     assert record["results"][1]["refused"].startswith("wrong: replayed, an error of")
+
+
+TENSOR_CASES = [case for case in HOST_CASES if case.group == cases.TENSORS]
+
+
+def test_tensors_are_given_to_gpuops_in_one_group_only():
+    everyone = [Named("numpy"), Named(providers.Tensors.name), Named("torch")]
+    everyone[1].everywhere = providers.Tensors.everywhere
+    for provider in everyone:
+        provider.ops = {case.op for case in HOST_CASES}
+    assert {case.op for case in TENSOR_CASES} == {"softmax", "sum", "where", "matmul"} <= providers.Tensors.ops
+    for case in [*EVERY_CASE, *(case for case in HOST_CASES if case.group != cases.FIRST_USE)]:
+        found = [provider.name for provider in harness.providers_of(Cpu(), case, everyone)]
+        if case.group == cases.TENSORS:
+            assert found == ["gpuops", "gpuops(torch)", "torch"]
+        else:
+            assert found == ["gpuops", *(["numpy", "torch"] if case.group.peers else [])]
+
+
+@pytest.mark.parametrize("case", TENSOR_CASES, ids=lambda case: f"{case.op} {case.label}")
+def test_what_tensors_cost_stands_beside_arrays_and_is_no_peer(case, monkeypatch, documents):
+    pytest.importorskip("torch", exc_type=ModuleNotFoundError)
+    monkeypatch.setattr(host, "SAMPLES", 2)
+    given = []
+    op = getattr(gpuops, case.op)
+    monkeypatch.setattr(gpuops, case.op, lambda *args, **options: given.append(type(args[-1])) or op(*args, **options))
+    record = host.measure(Cpu(), case, [providers.Tensors(np), providers.Torch(np)], quiet)
+    assert {kind.__name__ for kind in given} == {"ndarray", "Tensor"}
+    assert conforms(documents[-1] | {"cases": [record]})
+    found = results.timed(record)
+    assert list(found) == ["gpuops", "gpuops(torch)", "torch"]
+    for result in found.values():
+        assert result["of_best_peer"] == pytest.approx(found["torch"]["us"] / result["us"], 1e-3)
+    header, (row,) = show.comparison([record])
+    assert header == ["case", "limit", "gpuops", "of limit", "of best peer", "gpuops(torch)", "torch"]
+    assert row[-2] == show.digits(found["gpuops(torch)"]["us"])
+    assert results.peers([record]) == ["torch"]
+    assert not list(results.ladders([record])) and plot.strategies([record]) == []
+    text = report.page({"cpu": [documents[-1] | {"cases": [record]}]})
+    assert f"*tensors*: {cases.TENSORS.origin}.\n\n| case | limit | gpuops |" in text
+
+
+@pytest.mark.parametrize("refusal", ["wrong: an error of 1", "TypeError: no tensors"])
+def test_tensors_that_are_refused_fail_the_run(refusal):
+    found = cli.wrong([{"case": "x", "results": [{"provider": providers.Tensors.name, "refused": refusal}]}])
+    assert found == [f"x: gpuops(torch): {refusal}"]
+    assert cli.wrong([{"case": "x", "results": [{"provider": "torch", "refused": refusal}]}]) == []
 
 
 class Streams:
