@@ -564,8 +564,8 @@ SCALING_TABLES: tuple[tuple[Group, dict[str, tuple[Problem, ...]]], ...] = (
     (
         CHUNKED_AXIS,
         {
-            "softmax": (*in_chunks(gibibytes(32, 0), 16), *in_chunks(gibibytes(4, 0), 1, 4)),
-            "sum": (*in_chunks(gibibytes(64, 0), 32), *in_chunks(gibibytes(4, 0), 1, 4)),
+            "softmax": (*in_chunks(gibibytes(32, 0), 16), *in_chunks(gibibytes(4, 0), 4)),
+            "sum": (*in_chunks(gibibytes(64, 0), 32), *in_chunks(gibibytes(4, 0), 4)),
         },
     ),
     (
