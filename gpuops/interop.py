@@ -66,20 +66,17 @@ def guests(call: Call) -> Library | None:
 
     Raises TypeError if there are arrays of two libraries.
     """
-    first: tuple[str, Any, Library] | None = None
     given = call.given()
-    for name, value in given.items():
-        if first is None and (library := library_of(value)) is not None:
-            first = name, value, library
-    if first is None:
+    first = next((name for name, value in given.items() if library_of(value) is not None), None)
+    if first is None or len(given) < len(call.args) + len(call.options):  # too many arguments: Python words it
         return None
-    home, array, library = first
+    library = library_of(given[first])
+    assert library is not None
     for name, value in given.items():
         other = library_of(value)
-        if other is library or (other is None and (library.mixes or is_scalar(value) or not is_array(value))):
-            continue
-        both = f"{home} is a {kind(array)}, {name} is a {kind(value)}"
-        raise error(TypeError, call.name, f"arrays of two libraries do not mix: {both}")
+        if other != library and (other is not None or not (library.mixes or is_scalar(value) or not is_array(value))):
+            both = f"{first} is a {kind(given[first])}, {name} is a {kind(value)}"
+            raise error(TypeError, call.name, f"arrays of two libraries do not mix: {both}")
     return library
 
 
@@ -103,7 +100,7 @@ def library_of_type(cls: type) -> Library | None:
             return None
         if package in LIBRARIES:
             return LIBRARIES[package]()
-    return Exchange(same_namespace)
+    return Exchange(cls.__module__.partition(".")[0], same_namespace)
 
 
 class Chunked(NamedTuple):
@@ -121,6 +118,7 @@ class Exchange(NamedTuple):
     """A library whose arrays are given to CuPy or NumPy by DLPack or ``__cuda_array_interface__``, and its results back
     by ``convert``."""
 
+    name: str
     convert: Convert
     mutable: bool = True
     mixes: bool = False
@@ -240,8 +238,8 @@ def pytorch() -> Library:
 LIBRARIES: dict[str, Callable[[], Library]] = {
     "torch": pytorch,
     "dask": Chunked,
-    **dict.fromkeys(("jax", "jaxlib"), lambda: Exchange(to_jax, mutable=False)),
-    **dict.fromkeys(("numba", "numba_cuda"), lambda: Exchange(to_numba)),
-    "cudf": lambda: Exchange(to_cudf),
-    "cuda": lambda: Exchange(to_cuda),
+    **dict.fromkeys(("jax", "jaxlib"), lambda: Exchange("jax", to_jax, mutable=False)),
+    **dict.fromkeys(("numba", "numba_cuda"), lambda: Exchange("numba", to_numba)),
+    "cudf": lambda: Exchange("cudf", to_cudf),
+    "cuda": lambda: Exchange("cuda", to_cuda),
 }

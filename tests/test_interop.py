@@ -382,6 +382,23 @@ def test_arrays_of_the_array_api_come_back_as_they_were():
     assert [type(each) for each in gpuops.where(Standard(MASK))] == [Standard, Standard]
 
 
+def test_arrays_of_two_types_of_one_library_mix():
+    check(gpuops.where(Foreign(MASK), Standard(X), 0), gpuops.where(MASK, X, 0), np.asarray, np.ndarray)
+
+
+@pytest.mark.parametrize("make", [Foreign, lambda x: x], ids=["another library's", "NumPy's"])
+def test_wrong_arguments_are_pythons_matter(make):
+    x = make(X)
+    for call, message in (
+        (lambda: gpuops.softmax(x, x=x), "multiple values for argument 'x'"),
+        (lambda: gpuops.softmax(*[x] * 20), "takes from 1 to 2 positional arguments"),
+        (lambda: gpuops.softmax(x, 1, 2), "takes from 1 to 2 positional arguments"),
+        (lambda: gpuops.sum(x, axes=1), "unexpected keyword argument 'axes'"),
+        (lambda: gpuops.where(x, x=x, y=x), "positional-only arguments passed as keyword"),
+    ):
+        fails(TypeError, message, call)
+
+
 def test_devices_that_are_neither_cpus_nor_gpus_of_cuda():
     message = "sum: x is a tests.Foreign, whose memory cannot be shared: DLPack's device type 8 is no CPU and no GPU"
     fails(TypeError, message, lambda: gpuops.sum(Foreign(X, (8, 0))))
