@@ -21,6 +21,8 @@ from tests import emulated, layouts
 from tests.compare import assert_bits
 from tests.test_calls import short_way
 
+GPU = gpuops.info()["path"] == "gpu"
+needs_gpu = pytest.mark.skipif(not GPU, reason="needs CuPy with a GPU")
 BFLOAT16 = layouts.BFLOAT16
 X = layouts.random(np.random.default_rng(0), (4, 6), np.dtype("f4"))
 Y = layouts.random(np.random.default_rng(1), (4, 6), np.dtype("f4"))
@@ -74,11 +76,11 @@ def torch():
     return pytest.importorskip("torch", reason="needs PyTorch")
 
 
-@pytest.fixture(params=["cpu", "cuda"])
+@pytest.fixture(params=["cpu", "cuda"] if GPU else ["cpu"])
 def place(request, torch):
     """Where tensors are."""
-    if request.param == "cuda" and not (gpuops.info()["path"] == "gpu" and torch.cuda.is_available()):
-        pytest.skip("needs PyTorch and CuPy with a GPU")
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("needs PyTorch with CUDA")
     return request.param
 
 
@@ -444,7 +446,7 @@ print({'torch', 'jax', 'numba', 'cudf', 'cuda', 'dask', 'cupy'} & set(sys.module
 
 @pytest.fixture
 def gpu_torch(torch):
-    if not (gpuops.info()["path"] == "gpu" and torch.cuda.is_available()):
+    if not (GPU and torch.cuda.is_available()):
         pytest.skip("needs PyTorch and CuPy with a GPU")
     return torch
 
@@ -517,9 +519,8 @@ def test_a_tensor_of_another_gpu(gpu_torch):
         near(torch, result, gpuops.softmax(X, axis=1))
 
 
+@needs_gpu
 def test_arrays_of_gpus_come_back_as_they_were():
-    if gpuops.info()["path"] != "gpu":
-        pytest.skip("needs CuPy with a GPU")
     import cupy
 
     x = cupy.asarray(X)
@@ -533,9 +534,8 @@ def test_arrays_of_gpus_come_back_as_they_were():
     np.testing.assert_allclose(result.get(), expected, 1e-5)
 
 
+@needs_gpu
 def test_buffers_of_gpus():
-    if gpuops.info()["path"] != "gpu":
-        pytest.skip("needs CuPy with a GPU")
     import cupy
 
     core = pytest.importorskip("cuda.core", reason="needs cuda.core")
@@ -549,7 +549,7 @@ def test_buffers_of_gpus():
 
 
 def test_jax_arrays_of_gpus(jax):
-    if gpuops.info()["path"] != "gpu" or jax.default_backend() != "gpu":
+    if not GPU or jax.default_backend() != "gpu":
         pytest.skip("needs JAX and CuPy with a GPU")
     for dtype in (np.float32, ml_dtypes.bfloat16):
         x = jax.device_put(X.astype(dtype))
