@@ -44,10 +44,13 @@ Maker = Callable[[Shape, np.dtype, Shape | None], Callable[[], tuple[Any, int]]]
 
 class Home(NamedTuple):
     """Where a call is made: what tells whether its device and stream are not the current ones (None: they always are),
-    and what makes them so for a while."""
+    and what makes them so for a while; and for arrays of another library, what makes results, and who is to be told
+    that ``out`` was written to."""
 
     elsewhere: Callable[[], bool] | None
     enter: Callable[[], AbstractContextManager[Any]]
+    maker: Maker | None = None
+    written: Callable[[Any], None] | None = None
 
 
 class Memory:
@@ -106,21 +109,18 @@ def remembered(op: Callable[..., Any]) -> Callable[..., Any]:
     return public
 
 
-def learn(
-    known: Memory, addresses: list[int], call: Call, maker: Maker | None = None, home: Home | None = None
-) -> Any:
+def learn(known: Memory, addresses: list[int], call: Call, home: Home | None = None) -> Any:
     """Make a call the long way, and remember what it did."""
     result, runs = watched(call.op, *call.args, **call.options)
-    known.again = repeated(runs, call.given(), addresses, result, maker, home) or known.again
+    known.again = repeated(runs, call.given(), addresses, result, home) or known.again
     return result
 
 
 def repeated(
-    runs: list[Run], given: dict[str, Any], addresses: list[int], result: Any, maker: Maker | None, home: Home | None
+    runs: list[Run], given: dict[str, Any], addresses: list[int], result: Any, home: Home | None = None
 ) -> Again | None:
     """What makes a call again that ran these plans, given its arguments by name, the addresses of the arrays among
-    them, and its result. ``maker`` makes results, and ``home`` tells where to be meanwhile, as the device does if not
-    given.
+    them, and its result; on the device, if it has no other home.
 
     None if it did more than to run one plan on those arrays and the result: if there was a copy, or an array was asked
     for its values.
@@ -151,7 +151,8 @@ def repeated(
             return None
     else:
         shape, strides = result.shape, elements(result)
-        make = (maker or device.maker)(shape, result.dtype, None if strides == contiguous_strides(shape) else strides)
+        maker = device.maker if home is None else home.maker or device.maker
+        make = maker(shape, result.dtype, None if strides == contiguous_strides(shape) else strides)
 
     def again(values: tuple[Any, ...], addresses: list[int]) -> Any:
         if outside and capturing():
@@ -170,14 +171,19 @@ def repeated(
             addresses += map(pointer, memory.values())
         for step in steps:
             step(addresses)
+        if tell is not None:
+            tell(result)
         return result
 
+    tell = home.written if home and into else None
+    if home and own:  # which comes from where one has entered
+        home = home._replace(elsewhere=lambda: True)
     return entering(home or Home(device.elsewhere, device.current), again)
 
 
 def entering(home: Home, again: Again) -> Again:
     """The same, where one need not be already."""
-    elsewhere, enter = home
+    elsewhere, enter = home.elsewhere, home.enter
     if elsewhere is None:
         return again
 

@@ -23,6 +23,7 @@ import gpuops
 
 from .device import FINDERS, find, is_scalar, kind
 from .errors import error
+from .interop import OPERANDS
 from .matmul import as_factor
 from .plan import Machine, Shape, accumulator, contiguous_strides, dtype_name, normalize_axis
 from .reduce import NOT_GIVEN, as_initial
@@ -31,10 +32,6 @@ from .warmup import Ghost, Survey
 
 Function = Callable[..., Any]
 Operand = tuple[Any, Any]  # an array with labels of its dims, or a scalar with None
-
-#: The parameters that are arrays, of all ops.
-ARRAYS = ("x", "y", "a", "b", "c", "condition", "where")
-
 
 class Outline(Survey):
     """A device on which results say that they have no elements, so that nothing is planned for them."""
@@ -87,9 +84,9 @@ def arrays_of(op: str, given: dict[str, Any]) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
     homes: dict[bool, str] = {}
     for name, value in given.items():
-        if name not in ARRAYS and is_dask(value):
+        if name not in OPERANDS and hasattr(value, "__dask_graph__"):
             raise error(TypeError, op, f"{name} is a {kind(value)}, and a call computes none")
-        if name not in ARRAYS or value is None or is_scalar(value):
+        if name not in OPERANDS or value is None or is_scalar(value):
             continue
         host = find(op, name, value._meta if is_dask(value) else value) is None
         if is_dask(value):
@@ -108,7 +105,7 @@ def arrays_of(op: str, given: dict[str, Any]) -> dict[str, Any]:
 
 def known(op: str, name: str, x: da.Array) -> da.Array:
     """A Dask array as calls take it: of a known shape, and without empty chunks among others."""
-    if isinstance(x._meta, np.ma.MaskedArray) or FINDERS.keys().isdisjoint(type(x._meta).__mro__):
+    if FINDERS.keys().isdisjoint(type(x._meta).__mro__):
         rule = f"{name} is a {kind(x)} of {kind(x._meta)}; gpuops takes those of NumPy and CuPy arrays"
         raise error(TypeError, op, rule)
     if math.isnan(math.prod(x.shape)):

@@ -132,6 +132,9 @@ def is_scalar(value: Any) -> bool:
 
 def find(op: str, name: str, array: Any) -> Device | None:
     """The device of one array; lists and whatever else NumPy makes an array of are the host's."""
+    ma = sys.modules.get("numpy.ma")
+    if ma is not None and isinstance(array, ma.MaskedArray):
+        raise error(TypeError, op, f"{name} is a {kind(array)}, whose mask is not looked at: give it as where=")
     for cls in type(array).__mro__:
         if cls in FINDERS:
             return FINDERS[cls](array)

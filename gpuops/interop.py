@@ -61,28 +61,31 @@ class Library(Protocol):
         ...
 
 
-def guests(call: Call) -> Library | None:
-    """The library whose arrays are among the arguments; None if there are NumPy's and CuPy's at most.
+#: The parameters of public functions that are arrays.
+OPERANDS = ("x", "y", "a", "b", "c", "condition", "where")
 
-    Raises TypeError if there are arrays of two libraries.
+
+def guests(call: Call) -> Library | None:
+    """The library whose arrays are among the operands and ``out``; None if they are at home here.
+
+    Raises TypeError if not all of them are of that library, but for scalars.
     """
     given = call.given()
-    first = next((name for name, value in given.items() if library_of(value) is not None), None)
-    if first is None or len(given) < len(call.args) + len(call.options):  # too many arguments: Python words it
+    if len(given) < len(call.args) + len(call.options):  # too many arguments: Python words it
         return None
-    library = library_of(given[first])
+    arrays = {name: value for name, value in given.items() if name in (*OPERANDS, "out") and value is not None}
+    first = next((name for name, value in arrays.items() if library_of(value) is not None), None)
+    if first is None:
+        return None
+    library = library_of(arrays[first])
     assert library is not None
-    for name, value in given.items():
+    for name, value in arrays.items():
         other = library_of(value)
-        if other != library and (other is not None or not (library.mixes or is_scalar(value) or not is_array(value))):
-            both = f"{first} is a {kind(given[first])}, {name} is a {kind(value)}"
+        welcome = other is None and (library.mixes or (is_scalar(value) and name != "out"))
+        if other != library and not welcome:
+            both = f"{first} is a {kind(arrays[first])}, {name} is a {kind(value)}"
             raise error(TypeError, call.name, f"arrays of two libraries do not mix: {both}")
     return library
-
-
-def is_array(value: Any) -> bool:
-    """Whether it is an array of NumPy's or CuPy's."""
-    return any(hasattr(type(value), name) for name in ("__array_interface__", "__cuda_array_interface__"))
 
 
 def library_of(value: Any) -> Library | None:
@@ -90,9 +93,12 @@ def library_of(value: Any) -> Library | None:
     return library_of_type(type(value))  # type: ignore[arg-type]  # mypy holds that types have no hash
 
 
+SHARING = ("__dlpack__", "__cuda_array_interface__")  # how arrays share their memory
+
+
 @lru_cache(maxsize=256)
 def library_of_type(cls: type) -> Library | None:
-    if not any(hasattr(cls, name) for name in ("__dlpack__", "__cuda_array_interface__", "__dask_graph__")):
+    if not any(hasattr(cls, name) for name in (*SHARING, "__dask_graph__")):
         return None
     for base in cls.__mro__:
         package = base.__module__.partition(".")[0]
@@ -100,6 +106,8 @@ def library_of_type(cls: type) -> Library | None:
             return None
         if package in LIBRARIES:
             return LIBRARIES[package]()
+    if not any(hasattr(cls, name) for name in SHARING):
+        return None
     return Exchange(cls.__module__.partition(".")[0], same_namespace)
 
 
@@ -173,6 +181,13 @@ def keep(arrays: list[Any]) -> None:
 
     Those of earlier calls are let go once their event is over: at the next call.
     """
+    on_gpu = [array for array in arrays if not isinstance(array, np.ndarray)]
+    if not on_gpu:
+        return
+    import cupy
+
+    if cupy.cuda.get_current_stream().is_capturing():  # which allows no question after an event
+        return
     while IN_USE:
         try:
             event, _ = oldest = IN_USE.popleft()
@@ -181,15 +196,10 @@ def keep(arrays: list[Any]) -> None:
         if not event.done:
             IN_USE.appendleft(oldest)
             break
-    if isinstance(arrays[0], np.ndarray):
-        return
-    import cupy
-
-    with arrays[0].device:
-        if not cupy.cuda.get_current_stream().is_capturing():
-            event = cupy.cuda.Event(disable_timing=True)
-            event.record()
-            IN_USE.append((event, arrays))
+    with on_gpu[0].device:
+        event = cupy.cuda.Event(disable_timing=True)
+        event.record()
+        IN_USE.append((event, on_gpu))
 
 
 # -------------------------------------------------------------------------------------------------------- libraries
@@ -197,9 +207,8 @@ def keep(arrays: list[Any]) -> None:
 
 def same_namespace(result: Any, like: Any) -> Any:
     """An array of the array API's namespace of another, where that has one; else the result as it is."""
-    if not hasattr(like, "__array_namespace__"):
-        return result
-    return like.__array_namespace__().from_dlpack(result)
+    namespace: Any = like.__array_namespace__() if hasattr(like, "__array_namespace__") else None
+    return namespace.from_dlpack(result) if hasattr(namespace, "from_dlpack") else result
 
 
 def to_jax(result: Any, like: Any) -> Any:
@@ -224,6 +233,7 @@ def to_cudf(result: Any, like: Any) -> Any:
 
 def to_cuda(result: Any, like: Any) -> Any:
     """A buffer of ``cuda.core``: the bytes of the result."""
+    result = result if result.flags.c_contiguous else result.copy()
     address = result.ctypes.data if isinstance(result, np.ndarray) else result.data.ptr
     return type(like).from_handle(address, result.nbytes, owner=result)
 

@@ -318,6 +318,8 @@ def check_out(op: str, out: Any, shape: Shape, dtype: np.dtype, casting: Casting
         raise error(ValueError, op, f"out has shape {out.shape}, the result has shape {shape}")
     if not getattr(out.flags, "writeable", True):
         raise error(ValueError, op, "out is read-only")
+    if 0 not in shape and any(n > 1 and not step for n, step in zip(shape, out.strides, strict=True)):
+        raise error(ValueError, op, f"out has elements in one place: its strides are {out.strides}")
     check_dtype(op, "out", out.dtype)
     if not np.can_cast(dtype, out.dtype, casting):
         rule = f"cannot cast the result from {dtype.name} to {out.dtype.name} of out with casting rule '{casting}'"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 
 from .calls import FACTS, Home, learn
 from .device import READERS, elements, kind
@@ -54,13 +55,7 @@ def on_gpu(call: Call, given: dict[str, Any], index: int, known: Any, addresses:
     home, view = home_of(index), partial(gpu_view, index)
     with home.enter():
         there = call.on({name: native(call.name, name, value, view) for name, value in given.items()})
-        if known is None:
-            result = there.op(*there.args, **there.options)
-        else:
-            before = known.again
-            result = learn(known, addresses, there, partial(maker, index), home)
-            if given.get("out") is not None and known.again is not before:
-                known.again = writing(known.again)
+        result = there.op(*there.args, **there.options) if known is None else learn(known, addresses, there, home)
         return view_of(given, result) if call.name == "broadcast_to" else converted(result, from_gpu)
 
 
@@ -73,12 +68,13 @@ def gpu_of(op: str, tensors: dict[str, torch.Tensor]) -> int | None:
     """The GPU on which all tensors lie; None is the CPU, whose tensors without dims go with any."""
     home = None
     for name, tensor in tensors.items():
-        if tensor.requires_grad and torch.is_grad_enabled():
+        if traced(tensor):
             rule = "call it under torch.no_grad() or in a torch.autograd.Function"
             raise error(RuntimeError, op, f"{name} requires a gradient, which gpuops does not trace: {rule}")
-        if tensor.layout is not torch.strided or tensor.device.type not in ("cpu", "cuda"):
-            rule = f"{name} is a {kind(tensor)} of {tensor.layout} on {tensor.device}"
-            raise error(TypeError, op, f"{rule}; gpuops takes dense ones on a CPU or a GPU of CUDA")
+        if not dense(tensor):
+            what = f"{kind(tensor)} of {tensor.layout} on {tensor.device}"
+            rule = "whose elements do not lie in memory of a CPU or a GPU of CUDA"
+            raise error(TypeError, op, f"{name} is a {what}, {rule}")
         if tensor.device.type == "cpu" and tensor.ndim == 0 and name != "out":
             continue
         if home is None:
@@ -86,6 +82,23 @@ def gpu_of(op: str, tensors: dict[str, torch.Tensor]) -> int | None:
         elif tensor.device != home[1]:
             raise error(ValueError, op, f"{home[0]} is on {home[1]}, {name} is on {tensor.device}")
     return None if home is None or home[1].type == "cpu" else home[1].index
+
+
+def traced(tensor: torch.Tensor) -> bool:
+    """Whether PyTorch is to know how results depend on it, backwards or forwards."""
+    if tensor.requires_grad and torch.is_grad_enabled():
+        return True
+    return forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None
+
+
+def dense(tensor: torch.Tensor) -> bool:
+    """Whether it has memory of its own, where its strides tell."""
+    if tensor.layout is not torch.strided or tensor.device.type not in ("cpu", "cuda") or tensor.is_nested:
+        return False
+    try:
+        return tensor.data_ptr() != 0 or tensor.numel() == 0
+    except RuntimeError:  # one that stands for others, as in torch.func.vmap
+        return False
 
 
 # -------------------------------------------------------------------------------------------- tensors as arrays
@@ -186,7 +199,7 @@ def home_of(index: int) -> Home:
         with device.current(), theirs, cupy.cuda.using_allocator(allocate):
             yield
 
-    return Home(elsewhere, enter)
+    return Home(elsewhere, enter, partial(maker, index), written)
 
 
 def allocated(index: int, device: torch.device, nbytes: int) -> Any:
@@ -212,21 +225,15 @@ def maker(index: int, shape: Shape, dtype: np.dtype, strides: Shape | None) -> C
 def read(tensor: torch.Tensor) -> tuple[int, tuple[Any, ...]]:
     """A tensor's address, and what of it decides a call, as ``calls`` takes them."""
     unlike = tensor.is_conj() or tensor.is_neg() or not tensor.is_cuda  # an array that could be read where it lies
-    if unlike or (tensor.requires_grad and torch.is_grad_enabled()):
+    if unlike or (tensor.requires_grad and torch.is_grad_enabled()) or forward_ad._current_level >= 0:
         raise TypeError
-    address = tensor.data_ptr()
+    try:
+        address = tensor.data_ptr()
+    except RuntimeError:
+        raise TypeError from None
+    if not address:
+        raise TypeError
     return address, (torch, tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), address % 16)
-
-
-def writing(again: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, of a call with ``out``."""
-
-    def wrote(values: tuple[Any, ...], addresses: list[int]) -> Any:
-        if (out := again(values, addresses)) is not None:
-            written(out)
-        return out
-
-    return wrote
 
 
 def written(out: torch.Tensor) -> None:

@@ -334,15 +334,18 @@ def test_dask_arrays_in_place_of_numbers_are_refused():
     x = da.from_array(X, 2)
     with pytest.raises(TypeError, match="softmax: scale is a dask.Array, and a call computes none"):
         gpuops.softmax(x, scale=x[0, 0])
-    with pytest.raises(TypeError, match="sum: axis is a dask.Array"):
-        gpuops.sum(X, axis=da.from_array(np.asarray(0)))
+    for axis, words in ((da.from_array(np.asarray(0)), "dask.Array"), (dask.delayed(0), "dask.DelayedLeaf")):
+        with pytest.raises(TypeError, match=f"sum: axis is a {words}, and a call computes none"):
+            gpuops.sum(x, axis=axis)
 
 
 def test_chunks_of_other_kinds_are_refused():
     x = da.from_array(np.ma.masked_array(X, X > 2), 2)
-    with pytest.raises(
-        TypeError, match="sum: x is a dask.Array of numpy.MaskedArray; gpuops takes those of NumPy and CuPy"
-    ):
+    with pytest.raises(TypeError, match="sum: x is a numpy.MaskedArray, whose mask is not looked at"):
+        gpuops.sum(x)
+    sparse = pytest.importorskip("scipy.sparse", reason="needs SciPy")
+    x = da.from_array(X, 2).map_blocks(sparse.csr_array)
+    with pytest.raises(TypeError, match="sum: x is a dask.Array of scipy.csr_array; gpuops takes those of NumPy and"):
         gpuops.sum(x)
 
 

@@ -519,6 +519,19 @@ def test_matmul_of_arrays_of_other_libraries():
     fails(TypeError, message, gpuops.matmul, A, B, beta=1, c=Foreign())
 
 
+def test_masked_arrays_are_refused():
+    masked = np.ma.array(X, mask=X > 3)
+    message = "is a numpy.MaskedArray, whose mask is not looked at: give it as where="
+    fails(TypeError, f"sum: x {message}", gpuops.sum, masked)
+    fails(TypeError, f"where: y {message}", gpuops.where, X > 3, X, masked)
+
+
+def test_an_out_whose_elements_lie_in_one_place(backend):
+    out = backend.array(np.lib.stride_tricks.as_strided(np.zeros(4, "f4"), (4, 5), (4, 0)))
+    message = "softmax: out has elements in one place: its strides are (4, 0)"
+    fails(ValueError, message, gpuops.softmax, backend.array(X), axis=1, out=out)
+
+
 @pytest.mark.parametrize("op", ["sum", "mean", "softmax"])
 def test_a_dtype_in_another_byte_order(backend, op):
     message = f"{op}: dtype >f4 of dtype is not in the machine's byte order"

@@ -164,11 +164,29 @@ def test_gradients_are_not_lost_silently(torch, place):
         near(torch, gpuops.softmax(x, axis=1, out=torch.empty(4, 6, device=place)), gpuops.softmax(X, axis=1))
 
 
+def test_derivatives_are_not_lost_silently(torch, place):
+    x = tensor(torch, X, place)
+    for _ in range(2):
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, x)
+            message = "softmax: x requires a gradient, which gpuops does not trace"
+            fails(RuntimeError, message, lambda dual=dual: gpuops.softmax(dual, axis=1))
+            near(torch, gpuops.softmax(x, axis=1), gpuops.softmax(X, axis=1))
+        near(torch, gpuops.softmax(x, axis=1), gpuops.softmax(X, axis=1))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors", "ignore:.torch.jit.script. is deprecated")
 def test_tensors_that_are_not_taken(torch, place):
     x = tensor(torch, X, place)
-    sparse = "sum: x is a torch.Tensor of torch.sparse_coo on"
-    fails(TypeError, sparse, lambda: gpuops.sum(x.to_sparse()))
-    fails(TypeError, "sum: x is a torch.Tensor of torch.strided on meta", lambda: gpuops.sum(x.to("meta")))
+    gpuops.sum(x)
+    freed = x.clone()
+    freed.untyped_storage().resize_(0)
+    for without in (x.to_sparse(), x.to("meta"), freed, torch._efficientzerotensor((3,), device=place)):
+        message = f"sum: x is a torch.Tensor of {without.layout} on {without.device}, whose elements do not lie in"
+        fails(TypeError, message, lambda without=without: gpuops.sum(without))
+    nested = torch.nested.nested_tensor([x[0], x[1, :2]])
+    fails(TypeError, "sum: x is a torch.Tensor of torch.strided on", lambda: gpuops.sum(nested))
+    fails(TypeError, "sum: x is a torch.Tensor of torch.strided on", lambda: torch.func.vmap(gpuops.sum)(x))
     fails(TypeError, "sum: dtype torch.float8_e5m2 of x is not", lambda: gpuops.sum(x.to(torch.float8_e5m2)))
     fails(ValueError, "softmax: out has shape (4, 5)", lambda: gpuops.softmax(x, out=x[:, :5]))
 
@@ -182,6 +200,12 @@ def test_kinds_do_not_mix(torch, place):
     near(torch, gpuops.where(x > 0, x, np.float32(2)), gpuops.where(X > 0, X, np.float32(2)))
     near(torch, gpuops.where(x > 0, x, np.array(2, "f4")), gpuops.where(X > 0, X, np.float32(2)))
     near(torch, gpuops.where(x > 0, x, torch.tensor(2.0)), gpuops.where(X > 0, X, np.float32(2)))
+    words = "arrays of two libraries do not mix: condition is a torch.Tensor, x is a builtins.list"
+    fails(TypeError, f"where: {words}", lambda: gpuops.where(x[0] > 0, [1.0] * 6, 0))
+    words = "arrays of two libraries do not mix: x is a torch.Tensor, out is a numpy.ndarray"
+    fails(TypeError, f"sum: {words}", lambda: gpuops.sum(x, out=np.zeros((), "f4")))
+    assert gpuops.expand(x[0], np.array([2, 6])).shape == gpuops.expand(x[0], torch.tensor([2, 6])).shape == (2, 6)
+    assert type(gpuops.broadcast_to([1, 2], torch.tensor([2, 2]))) is np.ndarray
 
 
 def test_tensors_of_two_devices(torch, place):
@@ -238,14 +262,13 @@ def emulated_gpu(torch, emulation, monkeypatch):
         entered.append(1)
         yield
 
-    home = calls.Home(lambda: away["elsewhere"], enter)
+    home = calls.Home(lambda: away["elsewhere"], enter, partial(maker, 0), tensors.written)
     monkeypatch.setattr(tensors, "gpu_of", lambda op, tensors: 0)
     monkeypatch.setattr(tensors, "home_of", lambda index: home)
     monkeypatch.setattr(tensors, "host_view", lambda tensor, dtype: tensor.numpy())
     monkeypatch.setattr(tensors, "gpu_view", lambda index, tensor, dtype: tensor.numpy().view(emulated.EmulatedArray))
     monkeypatch.setattr(tensors, "native", partial(native_of_gpu, tensors))
     monkeypatch.setattr(tensors, "from_gpu", lambda result: torch.from_numpy(np.array(result)))
-    monkeypatch.setattr(tensors, "maker", maker)
     monkeypatch.setitem(calls.READERS, torch.Tensor, read)
     return entered, away
 
@@ -414,6 +437,48 @@ def test_series_of_cudf_have_one_dim(monkeypatch):
     assert interop.to_cudf(X, None) is X
 
 
+def test_arrays_of_namespaces_that_take_none():
+    class Silent(Foreign):
+        def __array_namespace__(self):
+            return sys
+
+    check(gpuops.sum(Silent(X), axis=1), gpuops.sum(X, axis=1), np.asarray, np.ndarray)
+
+
+def test_what_numpy_makes_arrays_of_is_numpys():
+    class Labelled:
+        """As xarray's arrays."""
+
+        __dask_graph__ = None
+
+        def __array__(self, dtype=None, copy=None):
+            return X
+
+    check(gpuops.sum(Labelled(), axis=1), gpuops.sum(X, axis=1), np.asarray, np.ndarray)
+
+
+def test_operands_are_kept_whatever_comes_first(monkeypatch):
+    class Event:
+        done = False
+
+        def record(self):
+            pass
+
+    stream = SimpleNamespace(is_capturing=lambda: False)
+    events = SimpleNamespace(Event=lambda disable_timing: Event(), get_current_stream=lambda: stream)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=events))
+    monkeypatch.setattr(interop, "IN_USE", interop.deque())
+    there = SimpleNamespace(device=contextlib.nullcontext())
+    interop.keep([np.zeros(())])
+    assert not interop.IN_USE
+    interop.keep([np.zeros(()), there])
+    interop.keep([there])
+    assert [arrays for _, arrays in interop.IN_USE] == [[there], [there]]
+    interop.IN_USE[0][0].done = True
+    interop.keep([there, there])
+    assert [len(arrays) for _, arrays in interop.IN_USE] == [1, 2]
+
+
 def test_buffers_of_cuda_core_keep_what_they_show():
     class Buffer:
         def __init__(self, *handle):
@@ -425,6 +490,8 @@ def test_buffers_of_cuda_core_keep_what_they_show():
 
     address, nbytes, owner = interop.to_cuda(X, Buffer()).handle
     assert (address, nbytes) == (X.ctypes.data, X.nbytes) and owner is X
+    _, nbytes, owner = interop.to_cuda(np.broadcast_to(X[0], (3, 6)), Buffer()).handle
+    assert nbytes == owner.nbytes == 3 * X[0].nbytes and owner.base is None
 
 
 def test_no_library_is_imported():
