@@ -292,6 +292,14 @@ def test_the_second_call_with_tensors_goes_the_short_way(torch, emulated_gpu, na
     assert entered == [1, 1]
 
 
+def test_a_remembered_call_takes_its_workspace_where_it_is_made(torch, emulated_gpu):
+    entered, _ = emulated_gpu
+    for call in (1, 2, 3):
+        with short_way() if call > 1 else contextlib.nullcontext():
+            near(torch, gpuops.softmax(tensor(torch, X), 1, strategy="two_pass"), gpuops.softmax(X, axis=1))
+        assert len(entered) == call
+
+
 def test_a_remembered_call_writes_into_out(torch, emulated_gpu):
     x, out = tensor(torch, X), torch.zeros(4, 6)
     for call in (1, 2, 3):

@@ -64,7 +64,7 @@ def test_wheel_metadata(wheel):
     assert metadata["License-Expression"] == "MIT"
     required = metadata.get_all("Requires-Dist")
     assert [line for line in required if "extra" not in line] == ["numpy>=2.0"]
-    assert {"cuda12", "cuda13", "test", "bench", "docs"} <= set(metadata.get_all("Provides-Extra"))
+    assert {"cuda12", "cuda13", "dask", "test", "bench", "docs"} <= set(metadata.get_all("Provides-Extra"))
     assert 'cupy-cuda12x[ctk]>=14; extra == "cuda12"' in required
     assert 'cupy-cuda13x[ctk]>=14; extra == "cuda13"' in required
 
