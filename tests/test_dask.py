@@ -14,9 +14,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import gpuops
+from gpuops.device import kind
 from tests import emulated, layouts
 from tests.compare import accumulator_eps, assert_near, assert_same
-from tests.conftest import Cpu, Emulated
+from tests.conftest import Cpu
 from tests.layouts import BFLOAT16, COMMON, FLOATS, HALVES, inexact
 
 dask = pytest.importorskip("dask", reason="needs Dask")
@@ -44,12 +45,6 @@ def one_by_one():
     """Tasks run one after the other, as errors and the emulator need it."""
     with dask.config.set(scheduler="sync"):
         yield
-
-
-@pytest.fixture
-def emulation_of_chunks(emulation):
-    """The emulator."""
-    return Emulated()
 
 
 def whole(value: Any) -> Any:
@@ -349,20 +344,20 @@ def test_chunks_of_other_kinds_are_refused():
         gpuops.sum(x)
 
 
-def test_kinds_of_chunks_do_not_mix(emulation_of_chunks):
-    there = emulation_of_chunks.array
-    x, gpu = da.from_array(X, 2), on_device(X, 2)
+def test_kinds_of_chunks_do_not_mix(device):
+    there, theirs = device.array, kind(device.array(X))
+    x, gpu = da.from_array(X, 2), on_device(device, X, 2)
     mix = "softmax: NumPy and CuPy arrays do not mix: "
     for where, words in (
-        (there(X > 0), "x is a dask.Array of numpy.ndarray, where is a tests.EmulatedArray"),
-        (on_device(X > 0, 2), "x is a dask.Array of numpy.ndarray, where is a dask.Array of tests.EmulatedArray"),
+        (there(X > 0), f"x is a dask.Array of numpy.ndarray, where is a {theirs}"),
+        (on_device(device, X > 0, 2), f"x is a dask.Array of numpy.ndarray, where is a dask.Array of {theirs}"),
     ):
         with pytest.raises(TypeError, match=mix + words):
             gpuops.softmax(x, where=where)
-    with pytest.raises(TypeError, match=mix + "x is a dask.Array of tests.EmulatedArray, where is a numpy.ndarray"):
+    with pytest.raises(TypeError, match=mix + f"x is a dask.Array of {theirs}, where is a numpy.ndarray"):
         gpuops.softmax(gpu, where=X > 0)
-    with pytest.raises(TypeError, match=mix + "x is a numpy.ndarray, where is a dask.Array of tests.EmulatedArray"):
-        gpuops.softmax(X, where=on_device(X > 0, 2))
+    with pytest.raises(TypeError, match=mix + f"x is a numpy.ndarray, where is a dask.Array of {theirs}"):
+        gpuops.softmax(X, where=on_device(device, X > 0, 2))
 
 
 # ------------------------------------------------------------------------------------------------------------- graphs
@@ -524,40 +519,40 @@ def test_plain_arrays_go_along_with_dask_arrays():
 # ------------------------------------------------------------------------------------------------------ chunks on GPUs
 
 
-def on_device(array: np.ndarray, chunks: Any) -> Any:
-    """A Dask array whose chunks are in the emulated GPU's memory."""
-    meta = emulated.DEVICE.from_host(np.zeros((0,) * array.ndim, array.dtype))
-    return da.from_array(array, chunks).map_blocks(Emulated().array, meta=meta)
+def on_device(device: Cpu, array: np.ndarray, chunks: Any) -> Any:
+    """A Dask array whose chunks are in a device's memory."""
+    meta = device.array(np.zeros((0,) * array.ndim, array.dtype))
+    return da.from_array(array, chunks).map_blocks(device.array, meta=meta)
 
 
-def fetched(op: str, lazy: Any) -> np.ndarray:
+def fetched(device: Cpu, lazy: Any) -> np.ndarray:
     """A result, after a check that each of its chunks is on the device."""
     for block in dask.compute(*lazy.to_delayed().ravel()):
-        assert isinstance(block, emulated.EmulatedArray), f"{op}: got a {type(block)}"
-    assert isinstance(lazy._meta, emulated.EmulatedArray) or lazy.ndim == 0
-    return Cpu().fetch(lazy.compute())
+        device.numpy(block)
+    assert isinstance(lazy._meta, device.kinds) or lazy.ndim == 0
+    return device.numpy(lazy.compute())
 
 
 @pytest.mark.parametrize("dtype", ["f4", BFLOAT16], ids=str)
 @pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
-def test_chunks_stay_on_their_device(emulation_of_chunks, op, dtype):
+def test_chunks_stay_on_their_device(device, op, dtype):
     dtype = np.dtype(dtype)
     values = layouts.random(np.random.default_rng(0), (4, 40), dtype, special=op != "prod")
     values[1, :13] = -np.inf if op in SOFTMAXES else 1
     mask = np.random.default_rng(1).random(values.shape) < 0.6
     mask[3] = False
     more = {"initial": 0} if op in ("max", "min") else {}
-    x = on_device(values, ((1, 3), (13, 0, 27)))
+    x = on_device(device, values, ((1, 3), (13, 0, 27)))
     for where in (None, mask):
-        options = more if where is None else more | {"where": on_device(where, ((4,), (20, 20)))}
-        got = fetched(op, getattr(gpuops, op)(x, axis=1, **options))
+        options = more if where is None else more | {"where": on_device(device, where, ((4,), (20, 20)))}
+        got = fetched(device, getattr(gpuops, op)(x, axis=1, **options))
         expected = getattr(gpuops, op)(values, axis=1, **(more if where is None else more | {"where": where}))
         check(op, (values,), {}, got, np.asarray(expected))
 
 
-def test_other_ops_stay_on_their_device(emulation_of_chunks):
+def test_other_ops_stay_on_their_device(device):
     values = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
-    x, plain = on_device(values, ((1, 3), (2, 4))), emulation_of_chunks.array(values)
+    x, plain = on_device(device, values, ((1, 3), (2, 4))), device.array(values)
     for op, lazy, expected in (
         ("where", gpuops.where(x, x, 0), values),
         ("expand", gpuops.expand(x[:, :1], (2, 4, 3)), np.broadcast_to(values[:, :1], (2, 4, 3))),
@@ -566,7 +561,6 @@ def test_other_ops_stay_on_their_device(emulation_of_chunks):
         ("matmul", gpuops.matmul(plain, x.T, alpha=2, beta=3, c=x[:, :1]), 2 * values @ values.T + 3 * values[:, :1]),
         ("dot", gpuops.dot(x, x.T), values @ values.T),
     ):
-        check(op, (values, values), {}, fetched(op, lazy), expected)
+        check(op, (values, values), {}, fetched(device, lazy), expected)
     for found, expected in zip(gpuops.where(x), np.nonzero(values), strict=True):
-        assert isinstance(found._meta, emulated.EmulatedArray)
-        assert_same(np.array(found.compute(), subok=False), expected)
+        assert_same(fetched(device, found), expected)
