@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import reference
-from .calls import remembered
+from .calls import remembered, unremembered
 from .device import Device, delivered, device_of, elements, is_scalar, overlap, run
 from .errors import error
 from .kernels import broadcast as kernels
@@ -79,7 +79,7 @@ def expand(x, shape, *, out=None, strategy=None):
     return launch(device, "Expand", shape, dtype, None, out, types, [x], strategy)
 
 
-@remembered
+@unremembered
 def broadcast_to(x, shape):
     """A view of an array with another shape, as ``numpy.broadcast_to``: nothing is copied.
 

@@ -66,10 +66,7 @@ def memory(*facts: Any) -> Memory:
 
 
 def remembered(op: Callable[..., Any]) -> Callable[..., Any]:
-    """A public function: it does again what it did when it was called like this before, and takes arrays of every
-    library."""
-    code = op.__code__
-    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]  # positional ones first
+    """A public function, which does again what it did when it was called like this before."""
 
     @wraps(op)
     def public(*args: Any, **options: Any) -> Any:
@@ -100,13 +97,33 @@ def remembered(op: Callable[..., Any]) -> Callable[..., Any]:
             known = None
         if known is not None and (again := known.again) and (result := again(values, addresses)) is not None:
             return result
-        call = Call(public, op, args, options, (*parameters[: len(args)], *options))
-        library = guests(call)
-        if library is not None:
-            return library.call(call, known, addresses)
-        return op(*args, **options) if known is None else learn(known, addresses, call)
+        return long_way(public, op, args, options, known, addresses)
 
     return public
+
+
+def unremembered(op: Callable[..., Any]) -> Callable[..., Any]:
+    """A public function that runs no plan."""
+
+    @wraps(op)
+    def public(*args: Any, **options: Any) -> Any:
+        return long_way(public, op, args, options, None, [])
+
+    return public
+
+
+def long_way(
+    public: Callable[..., Any], op: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any],
+    known: Memory | None, addresses: list[int],
+) -> Any:  # fmt: skip
+    """A call that is not known: with arrays of other libraries as these have it, and remembered if it can be."""
+    code = op.__code__
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]  # positional ones first
+    call = Call(public, op, args, options, (*parameters[: len(args)], *options))
+    library = guests(call)
+    if library is not None:
+        return library.call(call, known, addresses)
+    return op(*args, **options) if known is None else learn(known, addresses, call)
 
 
 def learn(known: Memory, addresses: list[int], call: Call, home: Home | None = None) -> Any:

@@ -94,6 +94,12 @@ def test_the_second_call_goes_the_short_way(device, name):
     assert_bits(device.numpy(y), device.numpy(again[1]))
 
 
+def test_views_are_not_remembered(device):
+    known = calls.memory.cache_info().currsize
+    gpuops.broadcast_to(device.array(numbers(0)), (2, 5, 6))
+    assert calls.memory.cache_info().currsize == known
+
+
 def test_results_are_new_arrays(device):
     x = device.array(numbers(0))
     one, two = gpuops.softmax(x, axis=1), gpuops.softmax(x, axis=1)

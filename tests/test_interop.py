@@ -164,6 +164,7 @@ def test_gradients_are_not_lost_silently(torch, place):
         near(torch, gpuops.softmax(x, axis=1, out=torch.empty(4, 6, device=place)), gpuops.softmax(X, axis=1))
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 def test_derivatives_are_not_lost_silently(torch, place):
     x = tensor(torch, X, place)
     for _ in range(2):
