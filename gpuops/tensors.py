@@ -123,8 +123,10 @@ def numpy_dtype(op: str, name: str, dtype: torch.dtype) -> np.dtype:
     if dtype not in NAMES:
         raise error(TypeError, op, f"dtype {dtype} of {name} is not supported")
     if dtype is torch.bfloat16:
-        import ml_dtypes
-
+        try:
+            import ml_dtypes
+        except ModuleNotFoundError as failure:
+            raise error(TypeError, op, f"{name} of dtype {dtype} needs the package {failure.name}") from None
         return np.dtype(ml_dtypes.bfloat16)
     return np.dtype(NAMES[dtype])
 

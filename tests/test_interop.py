@@ -152,6 +152,12 @@ def test_conjugated_and_negated_tensors(torch, place):
     fails(ValueError, "sum: out is a conjugated or negated view", lambda: gpuops.sum(z, axis=0, out=out))
 
 
+def test_bfloat16_says_what_it_needs(torch, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    x = torch.ones(3, dtype=torch.bfloat16)
+    fails(TypeError, "sum: x of dtype torch.bfloat16 needs the package ml_dtypes", lambda: gpuops.sum(x))
+
+
 def test_gradients_are_not_lost_silently(torch, place):
     x = tensor(torch, X, place).requires_grad_()
     message = "softmax: x requires a gradient, which gpuops does not trace: call it under torch.no_grad()"
