@@ -102,9 +102,9 @@ class GpuThreadPoolExecutor(TimedThreadPoolExecutor):
 EXECUTORS = {"numpy": TimedThreadPoolExecutor, "cupy": GpuThreadPoolExecutor}
 
 
-def prepare(library: str, dask_worker: Any) -> None:
+def prepare(package: str, dask_worker: Any) -> None:
     """Make a worker write its times down."""
-    dask_worker.executors["default"] = EXECUTORS[library]()
+    dask_worker.executors["default"] = EXECUTORS[package]()
 
 
 def take(dask_worker: Any) -> list[Interval]:
@@ -117,16 +117,16 @@ def held(dask_worker: Any) -> set[Any]:
     return {*dask_worker.data}
 
 
-def tidy(library: str) -> None:
+def tidy(package: str) -> None:
     """Give unused memory back: the next case has chunks of another size."""
-    if library == "cupy":
-        import_module(library).get_default_memory_pool().free_all_blocks()
+    if package == "cupy":
+        import_module(package).get_default_memory_pool().free_all_blocks()
 
 
-def chunk(library: str, kind: str, dtype: str, shape: Shape, number: int) -> Any:
+def chunk(package: str, kind: str, dtype: str, shape: Shape, number: int) -> Any:
     """A chunk of an operand."""
     data = values(kind, dtype_of(dtype))[number * STEP % (PATTERN // 2) :]
-    xp = import_module(library)
+    xp = import_module(package)
     return allocate(xp, Operand(shape), xp.asarray(data))
 
 
@@ -171,7 +171,7 @@ def measuring(machine: Any, count: int) -> Iterator[Callable[..., dict[str, Any]
     environments = machine.workers(count)
     if len(environments) < count:
         raise Unusable(f"--gpus {count}: there are {len(environments)} to be seen")
-    library = machine.xp.__name__
+    package = machine.xp.__name__
     with TemporaryDirectory() as folder, dask.config.set({"distributed.diagnostics.nvml": False}):
         here = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "dashboard": False}
         options = {**here, "nthreads": 1, "memory_limit": 0, "local_directory": folder, "silence_logs": logging.ERROR}
@@ -185,15 +185,15 @@ def measuring(machine: Any, count: int) -> Iterator[Callable[..., dict[str, Any]
             distributed.Client(cluster) as client,
         ):
             client.wait_for_workers(count)
-            client.run(prepare, library)
-            yield partial(measure, Team(client, library))
+            client.run(prepare, package)
+            yield partial(measure, Team(client, package))
 
 
 class Team:
     """The workers, and the chunks that they hold for a case."""
 
-    def __init__(self, client: Any, library: str) -> None:
-        self.client, self.library = client, library
+    def __init__(self, client: Any, package: str) -> None:
+        self.client, self.package = client, package
         self.names = sorted(client.nthreads())
         self.chunks: dict[tuple[str, int, int], Any] = {}
 
@@ -203,7 +203,7 @@ class Team:
         cols, lengths = case.problem.operands[0].shape[1], parts(case)
         for (operand, kind), (place, worker) in product(enumerate(kinds(case)), enumerate(self.names)):
             for i, length in enumerate(lengths, place * len(lengths)):
-                given = self.library, kind, case.dtype, (length, cols), i + operand
+                given = self.package, kind, case.dtype, (length, cols), i + operand
                 key = (name_of(case, operand), i, 0)
                 self.chunks[key] = self.client.submit(chunk, *given, key=key, workers=[worker])
         try:
@@ -211,7 +211,7 @@ class Team:
         finally:
             self.chunks.clear()
             self.forget()
-            self.client.run(tidy, self.library)
+            self.client.run(tidy, self.package)
 
     def operands(self, case: Case, count: int) -> list[Any]:
         """The parts of the first workers, together as Dask arrays."""
@@ -222,7 +222,7 @@ class Team:
         for operand, kind in enumerate(kinds(case)):
             name, dtype = name_of(case, operand), values(kind, dtype_of(case.dtype)).dtype
             graph = {(name, i, 0): self.chunks[name, i, 0] for i in range(len(lengths))}
-            like = import_module(self.library).empty((0, 0), dtype)
+            like = import_module(self.package).empty((0, 0), dtype)
             made.append(Array(graph, name, (lengths, (cols,)), dtype, meta=like))
         return made
 

@@ -44,12 +44,11 @@ Maker = Callable[[Shape, np.dtype, Shape | None], Callable[[], tuple[Any, int]]]
 
 class Home(NamedTuple):
     """Where a call is made: what tells whether its device and stream are not the current ones (None: they always are),
-    and what makes them so for a while; and for arrays of another library, what makes results, and who is to be told
-    that ``out`` was written to."""
+    what makes them so for a while, what makes results, and who is to be told when ``out`` has been written to."""
 
     elsewhere: Callable[[], bool] | None
     enter: Callable[[], AbstractContextManager[Any]]
-    maker: Maker | None = None
+    maker: Maker
     written: Callable[[Any], None] | None = None
 
 
@@ -145,8 +144,13 @@ def repeated(
     if len(runs) != 1 or not all(hasattr(step, "ready") for step in runs[0].plan.steps):
         return None
     plan, device, named, steps = runs[0]
+    if home is None:
+        home = Home(device.elsewhere, device.current, device.maker)
+    elif plan.own:  # which comes from where one has entered
+        home = home._replace(elsewhere=lambda: True)
     pointer, capturing = device.pointer, device.capturing
     into = given.get("out") is result
+    tell = home.written if into else None
     everywhere = addresses if into else [*addresses, pointer(result)]
     begins = {name: pointer(array) for name, array in named.items()}
     if sorted(begins.values()) != sorted(everywhere):
@@ -168,8 +172,7 @@ def repeated(
             return None
     else:
         shape, strides = result.shape, elements(result)
-        maker = device.maker if home is None else home.maker or device.maker
-        make = maker(shape, result.dtype, None if strides == contiguous_strides(shape) else strides)
+        make = home.maker(shape, result.dtype, None if strides == contiguous_strides(shape) else strides)
 
     def again(values: tuple[Any, ...], addresses: list[int]) -> Any:
         if outside and capturing():
@@ -192,10 +195,7 @@ def repeated(
             tell(result)
         return result
 
-    tell = home.written if home and into else None
-    if home and own:  # which comes from where one has entered
-        home = home._replace(elsewhere=lambda: True)
-    return entering(home or Home(device.elsewhere, device.current), again)
+    return entering(home, again)
 
 
 def entering(home: Home, again: Again) -> Again:

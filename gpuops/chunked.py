@@ -23,15 +23,16 @@ import gpuops
 
 from .device import FINDERS, find, is_scalar, kind
 from .errors import error
+from .ghosts import Ghost, Survey
 from .interop import OPERANDS
 from .matmul import as_factor
 from .plan import Machine, Shape, accumulator, contiguous_strides, dtype_name, normalize_axis
 from .reduce import NOT_GIVEN, as_initial
 from .softmax import arguments, finished, log_sums, merged, statistics
-from .warmup import Ghost, Survey
 
 Function = Callable[..., Any]
 Operand = tuple[Any, Any]  # an array with labels of its dims, or a scalar with None
+
 
 class Outline(Survey):
     """A device on which results say that they have no elements, so that nothing is planned for them."""

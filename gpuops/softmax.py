@@ -12,9 +12,9 @@ from .broadcast import clash
 from .calls import remembered
 from .device import Device, delivered, device_of, elements, overlap, run
 from .errors import error
-from .kernels import broadcast as maps
 from .kernels import reduce as reductions
 from .kernels import softmax as kernels
+from .kernels.broadcast import Arg
 from .plan import (
     CTYPES,
     Plan,
@@ -192,8 +192,6 @@ def arguments(
 
 # --------------------------------------------------------------------------------- in two passes, over parts of rows
 
-MAPS = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}  # in broadcast.cuh
-
 
 def statistics(x: Any, where: Any, axis: Shape, val: np.dtype, scale: float = 1.0, strategy: str | None = None) -> Any:
     """Each row's maximum of x * scale and sum of exp(x * scale - maximum) in ``val``, float32 or float64: the real and
@@ -238,15 +236,17 @@ def finished(x: Any, where: Any, stats: Any, op: str, dtype: np.dtype, scale: fl
     with device.current():
         out = device.empty(x.shape, dtype, like_strides(x.shape, elements(x)))
         if out.size:
-            arrays = {"out": out, "x": x, "stats": stats} | ({} if mask is None else {"other": mask})
-            args = [
-                maps.Arg(
-                    name, f"MaxExpSum<{CTYPES[val.name]}>::State" if name == "stats" else CTYPES[dtype_name(a.dtype)],
-                    a.itemsize, strides_over(a, x.shape), device.pointer(a) % 16,
-                )
-                for name, a in arrays.items()
-            ]  # fmt: skip
-            run(maps.plan(MAPS[op], x.shape, args[0], tuple(args[1:]), scale=scale), device, **arrays)
+
+            def argument(name: str, array: Any) -> Arg:
+                ctype, strides = CTYPES[dtype_name(array.dtype)], strides_over(array, x.shape)
+                return Arg(name, ctype, array.itemsize, strides, device.pointer(array) % 16)
+
+            chosen = None if mask is None else argument("other", mask)
+            plan = kernels.last_pass(
+                op, val.name, x.shape, argument("out", out), argument("x", x), strides_over(stats, x.shape), chosen,
+                scale, device.pointer(stats) % 16,
+            )  # fmt: skip
+            run(plan, device, out=out, x=x, stats=stats, other=mask)
         return out
 
 

@@ -43,7 +43,7 @@ class PyTorch:
 
 def on_host(call: Call, given: dict[str, Any]) -> Any:
     """The result of a call with tensors of the CPU."""
-    there = call.on({name: native(call.name, name, value, host_view) for name, value in given.items()})
+    there = call.on({name: native(call.name, name, value) for name, value in given.items()})
     result = there.public(*there.args, **there.options)
     return view_of(given, result) if call.name == "broadcast_to" else converted(result, from_host)
 
@@ -52,9 +52,9 @@ def on_gpu(call: Call, given: dict[str, Any], index: int, known: Any, addresses:
     """The result of a call with tensors of a GPU."""
     if importlib.util.find_spec("cupy") is None:
         raise error(ImportError, call.name, "tensors of a GPU need CuPy: pip install 'gpuops-cupy[cuda13]' or [cuda12]")
-    home, view = home_of(index), partial(gpu_view, index)
+    home = home_of(index)
     with home.enter():
-        there = call.on({name: native(call.name, name, value, view) for name, value in given.items()})
+        there = call.on({name: native(call.name, name, value) for name, value in given.items()})
         result = there.op(*there.args, **there.options) if known is None else learn(known, addresses, there, home)
         return view_of(given, result) if call.name == "broadcast_to" else converted(result, from_gpu)
 
@@ -104,7 +104,7 @@ def dense(tensor: torch.Tensor) -> bool:
 # -------------------------------------------------------------------------------------------- tensors as arrays
 
 
-def native(op: str, name: str, value: Any, view: Callable[[torch.Tensor, np.dtype], Any]) -> Any:
+def native(op: str, name: str, value: Any) -> Any:
     """An argument as NumPy or CuPy has it: arrays over the same memory, NumPy's dtypes."""
     if isinstance(value, torch.dtype):
         return numpy_dtype(op, name, value)
@@ -115,7 +115,7 @@ def native(op: str, name: str, value: Any, view: Callable[[torch.Tensor, np.dtyp
         if name == "out":
             raise error(ValueError, op, "out is a conjugated or negated view, which is not written to")
         plain = plain.resolve_conj().resolve_neg()
-    return host_view(plain, dtype) if plain.device.type == "cpu" else view(plain, dtype)
+    return host_view(plain, dtype) if plain.device.type == "cpu" else gpu_view(plain.get_device(), plain, dtype)
 
 
 def numpy_dtype(op: str, name: str, dtype: torch.dtype) -> np.dtype:

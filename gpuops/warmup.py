@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -20,10 +19,10 @@ import numpy as np
 
 from . import jit
 from .broadcast import expand, where
-from .device import FINDERS, Step
+from .ghosts import Ghost, Survey
 from .info import info
 from .matmul import dot, matmul
-from .plan import Kernel, Launch, Machine, Shape, as_dtype, contiguous_strides
+from .plan import Kernel, Machine, Shape, as_dtype
 from .reduce import all, any, max, mean, min, prod, sum
 from .softmax import log_softmax, logsumexp, softmax
 
@@ -33,58 +32,6 @@ FEW = sorted({m for n in range(21) for m in (2**n, 3 * 2**n)} | {63, 68, 1023, 1
 SOME = (1, 2, 3, 4, 7, 8, 16, 31, 32, 100, 128, 1000, 1024, 4095, 4096, 2**16)
 SIDES = (1, 3, 16, 100, 128, 1000, 1024, 4095, 4096, 2**20)  # of matrices to be multiplied
 MOST = 2**28  # elements of an array
-
-
-class Ghost:
-    """An array without memory."""
-
-    def __init__(
-        self, device: Survey, shape: Shape, dtype: np.dtype, strides: Shape | None = None, address: int | None = None
-    ) -> None:
-        self.device, self.shape, self.dtype, self.itemsize = device, shape, dtype, dtype.itemsize
-        self.ndim, self.size = len(shape), math.prod(shape)
-        self.address = next(device.addresses) if address is None else address
-        steps = contiguous_strides(shape) if strides is None else strides
-        self.strides = tuple(step * dtype.itemsize for step in steps)
-
-
-FINDERS[Ghost] = lambda ghost: ghost.device
-
-
-class Survey:
-    """A device that takes no step of a plan, and notes which kernels it would have launched."""
-
-    label = "survey"
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        self.kernels: dict[Kernel, None] = {}  # in the order of their first launch
-        self.addresses = itertools.count(0, 2**60)  # of arrays: far apart, and multiples of 16
-
-    def current(self) -> AbstractContextManager[Any]:
-        return nullcontext()
-
-    def capturing(self) -> bool:
-        return True  # a graph has no calls of cuBLAS, so that its kernels are noted too
-
-    def empty(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> Ghost:
-        return Ghost(self, shape, dtype, strides)
-
-    def scratch(self, nbytes: int) -> Ghost:
-        return self.empty((nbytes,), np.dtype(np.uint8))
-
-    def keep(self, array: Ghost) -> None:
-        pass
-
-    def pointer(self, array: Ghost) -> int:
-        return array.address
-
-    def view(self, array: Ghost, offset: int, dtype: np.dtype, shape: Shape, strides: Shape) -> Ghost:
-        return Ghost(self, shape, dtype, strides, array.address + offset)
-
-    def launcher(self, launch: Launch, places: dict[str, int]) -> Step:
-        self.kernels[launch.kernel] = None
-        return lambda addresses: None
 
 
 Maker = Callable[[Shape], Ghost]  # of arrays of the dtype for which kernels are looked for

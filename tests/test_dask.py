@@ -564,3 +564,10 @@ def test_other_ops_stay_on_their_device(device):
         check(op, (values, values), {}, fetched(device, lazy), expected)
     for found, expected in zip(gpuops.where(x), np.nonzero(values), strict=True):
         assert_same(fetched(device, found), expected)
+
+
+def test_a_softmax_in_chunks_loses_no_digits_of_large_values(backend):
+    values = np.random.default_rng(0).normal(10_000, 1, (8, 600)).astype(np.float32)
+    powers = np.exp(values.astype(np.float64) - values.max(1, keepdims=True))
+    got = fetched(backend, gpuops.softmax(on_device(backend, values, ((3, 5), (1, 299, 300))), axis=1))
+    np.testing.assert_allclose(got, powers / powers.sum(1, keepdims=True), rtol=2e-6)

@@ -84,6 +84,13 @@ def place(request, torch):
     return request.param
 
 
+@pytest.fixture
+def gpu_torch(torch):
+    if not (GPU and torch.cuda.is_available()):
+        pytest.skip("needs PyTorch and CuPy with a GPU")
+    return torch
+
+
 def tensor(torch, array, place="cpu"):
     if array.dtype == BFLOAT16:
         return torch.from_numpy(array.view(np.uint16).copy()).view(torch.bfloat16).to(place)
@@ -215,13 +222,6 @@ def test_kinds_do_not_mix(torch, place):
     assert type(gpuops.broadcast_to([1, 2], torch.tensor([2, 2]))) is np.ndarray
 
 
-def test_tensors_of_two_devices(torch, place):
-    if place == "cpu":
-        pytest.skip("needs PyTorch and CuPy with a GPU")
-    x = tensor(torch, X, place)
-    fails(ValueError, "where: condition is on cuda:0, y is on cpu", lambda: gpuops.where(x > 0, x, x.cpu()))
-
-
 def test_gradients_as_the_guide_shows_them(torch, place):
     text = (Path(gpuops.__file__).parent.parent / "docs" / "interop.md").read_text(encoding="utf-8")
     (block,) = (block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "autograd.Function)" in block)
@@ -272,16 +272,10 @@ def emulated_gpu(torch, emulation, monkeypatch):
     home = calls.Home(lambda: away["elsewhere"], enter, partial(maker, 0), tensors.written)
     monkeypatch.setattr(tensors, "gpu_of", lambda op, tensors: 0)
     monkeypatch.setattr(tensors, "home_of", lambda index: home)
-    monkeypatch.setattr(tensors, "host_view", lambda tensor, dtype: tensor.numpy())
-    monkeypatch.setattr(tensors, "gpu_view", lambda index, tensor, dtype: tensor.numpy().view(emulated.EmulatedArray))
-    monkeypatch.setattr(tensors, "native", partial(native_of_gpu, tensors))
+    monkeypatch.setattr(tensors, "native", lambda op, name, x: addressed(x) if isinstance(x, torch.Tensor) else x)
     monkeypatch.setattr(tensors, "from_gpu", lambda result: torch.from_numpy(np.array(result)))
     monkeypatch.setitem(calls.READERS, torch.Tensor, read)
     return entered, away
-
-
-def native_of_gpu(tensors, op, name, value, view):
-    return view(value, None) if hasattr(value, "data_ptr") else value
 
 
 SHORT = [name for name in OPS if name not in ("broadcast_to", "nonzero", "of nothing")]
@@ -526,11 +520,9 @@ print({'torch', 'jax', 'numba', 'cudf', 'cuda', 'dask', 'cupy'} & set(sys.module
 # ------------------------------------------------------------------------------------------------- on a GPU
 
 
-@pytest.fixture
-def gpu_torch(torch):
-    if not (GPU and torch.cuda.is_available()):
-        pytest.skip("needs PyTorch and CuPy with a GPU")
-    return torch
+def test_tensors_of_two_devices(gpu_torch):
+    x = tensor(gpu_torch, X, "cuda")
+    fails(ValueError, "where: condition is on cuda:0, y is on cpu", lambda: gpuops.where(x > 0, x, x.cpu()))
 
 
 def test_tensors_are_computed_on_pytorchs_current_stream(gpu_torch):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops import device, jit, warmup
+from gpuops import device, ghosts, jit, warmup
 from gpuops.__main__ import main as command_line
 from gpuops.plan import Machine
 from tests.layouts import BFLOAT16
@@ -36,7 +36,7 @@ CALLS = {
 
 
 def ghost(like, shape, dtype=None):
-    return warmup.Ghost(like.device, shape, np.dtype(dtype or like.dtype))
+    return ghosts.Ghost(like.device, shape, np.dtype(dtype or like.dtype))
 
 
 def mask(like):
@@ -52,20 +52,20 @@ def kernels(op):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("op", CALLS)
 def test_common_calls_find_their_kernels(op, shape):
-    survey = warmup.Survey(H200)
+    survey = ghosts.Survey(H200)
     for call in CALLS[op]:
-        call(warmup.Ghost(survey, shape, F4))
+        call(ghosts.Ghost(survey, shape, F4))
     assert survey.kernels
     assert not {*survey.kernels} - kernels(op)
 
 
 def test_most_matrices_of_any_size_do():
-    survey, rng = warmup.Survey(H200), np.random.default_rng(0)
+    survey, rng = ghosts.Survey(H200), np.random.default_rng(0)
     found = []
     for _ in range(400):
         rows, cols = (int(2 ** rng.uniform(0, 13)) * (4 if rng.random() < 0.5 else 1) for _ in "rc")
         survey.kernels.clear()
-        gpuops.softmax(warmup.Ghost(survey, (rows, cols), F4), axis=int(rng.integers(2)))
+        gpuops.softmax(ghosts.Ghost(survey, (rows, cols), F4), axis=int(rng.integers(2)))
         found.append({*survey.kernels} <= kernels("softmax"))
     assert np.mean(found) >= 0.98
 
@@ -126,7 +126,7 @@ def test_what_the_command_does_not_take(arguments):
 
 
 def test_ghosts_do_not_overlap():
-    survey = warmup.Survey(H200)
-    one, two = (warmup.Ghost(survey, (2**20, 2**20), F4) for _ in range(2))
+    survey = ghosts.Survey(H200)
+    one, two = (ghosts.Ghost(survey, (2**20, 2**20), F4) for _ in range(2))
     assert not device.overlap(survey, one, two)
     assert device.overlap(survey, one, survey.view(one, 64, F4, (3,), (1,)))

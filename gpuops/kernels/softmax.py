@@ -484,22 +484,26 @@ def divided(p: Problem, strategy: str, reductions: list[Plan]) -> Plan:
     x, mask, out = (k + r for k, r in zip(p.kept.strides, p.reduced.strides, strict=True))
     stats = contiguous_strides(p.kept.sizes) + (0,) * len(p.reduced.sizes)
     arg = broadcast.Arg
-    chosen = arg("other", CTYPES["bool"], 1, mask, p.pointers[1], offset=p.offsets[1])
-    map_ = broadcast.plan(
-        {"softmax": "Softmax", "log_softmax": "LogSoftmax"}[p.op],
-        p.kept.sizes + p.reduced.sizes,
+    map_ = last_pass(
+        p.op, p.val, p.kept.sizes + p.reduced.sizes,
         arg("out", CTYPES[p.out], ITEMSIZE[p.out], out, p.pointers[2], offset=p.offsets[2]),
-        (
-            arg("x", CTYPES[p.x], ITEMSIZE[p.x], x, p.pointers[0], offset=p.offsets[0]),
-            arg("stats", f"MaxExpSum<{CTYPES[p.val]}>::State", stats_size, stats),
-            *([chosen] if p.masked else []),
-        ),
-        scale=p.scale,
-    )
+        arg("x", CTYPES[p.x], ITEMSIZE[p.x], x, p.pointers[0], offset=p.offsets[0]), stats,
+        arg("other", CTYPES["bool"], 1, mask, p.pointers[1], offset=p.offsets[1]) if p.masked else None, p.scale,
+    )  # fmt: skip
     steps = tuple(step for reduction in (*reductions, map_) for step in reduction.steps)
     workspace = dict(item for reduction in reductions for item in reduction.workspace)
     scratch = max(reduction.scratch for reduction in reductions)
     return Plan(strategy, steps, (("stats", p.rows * stats_size), *workspace.items()), scratch, in_place=True)
+
+
+def last_pass(
+    op: str, val: str, shape: Shape, out: broadcast.Arg, x: broadcast.Arg, stats: Shape, mask: broadcast.Arg | None,
+    scale: float, pointer: int = 0,
+) -> Plan:  # fmt: skip
+    """The map that applies the rows' statistics, of these strides, to every element."""
+    pairs = broadcast.Arg("stats", f"MaxExpSum<{CTYPES[val]}>::State", 2 * ITEMSIZE[val], stats, pointer)
+    map_ = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}[op]
+    return broadcast.plan(map_, shape, out, (x, pairs) if mask is None else (x, pairs, mask), scale=scale)
 
 
 #: The strategies and what plans each, slowest first.
