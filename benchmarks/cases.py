@@ -386,7 +386,7 @@ def product(m: int, n: int, k: int, batch: Shape = ()) -> Problem:
 MATMUL = (
     Group(
         "squares", "n × n matrices", tuple(product(n, n, n) for n in (256, 512, 1024, 2048, 4092, 4096, 8192)),
-        "float32", picks=(2, 4, 5), along="n", ladder=True,
+        "float32", picks=(0, 2, 4, 5), along="n", ladder=True,
     ),
     Group(
         "tall and skinny", "one dim much longer or shorter than the others, and odd ones",
@@ -394,11 +394,19 @@ MATMUL = (
             product(8192, 8192, 256), product(256, 8192, 8192), product(64, 4096, 4096), product(4096, 64, 4096),
             product(511, 1023, 2047),
         ),
-        "float32", picks=(2,),
+        "float32", picks=(2,), strategies=("pipelined",),
     ),
     Group(
         "batches", "many small products", (product(512, 512, 512, (64,)), product(64, 64, 64, (1024,))),
-        "float32", picks=(1,),
+        "float32", picks=(1,), strategies=("pipelined",),
+    ),
+    Group(
+        "layouts", "matrices in columns, with padded rows, and unaligned",
+        tuple(
+            together(*(Operand(SQUARE, layout) for layout in layouts))
+            for layouts in (("F", "C"), ("C", "F"), ("F", "F"), ("[:, :-7]", "[:, :-7]"), ("[1:]", "[1:]"))
+        ),
+        "float32", picks=(1,), strategies=("pipelined",),
     ),
     Group("dtypes", "the other dtypes", (product(4096, 4096, 4096),), "float16 bfloat16 float64", picks=(0,)),
 )  # fmt: skip
