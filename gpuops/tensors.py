@@ -19,7 +19,7 @@ from torch.autograd import forward_ad
 from .calls import FACTS, Home, learn
 from .device import READERS, elements, kind
 from .errors import error
-from .interop import Call, converted
+from .interop import OPERANDS, Call, converted
 from .plan import CTYPES, Shape, contiguous_strides
 
 #: NumPy's names of the dtypes that both have.
@@ -33,7 +33,8 @@ class PyTorch:
 
     def call(self, call: Call, known: Any, addresses: list[int]) -> Any:
         given = call.given()
-        index = gpu_of(call.name, {name: value for name, value in given.items() if isinstance(value, torch.Tensor)})
+        operands = {name: given[name] for name in (*OPERANDS, "out") if isinstance(given.get(name), torch.Tensor)}
+        index = gpu_of(call.name, operands)
         result = on_host(call, given) if index is None else on_gpu(call, given, index, known, addresses)
         if (out := given.get("out")) is not None:
             written(out)
@@ -181,6 +182,13 @@ def borrowed(index: int, tensor: torch.Tensor, nbytes: int) -> Any:
 # ------------------------------------------------------------------------------------------------ memory and streams
 
 
+class Handle(int):
+    """A stream of PyTorch's, as CuPy takes those of other libraries."""
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, int(self)
+
+
 @cache
 def home_of(index: int) -> Home:
     """A GPU, PyTorch's current stream there and PyTorch's memory, as CuPy's."""
@@ -197,7 +205,7 @@ def home_of(index: int) -> Home:
 
     @contextmanager
     def enter() -> Iterator[None]:
-        theirs = cupy.cuda.ExternalStream(stream(index).cuda_stream, index)
+        theirs = cupy.cuda.Stream.from_external(Handle(stream(index).cuda_stream))
         with device.current(), theirs, cupy.cuda.using_allocator(allocate):
             yield
 
@@ -231,11 +239,12 @@ def read(tensor: torch.Tensor) -> tuple[int, tuple[Any, ...]]:
         raise TypeError
     try:
         address = tensor.data_ptr()
-    except RuntimeError:
+        facts = torch, tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), address % 16
+    except RuntimeError:  # one without memory, or without a shape
         raise TypeError from None
     if not address:
         raise TypeError
-    return address, (torch, tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), address % 16)
+    return address, facts
 
 
 def written(out: torch.Tensor) -> None:

@@ -103,9 +103,13 @@ def untensor(torch, result):
 
 
 def near(torch, result, expected):
-    """Results of a GPU are not NumPy's to the last bit."""
     assert type(result) is torch.Tensor
-    got, expected = untensor(torch, result), np.asarray(expected)
+    assert_close(untensor(torch, result), expected)
+
+
+def assert_close(got, expected):
+    """Results of a GPU are not NumPy's to the last bit."""
+    expected = np.asarray(expected)
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
     np.testing.assert_allclose(got.astype("c16"), expected.astype("c16"), 1e-2 if got.itemsize == 2 else 1e-5, 1e-5)
 
@@ -219,6 +223,7 @@ def test_kinds_do_not_mix(torch, place):
     words = "arrays of two libraries do not mix: x is a torch.Tensor, out is a numpy.ndarray"
     fails(TypeError, f"sum: {words}", lambda: gpuops.sum(x, out=np.zeros((), "f4")))
     assert gpuops.expand(x[0], np.array([2, 6])).shape == gpuops.expand(x[0], torch.tensor([2, 6])).shape == (2, 6)
+    assert gpuops.expand(x[0], tensor(torch, np.array([2, 6]), place)).shape == (2, 6)
     assert type(gpuops.broadcast_to([1, 2], torch.tensor([2, 2]))) is np.ndarray
 
 
@@ -334,18 +339,30 @@ def test_tensors_as_cupys_arrays_and_back(torch):
 
 
 @pytest.fixture
-def jax():
+def jax(monkeypatch):
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # of a GPU's memory, which other tests need too
     return pytest.importorskip("jax", reason="needs JAX")
 
 
+@pytest.fixture(params=["cpu", "gpu"] if GPU else ["cpu"])
+def jax_device(request, jax):
+    """Where JAX's arrays are."""
+    if request.param == "gpu" and jax.default_backend() != "gpu":
+        pytest.skip("needs JAX with CUDA")
+    return jax.devices(request.param)[0]
+
+
 @pytest.mark.parametrize("name", OPS)
-def test_jax_arrays(jax, name):
-    there = [jax.numpy.asarray(array) for array in (X, Y, MASK)]
-    expected = OPS[name](X, Y, MASK)
+def test_jax_arrays(jax, jax_device, name):
+    there = [jax.device_put(array, jax_device) for array in (X, Y, MASK)]
+    expected, results = OPS[name](X, Y, MASK), OPS[name](*there)
     if isinstance(expected, tuple):  # of indices, which JAX has with 32 bits
         expected = tuple(index.astype("i4") for index in expected)
-    result = OPS[name](*there)
-    check(result, expected, np.asarray, jax.Array)
+    else:
+        expected, results = (expected,), (results,)
+    for one, other in zip(results, expected, strict=True):
+        assert isinstance(one, jax.Array) and one.devices() == {jax_device}
+        (assert_bits if jax_device.platform == "cpu" else assert_close)(np.asarray(one), other)
 
 
 def test_jax_arrays_of_halves_and_wide_results(jax):
@@ -615,7 +632,7 @@ def test_buffers_of_gpus():
     core = pytest.importorskip("cuda.core", reason="needs cuda.core")
     gpu = core.Device()
     gpu.set_current()
-    buffer = gpu.allocate(64)
+    buffer = gpu.allocate(64, stream=gpu.default_stream)
     cupy.from_dlpack(buffer)[...] = 3
     total = gpuops.sum(buffer)
     assert type(total) is type(buffer) and total.size == 8
