@@ -341,8 +341,8 @@ def test_factors_of_halves_are_float32(backend, strategy, dtype):
 # ------------------------------------------------------------------------------------------- the kernel `pipelined`
 
 
-def forced(device: Any, call: Call, tile: kernels.Tile, splits: int) -> np.ndarray:
-    """A float32 product by ``pipelined`` with given tiles."""
+def forced(device: Any, call: Call, tile: kernels.Tile, splits: int, whole: int = 0) -> np.ndarray:
+    """A float32 product by ``pipelined`` with given tiles, of which all but ``whole`` are shared by blocks."""
     m, n, k = *call.out.shape[-2:], call.a.shape[-1]
     hosts = {"a": call.a, "b": call.b, "out": call.out, "c": call.options.get("c")}
     hosts = {name: array for name, array in hosts.items() if array is not None}
@@ -358,7 +358,7 @@ def forced(device: Any, call: Call, tile: kernels.Tile, splits: int) -> np.ndarr
         beta.tobytes(), bool(alpha != 1),
     )  # fmt: skip
     ways = [kernels.way(problem.a, problem.m, k), kernels.way(problem.b.turned, problem.n, k)]
-    plan = kernels.tiled(problem, "pipelined", tile, splits)
+    plan = kernels.tiled(problem, "pipelined", tile, splits, whole)
     constants = dict(plan.steps[0].kernel.constants)
     assert [constants["WAY_A"], constants["WAY_B"]] == [kernels.WAYS[name] for name in ways]
     run(plan, home, **there)
@@ -395,13 +395,16 @@ def test_panels_of_every_tile_go_every_way(device, tile, way_a, way_b):
     odd = ((m - 1, n + 1, step + 1), (1, 3, 5)) if {way_a, way_b} <= {"across", "deep"} else ()
     for m, n, k in (*packs, *odd):
         a, b = going(way_a, m, k, 0), going(way_b, n, k, 1).T
-        for splits in (1, 2) if tile.slices > 1 and k > step else (1,):
+        for splits in (1, 2) if tile.resident == 1 and k > step else (1,):
             call = Call(a, b, {}, strided((m, n), F4, (0, 1), (1, 1)))
             check(call, forced(device, call, tile, splits))
 
 
+SHARED = [tile for tile in kernels.TILES if tile.resident == 1]  # tiles that blocks may share
+
+
 @pytest.mark.parametrize("splits", [2, 5])
-@pytest.mark.parametrize("tile", [tile for tile in kernels.TILES if tile.slices > 1], ids=lambda t: f"{t.m}x{t.n}")
+@pytest.mark.parametrize("tile", SHARED, ids=lambda t: f"{t.m}x{t.n}")
 def test_blocks_that_share_a_tile(device, tile, splits):
     m, n, k = tile.m + 4, tile.n - 4, (splits + 1) * tile.step + 4
     a, b, c = going("turned", m, k, 0), going("turned", n, k, 1).T, random((m, n), seed=2)
@@ -412,10 +415,19 @@ def test_blocks_that_share_a_tile(device, tile, splits):
     assert_bits(forced(device, call, tile, splits), got)
 
 
+@pytest.mark.parametrize("whole", [1, 3])
+@pytest.mark.parametrize("tile", SHARED, ids=lambda t: f"{t.m}x{t.n}")
+def test_blocks_that_share_the_last_tiles(device, tile, whole):
+    m, n, k = 2 * tile.m - 3, 2 * tile.n - 5, 3 * tile.step - 1
+    c = random((m, n), seed=2)
+    call = Call(random((m, k)), random((k, n), seed=1), {"alpha": 3, "beta": 2, "c": c}, c)
+    check(call, forced(device, call, tile, 3, whole))
+
+
 @pytest.mark.parametrize("tile", kernels.TILES[1:], ids=lambda t: f"{t.m}x{t.n}x{t.slices}")
 @pytest.mark.parametrize("splits", [1, 4])
 def test_tiles_of_a_batch(device, tile, splits):
-    splits = splits if tile.slices > 1 else 1  # blocks share what slices of them add up
+    splits = splits if tile.resident == 1 else 1
     m, n, k = tile.m + 3, 37, 4 * tile.step + 1
     a = np.broadcast_to(random((1, m, k)), (3, m, k))
     call = Call(a, random((3, k, n), seed=1), {}, strided((3, m, n), F4, (0, 1, 2), (1, 1, 1)))

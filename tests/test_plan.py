@@ -637,11 +637,21 @@ def test_large_products_have_large_tiles(size):
 
 @pytest.mark.parametrize("size", [(1024,) * 3, (64, 4096, 4096), (128 * 33, 128, 2**14), (64, 64, 2**20)], ids=str)
 def test_smaller_products_have_a_block_for_most_multiprocessors(size):
-    tile, splits, cycles = matmul.best(product_of(*size), MACHINE)
-    blocks = -(-size[0] // tile.m) * -(-size[1] // tile.n) * splits
-    assert 32 <= blocks <= MACHINE.multiprocessors and (splits == 1 or tile.slices > 1)
-    others = {matmul.cycles(product_of(*size), t, s, MACHINE) for t in matmul.TILES for s in matmul.SPLITS}
-    assert cycles == min(others)
+    tile, whole, splits, cycles = matmul.best(product_of(*size), MACHINE)
+    tiles = -(-size[0] // tile.m) * -(-size[1] // tile.n)
+    assert 32 <= whole + (tiles - whole) * splits <= MACHINE.multiprocessors
+    others = [matmul.ways_to_share(product_of(*size), tile, MACHINE) for tile in matmul.TILES]
+    assert cycles == min(choice.cycles for choices in others for choice in choices)
+
+
+@pytest.mark.parametrize("size", [(1152,) * 3, (1536,) * 3, (2560,) * 3, (5120,) * 3], ids=str)
+def test_blocks_share_the_tiles_of_a_last_round_that_is_short(size):
+    tile, whole, splits, cycles = matmul.best(product_of(*size), MACHINE)
+    tiles = -(-size[0] // tile.m) * -(-size[1] // tile.n)
+    assert whole == tiles // MACHINE.multiprocessors * MACHINE.multiprocessors > 0
+    assert MACHINE.multiprocessors // 3 < (tiles - whole) * splits <= MACHINE.multiprocessors
+    alone, *_ = matmul.ways_to_share(product_of(*size), tile, MACHINE)
+    assert alone.whole == tiles and alone.cycles > cycles
 
 
 @pytest.mark.parametrize("tiles", [33, 44, 66, 2, 1])
@@ -656,9 +666,9 @@ def test_what_blocks_share_takes_at_most_8_mebibytes(multiprocessors, tiles):
 
 def test_small_products_have_small_tiles_that_blocks_share():
     choice = matmul.best(product_of(256, 256, 256), MACHINE)
-    assert choice.tile[:2] == (64, 64) and choice.tile.slices == 8
+    assert choice.tile[:3] == (32, 32, 8) and choice.splits == 1
     long = matmul.best(product_of(256, 256, 2**16), MACHINE)
-    assert long.splits > 1 and long.tile.slices > 1
+    assert long.splits > 1 and long.tile.slices > 1 and long.whole == 0
     tiles = math.prod(-(-256 // side) for side in long.tile[:2])
     assert MACHINE.multiprocessors // 2 < tiles * long.splits <= MACHINE.multiprocessors
 
@@ -681,10 +691,11 @@ def test_who_multiplies_what():
 def test_what_cublas_does_faster_is_its_own_if_it_takes_it():
     for sizes, orders, batch, strategy in (
         ((256, 256, 256), "CCC", (), "pipelined"), ((1023, 1023, 1023), "CCC", (), "cublas"),
+        ((255, 255, 255), "CCC", (), "pipelined"), ((4095, 4095, 4095), "CCC", (), "pipelined"),
         ((2048, 2048, 2048), "CCF", (), "cublas"), ((256, 8192, 8192), "CCF", (), "cublas"),
         ((8192, 8192, 256), "CCF", (), "pipelined"), ((1024, 1024, 1024), "CCF", (), "pipelined"),
         ((4096, 4096, 4096), "CFC", (), "pipelined"), ((4096, 4096, 4096), "CFF", (), "pipelined"),
-        ((1023, 1023, 1024), "FCC", (), "cublas"), ((64, 64, 64), "CCC", (1024,), "cublas"),
+        ((1023, 1023, 1024), "FCC", (), "cublas"), ((64, 64, 64), "CCC", (1024,), "pipelined"),
         ((512, 512, 512), "CCC", (64,), "pipelined"), ((4092, 4092, 4092), "CCC", (), "pipelined"),
     ):  # fmt: skip
         assert matmul.choose(product_of(*sizes, orders, batch), MACHINE) == strategy
@@ -694,10 +705,10 @@ def test_what_cublas_does_faster_is_its_own_if_it_takes_it():
 
 
 def test_machines_without_room_for_a_tile():
-    tiny = MACHINE._replace(shared=2**14)
+    tiny = MACHINE._replace(shared=2**13)
     assert matmul.best(product_of(64, 64, 64), tiny) is None
     assert matmul.choose(product_of(64, 64, 64), tiny) == "cublas"
-    with pytest.raises(ValueError, match="^matmul: strategy 'pipelined' takes .* this device has 16384$"):
+    with pytest.raises(ValueError, match="^matmul: strategy 'pipelined' takes .* this device has 8192$"):
         matmul.plan(product_of(64, 64, 64), "pipelined", tiny)
 
 
@@ -708,23 +719,24 @@ SIDES = st.one_of(st.integers(1, 300), st.sampled_from((512, 1000, 1024, 2048, 4
 def test_what_blocks_share_is_bounded(m, n, k, batch, shared):
     machine = MACHINE._replace(shared=shared * 1024)
     p = product_of(m, n, k, batch=batch)
-    tile, splits, _ = matmul.best(p, machine)
+    tile, whole, splits, _ = matmul.best(p, machine)
     made = matmul.plan(p, "pipelined", machine)
     (step,) = made.steps
     has = dict(step.kernel.constants)
     assert (has["BLOCK_M"], has["BLOCK_N"], has["SLICES"], has["DEPTH"]) == tile[:4]
     assert step.shared == tile.shared <= machine.shared
     tiles = p.number * -(-p.m // tile.m) * -(-p.n // tile.n)
-    assert step.grid == (tiles * splits, 1, 1) and step.block == has["THREADS"]
+    sharing = (tiles - whole) * splits
+    assert step.grid == (whole + sharing, 1, 1) and step.block == has["THREADS"] and has["SPLIT"] == (splits > 1)
     if splits == 1:
+        assert whole == tiles
         assert made.workspace == () and made.scratch == 0 and step.args[-3:-1] == (None, None)
         return
-    assert tile.slices > 1  # the kernel whose warps add up
-    assert tiles * splits <= machine.multiprocessors  # so they run together
-    assert tiles <= plan.TICKETS and made.scratch == 4 * plan.TICKETS
+    assert whole % machine.multiprocessors == 0 < sharing <= machine.multiprocessors  # which run together
+    assert tiles - whole <= plan.TICKETS and made.scratch == 4 * plan.TICKETS
     assert -(-k // tile.step) >= matmul.LEAST * splits  # every one has something to do
     ((name, nbytes),) = made.workspace
-    assert name == "partials" and nbytes == tiles * splits * 4 * tile.m * tile.n <= 8 * 2**20
+    assert name == "partials" and nbytes == sharing * 4 * tile.m * tile.n <= 8 * 2**20
 
 
 def test_tiles_are_shares_of_threads():
@@ -908,6 +920,6 @@ def test_parameters_are_the_struct_of_the_kernels():
     *operands, params = step.args
     assert operands == [plan.Operand(name) for name in ("a", "b", "c", "out")]
     sizes, packed = struct.unpack_from("<3q2I8q2i", params), struct.calcsize("<3q2I8q2i")
-    assert sizes == (30, 50, 70, 1, 1, 1, 30, 50, 1, 1, 30, 50, 1, 1, 1)
+    assert sizes == (30, 50, 70, 0, 1, 1, 30, 50, 1, 1, 30, 50, 1, 1, 1)
     assert struct.unpack_from("<f12xf12x", params, packed) == (3, 1)
     assert params[packed + 32 :] == p.axes(p.out, p.a, p.b, p.c).packed()

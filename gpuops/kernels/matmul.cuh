@@ -7,7 +7,7 @@ using A = accumulate_t<V>;
 struct Strides { i64 row, col; };
 struct Matmul {
   i64 m, n, k;
-  u32 group, splits;      // tiles that are taken together, and blocks that share one (matmul_pipelined.cu)
+  u32 whole, splits;      // tiles of one block each, and blocks that share one of the others (matmul_pipelined.cu)
   Strides a, b, c, out;
   i32 scaled, added;      // whether alpha is not 1; whether beta · c is added: c is not read otherwise
   u64 alpha[2], beta[2];  // the bytes of an A

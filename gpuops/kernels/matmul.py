@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -79,19 +79,21 @@ class Tile(NamedTuple):
         return max(STAGES * self.step * (self.m + self.n + 8) * 4, adding)
 
 
-#: (H200: share of the peak of large products with so many tiles)
+#: (Rates of the peak, and the cycles below, are fitted to times of products of many sizes on an H200.)
 TILES = (
-    Tile(128, 256, 1, 16, 0.84), Tile(128, 128, 2, 8, 0.77), Tile(64, 128, 4, 8, 0.74), Tile(64, 64, 8, 8, 0.66),
-    Tile(64, 64, 1, 16, 0.6, thread=(8, 8), resident=6),
+    Tile(128, 256, 1, 16, 0.8), Tile(128, 128, 2, 8, 0.74), Tile(64, 128, 4, 8, 0.74), Tile(64, 64, 8, 8, 0.7),
+    Tile(32, 64, 8, 8, 0.6, thread=(4, 16)), Tile(32, 32, 8, 8, 0.53, thread=(4, 8)),
+    Tile(32, 32, 1, 16, 0.5, thread=(4, 8), resident=12),
 )  # fmt: skip
 LANES = 128  # multiply-adds of a multiprocessor in a cycle, if it has so many threads:
-FULL = 256
-START = 4000  # cycles of a block in which it does not multiply
-SHARE, BYTES = 4000, 48  # and of blocks that share a tile, of which the last reads so many bytes in a cycle
-SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # blocks that may share one
-LEAST = 4  # steps of such a block
+FULL = 128
+START = 5500  # cycles of a block in which it does not multiply
+SHARE, BYTES = 6500, 44  # and of blocks that share a tile, of which the last reads so many bytes in a cycle
+SPLITS = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # blocks that may share one
+LEAST = 2  # steps of such a block
 WORKSPACE = 2**23  # bytes of their sums, at most
 LARGE, DEEP = 500_000, 1024  # cycles and k of a large one of rows with rows
+MIDDLE = range(50_000, 4_000_000)  # cycles of one whose operands move element by element
 LIMIT = 2**31  # that sizes and strides are below, for cuBLAS
 CALLS = 4  # of it that a batch may take
 GROUP = 8  # rows of tiles that are taken together, column by column
@@ -202,11 +204,12 @@ def choose(p: Problem, machine: Machine) -> str:
 
 
 def behind(p: Problem, choice: Choice) -> bool:
-    """Where cuBLAS is faster than ``pipelined``, if it takes the operands as they are: batches of small products,
-    operands that lie so that they move element by element, and large ones of rows with rows (a @ b.T)."""
+    """Where cuBLAS is faster than ``pipelined``, if it takes the operands as they are: neither small nor very large
+    products of operands that move element by element, and large ones of rows with rows (a @ b.T)."""
     ways = {way(p.a, p.m, p.k), way(p.b.turned, p.n, p.k)}
+    one_by_one = bool(ways & {"across", "deep"}) and int(choice.cycles) in MIDDLE
     rows_with_rows = ways == {"turned"} and p.k >= DEEP and choice.cycles >= LARGE
-    return (choice.tile.resident > 1 or rows_with_rows or bool(ways & {"across", "deep"})) and direct(p)
+    return (one_by_one or rows_with_rows) and direct(p)
 
 
 def single(p: Problem) -> bool:
@@ -219,7 +222,7 @@ def single(p: Problem) -> bool:
 
 def one_kernel(
     p: Problem, strategy: str, blocks: int, block: int, types: dict[str, str], constants: dict[str, int],
-    group: int = 1, splits: int = 1, shared: int = 0, more: tuple[Operand | None, ...] = (),
+    whole: int = 0, splits: int = 1, shared: int = 0, more: tuple[Operand | None, ...] = (),
 ) -> Plan:  # fmt: skip
     """The plan of a strategy that is one launch of ``matmul_<strategy>.cu``."""
     if blocks > MAX_GRID_X:
@@ -236,7 +239,7 @@ def one_kernel(
         constants=(("BATCH", batch.rank_class), *({"VEC_OUT": 1} | constants).items()),
     )  # fmt: skip
     strides = (stride for matrix in (p.a, p.b, c, p.out) for stride in (matrix.row, matrix.col))
-    params = struct.pack("<3q2I8q2i", p.m, p.n, p.k, group, splits, *strides, p.scaled, p.c is not None)
+    params = struct.pack("<3q2I8q2i", p.m, p.n, p.k, whole, splits, *strides, p.scaled, p.c is not None)
     params += p.alpha.ljust(16, b"\0") + p.beta.ljust(16, b"\0") + batch.packed()
     operands = (p.a.operand, p.b.operand, p.c and p.c.operand, p.out.operand, *more)
     launch = Launch(kernel, (blocks, 1, 1), block, (*operands, params), shared=shared)
@@ -296,28 +299,38 @@ class Choice(NamedTuple):
     """How ``pipelined`` shares out a problem."""
 
     tile: Tile
-    splits: int
+    whole: int  # tiles that a block has alone: all, or those of full rounds
+    splits: int  # blocks that share one of the others
     cycles: float
 
 
 def best(p: Problem, machine: Machine) -> Choice | None:
     """The tiles, and the blocks that share one, which should be the fastest; None if no block fits the device."""
     fitting = [tile for tile in TILES if tile.shared <= machine.shared]
-    choices = (Choice(tile, splits, cycles(p, tile, splits, machine)) for tile in fitting for splits in SPLITS)
-    return min((choice for choice in choices if choice.cycles < math.inf), key=lambda c: c.cycles, default=None)
+    choices = (choice for tile in fitting for choice in ways_to_share(p, tile, machine))
+    return min(choices, key=lambda choice: choice.cycles, default=None)
 
 
-def cycles(p: Problem, tile: Tile, splits: int, machine: Machine) -> float:
-    """An estimate of what it takes: rounds of blocks, times what one of them takes."""
+def ways_to_share(p: Problem, tile: Tile, machine: Machine) -> Iterator[Choice]:
+    """How tiles can be shared out, and an estimate of what that takes: rounds of blocks, times what one of them takes.
+
+    The tiles of the last round, if they are too few for all multiprocessors, can be shared by several blocks each.
+    """
     tiles, steps = blocks_of(p, tile.m, tile.n), -(-p.k // tile.step)
-    alone = tile.slices > 1 and tiles * splits <= machine.multiprocessors and steps >= LEAST * splits
-    if splits > 1 and not (alone and tiles * splits * tile.m * tile.n * 4 <= WORKSPACE):
-        return math.inf
-    together = min(tile.resident, -(-tiles * splits // machine.multiprocessors))  # blocks of a multiprocessor
-    rounds = -(-tiles * splits // (machine.multiprocessors * together))
-    rate = tile.rate * min(1, together * tile.threads / FULL)
-    one = together * -(-steps // splits) * tile.step * tile.m * tile.n / (LANES * rate)
-    return rounds * (one + START) + (SHARE + splits * 4 * tile.m * tile.n / BYTES if splits > 1 else 0)
+    step = tile.step * tile.m * tile.n / (LANES * tile.rate)  # cycles
+    together = min(tile.resident, -(-tiles // machine.multiprocessors))  # blocks of a multiprocessor
+    block = START + together * steps * step / min(1, together * tile.threads / FULL)
+    yield Choice(tile, tiles, 1, -(-tiles // (machine.multiprocessors * together)) * block)
+    if tile.resident > 1:
+        return
+    rounds, left = divmod(tiles, machine.multiprocessors)
+    nbytes = 4 * tile.m * tile.n
+    for splits in SPLITS:
+        blocks = left * splits
+        if not 0 < blocks <= machine.multiprocessors or steps < LEAST * splits or blocks * nbytes > WORKSPACE:
+            return
+        cycles = rounds * block + START + -(-steps // splits) * step + SHARE + splits * nbytes / BYTES
+        yield Choice(tile, tiles - left, splits, cycles)
 
 
 def plan_pipelined(p: Problem, strategy: str, machine: Machine) -> Plan:
@@ -331,26 +344,27 @@ def plan_pipelined(p: Problem, strategy: str, machine: Machine) -> Plan:
         raise error(ValueError, "matmul", rule)
     if p.k == 0:  # nothing is multiplied
         return plan_elements(p, "naive", machine)._replace(strategy=strategy)
-    return tiled(p, strategy, choice.tile, choice.splits)
+    return tiled(p, strategy, choice.tile, choice.splits, choice.whole)
 
 
-def tiled(p: Problem, strategy: str, tile: Tile, splits: int) -> Plan:
-    """The plan of ``matmul_pipelined.cu`` with given tiles."""
+def tiled(p: Problem, strategy: str, tile: Tile, splits: int, whole: int = 0) -> Plan:
+    """The plan of ``matmul_pipelined.cu`` with given tiles, of which all but ``whole`` are shared by blocks."""
     constants = {
         "BLOCK_M": tile.m, "BLOCK_N": tile.n, "WARP_M": tile.warp[0], "WARP_N": tile.warp[1],
         "THREAD_M": tile.thread[0], "THREAD_N": tile.thread[1], "SLICES": tile.slices, "DEPTH": tile.depth,
-        "THREADS": tile.threads, "RESIDENT": tile.resident,
+        "THREADS": tile.threads, "RESIDENT": tile.resident, "GROUP": GROUP, "SPLIT": int(splits > 1),
         "WAY_A": WAYS[way(p.a, p.m, p.k)], "WAY_B": WAYS[way(p.b.turned, p.n, p.k)], "VEC_OUT": packs(p)["VEC_OUT"],
     }  # fmt: skip
     far = max(tile.m * abs(p.a.row), tile.n * abs(p.b.col), tile.step * abs(p.a.col), tile.step * abs(p.b.row))
     far = max(far, *(tile.m * abs(x.row) + tile.n * abs(x.col) for x in (p.out, p.c or p.out)))
     types = {"Offset": "i32" if far < 2**30 else "i64"}
-    blocks, nbytes = blocks_of(p, tile.m, tile.n) * splits, 4 * tile.m * tile.n
-    shared = (Operand("partials"), Operand("scratch")) if splits > 1 else (None, None)
-    made = one_kernel(p, strategy, blocks, tile.threads, types, constants, GROUP, splits, tile.shared, shared)
-    if splits == 1:
+    tiles = blocks_of(p, tile.m, tile.n)
+    sharing = (tiles - whole) * splits if splits > 1 else 0  # blocks
+    blocks, more = (whole + sharing, (Operand("partials"), Operand("scratch"))) if sharing else (tiles, (None, None))
+    made = one_kernel(p, strategy, blocks, tile.threads, types, constants, whole, splits, tile.shared, more)
+    if not sharing:
         return made
-    return made._replace(workspace=(("partials", blocks * nbytes),), scratch=4 * TICKETS)
+    return made._replace(workspace=(("partials", sharing * 4 * tile.m * tile.n),), scratch=4 * TICKETS)
 
 
 def way(matrix: Matrix, size: int, k: int) -> str:

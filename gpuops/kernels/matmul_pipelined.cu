@@ -47,6 +47,16 @@ __device__ __forceinline__ float (&four_of(float (&sum)[THREAD_M][THREAD_N], int
   return reinterpret_cast<float(&)[4]>(sum[item / (THREAD_N / 4)][item % (THREAD_N / 4) * 4]);
 }
 
+// (0 + sum is a new number to the compiler: else it would keep what is stored together in neighbouring registers, of
+// which too many are then read at a time in the loop of products.)
+__device__ __forceinline__ Pack<float, 4> fresh_four(const float (&four)[4]) {
+  return {0 + four[0], 0 + four[1], 0 + four[2], 0 + four[3]};
+}
+__device__ __forceinline__ void add(float (&four)[4], const Pack<float, 4>& more) {
+#pragma unroll
+  for (int e = 0; e < 4; ++e) four[e] += more.item[e];
+}
+
 // Item `item` of thread `thread` of a slice: its row and column in the tile.
 __device__ __forceinline__ int item_row(int item, int thread) {
   int i = item / (THREAD_N / 4), lane = thread % 32 / LANES_N;
@@ -61,16 +71,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partials, u32* tickets, Matmul p) {
   wait_for_previous();
   extern __shared__ __align__(128) float memory[];
-  u32 rows = ceil_div(p.m, BLOCK_M), cols = ceil_div(p.n, BLOCK_N), place = blockIdx.x / p.splits, split = blockIdx.x % p.splits;
-  Tile tile(place, rows, cols, p.group);
+  u32 rows = ceil_div(p.m, BLOCK_M), cols = ceil_div(p.n, BLOCK_N);
+  u32 place = blockIdx.x, sharing = 0, splits = 1, split = 0;
+  if (SPLIT && place >= p.whole) {  // it shares a tile, and is one of those that do
+    sharing = place - p.whole;
+    splits = p.splits, split = sharing % splits, place = p.whole + sharing / splits;
+  }
+  Tile tile(place, rows, cols, GROUP);
   Product product(p, a, b, c, out, tile.batch);
   i64 row = tile.row * i64(BLOCK_M), col = tile.col * i64(BLOCK_N);
 
   // This block's part of k, in steps; the last step of all may be shorter.
   u32 begin = 0, end = ceil_div(p.k, STEP);
-  if (p.splits > 1) {
+  if (splits > 1) {
     u64 all = end;
-    begin = static_cast<u32>(all * split / p.splits), end = static_cast<u32>(all * (split + 1) / p.splits);
+    begin = static_cast<u32>(all * split / splits), end = static_cast<u32>(all * (split + 1) / splits);
   }
   int steps = static_cast<int>(end - begin), full = static_cast<int>(p.k / STEP - begin);
   i64 first = begin * i64(STEP);
@@ -129,64 +144,68 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
   copies_there<0>();
   product.begin_at(row, col, BLOCK_M, BLOCK_N);
 
+  // A tile's items in order, of which a block that shares it keeps its own.
+  auto* parts = reinterpret_cast<Pack<float, 4>*>(partials) + (sharing - split) * i64(TILE_ITEMS);
+  auto* part = parts + split * i64(TILE_ITEMS);
   if constexpr (SLICES == 1) {
-    if (p.scaled || p.added) {
+    if (splits == 1) {
+      if (p.scaled || p.added) {
 #pragma unroll
-      for (int item = 0; item < ITEMS; ++item) {
-        product.adjust(item_row(item, thread), item_col(item, thread), four_of(sum, item));
+        for (int item = 0; item < ITEMS; ++item) {
+          product.adjust(item_row(item, thread), item_col(item, thread), four_of(sum, item));
+        }
       }
+#pragma unroll
+      for (int i = 0; i < THREAD_M; ++i) {
+        float fresh[THREAD_N];
+#pragma unroll
+        for (int j = 0; j < THREAD_N; ++j) fresh[j] = 0 + sum[i][j];
+#pragma unroll
+        for (int j = 0; j < THREAD_N; j += 4) {
+          int item = (i * THREAD_N + j) / 4;
+          product.write<4, VEC_OUT>(item_row(item, thread), item_col(item, thread), reinterpret_cast<float(&)[4]>(fresh[j]));
+        }
+      }
+      return;
     }
 #pragma unroll
-    for (int i = 0; i < THREAD_M; ++i) {
-      float fresh[THREAD_N];
+    for (int item = 0; item < ITEMS; ++item) part[item * SLICE + thread] = fresh_four(four_of(sum, item));
+  } else {
+    // The slices add up, in their order, ROUND items of each thread at a time.
+    auto* shared = reinterpret_cast<Pack<float, 4>*>(memory);
 #pragma unroll
-      for (int j = 0; j < THREAD_N; ++j) fresh[j] = 0 + sum[i][j];
+    for (int begin = 0; begin < ITEMS; begin += ROUND) {
+      __syncthreads();
 #pragma unroll
-      for (int j = 0; j < THREAD_N; j += 4) {
-        int item = (i * THREAD_N + j) / 4;
-        product.write<4, VEC_OUT>(item_row(item, thread), item_col(item, thread), reinterpret_cast<float(&)[4]>(fresh[j]));
+      for (int n = 0; n < ROUND; ++n) shared[(slice * ROUND + n) * SLICE + thread] = fresh_four(four_of(sum, begin + n));
+      __syncthreads();
+#pragma unroll
+      for (int n = threadIdx.x; n < ROUND * SLICE; n += THREADS) {
+        float four[4] = {};
+#pragma unroll
+        for (int s = 0; s < SLICES; ++s) add(four, shared[s * ROUND * SLICE + n]);
+        int item = begin + n / SLICE, owner = n % SLICE;
+        if (splits == 1) product.put(item_row(item, owner), item_col(item, owner), four);
+        else part[begin * SLICE + n] = {four[0], four[1], four[2], four[3]};
       }
-    }
-    return;
-  }
-  // The slices add up, in their order, ROUND items of each thread at a time.
-  auto* shared = reinterpret_cast<Pack<float, 4>*>(memory);
-  auto* mine = reinterpret_cast<Pack<float, 4>*>(partials) + blockIdx.x * i64(TILE_ITEMS);
-#pragma unroll
-  for (int begin = 0; begin < ITEMS; begin += ROUND) {
-    __syncthreads();
-#pragma unroll
-    for (int n = 0; n < ROUND; ++n) {
-      float(&four)[4] = four_of(sum, begin + n);
-      // (0 + sum is a new number to the compiler: else it would keep what is stored together in neighbouring registers,
-      // of which too many are then read at a time in the loop above.)
-      shared[(slice * ROUND + n) * SLICE + thread] = {0 + four[0], 0 + four[1], 0 + four[2], 0 + four[3]};
-    }
-    __syncthreads();
-#pragma unroll
-    for (int n = threadIdx.x; n < ROUND * SLICE; n += THREADS) {
-      float four[4] = {};
-#pragma unroll
-      for (int s = 0; s < SLICES; ++s) {
-        Pack<float, 4> part = shared[s * ROUND * SLICE + n];
-#pragma unroll
-        for (int e = 0; e < 4; ++e) four[e] += part.item[e];
-      }
-      int item = begin + n / SLICE, owner = n % SLICE;
-      if (p.splits == 1) product.put(item_row(item, owner), item_col(item, owner), four);
-      else mine[begin * SLICE + n] = {four[0], four[1], four[2], four[3]};
     }
   }
-  // Blocks that share a tile: the last one adds up, in the order of k.
-  if (p.splits == 1 || !last_block(tickets + place, p.splits)) return;
-  const auto* parts = reinterpret_cast<const Pack<float, 4>*>(partials) + place * p.splits * i64(TILE_ITEMS);
-  for (int n = threadIdx.x; n < TILE_ITEMS; n += THREADS) {
-    float four[4] = {};
-    for (u32 s = 0; s < p.splits; ++s) {
-      Pack<float, 4> part = parts[s * i64(TILE_ITEMS) + n];
+  // Blocks that share a tile: the last one adds up, in the order of k, TOGETHER items of a thread at a time.
+  if (splits == 1 || !last_block(tickets + (place - p.whole), splits)) return;
+  constexpr int EACH = TILE_ITEMS / THREADS, TOGETHER = EACH < 4 ? EACH : 4;
+  for (int begin = threadIdx.x; begin < TILE_ITEMS; begin += TOGETHER * THREADS) {
+    float four[TOGETHER][4] = {};
+    for (u32 s = 0; s < splits; ++s) {
+      Pack<float, 4> more[TOGETHER];
 #pragma unroll
-      for (int e = 0; e < 4; ++e) four[e] += part.item[e];
+      for (int i = 0; i < TOGETHER; ++i) more[i] = parts[s * i64(TILE_ITEMS) + begin + i * THREADS];
+#pragma unroll
+      for (int i = 0; i < TOGETHER; ++i) add(four[i], more[i]);
     }
-    product.put(item_row(n / SLICE, n % SLICE), item_col(n / SLICE, n % SLICE), four);
+#pragma unroll
+    for (int i = 0; i < TOGETHER; ++i) {
+      int n = begin + i * THREADS;
+      product.put(item_row(n / SLICE, n % SLICE), item_col(n / SLICE, n % SLICE), four[i]);
+    }
   }
 }
