@@ -385,8 +385,9 @@ def product(m: int, n: int, k: int, batch: Shape = ()) -> Problem:
 
 MATMUL = (
     Group(
-        "squares", "n × n matrices", tuple(product(n, n, n) for n in (256, 512, 1024, 2048, 4092, 4096, 8192)),
-        "float32", picks=(0, 2, 4, 5), along="n", ladder=True,
+        "squares", "n × n matrices",
+        tuple(product(n, n, n) for n in (256, 384, 512, 768, 1024, 1536, 2048, 3072, 4092, 4096, 8192)),
+        "float32", picks=(0, 4, 8, 9), along="n", ladder=True,
     ),
     Group(
         "tall and skinny", "one dim much longer or shorter than the others, and odd ones",
@@ -397,8 +398,9 @@ MATMUL = (
         "float32", picks=(2,), strategies=("pipelined",),
     ),
     Group(
-        "batches", "many small products", (product(512, 512, 512, (64,)), product(64, 64, 64, (1024,))),
-        "float32", picks=(1,), strategies=("pipelined",),
+        "batches", "many small products",
+        (product(512, 512, 512, (64,)), product(128, 128, 128, (64,)), product(64, 64, 64, (1024,))),
+        "float32", picks=(2,), strategies=("pipelined",),
     ),
     Group(
         "layouts", "matrices in columns, with padded rows, and unaligned",
