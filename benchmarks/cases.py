@@ -566,16 +566,16 @@ SCALING_TABLES: tuple[tuple[Group, dict[str, tuple[Problem, ...]]], ...] = (
     (
         ROW_CHUNKS,
         {
-            "softmax": (*in_chunks(gibibytes(32, 1), 16), *in_chunks(gibibytes(4, 1), 1, 4)),
-            "sum": (*in_chunks(gibibytes(64, 1), 32), *in_chunks(gibibytes(4, 1), 1, 4)),
-            "where": (*in_chunks(masked_pair(16), 8), *in_chunks(masked_pair(4), 1, 4)),
+            "softmax": (*in_chunks(gibibytes(32, 1), 8), *in_chunks(gibibytes(4, 1), 1, 4)),
+            "sum": (*in_chunks(gibibytes(64, 1), 16), *in_chunks(gibibytes(4, 1), 1, 4)),
+            "where": (*in_chunks(masked_pair(16), 4), *in_chunks(masked_pair(4), 1, 4)),
         },
     ),
     (
         CHUNKED_AXIS,
         {
-            "softmax": (*in_chunks(gibibytes(32, 0), 16), *in_chunks(gibibytes(4, 0), 4)),
-            "sum": (*in_chunks(gibibytes(64, 0), 32), *in_chunks(gibibytes(4, 0), 4)),
+            "softmax": (*in_chunks(gibibytes(32, 0), 8), *in_chunks(gibibytes(4, 0), 4)),
+            "sum": (*in_chunks(gibibytes(64, 0), 16), *in_chunks(gibibytes(4, 0), 4)),
         },
     ),
     (

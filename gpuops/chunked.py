@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 from dask.array.core import normalize_chunks, unify_chunks
@@ -29,6 +30,8 @@ from .matmul import as_factor
 from .plan import Machine, Shape, accumulator, contiguous_strides, dtype_name, normalize_axis
 from .reduce import NOT_GIVEN, as_initial
 from .softmax import arguments, finished, log_sums, merged, statistics
+
+FEW = 16  # partial results that a task brings together, if Dask's option ``split_every`` says nothing
 
 Function = Callable[..., Any]
 Operand = tuple[Any, Any]  # an array with labels of its dims, or a scalar with None
@@ -162,8 +165,9 @@ def blocks(
 def tree(x: da.Array, name: str, axis: Shape, keepdims: bool, merge: Function, last: Function, dtype: np.dtype) -> Any:
     """Partial results brought together along some axes, a few of them at a time. (To a function with a parameter
     ``dtype`` Dask would give its own.)"""
-    meta = like(x, x.ndim if keepdims else x.ndim - len(axis), dtype)
-    return da.reduction(x, same, last, axis=axis, keepdims=keepdims, dtype=x.dtype, combine=merge, name=name, meta=meta)
+    options = {"dtype": x.dtype, "meta": like(x, x.ndim if keepdims else x.ndim - len(axis), dtype), "name": name}
+    few = dask.config.get("split_every", FEW)
+    return da.reduction(x, same, last, axis, keepdims, combine=merge, split_every=few, **options)
 
 
 def like(x: da.Array, ndim: int, dtype: np.dtype) -> Any:

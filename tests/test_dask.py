@@ -416,6 +416,18 @@ def test_tasks_are_named_after_the_op(case):
         assert name in names | GIVEN or any(part in name for part in names), name
 
 
+@pytest.mark.parametrize("op", ["sum", "logsumexp"])
+def test_partial_results_are_brought_together_a_few_at_a_time(op):
+    def last(count):
+        x = da.from_array(np.ones((count, 2), np.float32), (1, 2))
+        graph = dict(getattr(gpuops, op)(x, axis=0).__dask_graph__())
+        return len({key[0] for key in graph if key[0].startswith((f"{op}-partial", f"{op}-aggregate"))})
+
+    assert (last(16), last(17), last(257)) == (1, 2, 3)
+    with dask.config.set(split_every=2):
+        assert last(16) == 4
+
+
 @pytest.mark.parametrize("case", TASKS)
 def test_the_same_call_makes_the_same_tasks(case):
     make, _ = TASKS[case]
