@@ -31,7 +31,9 @@ from .plan import Machine, Shape, accumulator, contiguous_strides, dtype_name, n
 from .reduce import NOT_GIVEN, as_initial
 from .softmax import arguments, finished, log_sums, merged, statistics
 
-FEW = 16  # partial results that a task brings together, if Dask's option ``split_every`` says nothing
+#: Partial results that a task brings together, if Dask's option ``split_every`` says nothing; of products, which are
+#: large, fewer.
+FEW, FEWER = 16, 4
 
 Function = Callable[..., Any]
 Operand = tuple[Any, Any]  # an array with labels of its dims, or a scalar with None
@@ -162,11 +164,14 @@ def blocks(
     )  # fmt: skip
 
 
-def tree(x: da.Array, name: str, axis: Shape, keepdims: bool, merge: Function, last: Function, dtype: np.dtype) -> Any:
+def tree(
+    x: da.Array, name: str, axis: Shape, keepdims: bool, merge: Function, last: Function, dtype: np.dtype,
+    few: int = FEW,
+) -> Any:  # fmt: skip
     """Partial results brought together along some axes, a few of them at a time. (To a function with a parameter
     ``dtype`` Dask would give its own.)"""
     options = {"dtype": x.dtype, "meta": like(x, x.ndim if keepdims else x.ndim - len(axis), dtype), "name": name}
-    few = dask.config.get("split_every", FEW)
+    few = dask.config.get("split_every", few)
     return da.reduction(x, same, last, axis, keepdims, combine=merge, split_every=few, **options)
 
 
@@ -401,7 +406,7 @@ def summed(op: str, function: Function, a: Operand, b: Operand, val: np.dtype, o
     acc, along = accumulated(val), a[1][-1]
     parts = blocks(partial(part_of_product, function, acc), op, (along, *range(along)), [a, b], acc, {along: 1})
     merge, last = (partial(merge_parts, gpuops.sum, dtype, {"dtype": acc}) for dtype in (acc, out))
-    return tree(parts, op, (0,), False, merge, last, out)
+    return tree(parts, op, (0,), False, merge, last, out, FEWER)
 
 
 def part_of_product(function: Function, acc: np.dtype, a: Any, b: Any) -> Any:

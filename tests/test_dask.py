@@ -363,10 +363,10 @@ def test_kinds_of_chunks_do_not_mix(device):
 # ------------------------------------------------------------------------------------------------------------- graphs
 
 #: Calls that go over chunks, with the names of the tasks they make beside those that they fuse with.
-BIG = da.from_array(np.random.default_rng(0).normal(size=(8, 60)), (4, 5))
+BIG = da.from_array(np.random.default_rng(0).normal(size=(8, 100)), (4, 5))
 TASKS = {
     "sum": (lambda: gpuops.sum(BIG), {"sum", "sum-partial", "sum-aggregate"}),
-    "sum at once": (lambda: gpuops.sum(BIG.rechunk((2, 60)), axis=1), {"sum"}),
+    "sum at once": (lambda: gpuops.sum(BIG.rechunk((2, 100)), axis=1), {"sum"}),
     "any": (lambda: gpuops.any(BIG, axis=1), {"any", "any-partial", "any-aggregate"}),
     "mean": (lambda: gpuops.mean(BIG, axis=1), {"mean", "mean-partial", "mean-aggregate", "mean-finish"}),
     "masked mean": (
@@ -393,7 +393,7 @@ TASKS = {
     "logsumexp": (lambda: gpuops.logsumexp(BIG, axis=1), {"logsumexp", "logsumexp-partial", "logsumexp-aggregate"}),
     "where": (lambda: gpuops.where(BIG > 0, BIG, 0.0), {"where"}),
     "expand": (lambda: gpuops.expand(BIG, (3, -1, -1)), {"expand"}),
-    "broadcast_to": (lambda: gpuops.broadcast_to(BIG, (3, 8, 60)), {"broadcast_to"}),
+    "broadcast_to": (lambda: gpuops.broadcast_to(BIG, (3, 8, 100)), {"broadcast_to"}),
     "matmul": (lambda: gpuops.matmul(BIG, BIG.T), {"matmul", "matmul-partial", "matmul-aggregate"}),
     "matmul and c": (
         lambda: gpuops.matmul(BIG, BIG.T, beta=1, c=BIG[:, :1]),
