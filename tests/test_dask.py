@@ -471,7 +471,7 @@ def test_nothing_is_computed_when_called():
     gpuops.where(mask, x, 0)
     gpuops.where(mask)
     gpuops.expand(x, (2, -1, -1))
-    gpuops.broadcast_to(x, (2, 8, 60))
+    gpuops.broadcast_to(x, (2, 8, 100))
     gpuops.matmul(x, x.T, beta=1, c=x[:, :1])
     gpuops.dot(x, x.T)
 
