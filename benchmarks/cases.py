@@ -531,8 +531,8 @@ HOST_TABLES: tuple[tuple[Group, dict[str, tuple[Problem, ...]]], ...] = (
     ),
 )  # fmt: skip
 
-#: The groups of ``--gpus``: Dask arrays in chunks of whole rows. 4 GiB take a GPU a few milliseconds, and workers begin
-#: about as far apart from each other; arrays that fill a good part of its memory show what remains of that.
+#: The groups of ``--gpus``: Dask arrays in chunks of whole rows. 4 GiB take a GPU a few milliseconds, so that it shows
+#: when workers begin at different times; arrays that fill a good part of its memory show what remains of that.
 ROW_CHUNKS = Group(
     "row chunks", "each chunk is computed by itself: nothing goes from one GPU to another", (), "float32", picks=(0,)
 )

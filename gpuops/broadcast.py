@@ -203,8 +203,9 @@ def nonzero(device: Device | None, condition: Any, out: Any) -> tuple[Any, ...]:
 
 def as_shape(op: str, shape: Any) -> Shape:
     """A shape given as an int or a sequence of ints."""
+    lengths = np.asarray(shape.tolist()) if hasattr(shape, "tolist") else shape  # of an array, wherever it is
     try:
-        return tuple([operator.index(n) for n in (shape if np.iterable(shape) else (shape,))])
+        return tuple([operator.index(n) for n in (lengths if np.iterable(lengths) else (lengths,))])
     except TypeError:
         raise error(TypeError, op, f"shape must be an int or a tuple of ints, got {shape!r}") from None
 

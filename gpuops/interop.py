@@ -61,8 +61,9 @@ class Library(Protocol):
         ...
 
 
-#: The parameters of public functions that are arrays.
+#: The parameters of public functions that are arrays: those that are read, and with the one that is written to.
 OPERANDS = ("x", "y", "a", "b", "c", "condition", "where")
+ARRAY_NAMES = (*OPERANDS, "out")
 
 
 def guests(call: Call) -> Library | None:
@@ -73,7 +74,7 @@ def guests(call: Call) -> Library | None:
     given = call.given()
     if len(given) < len(call.args) + len(call.options):  # too many arguments: Python words it
         return None
-    arrays = {name: value for name, value in given.items() if name in (*OPERANDS, "out") and value is not None}
+    arrays = {name: value for name, value in given.items() if name in ARRAY_NAMES and value is not None}
     first = next((name for name, value in arrays.items() if library_of(value) is not None), None)
     if first is None:
         return None
@@ -146,7 +147,7 @@ class Exchange(NamedTuple):
 
     def native(self, op: str, name: str, value: Any) -> Any:
         """An argument as NumPy or CuPy has it; what is no array is as it was."""
-        if library_of(value) is None:
+        if name not in ARRAY_NAMES or library_of(value) is None:
             return value
         try:
             packs = hasattr(value, "__dlpack_device__")

@@ -19,7 +19,7 @@ from torch.autograd import forward_ad
 from .calls import FACTS, Home, learn
 from .device import READERS, elements, kind
 from .errors import error
-from .interop import OPERANDS, Call, converted
+from .interop import ARRAY_NAMES, Call, converted
 from .plan import CTYPES, Shape, contiguous_strides
 
 #: NumPy's names of the dtypes that both have.
@@ -33,8 +33,8 @@ class PyTorch:
 
     def call(self, call: Call, known: Any, addresses: list[int]) -> Any:
         given = call.given()
-        arrays = {name: value for name, value in given.items() if name in (*OPERANDS, "out")}
-        index = gpu_of(call.name, {name: value for name, value in arrays.items() if isinstance(value, torch.Tensor)})
+        tensors = {name: x for name, x in given.items() if name in ARRAY_NAMES and isinstance(x, torch.Tensor)}
+        index = gpu_of(call.name, tensors)
         result = on_host(call, given) if index is None else on_gpu(call, given, index, known, addresses)
         if (out := given.get("out")) is not None:
             written(out)
@@ -109,10 +109,8 @@ def native(op: str, name: str, value: Any) -> Any:
     """An argument as NumPy or CuPy has it: arrays over the same memory, NumPy's dtypes."""
     if isinstance(value, torch.dtype):
         return numpy_dtype(op, name, value)
-    if not isinstance(value, torch.Tensor):
+    if name not in ARRAY_NAMES or not isinstance(value, torch.Tensor):
         return value
-    if name not in (*OPERANDS, "out"):  # a shape
-        return value.tolist()
     dtype, plain = numpy_dtype(op, name, value.dtype), value.detach()
     if plain.is_conj() or plain.is_neg():  # what lies in memory is not what it says
         if name == "out":
@@ -189,7 +187,7 @@ def stream_of(index: int) -> int:
     return torch.cuda.current_stream(index).cuda_stream
 
 
-stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", stream_of)  # the same, in a tenth of the time
+stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", stream_of)  # the same, without an object for it
 
 
 class Handle(int):

@@ -373,6 +373,15 @@ def test_jax_arrays_of_halves_and_wide_results(jax):
         assert gpuops.sum(jax.numpy.arange(3)).dtype == np.int64
 
 
+def test_a_shape_may_be_an_array_of_any_library(jax):
+    for x in (X[0], jax.numpy.asarray(X[0])):
+        for shape in (np.array([2, 6]), jax.numpy.array([2, 6]), [np.int8(2), -1]):
+            assert gpuops.expand(x, shape).shape == (2, 6)
+            assert type(gpuops.expand(x, shape)) is type(x)
+        for shape in (np.array([2.0, 6.0]), jax.numpy.array([2.0, 6.0]), np.array([True, True]), np.array([[2, 6]])):
+            fails(TypeError, "expand: shape must be an int or a tuple of ints", partial(gpuops.expand, x, shape))
+
+
 def test_jax_arrays_stay_on_their_device(jax):
     x = jax.device_put(X, jax.devices("cpu")[-1])
     assert gpuops.softmax(x, axis=1).devices() == x.devices()

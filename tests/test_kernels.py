@@ -293,10 +293,10 @@ def test_the_fastest_product_keeps_everything_in_registers(nvrtc, tile, arch):
     ways = list(LAYOUTS)
     for i, a in enumerate(ways):  # each way, for either operand
         b = ways[(i + matmul.TILES.index(tile)) % len(ways)]
-        splits = 2 if tile.resident == 1 and (i + arch // 5) % 2 else 1
-        (launch,) = product(("float32",), None, a=a, b=b, tile=tile, splits=splits).steps
-        report = assembled(launch.kernel, arch)
-        assert "0 bytes spill stores" in report and not re.search(r"[1-9]\d* bytes spill", report), (a, report)
+        for splits in (1, 2) if tile.resident == 1 and i == arch // 5 % len(ways) else (1,):
+            (launch,) = product(("float32",), None, a=a, b=b, tile=tile, splits=splits).steps
+            report = assembled(launch.kernel, arch)
+            assert "0 bytes spill stores" in report and not re.search(r"[1-9]\d* bytes spill", report), (a, report)
 
 
 def test_layouts_go_the_way_of_their_name():
