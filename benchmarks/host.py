@@ -136,11 +136,12 @@ def steps(op: Any, x: Any, **options: Any) -> tuple[dict[str, Callable[[], Any]]
     """What gpuops does when such a call comes again, each step as a call of its own, and the arrays that they need."""
     op(x, **options)
     result, (run,) = watched(op.__wrapped__, x, **options)
-    given = run.arrays | provided(run.plan, run.device)
+    memory, addresses = provided(run.plan, run.device)
+    given = run.arrays | memory
     (launch,) = run.steps
     calls: tuple[Callable[[], Any], ...] = (
         run.device.maker(result.shape, result.dtype),
-        partial(launch, [*map(run.device.pointer, given.values())]),
+        partial(launch, [*map(run.device.pointer, run.arrays.values()), *addresses]),
         partial(op, x, **options),
     )
     return dict(zip(REMEMBERED, calls, strict=True)), given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -76,7 +77,13 @@ def main(arguments: list[str] | None = None) -> int:
     if not hasattr(options, "run"):
         top.print_help()
         return 0
-    return options.run(options)
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # who reads has had enough, as `head` has; nor may Python's end write anything
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
 
 
 if __name__ == "__main__":

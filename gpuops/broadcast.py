@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from . import reference
+from .arguments import WEAK, as_array, clash, delivered, fitted, is_whole, result_type
 from .calls import remembered, unremembered
-from .device import Device, delivered, device_of, elements, is_scalar, overlap, run
+from .device import Device, device_of, elements, is_scalar, run
 from .errors import error
 from .kernels import broadcast as kernels
 from .plan import (
@@ -21,11 +22,11 @@ from .plan import (
     check_choice,
     check_dtype,
     check_out,
+    check_rank,
     contiguous_strides,
     dtype_name,
     like_strides,
 )
-from .reduce import as_array
 
 
 @remembered
@@ -67,39 +68,42 @@ def expand(x, shape, *, out=None, strategy=None):
     op = "expand"
     check_choice(op, "strategy", strategy, (None, *kernels.STRATEGIES))
     device = device_of(op, x=x, out=out)
-    x = as_array(device, x)
+    x = as_array(op, device, "x", x)
     check_dtype(op, "x", x.dtype)
     shape = expanded_shape(op, x.shape, shape)
     if out is not None:
         check_out(op, out, shape, x.dtype)
     if device is None:
         return reference.expand(x, shape, out)
+    check_rank(op, "the result", len(shape))
     dtype = x.dtype if out is None else out.dtype
     types = kernels.element_types(dtype_name(dtype), (dtype_name(x.dtype),))
     return launch(device, "Expand", shape, dtype, None, out, types, [x], strategy)
 
 
 @unremembered
-def broadcast_to(x, shape):
+def broadcast_to(array, shape, subok=False):
     """A view of an array with another shape, as ``numpy.broadcast_to``: nothing is copied.
 
     Parameters
     ----------
-    x : array_like
+    array : array_like
         An array of NumPy's, CuPy's or another library's (docs/interop.md).
     shape : int or tuple of ints
         The shape to broadcast to.
+    subok : bool, optional
+        Whether the view of an array of a subclass of NumPy's is one of that class, too.
 
     Returns
     -------
     ndarray
-        A view with stride 0 where ``x`` repeats. Read-only for NumPy arrays; CuPy arrays have no such flag, so do not
-        write to it.
+        A view with stride 0 where the array repeats. Read-only for NumPy arrays; CuPy arrays have no such flag, so do
+        not write to it.
 
     Raises
     ------
     ValueError
-        If ``x`` does not broadcast to ``shape``.
+        If the array does not broadcast to ``shape``.
 
     Examples
     --------
@@ -109,12 +113,17 @@ def broadcast_to(x, shape):
            [1, 2]])
     """
     op = "broadcast_to"
-    device = device_of(op, x=x)
-    x = as_array(device, x)
+    device = device_of(op, array=array)
+    if array is None:
+        raise error(TypeError, op, "array is None; gpuops takes arrays and scalars")
+    if device is None:
+        array = np.asanyarray(array) if subok else np.asarray(array)
+    elif is_scalar(array):
+        array = device.from_host(np.asarray(array))
     shape = as_shape(op, shape)
-    if any(n < 0 for n in shape) or not broadcasts_to(x.shape, shape):
-        raise error(ValueError, op, f"shape {x.shape} does not broadcast to {shape}")
-    return np.broadcast_to(x, shape) if device is None else device.broadcast_to(x, shape)
+    if any(n < 0 for n in shape) or not broadcasts_to(array.shape, shape):
+        raise error(ValueError, op, f"shape {array.shape} does not broadcast to {shape}")
+    return np.broadcast_to(array, shape, subok) if device is None else device.broadcast_to(array, shape)
 
 
 @remembered
@@ -127,7 +136,8 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
         An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape, strides and numeric dtype;
         non-zero is true, and so is NaN.
     x, y : array_like, optional
-        Arrays or scalars to choose from. Their dtypes promote as in NumPy (a Python scalar takes the other's dtype).
+        Arrays or scalars to choose from. Their dtypes promote as in NumPy; a Python scalar takes the other's dtype, in
+        which an int must fit.
         Leave out both to get ``nonzero(condition)``.
     out : ndarray, optional
         Where to put the result: of the broadcast shape, any strides, a dtype to which the result casts. It may overlap
@@ -143,6 +153,8 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
 
     Raises
     ------
+    OverflowError
+        If a Python int does not fit the result's dtype.
     TypeError
         If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
     ValueError
@@ -163,15 +175,17 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     device = device_of(op, condition=condition, x=x, y=y, out=out)
     if x is None:
         return nonzero(device, condition, out)
-    values = [np.asarray(v) if device is None or is_scalar(v) else v for v in (condition, x, y)]
-    for name, value in zip(("condition", "x", "y"), values, strict=True):
-        check_dtype(op, name, value.dtype)
-    dtype = promoted(op, (x, values[1]), (y, values[2]))
+    condition, x, y = (operand(op, device, name, v) for name, v in (("condition", condition), ("x", x), ("y", y)))
+    dtype = result_type(op, x=x, y=y)
+    values = [condition if hasattr(condition, "dtype") else np.asarray(condition)]
+    values += [fitted(op, name, v, dtype) if type(v) in WEAK else v for name, v in (("x", x), ("y", y))]
+    check_dtype(op, "condition", values[0].dtype)
     shape = broadcast_shapes(op, *(value.shape for value in values))
     if out is not None:
         check_out(op, out, shape, dtype)
     if device is None:
         return reference.where(values[0], values[1], values[2], dtype, out)
+    check_rank(op, "the result", len(shape))
     values[1:] = [v.astype(dtype) if is_scalar(v) else v for v in values[1:]]
     target = dtype if out is None else out.dtype
     moved = kernels.element_types(dtype_name(target), [dtype_name(v.dtype) for v in values[1:]])
@@ -179,23 +193,18 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     return launch(device, "Where", shape, target, layout(shape, values), out, types, values, strategy)
 
 
-def promoted(op: str, *pairs: tuple[Any, Any]) -> np.dtype:
-    """The result dtype of arguments, each given with the array made of it.
-
-    A Python scalar yields to the other's dtype (NEP 50).
-    """
-    try:
-        return np.result_type(*[given if type(given) in (int, float, complex) else made.dtype for given, made in pairs])
-    except TypeError:
-        names = " and ".join(made.dtype.name for _, made in pairs)
-        raise error(TypeError, op, f"dtypes {names} do not promote to a common one") from None
+def operand(op: str, device: Device | None, name: str, value: Any) -> Any:
+    """An operand of ``where``: a Python scalar as it is, other scalars on the host, arrays on the device."""
+    if type(value) in WEAK:
+        return value
+    return np.asarray(value) if device is not None and is_scalar(value) else as_array(op, device, name, value)
 
 
 def nonzero(device: Device | None, condition: Any, out: Any) -> tuple[Any, ...]:
     """``where`` with a condition alone."""
     if out is not None:
         raise error(TypeError, "where", "out needs x and y")
-    condition = as_array(device, condition)
+    condition = as_array("where", device, "condition", condition)
     if condition.ndim == 0:
         raise error(ValueError, "where", "a 0-d condition needs x and y")
     return np.nonzero(condition) if device is None else device.nonzero(condition)
@@ -230,7 +239,7 @@ def launch(
             operands = [device.from_host(v) if is_scalar(v) else v for v in operands]
         arrays = {name: v for name, v in zip("abc", operands, strict=False) if not is_scalar(v)}
         target = out
-        if out is None or any(clash(device, out, v) for v in arrays.values()):
+        if out is None or not is_whole(device, out) or any(clash(device, out, v) for v in arrays.values()):
             target = device.empty(shape, dtype, strides)
         if target.size:
             arrays["out"] = target
@@ -261,13 +270,3 @@ def layout(shape: Shape, operands: list[Any]) -> Shape | None:
     for strides, itemsize in lying:
         votes[like_strides(shape, strides)] += itemsize
     return max(votes, key=lambda strides: votes[strides])
-
-
-def clash(device: Device, out: Any, operand: Any) -> bool:
-    """Whether writing to ``out`` may spoil elements of an operand not yet read: they share memory, but are not the
-    same elements in the same places."""
-    same = (
-        device.pointer(out) == device.pointer(operand)
-        and (out.shape, out.strides, out.itemsize) == (operand.shape, operand.strides, operand.itemsize)
-    )  # fmt: skip
-    return not same and overlap(device, out, operand)

@@ -8,6 +8,7 @@ next call of this kind does. Of arrays, it asks no more than where they begin.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import lru_cache, wraps
@@ -16,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .device import ARRAYS, READERS, Run, elements, extent, provided, watched
+from .device import ARRAYS, READERS, Refused, Run, elements, extent, provided, watched
+from .errors import error
 from .interop import Call, guests
 from .plan import CTYPES, Launch, Shape, contiguous_strides
 
@@ -94,8 +96,12 @@ def remembered(op: Callable[..., Any]) -> Callable[..., Any]:
             known = memory(*facts) if addresses else None
         except (KeyError, TypeError):  # a type that is in no table, an element without a hash
             known = None
-        if known is not None and (again := known.again) and (result := again(values, addresses)) is not None:
-            return result
+        if known is not None and (again := known.again):
+            try:
+                if (result := again(values, addresses)) is not None:
+                    return result
+            except Refused:
+                known = None
         return long_way(public, op, args, options, known, addresses)
 
     return public
@@ -116,17 +122,51 @@ def long_way(
     known: Memory | None, addresses: list[int],
 ) -> Any:  # fmt: skip
     """A call that is not known: with arrays of other libraries as these have it, and remembered if it can be."""
+    keep_compilers_away()
     code = op.__code__
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]  # positional ones first
+    for name, meant in MEANT.items():
+        if name in options and meant in parameters:
+            raise error(TypeError, op.__name__, f"{name} is not a parameter; {meant} is, as in NumPy")
     call = Call(public, op, args, options, (*parameters[: len(args)], *options))
+    given = call.given()
+    if type(out := given.get("out")) is tuple and len(out) == 1:  # as NumPy's ufuncs take it
+        there = call.on(given | {"out": out[0]})
+        return public(*there.args, **there.options)
     library = guests(call)
     if library is not None:
-        return library.call(call, known, addresses)
-    return op(*args, **options) if known is None else learn(known, addresses, call)
+        return attempt(library.call, call, known, addresses)
+    return attempt(learn, call, known, addresses)
 
 
-def learn(known: Memory, addresses: list[int], call: Call, home: Home | None = None) -> Any:
-    """Make a call the long way, and remember what it did."""
+def attempt(make: Callable[..., Any], call: Call, known: Memory | None, addresses: list[int]) -> Any:
+    """Make a call; once more, and not to be remembered, without launches of a kind that is refused where it is made."""
+    try:
+        return make(call, known, addresses)
+    except Refused as refused:
+        with refused.device.without(refused.launch):
+            return attempt(make, call, None, addresses)
+
+
+#: PyTorch's names of parameters, and NumPy's.
+MEANT = {"dim": "axis", "keepdim": "keepdims"}
+
+
+def keep_compilers_away() -> None:
+    """Have ``torch.compile`` leave the package's functions alone, which run no operations that it could trace."""
+    if not TOLD and "torch._dynamo" in sys.modules:
+        TOLD.append(__package__)
+        sys.modules["torch._dynamo"].trace_rules.add(__package__)
+
+
+TOLD: list[str] = []
+keep_compilers_away._torchdynamo_disable = True  # type: ignore[attr-defined]  # nor may this be traced
+
+
+def learn(call: Call, known: Memory | None, addresses: list[int], home: Home | None = None) -> Any:
+    """Make a call the long way, and remember what it did, if it can be remembered."""
+    if known is None:
+        return call.op(*call.args, **call.options)
     result, runs = watched(call.op, *call.args, **call.options)
     known.again = repeated(runs, call.given(), addresses, result, home) or known.again
     return result
@@ -187,8 +227,8 @@ def repeated(
         else:
             return None
         if own:
-            memory = provided(plan, device)
-            addresses += map(pointer, memory.values())
+            _memory, more = provided(plan, device)  # (which lives until the launches are made)
+            addresses += more
         for step in steps:
             step(addresses)
         if tell is not None:

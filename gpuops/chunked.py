@@ -26,10 +26,10 @@ from .device import FINDERS, find, is_scalar, kind
 from .errors import error
 from .ghosts import Ghost, Survey
 from .interop import OPERANDS
-from .matmul import as_factor
+from .matmul import as_factor, axis_orders
 from .plan import Machine, Shape, accumulator, contiguous_strides, dtype_name, normalize_axis
 from .reduce import NOT_GIVEN, as_initial
-from .softmax import arguments, finished, log_sums, merged, statistics
+from .softmax import arguments, finished, merged, statistics
 
 #: Partial results that a task brings together, if Dask's option ``split_every`` says nothing; of products, which are
 #: large, fewer.
@@ -67,6 +67,9 @@ def over_chunks(op: Function, compute: Function) -> Function:
 
     @wraps(op)
     def call(*args: Any, **options: Any) -> Any:
+        if (few := options.pop("split_every", None)) is not None:  # as Dask's own reductions take it
+            with dask.config.set(split_every=few):
+                return call(*args, **options)
         try:
             given = signature.bind(*args, **options)
         except TypeError:
@@ -78,6 +81,7 @@ def over_chunks(op: Function, compute: Function) -> Function:
         given.apply_defaults()
         given.arguments |= {key: array if is_dask(array) else cut(array, first) for key, array in arrays.items()}
         given.arguments.pop("out", None)
+        given.arguments.pop("casting", None)  # which has been checked
         return compute(name, result, **given.arguments)
 
     return call
@@ -100,7 +104,9 @@ def arrays_of(op: str, given: dict[str, Any]) -> dict[str, Any]:
             value = known(op, name, value)
         else:
             words = f"{name} is a {kind(value)}"
-            value = np.asarray(value) if host else value
+            # (What is no array is a mask by its truth, as in NumPy.)
+            truth = bool if name == "where" and not hasattr(value, "dtype") else None
+            value = np.asarray(value, truth) if host else value
         # In the machine's byte order, as a GPU's arrays are.
         arrays[name] = value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
         homes.setdefault(host, words)
@@ -242,9 +248,9 @@ def whole(x: Any) -> da.Array:
     return x if is_dask(x) else da.from_array(np.asarray(x))
 
 
-def reduction(op: str, result: Ghost, x: Any, axis: Any, keepdims: bool, where: Any, **options: Any) -> da.Array:
+def reduction(op: str, result: Ghost, a: Any, axis: Any, keepdims: bool, where: Any, **options: Any) -> da.Array:
     """A reduction: of chunks that are alone along the axes at once, of others as a tree."""
-    x = whole(x)
+    x = whole(a)
     axis = normalize_axis(op, axis, x.shape)
     options = {name: value for name, value in options.items() if value is not NOT_GIVEN}
     if alone(x, axis):
@@ -270,7 +276,10 @@ def reduced(
     function, adds = getattr(gpuops, op), op in ("sum", "prod")
     acc = accumulated(val) if adds else val
     once: dict[str, Any] = {} if initial is None else {"initial": as_initial(op, initial, val).astype(acc)}
-    options = {"dtype": acc} if adds else once
+    options: dict[str, Any] = {"dtype": acc} if adds else once
+    if op == "sum" and acc.kind in "fc":  # which leaves the sum of -0 what it is, until the last step
+        once = {"initial": acc.type(0)} | once
+        options |= {"initial": acc.type(-0.0)}
     part = partial(part_of_reduction, partial(function, axis=axis, **options, **how), val)
     parts = blocks(part, name, range(x.ndim), masked(x, where), acc, dict.fromkeys(axis, 1))
     merge, last = partial(merge_parts, function, acc, options), partial(merge_parts, function, out, options | once)
@@ -296,21 +305,73 @@ def quotient(val: np.dtype, times: int, total: Any, count: Any) -> Any:
 def exponential(
     op: str, result: Ghost, x: Any, axis: Any, dtype: Any, where: Any, scale: Any, strategy: Any, **more: Any
 ) -> da.Array:
-    """softmax and its like: of chunks that are alone along the axes at once, of others in two readings; logsumexp in
-    one."""
+    """softmax and its like: of chunks that are alone along the axes at once, of others in two readings."""
     x = whole(x)
-    *_, axis, val, out, factor = arguments(op, Ghost(OUTLINE, x.shape, x.dtype), axis, dtype, None, True, scale)
+    given = arguments(op, Ghost(OUTLINE, x.shape, x.dtype), axis, dtype, None, True, scale)
+    axis, val, out = given.axis, given.val, given.result
     if alone(x, axis):
         return at_once(op, result, x, where, axis, dtype=out, scale=scale, strategy=strategy, **more)
-    name = op if op == "logsumexp" else f"{op}-max"
-    part = partial(statistics, axis=axis, val=val, scale=factor, strategy=strategy if op == "logsumexp" else None)
+    part = partial(statistics, axis=axis, val=val, scale=given.scale)
     pair, lengths = np.result_type(val, np.complex64), dict.fromkeys(axis, 1)
-    stats = blocks(part, name, range(x.ndim), masked(x, where), pair, lengths)
-    if op == "logsumexp":
-        return tree(stats, name, axis, more["keepdims"], merged, partial(log_sums, out=out), out)
-    stats = tree(stats, name, axis, True, merged, merged, pair)
-    finish = partial(finished, op=op, dtype=out, scale=factor)
+    stats = blocks(part, f"{op}-max", range(x.ndim), masked(x, where), pair, lengths)
+    stats = tree(stats, f"{op}-max", axis, True, merged, merged, pair)
+    finish = partial(finished, op=op, dtype=out, scale=given.scale)
     return blocks(finish, f"{op}-finish", range(x.ndim), [*masked(x, where), stats], out)
+
+
+def log_sum(
+    op: str, result: Any, a: Any, axis: Any, b: Any, keepdims: bool, return_sign: bool, dtype: Any, where: Any,
+    scale: Any, strategy: Any,
+) -> Any:  # fmt: skip
+    """logsumexp: of chunks that are alone along the axes at once, of others that of what each of them gives, with signs
+    as weights."""
+    a = whole(a)
+    weights = Ghost(OUTLINE, b.shape, b.dtype) if is_dask(b) else b
+    given = arguments(op, Ghost(OUTLINE, a.shape, a.dtype), axis, dtype, None, True, scale, weights)
+    axis, acc, out = given.axis, given.val, given.result
+    how = {"scale": scale, "strategy": strategy}
+    if b is None and not return_sign:
+        if alone(a, axis):
+            return at_once(op, result, a, where, axis, dtype=out, keepdims=keepdims, **how)
+        part = partial(on_blocks, partial(gpuops.logsumexp, axis=axis, keepdims=True, dtype=acc, **how), "where")
+        parts = blocks(part, op, range(a.ndim), masked(a, where), acc, dict.fromkeys(axis, 1))
+        merge, last = (partial(merge_parts, gpuops.logsumexp, each, {"dtype": acc}) for each in (acc, out))
+        return tree(parts, op, axis, keepdims, merge, last, out)
+    b = whole(1.0 if b is None else b)
+    shape, pair = given.x.shape, np.result_type(acc, np.complex64)
+    a, b = (each if each.shape == shape else da.broadcast_to(each, shape) for each in (a, b))
+    part = partial(part_of_signed, partial(gpuops.logsumexp, axis=axis, dtype=acc, **how))
+    pieces, lengths = [*masked(a, where), labelled(b, len(shape))], dict.fromkeys(axis, 1)
+    parts = blocks(part, op, range(len(shape)), pieces, pair, lengths)
+    both = tree(parts, op, axis, keepdims, merge_signed, merge_signed, pair)
+    finish = [partial(part_of_pair, out, n, return_sign) for n in range(1 + return_sign)]
+    results = [blocks(each, f"{op}-finish", range(both.ndim), [both], out) for each in finish]
+    return tuple(results) if return_sign else results[0]
+
+
+def part_of_signed(function: Function, x: Any, where: Any, b: Any) -> Any:
+    """What a chunk contributes to a sum whose sign counts: its logarithm and its sign as one complex number."""
+    return paired(*function(single(x), b=single(b), where=single(where), keepdims=True, return_sign=True))
+
+
+def merge_signed(x: Any, axis: Shape, keepdims: bool) -> Any:
+    """The contributions of several chunks in one."""
+    return paired(*gpuops.logsumexp(x.real, axis, x.imag, keepdims, True))
+
+
+def paired(logarithm: Any, sign: Any) -> Any:
+    """Two arrays as the parts of complex numbers."""
+    pair = converted(logarithm, np.result_type(logarithm.dtype, np.complex64))
+    pair = np.asarray(pair) if np.isscalar(pair) else pair
+    pair.imag = sign
+    return pair
+
+
+def part_of_pair(out: np.dtype, n: int, signed: bool, pair: Any) -> Any:
+    """The logarithms (0) or the signs (1) of pairs; without signs, a negative sum has no logarithm."""
+    if n == 0 and not signed:
+        return converted(gpuops.where(pair.imag < 0, np.nan, pair.real), out)
+    return converted(pair.imag if n else pair.real, out)
 
 
 # ------------------------------------------------------------------------------------------------------- broadcasting
@@ -345,8 +406,9 @@ def index_along(places: Any, step: int, n: int) -> Any:
     return places // step % n
 
 
-def stretched(op: str, result: Ghost, x: Any, shape: Any, **options: Any) -> da.Array:
+def stretched(op: str, result: Ghost, shape: Any, **options: Any) -> da.Array:
     """expand and broadcast_to: of each chunk, to the chunks along dims in which it repeats."""
+    x = options.pop("x" if op == "expand" else "array")
     lead = result.ndim - x.ndim
     repeats = [d < lead or x.shape[d - lead] != n for d, n in enumerate(result.shape)]
     old = [None if repeat else x.chunks[d - lead] for d, repeat in enumerate(repeats)]
@@ -368,8 +430,17 @@ def stretch(function: Function, ndim: int, dims: Shape, x: Any, *lengths: Any) -
 # ----------------------------------------------------------------------------------------------------------- products
 
 
-def matrix_product(op: str, result: Ghost, a: Any, b: Any, alpha: Any, beta: Any, c: Any, strategy: Any) -> da.Array:
+def matrix_product(
+    op: str, result: Ghost, a: Any, b: Any, alpha: Any, beta: Any, c: Any, axes: Any, strategy: Any
+) -> da.Array:
     """matmul: of chunks that are alone along the summed dim at once, of others as a tree of sums."""
+    if axes is not None:
+        orders = axis_orders(op, axes, a.ndim, b.ndim)
+        a, b, back = a.transpose(orders[0]), b.transpose(orders[1]), np.argsort(orders[2]).tolist()
+        turned = Ghost(OUTLINE, tuple([result.shape[d] for d in orders[2]]), result.dtype)
+        product = matrix_product(op, turned, a, b, alpha, beta, c, None, strategy)
+        return product.transpose(back) if back else product
+    beta = (0 if c is None else 1) if beta is None else beta
     val, ndim, dims = result.dtype, result.ndim, tuple(range(result.ndim))
     rows, cols = a.ndim > 1, b.ndim > 1
     batch = ndim - rows - cols
@@ -389,15 +460,16 @@ def matrix_product(op: str, result: Ghost, a: Any, b: Any, alpha: Any, beta: Any
     return total if plain else blocks(partial(scaled, val, *factors), f"{op}-finish", dims, [total, c], val)
 
 
-def dot_product(op: str, result: Ghost, x: Any, y: Any) -> da.Array:
+def dot_product(op: str, result: Ghost, a: Any, b: Any) -> da.Array:
     """dot, likewise."""
+    x, y = a, b
     val, ndim, dims = result.dtype, result.ndim, tuple(range(result.ndim))
     if np.ndim(x) == 0 or np.ndim(y) == 0:
         return blocks(gpuops.dot, op, dims, [x, y], val)
     kept, last = x.ndim - 1, max(y.ndim - 2, 0)  # dims of x before its last axis, and of y before that which is summed
     pair = (x, (*dims[:kept], ndim)), (y, (*dims[kept : kept + last], ndim, *dims[kept + last :]))
     if x.numblocks[-1] == y.numblocks[last] == 1:
-        return blocks(partial(on_blocks, gpuops.dot, "y"), op, dims, [*pair], val)
+        return blocks(partial(on_blocks, gpuops.dot, "b"), op, dims, [*pair], val)
     return summed(op, gpuops.dot, *pair, val, val)
 
 
@@ -425,7 +497,8 @@ def scaled(val: np.dtype, alpha: Any, beta: Any, total: Any, c: Any) -> Any:
 
 GRAPHS: dict[str, Function] = {
     **dict.fromkeys(("sum", "prod", "max", "min", "mean", "any", "all"), reduction),
-    **dict.fromkeys(("softmax", "log_softmax", "logsumexp"), exponential),
+    **dict.fromkeys(("softmax", "log_softmax"), exponential),
+    "logsumexp": log_sum,
     "where": choice,
     **dict.fromkeys(("expand", "broadcast_to"), stretched),
     "matmul": matrix_product,

@@ -7,7 +7,8 @@ import itertools
 import struct
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -16,8 +17,8 @@ import numpy as np
 from cupy_backends.cuda.api import driver
 
 from . import jit
-from .device import NotLoaded, Step, aligned
-from .plan import SCRATCH, Kernel, Launch, Machine, Shape
+from .device import NotLoaded, Refused, Step, aligned
+from .plan import PARTIALS, SCRATCH, Kernel, Launch, Machine, Shape
 
 
 class LaunchAttribute(ctypes.Structure):
@@ -40,6 +41,16 @@ MISUSE = {
     400: "the current stream is of another device or was destroyed, or the device was reset",
     709: "the device was reset",
 }
+#: What it says of blocks that are too many to run together: CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+#: CUDA_ERROR_INVALID_CLUSTER_SIZE.
+REFUSED = (720, 912)
+LAUNCHES = 2**32  # that a scratch counts
+DEFAULT_STREAMS = 2  # the addresses of the legacy one and of each thread's: 0, 1, 2
+STREAMS = 32  # of a thread, that have scratch at a time
+GONE = 16  # streams that are gone, whose scratch is kept
+SEMAPHORE = 64  # bytes for a sem_t, at least
+NO_DESTRUCTOR_SYNC = 1  # CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
+USER_OBJECT_MOVE = 1  # CU_GRAPH_USER_OBJECT_MOVE
 STATIC_SHARED = 1  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
@@ -61,9 +72,23 @@ def libcuda() -> ctypes.CDLL:
 
 
 @cache
+def libc() -> ctypes.CDLL:
+    """The C library."""
+    library = ctypes.CDLL(None)
+    library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    return library
+
+
+DEVICES: dict[int, CudaDevice] = {}
+DEVICES_LOCK = threading.Lock()
+
+
 def device(index: int) -> CudaDevice:
-    """The device with CUDA's index."""
-    return CudaDevice(index)
+    """The device with CUDA's index: one for all threads."""
+    if (known := DEVICES.get(index)) is None:
+        with DEVICES_LOCK:
+            known = DEVICES.get(index) or DEVICES.setdefault(index, CudaDevice(index))
+    return known
 
 
 def device_of(array: cupy.ndarray) -> CudaDevice:
@@ -82,13 +107,31 @@ class CudaDevice:
         shared: int = attributes["MaxSharedMemoryPerBlockOptin"]
         cluster = 1 if self.arch < 90 else PORTABLE_CLUSTER if shared < LARGE else 2 * PORTABLE_CLUSTER
         count: int = attributes["MultiProcessorCount"]
-        self.machine = Machine(count, cluster, shared, together=count if attributes["CooperativeLaunch"] else 0)
+        together = count if attributes["CooperativeLaunch"] else 0
+        memory = cupy.cuda.runtime.getDeviceProperties(index)["totalGlobalMem"]
+        self.whole = Machine(count, cluster, shared, together, memory=memory)
         self.elsewhere = self.is_elsewhere if cupy.cuda.runtime.getDeviceCount() > 1 else None
         self.overlaps = self.arch >= 90 and cupy.cuda.runtime.driverGetVersion() >= 12030
         self._functions: dict[Kernel, Any] = {}
-        self._scratch = threading.local()  # of a thread: by stream
-        self._captured: list[cupy.ndarray] = []
+        self._local = threading.local()
+        self._retired = Retired(index)
+        self._captured: dict[int, Captured] = {}  # by the number of the capture
         self._lock = threading.Lock()
+
+    @property
+    def machine(self) -> Machine:
+        return getattr(self._local, "machine", self.whole)
+
+    @contextmanager
+    def without(self, launch: Launch) -> Iterator[None]:
+        before = self.machine
+        self._local.machine = before._replace(
+            cluster=1 if launch.cluster > 1 else before.cluster, together=0 if launch.cooperative else before.together
+        )
+        try:
+            yield
+        finally:
+            self._local.machine = before
 
     def current(self) -> cupy.cuda.Device:
         return cupy.cuda.Device(self.index)
@@ -112,18 +155,28 @@ class CudaDevice:
 
         return make
 
-    def scratch(self, nbytes: int) -> cupy.ndarray:
+    def scratch(self, nbytes: int) -> tuple[cupy.ndarray, int]:
         stream = cupy.cuda.get_current_stream()
-        if stream.is_capturing():  # the graph may run at any time, beside anything: it gets its own, for good
-            return zeros(self, nbytes)
-        mine = self._scratch.__dict__
-        if (scratch := mine.get(stream.ptr)) is None:
-            scratch = mine[stream.ptr] = zeros(self, SCRATCH)
-        return scratch
+        if stream.is_capturing():  # the graph may run at any time, beside anything: it gets its own, cleared each time
+            return zeros(self, nbytes), 1
+        try:
+            mine: Scratches = self._local.scratches
+        except AttributeError:
+            mine = self._local.scratches = Scratches(self)
+        return mine.of(stream)
 
     def keep(self, array: cupy.ndarray) -> None:
-        if self.capturing():
-            self._captured.append(array)
+        stream = cupy.cuda.get_current_stream()
+        if not stream.is_capturing():
+            return
+        with self._lock:
+            for number, captured in [*self._captured.items()]:
+                if captured.gone():
+                    del self._captured[number]
+            number, graph = capture_of(stream.ptr)
+            if number not in self._captured:
+                self._captured[number] = Captured(graph)
+            self._captured[number].arrays.append(array)
 
     def pointer(self, array: cupy.ndarray) -> int:
         return array.data.ptr
@@ -152,7 +205,11 @@ class CudaDevice:
             with self._lock:
                 if (function := self._functions.get(kernel)) is None:
                     module = cupy.cuda.function.Module()
-                    module.load(jit.compiled(kernel, self.arch))
+                    try:
+                        module.load(jit.compiled(kernel, self.arch))
+                    except driver.CUDADriverError:  # what lies in the cache is of no use
+                        module = cupy.cuda.function.Module()
+                        module.load(jit.compiled(kernel, self.arch, anew=True))
                     function = module.get_function(kernel.name)
                     if launch.cluster > PORTABLE_CLUSTER:
                         set_attribute(function, NON_PORTABLE_CLUSTER, 1)
@@ -186,6 +243,8 @@ class CudaDevice:
                 if status == INVALID_CONTEXT:  # of a new thread: the driver's launches do not enter it, as CuPy's do
                     cupy.cuda.runtime.setDevice(self.index)
                     status = launch_kernel(arguments.config, handle, arguments.addresses, None)
+                if status in REFUSED and (launch.cluster > 1 or launch.cooperative):
+                    raise Refused(self, launch)
                 if status in MISUSE:
                     raise RuntimeError(f"{launch.kernel.name} cannot be launched on {self.label}: {MISUSE[status]}")
                 check(status)
@@ -219,7 +278,7 @@ class CudaDevice:
             a, b, out = (addresses[place] + offset for place, offset in operands)
             alpha, beta = map(ctypes.addressof, factors)
             handle = cupy.cuda.device.get_cublas_handle()
-            mode = cublas.getMathMode(handle)
+            mode, pointers = cublas.getMathMode(handle), cublas.getPointerMode(handle)
             cublas.setMathMode(handle, cublas.CUBLAS_DEFAULT_MATH)  # no TF32
             cublas.setPointerMode(handle, cublas.CUBLAS_POINTER_MODE_HOST)
             try:  # it knows matrices in columns: out's transpose is that of b times that of a
@@ -229,8 +288,133 @@ class CudaDevice:
                 )  # fmt: skip
             finally:
                 cublas.setMathMode(handle, mode)
+                cublas.setPointerMode(handle, pointers)
 
         return go
+
+
+# ---------------------------------------------------------------------------------------------------- kept memory
+
+
+class Scratch:
+    """The scratch of a stream, and the numbers of the launches that use it."""
+
+    def __init__(self, device: CudaDevice, stream: Any, id_: int) -> None:
+        self.array, self.stream, self.id, self.number = zeros(device, SCRATCH), stream, id_, 0
+
+    def next(self) -> tuple[cupy.ndarray, int]:
+        """The memory, and the number of the launch that is to use it."""
+        self.number += 1
+        if self.number == LAUNCHES:
+            self.array.data.memset_async(0, PARTIALS)
+            self.number = 1
+        return self.array, self.number
+
+
+class Scratches(dict[int, Scratch]):
+    """A thread's scratch on a device, by the address of the stream.
+
+    A stream of CuPy's is kept as long as its scratch, so that no other stream gets its address. Of one that somebody
+    else made the driver's unique number tells whether it still is the same.
+    """
+
+    def __init__(self, device: CudaDevice) -> None:
+        super().__init__()
+        self.device = device
+
+    def of(self, stream: Any) -> tuple[cupy.ndarray, int]:
+        """A stream's scratch, and the number of the launch that is to use it."""
+        address: int = stream.ptr
+        known = self.get(address)
+        if known is None or (known.id and known.id != stream_id(address)):
+            self.retire(address)
+            while len(self) >= STREAMS:
+                self.retire(next(iter(self)))
+            own = isinstance(stream, cupy.cuda.Stream) or address <= DEFAULT_STREAMS
+            known = self[address] = Scratch(self.device, stream if own else None, 0 if own else stream_id(address))
+        return known.next()
+
+    def retire(self, address: int) -> None:
+        """Part with the scratch of a stream, whose work may still use it."""
+        if (old := self.pop(address, None)) is not None:
+            self.device._retired.add(old)
+
+    def __del__(self) -> None:
+        """The thread is gone."""
+        if not sys.is_finalizing():
+            for address in [*self]:
+                self.retire(address)
+
+
+class Retired:
+    """Scratch that no call will use again, kept until the GPU is done with it.
+
+    After the last work of a stream that is there an event tells so. Of streams that are gone nothing does: when there
+    are many of those, the device is waited for.
+    """
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.known: list[tuple[Any, Scratch]] = []
+        self.unknown: list[Scratch] = []
+        self.lock = threading.Lock()
+
+    def add(self, old: Scratch) -> None:
+        with self.lock, cupy.cuda.Device(self.index):
+            self.known = [(event, scratch) for event, scratch in self.known if not event.done]
+            if old.stream is not None and not old.stream.is_capturing():
+                event = cupy.cuda.Event(disable_timing=True)
+                event.record(old.stream)
+                self.known.append((event, old))
+                return
+            self.unknown.append(old)
+            if len(self.unknown) >= GONE:
+                cupy.cuda.runtime.deviceSynchronize()
+                self.unknown.clear()
+
+
+class Captured:
+    """Arrays that a graph uses, for as long as it or an executable one made of it exists.
+
+    The driver then calls a function, from a thread of its own, where Python must not run: ``sem_post``, which counts.
+    """
+
+    def __init__(self, graph: ctypes.c_void_p) -> None:
+        self.arrays: list[cupy.ndarray] = []
+        self.semaphore: ctypes.c_void_p | None = None
+        if sys.platform == "win32":  # has none: they are kept for good
+            return
+        user_object, semaphore = ctypes.c_void_p(), ctypes.c_void_p(libc().malloc(SEMAPHORE))
+        libc().sem_init(semaphore, 0, 0)
+        call = ctypes.cast(libc().sem_post, ctypes.c_void_p)
+        check(libcuda().cuUserObjectCreate(ctypes.byref(user_object), semaphore, call, 1, NO_DESTRUCTOR_SYNC))
+        check(libcuda().cuGraphRetainUserObject(graph, user_object, 1, USER_OBJECT_MOVE))
+        self.semaphore = semaphore
+
+    def gone(self) -> bool:
+        """Whether the graph is."""
+        if self.semaphore is None:
+            return False
+        value = ctypes.c_int()
+        libc().sem_getvalue(self.semaphore, ctypes.byref(value))
+        if value.value:
+            libc().free(self.semaphore)
+        return value.value > 0
+
+
+def capture_of(stream: int) -> tuple[int, ctypes.c_void_p]:
+    """The unique number of the capture on a stream, and the graph that it makes."""
+    status, number, graph = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_void_p()
+    arguments = [ctypes.byref(status), ctypes.byref(number), ctypes.byref(graph), None, None]
+    check(libcuda().cuStreamGetCaptureInfo_v2(ctypes.c_void_p(stream), *arguments))
+    return number.value, graph
+
+
+def stream_id(stream: int) -> int:
+    """The number of a stream, which no other one of the process has had."""
+    number = ctypes.c_uint64()
+    check(libcuda().cuStreamGetId(ctypes.c_void_p(stream), ctypes.byref(number)))
+    return number.value
 
 
 class Borrowed(cupy.cuda.UnownedMemory):

@@ -15,7 +15,7 @@ import numpy as np
 
 import gpuops
 
-from .plan import CTYPES
+from .plan import CTYPES, MAX_RANK
 
 REPEATS = 20  # timed calls of an op on a GPU, of which the median counts
 REPEATS_CPU = 5
@@ -149,14 +149,36 @@ def positive(text: str) -> int:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the demo; 1 if a result is wrong, 2 if the file is of no use."""
+    """Run the demo; 1 if a result is wrong, 2 if the file or the size is of no use."""
+    what = f"size {options.size}" if options.file is None else options.file
+    try:
+        return run(options)
+    except Useless as failure:
+        rule = str(failure)
+    except MemoryError as failure:
+        rule = f"there is not enough memory: {first_line(failure)}"
+    print(f"demo: cannot use {what}: {rule}", file=sys.stderr)
+    return 2
+
+
+class Useless(Exception):
+    """What is wrong with the array that the demo is to use."""
+
+
+def first_line(failure: Exception) -> str:
+    """What an exception says, in a line."""
+    return (str(failure).splitlines() or [type(failure).__name__])[0]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Make or read the array, and print what becomes of it; 1 if a result is wrong."""
     random = np.random.default_rng(0)
     try:
         x = random.standard_normal((options.size,) * 2, np.float32) if options.file is None else read(options.file)
-    except (OSError, ValueError) as failure:
-        rule = failure.strerror if isinstance(failure, OSError) and failure.strerror else str(failure).splitlines()[0]
-        print(f"demo: cannot use {options.file}: {rule}", file=sys.stderr)
-        return 2
+    except OSError as failure:
+        raise Useless(failure.strerror or first_line(failure)) from None
+    except (OverflowError, ValueError) as failure:
+        raise Useless(first_line(failure)) from None
     mask = random.random((x.shape[0],) + (1,) * (x.ndim - 1)) < 0.5
     facts = gpuops.info()
     device = Gpu() if facts["path"] == "gpu" else Cpu()
@@ -179,6 +201,8 @@ def read(path: str) -> np.ndarray:
         raise ValueError(f"dtype {x.dtype} is not supported")
     if x.size == 0:
         raise ValueError(f"an array of shape {x.shape} has no elements")
+    if x.ndim > MAX_RANK:
+        raise ValueError(f"an array of {x.ndim} dims; GPUs take at most {MAX_RANK}")
     return np.ascontiguousarray(np.atleast_1d(x), x.dtype.newbyteorder("="))
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .errors import error
-from .plan import Launch, Machine, Plan, Shape, check_order
+from .plan import Launch, Machine, Plan, Shape, check_order, check_rank
 
 Step = Callable[[list[int]], None]  # of a plan, made ready for a device: called with the addresses of its arrays
 
@@ -21,11 +21,19 @@ class Device(Protocol):
     """A device that runs kernels. ``gpuops/cuda.py`` has the GPU's; the test-suite brings one that runs on the CPU."""
 
     label: str
-    machine: Machine
     elsewhere: Callable[[], bool] | None  # tells whether another device is the current one; None: there is no other
+
+    @property
+    def machine(self) -> Machine:
+        """What plans may count on: less for a while, where launches have been refused."""
+        ...
 
     def current(self) -> AbstractContextManager[Any]:
         """Make this the current device for a while."""
+        ...
+
+    def without(self, launch: Launch) -> AbstractContextManager[Any]:
+        """Have plans of this thread do without launches such as one that was refused, for a while."""
         ...
 
     def capturing(self) -> bool:
@@ -40,9 +48,9 @@ class Device(Protocol):
         """What makes such arrays, each with its address: as often as it is called."""
         ...
 
-    def scratch(self, nbytes: int) -> Any:
-        """Memory that only this thread's launches on the current stream use. It comes zeroed; a launch leaves zero what
-        it needs zero."""
+    def scratch(self, nbytes: int) -> tuple[Any, int]:
+        """Memory that only this thread's launches on the current stream use, and the number of the launch that is to
+        use it, which counts from 1. The memory's first bytes, up to ``plan.PARTIALS``, were zero before all of them."""
         ...
 
     def keep(self, array: Any) -> None:
@@ -107,11 +115,12 @@ def device_of(op: str, **arrays: Any) -> Device | None:
     for name, array in arrays.items():
         if array is None or (name != "out" and is_scalar(array)):
             continue
-        if name == "out" and not hasattr(array, "strides"):
-            raise error(TypeError, op, f"out is a {kind(array)}, not an array")
         device = find(op, name, array)
+        if name == "out" and device is None and not isinstance(array, np.ndarray):
+            raise error(TypeError, op, f"out is a {kind(array)}, not an array")
         if device is not None:
             check_order(op, name, array.dtype)
+            check_rank(op, name, array.ndim)
         if home is None:
             home = name, array, device
         elif device is not home[2]:
@@ -134,7 +143,8 @@ def find(op: str, name: str, array: Any) -> Device | None:
     """The device of one array; lists and whatever else NumPy makes an array of are the host's."""
     ma = sys.modules.get("numpy.ma")
     if ma is not None and isinstance(array, ma.MaskedArray):
-        raise error(TypeError, op, f"{name} is a {kind(array)}, whose mask is not looked at: give it as where=")
+        rule = "give where=mask.filled(False)" if name == "where" else "give its data, and ~mask as where="
+        raise error(TypeError, op, f"{name} is a {kind(array)}, whose mask is not looked at: {rule}")
     for cls in type(array).__mro__:
         if cls in FINDERS:
             return FINDERS[cls](array)
@@ -170,20 +180,34 @@ def run(plan: Plan, device: Device, **arrays: Any) -> None:
         raise RuntimeError(f"{missing} {rule}, so that it takes strategy {plan.strategy!r}") from None
     if (runs := getattr(WATCHED, "runs", None)) is not None:
         runs.append(Run(plan, device, arrays, steps))
-    given |= provided(plan, device)
-    addresses = [*map(device.pointer, given.values())]
+    memory, addresses = provided(plan, device)
+    given |= memory
+    addresses = [*map(device.pointer, arrays.values()), *addresses]
     for step in steps:
         step(addresses)
+
+
+class Refused(Exception):
+    """A launch that a device does not take where it is made, though it takes others: on a stream to which it gives too
+    few multiprocessors for blocks that all run at once, or for a cluster of them."""
+
+    def __init__(self, device: Device, launch: Launch) -> None:
+        super().__init__(f"{launch.kernel.name}: {launch.grid[0]} blocks that run together are too many for the stream")
+        self.device, self.launch = device, launch
 
 
 class NotLoaded(Exception):
     """A kernel, by its name, that a call needs while it is being captured."""
 
 
-def provided(plan: Plan, device: Device) -> dict[str, Any]:
-    """The memory that a plan's steps use beside the caller's arrays, by ``plan.own``."""
-    more = {name: aligned(device, nbytes) for name, nbytes in plan.workspace}
-    return more | {"scratch": device.scratch(plan.scratch)} if plan.scratch else more
+def provided(plan: Plan, device: Device) -> tuple[dict[str, Any], list[int]]:
+    """The memory that a plan's steps use beside the caller's arrays, by name, and the addresses of ``plan.own``."""
+    memory = {name: aligned(device, nbytes) for name, nbytes in plan.workspace}
+    addresses = [*map(device.pointer, memory.values())]
+    if plan.scratch:
+        memory["scratch"], number = device.scratch(plan.scratch)
+        addresses += device.pointer(memory["scratch"]), number
+    return memory, addresses
 
 
 def aligned(device: Device, nbytes: int) -> Any:
@@ -218,15 +242,6 @@ def watched(call: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, 
         WATCHED.runs = outer
 
 
-def delivered(device: Device, target: Any, out: Any) -> Any:
-    """The result: a new array, or ``out``, to which it is copied from a temporary one."""
-    if out is None or target is out:
-        return target
-    out[...] = target
-    device.keep(target)
-    return out
-
-
 def overlap(device: Device, out: Any, array: Any) -> bool:
     """Whether two arrays may share memory: their address ranges meet."""
     (a, b), (c, d) = (extent(device.pointer(each), each) for each in (out, array))
@@ -244,6 +259,6 @@ def extent(address: int, array: Any) -> tuple[int, int]:
 
 
 def elements(array: Any) -> Shape:
-    """An array's strides in elements."""
+    """An array's strides in elements: whole ones, but for dims of length 1 and arrays without elements."""
     itemsize = array.itemsize
     return tuple([s // itemsize for s in array.strides])

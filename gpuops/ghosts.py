@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -24,6 +25,12 @@ class Ghost:
         self.address = next(device.addresses) if address is None else address
         steps = contiguous_strides(shape) if strides is None else strides
         self.strides = tuple(step * dtype.itemsize for step in steps)
+
+
+    def transpose(self, order: Sequence[int]) -> Ghost:
+        """The same with its dims in another order."""
+        steps = tuple(self.strides[d] // self.itemsize for d in order)
+        return Ghost(self.device, tuple(self.shape[d] for d in order), self.dtype, steps, self.address)
 
 
 FINDERS[Ghost] = lambda ghost: ghost.device
@@ -48,8 +55,8 @@ class Survey:
     def empty(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> Ghost:
         return Ghost(self, shape, dtype, strides)
 
-    def scratch(self, nbytes: int) -> Ghost:
-        return self.empty((nbytes,), np.dtype(np.uint8))
+    def scratch(self, nbytes: int) -> tuple[Ghost, int]:
+        return self.empty((nbytes,), np.dtype(np.uint8)), 1
 
     def keep(self, array: Ghost) -> None:
         pass

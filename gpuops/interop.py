@@ -62,7 +62,7 @@ class Library(Protocol):
 
 
 #: The parameters of public functions that are arrays: those that are read, and with the one that is written to.
-OPERANDS = ("x", "y", "a", "b", "c", "condition", "where")
+OPERANDS = ("x", "y", "a", "b", "c", "array", "condition", "where")
 ARRAY_NAMES = (*OPERANDS, "out")
 
 
@@ -134,6 +134,9 @@ class Exchange(NamedTuple):
 
     def call(self, call: Call, known: Any, addresses: list[int]) -> Any:
         given = call.given()
+        first = next(value for name, value in given.items() if name in ARRAY_NAMES and library_of(value) is not None)
+        if given.get("dtype") is not None:
+            given["dtype"] = dtype_of(first, given["dtype"])
         if not self.mutable and (out := given.get("out")) is not None:
             raise error(TypeError, call.name, f"out is a {kind(out)}, which cannot be written to")
         native = {name: self.native(call.name, name, value) for name, value in given.items()}
@@ -143,7 +146,7 @@ class Exchange(NamedTuple):
         keep([native[name] for name in theirs])
         if (out := given.get("out")) is not None:
             return out
-        return converted(result, lambda array: self.convert(array, given[theirs[0]]))
+        return converted(result, lambda array: self.convert(array, first))
 
     def native(self, op: str, name: str, value: Any) -> Any:
         """An argument as NumPy or CuPy has it; what is no array is as it was."""
@@ -162,8 +165,29 @@ class Exchange(NamedTuple):
 
             return cupy.from_dlpack(value) if packs else cupy.asarray(value)
         except Exception as failure:
+            if traced_by_jax(value):
+                rule = "call gpuops outside of jit, grad and vmap, or through jax.pure_callback"
+                raise error(TypeError, op, f"{name} is a {kind(value)}, which JAX traces: {rule}") from None
             rule = f"{name} is a {kind(value)}, whose memory cannot be shared: {failure}"
             raise error(TypeError, op, rule) from failure
+
+
+def traced_by_jax(value: Any) -> bool:
+    """Whether an array stands for others while JAX transforms a function."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.core.Tracer)
+
+
+def dtype_of(array: Any, dtype: Any) -> Any:
+    """A dtype as NumPy has it, which may be one of the namespace of an array."""
+    try:
+        return np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        pass
+    try:
+        return np.from_dlpack(array.__array_namespace__().empty((0,), dtype=dtype)).dtype
+    except Exception:  # it is neither's: the op says so
+        return dtype
 
 
 def converted(result: Any, convert: Callable[[Any], Any]) -> Any:

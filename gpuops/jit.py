@@ -7,8 +7,7 @@ own route adds ``-ftz=true``), and is cached under a key of everything that deci
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 
 from .plan import Kernel
@@ -30,6 +29,9 @@ FAMILY = {
 OPTIONS = ("--std=c++17",)
 #: More options, by kernel. Where every register counts, the assembler keeps the order of the text.
 MORE = {"matmul_pipelined": ("--ptxas-options=-O1",)}
+
+
+HEAD = 4096  # bytes of a library that hold its headers
 
 
 @cache
@@ -60,10 +62,16 @@ def options(name: str) -> tuple[str, ...]:
 
 
 def cache_folder() -> str:
-    """Where compiled kernels are kept: ``GPUOPS_CACHE_DIR``, else ``gpuops`` in the user's cache folder."""
+    """Where compiled kernels are kept: ``GPUOPS_CACHE_DIR``, else ``gpuops`` in the user's cache folder; "" is nowhere,
+    for a user without a home."""
     if folder := os.environ.get("GPUOPS_CACHE_DIR"):
-        return folder
-    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "gpuops")
+        expanded = os.path.expanduser(folder)
+        if not os.path.isabs(expanded):
+            raise ValueError(f"GPUOPS_CACHE_DIR must be an absolute path, got {folder!r}")
+        return expanded
+    root = os.environ.get("XDG_CACHE_HOME", "")
+    root = root if os.path.isabs(root) else os.path.expanduser("~/.cache")  # a relative one is void, by its standard
+    return os.path.join(root, "gpuops") if os.path.isabs(root) else ""
 
 
 def compile(text: str, name: str, arch: int) -> bytes:  # noqa: A001 - jit.compile reads well
@@ -73,7 +81,12 @@ def compile(text: str, name: str, arch: int) -> bytes:  # noqa: A001 - jit.compi
     """
     from cupy_backends.cuda.libs import nvrtc
 
-    known = [a for a in nvrtc.getSupportedArchs() if a <= arch]
+    supported = nvrtc.getSupportedArchs()
+    known = [a for a in supported if a <= arch]
+    if not known:
+        version = ".".join(map(str, nvrtc.getVersion()))
+        least = f"NVRTC {version} compiles for compute capability {min(supported) / 10} and newer"
+        raise RuntimeError(f"{name}: {least}, the GPU has {arch / 10}: install CuPy for an older CUDA")
     exact = arch in known
     target = f"-arch=sm_{arch}" if exact else f"-arch=compute_{max(known)}"
     program = nvrtc.createProgram(text, name, (), ())
@@ -86,52 +99,25 @@ def compile(text: str, name: str, arch: int) -> bytes:  # noqa: A001 - jit.compi
         nvrtc.destroyProgram(program)
 
 
-def compiled(kernel: Kernel, arch: int) -> bytes:
-    """Machine code of a variant, from the disk cache where it has been compiled before."""
-    import hashlib  # these two are slow to import, and NumPy users never need them
-    import tempfile
-
-    from cupy_backends.cuda.libs import nvrtc
+def compiled(kernel: Kernel, arch: int, anew: bool = False) -> bytes:
+    """Machine code of a variant, from the disk cache where it has been compiled before (``anew``: not from there)."""
+    from . import disk_cache  # slow to import, and NumPy users never need it
 
     text = source(kernel)
-    key = "\0".join((text, str(arch), str(nvrtc.getVersion()), *options(kernel.name)))
-    folder = cache_folder()
-    path = os.path.join(folder, f"{kernel.name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin")
-    if code := stored(path):
-        return code
-    with alone(path):
-        if code := stored(path):  # another thread or process was faster
-            return code
-        code = compile(text, f"{kernel.name}.cu", arch)
-        try:
-            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as new:
-                new.write(code)
-            os.replace(new.name, path)  # atomic: another process sees all of it or nothing
-        except OSError:
-            pass  # a read-only home costs a compile per process, nothing else
-    return code
+    key = "\0".join((text, str(arch), compiler(), *options(kernel.name)))
+    return disk_cache.entry(cache_folder(), kernel.name, key, lambda: compile(text, f"{kernel.name}.cu", arch), anew)
 
 
-def stored(path: str) -> bytes:
-    """The content of a file, nothing if there is no such file."""
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
+@cache
+def compiler() -> str:
+    """What tells one build of NVRTC from another: its version, which has no patch level, and the beginning of its file,
+    which has the build ID, where the system says which file that is."""
+    from cupy_backends.cuda.libs import nvrtc
 
-
-@contextmanager
-def alone(path: str) -> Iterator[None]:
-    """Let other threads and processes that are to make the same file wait, where files can be locked."""
-    with ExitStack() as stack:
-        with suppress(ImportError, OSError):  # Windows, or a folder that takes no files or no locks: each makes its own
-            import fcntl
-            from pathlib import Path
-
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            lock = stack.enter_context(open(f"{path}.lock", "w"))
-            # Removed while it is locked: whoever waits for it finds the file made.
-            stack.callback(Path(lock.name).unlink, missing_ok=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    known = [str(nvrtc.getVersion())]
+    with suppress(OSError):
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+            path = next((line.split(maxsplit=5)[-1].strip() for line in maps if "libnvrtc.so" in line), "")
+        with open(path, "rb") as library:
+            known += [library.read(HEAD).hex(), str(os.fstat(library.fileno()).st_size)]
+    return "\0".join(known)

@@ -7,28 +7,30 @@ from typing import Any
 import numpy as np
 
 from . import reference
-from .broadcast import clash
+from .arguments import WEAK, as_array, as_number, clash, delivered, fitted, result_type, spoils
 from .calls import remembered
-from .device import Device, delivered, device_of, elements, is_scalar, overlap, run
+from .device import Device, device_of, elements, is_scalar, run
 from .errors import error
 from .kernels import matmul as kernels
 from .kernels import reduce as reductions
 from .plan import (
+    Casting,
     Shape,
     accumulator,
+    as_index,
+    broadcast_shapes,
     broadcast_strides,
     broadcasts_to,
     check_choice,
-    check_dtype,
     check_out,
+    check_rank,
     dtype_name,
 )
-from .reduce import as_array
 from .reduce import launch as reduced
 
 
 @remembered
-def matmul(a, b, /, out=None, *, alpha=1, beta=0, c=None, strategy=None):
+def matmul(a, b, /, out=None, *, alpha=1, beta=None, c=None, casting="same_kind", axes=None, strategy=None):
     """Matrix product, as ``numpy.matmul``; with factors and an addend ``alpha * a @ b + beta * c``.
 
     Parameters
@@ -42,9 +44,15 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=0, c=None, strategy=None):
         Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
         the operands.
     alpha, beta : scalar, optional
-        Factors, which must be numbers of the result's dtype. With ``beta`` 0 nothing is added, and ``c`` is not read.
+        Factors, which must be numbers of the result's dtype. ``beta`` is 1 if there is ``c``; with 0 nothing is added,
+        and ``c`` is not read. Of an array without dims a GPU is waited for.
     c : array_like, optional
         What is added; broadcasts to the result's shape. ``out=c`` accumulates in place.
+    casting : {"no", "equiv", "safe", "same_kind", "unsafe"}, optional
+        What casts of the operands to the result's dtype, and of the result to that of ``out``, are allowed.
+    axes : list of tuples of ints, optional
+        Which axes of ``a``, ``b`` and the result the matrices are in; the last two of each if not given. A vector has
+        one axis, which may be an int.
     strategy : str, optional
         One of ``gpuops.strategies("matmul")``; None picks the fastest. It matters on a GPU only. ``pipelined`` takes
         float32, ``cublas`` what cuBLAS does: no integers.
@@ -77,29 +85,80 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=0, c=None, strategy=None):
     >>> gpuops.matmul(np.array([[1, 2], [3, 4]]), np.array([[0, 1], [1, 0]]))
     array([[2, 1],
            [4, 3]])
-    >>> gpuops.matmul([1.0, 2.0], [[1.0], [1.0]], alpha=10, beta=1, c=[5.0])
+    >>> gpuops.matmul([1.0, 2.0], [[1.0], [1.0]], alpha=10, c=[5.0])
     array([35.])
     """
     op = "matmul"
     check_choice(op, "strategy", strategy, (None, *kernels.STRATEGIES))
+    check_choice(op, "casting", casting, CASTINGS)
     device = device_of(op, a=a, b=b, c=c, out=out)
-    a, b = as_array(device, a), as_array(device, b)
+    a, b = as_array(op, device, "a", a), as_array(op, device, "b", b)
+    if axes is None:
+        return multiplied(op, device, a, b, out, alpha, beta, c, casting, strategy)
+    orders = axis_orders(op, axes, a.ndim, b.ndim)
+    a, b = a.transpose(orders[0]), b.transpose(orders[1])
+    if out is not None:
+        if out.ndim != len(orders[2]):
+            raise error(ValueError, op, f"out has {out.ndim} dims, the result has {len(orders[2])}")
+        multiplied(op, device, a, b, out.transpose(orders[2]), alpha, beta, c, casting, strategy)
+        return out
+    result = multiplied(op, device, a, b, None, alpha, beta, c, casting, strategy)
+    return result.transpose(np.argsort(orders[2]).tolist()) if orders[2] else result
+
+
+CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+
+
+def axis_orders(op: str, axes: Any, a: int, b: int) -> list[Shape]:
+    """The orders of the dims of ``a``, ``b`` and the result that have matrices last, given the axes of the matrices and
+    the numbers of dims of ``a`` and ``b``."""
+    cores = (min(a, 2), min(b, 2), min(a, 2) + min(b, 2) - 2)
+    ndims = (a, b, max(a - cores[0], b - cores[1]) + cores[2])
+    if not isinstance(axes, list):
+        raise error(TypeError, op, f"axes must be a list, got {axes!r}")
+    if len(axes) != 3:
+        raise error(ValueError, op, f"axes must have an entry for a, b and the result, got {axes!r}")
+    orders = []
+    for name, entry, core, ndim in zip(("a", "b", "the result"), axes, cores, ndims, strict=True):
+        items = entry if isinstance(entry, tuple) else (entry,)
+        last = [as_index(op, "axes", axis, axes) for axis in items]
+        if len(last) != core:
+            rule = f"axes gives {entry!r} for {name}, of which {core} dims are multiplied"
+            raise error(np.exceptions.AxisError, op, rule)
+        if any(not -ndim <= axis < ndim for axis in last):
+            raise error(np.exceptions.AxisError, op, f"axes {entry!r} of {name} are out of range for {ndim} dims")
+        last = [axis % ndim for axis in last]
+        if len({*last}) < core:
+            raise error(ValueError, op, f"axes {entry!r} of {name} name a dimension twice")
+        orders.append((*(d for d in range(ndim) if d not in last), *last))
+    return orders
+
+
+def multiplied(
+    op: str, device: Device | None, a: Any, b: Any, out: Any, alpha: Any, beta: Any, c: Any, casting: Casting,
+    strategy: str | None,
+) -> Any:  # fmt: skip
+    """The product of matrices in the last two dims of arrays on a device."""
     check_shapes(op, a.shape, b.shape)
-    weak = type(c) in (bool, int, float, complex)  # a Python scalar takes the others' dtype
-    addend = c if c is None or weak else as_array(device, c)
-    val = common_dtype(op, a, b, addend)
-    addend = as_array(device, as_addend(op, c, val)) if weak else addend
+    addend = c if c is None or type(c) in WEAK else as_array(op, device, "c", c)
+    val = result_type(op, a=a, b=b, c=addend)
+    for name, operand in (("a", a), ("b", b)):
+        if not np.can_cast(operand.dtype, val, casting):
+            rule = f"cannot cast {name} from {operand.dtype.name} to {val.name} with casting rule {casting!r}"
+            raise error(TypeError, op, rule)
+    addend = as_array(op, device, "c", fitted(op, "c", c, val)) if type(c) in WEAK else addend
+    beta = (0 if c is None else 1) if beta is None else beta
     factors = as_factor(op, "alpha", alpha, val), as_factor(op, "beta", beta, val)
     added = bool(factors[1] != 0)
     rows, cols = a.shape[-2:-1], b.shape[-1:] if b.ndim > 1 else ()
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = broadcast_shapes(op, a.shape[:-2], b.shape[:-2])
     shape = (*batch, *rows, *cols)
     if added and addend is None:
         raise error(ValueError, op, f"beta is {beta!r}, and there is no c")
     if addend is not None and not broadcasts_to(addend.shape, shape):
         raise error(ValueError, op, f"c of shape {addend.shape} does not broadcast to {shape}")
     if out is not None:
-        check_out(op, out, shape, val)
+        check_out(op, out, shape, val, casting)
     if device is None:
         return reference.matmul(a, b, val, *factors, addend if added else None, out)
     sizes = (*(rows or (1,)), *(cols or (1,)), a.shape[-1])
@@ -108,8 +167,7 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=0, c=None, strategy=None):
     b_steps = (*broadcast_strides(b.shape[:-2], b_steps[:-2], batch), *(b_steps[-2:] if cols else (*b_steps, 0)))
     with device.current():
         target = out
-        beside = [array for array in (a, b) if out is not None and overlap(device, out, array)]
-        if out is None or beside or (added and clash(device, out, addend)):
+        if out is None or spoils(device, out, a, b) or (added and clash(device, out, addend)):
             target = device.empty(shape, val if out is None else out.dtype)
 
         def placed(array: Any) -> Shape:
@@ -125,27 +183,30 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=0, c=None, strategy=None):
 
 
 @remembered
-def dot(x, y):
+def dot(a, b, out=None):
     """Dot product, as ``numpy.dot``: of two vectors in one reading of both.
 
     Parameters
     ----------
-    x, y : array_like
+    a, b : array_like
         Arrays of NumPy's, CuPy's or another library's (docs/interop.md), of any strides and dtypes. The last axis of
-        ``x`` is multiplied with the last but one of ``y``, or with its only one, and summed; a 0-d array is a factor.
+        ``a`` is multiplied with the last but one of ``b``, or with its only one, and summed; a 0-d array is a factor.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        the operands.
 
     Returns
     -------
     ndarray or scalar
-        Of the dtype to which those of ``x`` and ``y`` promote; half types accumulate in float32, complex numbers are
+        Of the dtype to which those of ``a`` and ``b`` promote; half types accumulate in float32, complex numbers are
         not conjugated. On a GPU, two arrays of at least two dims are multiplied as by `matmul`.
 
     Raises
     ------
     TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported.
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
     ValueError
-        If the lengths of the two axes differ.
+        If the lengths of the two axes differ, or ``out`` has another shape.
 
     Examples
     --------
@@ -154,36 +215,43 @@ def dot(x, y):
     np.int64(32)
     """
     op = "dot"
-    device = device_of(op, x=x, y=y)
-    x, y = as_array(device, x), as_array(device, y)
-    val = common_dtype(op, x, y)
-    summed = y.ndim - 2 if y.ndim > 1 else 0  # the axis of y
-    if x.ndim and y.ndim and x.shape[-1] != y.shape[summed]:
-        lengths = f"{x.shape[-1]} elements along the last axis meet {y.shape[summed]} along axis {summed}"
-        raise error(ValueError, op, f"shapes {x.shape} and {y.shape} do not align: {lengths}")
+    device = device_of(op, a=a, b=b, out=out)
+    a, b = as_array(op, device, "a", a), as_array(op, device, "b", b)
+    val = result_type(op, a=a, b=b)
+    summed = b.ndim - 2 if b.ndim > 1 else 0  # the axis of b
+    if a.ndim and b.ndim and a.shape[-1] != b.shape[summed]:
+        lengths = f"{a.shape[-1]} elements along the last axis meet {b.shape[summed]} along axis {summed}"
+        raise error(ValueError, op, f"shapes {a.shape} and {b.shape} do not align: {lengths}")
+    a_kept, b_kept = a.shape[:-1], b.shape[:summed] + b.shape[summed + 1 :]
+    factor = a.ndim == 0 or b.ndim == 0
+    shape = (*a.shape, *b.shape) if factor else (*a_kept, *b_kept)
+    if out is not None:
+        check_out(op, out, shape, val)
     if device is None:
-        return np.dot(x, y)
-    x_steps, y_steps = elements(x), elements(y)
-    if x.ndim == 0 or y.ndim == 0:
-        steps, others = (*x_steps, *(0,) * y.ndim, 0), (*(0,) * x.ndim, *y_steps, 0)
-        return dots(device, x, y, (*x.shape, *y.shape, 1), steps, others, val)
-    x_kept, y_kept = x.shape[:-1], y.shape[:summed] + y.shape[summed + 1 :]
-    if x.ndim == 1 or y.ndim == 1:
-        steps = (*x_steps[:-1], *(0,) * len(y_kept), x_steps[-1])
-        others = (*(0,) * len(x_kept), *y_steps[:summed], *y_steps[summed + 1 :], y_steps[summed])
-        return dots(device, x, y, (*x_kept, *y_kept, x.shape[-1]), steps, others, val)
+        return reference.deliver(np.dot(a, b), out)
+    check_rank(op, "the result", len(shape))
+    a_steps, b_steps = elements(a), elements(b)
+    if factor:
+        steps, others = (*a_steps, *(0,) * b.ndim, 0), (*(0,) * a.ndim, *b_steps, 0)
+        return dots(device, a, b, (*shape, 1), steps, others, val, out)
+    if a.ndim == 1 or b.ndim == 1:
+        steps = (*a_steps[:-1], *(0,) * len(b_kept), a_steps[-1])
+        others = (*(0,) * len(a_kept), *b_steps[:summed], *b_steps[summed + 1 :], b_steps[summed])
+        return dots(device, a, b, (*shape, a.shape[-1]), steps, others, val, out)
     with device.current():  # all dims but two are a batch's, in each of which one operand repeats
-        target = device.empty((*x_kept, *y_kept), val)
-        outer, inner = x.ndim - 2, y.ndim - 2
+        target = out
+        if out is None or spoils(device, out, a, b):
+            target = device.empty(shape, val if out is None else out.dtype)
+        outer, inner = a.ndim - 2, b.ndim - 2
         steps = elements(target)
         operands = {
             "out": (target, (*steps[:outer], *steps[outer + 1 : -1], steps[outer], steps[-1])),
-            "a": (x, (*x_steps[:-2], *(0,) * inner, *x_steps[-2:])),
-            "b": (y, (*(0,) * outer, *y_steps)),
+            "a": (a, (*a_steps[:-2], *(0,) * inner, *a_steps[-2:])),
+            "b": (b, (*(0,) * outer, *b_steps)),
         }
-        sizes, one = (x.shape[-2], y.shape[-1], x.shape[-1]), as_factor(op, "alpha", 1, val)
-        product(device, operands, sizes, (*x.shape[:-2], *y.shape[:-2]), val, (one, one), None)
-        return target
+        sizes, one = (a.shape[-2], b.shape[-1], a.shape[-1]), as_factor(op, "alpha", 1, val)
+        product(device, operands, sizes, (*a.shape[:-2], *b.shape[:-2]), val, (one, one), None)
+        return delivered(device, target, out)
 
 
 def product(
@@ -245,37 +313,21 @@ def check_shapes(op: str, a: Shape, b: Shape) -> None:
     if a[-1] != b[-2 if len(b) > 1 else -1]:
         raise error(ValueError, op, f"inner dimensions differ: {both}")
     try:
-        np.broadcast_shapes(a[:-2], b[:-2])
+        broadcast_shapes(op, a[:-2], b[:-2])
     except ValueError:
         raise error(ValueError, op, f"batch dimensions {a[:-2]} and {b[:-2]} do not broadcast: {both}") from None
 
 
-def common_dtype(op: str, *operands: Any) -> np.dtype:
-    """The dtype to which those of the operands promote; a Python scalar yields to the others', None is none."""
-    given = [operand for operand in operands if operand is not None]
-    for name, operand in zip(NAMES[op], operands, strict=False):
-        if hasattr(operand, "dtype"):
-            check_dtype(op, name, operand.dtype)
-    dtypes = [operand.dtype if hasattr(operand, "dtype") else operand for operand in given]
-    try:
-        val = np.result_type(*dtypes)
-    except TypeError:
-        names = " and ".join(dtype.name for dtype in dtypes if isinstance(dtype, np.dtype))
-        raise error(TypeError, op, f"{names} have no common dtype") from None
-    check_dtype(op, "the result", val)
-    return val
-
-
-NAMES = {"matmul": "abc", "dot": "xy"}
 KINDS = "biufc"  # of numbers, each of which takes those before it
 
 
 def as_factor(op: str, name: str, factor: Any, val: np.dtype) -> Any:
     """A factor as a 0-d array of the dtype in which products of ``val`` are added up."""
     acc = np.dtype(accumulator(dtype_name(val)))
-    if not is_scalar(factor):
+    value = as_number(factor)
+    if not is_scalar(value):
         raise error(TypeError, op, f"{name} must be a scalar, got {factor!r}")
-    made = np.asarray(factor)
+    made = np.asarray(value)
     kind = KINDS.find(made.dtype.kind.replace("V", "f"))  # (that of bfloat16)
     if made in (0, 1) if acc.kind == "b" else 0 <= kind <= max(KINDS.index(acc.kind), 2):
         try:
@@ -283,14 +335,6 @@ def as_factor(op: str, name: str, factor: Any, val: np.dtype) -> Any:
         except (OverflowError, TypeError, ValueError):
             pass
     raise error(TypeError, op, f"{name} {factor!r} is no number of the result's dtype, {val.name}")
-
-
-def as_addend(op: str, c: Any, val: np.dtype) -> np.ndarray:
-    """A Python scalar as what is added to products of dtype ``val``."""
-    try:
-        return np.asarray(c, val)
-    except (OverflowError, TypeError, ValueError) as failure:
-        raise error(type(failure), op, f"c {c!r} does not become {val.name}: {failure}") from None
 
 
 def same(device: Device, out: Any, c: Any, c_steps: Shape, out_steps: Shape) -> bool:

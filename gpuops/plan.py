@@ -21,7 +21,7 @@ import numpy as np
 from .errors import error
 
 Shape = tuple[int, ...]
-Casting = Literal["same_kind", "unsafe"]
+Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 #: dtypes that the kernels know, by NumPy's name, with their name in ``kernels/types.cuh``.
 CTYPES = {
@@ -38,14 +38,16 @@ ITEMSIZE = {name: 2 if name == "bfloat16" else np.dtype(name).itemsize for name 
 BITS = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "bits128"}
 
 RANKS = (1, 2, 3, 4, 6, 12, 32)  # the rank classes that kernels are compiled for
-MAX_GRID_X = 2**31 - 1
+MAX_RANK = RANKS[-1]
+MAX_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)  # blocks of a launch, by dim
 
-# Memory of its own that a stream's launches may use: counters of blocks, zero between launches; numbers at which blocks
-# meet; and what blocks tell each other.
+# Scratch: memory of its own that a stream's launches may use. Tickets count blocks that have arrived, at barriers they
+# wait for each other (8 bytes each), partials are what they tell each other.
 SCRATCH = 2**20  # bytes in all
 TICKETS = 4096
 BARRIERS = 1024
-PARTIALS = 4 * (TICKETS + BARRIERS)  # where the last part begins, in bytes
+MEETINGS = 8 * TICKETS  # where barriers begin, in bytes
+PARTIALS = MEETINGS + 8 * BARRIERS  # and where partials do
 
 
 # ---------------------------------------------------------------------------------------------------------- axes
@@ -247,10 +249,9 @@ def normalize_axis(op: str, axis: Any, shape: Shape) -> tuple[int, ...]:
         return tuple(range(len(shape)))
     dims = []
     for a in axis if isinstance(axis, tuple) else (axis,):
-        try:
-            a = operator.index(a)
-        except TypeError:
-            raise error(TypeError, op, f"axis must be None, an int or a tuple of ints, got {axis!r}") from None
+        a = as_index(op, "axis", a, axis)
+        if not shape and axis in (0, -1):  # NumPy takes an array of no dim for one of a single element then
+            return ()
         if not -len(shape) <= a < len(shape):
             raise error(np.exceptions.AxisError, op, f"axis {a} is out of range for shape {shape}")
         dims.append(a % len(shape))
@@ -259,12 +260,30 @@ def normalize_axis(op: str, axis: Any, shape: Shape) -> tuple[int, ...]:
     return tuple(sorted(dims))
 
 
-def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
-    """NumPy's broadcast of the shapes."""
+def as_index(op: str, name: str, index: Any, given: Any) -> int:
+    """An int that is no bool, one of those that were given."""
     try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise error(ValueError, op, f"shapes {', '.join(map(str, shapes))} do not broadcast") from None
+        if not isinstance(index, (bool, np.bool_)):
+            return operator.index(index)
+    except TypeError:
+        pass
+    raise error(TypeError, op, f"{name} must be None, an int or a tuple of ints, got {given!r}")
+
+
+def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
+    """NumPy's broadcast of the shapes, of any number of dims.
+
+    >>> broadcast_shapes("where", (3, 1), (4,), ())
+    (3, 4)
+    """
+    ndim = max(map(len, shapes))
+    result: list[int] = []
+    for lengths in zip(*[(1,) * (ndim - len(shape)) + shape for shape in shapes], strict=True):
+        long = {*lengths} - {1} or {1}
+        if len(long) > 1:
+            raise error(ValueError, op, f"shapes {', '.join(map(str, shapes))} do not broadcast")
+        result += long
+    return tuple(result)
 
 
 def broadcasts_to(shape: Shape, to: Shape) -> bool:
@@ -288,8 +307,8 @@ def as_dtype(op: str, dtype: Any) -> np.dtype:
     """What the caller gave as ``dtype``."""
     try:
         made = np.dtype(dtype)
-    except TypeError as failure:
-        raise error(TypeError, op, str(failure)) from None
+    except (TypeError, ValueError, SyntaxError):
+        raise error(TypeError, op, f"dtype {dtype!r} is not understood") from None
     check_order(op, "dtype", made)
     return made
 
@@ -298,6 +317,12 @@ def check_order(op: str, what: str, dtype: np.dtype) -> None:
     """The bytes of an element must lie as the machine's do."""
     if not dtype.isnative:
         raise error(TypeError, op, f"dtype {dtype.str} of {what} is not in the machine's byte order")
+
+
+def check_rank(op: str, what: str, ndim: int) -> None:
+    """Kernels are compiled for so many dims."""
+    if ndim > MAX_RANK:
+        raise error(ValueError, op, f"{what} has {ndim} dims; on a GPU gpuops takes at most {MAX_RANK}")
 
 
 @cache
@@ -318,12 +343,44 @@ def check_out(op: str, out: Any, shape: Shape, dtype: np.dtype, casting: Casting
         raise error(ValueError, op, f"out has shape {out.shape}, the result has shape {shape}")
     if not getattr(out.flags, "writeable", True):
         raise error(ValueError, op, "out is read-only")
-    if 0 not in shape and any(n > 1 and not step for n, step in zip(shape, out.strides, strict=True)):
-        raise error(ValueError, op, f"out has elements in one place: its strides are {out.strides}")
+    if overlaps_itself(shape, out.strides, out.itemsize):
+        raise error(ValueError, op, f"out has elements in one place: its shape is {shape}, its strides {out.strides}")
     check_dtype(op, "out", out.dtype)
     if not np.can_cast(dtype, out.dtype, casting):
         rule = f"cannot cast the result from {dtype.name} to {out.dtype.name} of out with casting rule '{casting}'"
         raise error(TypeError, op, rule)
+
+
+def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
+    """Whether two elements of an array share a byte.
+
+    They do if some steps along the dims, not all of them 0, lead less than an item away. With the longest strides
+    first, few numbers of steps leave what the other dims can make good.
+
+    >>> overlaps_itself((3, 3), (4, 4), 4), overlaps_itself((2, 3), (12, 8), 4), overlaps_itself((2, 3), (12, 4), 4)
+    (True, False, False)
+    """
+    if 0 in shape:
+        return False
+    dims = sorted([(abs(stride), n - 1) for n, stride in zip(shape, strides, strict=True) if n > 1], reverse=True)
+    reach = [0] * (len(dims) + 1)  # how far the dims from each one on lead
+    for d in range(len(dims) - 1, -1, -1):
+        reach[d] = reach[d + 1] + dims[d][0] * dims[d][1]
+    if all(stride >= reach[d + 1] + itemsize for d, (stride, _) in enumerate(dims)):
+        return False
+
+    def meets(d: int, at: int, moved: bool) -> bool:
+        if d == len(dims):
+            return moved and abs(at) < itemsize
+        stride, most = dims[d]
+        if stride == 0:
+            return True
+        near = -round(at / stride)  # the number of steps that leads back, and around it those that others can make good
+        far = (itemsize + reach[d + 1]) // stride + 1
+        steps = range(max(-most, near - far), min(most, near + far) + 1)
+        return any(meets(d + 1, at + n * stride, moved or n != 0) for n in steps)
+
+    return meets(0, 0, False)
 
 
 # --------------------------------------------------------------------------------------------------------- plans
@@ -337,6 +394,7 @@ class Machine(NamedTuple):
     shared: int = 48 * 1024  # bytes of shared memory of a block, at most, and nearly those of a multiprocessor
     together: int = 0  # blocks that can wait for each other, if each has a multiprocessor to itself
     blas: bool = True  # whether cuBLAS can be called
+    memory: int = 2**63  # bytes of it, in all
 
 
 class Kernel(NamedTuple):
@@ -352,6 +410,20 @@ class Operand(NamedTuple):
 
     name: str
     offset: int = 0
+
+
+#: The number of the launch, which stands among the addresses: higher than that of any before it that used the scratch.
+LAUNCH = Operand("launch")
+NO_LAUNCH = bytes(8)  # in its place, where a launch needs none
+
+
+def check_grid(op: str, kernel: str, grid: Shape, problem: str) -> tuple[int, int, int]:
+    """A grid's blocks in x, y and z, which CUDA must allow; ``problem`` says in words what needs so many."""
+    x, y, z = (*grid, *(1,) * (3 - len(grid)))
+    for axis, blocks, most in zip("xyz", (x, y, z), MAX_GRID, strict=True):
+        if blocks > most:
+            raise error(ValueError, op, f"{kernel} takes at most {most} blocks in {axis}, {problem} need {blocks}")
+    return x, y, z
 
 
 class Launch(NamedTuple):
@@ -376,7 +448,7 @@ class Launch(NamedTuple):
 class Plan(NamedTuple):
     """What a call does on the device: steps in order, and the workspace (name, bytes) that they share.
 
-    ``scratch`` is how many bytes of the stream's own memory they use beside; its first ones are zero before and after.
+    ``scratch`` is how many bytes of the stream's own memory they use beside.
     ``in_place`` tells whether ``out`` may be exactly the (same-strided) input.
     """
 
@@ -388,6 +460,6 @@ class Plan(NamedTuple):
 
     @property
     def own(self) -> list[str]:
-        """The names of the memory that the steps use beside the caller's arrays."""
+        """The names of what the steps use beside the caller's arrays: memory, and the number of the launch."""
         names = [name for name, _ in self.workspace]
-        return [*names, "scratch"] if self.scratch else names
+        return [*names, "scratch", LAUNCH.name] if self.scratch else names

@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from . import reference
+from .arguments import as_array, as_mask, as_number, check_mask, delivered, dtype_of, fitted, spoils
 from .calls import remembered
-from .device import Device, delivered, device_of, elements, is_scalar, overlap, run
+from .device import Device, device_of, elements, is_scalar, run
 from .errors import error
 from .kernels import reduce as kernels
 from .plan import (
     Shape,
-    as_dtype,
     broadcast_strides,
-    broadcasts_to,
     check_choice,
     check_dtype,
     check_out,
@@ -28,7 +27,7 @@ NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]  # None has a meaning
 
 @remembered
 def sum(
-    x, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"
+    a, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"
 ):
     """Sum of the elements over the given axes, as ``numpy.sum``.
 
@@ -36,7 +35,7 @@ def sum(
 
     Parameters
     ----------
-    x : array_like
+    a : array_like
         An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
         floating (also float16 and bfloat16) or complex.
     axis : None, int or tuple of ints, optional
@@ -45,13 +44,13 @@ def sum(
         The dtype to compute and deliver; NumPy's choice if not given.
     out : ndarray, optional
         Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        ``x``.
+        ``a``.
     keepdims : bool, optional
         Keep the reduced axes with length 1.
     initial : scalar, optional
-        A value that takes part in every reduction.
+        A value that takes part in every reduction; an array without dims, of which a GPU is waited for.
     where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``x``.
+        The elements that take part; broadcasts to the shape of ``a``.
     strategy : str, optional
         One of ``gpuops.strategies("sum")``; None picks the fastest. It matters on a GPU only.
     finish : {"device", "host"}, optional
@@ -61,7 +60,7 @@ def sum(
     Returns
     -------
     ndarray or scalar
-        Of the same kind and on the same device as ``x``. On a GPU, each thread keeps 1 MiB of workspace for each
+        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
         stream, and a captured CUDA graph its own; the classic strategies take up to as much for a call, with
         ``finish="host"`` one partial result per output at least.
 
@@ -85,12 +84,12 @@ def sum(
     >>> gpuops.sum(np.array([[1, 2], [3, 4]]), axis=0)
     array([4, 6])
     """
-    return reduce("sum", x, axis, dtype, out, keepdims, initial, where, strategy, finish)
+    return reduce("sum", a, axis, dtype, out, keepdims, initial, where, strategy, finish)
 
 
 @remembered
 def prod(
-    x, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"
+    a, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"
 ):
     """Product of the elements over the given axes, as ``numpy.prod``.
 
@@ -104,11 +103,11 @@ def prod(
     >>> gpuops.prod(np.array([[1, 2], [3, 4]]), axis=1)
     array([ 2, 12])
     """
-    return reduce("prod", x, axis, dtype, out, keepdims, initial, where, strategy, finish)
+    return reduce("prod", a, axis, dtype, out, keepdims, initial, where, strategy, finish)
 
 
 @remembered
-def max(x, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"):
+def max(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"):
     """Maximum of the elements over the given axes, as ``numpy.max``.
 
     NaN wins; complex numbers are ordered by real, then imaginary part. An empty or masked maximum needs ``initial``.
@@ -121,11 +120,11 @@ def max(x, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *
     >>> gpuops.max(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=1)
     array([nan,  4.])
     """
-    return reduce("max", x, axis, None, out, keepdims, initial, where, strategy, finish)
+    return reduce("max", a, axis, None, out, keepdims, initial, where, strategy, finish)
 
 
 @remembered
-def min(x, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"):
+def min(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None, finish="device"):
     """Minimum of the elements over the given axes, as ``numpy.min``.
 
     NaN wins; complex numbers are ordered by real, then imaginary part. An empty or masked minimum needs ``initial``.
@@ -138,11 +137,11 @@ def min(x, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *
     >>> gpuops.min(np.array([[3, 1], [2, 5]]), axis=0)
     array([2, 1])
     """
-    return reduce("min", x, axis, None, out, keepdims, initial, where, strategy, finish)
+    return reduce("min", a, axis, None, out, keepdims, initial, where, strategy, finish)
 
 
 @remembered
-def mean(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True, strategy=None, finish="device"):
+def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, strategy=None, finish="device"):
     """Mean of the elements over the given axes, as ``numpy.mean``.
 
     Integers are averaged in float64, half types in float32. The mean of nothing is NaN.
@@ -155,11 +154,11 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True, stra
     >>> gpuops.mean(np.array([[1, 2], [3, 5]]), axis=1)
     array([1.5, 4. ])
     """
-    return reduce("mean", x, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, finish)
+    return reduce("mean", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, finish)
 
 
 @remembered
-def any(x, axis=None, out=None, keepdims=False, *, where=True, strategy=None, finish="device"):
+def any(a, axis=None, out=None, keepdims=False, *, where=True, strategy=None, finish="device"):
     """Whether any element is true over the given axes, as ``numpy.any``.
 
     NaN is true. The result is bool, or of ``out``'s dtype.
@@ -172,11 +171,11 @@ def any(x, axis=None, out=None, keepdims=False, *, where=True, strategy=None, fi
     >>> gpuops.any(np.array([[0, 0], [0, 7]]), axis=1)
     array([False,  True])
     """
-    return reduce("any", x, axis, None, out, keepdims, NOT_GIVEN, where, strategy, finish)
+    return reduce("any", a, axis, None, out, keepdims, NOT_GIVEN, where, strategy, finish)
 
 
 @remembered
-def all(x, axis=None, out=None, keepdims=False, *, where=True, strategy=None, finish="device"):
+def all(a, axis=None, out=None, keepdims=False, *, where=True, strategy=None, finish="device"):
     """Whether all elements are true over the given axes, as ``numpy.all``.
 
     NaN is true. The result is bool, or of ``out``'s dtype.
@@ -189,7 +188,7 @@ def all(x, axis=None, out=None, keepdims=False, *, where=True, strategy=None, fi
     >>> gpuops.all(np.array([[1, 0], [3, 7]]), axis=1)
     array([False,  True])
     """
-    return reduce("all", x, axis, None, out, keepdims, NOT_GIVEN, where, strategy, finish)
+    return reduce("all", a, axis, None, out, keepdims, NOT_GIVEN, where, strategy, finish)
 
 
 amax = max
@@ -197,38 +196,39 @@ amin = min
 
 
 def reduce(
-    op: str, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any, strategy: str | None,
+    op: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any, strategy: str | None,
     finish: str,
 ) -> Any:  # fmt: skip
     """The common path of every reduction: check everything, then hand over to NumPy or to a plan."""
     check_strategy(op, strategy, finish)
-    mask = None if where is True else where
-    device = device_of(op, x=x, out=out, where=mask)
-    x, mask = as_array(device, x), None if mask is None else as_array(device, mask)
-    check_dtype(op, "x", x.dtype)
-    axis = normalize_axis(op, axis, x.shape)
-    val, result = dtypes(op, x.dtype, None if dtype is None else as_dtype(op, dtype), out)
-    shape = reduced_shape(x.shape, axis, keepdims)
+    device = device_of(op, a=a, out=out, where=None if where is True else where)
+    a, mask = as_array(op, device, "a", a), as_mask(op, device, where)
+    check_dtype(op, "a", a.dtype)
+    axis = normalize_axis(op, axis, a.shape)
+    val, result = dtypes(op, a.dtype, dtype_of(op, dtype), out)
+    shape = reduced_shape(a.shape, axis, keepdims)
     if out is not None:
         check_out(op, out, shape, result, "unsafe" if op in ("mean", "any", "all") else "same_kind")
-    check_mask(op, mask, x.shape)
+    check_mask(op, mask, a.shape)
     struct, row = kernels.OPS[op]
     if initial is NOT_GIVEN and row.identity:
         first = None
     elif initial is NOT_GIVEN or initial is None:
         first = None
-        check_identity(op, x.shape, axis, mask)
+        check_identity(op, a.shape, axis, mask)
     else:
         first = as_initial(op, initial, val)
     if device is None:
         options = {"initial": first} if first is not None or initial is None else {}
         options |= {} if mask is None else {"where": mask}
-        return reference.reduce(op, x, axis, val, out, keepdims, options)
+        return reference.reduce(op, a, axis, val, out, keepdims, options)
     if op == "mean" and mask is not None:
         struct = "MaskedMean"
-    elif op == "mean" and kernels.exact(dtype_name(x.dtype), dtype_name(val), x.size):
+    elif op == "mean" and kernels.exact(dtype_name(a.dtype), dtype_name(val), a.size):
         struct, val = "IntegerMean", np.dtype(np.int64)
-    return launch(device, struct, x, mask, axis, val, result, out, shape, first, strategy, finish)
+    elif op == "sum" and first is None and dtype_name(val) not in kernels.INTEGERS:
+        first = np.zeros((), val)  # NumPy's initial value, without which the sum of -0 is -0
+    return launch(device, struct, a, mask, axis, val, result, out, shape, first, strategy, finish)
 
 
 def launch(
@@ -241,7 +241,7 @@ def launch(
     """
     with device.current():
         target = out
-        if out is None or overlap(device, out, x) or (other is not None and overlap(device, out, other)):
+        if out is None or spoils(device, out, x, *(() if other is None else (other,))):
             target = device.empty(shape, result if out is None else out.dtype)
         if target.size:
             strides = elements(target)
@@ -260,13 +260,6 @@ def launch(
 
 
 # ------------------------------------------------------------------------------------------- what the arguments mean
-
-
-def as_array(device: Device | None, x: Any) -> Any:
-    """An array on the device: as it is, or made from a list or scalar."""
-    if device is None:
-        return np.asarray(x)
-    return device.from_host(np.asarray(x)) if is_scalar(x) else x
 
 
 def check_strategy(op: str, strategy: str | None, finish: str) -> None:
@@ -298,16 +291,6 @@ def dtypes(op: str, x: np.dtype, dtype: np.dtype | None, out: Any) -> tuple[np.d
     return val, val
 
 
-def check_mask(op: str, mask: Any, shape: Shape) -> None:
-    """``where`` must be boolean and broadcast to the shape of x."""
-    if mask is None:
-        return
-    if mask.dtype != bool:
-        raise error(TypeError, op, f"where must be boolean, got {mask.dtype.name}")
-    if not broadcasts_to(mask.shape, shape):
-        raise error(ValueError, op, f"where of shape {mask.shape} does not broadcast to {shape}")
-
-
 def reduced_shape(shape: Shape, axis: Shape, keepdims: bool) -> Shape:
     """The shape of what is left of ``shape``."""
     return tuple([1 if d in axis else n for d, n in enumerate(shape) if keepdims or d not in axis])
@@ -328,9 +311,7 @@ def check_identity(op: str, shape: Shape, axis: Shape, mask: Any) -> None:
 
 def as_initial(op: str, initial: Any, val: np.dtype) -> Any:
     """``initial`` as a 0-d array of the dtype that NumPy computes with."""
-    if not is_scalar(initial):
+    value = as_number(initial)
+    if not is_scalar(value):
         raise error(ValueError, op, f"initial must be a scalar, got {initial!r}")
-    try:
-        return np.asarray(initial, dtype=val)
-    except (OverflowError, TypeError, ValueError) as failure:
-        raise error(type(failure), op, f"initial {initial!r} does not become {val.name}: {failure}") from None
+    return fitted(op, "initial", value, val)

@@ -36,49 +36,83 @@ def softmax(
     where: np.ndarray | None, scale: float,
 ) -> Any:  # fmt: skip
     """softmax or log_softmax computed in ``val`` and delivered as ``dtype``."""
-    result = normalized(op, *exponentials(x, axis, val, where, scale), where)
-    return deliver(result.astype(dtype if out is None else out.dtype), out)
+    if op == "log_softmax":
+        result = normalized(op, *exponentials(x, axis, val, where, scale), where)
+    else:
+        chosen: Any = True if where is None else where
+        with np.errstate(invalid="ignore", over="ignore", under="ignore", divide="ignore"):
+            values = scaled(x, val, scale)
+            power = np.exp(values - np.max(values, axis=axis, keepdims=True, initial=-np.inf, where=chosen))
+            result = masked(power / np.sum(power, axis=axis, keepdims=True, where=chosen), where, 0)
+    return deliver(result.astype(dtype if out is None else out.dtype, copy=False), out)
 
 
-def normalized(op: str, values: np.ndarray, top: Any, total: Any, where: np.ndarray | None) -> np.ndarray:
-    """softmax or log_softmax of values, given each row's maximum and sum of exponentials."""
+def normalized(op: str, values: np.ndarray, top: Any, rest: Any, where: np.ndarray | None) -> np.ndarray:
+    """softmax or log_softmax of values, given each row's maximum and the rest of its sum of exponentials."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
-        shifted = values - top
+        lowered = values - top
+        if op == "softmax":
+            return masked(np.exp(lowered) / (1 + rest), where, 0)
         # With +inf in the row, log_softmax makes every other element -inf and +inf itself NaN, as in SciPy.
-        log_total = np.where(np.isposinf(top), 0, np.log(total))
-        result = np.exp(shifted) / total if op == "softmax" else shifted - log_total
-    if where is not None:
-        result = np.where(where, result, values.dtype.type(-np.inf if op == "log_softmax" else 0))
-    return result
+        return masked(lowered - np.where(np.isposinf(top), 0, np.log1p(rest)), where, -np.inf)
+
+
+def masked(values: np.ndarray, where: np.ndarray | None, other: float) -> np.ndarray:
+    """Values, or another one where the mask leaves them out."""
+    return values if where is None else np.where(where, values, values.dtype.type(other))
 
 
 def logsumexp(
     x: np.ndarray, axis: Shape, val: np.dtype, dtype: np.dtype, out: np.ndarray | None, keepdims: bool,
-    where: np.ndarray | None, scale: float,
+    where: np.ndarray | None, scale: float, weights: np.ndarray | None, return_sign: bool,
 ) -> Any:  # fmt: skip
-    """log(sum(exp(x * scale))) over ``axis``."""
-    _, top, total = exponentials(x, axis, val, where, scale)
-    result = logarithm(top, total)
-    result = result if keepdims else np.squeeze(result, axis)[()]
-    return deliver(result.astype(dtype if out is None else out.dtype), out)
-
-
-def logarithm(top: Any, total: Any) -> Any:
-    """log(sum(exp)) of rows, given their maxima and sums of exponentials."""
+    """log(sum(weights * exp(x * scale))) over ``axis``; with ``return_sign`` of the sum's magnitude, and its sign."""
+    if weights is not None:
+        weights = weights.astype(val, copy=False)
+        where = weights != 0 if where is None else where & (weights != 0)
+    _, top, at_top, others = powers(x, axis, val, where, scale, weights)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(np.isinf(top), top, top + np.log(total))
+        total, rest = np.where(np.isposinf(top), at_top, at_top + others), others + (at_top - 1)
+        near = (rest > -0.5) & ~np.isposinf(top)
+        value = top + np.where(near, np.log1p(rest), np.log(np.abs(total)))
+    value = np.where(np.isneginf(top), top, value)
+    sign = np.where(np.isnan(value), value, np.sign(total))
+    if not return_sign:
+        value = np.where(sign < 0, np.nan, value)
+    value, sign = (each if keepdims else np.squeeze(each, axis)[()] for each in (value, sign))
+    result = deliver(value.astype(dtype if out is None else out.dtype), out)
+    return (result, sign.astype(dtype)) if return_sign else result
 
 
 def exponentials(
     x: np.ndarray, axis: Shape, val: np.dtype, where: np.ndarray | None, scale: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x * scale, its maximum, and the sum of exp(x * scale - maximum), over the selected elements; dims are kept."""
-    chosen = True if where is None else where
+    """x * scale, its maximum, and the sum of exp(x * scale - maximum) less 1, over the selected elements. Dims are
+    kept."""
+    values, top, at_top, others = powers(x, axis, val, where, scale)
+    rest = others + (at_top - 1)
+    return values, top, np.where(np.isposinf(top), np.nan, rest).astype(val)
+
+
+def powers(
+    x: np.ndarray, axis: Shape, val: np.dtype, where: np.ndarray | None, scale: float, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """x * scale, its maximum, and the sums of exp(x * scale - maximum) over the selected elements, perhaps weighted:
+    of those that are the maximum, and of the others. Dims are kept.
+
+    Apart from the maximum, the others keep their digits however small they are.
+    """
+    chosen: Any = True if where is None else where
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         values = scaled(x, val, scale)
         top = np.max(values, axis=axis, keepdims=True, initial=-np.inf, where=chosen)
-        total = np.sum(np.exp(values - top), axis=axis, keepdims=True, where=chosen)
-    return values, top, total
+        below = values != top
+        power = np.exp(values - top)
+        power = power if weights is None else power * weights
+        others = np.sum(power, axis=axis, keepdims=True, where=below & chosen)
+        ones: Any = ~below if weights is None else np.broadcast_to(weights, values.shape)
+        at_top = np.sum(ones, axis=axis, keepdims=True, dtype=val, where=~below & chosen & ~np.isneginf(top))
+    return values, top, at_top, others
 
 
 def scaled(x: np.ndarray, val: np.dtype, scale: float) -> np.ndarray:
@@ -88,23 +122,26 @@ def scaled(x: np.ndarray, val: np.dtype, scale: float) -> np.ndarray:
 
 
 def statistics(x: np.ndarray, axis: Shape, val: np.dtype, where: np.ndarray | None, scale: float) -> np.ndarray:
-    """Each row's maximum and sum of exponentials, as `pairs`; a row without any above -inf has the sum 0."""
-    _, top, total = exponentials(x, axis, val, where, scale)
-    return pairs(top, np.where(np.isneginf(top), 0, total))
+    """Each row's maximum and the rest of its sum of exponentials, as `pairs`."""
+    _, top, rest = exponentials(x, axis, val, where, scale)
+    return pairs(top, rest)
 
 
 def merged(stats: np.ndarray, axis: Shape) -> np.ndarray:
     """The statistics of whole rows, given those of their parts."""
     top = np.max(stats.real, axis=axis, keepdims=True)
+    below = stats.real != top
     with np.errstate(invalid="ignore", under="ignore"):
-        powers = np.where(stats.imag == 0, 0, np.exp(stats.real - top))
-        return pairs(top, np.sum(powers * stats.imag, axis=axis, keepdims=True))
+        power = np.where(stats.imag == -1, 0, np.exp(stats.real - top))
+        parts = np.where(below, power * (1 + stats.imag), stats.imag)
+        rest = np.sum(parts, axis=axis, keepdims=True) + (np.sum(~below, axis=axis, keepdims=True) - 1)
+        return pairs(top, np.where(np.isneginf(top), -1, rest))
 
 
-def pairs(top: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Maxima and sums in one array: as the real and imaginary parts of complex numbers."""
+def pairs(top: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """Two numbers in one array: as the real and imaginary parts of complex numbers."""
     stats = np.empty(top.shape, np.result_type(top, np.complex64))
-    stats.real, stats.imag = top, total
+    stats.real, stats.imag = top, rest
     return stats
 
 

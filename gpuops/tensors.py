@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch._C._functorch import is_batchedtensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 
-from .calls import FACTS, Home, learn
+from .calls import FACTS, Home, keep_compilers_away, learn
 from .device import READERS, elements, kind
 from .errors import error
 from .interop import ARRAY_NAMES, Call, converted
@@ -38,7 +40,7 @@ class PyTorch:
         result = on_host(call, given) if index is None else on_gpu(call, given, index, known, addresses)
         if (out := given.get("out")) is not None:
             written(out)
-            return out
+            return (out, *result[1:]) if isinstance(result, tuple) else out
         return result
 
 
@@ -56,19 +58,24 @@ def on_gpu(call: Call, given: dict[str, Any], index: int, known: Any, addresses:
     home = home_of(index)
     with home.enter():
         there = call.on({name: native(call.name, name, value) for name, value in given.items()})
-        result = there.op(*there.args, **there.options) if known is None else learn(known, addresses, there, home)
+        result = learn(there, known, addresses, home)
         return view_of(given, result) if call.name == "broadcast_to" else converted(result, from_gpu)
 
 
 def view_of(given: dict[str, Any], result: Any) -> torch.Tensor:
     """What ``broadcast_to`` makes: a view that PyTorch knows as one."""
-    return given["x"].expand(result.shape)
+    return given["array"].expand(result.shape)
 
 
 def gpu_of(op: str, tensors: dict[str, torch.Tensor]) -> int | None:
     """The GPU on which all tensors lie; None is the CPU, whose tensors without dims go with any."""
     home = None
+    if is_tracing():
+        rule = "torch.jit.trace would record the result as a constant; gpuops has no operations that it can trace"
+        raise error(RuntimeError, op, rule)
     for name, tensor in tensors.items():
+        if (what := stand_in(tensor)) is not None:
+            raise error(TypeError, op, f"{name} is {what}")
         if traced(tensor):
             rule = "call it under torch.no_grad() or in a torch.autograd.Function"
             raise error(RuntimeError, op, f"{name} requires a gradient, which gpuops does not trace: {rule}")
@@ -92,13 +99,22 @@ def traced(tensor: torch.Tensor) -> bool:
     return forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None
 
 
+def stand_in(tensor: torch.Tensor) -> str | None:
+    """What a tensor is that stands for others, in words."""
+    if isinstance(tensor, FakeTensor):
+        return "a FakeTensor, which has a shape and no elements: gpuops computes, and traces nothing"
+    if is_batchedtensor(tensor):
+        return "one of the tensors of torch.func.vmap: call gpuops outside of it, on all of them, with axis="
+    return None
+
+
 def dense(tensor: torch.Tensor) -> bool:
     """Whether it has memory of its own, where its strides tell."""
     if tensor.layout is not torch.strided or tensor.device.type not in ("cpu", "cuda") or tensor.is_nested:
         return False
     try:
         return tensor.data_ptr() != 0 or tensor.numel() == 0
-    except RuntimeError:  # one that stands for others, as in torch.func.vmap
+    except RuntimeError:  # one without memory
         return False
 
 
@@ -187,6 +203,7 @@ def stream_of(index: int) -> int:
     return torch.cuda.current_stream(index).cuda_stream
 
 
+is_tracing: Callable[[], bool] = getattr(torch._C, "_is_tracing", torch.jit.is_tracing)
 stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", stream_of)  # the same, without an object for it
 
 
@@ -243,7 +260,8 @@ def maker(index: int, shape: Shape, dtype: np.dtype, strides: Shape | None) -> C
 def read(tensor: torch.Tensor) -> tuple[int, tuple[Any, ...]]:
     """A tensor's address, and what of it decides a call, as ``calls`` takes them."""
     unlike = tensor.is_conj() or tensor.is_neg() or not tensor.is_cuda  # an array that could be read where it lies
-    if unlike or (tensor.requires_grad and torch.is_grad_enabled()) or forward_ad._current_level >= 0:
+    keep_compilers_away()
+    if unlike or is_tracing() or (tensor.requires_grad and torch.is_grad_enabled()) or forward_ad._current_level >= 0:
         raise TypeError
     try:
         address = tensor.data_ptr()
@@ -264,3 +282,4 @@ def written(out: torch.Tensor) -> None:
 READERS |= {torch.Tensor: read, torch.nn.Parameter: read}
 FACTS |= {torch.dtype: lambda dtype: dtype, torch.Size: FACTS[tuple]}
 PYTORCH = PyTorch()
+keep_compilers_away()

@@ -22,7 +22,7 @@ from .broadcast import expand, where
 from .ghosts import Ghost, Survey
 from .info import info
 from .matmul import dot, matmul
-from .plan import Kernel, Machine, Shape, as_dtype
+from .plan import Kernel, Machine, Shape, as_dtype, check_dtype
 from .reduce import all, any, max, mean, min, prod, sum
 from .softmax import log_softmax, logsumexp, softmax
 
@@ -121,6 +121,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Compile for the current GPU, with a progress bar."""
+    try:
+        for name in options.dtype:
+            check_dtype("warmup", "--dtype", as_dtype("warmup", name))
+    except TypeError as failure:
+        print(failure, file=sys.stderr)
+        return 2
     facts = info()
     if facts["path"] == "cpu":
         print(f"warmup: {facts['reason']}", file=sys.stderr)
@@ -132,7 +138,7 @@ def main(options: argparse.Namespace) -> int:
     gpu = cuda.device(cupy.cuda.Device().id)
     try:
         kernels = needed(options.op, options.dtype, gpu.machine)
-    except TypeError as failure:
+    except TypeError as failure:  # an op that does not take the dtype
         print(f"warmup: {failure}", file=sys.stderr)
         return 2
     for done, kernel in enumerate(compile_all(kernels, gpu.arch), 1):

@@ -85,7 +85,7 @@ def run_there(
         hosts["memory"] = out.base
     there = dict(zip(hosts, backend.arrays(*hosts.values()), strict=True))
     memory = there.pop("memory", None)
-    result = function(**(options | there))
+    result = function(there.pop("x"), **(options | there))
     got = backend.numpy(result)
     if out is not None:
         assert result is there["out"]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from gpuops import device, jit
-from gpuops.plan import TICKETS, Machine, Operand, accumulator, as_dtype
+from gpuops.plan import LAUNCH, PARTIALS, SCRATCH, Machine, Operand, accumulator, as_dtype
 
 from . import emulator
 
@@ -50,7 +50,11 @@ class EmulatedDevice:
     label = "emulated"
     machine = Machine(4, together=1)
     elsewhere = None
-    used = None  # the scratch of the last plan that has one
+
+    def __init__(self):
+        self.number = 0
+        self.memory = self.empty((SCRATCH,), np.dtype(np.uint8))
+        self.memory[:PARTIALS] = 0
 
     def current(self):
         return contextlib.nullcontext()
@@ -71,10 +75,9 @@ class EmulatedDevice:
         return make
 
     def scratch(self, nbytes):
-        memory = self.empty((nbytes,), np.dtype(np.uint8))
-        memory[: 4 * TICKETS] = 0
-        self.used = memory
-        return memory
+        self.number += 1
+        self.memory[PARTIALS:] = 0xFF
+        return self.memory[:nbytes], self.number
 
     def keep(self, array):
         pass
@@ -108,10 +111,9 @@ class EmulatedDevice:
         return partial(self.launch, launch, places)
 
     def launch(self, launch, places, addresses):
-        arrays = {name: addresses[place].array for name, place in places.items() if addresses[place]}
+        arrays = {name: getattr(addresses[place], "array", addresses[place]) for name, place in places.items()}
         pointers, block = [pointed(arg, arrays) for arg in launch.args], (launch.block, 1, 1)
         module(launch.kernel).launch(launch.kernel.name, launch.grid, block, pointers, shared=launch.shared)
-        assert self.used is None or not self.used[: 4 * TICKETS].any(), "tickets are left for the next launch"
 
     def bits(self, array, dtype):
         shape = (*array.shape, array.itemsize // dtype.itemsize)
@@ -167,6 +169,8 @@ def pointed(arg, arrays):
     """An operand as a byte array that starts where it points and spans the memory of its array."""
     if not isinstance(arg, Operand):
         return arg
+    if arg == LAUNCH:
+        return arrays[arg.name].to_bytes(8, "little")
     array = arrays[arg.name]
     low, high = byte_bounds(array)
     if low == high:

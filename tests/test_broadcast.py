@@ -14,6 +14,7 @@ import gpuops
 from gpuops.kernels import broadcast as kernels
 from tests import layouts
 from tests.compare import assert_bits, assert_same
+from tests.conftest import Emulated
 from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, lay_out
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -225,7 +226,7 @@ def test_where_moves_every_bit(backend, strategy):
 PROMOTIONS = [
     ("f4", 1), ("f4", 1.5), ("f4", True), ("f4", 1j), ("f2", 2), ("f2", 1.5), ("i1", 3), ("i1", 1.5), ("i1", True),
     ("?", True), ("?", 3), ("u1", np.int8(3)), ("i4", np.float32(2)), ("f4", np.float64(2)), ("i8", np.uint64(3)),
-    (BFLOAT16, 1.5), (BFLOAT16, np.float32(1)), ("c8", 2.5), (2, 3), (2.0, 3), (True, 2),
+    (BFLOAT16, np.float32(1)), ("c8", 2.5), (2, 3), (2.0, 3), (True, 2),
 ]  # fmt: skip
 
 
@@ -236,6 +237,42 @@ def test_where_promotes_as_numpy(backend, x, y):
     for strategy in STRATEGIES:
         assert_same(run(backend, gpuops.where, condition, x, y, strategy=strategy), np.where(condition, x, y))
         assert_same(run(backend, gpuops.where, condition, y, x, strategy=strategy), np.where(condition, y, x))
+
+
+@pytest.mark.parametrize("scalar", [1.5, 1, True, -np.inf, 2**70, -3])
+def test_a_python_scalar_takes_bfloat16(backend, scalar):  # for which NumPy itself makes float64 of a float
+    x, condition = np.arange(6).astype(BFLOAT16), np.array([True, False, True, True, False, False])
+    expected = np.where(condition, x, np.asarray(float(scalar)).astype(BFLOAT16))
+    assert_same(run(backend, gpuops.where, condition, x, scalar), expected)
+    got = run(backend, gpuops.where, ~condition, scalar, x)
+    assert_same(got, expected)
+
+
+def test_bfloat16_and_other_scalars(backend):
+    x = backend.array(np.arange(3).astype(BFLOAT16))
+    assert gpuops.where(backend.array(np.ones(3, bool)), x, 1j).dtype == np.complex64
+    assert gpuops.where(backend.array(np.ones(3, bool)), x, np.float64(1)).dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype,scalar", [
+    ("u1", -1), ("u1", 256), ("i1", 128), ("i1", -129), ("i8", 2**63), ("u8", 2**64), ("u8", -1), ("i4", 2**100),
+    ("f4", 10**400), (BFLOAT16, 10**400), ("f8", -(10**400)),
+])  # fmt: skip
+def test_ints_that_do_not_fit(backend, dtype, scalar):
+    x, out, mask = *backend.arrays(np.ones(2, dtype), np.ones(2, dtype)), backend.array(np.array([True, False]))
+    for args, name in (((x, scalar), "y"), ((scalar, x), "x")):
+        with pytest.raises(OverflowError, match=f"^where: {name} {scalar} does not become {np.dtype(dtype).name}"):
+            gpuops.where(mask, *args, out=out)
+    assert_same(backend.fetch(out), np.ones(2, dtype))
+
+
+def test_ints_alone_are_numpys_own(backend):
+    mask = backend.array(np.array([True, False]))
+    assert_same(backend.numpy(gpuops.where(mask, 2**62, 1)), np.array([2**62, 1]))
+    for scalar in (2**63, 2**64, -(2**63) - 1):
+        with pytest.raises(OverflowError, match=f"^where: x {scalar} does not become int64"):
+            gpuops.where(mask, scalar, 0)
+    assert_same(backend.numpy(gpuops.where(mask, 2**70, 0.5)), np.array([2.0**70, 0.5]))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -492,3 +529,30 @@ def test_sliding_windows_overlap_in_memory(backend, strategy):
     x = np.lib.stride_tricks.sliding_window_view(np.arange(131, dtype="f4"), 4)
     got = backend.numpy(gpuops.expand(backend.array(x), (2, -1, -1), strategy=strategy))
     np.testing.assert_array_equal(got, np.broadcast_to(x, (2, *x.shape)))
+
+
+def test_broadcast_to_takes_numpys_parameters():
+    class Marked(np.ndarray):
+        pass
+
+    x = np.arange(3).view(Marked)
+    assert type(gpuops.broadcast_to(array=x, shape=(2, 3))) is np.ndarray
+    assert type(gpuops.broadcast_to(x, (2, 3), subok=True)) is Marked
+    assert type(gpuops.broadcast_to(x, (2, 3), True)) is Marked
+
+
+def test_results_of_many_dims(device):
+    x = device.array(np.ones((2, 1), "f4"))
+    assert gpuops.expand(x, (1,) * 30 + (2, 3)).shape == (1,) * 30 + (2, 3)
+    with pytest.raises(ValueError, match="^expand: the result has 33 dims; on a GPU gpuops takes at most 32"):
+        gpuops.expand(x, (1,) * 31 + (2, 3))
+
+
+def test_arrays_of_many_dims():
+    x = np.ones((1,) * 62 + (2, 3), "f4")
+    assert gpuops.sum(x) == 6
+    assert gpuops.softmax(x, -1).shape == gpuops.where(x > 0, x, 0).shape == x.shape
+    there = Emulated().array(np.ones((1,) * 31 + (2, 3), "f4"))
+    for function in (gpuops.sum, gpuops.max, gpuops.logsumexp):
+        with pytest.raises(ValueError, match=f"^{function.__name__}: a has 33 dims; on a GPU gpuops takes at most 32"):
+            function(there)

@@ -230,10 +230,10 @@ def test_a_result_that_begins_where_an_empty_array_does(emulation, monkeypatch):
     with monkeypatch.context() as patch:
         beside = np.ndarray((5,), F4, memory, 64).view(emulated.EmulatedArray)
         patch.setattr(emulated.DEVICE, "empty", lambda shape, dtype, strides=None: beside)
-        assert gpuops.sum(where=mask, x=none, axis=0).ctypes.data == none.ctypes.data
+        assert gpuops.sum(where=mask, a=none, axis=0).ctypes.data == none.ctypes.data
     memory[512:] = 7
     none = np.ndarray((0, 5), F4, memory, 512).view(emulated.EmulatedArray)
-    assert not np.array(gpuops.sum(where=mask, x=none, axis=0)).any()
+    assert not np.array(gpuops.sum(where=mask, a=none, axis=0)).any()
     assert (memory[512:] == 7).all()
 
 
@@ -268,7 +268,7 @@ def test_what_is_wrong_is_refused_again_and_again(device):
 def test_options_and_positions_are_told_apart(device):
     x = device.array(numbers(0))
     assert gpuops.sum(x, 1).shape == gpuops.sum(x, axis=1).shape == (5,)
-    assert gpuops.sum(x, 0).shape == gpuops.sum(axis=0, x=x).shape == (6,)
+    assert gpuops.sum(x, 0).shape == gpuops.sum(axis=0, a=x).shape == (6,)
     assert gpuops.sum(x, keepdims=True).shape == (1, 1)
     with short_way():
         assert gpuops.sum(x, axis=1).shape == (5,)

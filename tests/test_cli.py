@@ -137,3 +137,40 @@ def test_deviation_is_not_finite_where_the_result_is_not():
     assert not demo.deviation(np.array([1.0, np.nan]), ones, ones) <= 1
     assert not demo.deviation(np.array([1.0, np.inf]), ones, ones) <= 1
     assert not demo.deviation(np.ones(3), ones, ones) <= 1
+
+
+@pytest.mark.parametrize("size,rule", [("10000000", "there is not enough memory"), ("1" * 23, "")])
+def test_a_size_that_no_memory_holds(size, rule):
+    done = gpuops_command("demo", "--size", size)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"demo: cannot use size {size}: {rule}") and done.stderr.count("\n") == 1
+
+
+def test_files_that_promise_too_much(tmp_path):
+    shape = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000000,), }"
+    contents = {
+        "large.npy": b"\x93NUMPY\x03\x00" + len(shape).to_bytes(4, "little") + shape,
+        "header.npy": b"\x93NUMPY\x03\x00" + (10**6).to_bytes(4, "little") + b"{'descr'" + b" " * 10**6,
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    np.save(tmp_path / "dims.npy", np.ones((1,) * 41, "f4"))
+    for name in (*contents, "dims.npy"):
+        done = gpuops_command("demo", tmp_path / name)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"demo: cannot use {tmp_path / name}: ") and done.stderr.count("\n") == 1
+
+
+def test_output_that_nobody_reads_to_its_end():
+    command = [sys.executable, "-u", "-m", "gpuops", "demo", "--size", "64"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode in (0, 1)  # (the demo may have been faster)
+
+
+def test_warmup_names_a_dtype_that_it_does_not_know():
+    for name, rule in (("foo", "dtype 'foo' is not understood"), ("U3", "dtype str96 of --dtype is not supported")):
+        done = gpuops_command("warmup", "sum", "--dtype", "float32", name)
+        assert (done.returncode, done.stderr) == (2, f"warmup: {rule}\n")

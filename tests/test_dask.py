@@ -291,7 +291,7 @@ WRONG = {
     "aligned": lambda op, a: op.dot(a(X), a(X)),
     "missing": lambda op, a: op.matmul(a(X)),
     "unknown": lambda op, a: op.sum(a(X), axes=0),
-    "too many": lambda op, a: op.dot(a(X), a(X), a(X)),
+    "too many": lambda op, a: op.dot(a(X), a(X), None, a(X)),
 }
 
 
@@ -336,11 +336,11 @@ def test_dask_arrays_in_place_of_numbers_are_refused():
 
 def test_chunks_of_other_kinds_are_refused():
     x = da.from_array(np.ma.masked_array(X, X > 2), 2)
-    with pytest.raises(TypeError, match="sum: x is a numpy.MaskedArray, whose mask is not looked at"):
+    with pytest.raises(TypeError, match="sum: a is a numpy.MaskedArray, whose mask is not looked at"):
         gpuops.sum(x)
     sparse = pytest.importorskip("scipy.sparse", reason="needs SciPy")
     x = da.from_array(X, 2).map_blocks(sparse.csr_array)
-    with pytest.raises(TypeError, match="sum: x is a dask.Array of scipy.csr_array; gpuops takes those of NumPy and"):
+    with pytest.raises(TypeError, match="sum: a is a dask.Array of scipy.csr_array; gpuops takes those of NumPy and"):
         gpuops.sum(x)
 
 

@@ -166,7 +166,7 @@ def test_conjugated_and_negated_tensors(torch, place):
 def test_bfloat16_says_what_it_needs(torch, monkeypatch):
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     x = torch.ones(3, dtype=torch.bfloat16)
-    fails(TypeError, "sum: x of dtype torch.bfloat16 needs the package ml_dtypes", lambda: gpuops.sum(x))
+    fails(TypeError, "sum: a of dtype torch.bfloat16 needs the package ml_dtypes", lambda: gpuops.sum(x))
 
 
 def test_gradients_are_not_lost_silently(torch, place):
@@ -200,12 +200,17 @@ def test_tensors_that_are_not_taken(torch, place):
     freed = x.clone()
     freed.untyped_storage().resize_(0)
     for without in (x.to_sparse(), x.to("meta"), freed, torch._efficientzerotensor((3,), device=place)):
-        message = f"sum: x is a torch.Tensor of {without.layout} on {without.device}, whose elements do not lie in"
+        message = f"sum: a is a torch.Tensor of {without.layout} on {without.device}, whose elements do not lie in"
         fails(TypeError, message, lambda without=without: gpuops.sum(without))
     nested = torch.nested.nested_tensor([x[0], x[1, :2]])
-    fails(TypeError, "sum: x is a torch.Tensor of torch.strided on", lambda: gpuops.sum(nested))
-    fails(TypeError, "sum: x is a torch.Tensor of torch.strided on", lambda: torch.func.vmap(gpuops.sum)(x))
-    fails(TypeError, "sum: dtype torch.float8_e5m2 of x is not", lambda: gpuops.sum(x.to(torch.float8_e5m2)))
+    fails(TypeError, "sum: a is a torch.Tensor of torch.strided on", lambda: gpuops.sum(nested))
+    message = "sum: a is one of the tensors of torch.func.vmap: call gpuops outside of it, on all of them, with axis="
+    fails(TypeError, message, lambda: torch.func.vmap(gpuops.sum)(x))
+    with torch._subclasses.FakeTensorMode() as mode:
+        fake = mode.from_tensor(x)
+        message = "sum: a is a FakeTensor, which has a shape and no elements: gpuops computes, and traces nothing"
+        fails(TypeError, message, lambda: gpuops.sum(fake))
+    fails(TypeError, "sum: dtype torch.float8_e5m2 of a is not", lambda: gpuops.sum(x.to(torch.float8_e5m2)))
     fails(ValueError, "softmax: out has shape (4, 5)", lambda: gpuops.softmax(x, out=x[:, :5]))
 
 
@@ -213,14 +218,14 @@ def test_kinds_do_not_mix(torch, place):
     x = tensor(torch, X, place)
     words = "arrays of two libraries do not mix: condition is a torch.Tensor, y is a numpy.ndarray"
     fails(TypeError, f"where: {words}", lambda: gpuops.where(x > 0, x, Y))
-    words = "arrays of two libraries do not mix: where is a torch.Tensor, x is a numpy.ndarray"
+    words = "arrays of two libraries do not mix: where is a torch.Tensor, a is a numpy.ndarray"
     fails(TypeError, f"sum: {words}", lambda: gpuops.sum(X, where=x > 0))
     near(torch, gpuops.where(x > 0, x, np.float32(2)), gpuops.where(X > 0, X, np.float32(2)))
     near(torch, gpuops.where(x > 0, x, np.array(2, "f4")), gpuops.where(X > 0, X, np.float32(2)))
     near(torch, gpuops.where(x > 0, x, torch.tensor(2.0)), gpuops.where(X > 0, X, np.float32(2)))
     words = "arrays of two libraries do not mix: condition is a torch.Tensor, x is a builtins.list"
     fails(TypeError, f"where: {words}", lambda: gpuops.where(x[0] > 0, [1.0] * 6, 0))
-    words = "arrays of two libraries do not mix: x is a torch.Tensor, out is a numpy.ndarray"
+    words = "arrays of two libraries do not mix: a is a torch.Tensor, out is a numpy.ndarray"
     fails(TypeError, f"sum: {words}", lambda: gpuops.sum(x, out=np.zeros((), "f4")))
     assert gpuops.expand(x[0], np.array([2, 6])).shape == gpuops.expand(x[0], torch.tensor([2, 6])).shape == (2, 6)
     assert gpuops.expand(x[0], tensor(torch, np.array([2, 6]), place)).shape == (2, 6)
@@ -390,10 +395,109 @@ def test_jax_arrays_stay_on_their_device(jax):
 def test_jax_arrays_that_are_not_taken(jax):
     x = jax.numpy.asarray(X)
     fails(TypeError, "sum: out is a jaxlib.ArrayImpl, which cannot be written to", lambda: gpuops.sum(x, out=x[0, 0]))
-    message = "sum: x is a jax.DynamicJaxprTracer, whose memory cannot be shared"
-    fails(TypeError, message, lambda: jax.jit(gpuops.sum)(x))
+    rule = "which JAX traces: call gpuops outside of jit, grad and vmap, or through jax.pure_callback"
+    fails(TypeError, f"sum: a is a jax.DynamicJaxprTracer, {rule}", lambda: jax.jit(gpuops.sum)(x))
+    fails(TypeError, rule, lambda: jax.grad(gpuops.sum)(x))
+    fails(TypeError, rule, lambda: jax.vmap(gpuops.sum)(x))
     words = "arrays of two libraries do not mix: condition is a jaxlib.ArrayImpl, x is a numpy.ndarray"
     fails(TypeError, f"where: {words}", lambda: gpuops.where(x, X, Y))
+
+
+def test_a_call_inside_of_jit_through_a_callback(jax):
+    def softmax(x):
+        like = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        return jax.pure_callback(lambda x: gpuops.softmax(np.asarray(x), axis=1), like, x)
+
+    np.testing.assert_allclose(jax.jit(softmax)(jax.numpy.asarray(X)), gpuops.softmax(X, axis=1), rtol=1e-6)
+
+
+def test_scalars_may_be_arrays_without_dims_of_any_library(jax, torch):
+    for zero_dim in (np.array(2.0), jax.numpy.asarray(2.0), torch.tensor(2.0)):
+        assert gpuops.sum(X, initial=zero_dim) == gpuops.sum(X, initial=2.0)
+        np.testing.assert_array_equal(gpuops.softmax(X, 1, scale=zero_dim), gpuops.softmax(X, 1, scale=2.0))
+        for factor in ("alpha", "beta"):
+            got = gpuops.matmul(X, X.T, c=1, **{factor: zero_dim})
+            np.testing.assert_array_equal(got, gpuops.matmul(X, X.T, c=1, **{factor: 2.0}))
+
+
+def test_dtypes_of_another_librarys_arrays():
+    xp = pytest.importorskip("array_api_strict", reason="its dtypes are not NumPy's")
+    x = xp.asarray(X)
+    assert gpuops.sum(x, dtype=xp.float64).dtype == xp.float64
+    assert gpuops.softmax(x, dtype=xp.float64).dtype == xp.float64
+    fails(TypeError, "sum: dtype 'nope' is not understood", lambda: gpuops.sum(x, dtype="nope"))
+
+
+def compiled_functions(torch):
+    return {
+        "softmax": lambda x: gpuops.softmax(x, axis=1) + 1,
+        "softmax of bfloat16": lambda x: gpuops.softmax(x.bfloat16(), axis=1) + 1,
+        "sum of int8": lambda x: gpuops.sum(x.to(torch.int8), axis=0) * 2,
+        "out": lambda x: gpuops.softmax(x, axis=0, out=torch.empty_like(x)) - 1,
+        "where": lambda x: gpuops.where(x > 0, x, 0.5) * 2,
+        "matmul": lambda x: gpuops.matmul(x, x.T).sum(),
+    }
+
+
+COMPILED = """
+import sys
+import gpuops
+import torch
+from tests.test_interop import X, compiled_functions
+
+function = compiled_functions(torch)[sys.argv[1]]
+for shape in ((5, 6), (3, 4), (5, 6)):
+    x = torch.arange(shape[0] * shape[1], dtype=torch.float32).reshape(shape).sin()
+    assert torch.equal(torch.compile(function, backend="eager")(x), function(x))
+"""
+
+
+@pytest.mark.parametrize("name", ["softmax of bfloat16", "out"])
+def test_compiled_functions_of_pytorch_in_a_new_process(torch, name):
+    """gpuops is told of the compiler in time, even if it is imported first and the first tensor comes from there."""
+    command, root = [sys.executable, "-c", COMPILED, name], Path(__file__).resolve().parent.parent
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_compiled_functions_of_pytorch(torch):
+    x = tensor(torch, X)
+    for function in compiled_functions(torch).values():
+        torch._dynamo.reset()
+        assert torch.equal(torch.compile(function, backend="eager")(x), function(x))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.trace")
+def test_tracing_by_pytorch_is_refused(torch, place):
+    x = tensor(torch, X, place)
+    gpuops.sum(x), gpuops.sum(x)
+    message = "sum: torch.jit.trace would record the result as a constant"
+    fails(RuntimeError, message, lambda: torch.jit.trace(lambda x: gpuops.sum(x), x))
+
+
+def test_subclasses_of_numpys_arrays_are_arrays():
+    class Marked(np.ndarray):
+        pass
+
+    x = X.view(Marked)
+    for result in (gpuops.sum(x, 0), gpuops.softmax(x, 1), gpuops.where(x > 0, x, 0), gpuops.matmul(x, x.T)):
+        assert type(result) is np.ndarray
+    matrix = gpuops.sum(np.matrix(X), 0)
+    assert type(matrix) is np.ndarray and matrix.shape == (6,)
+    out = np.zeros(6, "f4").view(Marked)
+    assert gpuops.sum(x, 0, out=out) is out
+
+
+def test_labelled_arrays_are_taken_without_labels():
+    xarray = pytest.importorskip("xarray", reason="its arrays have labels")
+    x = xarray.DataArray(X, dims=("row", "col"))
+    assert type(gpuops.sum(x, 0)) is np.ndarray
+    np.testing.assert_array_equal(gpuops.softmax(x, 1), gpuops.softmax(X, 1))
+
+
+def test_sparse_arrays_are_refused():
+    sparse = pytest.importorskip("scipy.sparse", reason="SciPy has such arrays")
+    fails(TypeError, "sum: dtype object of a is not supported", lambda: gpuops.sum(sparse.csr_array(X)))
 
 
 def test_arrays_of_two_libraries(torch, jax):
@@ -460,7 +564,7 @@ def test_wrong_arguments_are_pythons_matter(make):
 
 
 def test_devices_that_are_neither_cpus_nor_gpus_of_cuda():
-    message = "sum: x is a tests.Foreign, whose memory cannot be shared: DLPack's device type 8 is no CPU and no GPU"
+    message = "sum: a is a tests.Foreign, whose memory cannot be shared: DLPack's device type 8 is no CPU and no GPU"
     fails(TypeError, message, lambda: gpuops.sum(Foreign(X, (8, 0))))
 
 

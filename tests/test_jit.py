@@ -1,6 +1,8 @@
 """Source text, compilation and the disk cache, with no GPU."""
 
+import hashlib
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuops import jit
+from gpuops import disk_cache, jit
 from gpuops.kernels import reduce
 
 pytestmark = pytest.mark.usefixtures("nvrtc")
@@ -34,22 +36,64 @@ def refuse(*arguments):
     raise AssertionError("compiled again")
 
 
+def content(path):
+    """The code in an entry of the cache."""
+    return path.read_bytes()[disk_cache.DIGEST :]
+
+
 def test_a_variant_is_compiled_once_and_then_read_from_disk(folder, monkeypatch):
     code = jit.compiled(KERNEL, 90)
     assert code.startswith(b"\x7fELF")
-    assert [path.read_bytes() for path in folder.iterdir()] == [code]
+    assert [content(path) for path in folder.iterdir()] == [code]
     monkeypatch.setattr(jit, "compile", refuse)
     assert jit.compiled(KERNEL, 90) == code
 
 
-def test_the_key_holds_the_architecture_and_the_text(folder, monkeypatch):
+def test_the_key_holds_the_architecture_the_compiler_and_the_text(folder, monkeypatch):
     jit.compiled(KERNEL, 90)
     jit.compiled(KERNEL, 80)
     assert len(list(folder.iterdir())) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(jit, "compiler", lambda: "another build")
+        jit.compiled(KERNEL, 90)
+    assert len(list(folder.iterdir())) == 3
     source = jit.source(KERNEL)
     monkeypatch.setattr(jit, "source", lambda kernel: source + "\n// changed")
     jit.compiled(KERNEL, 90)
-    assert len(list(folder.iterdir())) == 3
+    assert len(list(folder.iterdir())) == 4
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not say where a library is from")
+def test_builds_of_nvrtc_of_one_version_are_told_apart():
+    from cupy_backends.cuda.libs import nvrtc
+
+    version, head, size = jit.compiler().split("\0")
+    assert version == str(nvrtc.getVersion())
+    assert bytes.fromhex(head).startswith(b"\x7fELF") and int(size) > 2**20
+
+
+def test_a_gpu_older_than_nvrtc_knows():
+    with pytest.raises(RuntimeError, match=r"^k\.cu: NVRTC [\d.]+ compiles for .* newer, the GPU has 2\.1: "):
+        jit.compile('extern "C" __global__ void k() {}', "k.cu", 21)
+
+
+def test_a_damaged_entry_is_compiled_anew(folder, monkeypatch):
+    code = jit.compiled(KERNEL, 90)
+    (path,) = folder.iterdir()
+    whole = path.read_bytes()
+    for damaged in (b"", whole[: len(whole) // 2], bytes(len(whole)), b"text", whole[:-1] + bytes([whole[-1] ^ 1])):
+        path.write_bytes(damaged)
+        assert jit.compiled(KERNEL, 90) == code
+        assert path.read_bytes() == whole
+
+
+def test_an_entry_is_replaced_if_asked(folder):
+    code = jit.compiled(KERNEL, 90)
+    (path,) = folder.iterdir()
+    other = b"of no use"
+    path.write_bytes(hashlib.sha256(other).digest() + other)
+    assert jit.compiled(KERNEL, 90) == other
+    assert jit.compiled(KERNEL, 90, anew=True) == code == jit.compiled(KERNEL, 90)
 
 
 def test_a_folder_that_cannot_be_made_costs_only_the_cache(tmp_path, monkeypatch):
@@ -93,7 +137,7 @@ def test_threads_that_ask_at_once_compile_once(folder, monkeypatch):
     with ThreadPoolExecutor(8) as pool:
         codes = set(pool.map(lambda _: jit.compiled(KERNEL, 90), range(8)))
     assert len(codes) == len(compiles) == 1
-    assert [path.read_bytes() for path in folder.iterdir()] == list(codes)
+    assert [content(path) for path in folder.iterdir()] == list(codes)
 
 
 def test_a_compile_that_fails_lets_the_next_one_try(folder, monkeypatch):
@@ -142,3 +186,23 @@ def test_the_cache_folder_follows_the_environment(monkeypatch):
     monkeypatch.delenv("GPUOPS_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
     assert jit.cache_folder() == os.path.join("/somewhere", "gpuops")
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert jit.cache_folder() == "/home/me/.cache/gpuops"
+    monkeypatch.setenv("GPUOPS_CACHE_DIR", "~/kernels")
+    assert jit.cache_folder() == "/home/me/kernels"
+    for relative in ("kernels", "./~/kernels", "~nobody-has-this-name/kernels"):
+        monkeypatch.setenv("GPUOPS_CACHE_DIR", relative)
+        rule = re.escape(f"GPUOPS_CACHE_DIR must be an absolute path, got '{relative}'")
+        with pytest.raises(ValueError, match=rule):
+            jit.cache_folder()
+
+
+def test_without_a_home_nothing_is_kept(tmp_path, monkeypatch):
+    for name in ("GPUOPS_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a user whom the system does not know
+    monkeypatch.chdir(tmp_path)
+    assert jit.cache_folder() == ""
+    assert jit.compiled(KERNEL, 90).startswith(b"\x7fELF")
+    assert list(tmp_path.iterdir()) == []

@@ -209,7 +209,8 @@ def test_normalize_axis_agrees_with_numpy(data):
     axis = data.draw(st.one_of(st.none(), st.integers(-5, 5), st.lists(st.integers(-5, 5), max_size=3).map(tuple)))
     shape = (1,) * ndim
     try:
-        expected = set(range(ndim)) if axis is None else set(np.lib.array_utils.normalize_axis_tuple(axis, ndim))
+        whole = axis is None or (ndim == 0 and axis in (0, -1))  # which NumPy's reductions take
+        expected = set(range(ndim)) if whole else set(np.lib.array_utils.normalize_axis_tuple(axis, ndim))
     except ValueError as error:
         with pytest.raises(type(error)):
             plan.normalize_axis("sum", axis, shape)
@@ -508,7 +509,7 @@ def test_grids_fit_the_hardware(op):
     for rows, cols in ((1, 2**33), (2**33, 1), (2**20, 2**12), (2**16, 2**16)):
         for step in PLANS[op](rows, cols).steps:
             x, y, z = step.grid
-            assert 0 < x <= plan.MAX_GRID_X
+            assert 0 < x <= plan.MAX_GRID[0]
             assert 0 < y <= 65535
             assert z == 1
 
@@ -730,10 +731,10 @@ def test_what_blocks_share_is_bounded(m, n, k, batch, shared):
     assert step.grid == (whole + sharing, 1, 1) and step.block == has["THREADS"] and has["SPLIT"] == (splits > 1)
     if splits == 1:
         assert whole == tiles
-        assert made.workspace == () and made.scratch == 0 and step.args[-3:-1] == (None, None)
+        assert made.workspace == () and made.scratch == 0 and step.args[-4:-1] == (None, None, plan.NO_LAUNCH)
         return
     assert whole % machine.multiprocessors == 0 < sharing <= machine.multiprocessors  # which run together
-    assert tiles - whole <= plan.TICKETS and made.scratch == 4 * plan.TICKETS
+    assert tiles - whole <= plan.TICKETS and made.scratch == 8 * plan.TICKETS
     assert -(-k // tile.step) >= matmul.LEAST * splits  # every one has something to do
     ((name, nbytes),) = made.workspace
     assert name == "partials" and nbytes == sharing * 4 * tile.m * tile.n <= 8 * 2**20
@@ -909,7 +910,7 @@ def test_products_of_nothing_have_a_plan():
 def test_more_tiles_than_a_grid_holds_are_refused():
     for strategy in (*matmul.STRATEGIES, None):
         if strategy != "cublas":
-            rule = r"takes at most 2147483647 blocks, 1 products of \(4294967296, 1\) @ \(1, 1073741824\) need "
+            rule = r"takes at most 2147483647 blocks in x, 1 products of \(4294967296, 1\) @ \(1, 1073741824\) need "
             with pytest.raises(ValueError, match=f"^matmul: strategy '{strategy or 'pipelined'}' {rule}"):
                 matmul.plan(product_of(2**32, 2**30, 1), strategy, MACHINE)
 
@@ -923,3 +924,87 @@ def test_parameters_are_the_struct_of_the_kernels():
     assert sizes == (30, 50, 70, 0, 1, 1, 30, 50, 1, 1, 30, 50, 1, 1, 1)
     assert struct.unpack_from("<f12xf12x", params, packed) == (3, 1)
     assert params[packed + 32 :] == p.axes(p.out, p.a, p.b, p.c).packed()
+
+
+# ------------------------------------------------------------------------------------------------- bounds of indices
+
+
+def far_reductions(reach: int) -> list[tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
+    """Shapes, axes and strides of arrays whose last element lies so far from the first, along a dim of either kind."""
+    return [
+        ("rows", (3, reach // 2), (1,), (1, 2)), ("columns", (reach // 4, 64), (0,), (4, 1)),
+        ("rows", (2, 7), (1,), (reach - 6, 1)), ("columns", (7, 2), (0,), (1, reach - 6)),
+    ]  # fmt: skip
+
+
+EDGE = 2**31 - 2**10  # where 32-bit offsets end: a margin for packs that begin before an element, or end behind it
+
+
+@pytest.mark.parametrize("op", ["Sum", "Max", "LogSumExp"])
+@pytest.mark.parametrize("strategy", [None, "rows", "columns", "shuffle"])
+def test_offsets_of_reductions_are_wide_in_time(op, strategy):
+    for reach in (EDGE - 8, EDGE, 2**31, 2**32 - 8, 2**32, 2**33):
+        for _, shape, axis, strides in far_reductions(reach):
+            span = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+            kept = plan.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
+            problem = reduce.problem(op, *("float32",) * 3, shape, axis, (strides, (0,) * 2, kept), POINTERS)
+            wanted = "i32" if span < EDGE else "i64"
+            assert abs(span - reach) < 2**7
+            for step in reduce.plan(problem, strategy, "device", 132).steps:
+                assert dict(step.kernel.types)["Offset"] == wanted, (shape, strides, strategy)
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_offsets_of_maps_are_wide_in_time(backwards):
+    for reach in (EDGE - 3, EDGE, 2**31, 2**32 - 1, 2**32, 2**33):
+        step = -reach if backwards else reach
+        out = broadcast.Arg("out", "u32", 4, (1, 2))
+        for strategy in ("vectorized", "collapsed"):
+            made = broadcast.plan("Expand", (2, 2), out, (broadcast.Arg("a", "u32", 4, (1, step)),), strategy)
+            (launch,) = made.steps
+            assert dict(launch.kernel.types)["Offset"] == ("i32" if reach < EDGE else "i64")
+
+
+def test_offsets_of_softmax_are_wide_in_time():
+    for reach in (EDGE - 2, EDGE, 2**31, 2**32, 2**33):
+        for strategy in (None, "naive", "block_online", "rows"):
+            problem = softmax.problem(
+                "softmax", *("float32",) * 3, (2, 8), (1,), ((reach, 1), (0, 0), (8, 1)), POINTERS, False, 1.0
+            )
+            for step in softmax.plan(problem, strategy, "device", MACHINE).steps:
+                assert dict(step.kernel.types)["Offset"] == ("i32" if reach + 7 < EDGE else "i64")
+
+
+def test_offsets_of_products_are_wide_in_time():
+    for row, expected in ((2**30 // 256 - 1, "i32"), (2**30 // 32, "i64"), (2**31, "i64"), (2**32, "i64")):
+        problem = product_of(64, 64, 64)
+        problem = problem._replace(a=problem.a._replace(row=row))
+        (step,) = matmul.plan(problem, "pipelined", MACHINE).steps
+        assert dict(step.kernel.types)["Offset"] == expected
+
+
+def test_one_place_checks_all_dims_of_a_grid():
+    assert plan.check_grid("op", "kernel", (5,), "things") == (5, 1, 1)
+    assert plan.check_grid("op", "kernel", plan.MAX_GRID, "things") == (2**31 - 1, 65535, 65535)
+    for grid, axis in (((2**31, 1, 1), "x"), ((1, 2**16), "y"), ((1, 1, 2**16), "z")):
+        with pytest.raises(ValueError, match=f"^op: kernel takes at most .* blocks in {axis}, 7 things need"):
+            plan.check_grid("op", "kernel", grid, "7 things")
+
+
+@pytest.mark.parametrize("length", [65535 * 2, 65535 * 2 + 1, 200000, 2**24 + 1])
+def test_many_steps_along_a_dim_fit_a_grid(length):
+    out = broadcast.Arg("out", "u64", 8, (4, 1))
+    made = broadcast.plan("Expand", (length, 4), out, (broadcast.Arg("a", "u64", 8, (0, 1)),), "stepped")
+    for step in made.steps:
+        assert step.kernel.name == "broadcast_stepped"
+        assert all(0 < blocks <= most for blocks, most in zip(step.grid, plan.MAX_GRID, strict=True))
+
+
+def test_large_results_of_three_operands_fit_a_grid():
+    shape = (2**20, 2**5, 2**5)
+    out = broadcast.Arg("out", "bits128", 16, plan.contiguous_strides(shape))
+    condition = broadcast.Arg("a", "u8", 1, (0, 0, 1))
+    x, y = (broadcast.Arg(name, "bits128", 16, strides) for name, strides in (("b", (0, 32, 1)), ("c", (0, 1, 0))))
+    for strategy in (None, "stepped"):
+        for step in broadcast.plan("Where", shape, out, (condition, x, y), strategy).steps:
+            assert all(0 < blocks <= most for blocks, most in zip(step.grid, plan.MAX_GRID, strict=True))

@@ -72,9 +72,6 @@ template <class T> struct Gather<Any<T>, T> {
   static __device__ __forceinline__ u32 gather(u32 a, u32 word) { return a | truth<T>(word); }
 };
 
-template <class T> struct Byte { using type = T; };
-template <> struct Byte<bool> { using type = u8; };  // a bool may only be 0 or 1, which what is gathered is not
-
 template <bool APART, class T = Tin> struct Words {
   using G = Gather<Op, T>;
   static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(T), WORDS = APART ? VEC / IN_WORD : 1;
@@ -99,11 +96,10 @@ template <bool APART, class T = Tin> struct Words {
     }
   }
   __device__ __forceinline__ State get(int v, const Context<A>& c) const {
-    using Item = typename Byte<T>::type;
     int i = v % IN_WORD;
     bool raised = sizeof(T) == 1 && G::PLANES == 2;  // the element stands in the upper half of 16 bits
     u32 gathered = word[v / IN_WORD][raised && i % 2 == 0];
-    Items<Item, IN_WORD> items = bit_cast<Items<Item, IN_WORD>>(gathered);
+    Items<T, IN_WORD> items = bit_cast<Items<T, IN_WORD>>(gathered);
     return Op::map(convert<Tval>(items.get(raised ? i / 2 * 2 + 1 : i)), c);
   }
   __device__ __forceinline__ State total(const Context<A>& c) const {
@@ -120,6 +116,7 @@ template <class V> constexpr bool INTEGER_SUM<Sum<V>> = ONE_OF<V, i8, u8, i16, u
 template <class V> constexpr bool INTEGER_SUM<IntegerMean<V>> = true;
 
 template <class T> __device__ __forceinline__ i32 dot(u32 word, u32 factors, i32 sum) {
+  if constexpr (SAME<T, b8>) word = true_bytes(word);
   if constexpr (sizeof(T) == 1 && SIGNED<T>) return __dp4a(static_cast<i32>(word), static_cast<i32>(factors), sum);
   else if constexpr (sizeof(T) == 1) return __dp4a(word, factors, static_cast<u32>(sum));
   else if constexpr (SIGNED<T>) return __dp2a_lo(static_cast<i32>(word), static_cast<i32>(factors), sum);
@@ -155,7 +152,7 @@ template <bool APART, class T = Tin> struct Dots {
   __device__ __forceinline__ State total(const Context<A>&) const { return total(0); }
 };
 
-// The maximum and the sum of powers of some packs at a time: the sum so far is lifted once for all of them.
+// The maximum and the sums of powers of some packs at a time: the sums so far are lifted once for all of them.
 template <bool APART, class O = Op> struct Exponentials {
   using A = typename O::A;
   using Base = Powers<A, HALF<Tout> ? Taken::SHORT : Taken::PLAIN>;
@@ -179,7 +176,7 @@ template <bool APART, class O = Op> struct Exponentials {
     };
 #pragma unroll
     for (int first = 0; first < N; first += AT_ONCE) {
-      A max[WAYS], sum[WAYS] = {};
+      A max[WAYS], top[WAYS] = {}, rest[WAYS] = {};
 #pragma unroll
       for (int i = 0; i < WAYS; ++i) max[i] = state[i % COUNT].max;
       if constexpr (IN_PAIRS) {
@@ -217,15 +214,23 @@ template <bool APART, class O = Op> struct Exponentials {
       for (int n = first; n < first + AT_ONCE; ++n) {
         if (n >= N || !ready[n]) continue;
 #pragma unroll
-        for (int v = 0; v < VEC; ++v) sum[v % WAYS] += base[v % COUNT].of(element(n, v));
+        for (int v = 0; v < VEC; ++v) {
+          A z = element(n, v);
+          bool at_top = z == base[v % COUNT].max;  // (never -inf)
+          top[v % WAYS] += at_top ? A(1) : A(0);
+          rest[v % WAYS] += at_top ? A(0) : base[v % COUNT].of(z);
+        }
       }
 #pragma unroll
       for (int half = WAYS / 2; half >= COUNT; half /= 2) {
 #pragma unroll
-        for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
+        for (int i = 0; i < half; ++i) top[i] += top[i + half], rest[i] += rest[i + half];
       }
 #pragma unroll
-      for (int i = 0; i < COUNT; ++i) state[i] = {max[i], O::lifted(state[i], max[i]) + sum[i] * base[i].rest()};
+      for (int i = 0; i < COUNT; ++i) {
+        auto before = O::lifted(state[i], max[i]);
+        state[i] = {max[i], before.top + top[i], before.rest + rest[i] * base[i].rest()};
+      }
     }
   }
   __device__ __forceinline__ typename O::State get(int v, const Context<A>&) const { return state[v]; }

@@ -14,8 +14,9 @@ template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {
 // Every lane of an aligned group of WIDTH lanes gets the group's value. All 32 lanes of the warp take part.
 template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
   if constexpr (EXPONENTIAL<Op>) {  // the maximum first: each sum is lifted once
-    auto max = warp_reduce<Max<typename Op::A>, WIDTH>(value.max);
-    return {max, warp_reduce<Sum<typename Op::A>, WIDTH>(Op::lifted(value, max))};
+    using A = typename Op::A;
+    auto part = Op::lifted(value, warp_reduce<Max<A>, WIDTH>(value.max));
+    return {part.max, warp_reduce<Sum<A>, WIDTH>(part.top), warp_reduce<Sum<A>, WIDTH>(part.rest)};
   }
 #pragma unroll
   for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
@@ -154,15 +155,23 @@ __device__ __forceinline__ void cluster_meet(u64* arrivals, u32 bytes) {
 #endif
 }
 
-// ---- blocks that all run at once
-// A thread waits until one of each of `count` blocks has come here; one of them is the first. What they have written
-// before is then seen by those that go past the caches. Each adds to a number whose highest bit changes when all have,
-// and whose other bits are then what they were: it need not be set for the next meeting.
-__device__ __forceinline__ void meet(u32* barrier, u32 count, bool first) {
+// ---- blocks of a launch that count each other
+// A word of scratch has the number of a launch in its upper half and how many have arrived in its lower one. A stream's
+// launches have growing numbers, so whatever others have left there, even one that was aborted, is less than the launch's
+// own first count. Returns how many have arrived before.
+__device__ __forceinline__ u32 arrive(u64* word, Launch launch) {
+  atomicMax(word, launch.number << 32);
+  return static_cast<u32>(atomicAdd(word, u64(1)));
+}
+
+// Grid barrier of blocks that all run at once: a thread of each of `count` blocks waits until all have come here for the
+// (round + 1)-th time. What they have written before is then seen by those that go past the caches.
+__device__ __forceinline__ void meet(u64* barrier, u32 count, u32 round, Launch launch) {
 #ifdef __CUDA_ARCH__
   __threadfence();
-  u32 before = atomicAdd(barrier, first ? 0x80000000u - (count - 1) : 1u);
-  while (((before ^ *static_cast<volatile u32*>(barrier)) & 0x80000000u) == 0) {}
+  arrive(barrier, launch);
+  u64 all = (launch.number << 32) + u64(count) * (round + 1);
+  while (*static_cast<volatile u64*>(barrier) < all) {}
   __threadfence();
 #endif
 }
@@ -175,14 +184,15 @@ __device__ __forceinline__ void pause(i64 cycles) {
 #endif
 }
 
-// Whether this block is the last of `count` to come here; it then sees what the others have written before. The ticket
-// counts the blocks and wraps round to 0, ready for the next launch. It decides who adds up, never in which order.
-__device__ __forceinline__ bool last_block(u32* ticket, u32 count) {
+// Whether this block is the last of `count` to come here; it then sees what the others have written before. It decides
+// who adds up, never in which order. The ticket is left 0, for the launch's plan may have another one with its number.
+__device__ __forceinline__ bool last_block(u64* ticket, u32 count, Launch launch) {
   __shared__ bool last;
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence();
-    last = atomicInc(ticket, count - 1) == count - 1;
+    last = arrive(ticket, launch) == count - 1;
+    if (last) atomicExch(ticket, u64(0));
     __threadfence();
   }
   __syncthreads();

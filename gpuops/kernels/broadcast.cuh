@@ -81,12 +81,13 @@ struct Where {
   }
 };
 
-// a is x, b each row's maximum and sum of exp(x * scale - maximum), c the mask if there is one.
+// a is x, b each row's maximum and the rest of the sum of exp(x * scale - maximum), 1 less than that; c the mask if there
+// is one.
 struct Softmax {
   template <class A, class B, class C> static __device__ __forceinline__ Tout apply(A x, B row, C chosen, double scale) {
     using V = decltype(row.max);
     V value = convert<V>(x) * static_cast<V>(scale);
-    return convert<Tout>(ARITY == 2 || chosen ? quotient(value - row.max, row.sum) : V(0));
+    return convert<Tout>(ARITY == 2 || nonzero(chosen) ? quotient(value - row.max, 1 + row.rest) : V(0));
   }
   template <class V> static __device__ __forceinline__ V quotient(V value, V sum) {
     if constexpr (HALF<Tout> && SAME<V, float>) {  // by a few instructions; raised, so that subnormal results keep their digits
@@ -101,7 +102,7 @@ struct LogSoftmax {
   template <class A, class B, class C> static __device__ __forceinline__ Tout apply(A x, B row, C chosen, double scale) {
     using V = decltype(row.max);
     V value = convert<V>(x) * static_cast<V>(scale);
-    return convert<Tout>(ARITY == 2 || chosen ? log_softmax(value, row.max, row.sum) : Limits<V>::least());
+    return convert<Tout>(ARITY == 2 || nonzero(chosen) ? log_softmax(value, row.max, row.rest) : Limits<V>::least());
   }
 };
 

@@ -13,12 +13,14 @@ from ..plan import (
     BITS,
     CTYPES,
     ITEMSIZE,
+    MAX_GRID,
     Axes,
     Kernel,
     Launch,
     Operand,
     Plan,
     Shape,
+    check_grid,
     contiguous_strides,
     divisor,
     integers,
@@ -207,7 +209,7 @@ def flat(p: Problem, vec: int) -> Launch:
     params += divisor(row_packs) + integers(offset, *padded(lows[1:]), *padded(highs[1:]))
     params += struct.pack("<4i", *ahead)
     return launch(
-        "broadcast", p, vec, offset, ways, params, (-(-count // (block * unroll)), 1), block,
+        "broadcast", p, vec, offset, ways, params, (-(-count // (block * unroll)),), block,
         RANK=p.axes.rank_class, WALK=WALKS[walk], DENSE=dense, UNROLL=unroll, LINE=LINE,
     )  # fmt: skip
 
@@ -291,7 +293,7 @@ ABSENT = Arg("", "u8", 1, (), value=b"\0")  # in place of the operands that a ma
 
 
 def launch(
-    name: str, p: Problem, vec: int, offset: str, ways: list[str], params: bytes, grid: tuple[int, int], block: int,
+    name: str, p: Problem, vec: int, offset: str, ways: list[str], params: bytes, grid: Shape, block: int,
     **constants: int
 ) -> Launch:  # fmt: skip
     """A launch of a map's kernel; its scale and the values of scalar operands follow ``params``."""
@@ -311,7 +313,8 @@ def launch(
     )  # fmt: skip
     params += struct.pack("<d16s16s16s", p.scale, a.value or b"", b.value or b"", c.value or b"")
     pointers = [Operand(arg.name, arg.offset) if arg.value is None else None for arg in args]
-    return Launch(kernel, (*grid, 1), block, (*pointers, params))
+    size = f"{p.axes.size} elements"
+    return Launch(kernel, check_grid(p.map_.lower(), f"{name}.cu", grid, size), block, (*pointers, params))
 
 
 # ---------------------------------------------------------------------------------------- steps: broadcast_stepped.cu
@@ -352,7 +355,8 @@ def affordable(p: Problem) -> int:
 def stepped(p: Problem, dim: int) -> Launch:
     """A launch of ``broadcast_stepped.cu``."""
     vec = PACK // p.args[0].itemsize
-    steps = min(max(2, worthwhile(p, dim)), p.axes.sizes[dim])
+    length = p.axes.sizes[dim]
+    steps = min(max(2, worthwhile(p, dim), -(-length // MAX_GRID[1])), length)  # the grid is short along the dim
     order = (*range(1, len(p.args)), 0)  # the kernel's: the output comes last
     others = [d for d in range(len(p.axes.sizes)) if d != dim]
     walked = Axes(
@@ -419,7 +423,7 @@ def tiled(p: Problem, dim: int) -> Launch:
     params += integers(offset, *padded([p.axes.inner(k) for k in order]))
     params += integers(offset, *padded([p.axes.strides[k][dim] for k in order])) + walked.packed(offset)
     return launch(
-        "broadcast_tiled", p, vec, offset, ways, params, (walked.size * tile_rows * tile_cols, 1), block,
+        "broadcast_tiled", p, vec, offset, ways, params, (walked.size * tile_rows * tile_cols,), block,
         RANK=walked.rank_class, TILE=side,
     )  # fmt: skip
 

@@ -79,10 +79,11 @@ template <class T, bool GREATER> __device__ __forceinline__ u32 extreme(u32 a, u
   }
 }
 
-// 0xff for each byte that is not zero; and the two of pair `w` as 0xffff each.
-__device__ __forceinline__ u32 filled(u32 bytes) {
-  return ((((bytes & 0x7f7f7f7fu) + 0x7f7f7f7fu) | bytes) >> 7 & 0x01010101u) * 255;
+// For each byte that is not zero: 1; 0xff; and the two of pair `w` as 0xffff each.
+__device__ __forceinline__ u32 true_bytes(u32 bytes) {
+  return ((((bytes & 0x7f7f7f7fu) + 0x7f7f7f7fu) | bytes) & 0x80808080u) >> 7;
 }
+__device__ __forceinline__ u32 filled(u32 bytes) { return true_bytes(bytes) * 255; }
 __device__ __forceinline__ u32 pair_filled(u32 bytes, int w) { return __byte_perm(bytes, 0, w % 2 ? 0x3322 : 0x1100); }
 
 // Two numbers rounded to halves.

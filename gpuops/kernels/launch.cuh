@@ -1,6 +1,8 @@
 // How kernels follow each other on a stream.
 namespace gpuops {
 
+struct Launch { unsigned long long number; };  // higher than those of the stream's launches before it; 0 if none is needed
+
 // Where device and driver can, every kernel but a cooperative one is launched while the one before it may still run
 // (programmatic dependent launch), so that the way to the GPU and the last blocks of that one are hidden. It begins by
 // waiting until all that one's memory is written, and may say when the one after it can be made ready: without a word,

@@ -19,6 +19,7 @@ struct Matmul {
 struct Tile {
   u32 batch, row, col;
   __device__ __forceinline__ Tile(u32 block, u32 rows, u32 cols, u32 group = 1) {
+    group = group < rows ? group : rows;  // so that a group has no more tiles than there are blocks
     u32 tiles = rows * cols, in_batch = block % tiles;
     u32 first = in_batch / (group * cols) * group, high = rows - first < group ? rows - first : group;
     batch = block / tiles;

@@ -15,7 +15,8 @@ from ..errors import error
 from ..plan import (
     CTYPES,
     ITEMSIZE,
-    MAX_GRID_X,
+    LAUNCH,
+    NO_LAUNCH,
     TICKETS,
     Axes,
     Kernel,
@@ -25,6 +26,7 @@ from ..plan import (
     Plan,
     Shape,
     accumulator,
+    check_grid,
     contiguous_strides,
     normalize,
 )
@@ -197,6 +199,7 @@ def choose(p: Problem, machine: Machine) -> str:
     """The strategy for callers who name none."""
     # (With alpha 0, BLAS does not read a and b: NaN would be lost.)
     blas = p.val in BLAS and machine.blas and any(p.alpha) and max(p.m, p.n, p.k, p.number) < LIMIT
+    blas = blas and sum(nbytes for _, nbytes in copies(p).values()) < machine.memory // 2
     choice = best(p, machine) if single(p) else None
     if choice is None:
         return "cublas" if blas else "warptile"
@@ -222,12 +225,11 @@ def single(p: Problem) -> bool:
 
 def one_kernel(
     p: Problem, strategy: str, blocks: int, block: int, types: dict[str, str], constants: dict[str, int],
-    whole: int = 0, splits: int = 1, shared: int = 0, more: tuple[Operand | None, ...] = (),
+    whole: int = 0, splits: int = 1, shared: int = 0, more: tuple[Operand | bytes | None, ...] = (),
 ) -> Plan:  # fmt: skip
     """The plan of a strategy that is one launch of ``matmul_<strategy>.cu``."""
-    if blocks > MAX_GRID_X:
-        rule = f"strategy {strategy!r} takes at most {MAX_GRID_X} blocks, {p.number} products of "
-        raise error(ValueError, "matmul", f"{rule}({p.m}, {p.k}) @ ({p.k}, {p.n}) need {blocks}")
+    products = f"{p.number} products of ({p.m}, {p.k}) @ ({p.k}, {p.n})"
+    grid = check_grid("matmul", f"strategy {strategy!r}", (blocks,), products)
     batch = p.axes(p.out, p.a, p.b, p.c)
     c = p.c or p.out
     kernel = Kernel(
@@ -242,7 +244,7 @@ def one_kernel(
     params = struct.pack("<3q2I8q2i", p.m, p.n, p.k, whole, splits, *strides, p.scaled, p.c is not None)
     params += p.alpha.ljust(16, b"\0") + p.beta.ljust(16, b"\0") + batch.packed()
     operands = (p.a.operand, p.b.operand, p.c and p.c.operand, p.out.operand, *more)
-    launch = Launch(kernel, (blocks, 1, 1), block, (*operands, params), shared=shared)
+    launch = Launch(kernel, grid, block, (*operands, params), shared=shared)
     return Plan(strategy, (launch,))
 
 
@@ -360,11 +362,12 @@ def tiled(p: Problem, strategy: str, tile: Tile, splits: int, whole: int = 0) ->
     types = {"Offset": "i32" if far < 2**30 else "i64"}
     tiles = blocks_of(p, tile.m, tile.n)
     sharing = (tiles - whole) * splits if splits > 1 else 0  # blocks
-    blocks, more = (whole + sharing, (Operand("partials"), Operand("scratch"))) if sharing else (tiles, (None, None))
+    more = (Operand("partials"), Operand("scratch"), LAUNCH) if sharing else (None, None, NO_LAUNCH)
+    blocks = whole + sharing if sharing else tiles
     made = one_kernel(p, strategy, blocks, tile.threads, types, constants, whole, splits, tile.shared, more)
     if not sharing:
         return made
-    return made._replace(workspace=(("partials", sharing * 4 * tile.m * tile.n),), scratch=4 * TICKETS)
+    return made._replace(workspace=(("partials", sharing * 4 * tile.m * tile.n),), scratch=8 * TICKETS)
 
 
 def way(matrix: Matrix, size: int, k: int) -> str:
@@ -411,26 +414,15 @@ def plan_cublas(p: Problem, strategy: str, machine: Machine) -> Plan:
     if p.k == 0:  # nothing is multiplied
         return plan_elements(p, "naive", machine)._replace(strategy=strategy)
     steps: list[Any] = []
-    workspace: list[tuple[str, int]] = []
-
-    def room(name: str, matrix: Matrix, rows: int, cols: int) -> Matrix:
-        """A dense array of the workspace, in the place of an operand."""
-        sizes = tuple(n for n, s in zip(p.batch, matrix.batch, strict=True) if s)
-        dense = iter(contiguous_strides((*sizes, rows, cols))[:-2])
-        workspace.append((name, math.prod(sizes) * rows * cols * ITEMSIZE[p.val]))
-        return Matrix(name, p.val, cols, 1, 0, 0, tuple(next(dense) if s else 0 for s in matrix.batch))
-
-    def taken(name: str, matrix: Matrix, rows: int, cols: int) -> Matrix:
-        """An operand as cuBLAS takes it: as it lies, or a copy."""
-        if matrix.dtype == p.val and (leading(matrix, rows, cols) or leading(matrix.turned, cols, rows)):
-            return matrix
-        dense = room(name, matrix, rows, cols)
-        steps.extend(copy(p, dense, matrix, rows, cols))
-        return dense
-
-    a, b = taken("dense_a", p.a, p.m, p.k), taken("dense_b", p.b, p.k, p.n)
-    direct = p.out.dtype == p.val and leading(p.out, p.m, p.n) > 0
-    out = p.out if direct else room("dense_out", p.out, p.m, p.n)
+    dense = copies(p)
+    workspace = [(matrix.name, nbytes) for matrix, nbytes in dense.values()]
+    if (total := sum(nbytes for _, nbytes in workspace)) > machine.memory:
+        rule = f"strategy {strategy!r} needs copies of {total} bytes, this device has {machine.memory}"
+        raise error(MemoryError, "matmul", rule)
+    a, b, out = (dense[name][0] if name in dense else getattr(p, name) for name in ("a", "b", "out"))
+    for name, matrix, size in (("a", a, (p.m, p.k)), ("b", b, (p.k, p.n))):
+        if name in dense:
+            steps.extend(copy(p, matrix, getattr(p, name), *size))
     if p.c is not None and not same_place(p.c, out):
         steps.extend(copy(p, out, p.c, p.m, p.n))
     in_columns = [not leading(matrix, *size) for matrix, size in ((a, (p.m, p.k)), (b, (p.k, p.n)))]
@@ -449,9 +441,31 @@ def plan_cublas(p: Problem, strategy: str, machine: Machine) -> Plan:
             p.val, (p.m, p.n, p.k), first, second, third, tuple(in_columns), tuple(rows), batch[-1], tuple(inner),
             p.alpha, p.beta if p.c is not None else bytes(len(p.beta)),
         ))  # fmt: skip
-    if not direct:
+    if "out" in dense:
         steps.extend(copy(p, p.out, out, p.m, p.n))
     return Plan(strategy, tuple(steps), tuple(workspace))
+
+
+def copies(p: Problem) -> dict[str, tuple[Matrix, int]]:
+    """The dense arrays that take the place of what cuBLAS does not take as it lies, and their bytes, by operand."""
+    found = {}
+    for name, rows, cols in (("a", p.m, p.k), ("b", p.k, p.n), ("out", p.m, p.n)):
+        matrix: Matrix = getattr(p, name)
+        if not accepted(p, matrix, rows, cols, in_columns=name != "out"):
+            sizes = tuple(n for n, s in zip(p.batch, matrix.batch, strict=True) if s)
+            steps = iter(contiguous_strides((*sizes, rows, cols))[:-2])
+            batch = tuple(next(steps) if s else 0 for s in matrix.batch)
+            nbytes = math.prod(sizes) * rows * cols * ITEMSIZE[p.val]
+            found[name] = Matrix(f"dense_{name}", p.val, cols, 1, 0, 0, batch), nbytes
+    return found
+
+
+def accepted(p: Problem, matrix: Matrix, rows: int, cols: int, in_columns: bool = True) -> bool:
+    """Whether cuBLAS takes a matrix as it lies: in rows, or perhaps in columns, aligned to its dtype, and those of a
+    batch one after the other, not backwards (which it takes for some shapes and dtypes only)."""
+    backwards = bool(matrix.batch) and matrix.batch[-1] < 0
+    lies = leading(matrix, rows, cols) or (in_columns and leading(matrix.turned, cols, rows))
+    return matrix.dtype == p.val and matrix.aligned(1) and not backwards and bool(lies)
 
 
 def leading(matrix: Matrix, rows: int, cols: int) -> int:
@@ -463,8 +477,7 @@ def leading(matrix: Matrix, rows: int, cols: int) -> int:
 
 def direct(p: Problem) -> bool:
     """Whether cuBLAS takes a product as it lies, in few calls."""
-    dense = (leading(x, *n) or leading(x.turned, *n[::-1]) for x, n in ((p.a, (p.m, p.k)), (p.b, (p.k, p.n))))
-    return all(dense) and leading(p.out, p.m, p.n) > 0 and math.prod(p.batch[:-1]) <= CALLS
+    return not copies(p) and math.prod(p.batch[:-1]) <= CALLS
 
 
 def same_place(c: Matrix, out: Matrix) -> bool:

@@ -68,7 +68,7 @@ __device__ __forceinline__ int item_col(int item, int thread) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
-matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partials, u32* tickets, Matmul p) {
+matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partials, u64* tickets, Launch launch, Matmul p) {
   wait_for_previous();
   extern __shared__ __align__(128) float memory[];
   u32 rows = ceil_div(p.m, BLOCK_M), cols = ceil_div(p.n, BLOCK_N);
@@ -191,7 +191,7 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
     }
   }
   // Blocks that share a tile: the last one adds up, in the order of k, TOGETHER items of a thread at a time.
-  if (splits == 1 || !last_block(tickets + (place - p.whole), splits)) return;
+  if (splits == 1 || !last_block(tickets + (place - p.whole), splits, launch)) return;
   constexpr int EACH = TILE_ITEMS / THREADS, TOGETHER = EACH < 4 ? EACH : 4;
   for (int begin = threadIdx.x; begin < TILE_ITEMS; begin += TOGETHER * THREADS) {
     float four[TOGETHER][4] = {};

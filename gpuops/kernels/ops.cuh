@@ -46,8 +46,9 @@ template <class R> struct Limits<Complex<R>> {
   static __device__ __forceinline__ Complex<R> least() { return {Limits<R>::least(), Limits<R>::least()}; }
 };
 
-// Half types accumulate in float32, everything else in its own type.
+// Half types accumulate in float32, everything else in its own type (a bool's is bool).
 template <class V> struct Accumulate { using type = V; };
+template <> struct Accumulate<b8> { using type = bool; };
 template <> struct Accumulate<f16> { using type = float; };
 template <> struct Accumulate<bf16> { using type = float; };
 template <class V> using accumulate_t = typename Accumulate<V>::type;
@@ -55,11 +56,17 @@ template <class V> using accumulate_t = typename Accumulate<V>::type;
 // What an op may look at beside the element: the number of elements reduced, the factor on x, and the row's maximum.
 template <class A> struct Context { double count; double scale; A shift; };
 
+template <class A> __device__ __forceinline__ A minus_zero() { return convert<A>(0); }
+template <> __device__ __forceinline__ float minus_zero<float>() { return -0.0f; }
+template <> __device__ __forceinline__ double minus_zero<double>() { return -0.0; }
+template <> __device__ __forceinline__ c64 minus_zero<c64>() { return {-0.0f, -0.0f}; }
+template <> __device__ __forceinline__ c128 minus_zero<c128>() { return {-0.0, -0.0}; }
+
 // V is the type in which NumPy would compute. Each op: identity, map, combine, finish.
 template <class V> struct Sum {
   using A = accumulate_t<V>;
   using State = A;
-  static __device__ State identity() { return convert<A>(0); }
+  static __device__ State identity() { return minus_zero<A>(); }  // 0 + -0 is 0: it would make -0 of nothing but -0
   static __device__ State map(V x, const Context<A>&) { return convert<A>(x); }
   static __device__ State combine(State a, State b) { return static_cast<State>(a + b); }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(convert<V>(s)); }
@@ -74,14 +81,15 @@ template <class V> struct Prod : Sum<V> {
 // The sum of products with the elements of a second operand.
 template <class V> struct Dot : Sum<V> {
   using A = accumulate_t<V>;
-  static __device__ A product(V x, V y) { return static_cast<A>(convert<A>(x) * convert<A>(y)); }
+  static __device__ A identity() { return convert<A>(0); }
+  static __device__ A product(V x, V y, const Context<A>&) { return static_cast<A>(convert<A>(x) * convert<A>(y)); }
 };
 template <class Op> constexpr bool PRODUCT = false;
 template <class V> constexpr bool PRODUCT<Dot<V>> = true;
 
 // Extremes are kept in registers of 32 bits at least: narrow ones would be cut back after every comparison.
 template <class V> struct Widen { using type = accumulate_t<V>; };
-template <> struct Widen<bool> { using type = i32; };
+template <> struct Widen<b8> { using type = i32; };
 template <> struct Widen<i8> { using type = i32; };
 template <> struct Widen<u8> { using type = i32; };
 template <> struct Widen<i16> { using type = i32; };
@@ -123,6 +131,7 @@ template <class R> __device__ Complex<R> quotient(Complex<R> total, double count
 
 template <class V> struct Mean : Sum<V> {
   using A = accumulate_t<V>;
+  static __device__ A identity() { return convert<A>(0); }
   template <class Out> static __device__ Out finish(A total, const Context<A>& c) {
     return convert<Out>(convert<V>(quotient(total, c.count)));
   }
@@ -157,13 +166,25 @@ template <class V> struct ScaledMax : Max<V> {
   static __device__ V map(V x, const Context<V>& c) { return x * static_cast<V>(c.scale); }
 };
 
-template <class V> struct ShiftedExpSum : Sum<V> {
-  static __device__ V map(V x, const Context<V>& c) { return exp(x * static_cast<V>(c.scale) - c.shift); }
+// Beside the 1 of a maximum, a sum of powers would lose what is small, and its logarithm with it: log(1 + 1e-20) is 0.
+// So the powers that are 1 are counted on their own, all but one of them belong to the `rest`, and log1p(rest) is exact.
+template <class V> __device__ __forceinline__ V rest_of(V smaller, V ones) { return smaller + (ones - 1); }
+
+template <class V> struct ShiftedExpSum {  // the shift is the maximum
+  using A = V;
+  using State = Complex<V>;  // the sum of the powers below 1, and how many are 1
+  static __device__ State identity() { return {V(0), V(0)}; }
+  static __device__ State map(V x, const Context<V>& c) {
+    x = x * static_cast<V>(c.scale);
+    return x == c.shift ? State{V(0), V(1) + (x - x)} : State{exp(x - c.shift), V(0)};  // an infinity makes NaN
+  }
+  static __device__ State combine(State a, State b) { return a + b; }
+  template <class Out> static __device__ Out finish(State s, const Context<V>&) { return convert<Out>(rest_of(s.re, s.im)); }
 };
 
 // An element of a log-softmax. With +inf in the row every other element is -inf and +inf itself NaN, as in SciPy.
-template <class V> __device__ V log_softmax(V value, V max, V sum) {
-  return value - max - (max == Limits<V>::greatest() ? V(0) : log(sum));
+template <class V> __device__ V log_softmax(V value, V max, V rest) {
+  return value - max - (max == Limits<V>::greatest() ? V(0) : log1p(rest));
 }
 
 // 2^x and 1 / x in one instruction each; 0 below float32's normal range.
@@ -251,36 +272,71 @@ template <bool HUGE, int RAISED> struct Powers<float, Taken::SHORT, HUGE, RAISED
   }
 };
 
-// The maximum and the sum of exp(x - max), merged pair by pair (Milakov & Gimelshein, "Online normalizer calculation
+// The maximum and the sums of exp(x - max), merged pair by pair (Milakov & Gimelshein, "Online normalizer calculation
 // for softmax", 2018).
 template <class V> struct MaxExpSum {
   using A = V;
-  struct alignas(2 * sizeof(V)) State { V max, sum; };
-  static __device__ State identity() { return {Limits<V>::least(), V(0)}; }
-  static __device__ State map(V x, const Context<V>& c) {
-    x = x * static_cast<V>(c.scale);
-    return {x, x == Limits<V>::least() ? V(0) : V(1) + (x - x)};  // +inf and NaN make the sum NaN, as they do in SciPy
-  }
+  struct State { V max, top, rest; };  // `top` is of the elements that are the maximum: how many, or their weights
+  struct alignas(2 * sizeof(V)) Pair { V max, rest; };  // what is delivered: all powers but one that is 1
+  static __device__ State identity() { return {Limits<V>::least(), V(0), V(0)}; }
+  static __device__ State weighted(V z, V weight) { return z == Limits<V>::least() ? identity() : State{z, weight, V(0)}; }
+  static __device__ State map(V x, const Context<V>& c) { return weighted(x * static_cast<V>(c.scale), V(1)); }
   static __device__ State combine(State a, State b) {
-    V max = Max<V>::combine(a.max, b.max), min = a.max == max ? b.max : a.max;
-    if (min == Limits<V>::least()) return {max, a.sum + b.sum};  // an empty or -inf side adds its 0; inf - inf stays out
-    V factor = Powers<V, Taken::PLAIN>::power(min - max);
-    return {max, a.max == max ? a.sum + b.sum * factor : a.sum * factor + b.sum};
+    if (a.max == b.max) return {a.max, a.top + b.top, a.rest + b.rest};
+    V max = greater_of(a.max, b.max);
+    State more = a.max == max ? a : b, less = a.max == max ? b : a;
+    return {max, more.top, more.rest + lifted(less, max).rest};
   }
-  // The sum of a part's powers with the base of the whole.
-  static __device__ __forceinline__ V lifted(State part, V max) {
-    return part.max == Limits<V>::least() ? V(0) : part.sum * Powers<V, Taken::PLAIN>::power(part.max - max);
+  // A part of what has this maximum.
+  static __device__ __forceinline__ State lifted(State part, V max) {
+    if (part.max == max || part.max == Limits<V>::least()) return {max, part.top, part.rest};
+    return {max, V(0), (part.top + part.rest) * Powers<V, Taken::PLAIN>::power(part.max - max)};
   }
-  template <class Out> static __device__ Out finish(State s, const Context<V>&) { return {s.max, s.sum}; }
+  // +inf and NaN make the sum NaN, as they do in SciPy.
+  template <class Out> static __device__ Out finish(State s, const Context<V>&) {
+    return {s.max, rest_of(s.rest, s.top) + (s.max == Limits<V>::least() ? V(0) : s.max - s.max)};
+  }
+};
+
+// The same of parts whose maxima and rests, pairs of V = Complex<R>, are known.
+template <class V> struct MergedMaxExpSum;
+template <class R> struct MergedMaxExpSum<Complex<R>> : MaxExpSum<R> {
+  using State = typename MaxExpSum<R>::State;
+  static __device__ State map(Complex<R> pair, const Context<R>&) {
+    State s = MaxExpSum<R>::weighted(pair.re, R(1));
+    return {s.max, s.top, s.top == R(0) ? R(0) : pair.im};
+  }
 };
 
 template <class V> struct LogSumExp : MaxExpSum<V> {
   using State = typename MaxExpSum<V>::State;
   template <class Out> static __device__ Out finish(State s, const Context<V>&) {
     bool infinite = s.max == Limits<V>::least() || s.max == Limits<V>::greatest();
-    return convert<Out>(infinite ? s.max : s.max + log(s.sum));
+    return convert<Out>(infinite ? s.max : s.max + log1p(rest_of(s.rest, s.top)));
   }
 };
+
+// log |sum(b * exp(x))| and the sum's sign, for elements b of a second operand; an element whose weight is 0 is as if it
+// were not there. A result of one number is NaN if the sum is negative.
+template <class V> struct WeightedLogSumExp : MaxExpSum<V> {
+  using State = typename MaxExpSum<V>::State;
+  static __device__ __forceinline__ State product(V x, V b, const Context<V>& c) {
+    return b == V(0) ? MaxExpSum<V>::identity() : MaxExpSum<V>::weighted(x * static_cast<V>(c.scale), b);
+  }
+  template <class Out> static __device__ Out finish(State s, const Context<V>&) {
+    V sum = s.max == Limits<V>::greatest() ? s.top : s.top + s.rest, rest = rest_of(s.rest, s.top);
+    V value = s.max + (rest > V(-0.5) && s.max != Limits<V>::greatest() ? log1p(rest) : log(fabs(sum)));
+    V sign = sum > V(0) ? V(1) : sum < V(0) ? V(-1) : sum;
+    if (s.max == Limits<V>::least()) value = s.max;
+    if (value != value) sign = value;
+    return result<Out>(value, sign);
+  }
+  template <class Out> static __device__ __forceinline__ Out result(V value, V sign) {
+    if constexpr (SAME<Out, Complex<V>>) return {value, sign};
+    else return convert<Out>(sign < V(0) ? Limits<V>::greatest() - Limits<V>::greatest() : value);
+  }
+};
+template <class V> constexpr bool PRODUCT<WeightedLogSumExp<V>> = true;
 
 template <class Op> constexpr bool EXPONENTIAL = false;
 template <class V> constexpr bool EXPONENTIAL<MaxExpSum<V>> = true;

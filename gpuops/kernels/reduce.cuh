@@ -29,7 +29,7 @@ __device__ __forceinline__ Context<A> context(const Reduce& r) { return {r.count
 
 // What an element contributes; with a mask, nothing if it is left out.
 template <class O = Op> __device__ __forceinline__ State joined(State value, Tin x, Tb b, const Context<A>& c) {
-  if constexpr (PRODUCT<O>) return O::combine(value, O::product(convert<Tval>(x), convert<Tval>(b)));
+  if constexpr (PRODUCT<O>) return O::combine(value, O::product(convert<Tval>(x), convert<Tval>(b), c));
   else if constexpr (OTHER == NONE) return O::combine(value, O::map(convert<Tval>(x), c));
   else return nonzero(b) ? O::combine(value, O::map(convert<Tval>(x), c)) : value;
 }

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import error
 from ..plan import (
     CTYPES,
     ITEMSIZE,
-    MAX_GRID_X,
+    LAUNCH,
+    NO_LAUNCH,
     PARTIALS,
     SCRATCH,
     TICKETS,
@@ -25,6 +25,7 @@ from ..plan import (
     Plan,
     Shape,
     accumulator,
+    check_grid,
     contiguous_strides,
     divisor,
     index_type,
@@ -89,12 +90,14 @@ OPS = {
     "any": ("Any", Row(np.logical_or, True)),
     "all": ("All", Row(np.logical_and, True)),
 }
-DOT = "Dot"  # takes a second operand instead of a mask
+DOT, WEIGHTED = "Dot", "WeightedLogSumExp"
+PRODUCTS = (DOT, WEIGHTED)  # take a second operand instead of a mask
 BLAS = ("float16", "float32", "float64", "complex64", "complex128")  # dtypes of matrix products that are not its own
 MERGE: dict[str, Any] = {"Any": np.bitwise_or, "All": np.bitwise_and, "ScaledMax": np.maximum, "ShiftedExpSum": np.add}
 MERGE |= {"IntegerMean": np.add, DOT: np.add}
 MERGE |= {name: row.ufunc for name, row in OPS.values() if name not in MERGE}
-EXPONENTIALS = ("MaxExpSum", "LogSumExp")
+EXPONENTIALS = ("MaxExpSum", "LogSumExp")  # which take packs at a time
+MAXIMA = (*EXPONENTIALS, "MergedMaxExpSum", WEIGHTED)  # and all whose state is a maximum with two sums
 INTEGER_SUMS = ("Sum", "IntegerMean")  # of integers, if val is one
 
 
@@ -105,16 +108,22 @@ def state_dtype(op: str, val: str) -> np.dtype:
         return np.dtype("uint32")
     if op == "MaskedMean":
         return np.dtype([("total", acc), ("count", "int64")])
-    if op in EXPONENTIALS:
-        return np.dtype([("max", acc), ("sum", acc)])
+    if op in MAXIMA:
+        part = np.empty(0, acc).real.dtype
+        return np.dtype([("max", part), ("top", part), ("rest", part)])
+    if op == "ShiftedExpSum":
+        return np.result_type(acc, np.complex64)
     if op in ("Max", "Min") and ITEMSIZE[acc] < 4:
         return np.dtype("int32")
     return np.dtype(acc)
 
 
+INTEGERS = tuple(name for name in CTYPES if name.startswith(("bool", "int", "uint")))
+
+
 def integral(dtype: str) -> bool:
     """Whether a dtype holds integers or bools."""
-    return dtype.startswith(("bool", "int", "uint"))
+    return dtype in INTEGERS
 
 
 def exact(x: str, val: str, size: int) -> bool:
@@ -158,7 +167,7 @@ class Problem(NamedTuple):
     @property
     def result(self) -> int:
         """Bytes of a result."""
-        return self.state if self.out is None else ITEMSIZE[self.out]
+        return 2 * ITEMSIZE[self.val] if self.out is None else ITEMSIZE[self.out]
 
     def start(self, operand: int) -> int:
         """The address modulo 16 where an operand's walk starts."""
@@ -242,7 +251,8 @@ def walk(p: Problem, inner: Axes, most: int = PACK) -> Walk:
 def ways(p: Problem, inner: Axes, most: int) -> Iterator[Walk]:
     """The packs to try, the best ones first. A dim of some length is read in full packs even if it begins and ends
     anywhere, and elements that do not even make words even if packs begin anywhere."""
-    full = floor_power_of_2(min(most, PACK // max(ITEMSIZE[p.x], ITEMSIZE[p.other] if p.op == DOT and p.other else 1)))
+    beside = ITEMSIZE[p.other] if p.op in PRODUCTS and p.other else 1
+    full = floor_power_of_2(min(most, PACK // max(ITEMSIZE[p.x], beside)))
     long = inner.sizes and inner.sizes[-1] >= LOOSE * full
     vec = full
     while vec > 1:
@@ -405,7 +415,7 @@ def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int) -
     neighbours = p.kept.sizes[-1] if p.kept.sizes else 1
     machine = multiprocessors * THREADS_PER_SM
     shallow = length <= SHALLOW and 2 * outputs * size >= STORE * machine
-    room = STATE // 2 if p.op in EXPONENTIALS else STATE
+    room = STATE * 3 // 4 if p.op in EXPONENTIALS else STATE
     way = walk(p, p.kept, max(1, min(room // state, STORE // size if shallow else PACK)))
     head = p.start(0) // ITEMSIZE[p.x] % way.vec if way.loose else 0
     run = -(-(head + neighbours) // way.vec)  # packs of neighbouring outputs
@@ -503,7 +513,7 @@ def launch(
     multiprocessor."""
     split = blocks[1] > 1
     constants |= {"VEC": way.vec, "RESIDENT": resident if split else 0}
-    partials = (Operand("scratch"), Operand("scratch", PARTIALS)) if split else (None, None)
+    partials = (Operand("scratch"), Operand("scratch", PARTIALS), LAUNCH) if split else (None, None, NO_LAUNCH)
     far = reaches(p.kept, p.reduced)
     offset = offset_type(far)
     args = (*operands(p), *partials, parameters(p, kept, reduced, offset, far[0] + 1, counts, runs))
@@ -514,10 +524,7 @@ def launch(
 
 def grid(p: Problem, kernel: str, blocks: int, splits: int) -> tuple[int, int, int]:
     """The grid of a launch."""
-    if blocks > MAX_GRID_X:
-        rule = f"{kernel} takes at most {MAX_GRID_X} blocks, {p.outputs} outputs need {blocks}"
-        raise error(ValueError, p.op.lower(), rule)
-    return blocks, splits, 1
+    return check_grid(p.op.lower(), kernel, (blocks, splits), f"{p.outputs} outputs")
 
 
 def variant(
@@ -525,12 +532,12 @@ def variant(
     **constants: int,
 ) -> Kernel:  # fmt: skip
     """The kernel for a problem's types."""
-    beside = "u8" if p.other is None or p.op != DOT else CTYPES[p.other]  # a mask is what its bytes are
+    beside = "u8" if p.other is None or p.op not in PRODUCTS else CTYPES[p.other]  # a mask is what its bytes are
     return Kernel(
         kernel,
         types=(
             ("Tin", CTYPES[p.x]), ("Tb", beside), ("Tval", CTYPES[p.val]), ("Op", f"{p.op}<Tval>"),
-            ("Tout", "Op::State" if p.out is None else CTYPES[p.out]), ("Index", index_type(*counts)),
+            ("Tout", "Op::Pair" if p.out is None else CTYPES[p.out]), ("Index", index_type(*counts)),
             ("Offset", offset),
         ),
         constants=(
@@ -577,10 +584,13 @@ class HostFinish(NamedTuple):
         p = self.problem
         if p.op == "MaskedMean":
             return (np.add.reduce(state["total"]) / np.add.reduce(state["count"])).astype(p.val)
-        total = MERGE[p.op].reduce(state, axis=0)
+        minus_zero = {"initial": -0.0} if p.op == "Sum" and state.dtype.kind in "fc" else {}
+        total = MERGE[p.op].reduce(state, axis=0, **minus_zero)
         if p.initial is not None:
             initial = np.frombuffer(p.initial, np.dtype(p.val))[0].astype(total.dtype)
             total = MERGE[p.op](initial, total)
         if p.op == "IntegerMean":
             return total / p.length
+        if p.op == "ShiftedExpSum":
+            return (total.real + (total.imag - 1)).astype(p.val)
         return (np.divide(total, p.length) if p.op == "Mean" else total).astype(p.val)

@@ -117,7 +117,7 @@ __device__ __forceinline__ void add_part(State (&value)[VEC], const State* part)
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
-reduce_columns(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials, Reduce r) {
+reduce_columns(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   int wide = threadIdx.x % WIDE, deep = threadIdx.x / WIDE;
   Index begin = blockIdx.y * r.chunk, end = min(static_cast<i64>(begin) + r.chunk, r.packs);
@@ -162,7 +162,7 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials
       State* mine = partials + static_cast<i64>(blockIdx.x) * gridDim.y * (VEC * WIDE);
       State* here = mine + blockIdx.y * (VEC * WIDE);
       for (int i = threadIdx.x; i < VEC * WIDE; i += BLOCK) here[i] = met(cells, i % VEC * WIDE + i / VEC);
-      if (!last_block(tickets + blockIdx.x, gridDim.y)) return;
+      if (!last_block(tickets + blockIdx.x, gridDim.y, launch)) return;
 #pragma unroll
       for (int v = 0; v < VEC; ++v) value[v] = Op::identity();
 #pragma unroll BATCH

@@ -93,7 +93,7 @@ __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Co
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
-reduce_rows(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials, Reduce r) {
+reduce_rows(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   Context<A> c = context(r);
   Index first = blockIdx.x * static_cast<Index>(GROUPS * ROWS) + threadIdx.x / GROUP;
@@ -136,7 +136,7 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials, R
     if constexpr (RESIDENT > 0) {
       State* mine = partials + static_cast<i64>(first) * gridDim.y;
       if (threadIdx.x == 0) mine[blockIdx.y] = value[0];
-      if (!last_block(tickets + first, gridDim.y)) return;
+      if (!last_block(tickets + first, gridDim.y, launch)) return;
       value[0] = Op::identity();
       for (u32 split = threadIdx.x; split < gridDim.y; split += BLOCK) value[0] = Op::combine(value[0], mine[split]);
       value[0] = block_reduce<Op, BLOCK>(value[0]);

@@ -2,7 +2,7 @@
 // of memory, into shared memory in packs of 16 bytes, and then TEAM threads add up each row.
 // blockIdx.x: the rows. Prologue, beside that of reduce.cuh: VEC, TEAM, UNROLL (packs of a thread), BLOCK.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-reduce_staged(const Tin* x, const Tb* b, Tout* y, u32* tickets, State* partials, Reduce r) {
+reduce_staged(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   __shared__ Pack<u32, 4> stage[BLOCK * UNROLL];
   Context<A> c = context(r);

@@ -3,7 +3,29 @@
 // (ranks), MASK, SCALED, LOG.
 
 using Op = MaxExpSum<V>;
-using State = Op::State;
+
+// What the powers of a row add up to: their sum or, for a logarithm, that of those below 1 and how many are 1 (those of
+// the maximum itself). As one number (`stored`) it is then all but one of the ones.
+template <bool> struct Totals {
+  using Total = V;
+  static __device__ __forceinline__ Total one(V power, bool) { return power; }
+  static __device__ __forceinline__ Total of_rest(V rest) { return 1 + rest; }
+  static __device__ __forceinline__ Total read(V stored, bool) { return stored; }
+  static __device__ __forceinline__ V sum(Total t) { return t; }
+  static __device__ __forceinline__ V stored(Total t) { return t; }
+  template <class B> static __device__ __forceinline__ bool at_max(V, const B&) { return false; }
+};
+template <> struct Totals<true> {
+  using Total = Complex<V>;
+  static __device__ __forceinline__ Total one(V power, bool at_max) { return {at_max ? V(0) : power, V(at_max)}; }
+  static __device__ __forceinline__ Total of_rest(V rest) { return {rest, V(1)}; }
+  static __device__ __forceinline__ Total read(V stored, bool any) { return {stored, V(any)}; }
+  static __device__ __forceinline__ V sum(Total t) { return t.re + t.im; }
+  static __device__ __forceinline__ V stored(Total t) { return rest_of(t.re, t.im); }
+  template <class B> static __device__ __forceinline__ bool at_max(V value, const B& base) { return value == base.max; }
+};
+using Of = Totals<LOG>;
+using Total = Of::Total;
 
 // How the mask lies: there is NONE, packs of it lie BESIDE those of x, or its elements are SCATTERED.
 enum Mask { NONE, BESIDE, SCATTERED };
@@ -26,32 +48,35 @@ __device__ __forceinline__ V scaled(Tin x, const Softmax& p) {
 struct Row {
   const Softmax& p;
   const Tin* x;
-  const bool* mask;
+  const b8* mask;
   Tout* y;
   Offset row[3];
 
-  __device__ Row(const Softmax& p, const Tin* x, const bool* mask, Tout* y, i64 index) : p(p), x(x), mask(mask), y(y) {
+  __device__ Row(const Softmax& p, const Tin* x, const b8* mask, Tout* y, i64 index) : p(p), x(x), mask(mask), y(y) {
     p.kept.locate(static_cast<Index>(index), row);
   }
   __device__ bool chosen(i64 col) const {
     if constexpr (MASK == NONE) return true;
     Offset at[3];
     p.reduced.locate(static_cast<Index>(col), at);
-    return mask[row[1] + at[1]];
+    return nonzero(mask[row[1] + at[1]]);
   }
   __device__ V get(i64 col) const {
     Offset at[3];
     p.reduced.locate(static_cast<Index>(col), at);
     return chosen(col) ? scaled(x[row[0] + at[0]], p) : Limits<V>::least();
   }
-  __device__ V shifted_exp(i64 col, V max) const { return chosen(col) ? exp(get(col) - max) : V(0); }
-  __device__ void put(i64 col, V value, V max, V sum) const {
+  static __device__ Total power(V value, bool chosen, V max) {
+    return chosen ? Of::one(exp(value - max), value == max) : Total{};
+  }
+  __device__ Total power(i64 col, V max) const { return power(get(col), chosen(col), max); }
+  __device__ void put(i64 col, V value, V max, Total sum) const {
     Offset at[3];
     p.reduced.locate(static_cast<Index>(col), at);
     y[row[2] + at[2]] = result(value, chosen(col), max, sum);
   }
-  static __device__ Tout result(V value, bool chosen, V max, V sum) {
-    if constexpr (LOG) return convert<Tout>(chosen ? log_softmax(value, max, sum) : Limits<V>::least());
-    else return convert<Tout>(chosen ? exp(value - max) / sum : V(0));
+  static __device__ Tout result(V value, bool chosen, V max, Total sum) {
+    if constexpr (LOG) return convert<Tout>(chosen ? log_softmax(value, max, Of::stored(sum)) : Limits<V>::least());
+    else return convert<Tout>(chosen ? exp(value - max) / Of::stored(sum) : V(0));
   }
 };

@@ -11,9 +11,9 @@ from ..errors import error
 from ..plan import (
     CTYPES,
     ITEMSIZE,
-    MAX_GRID_X,
+    LAUNCH,
+    MEETINGS,
     PARTIALS,
-    TICKETS,
     Axes,
     Kernel,
     Launch,
@@ -21,6 +21,7 @@ from ..plan import (
     Operand,
     Plan,
     Shape,
+    check_grid,
     contiguous_strides,
     index_type,
     normal_form,
@@ -137,9 +138,7 @@ def one_kernel(
     held: Held, in_place: bool = True,
 ) -> Plan:  # fmt: skip
     """The plan of a strategy that is one launch of ``softmax_<strategy>.cu``, which may hold rows on chip."""
-    if blocks > MAX_GRID_X:
-        rule = f"strategy {strategy!r} takes at most {MAX_GRID_X} blocks, {p.rows} rows need {blocks}"
-        raise error(ValueError, p.op, rule)
+    grid = check_grid(p.op, f"strategy {strategy!r}", (blocks,), f"{p.rows} rows")
     on_chip = (("PACKS", held.registers), ("STAGED", GROUPS if held.staged else 0), ("SHIFTED", way.shifted))
     offset = offset_type(reaches(p.kept, p.reduced))
     kernel = Kernel(
@@ -157,10 +156,10 @@ def one_kernel(
     sizes = struct.pack("<6qd", kept.size, p.cols, held.packs, held.part, held.staged, held.team, p.scale)
     mask = Operand("other", p.offsets[1]) if p.masked else None
     arrays = (Operand("x", p.offsets[0]), mask, Operand("out", p.offsets[2]))
-    meeting = (Operand("scratch", 4 * TICKETS), Operand("scratch", PARTIALS)) if held.team else ()
+    meeting = (Operand("scratch", MEETINGS), Operand("scratch", PARTIALS), LAUNCH) if held.team else ()
     params = sizes + kept.packed(offset) + reduced.packed(offset)
     launch = Launch(
-        kernel, (blocks, 1, 1), block, (*arrays, *meeting, params),
+        kernel, grid, block, (*arrays, *meeting, params),
         cluster=held.cluster, shared=held.staged * block * pack_size(p, way), cooperative=held.team > 0,
     )  # fmt: skip
     scratch = PARTIALS + 4 * blocks * ITEMSIZE[p.val] if held.team else 0  # states of two rounds
@@ -501,7 +500,7 @@ def last_pass(
     scale: float, pointer: int = 0,
 ) -> Plan:  # fmt: skip
     """The map that applies the rows' statistics, of these strides, to every element."""
-    pairs = broadcast.Arg("stats", f"MaxExpSum<{CTYPES[val]}>::State", 2 * ITEMSIZE[val], stats, pointer)
+    pairs = broadcast.Arg("stats", f"MaxExpSum<{CTYPES[val]}>::Pair", 2 * ITEMSIZE[val], stats, pointer)
     map_ = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}[op]
     return broadcast.plan(map_, shape, out, (x, pairs) if mask is None else (x, pairs, mask), scale=scale)
 

@@ -1,8 +1,8 @@
 // The second rung: one block of BLOCK threads per row. Each row is now read three times (maximum, sum, result), but
 // thread t reads the t-th run of neighbouring elements, so that a warp's 32 loads fall into 32 different lines; and the
 // block's values become one through a tree in shared memory with a barrier at every level.
-template <class Op> __device__ V block_tree(V value) {
-  __shared__ V cell[BLOCK];
+template <class Op> __device__ typename Op::State block_tree(typename Op::State value) {
+  __shared__ typename Op::State cell[BLOCK];
   int t = threadIdx.x;
   cell[t] = value;
   __syncthreads();
@@ -14,14 +14,15 @@ template <class Op> __device__ V block_tree(V value) {
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-softmax_block_tree(const Tin* x, const bool* mask, Tout* y, Softmax p) {
+softmax_block_tree(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   Row row(p, x, mask, y, blockIdx.x);
   i64 run = (p.cols + BLOCK - 1) / BLOCK, begin = threadIdx.x * run, end = min(begin + run, p.cols);
-  V max = Limits<V>::least(), sum = 0;
+  V max = Limits<V>::least();
+  Total sum{};
   for (i64 c = begin; c < end; ++c) max = Max<V>::combine(max, row.get(c));
   max = block_tree<Max<V>>(max);
-  for (i64 c = begin; c < end; ++c) sum += row.shifted_exp(c, max);
-  sum = block_tree<Sum<V>>(sum);
+  for (i64 c = begin; c < end; ++c) sum = sum + row.power(c, max);
+  sum = block_tree<Sum<Total>>(sum);
   for (i64 c = begin; c < end; ++c) row.put(c, row.get(c), max, sum);
 }

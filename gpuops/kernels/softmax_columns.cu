@@ -13,11 +13,12 @@ constexpr int SENT = ROWS * sizeof(State) / sizeof(Sent);
 
 // Maxima and sums of powers of neighbouring rows, from packs as they come.
 struct Online {
-  V max[VEC], sum[VEC];
+  V max[VEC];
+  Total sum[VEC];
 
   __device__ __forceinline__ Online() {
 #pragma unroll
-    for (int v = 0; v < VEC; ++v) max[v] = Limits<V>::least(), sum[v] = 0;
+    for (int v = 0; v < VEC; ++v) max[v] = Limits<V>::least(), sum[v] = Total{};
   }
   template <class Packs, class... Range>
   __device__ __forceinline__ void take(Packs& packs, const Softmax& p, Range... range) {
@@ -29,7 +30,7 @@ struct Online {
 #pragma unroll
     for (int v = 0; v < VEC; ++v) {
       base[v] = Base(max[v]);
-      sum[v] = lifted({before[v], sum[v]}, base[v]);
+      sum[v] = lifted(before[v], sum[v], base[v]);
     }
     packs.sum_of_powers(sum, base, p, range...);
   }
@@ -43,7 +44,7 @@ struct Online {
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
-softmax_columns(const Tin* x, const bool* mask, Tout* y, Softmax p) {
+softmax_columns(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   __shared__ u64 arrivals;
   if constexpr (CLUSTER > 1) cluster_begin(&arrivals);
@@ -70,10 +71,10 @@ softmax_columns(const Tin* x, const bool* mask, Tout* y, Softmax p) {
     V max = online.max[v];
 #pragma unroll
     for (int lanes = 16; lanes >= WIDE; lanes /= 2) max = greater_of(max, shuffle_xor(max, lanes));
-    V sum = LANES > 1 ? lifted({online.max[v], online.sum[v]}, Base(max)) : online.sum[v];
+    Total sum = LANES > 1 ? lifted(online.max[v], online.sum[v], Base(max)) : online.sum[v];
 #pragma unroll
-    for (int lanes = 16; lanes >= WIDE; lanes /= 2) sum += shuffle_xor(sum, lanes);
-    row[v] = {max, sum};
+    for (int lanes = 16; lanes >= WIDE; lanes /= 2) sum = sum + shuffle_xor(sum, lanes);
+    row[v] = state_of(max, sum);
   }
   if constexpr (LEVELS > 1 || CLUSTER > 1) {
     __shared__ __align__(16) State part[LEVELS][ROWS], block[CLUSTER][ROWS];

@@ -7,7 +7,7 @@ constexpr int WARPS = BLOCK / 32;
 constexpr int PHASES = 4, DELAY = 4000;  // cycles
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
-softmax_grid(const Tin* x, const bool* mask, Tout* y, u32* barriers, State* states, Softmax p) {
+softmax_grid(const Tin* x, const b8* mask, Tout* y, u64* barriers, State* states, Launch launch, Softmax p) {
   wait_for_previous();
   __shared__ State warps[WARPS], row_state;
   int thread = threadIdx.x, group = BLOCK, teams = gridDim.x / p.team;
@@ -25,7 +25,7 @@ softmax_grid(const Tin* x, const bool* mask, Tout* y, u32* barriers, State* stat
       State* meeting = states + (round % 2 * teams + team) * p.team;  // of two: the slowest may still read the other
       if (thread == 0) {
         meeting[member] = block;
-        meet(barriers + team, p.team, member == 0);
+        meet(barriers + team, p.team, round, launch);
       }
       __syncwarp();
       block = brought_together(meeting, p.team);

@@ -9,16 +9,21 @@ constexpr bool HUGE = !SAME<Tin, f16> || SCALED;
 // for bfloat16.
 constexpr bool QUICK = HALF<Tout> && !(RAISED && SAME<Tin, V> && !LOG);
 // Powers of which results are made, and those that are only added up: their errors are mostly of opposite signs.
-using Result = Powers<V, QUICK ? Taken::SHORT : LOG ? Taken::PLAIN : Taken::CLOSE, HUGE, RAISED>;
-using Base = Powers<V, QUICK ? Taken::SHORT : KEEP ? Taken::CLOSE : Taken::PLAIN, HUGE, RAISED>;
+using Result = Powers<V, LOG ? Taken::PLAIN : QUICK ? Taken::SHORT : Taken::CLOSE, HUGE, LOG ? 0 : RAISED>;
+using Base = Powers<V, LOG ? Taken::PLAIN : QUICK ? Taken::SHORT : KEEP ? Taken::CLOSE : Taken::PLAIN, HUGE, LOG ? 0 : RAISED>;
 
-// A State here: the key of a maximum, and the sum of powers with its base. Where there are none, they are lifted to 0.
+// The key of a maximum, and the sum of powers with its base; for a logarithm, without one that is 1. Where there are no
+// powers, they are lifted to 0.
+struct alignas(2 * sizeof(V)) State { V max, sum; };
+__device__ __forceinline__ State state_of(V max, Total sum) { return {max, Of::stored(sum)}; }
 template <class B> __device__ __forceinline__ V lift(V key, const B& to) {
   return key == Limits<V>::least() ? V(0) : to.lift(key);
 }
-__device__ __forceinline__ V lifted(State part, const Base& to) { return part.sum * lift(part.max, to); }
-template <class B> __device__ __forceinline__ V logarithm(State row, const B& base) {
-  return row.max == Limits<V>::greatest() ? V(0) : log(row.sum * base.rest());
+__device__ __forceinline__ Total lifted(V key, Total part, const Base& to) {
+  return Of::at_max(key, to) ? part : Of::one(Of::sum(part) * lift(key, to), false);
+}
+__device__ __forceinline__ Total lifted(State part, const Base& to) {
+  return lifted(part.max, Of::read(part.sum, part.max != Limits<V>::least()), to);
 }
 
 // What becomes of a row's elements, or of the powers that were kept in their place.
@@ -31,7 +36,7 @@ struct Ending {
   template <bool WHOLE> static __device__ __forceinline__ Ending of(V part, State row) {
     Ending end;
     end.base = Result(SAME<Result, Base> ? row.max : Result::key(row.max)), end.top = row.max;
-    if constexpr (LOG) end.factor = logarithm(row, end.base);
+    if constexpr (LOG) end.factor = row.max == Limits<V>::greatest() ? V(0) : log1p(row.sum);
     else if constexpr (!SAME<Result, Base>) end.factor = 1 / (row.sum * end.base.of(row.max));
     else end.factor = (KEEP && !WHOLE ? lift(part, end.base) : V(1)) / row.sum;
     return end;
@@ -44,10 +49,10 @@ struct Ending {
 };
 
 // Elements of the mask that are `step` apart.
-template <int WIDE> __device__ __forceinline__ Items<u8, WIDE> gathered(const bool* mask, Offset step) {
+template <int WIDE> __device__ __forceinline__ Items<u8, WIDE> gathered(const b8* mask, Offset step) {
   Items<u8, WIDE> bytes;
 #pragma unroll
-  for (int v = 0; v < WIDE; ++v) bytes.set(v, mask[v * step]);
+  for (int v = 0; v < WIDE; ++v) bytes.set(v, mask[v * step].bits);
   return bytes;
 }
 
@@ -85,7 +90,7 @@ template <int WIDE, int COUNT> struct Held {
   __device__ __forceinline__ V get(int n, int v, const Softmax& p) const {
     return HIDDEN || has(n, v) ? scaled(item[n].get(v), p) : Limits<V>::least();
   }
-  __device__ __forceinline__ void load(int n, const Tin* x, const bool* mask, Offset step) {
+  __device__ __forceinline__ void load(int n, const Tin* x, const b8* mask, Offset step) {
     if constexpr (SHIFTED && WIDE > 1 && sizeof(Tin) >= 4) {  // fewer instructions than to shift two packs into one
 #pragma unroll
       for (int v = 0; v < WIDE; ++v) item[n].set(v, x[v]);
@@ -94,6 +99,7 @@ template <int WIDE, int COUNT> struct Held {
     if constexpr (MASK == BESIDE) choose(n, load_items<WIDE>(reinterpret_cast<const u8*>(mask)));
     if constexpr (MASK == SCATTERED) choose(n, gathered<WIDE>(mask, step));
   }
+  // What is read again beyond the last pack does no harm to a maximum; but a logarithm's is to be among what it has.
   __device__ __forceinline__ void maximum(V (&top)[ROWS], const Softmax& p) const {
     if (!any) return;
     if constexpr (IN_PAIRS && (MASK == NONE || HIDDEN) && !SCALED) {
@@ -103,6 +109,7 @@ template <int WIDE, int COUNT> struct Held {
       for (int w = 0; w < MAXIMA; ++w) words[w] = pair_of<Tin>(Limits<float>::least(), Limits<float>::least());
 #pragma unroll
       for (int n = 0; n < COUNT; ++n) {
+        if (LOG && !ready[n]) continue;
 #pragma unroll
         for (int w = 0; w < WORDS; ++w) words[w % MAXIMA] = extreme<Tin, true>(words[w % MAXIMA], item[n].word[w]);
       }
@@ -115,27 +122,29 @@ template <int WIDE, int COUNT> struct Held {
     }
 #pragma unroll
     for (int n = 0; n < COUNT; ++n) {
+      if (LOG && !ready[n]) continue;
 #pragma unroll
       for (int v = 0; v < WIDE; ++v) top[v % ROWS] = greater_of(top[v % ROWS], get(n, v, p));
     }
   }
-  __device__ __forceinline__ void sum_of_powers(V (&sum)[ROWS], const Base (&base)[ROWS], const Softmax& p) {
+  __device__ __forceinline__ void sum_of_powers(Total (&sum)[ROWS], const Base (&base)[ROWS], const Softmax& p) {
 #pragma unroll
     for (int n = 0; n < COUNT; ++n) {
       if (!ready[n]) continue;
-      V power[WIDE];
+      Total power[WIDE];
 #pragma unroll
       for (int v = 0; v < WIDE; ++v) {
-        power[v] = base[v % ROWS].of(get(n, v, p));
-        if constexpr (KEEP) item[n].set(v, power[v]);
+        V value = get(n, v, p), one = base[v % ROWS].of(value);
+        power[v] = Of::one(one, Of::at_max(value, base[v % ROWS]));
+        if constexpr (KEEP) item[n].set(v, one);
       }
 #pragma unroll
       for (int half = WIDE / 2; half >= ROWS; half /= 2) {  // pairwise
 #pragma unroll
-        for (int v = 0; v < half; ++v) power[v] += power[v + half];
+        for (int v = 0; v < half; ++v) power[v] = power[v] + power[v + half];
       }
 #pragma unroll
-      for (int v = 0; v < ROWS; ++v) sum[v] += power[v];
+      for (int v = 0; v < ROWS; ++v) sum[v] = sum[v] + power[v];
     }
   }
   __device__ __forceinline__ void store(int n, Tout* y, const Ending (&end)[ROWS], const Softmax& p) const {
@@ -170,7 +179,7 @@ struct OnChip {
 
   // The mask's elements are `step` apart; any: the block has packs.
   template <class Exists, class Locate, class Near>
-  __device__ __forceinline__ void load(const Tin* x, const bool* mask, Offset step, const Softmax& p, bool any, Exists exists, Locate locate, Near near) {
+  __device__ __forceinline__ void load(const Tin* x, const b8* mask, Offset step, const Softmax& p, bool any, Exists exists, Locate locate, Near near) {
     Offset at[3];
     held.any = any;
     if (any) {
@@ -218,7 +227,7 @@ struct OnChip {
       if constexpr (one.HIDDEN) stage[n * blockDim.x] = one.item[0];
     }
   }
-  __device__ __forceinline__ void sum_of_powers(V (&sum)[ROWS], const Base (&base)[ROWS], const Softmax& p, int begin, int end) {
+  __device__ __forceinline__ void sum_of_powers(Total (&sum)[ROWS], const Base (&base)[ROWS], const Softmax& p, int begin, int end) {
 #pragma unroll 2
     for (int n = begin; n < end; ++n) {
       auto one = decltype(held)::HIDDEN ? hidden(n) : waiting(n);
@@ -251,41 +260,45 @@ struct OnChip {
 template <int MOST> __device__ __forceinline__ State brought_together(const State* part, int count) {
   constexpr int EACH = (MOST + 31) / 32;  // of a lane
   State mine[EACH];
-  V max = Limits<V>::least(), sum = 0;
+  V max = Limits<V>::least();
+  Total sum{};
 #pragma unroll
   for (int n = 0; n < EACH; ++n) {
     int i = threadIdx.x % 32 + 32 * n;
-    mine[n] = i < count ? part[i] : Op::identity();
+    mine[n] = i < count ? part[i] : State{Limits<V>::least(), V(0)};
     max = greater_of(max, mine[n].max);
   }
   max = warp_reduce<Max<V>>(max);
   Base base(max);
 #pragma unroll
-  for (int n = 0; n < EACH; ++n) sum += lifted(mine[n], base);
-  return {max, warp_reduce<Sum<V>>(sum)};
+  for (int n = 0; n < EACH; ++n) sum = sum + lifted(mine[n], base);
+  return state_of(max, warp_reduce<Sum<Total>>(sum));
 }
 
 // Of many parts, in memory that other blocks have written to.
 __device__ __forceinline__ State brought_together(const volatile State* part, int count) {
-  State mine = Op::identity();
+  V mine = Limits<V>::least();
+  Total sum{};
   for (int i = threadIdx.x % 32; i < count; i += 32) {
     State next{part[i].max, part[i].sum};
-    V max = greater_of(mine.max, next.max);
+    V max = greater_of(mine, next.max);
     Base base(max);
-    mine = {max, lifted(mine, base) + lifted(next, base)};
+    sum = lifted(mine, sum, base) + lifted(next, base);
+    mine = max;
   }
-  V max = warp_reduce<Max<V>>(mine.max);
-  return {max, warp_reduce<Sum<V>>(lifted(mine, Base(max)))};
+  V max = warp_reduce<Max<V>>(mine);
+  return state_of(max, warp_reduce<Sum<Total>>(lifted(mine, sum, Base(max))));
 }
 
 // For a thread alone, of parts that are STEP apart.
 template <int COUNT, int STEP> __device__ __forceinline__ State joined(const State* part) {
-  V max = Limits<V>::least(), sum = 0;
+  V max = Limits<V>::least();
+  Total sum{};
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) max = greater_of(max, part[i * STEP].max);
   Base base(max);
 #pragma unroll
-  for (int i = 0; i < COUNT; ++i) sum += lifted(part[i * STEP], base);
-  return {max, sum};
+  for (int i = 0; i < COUNT; ++i) sum = sum + lifted(part[i * STEP], base);
+  return state_of(max, sum);
 }
 

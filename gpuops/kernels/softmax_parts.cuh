@@ -5,13 +5,13 @@
 // The part of a row that is a block's: packs begin … end - 1, and the single elements if there are any.
 struct Part {
   const Tin* x;
-  const bool* mask;
+  const b8* mask;
   Tout* y;
   Offset head, tail, step;  // elements before and behind the packs; from one of the mask to the next
   Index begin, end;
   int singles;
 
-  __device__ __forceinline__ Part(Index row, int rank, const Tin* x_, const bool* mask_, Tout* y_, const Softmax& p) {
+  __device__ __forceinline__ Part(Index row, int rank, const Tin* x_, const b8* mask_, Tout* y_, const Softmax& p) {
     Offset at[3];
     p.kept.locate(row, at);
     x = x_ + at[0], mask = mask_ + at[1], y = y_ + at[2];
@@ -57,7 +57,7 @@ template <int LANES> struct Singles {
   __device__ __forceinline__ void maximum(V (&top)[1], const Softmax& p) const {
     if constexpr (COUNT > 0) held.maximum(top, p);
   }
-  __device__ __forceinline__ void sum_of_powers(V (&sum)[1], const Base (&base)[1], const Softmax& p) {
+  __device__ __forceinline__ void sum_of_powers(Total (&sum)[1], const Base (&base)[1], const Softmax& p) {
     if constexpr (COUNT > 0) held.sum_of_powers(sum, base, p);
   }
   __device__ __forceinline__ void store(const Part& part, const Ending (&ending)[1], int thread, int group, const Softmax& p) const {
@@ -87,9 +87,11 @@ struct RowOnChip {
   }
   // The state of what the warp holds, for all of its lanes.
   __device__ __forceinline__ State gather(const Softmax& p) {
-    V sum[GROUPS + 1], most;
+    Total sum[GROUPS + 1];
+    V most;
     {
-      V max[1] = {Limits<V>::least()}, all[1] = {0};
+      V max[1] = {Limits<V>::least()};
+      Total all[1] = {};
       packs.held.maximum(max, p);
       edges.maximum(max, p);
       most = key[0] = Base::key(max[0]);
@@ -99,15 +101,17 @@ struct RowOnChip {
       sum[0] = all[0];
     }
     take<0>(sum, most, p);
-    V whole = warp_reduce<Max<V>>(most), total = 0;
+    V whole = warp_reduce<Max<V>>(most);
+    Total total{};
     Base base(whole);
 #pragma unroll
-    for (int group = 0; group <= GROUPS; ++group) total += lifted({key[group], sum[group]}, base);
-    return {whole, warp_reduce<Sum<V>>(total)};
+    for (int group = 0; group <= GROUPS; ++group) total = total + lifted(key[group], sum[group], base);
+    return state_of(whole, warp_reduce<Sum<Total>>(total));
   }
-  template <int GROUP> __device__ __forceinline__ void take(V (&sum)[GROUPS + 1], V& most, const Softmax& p) {
+  template <int GROUP> __device__ __forceinline__ void take(Total (&sum)[GROUPS + 1], V& most, const Softmax& p) {
     if constexpr (GROUP < GROUPS) {
-      V max[1] = {Limits<V>::least()}, all[1] = {0};
+      V max[1] = {Limits<V>::least()};
+      Total all[1] = {};
       copies_there<GROUPS - 1 - GROUP>();
       packs.maximum(max, p, packs.first(GROUP), packs.first(GROUP + 1));
       key[GROUP + 1] = Base::key(max[0]);

@@ -7,7 +7,7 @@ constexpr int LANES = GROUP ? GROUP : 32;
 constexpr int STATES = BLOCK / 32 * CLUSTER;
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
-softmax_rows(const Tin* x, const bool* mask, Tout* y, Softmax p) {
+softmax_rows(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   if constexpr (GROUP > 0) {
     int thread = threadIdx.x % LANES;
@@ -22,14 +22,15 @@ softmax_rows(const Tin* x, const bool* mask, Tout* y, Softmax p) {
     packs.load(part.x, part.mask, part.step, p, inside, exists, locate, near);
     edges.load(part, thread, LANES, p);
 
-    V max[1] = {Limits<V>::least()}, sum[1] = {0};
+    V max[1] = {Limits<V>::least()};
+    Total sum[1] = {};
     packs.held.maximum(max, p);
     edges.maximum(max, p);
     V key = Base::key(warp_reduce<Max<V>, LANES>(max[0]));
     Base base[1] = {Base(key)};
     packs.held.sum_of_powers(sum, base, p);
     edges.sum_of_powers(sum, base, p);
-    State whole{key, warp_reduce<Sum<V>, LANES>(sum[0])};
+    State whole = state_of(key, warp_reduce<Sum<Total>, LANES>(sum[0]));
     let_next_start();
     if (!inside) return;
     Ending ending[1] = {Ending::of<true>(key, whole)};

@@ -1,14 +1,15 @@
 // A short row in registers: one warp per row, each element read once. A lane has PER_LANE packs of VEC elements, which one
 // load brings: the wider it is, the fewer instructions there are for the same bytes. BLOCK / 32 rows a block.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-softmax_warp(const Tin* x, const bool* mask, Tout* y, Softmax p) {
+softmax_warp(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   i64 index = blockIdx.x * static_cast<i64>(BLOCK / 32) + threadIdx.x / 32;
   if (index >= p.rows) return;
   int lane = threadIdx.x % 32;
   Row row(p, x, mask, y, index);
   Offset at[3], step = p.reduced.stride[1][REDUCED - 1] / VEC;
-  V value[PER_LANE][VEC], max = Limits<V>::least(), sum = 0;
+  V value[PER_LANE][VEC], max = Limits<V>::least();
+  Total sum{};
   u32 chosen = 0;  // a bit for each
 #pragma unroll
   for (int i = 0; i < PER_LANE; ++i) {
@@ -20,7 +21,7 @@ softmax_warp(const Tin* x, const bool* mask, Tout* y, Softmax p) {
     }
 #pragma unroll
     for (int v = 0; v < VEC; ++v) {
-      bool pick = inside && (MASK == NONE || mask[row.row[1] + at[1] + v * step]);
+      bool pick = inside && (MASK == NONE || nonzero(mask[row.row[1] + at[1] + v * step]));
       value[i][v] = pick ? scaled(items.get(v), p) : Limits<V>::least();
       chosen |= static_cast<u32>(pick) << (i * VEC + v);
     }
@@ -29,8 +30,8 @@ softmax_warp(const Tin* x, const bool* mask, Tout* y, Softmax p) {
   for (int i = 0; i < PER_LANE * VEC; ++i) max = greater_of(max, value[i / VEC][i % VEC]);
   max = warp_reduce<Max<V>>(max);
 #pragma unroll
-  for (int i = 0; i < PER_LANE * VEC; ++i) sum += chosen >> i & 1 ? exp(value[i / VEC][i % VEC] - max) : V(0);
-  sum = warp_reduce<Sum<V>>(sum);
+  for (int i = 0; i < PER_LANE * VEC; ++i) sum = sum + Row::power(value[i / VEC][i % VEC], chosen >> i & 1, max);
+  sum = warp_reduce<Sum<Total>>(sum);
 #pragma unroll
   for (int i = 0; i < PER_LANE; ++i) {
     if (lane + 32 * i >= p.packs) continue;

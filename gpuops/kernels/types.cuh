@@ -2,7 +2,6 @@
 // to read and a host compiler takes the same text.
 namespace gpuops {
 
-using b8 = bool;
 using i8 = signed char;
 using u8 = unsigned char;
 using i16 = short;
@@ -13,6 +12,7 @@ using i64 = long long;
 using u64 = unsigned long long;
 using f32 = float;
 using f64 = double;
+struct b8 { u8 bits; };  // any byte but 0 is true, whoever wrote it
 struct f16 { u16 bits; };
 struct bf16 { u16 bits; };
 template <class R> struct Complex { R re, im; };  // aligned as R: a complex view of a real array may start anywhere
@@ -56,9 +56,11 @@ __device__ __forceinline__ bf16 to_bf16(float x) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<u16>((bits >> 16) | 0x40u)};  // NaN stays NaN
   return {static_cast<u16>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
 }
+__device__ __forceinline__ bool widen(b8 x) { return x.bits != 0; }
 template <class T> __device__ __forceinline__ T widen(T x) { return x; }
 
 // ---- nonzero: the truth of a value, read from its bits, so that flushed subnormals are still true
+__device__ __forceinline__ bool nonzero(b8 x) { return x.bits != 0; }
 __device__ __forceinline__ bool nonzero(f16 x) { return (x.bits & 0x7fffu) != 0; }
 __device__ __forceinline__ bool nonzero(bf16 x) { return (x.bits & 0x7fffu) != 0; }
 __device__ __forceinline__ bool nonzero(float x) { return (bit_cast<u32>(x) << 1) != 0; }
@@ -83,6 +85,9 @@ template <> struct Convert<double> {
 };
 template <> struct Convert<bool> {
   template <class From> static __device__ __forceinline__ bool from(From x) { return nonzero(x); }
+};
+template <> struct Convert<b8> {
+  template <class From> static __device__ __forceinline__ b8 from(From x) { return {nonzero(x)}; }
 };
 template <> struct Convert<f16> {
   template <class From> static __device__ __forceinline__ f16 from(From x) { return to_f16(Convert<float>::from(x)); }

@@ -1,0 +1,146 @@
+"""Arguments in all the ways in which NumPy takes them, and what is said of those that it does not take."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import scipy.special
+
+import gpuops
+from tests.compare import assert_same
+
+REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all")
+X = np.arange(20, dtype="f4").reshape(4, 5) % 7
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_arrays_without_dims_have_an_axis(backend, op):
+    x, function = backend.array(np.array(3.0)), getattr(gpuops, op)
+    for axis in (None, 0, -1, ()):
+        for keepdims in (False, True):
+            got = backend.numpy(function(x, axis=axis, keepdims=keepdims))
+            assert got.shape == () and got == getattr(np, op)(3.0)
+
+
+def test_softmax_of_arrays_without_dims(backend):
+    x = backend.array(np.array(3.0))
+    for axis in (0, -1):
+        for op in ("softmax", "log_softmax", "logsumexp"):
+            assert_same(backend.numpy(getattr(gpuops, op)(x, axis)), getattr(scipy.special, op)(np.array(3.0), axis))
+
+
+def test_numpys_names_of_parameters(backend):
+    x, y = backend.arrays(X, X.T.copy())
+    for op in REDUCTIONS:
+        got = getattr(gpuops, op)(a=x, axis=1, keepdims=True)
+        assert_same(backend.numpy(got), getattr(np, op)(a=X, axis=1, keepdims=True))
+    assert_same(backend.numpy(gpuops.dot(a=x, b=y)), np.dot(a=X, b=X.T))
+    assert gpuops.broadcast_to(array=x, shape=(2, 4, 5)).shape == (2, 4, 5)
+    assert backend.numpy(gpuops.logsumexp(a=x, axis=0)).shape == (5,)
+
+
+@pytest.mark.parametrize("op", [*REDUCTIONS, "softmax", "log_softmax", "logsumexp"])
+def test_pytorchs_names_of_parameters_get_a_hint(backend, op):
+    for given, meant in (("dim", "axis"), ("keepdim", "keepdims")):
+        if op in ("softmax", "log_softmax") and given == "keepdim":
+            continue
+        message = f"{op}: {given} is not a parameter; {meant} is, as in NumPy"
+        with pytest.raises(TypeError, match=f"^{re.escape(message)}"):
+            getattr(gpuops, op)(backend.array(X), **{given: 1})
+
+
+def test_masks_that_are_no_arrays():
+    """What is no array is a mask by its truth."""
+    for mask in ([True, False, True, False, True], [1, 0, 2, 0, 0.5], 1, 0, (0, 0, 1, 1, 1), np.True_):
+        for op in ("sum", "any", "prod"):
+            expected = getattr(np, op)(X, 1, where=np.asarray(mask, bool))
+            assert_same(np.asarray(getattr(gpuops, op)(X, 1, where=mask)), expected)
+        expected = gpuops.softmax(X, 1, where=np.asarray(mask, bool))
+        assert_same(gpuops.softmax(X, 1, where=mask), expected)
+
+
+def test_masks_that_are_scalars_go_with_arrays_of_a_device(device):
+    x = device.array(X)
+    for mask in (1, 0, False, np.True_, np.array(True)):
+        assert_same(device.numpy(gpuops.sum(x, 1, where=mask)), np.sum(X, 1, where=bool(mask)))
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: gpuops.sum(None), lambda x: gpuops.softmax(None), lambda x: gpuops.matmul(x, None),
+    lambda x: gpuops.dot(None, x), lambda x: gpuops.expand(None, 3), lambda x: gpuops.broadcast_to(None, 3),
+    lambda x: gpuops.where(None, x, x),
+])  # fmt: skip
+def test_none_is_no_operand(backend, call):
+    with pytest.raises(TypeError, match=r"^\w+: \w+ is None; gpuops takes arrays and scalars"):
+        call(backend.array(X))
+
+
+@pytest.mark.parametrize("out", [np.float32, np.dtype("f4"), memoryview(bytearray(20)), [0.0] * 5, 3.0], ids=type)
+def test_what_is_no_out(backend, out):
+    for call in (lambda x: gpuops.sum(x, 0, out=out), lambda x: gpuops.softmax(x, out=out)):
+        with pytest.raises(TypeError, match=r"^\w+: (out is a|NumPy and CuPy arrays do not mix)"):
+            call(backend.array(X))
+
+
+@pytest.mark.parametrize("dtype", ["i4,,", "foo", "f4,", 3, [("a",)], b"\xff"], ids=repr)
+def test_what_is_no_dtype(backend, dtype):
+    for op in ("sum", "softmax"):
+        with pytest.raises(TypeError, match=f"^{op}: dtype .* (is not understood|is not supported)"):
+            getattr(gpuops, op)(backend.array(X), dtype=dtype)
+
+
+def test_arrays_in_another_byte_order_give_native_results():
+    x = X.astype(">f4")
+    results = [getattr(gpuops, op)(x, 1) for op in (*REDUCTIONS, "softmax", "log_softmax", "logsumexp")]
+    results += [gpuops.where(x > 1, x, x), gpuops.where(x > 1, x, 0), gpuops.expand(x, (2, 4, 5))]
+    results += [gpuops.matmul(x, x.T), gpuops.dot(x, x.T), gpuops.dot(x, 2.0), gpuops.max(x), gpuops.sum(x, ())]
+    for result in results:
+        assert result.dtype.isnative
+    assert_same(gpuops.max(x, 1), np.max(X, 1))
+    out = np.zeros(4, ">f4")
+    assert gpuops.sum(x, 1, out=out) is out and (out == X.sum(1)).all()
+
+
+def test_minus_zero_stays_what_it_is(backend):
+    def sign(value):
+        return np.signbit(backend.numpy(value)).all()
+
+    for dtype in ("f4", "f8", "f2", "c8", "c16"):
+        x = backend.array(-np.zeros((3, 40), dtype))
+        for axis in (None, 0, 1):
+            real = lambda value: backend.numpy(value).real  # noqa: E731
+            assert np.signbit(real(gpuops.sum(x, axis, initial=-0.0))).all()
+            assert not np.signbit(real(gpuops.sum(x, axis))).any()
+            assert not np.signbit(real(gpuops.sum(x, axis, initial=0.0))).any()
+            assert not np.signbit(real(gpuops.mean(x, axis))).any()
+    x = backend.array(-np.zeros((3, 40)))
+    nothing = backend.array(np.zeros((0, 3)))
+    assert sign(gpuops.sum(nothing, 0, initial=-0.0)) and not sign(gpuops.sum(nothing, 0))
+    mask = backend.array(np.zeros((3, 40), bool))
+    assert sign(gpuops.sum(x, 1, initial=-0.0, where=mask)) and not sign(gpuops.sum(x, 1, where=mask))
+
+
+@pytest.mark.parametrize("strategy", gpuops.strategies("sum"))
+def test_minus_zero_by_every_strategy(device, strategy):
+    x = device.array(-np.zeros((300, 40), "f4"))
+    finishes = ("device", "host") if strategy in ("cross", "interleaved", "shuffle") else ("device",)
+    for finish in finishes:
+        for axis in (None, 0, 1):
+            how = {"strategy": strategy, "finish": finish}
+            assert np.signbit(device.numpy(gpuops.sum(x, axis, initial=-0.0, **how))).all()
+            assert not np.signbit(device.numpy(gpuops.sum(x, axis, **how))).any()
+
+
+def test_dask_arrays_take_split_every():
+    da = pytest.importorskip("dask.array", reason="chunks are Dask's")
+    x = da.from_array(np.arange(64.0), chunks=1)
+    narrow, wide = (gpuops.sum(x, split_every=few) for few in (2, 64))
+    assert narrow.compute() == wide.compute() == 2016
+    assert len(narrow.__dask_graph__()) > len(wide.__dask_graph__())
+    np.testing.assert_allclose(gpuops.softmax(x, split_every=4).compute(), gpuops.softmax(np.arange(64.0)))
+    minus = da.from_array(-np.zeros(8), chunks=2)
+    assert np.signbit(gpuops.sum(minus, initial=-0.0).compute()) and not np.signbit(gpuops.sum(minus).compute())
+    with pytest.raises(TypeError, match="split_every"):
+        gpuops.sum(np.ones(3), split_every=2)
