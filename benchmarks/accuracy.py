@@ -40,6 +40,10 @@ SAMPLES: tuple[tuple[str, Shape, int | None, tuple[str, ...]], ...] = (
     *(("matmul", (n, n), None, DTYPES[:2]) for n in (512, 1024)),
     ("matmul", (4096, 4096), None, DTYPES[:1]),
 )
+#: Rows of which one element is 0 and the others lie between these: the results, near 0, are made of the others alone.
+FAR = (-60.0, -10.0)
+#: What is computed of such rows, with the dtypes that can tell their results from 0.
+NEAR_ZERO = tuple((op, (4096, 64), 1, ("float32", "bfloat16", "float64")) for op in ("logsumexp", "log_softmax"))
 
 HEAD = """\
 # Accuracy
@@ -78,6 +82,8 @@ the elements, nor do their sums: a million of `float16` are added as well as a f
   That difference is rounded by up to half a unit in its own last place, which is the relative error of the power.
 - Powers that are only added up, for `logsumexp`, `log_softmax` and other axes in `float32` and for rows beyond the
   chip, are taken with fewer operations; that of the maximum is exactly 1.
+- Of a sum whose logarithm is taken that 1 is kept apart, and log1p is taken of the rest: so results near 0 have their
+  digits, like SciPy's `logsumexp`. (Not for `float16` results, whose least number is as large as what is lost.)
 - A row is held in parts that have a maximum each; the sums of their powers are brought to that of the whole row, in an
   order that depends on the shape and the device alone.
 - Special rows are as SciPy's. One of only -inf, or with NaN or +inf, gives NaN; only `log_softmax` gives -inf beside a
@@ -99,6 +105,12 @@ and the **largest relative error**, |result - exact| / |exact|; where the exact 
 smallest normal number.
 
 {relative}"""
+SMALL = """\
+`logsumexp` and the largest `log_softmax` of rows of 64 of which one element is 0 and the others lie between {low:g} and
+{high:g}, each row at another distance: the **largest relative error**. A sum of powers to which the 1 of the maximum is
+added has lost them, which is an error of 1.
+
+{small}"""
 
 
 def main(arguments: list[str]) -> int:
@@ -132,13 +144,14 @@ def rows(machine: Any, elements: int) -> Iterator[dict[str, Any]]:
     kinds = (Cupy, Torch) if machine.xp is not np else ()
     providers = [Gpuops(machine.xp), *(load(kind, machine.xp) for kind in (*kinds, Numpy, Scipy))]
     found = [provider for provider in providers if isinstance(provider, Provider)]
-    for op, shape, axis, dtypes in SAMPLES:
+    for (op, shape, axis, dtypes), near in (*((s, False) for s in SAMPLES), *((s, True) for s in NEAR_ZERO)):
         for dtype in dtypes:
             problem = Problem((Operand(shape),) * len(OPS[op].data), axis)
             group = Group("accuracy", "", (problem,), dtype, ())
             case = shrunk(Case(op, group, problem, dtype, pick=False, lead=False), elements)
-            operands = data(case)
+            operands = (one_far_above(case),) if near else data(case)
             right = exact(case, operands)
+            top = np.max(right, axis=-1) if near and op == "log_softmax" else right
             size = terms(case, operands) if op == "matmul" else None
             row: dict[str, Any] = {"op": op, "dtype": dtype, "shape": list(operands[0].shape), "axis": axis}
             relative: dict[str, float] = {}
@@ -148,12 +161,16 @@ def rows(machine: Any, elements: int) -> Iterator[dict[str, Any]]:
                 try:
                     arrays = operands if provider.xp is np else tuple(map(machine.upload, operands))
                     result = host(provider.wide(provider.call(case)(*map(provider.array, arrays))))
+                    if near:
+                        result = np.max(result, axis=-1) if op == "log_softmax" else result
+                        row[provider.name] = relative_error(result, top, dtype_of(dtype))
+                        continue
                     row[provider.name] = error(result, right, dtype_of(dtype), size)
                     relative[provider.name] = relative_error(result, right, dtype_of(dtype))
                 except Exception as failure:  # whatever a library raises
                     row[provider.name] = first_line(failure)
             machine.tidy()
-            yield row | ({"relative": relative} if op in SOFTMAX else {})
+            yield row | ({"near zero": True} if near else {"relative": relative} if op in SOFTMAX else {})
 
 
 def reference(machine: Any) -> list[Provider]:
@@ -171,6 +188,14 @@ def data(case: Case) -> tuple[np.ndarray, ...]:
     x, *others = (random.random(operand.shape) for operand in case.problem.operands)
     x = 1 + (x - 0.5) / 256 if case.op == "prod" else x * min(1.0, LARGEST / (1 if case.op == "mean" else x.size))
     return tuple(operand.astype(dtype_of(case.dtype)) for operand in (x, *others))
+
+
+def one_far_above(case: Case) -> np.ndarray:
+    """Rows of which one element is 0, and the others lie together, further and further from it."""
+    rows, cols = case.problem.operands[0].shape
+    x = np.linspace(*FAR, rows)[:, None] + np.random.default_rng(0).random((rows, cols))
+    x[np.arange(rows), np.arange(rows) % cols] = 0
+    return x.astype(dtype_of(case.dtype))
 
 
 def exact(case: Case, operands: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -237,18 +262,21 @@ def page(documents: Iterable[Document]) -> str:
         parts.append(f"## {found['machine']}\n\n{about}\n")
         softmaxes = [row for row in found["rows"] if "relative" in row]
         products = [row for row in found["rows"] if row["op"] == "matmul"]
-        parts.append(table([row for row in found["rows"] if "relative" not in row and row not in products]))
+        small = [row for row in found["rows"] if "near zero" in row]
+        parts.append(table([row for row in found["rows"] if "relative" not in row and row not in (*products, *small)]))
         if products:
             parts.append(PRODUCTS.format(products=table(products)))
         if softmaxes:
             relative = table([row | row["relative"] for row in softmaxes])
             parts.append(SOFTMAXES.format(units=table(softmaxes), relative=relative))
+        if small:
+            parts.append(SMALL.format(low=FAR[0], high=FAR[1], small=table(small)))
     return "\n".join(parts)
 
 
 def table(rows: list[dict[str, Any]]) -> str:
     """Rows that are of the same libraries."""
-    names = [name for name in rows[0] if name not in ("op", "dtype", "shape", "axis", "relative")]
+    names = [name for name in rows[0] if name not in ("op", "dtype", "shape", "axis", "relative", "near zero")]
     lines = [f"| op | dtype | shape | {' | '.join(names)} |", f"|{' --- |' * 3}{' ---: |' * len(names)}"]
     for row in rows:
         axis = "" if row["axis"] is None else f", axis {row['axis']}"

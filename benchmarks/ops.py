@@ -36,7 +36,9 @@ def softmax(xp: Any, case: Case, x: Any, mask: Any = True) -> Any:
 
 def logsumexp(xp: Any, case: Case, x: Any, keepdims: bool = False) -> Any:
     peak = xp.max(x, axis=case.axis, keepdims=True)
-    total = xp.log(xp.sum(xp.exp(x - peak), axis=case.axis, keepdims=True)) + peak
+    below, options = x != peak, {"axis": case.axis, "keepdims": True}  # results near 0 are made of those alone
+    rest = xp.sum(xp.where(below, xp.exp(x - peak), 0), **options) + (xp.sum(~below, **options) - 1)
+    total = xp.log1p(rest) + peak
     return total if keepdims else xp.squeeze(total, case.axis)
 
 

@@ -47,6 +47,7 @@ REFUSED = (720, 912)
 LAUNCHES = 2**32  # that a scratch counts
 DEFAULT_STREAMS = 2  # the addresses of the legacy one and of each thread's: 0, 1, 2
 STREAMS = 32  # of a thread, that have scratch at a time
+FOREIGN = "_foreign_stream_ref"  # what a stream of CuPy's has that wraps one of another library
 GONE = 16  # streams that are gone, whose scratch is kept
 SEMAPHORE = 64  # bytes for a sem_t, at least
 NO_DESTRUCTOR_SYNC = 1  # CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
@@ -330,7 +331,8 @@ class Scratches(dict[int, Scratch]):
             self.retire(address)
             while len(self) >= STREAMS:
                 self.retire(next(iter(self)))
-            own = isinstance(stream, cupy.cuda.Stream) or address <= DEFAULT_STREAMS
+            foreign = not isinstance(stream, cupy.cuda.Stream) or hasattr(stream, FOREIGN)
+            own = not foreign or address <= DEFAULT_STREAMS
             known = self[address] = Scratch(self.device, stream if own else None, 0 if own else stream_id(address))
         return known.next()
 

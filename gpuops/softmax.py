@@ -319,7 +319,7 @@ def arguments(
 
 def statistics(x: Any, where: Any, axis: Shape, val: np.dtype, scale: float = 1.0) -> Any:
     """Each row's maximum of x * scale and the rest of its sum of exp(x * scale - maximum), which is 1 less, in ``val``,
-    float32 or float64: the real and imaginary parts of complex numbers, which lie in memory as ``MaxExpSum::Pair``.
+    float32 or float64: the real and imaginary parts of complex numbers, which lie in memory as ``MaxExpSum::State``.
     Dims are kept.
 
     A part of a row that has nothing selected, or nothing above -inf, has the maximum -inf and the rest -1.

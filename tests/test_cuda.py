@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import gc
 import struct
+import sys
 import threading
+import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,8 +18,8 @@ import pytest
 
 import gpuops
 from gpuops import calls
-from gpuops.device import run
-from gpuops.plan import Kernel, Launch, Operand, Plan
+from gpuops.device import Refused, run
+from gpuops.plan import PARTIALS, Kernel, Launch, Machine, Operand, Plan
 
 cupy = pytest.importorskip("cupy", reason="launches need CuPy")
 from gpuops import cuda  # noqa: E402 - which needs CuPy
@@ -63,7 +69,10 @@ def gpu():
     """A device whose kernel is loaded."""
     made = object.__new__(cuda.CudaDevice)
     made._functions, made._lock = {KERNEL: SimpleNamespace(ptr=1234)}, threading.Lock()
-    made.index, made.label, made.overlaps, made._captured = 3, "cuda:3", True, []
+    made.index, made.label, made.overlaps, made._captured = 3, "cuda:3", True, {}
+    made.whole, made._local = Machine(132, cluster=16, together=132), threading.local()
+    made._retired = SimpleNamespace(add=lambda scratch: retired.append(scratch.array))
+    made.retired = retired = []
     return made
 
 
@@ -181,12 +190,245 @@ def test_a_kernel_that_is_not_loaded_when_a_capture_begins(notes, gpu):
     assert not notes.launches and not gpu._captured
 
 
-def test_what_a_graph_may_use_is_kept(notes, gpu):
+def test_what_a_graph_may_use_is_kept_until_it_is_gone(notes, gpu, monkeypatch):
     gpu.keep(X)
-    assert gpu._captured == []
+    assert gpu._captured == {}
     notes.stream.is_capturing = lambda: True
+    graph = [1]
+    monkeypatch.setattr(cuda, "capture_of", lambda stream: (graph[0], None))
+    made = []
+
+    def of(graph):
+        made.append(SimpleNamespace(arrays=[], gone=lambda: False))
+        return made[-1]
+
+    monkeypatch.setattr(cuda, "Captured", of)
+    gpu.keep(X)
     gpu.keep(Y)
-    assert len(gpu._captured) == 1 and gpu._captured[0] is Y
+    assert list(gpu._captured) == [1] and [each.data.ptr for each in made[0].arrays] == [X.data.ptr, Y.data.ptr]
+    graph[0] = 2
+    gpu.keep(OUT)
+    assert list(gpu._captured) == [1, 2]
+    made[0].gone = lambda: True
+    gpu.keep(OUT)
+    assert list(gpu._captured) == [2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there what graphs use is kept for good")
+def test_a_graph_that_is_gone_says_so_without_python(monkeypatch):
+    """The driver calls a function of the C library, with an argument of its own."""
+    given = {}
+
+    class Driver:
+        def cuUserObjectCreate(self, made, argument, destroy, count, flags):
+            given["call"] = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(destroy.value), argument.value
+            assert (count, flags) == (1, 1)
+            return 0
+
+        def cuGraphRetainUserObject(self, graph, user_object, count, flags):
+            assert (graph, count, flags) == (77, 1, 1)
+            return 0
+
+    monkeypatch.setattr(cuda, "libcuda", Driver)
+    captured = cuda.Captured(77)
+    assert not captured.gone() and not captured.gone()
+    call, argument = given["call"]
+    call(argument)
+    assert captured.gone()
+
+
+class External:
+    """A stream at an address that somebody else gave, as CuPy has it."""
+
+    def __init__(self, ptr):
+        self.ptr = ptr
+
+    def is_capturing(self):
+        return False
+
+
+class Stream(External):
+    """One of CuPy's own."""
+
+
+@pytest.fixture
+def streams(notes, monkeypatch):
+    """What makes the current stream one at an address, with the driver's number of it."""
+    numbers = {}
+
+    monkeypatch.setattr(cupy.cuda, "Stream", Stream)
+    monkeypatch.setattr(cuda, "stream_id", numbers.__getitem__)
+    cleared = []
+    memory = lambda nbytes: SimpleNamespace(memset_async=lambda value, size: cleared.append(size))  # noqa: E731
+    monkeypatch.setattr(cuda, "zeros", lambda device, nbytes: SimpleNamespace(data=memory(nbytes)))
+
+    def enter(ptr, number=None, own=False):
+        numbers[ptr] = number
+        notes.stream = Stream(ptr) if own else External(ptr)
+        monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: notes.stream)
+
+    enter.cleared = cleared
+    return enter
+
+
+def test_launches_of_a_stream_share_scratch_and_are_numbered(gpu, streams):
+    streams(77, 1)
+    first = [gpu.scratch(64) for _ in range(3)]
+    assert [number for _, number in first] == [1, 2, 3]
+    assert len({id(memory) for memory, _ in first}) == 1
+    streams(88, 2)
+    memory, number = gpu.scratch(64)
+    assert number == 1 and memory is not first[0][0]
+    streams(77, 1)
+    assert gpu.scratch(64) == (first[0][0], 4)
+
+
+def test_a_new_stream_at_an_old_address_has_scratch_of_its_own(gpu, streams):
+    streams(77, 1)
+    old, _ = gpu.scratch(64)
+    streams(77, 2)
+    new, number = gpu.scratch(64)
+    assert new is not old and number == 1 and gpu.retired == [old]
+    assert gpu.scratch(64) == (new, 2)
+
+
+def test_streams_of_cupys_keep_their_addresses(gpu, streams):
+    streams(77, own=True)
+    memory, _ = gpu.scratch(64)
+    stream = weakref.ref(cupy.cuda.get_current_stream())
+    streams(88, own=True)
+    gc.collect()
+    assert stream() is not None  # so no other one can get its address
+    streams(77, own=True)
+    assert gpu.scratch(64) == (memory, 2)
+
+
+def test_scratch_of_many_streams_is_bounded(gpu, streams):
+    for ptr in range(1000, 1000 + cuda.STREAMS + 5):
+        streams(ptr, ptr)
+        gpu.scratch(64)
+    assert len(gpu._local.scratches) == cuda.STREAMS and len(gpu.retired) == 5
+
+
+def test_numbers_begin_again_with_cleared_memory(gpu, streams, monkeypatch):
+    monkeypatch.setattr(cuda, "LAUNCHES", 4)
+    streams(0)
+    assert [gpu.scratch(64)[1] for _ in range(7)] == [1, 2, 3, 1, 2, 3, 1]
+    assert streams.cleared == [PARTIALS] * 2
+
+
+def test_scratch_of_a_thread_that_is_gone_is_parted_with(gpu, streams):
+    streams(77, 1)
+    with ThreadPoolExecutor(1) as pool:
+        memory, _ = pool.submit(gpu.scratch, 64).result()
+    gc.collect()
+    assert gpu.retired == [memory]
+
+
+def test_retired_scratch_is_let_go_when_the_gpu_is_done(monkeypatch):
+    done, waited = [], []
+
+    class Event:
+        def __init__(self, **options):
+            self.stream = None
+
+        def record(self, stream):
+            self.stream = stream
+
+        @property
+        def done(self):
+            return self.stream in done
+
+    monkeypatch.setattr(cupy.cuda, "Event", Event)
+    monkeypatch.setattr(cupy.cuda, "Device", lambda index: contextlib.nullcontext())
+    monkeypatch.setattr(cupy.cuda.runtime, "deviceSynchronize", lambda: waited.append(1))
+    retired = cuda.Retired(0)
+    one, two = (SimpleNamespace(stream=Stream(ptr)) for ptr in (1, 2))
+    retired.add(one)
+    retired.add(two)
+    assert [scratch for _, scratch in retired.known] == [one, two]
+    done.append(one.stream)
+    for _ in range(cuda.GONE - 1):
+        retired.add(SimpleNamespace(stream=None))
+    assert [scratch for _, scratch in retired.known] == [two]
+    assert len(retired.unknown) == cuda.GONE - 1 and not waited
+    retired.add(SimpleNamespace(stream=None))
+    assert not retired.unknown and waited == [1]
+
+
+@pytest.mark.parametrize("status", cuda.REFUSED)
+@pytest.mark.parametrize("options", [{"cooperative": True}, {"cluster": 8}])
+def test_blocks_that_cannot_run_together_are_refused(notes, gpu, status, options):
+    notes.status = [status]
+    launch = Launch(KERNEL, (5, 1, 1), 128, ARGS, **options)
+    with pytest.raises(Refused) as refused:
+        gpu.launcher(launch, PLACES)(given(X, OUT))
+    with refused.value.device.without(refused.value.launch):
+        assert gpu.machine == gpu.whole._replace(**({"together": 0} if "cooperative" in options else {"cluster": 1}))
+    assert gpu.machine == gpu.whole
+
+
+def test_a_refused_call_is_made_without_such_launches(monkeypatch):
+    tries = []
+
+    @contextlib.contextmanager
+    def without(launch):
+        tries.append(launch)
+        yield
+        tries.append("back")
+
+    device = SimpleNamespace(without=without)
+    launches = [SimpleNamespace(kernel=KERNEL, grid=(5, 1, 1)) for _ in range(2)]
+
+    def op(x):
+        if len(tries) < 2:
+            raise Refused(device, launches[len(tries)])
+        return x + 1
+
+    known = calls.Memory()
+    call = calls.Call(op, op, (1,), {}, ("x",))
+    assert calls.attempt(calls.learn, call, known, []) == 2
+    assert tries == [*launches, "back", "back"] and known.again is None
+
+
+def test_threads_get_the_same_device(monkeypatch):
+    made, barrier = [], threading.Barrier(8)
+
+    def slow(index):
+        made.append(index)
+        time.sleep(0.05)
+        return SimpleNamespace(index=index)
+
+    monkeypatch.setattr(cuda, "CudaDevice", slow)
+    monkeypatch.setattr(cuda, "DEVICES", {})
+    with ThreadPoolExecutor(8) as pool:
+        devices = [*pool.map(lambda _: barrier.wait(30) is None or cuda.device(5), range(8))]
+    assert made == [5] and len({id(device) for device in devices}) == 1
+
+
+def test_a_module_that_does_not_load_is_compiled_anew(gpu, monkeypatch):
+    asked = []
+
+    class Module:
+        def load(self, code):
+            if code == b"damaged":
+                raise RuntimeError("CUDA_ERROR_INVALID_IMAGE")
+
+        def get_function(self, name):
+            return SimpleNamespace(ptr=4321)
+
+    def compiled(kernel, arch, anew=False):
+        asked.append(anew)
+        return b"fine" if anew else b"damaged"
+
+    monkeypatch.setattr(cuda, "driver", SimpleNamespace(CUDADriverError=RuntimeError))
+    monkeypatch.setattr(cupy.cuda.function, "Module", Module)
+    monkeypatch.setattr(cuda.jit, "compiled", compiled)
+    monkeypatch.setattr(gpu, "capturing", lambda: False)
+    gpu._functions.clear()
+    gpu.arch = 90
+    assert gpu.function(Launch(KERNEL, (1, 1, 1), 32, ARGS)).ptr == 4321
+    assert asked == [False, True]
 
 
 def test_what_decides_a_call_of_an_array(monkeypatch):

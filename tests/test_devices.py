@@ -1,7 +1,16 @@
 """What only real GPUs show: streams, several devices, memory."""
 
+import contextlib
+import ctypes
+import hashlib
+import os
+import subprocess
+import sys
+import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +22,10 @@ if gpuops.info()["path"] == "cpu":
 
 import cupy as cp
 from cupyx.profiler import benchmark
+
+from gpuops import cuda
+
+ROOT = Path(__file__).resolve().parent.parent
 
 two_gpus = pytest.mark.skipif(cp.cuda.runtime.getDeviceCount() < 2, reason="needs two GPUs")
 
@@ -270,3 +283,262 @@ def test_kernels_that_cannot_use_32_bit_indices():
     del y, tall
     row = gpuops.expand(cp.arange(3, dtype=np.int8), (2**30, 3))
     assert row[-1].tolist() == [0, 1, 2] and row[2**29].tolist() == [0, 1, 2]
+
+
+# --------------------------------------------------------------------------------- streams and graphs that come and go
+
+
+class Raw:
+    """A stream of the runtime's, which is destroyed when it is told to be, as those of other libraries are."""
+
+    def __init__(self):
+        self.ptr = cp.cuda.runtime.streamCreateWithFlags(cp.cuda.runtime.streamNonBlocking)
+
+    def __cuda_stream__(self):
+        return 0, self.ptr
+
+    @contextlib.contextmanager
+    def current(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            stream = cp.cuda.ExternalStream(self.ptr, cp.cuda.Device().id)
+        with stream:
+            yield
+
+    def destroy(self):
+        cp.cuda.runtime.streamDestroy(self.ptr)
+
+
+def busy(x, y):
+    """Some milliseconds of work on the current stream."""
+    for _ in range(40):
+        cp.copyto(y, x)
+
+
+def test_a_stream_destroyed_with_work_pending_shares_nothing_with_the_next_one():
+    x = cp.asarray(np.random.default_rng(0).integers(0, 9, 2**22).astype(np.float64))
+    expected, ballast = float(cp.sum(x)), (cp.zeros(2**26, np.uint8), cp.zeros(2**26, np.uint8))
+    gpuops.sum(x)
+    cp.cuda.Device().synchronize()
+    again = 0
+    for _ in range(20):
+        old, outs = Raw(), [cp.empty((), np.float64) for _ in range(8)]
+        with old.current():
+            busy(*ballast)
+            for out in outs[:4]:
+                gpuops.sum(x, out=out)
+        old.destroy()
+        new = Raw()
+        again += new.ptr == old.ptr
+        with new.current():
+            for out in outs[4:]:
+                gpuops.sum(x, out=out)
+        cp.cuda.Device().synchronize()
+        new.destroy()
+        assert [float(out) for out in outs] == [expected] * 8
+    print(f"{again} of 20 new streams had the address of the old one")
+
+
+def scratch_of(device):
+    """How many streams have scratch, or had it and are gone."""
+    retired = device._retired
+    return len(device._local.scratches) + len(retired.known) + len(retired.unknown)
+
+
+@pytest.mark.parametrize("make", [Raw, partial(cp.cuda.Stream, non_blocking=True)], ids=["another's", "CuPy's"])
+def test_scratch_of_streams_that_are_gone_is_let_go(make):
+    x = cp.ones(2**22, np.float32)
+    device = cuda.device(cp.cuda.Device().id)
+    for _ in range(200):
+        streams = [make() for _ in range(3)]
+        for stream in streams:
+            with stream.current() if isinstance(stream, Raw) else stream:
+                assert float(gpuops.sum(x)) == 2**22
+        for stream in streams:
+            if isinstance(stream, Raw):
+                stream.destroy()
+    cp.cuda.Device().synchronize()
+    assert scratch_of(device) <= 2 * cuda.STREAMS + cuda.GONE
+
+
+def test_arrays_of_graphs_that_are_gone_are_let_go():
+    x = cp.ones(2**22, np.float32)
+    device = cuda.device(cp.cuda.Device().id)
+    stream = cp.cuda.Stream(non_blocking=True)
+    gpuops.sum(x), gpuops.softmax(x, strategy="two_pass")
+    most = 0
+    for _ in range(20):
+        with stream:
+            stream.begin_capture()
+            total = gpuops.sum(x)
+            gpuops.softmax(x, strategy="two_pass")
+            graph = stream.end_capture()
+            graph.launch()
+        stream.synchronize()
+        assert float(total) == 2**22
+        most = max(most, len(device._captured))
+        del graph
+        time.sleep(0.02)  # the driver tells it from a thread of its own
+    assert 1 <= most <= 3
+
+
+IN_THREADS = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+import cupy as cp
+import gpuops
+
+x, mask = cp.arange(6.0), cp.arange(6) % 2 == 0
+barrier = threading.Barrier(32)
+
+def call(i):
+    barrier.wait()
+    return gpuops.where(mask, x, 0).sum()
+
+with ThreadPoolExecutor(32) as pool:
+    assert {float(total) for total in pool.map(call, range(32))} == {6.0}
+"""
+
+
+def in_a_new_process(code, **environment):
+    options = {"env": os.environ | environment, "cwd": ROOT, "capture_output": True, "text": True}
+    done = subprocess.run([sys.executable, "-c", code], check=False, **options)
+    assert done.returncode == 0, done.stderr
+
+
+def test_first_calls_from_many_threads_at_once():
+    for _ in range(3):
+        in_a_new_process(IN_THREADS)
+
+
+def test_a_damaged_cache_of_kernels(tmp_path):
+    code = "import cupy, gpuops; assert float(gpuops.sum(cupy.ones(1000))) == 1000"
+    in_a_new_process(code, GPUOPS_CACHE_DIR=str(tmp_path))
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    no_code = b"not a module"
+    for damaged in (whole[: len(whole) // 2], bytes(len(whole)), hashlib.sha256(no_code).digest() + no_code):
+        path.write_bytes(damaged)
+        in_a_new_process(code, GPUOPS_CACHE_DIR=str(tmp_path))
+        assert path.read_bytes() == whole
+
+
+# -------------------------------------------------------------------------------------------- what the hardware refuses
+
+
+def test_grids_of_many_steps():
+    got = gpuops.expand(cp.arange(4.0)[None], (200_000, 4), strategy="stepped")
+    assert bool((got == cp.arange(4.0)).all())
+
+
+def test_a_result_of_16_gib_of_three_operands():
+    needs_memory(20)
+    condition = cp.arange(32) % 2 == 0
+    x, y = cp.arange(32 * 32, dtype=np.complex128).reshape(32, 32), cp.arange(32, dtype=np.complex128)[:, None]
+    shape = (2**20, 32, 32)
+    got = gpuops.where(*(cp.broadcast_to(each, shape) for each in (condition, x, y)))
+    expected = cp.where(condition, x, y)
+    for at in (0, 1, 2**16, 2**19 + 3, 2**20 - 1):
+        assert bool((got[at] == expected).all())
+    del got
+    cp.get_default_memory_pool().free_all_blocks()
+
+
+def test_products_of_many_columns():
+    needs_memory(40)
+    n = 2**34
+    b = cp.zeros((1, n), np.int8)
+    b[0, 0], b[0, -1], b[0, 2**33 + 1] = 1, 2, 3
+    a = cp.asarray([[5]], np.int8)
+    got = gpuops.matmul(a, b, strategy="shared")
+    assert [int(got[0, at]) for at in (0, n - 1, 2**33 + 1, 1, 2**32)] == [5, 10, 15, 0, 0]
+    del got, b
+    cp.get_default_memory_pool().free_all_blocks()
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16"])
+def test_layouts_that_cublas_may_refuse(dtype):
+    """Batches forwards, backwards, repeated, spread and interleaved, of matrices in rows and columns."""
+    random = np.random.default_rng(0)
+
+    def operand(batch, rows, cols):
+        memory = np.round(random.standard_normal(2 * 5 * 3 * 90 * 90) * 2).astype(dtype)
+        order = random.permutation(3)
+        shape = np.array([batch, rows, cols])
+        strides, step = np.zeros(3, int), int(random.integers(1, 3)) if random.random() < 0.3 else 1
+        for d in order[::-1]:
+            strides[d] = step
+            step = step * shape[d] + int(random.integers(0, 4))
+        signs = random.choice([1, -1], 3)
+        if random.random() < 0.2:
+            strides[0] = 0
+        start = sum((n - 1) * s for n, s, sign in zip(shape, strides, signs) if sign < 0)
+        there = cp.asarray(memory)
+        steps = tuple(strides * signs * there.itemsize)
+        view = cp.ndarray(tuple(shape), dtype, there.data + start * there.itemsize, steps)
+        return view, cp.asnumpy(view)
+
+    for _ in range(150):
+        batch, m, n, k = (int(x) for x in (random.integers(1, 5), *random.integers(1, 80, 3)))
+        (a, host_a), (b, host_b) = operand(batch, m, k), operand(batch, k, n)
+        expected = np.matmul(host_a.astype("c16"), host_b.astype("c16"))
+        for strategy in ("cublas", None):
+            got = cp.asnumpy(gpuops.matmul(a, b, strategy=strategy)).astype("c16")
+            rtol, atol = (2e-2, 2) if dtype == "f2" else (1e-5, 1e-3)
+            np.testing.assert_allclose(got, expected, rtol=rtol, atol=atol)
+    for shape, other in (((4, 5, 6), (7, 6, 8)), ((3, 4, 64, 32), (5, 32, 16)), ((2, 70, 8), (3, 4, 8, 66))):
+        a, b = (cp.asarray(np.round(random.standard_normal(s) * 2).astype(dtype)) for s in (shape, other))
+        expected = np.dot(cp.asnumpy(a).astype("c16"), cp.asnumpy(b).astype("c16"))
+        out = cp.empty(expected.shape, dtype, order="F")
+        for got in (gpuops.dot(a, b), gpuops.dot(a, b, out=out)):
+            np.testing.assert_allclose(cp.asnumpy(got).astype("c16"), expected, rtol=1e-2)
+
+
+def test_cublas_is_left_as_it_was():
+    from cupy_backends.cuda.libs import cublas
+
+    handle, x = cp.cuda.device.get_cublas_handle(), cp.ones((8, 8))
+    for mode in (cublas.CUBLAS_POINTER_MODE_DEVICE, cublas.CUBLAS_POINTER_MODE_HOST):
+        cublas.setPointerMode(handle, mode)
+        gpuops.matmul(x, x, strategy="cublas")
+        assert cublas.getPointerMode(handle) == mode
+
+
+@pytest.fixture
+def few_multiprocessors():
+    """A stream of a green context, to which the device gives few of its multiprocessors."""
+    driver, sm = cuda.libcuda(), 1  # CU_DEV_RESOURCE_TYPE_SM
+    if not hasattr(driver, "cuGreenCtxStreamCreate"):
+        pytest.skip("needs a driver with green contexts")
+    cp.zeros(1)
+    resources = [ctypes.create_string_buffer(512) for _ in range(3)]
+    whole, some, rest = map(ctypes.byref, resources)
+    count, description, context, stream = ctypes.c_uint(1), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    cuda.check(driver.cuDeviceGetDevResource(cp.cuda.Device().id, whole, sm))
+    cuda.check(driver.cuDevSmResourceSplitByCount(some, ctypes.byref(count), whole, rest, 0, 8))
+    cuda.check(driver.cuDevResourceGenerateDesc(ctypes.byref(description), some, 1))
+    cuda.check(driver.cuGreenCtxCreate(ctypes.byref(context), description, cp.cuda.Device().id, 1))
+    cuda.check(driver.cuGreenCtxStreamCreate(ctypes.byref(stream), context, 1, 0))
+    raw = object.__new__(Raw)
+    raw.ptr = stream.value
+    yield raw
+    cp.cuda.Device().synchronize()
+    raw.destroy()
+    driver.cuGreenCtxDestroy(context)
+
+
+SHAPES = [((2**22,), 0), ((2, 2**20), 1), ((4, 100_000), 1), ((8192, 64), 0), ((3, 2**21), 1)]
+
+
+@pytest.mark.parametrize("shape,axis", SHAPES)
+def test_streams_with_few_multiprocessors(few_multiprocessors, shape, axis):
+    x = cp.asarray(np.random.default_rng(0).standard_normal(shape, np.float32))
+    for function in (gpuops.softmax, gpuops.log_softmax, gpuops.sum):
+        expected = cp.asnumpy(function(x, axis))
+        cp.cuda.Device().synchronize()
+        with few_multiprocessors.current():
+            got = [function(x, axis) for _ in range(3)]
+        cp.cuda.Device().synchronize()
+        for each in got:
+            np.testing.assert_allclose(cp.asnumpy(each), expected, rtol=1e-4, atol=1e-6)
+        assert cp.asnumpy(function(x, axis)).tobytes() == expected.tobytes()  # whatever was refused meanwhile

@@ -542,7 +542,7 @@ def test_an_out_whose_elements_lie_in_one_place(backend):
     fails(ValueError, message, gpuops.softmax, backend.array(X), axis=1, out=out)
 
 
-@pytest.mark.parametrize("strides", [(4, 4), (8, 4), (-4, 4), (12, 8), (20, 2), (16, 4)])
+@pytest.mark.parametrize("strides", [(4, 4), (8, 4), (-4, 4), (12, 8), (16, 4)])
 def test_an_out_whose_elements_overlap(backend, strides):
     memory = np.full(200, 7, "u1")
     out = backend.array(np.ndarray((4, 5), "f4", memory, 80, strides))

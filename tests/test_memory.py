@@ -78,7 +78,6 @@ def test_out_between_other_numbers(backend, op, dtype):
     expected = function(x, a, b, out.copy())
     memory, there, *operands = backend.arrays(out.base, out, x, a, b)
     assert function(*operands, there) is there
-    assert_values(backend.fetch(there), expected)
     out[...] = expected
     assert not (out.base == before).all()
     assert_bits(backend.fetch(memory), out.base)
@@ -96,9 +95,10 @@ def test_elements_that_are_not_aligned(device, dtype, shift):
     if x.dtype.kind != "c":
         got, expected = device.numpy(gpuops.softmax(there, 1)), gpuops.softmax(x.copy(), 1)
         np.testing.assert_allclose(got.astype("f8"), expected.astype("f8"), rtol=1e-2)
-    out = device.arrays(memory, x)
-    gpuops.expand(device.array(x + x.dtype.type(1)), x.shape, out=out[1])
-    assert_values(device.fetch(out[1]), x + x.dtype.type(1))
+    there, out = device.arrays(memory, x)
+    gpuops.expand(device.array(x + x.dtype.type(1)), x.shape, out=out)
+    x += x.dtype.type(1)
+    assert_bits(device.fetch(there), memory)
 
 
 def test_arrays_that_lie_askew_and_repeat_are_not_blown_up(device):

@@ -18,9 +18,10 @@ template <bool APART, int CHAINS> struct Elements {
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       if (!ready[n]) continue;
+      X clean = cleaned(x[n]);
 #pragma unroll
       for (int v = 0; v < VEC; ++v) {
-        state[v % COUNT] = joined(state[v % COUNT], x[n].get(v), b[n].get(OTHER == BESIDE ? v : 0), c);
+        state[v % COUNT] = joined(state[v % COUNT], clean.get(v), b[n].get(OTHER == BESIDE ? v : 0), c);
       }
     }
   }
@@ -152,7 +153,7 @@ template <bool APART, class T = Tin> struct Dots {
   __device__ __forceinline__ State total(const Context<A>&) const { return total(0); }
 };
 
-// The maximum and the sums of powers of some packs at a time: the sums so far are lifted once for all of them.
+// The maximum and the sum of powers of some packs at a time: the sum so far is lifted once for all of them.
 template <bool APART, class O = Op> struct Exponentials {
   using A = typename O::A;
   using Base = Powers<A, HALF<Tout> ? Taken::SHORT : Taken::PLAIN>;
@@ -176,7 +177,7 @@ template <bool APART, class O = Op> struct Exponentials {
     };
 #pragma unroll
     for (int first = 0; first < N; first += AT_ONCE) {
-      A max[WAYS], top[WAYS] = {}, rest[WAYS] = {};
+      A max[WAYS], sum[WAYS] = {};
 #pragma unroll
       for (int i = 0; i < WAYS; ++i) max[i] = state[i % COUNT].max;
       if constexpr (IN_PAIRS) {
@@ -214,22 +215,36 @@ template <bool APART, class O = Op> struct Exponentials {
       for (int n = first; n < first + AT_ONCE; ++n) {
         if (n >= N || !ready[n]) continue;
 #pragma unroll
-        for (int v = 0; v < VEC; ++v) {
-          A z = element(n, v);
-          bool at_top = z == base[v % COUNT].max;  // (never -inf)
-          top[v % WAYS] += at_top ? A(1) : A(0);
-          rest[v % WAYS] += at_top ? A(0) : base[v % COUNT].of(z);
-        }
+        for (int v = 0; v < VEC; ++v) sum[v % WAYS] += base[v % COUNT].of(element(n, v));
       }
 #pragma unroll
       for (int half = WAYS / 2; half >= COUNT; half /= 2) {
 #pragma unroll
-        for (int i = 0; i < half; ++i) top[i] += top[i + half], rest[i] += rest[i + half];
+        for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
       }
 #pragma unroll
       for (int i = 0; i < COUNT; ++i) {
-        auto before = O::lifted(state[i], max[i]);
-        state[i] = {max[i], before.top + top[i], before.rest + rest[i] * base[i].rest()};
+        A added = sum[i] * base[i].rest();
+        if (state[i].max == max[i]) {
+          state[i].rest += added;
+          continue;
+        }
+        A rest = added - 1;  // the new maximum is among them
+        if (LEAVES_1_OUT<Tout> && added < NEAR_1) {
+          A smaller = 0, ones = 0;
+#pragma unroll
+          for (int n = first; n < first + AT_ONCE; ++n) {
+            if (n >= N || !ready[n]) continue;
+#pragma unroll
+            for (int v = i; v < VEC; v += COUNT) {
+              A z = element(n, v);
+              if (z == max[i]) ones += 1;
+              else smaller += base[i].of(z);
+            }
+          }
+          rest = rest_of(smaller * base[i].rest(), ones);
+        }
+        state[i] = {max[i], O::lifted(state[i], max[i]) + rest};
       }
     }
   }

@@ -15,8 +15,10 @@ template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {
 template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
   if constexpr (EXPONENTIAL<Op>) {  // the maximum first: each sum is lifted once
     using A = typename Op::A;
-    auto part = Op::lifted(value, warp_reduce<Max<A>, WIDTH>(value.max));
-    return {part.max, warp_reduce<Sum<A>, WIDTH>(part.top), warp_reduce<Sum<A>, WIDTH>(part.rest)};
+    A max = warp_reduce<Max<A>, WIDTH>(value.max);
+    bool at_max = value.max == max;  // so many ones have been left out
+    u32 votes = __ballot_sync(0xffffffffu, at_max) >> threadIdx.x % 32 / WIDTH * WIDTH & (0xffffffffu >> (32 - WIDTH));
+    return {max, rest_of(warp_reduce<Sum<A>, WIDTH>(at_max ? value.rest : Op::lifted(value, max)), A(__popc(votes)))};
   }
 #pragma unroll
   for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));

@@ -102,7 +102,7 @@ struct LogSoftmax {
   template <class A, class B, class C> static __device__ __forceinline__ Tout apply(A x, B row, C chosen, double scale) {
     using V = decltype(row.max);
     V value = convert<V>(x) * static_cast<V>(scale);
-    return convert<Tout>(ARITY == 2 || nonzero(chosen) ? log_softmax(value, row.max, row.rest) : Limits<V>::least());
+    return convert<Tout>(ARITY == 2 || nonzero(chosen) ? log_softmax(value, row.max, log1p(row.rest)) : Limits<V>::least());
   }
 };
 

@@ -167,8 +167,12 @@ template <class V> struct ScaledMax : Max<V> {
 };
 
 // Beside the 1 of a maximum, a sum of powers would lose what is small, and its logarithm with it: log(1 + 1e-20) is 0.
-// So the powers that are 1 are counted on their own, all but one of them belong to the `rest`, and log1p(rest) is exact.
+// So one 1 is left out: what is kept is the `rest`, and log1p(rest) is exact. A rest of NEAR_1 - 1 and more loses nothing
+// if it is what remains of a sum.
 template <class V> __device__ __forceinline__ V rest_of(V smaller, V ones) { return smaller + (ones - 1); }
+constexpr float NEAR_1 = 1.5f;
+// Results in float16 do without: what float32 loses beside 1 is less than their least number.
+template <class Out> constexpr bool LEAVES_1_OUT = !SAME<Out, f16>;
 
 template <class V> struct ShiftedExpSum {  // the shift is the maximum
   using A = V;
@@ -183,8 +187,8 @@ template <class V> struct ShiftedExpSum {  // the shift is the maximum
 };
 
 // An element of a log-softmax. With +inf in the row every other element is -inf and +inf itself NaN, as in SciPy.
-template <class V> __device__ V log_softmax(V value, V max, V rest) {
-  return value - max - (max == Limits<V>::greatest() ? V(0) : log1p(rest));
+template <class V> __device__ V log_softmax(V value, V max, V log_sum) {
+  return value - max - (max == Limits<V>::greatest() ? V(0) : log_sum);
 }
 
 // 2^x and 1 / x in one instruction each; 0 below float32's normal range.
@@ -272,60 +276,69 @@ template <bool HUGE, int RAISED> struct Powers<float, Taken::SHORT, HUGE, RAISED
   }
 };
 
-// The maximum and the sums of exp(x - max), merged pair by pair (Milakov & Gimelshein, "Online normalizer calculation
-// for softmax", 2018).
+// The maximum and the rest of the sum of exp(x - max), merged pair by pair (Milakov & Gimelshein, "Online normalizer
+// calculation for softmax", 2018). Of nothing, and of -inf alone, the rest is -1: the sum is 0.
 template <class V> struct MaxExpSum {
   using A = V;
-  struct State { V max, top, rest; };  // `top` is of the elements that are the maximum: how many, or their weights
-  struct alignas(2 * sizeof(V)) Pair { V max, rest; };  // what is delivered: all powers but one that is 1
-  static __device__ State identity() { return {Limits<V>::least(), V(0), V(0)}; }
-  static __device__ State weighted(V z, V weight) { return z == Limits<V>::least() ? identity() : State{z, weight, V(0)}; }
-  static __device__ State map(V x, const Context<V>& c) { return weighted(x * static_cast<V>(c.scale), V(1)); }
+  struct alignas(2 * sizeof(V)) State { V max, rest; };
+  static __device__ State identity() { return {Limits<V>::least(), V(-1)}; }
+  static __device__ State map(V x, const Context<V>& c) {
+    x = x * static_cast<V>(c.scale);
+    return {x, x == Limits<V>::least() ? V(-1) : V(0)};
+  }
   static __device__ State combine(State a, State b) {
-    if (a.max == b.max) return {a.max, a.top + b.top, a.rest + b.rest};
+    if (a.max == b.max) return {a.max, a.rest + b.rest + 1};
     V max = greater_of(a.max, b.max);
     State more = a.max == max ? a : b, less = a.max == max ? b : a;
-    return {max, more.top, more.rest + lifted(less, max).rest};
+    return {max, more.rest + lifted(less, max)};
   }
-  // A part of what has this maximum.
-  static __device__ __forceinline__ State lifted(State part, V max) {
-    if (part.max == max || part.max == Limits<V>::least()) return {max, part.top, part.rest};
-    return {max, V(0), (part.top + part.rest) * Powers<V, Taken::PLAIN>::power(part.max - max)};
+  // The sum of a part's powers with the base of a greater maximum.
+  static __device__ __forceinline__ V lifted(State part, V max) {
+    return (1 + part.rest) * Powers<V, Taken::PLAIN>::power(part.max - max);
   }
   // +inf and NaN make the sum NaN, as they do in SciPy.
   template <class Out> static __device__ Out finish(State s, const Context<V>&) {
-    return {s.max, rest_of(s.rest, s.top) + (s.max == Limits<V>::least() ? V(0) : s.max - s.max)};
+    return {s.max, s.rest + (s.max == Limits<V>::least() ? V(0) : s.max - s.max)};
   }
 };
 
-// The same of parts whose maxima and rests, pairs of V = Complex<R>, are known.
+// The same of parts whose states, V = Complex<R>, are known.
 template <class V> struct MergedMaxExpSum;
 template <class R> struct MergedMaxExpSum<Complex<R>> : MaxExpSum<R> {
-  using State = typename MaxExpSum<R>::State;
-  static __device__ State map(Complex<R> pair, const Context<R>&) {
-    State s = MaxExpSum<R>::weighted(pair.re, R(1));
-    return {s.max, s.top, s.top == R(0) ? R(0) : pair.im};
-  }
+  static __device__ typename MaxExpSum<R>::State map(Complex<R> part, const Context<R>&) { return {part.re, part.im}; }
 };
 
 template <class V> struct LogSumExp : MaxExpSum<V> {
   using State = typename MaxExpSum<V>::State;
   template <class Out> static __device__ Out finish(State s, const Context<V>&) {
     bool infinite = s.max == Limits<V>::least() || s.max == Limits<V>::greatest();
-    return convert<Out>(infinite ? s.max : s.max + log1p(rest_of(s.rest, s.top)));
+    return convert<Out>(infinite ? s.max : s.max + log1p(s.rest));
   }
 };
 
 // log |sum(b * exp(x))| and the sum's sign, for elements b of a second operand; an element whose weight is 0 is as if it
 // were not there. A result of one number is NaN if the sum is negative.
-template <class V> struct WeightedLogSumExp : MaxExpSum<V> {
-  using State = typename MaxExpSum<V>::State;
+template <class V> struct WeightedLogSumExp {
+  using A = V;
+  struct State { V max, top, rest; };  // sums of weights times powers: of elements that are the maximum, and of all others
+  static __device__ State identity() { return {Limits<V>::least(), V(0), V(0)}; }
+  static __device__ __forceinline__ State weighted(V z, V b) {
+    return b == V(0) || z == Limits<V>::least() ? identity() : State{z, b, V(0)};
+  }
+  static __device__ State map(V x, const Context<V>& c) { return weighted(x * static_cast<V>(c.scale), V(1)); }
   static __device__ __forceinline__ State product(V x, V b, const Context<V>& c) {
-    return b == V(0) ? MaxExpSum<V>::identity() : MaxExpSum<V>::weighted(x * static_cast<V>(c.scale), b);
+    return weighted(x * static_cast<V>(c.scale), b);
+  }
+  static __device__ State combine(State a, State b) {
+    if (a.max == b.max) return {a.max, a.top + b.top, a.rest + b.rest};
+    V max = greater_of(a.max, b.max);
+    State more = a.max == max ? a : b, less = a.max == max ? b : a;
+    return {max, more.top, more.rest + (less.top + less.rest) * Powers<V, Taken::PLAIN>::power(less.max - max)};
   }
   template <class Out> static __device__ Out finish(State s, const Context<V>&) {
-    V sum = s.max == Limits<V>::greatest() ? s.top : s.top + s.rest, rest = rest_of(s.rest, s.top);
-    V value = s.max + (rest > V(-0.5) && s.max != Limits<V>::greatest() ? log1p(rest) : log(fabs(sum)));
+    bool infinite = s.max == Limits<V>::greatest();
+    V sum = infinite ? s.top : s.top + s.rest, rest = rest_of(s.rest, s.top);
+    V value = s.max + (rest > V(-0.5) && !infinite ? log1p(rest) : log(fabs(sum)));
     V sign = sum > V(0) ? V(1) : sum < V(0) ? V(-1) : sum;
     if (s.max == Limits<V>::least()) value = s.max;
     if (value != value) sign = value;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,7 +97,7 @@ MERGE: dict[str, Any] = {"Any": np.bitwise_or, "All": np.bitwise_and, "ScaledMax
 MERGE |= {"IntegerMean": np.add, DOT: np.add}
 MERGE |= {name: row.ufunc for name, row in OPS.values() if name not in MERGE}
 EXPONENTIALS = ("MaxExpSum", "LogSumExp")  # which take packs at a time
-MAXIMA = (*EXPONENTIALS, "MergedMaxExpSum", WEIGHTED)  # and all whose state is a maximum with two sums
+MAXIMA = (*EXPONENTIALS, "MergedMaxExpSum", WEIGHTED)  # and all whose state is a maximum with sums
 INTEGER_SUMS = ("Sum", "IntegerMean")  # of integers, if val is one
 
 
@@ -110,7 +110,7 @@ def state_dtype(op: str, val: str) -> np.dtype:
         return np.dtype([("total", acc), ("count", "int64")])
     if op in MAXIMA:
         part = np.empty(0, acc).real.dtype
-        return np.dtype([("max", part), ("top", part), ("rest", part)])
+        return np.dtype([(name, part) for name in ("max", "top", "rest") if name != "top" or op == WEIGHTED])
     if op == "ShiftedExpSum":
         return np.result_type(acc, np.complex64)
     if op in ("Max", "Min") and ITEMSIZE[acc] < 4:
@@ -415,7 +415,7 @@ def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int) -
     neighbours = p.kept.sizes[-1] if p.kept.sizes else 1
     machine = multiprocessors * THREADS_PER_SM
     shallow = length <= SHALLOW and 2 * outputs * size >= STORE * machine
-    room = STATE * 3 // 4 if p.op in EXPONENTIALS else STATE
+    room = STATE // 2 if p.op in EXPONENTIALS else STATE
     way = walk(p, p.kept, max(1, min(room // state, STORE // size if shallow else PACK)))
     head = p.start(0) // ITEMSIZE[p.x] % way.vec if way.loose else 0
     run = -(-(head + neighbours) // way.vec)  # packs of neighbouring outputs
@@ -537,7 +537,7 @@ def variant(
         kernel,
         types=(
             ("Tin", CTYPES[p.x]), ("Tb", beside), ("Tval", CTYPES[p.val]), ("Op", f"{p.op}<Tval>"),
-            ("Tout", "Op::Pair" if p.out is None else CTYPES[p.out]), ("Index", index_type(*counts)),
+            ("Tout", "Op::State" if p.out is None else CTYPES[p.out]), ("Index", index_type(*counts)),
             ("Offset", offset),
         ),
         constants=(
@@ -584,8 +584,8 @@ class HostFinish(NamedTuple):
         p = self.problem
         if p.op == "MaskedMean":
             return (np.add.reduce(state["total"]) / np.add.reduce(state["count"])).astype(p.val)
-        minus_zero = {"initial": -0.0} if p.op == "Sum" and state.dtype.kind in "fc" else {}
-        total = MERGE[p.op].reduce(state, axis=0, **minus_zero)
+        # (NumPy's own reduction of -0 begins with 0.)
+        total = reduce(np.add, state) if p.op == "Sum" else MERGE[p.op].reduce(state, axis=0)
         if p.initial is not None:
             initial = np.frombuffer(p.initial, np.dtype(p.val))[0].astype(total.dtype)
             total = MERGE[p.op](initial, total)

@@ -21,7 +21,7 @@ reduce_tiny(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, L
     for (int n = 0; n < PACKS; ++n) {
       Offset at[2] = {n * VEC, 0};
       if constexpr (!PILED) r.reduced.locate(static_cast<Index>(n * VEC % LENGTH), at);
-      packs[n] = load_items<VEC>(x + kept[PILED ? 0 : n * VEC / LENGTH][0] + at[0]);
+      packs[n] = cleaned(load_items<VEC>(x + kept[PILED ? 0 : n * VEC / LENGTH][0] + at[0]));
     }
   } else {
 #pragma unroll

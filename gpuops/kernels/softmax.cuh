@@ -4,27 +4,30 @@
 
 using Op = MaxExpSum<V>;
 
-// What the powers of a row add up to: their sum or, for a logarithm, that of those below 1 and how many are 1 (those of
-// the maximum itself). As one number (`stored`) it is then all but one of the ones.
+// What the powers of a row add up to: their sum or, for a logarithm, a sum and how many ones were left out of it. As one
+// number (`stored`) it is then all but a single 1.
+constexpr bool LEAVES_OUT = LOG && LEAVES_1_OUT<Tout>;
 template <bool> struct Totals {
   using Total = V;
-  static __device__ __forceinline__ Total one(V power, bool) { return power; }
+  static __device__ __forceinline__ Total of(V sum, V) { return sum; }
   static __device__ __forceinline__ Total of_rest(V rest) { return 1 + rest; }
   static __device__ __forceinline__ Total read(V stored, bool) { return stored; }
   static __device__ __forceinline__ V sum(Total t) { return t; }
   static __device__ __forceinline__ V stored(Total t) { return t; }
+  static __device__ __forceinline__ V log(V stored) { return ::log(stored); }
   template <class B> static __device__ __forceinline__ bool at_max(V, const B&) { return false; }
 };
 template <> struct Totals<true> {
   using Total = Complex<V>;
-  static __device__ __forceinline__ Total one(V power, bool at_max) { return {at_max ? V(0) : power, V(at_max)}; }
+  static __device__ __forceinline__ Total of(V sum, V ones) { return {sum, ones}; }
   static __device__ __forceinline__ Total of_rest(V rest) { return {rest, V(1)}; }
-  static __device__ __forceinline__ Total read(V stored, bool any) { return {stored, V(any)}; }
+  static __device__ __forceinline__ Total read(V stored, bool any) { return {any ? stored : V(0), V(any)}; }
   static __device__ __forceinline__ V sum(Total t) { return t.re + t.im; }
   static __device__ __forceinline__ V stored(Total t) { return rest_of(t.re, t.im); }
+  static __device__ __forceinline__ V log(V stored) { return log1p(stored); }
   template <class B> static __device__ __forceinline__ bool at_max(V value, const B& base) { return value == base.max; }
 };
-using Of = Totals<LOG>;
+using Of = Totals<LEAVES_OUT>;
 using Total = Of::Total;
 
 // How the mask lies: there is NONE, packs of it lie BESIDE those of x, or its elements are SCATTERED.
@@ -67,7 +70,8 @@ struct Row {
     return chosen(col) ? scaled(x[row[0] + at[0]], p) : Limits<V>::least();
   }
   static __device__ Total power(V value, bool chosen, V max) {
-    return chosen ? Of::one(exp(value - max), value == max) : Total{};
+    if (!chosen) return Total{};
+    return LEAVES_OUT && value == max ? Of::of(V(0), V(1)) : Of::of(exp(value - max), V(0));
   }
   __device__ Total power(i64 col, V max) const { return power(get(col), chosen(col), max); }
   __device__ void put(i64 col, V value, V max, Total sum) const {
@@ -76,7 +80,8 @@ struct Row {
     y[row[2] + at[2]] = result(value, chosen(col), max, sum);
   }
   static __device__ Tout result(V value, bool chosen, V max, Total sum) {
-    if constexpr (LOG) return convert<Tout>(chosen ? log_softmax(value, max, Of::stored(sum)) : Limits<V>::least());
-    else return convert<Tout>(chosen ? exp(value - max) / Of::stored(sum) : V(0));
+    V stored = Of::stored(sum);
+    if constexpr (LOG) return convert<Tout>(chosen ? log_softmax(value, max, Of::log(stored)) : Limits<V>::least());
+    else return convert<Tout>(chosen ? exp(value - max) / stored : V(0));
   }
 };

@@ -500,7 +500,7 @@ def last_pass(
     scale: float, pointer: int = 0,
 ) -> Plan:  # fmt: skip
     """The map that applies the rows' statistics, of these strides, to every element."""
-    pairs = broadcast.Arg("stats", f"MaxExpSum<{CTYPES[val]}>::Pair", 2 * ITEMSIZE[val], stats, pointer)
+    pairs = broadcast.Arg("stats", f"MaxExpSum<{CTYPES[val]}>::State", 2 * ITEMSIZE[val], stats, pointer)
     map_ = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}[op]
     return broadcast.plan(map_, shape, out, (x, pairs) if mask is None else (x, pairs, mask), scale=scale)
 

@@ -9,8 +9,10 @@ constexpr bool HUGE = !SAME<Tin, f16> || SCALED;
 // for bfloat16.
 constexpr bool QUICK = HALF<Tout> && !(RAISED && SAME<Tin, V> && !LOG);
 // Powers of which results are made, and those that are only added up: their errors are mostly of opposite signs.
-using Result = Powers<V, LOG ? Taken::PLAIN : QUICK ? Taken::SHORT : Taken::CLOSE, HUGE, LOG ? 0 : RAISED>;
-using Base = Powers<V, LOG ? Taken::PLAIN : QUICK ? Taken::SHORT : KEEP ? Taken::CLOSE : Taken::PLAIN, HUGE, LOG ? 0 : RAISED>;
+using Result = Powers<V, LEAVES_OUT ? Taken::PLAIN : QUICK ? Taken::SHORT : LOG ? Taken::PLAIN : Taken::CLOSE, HUGE,
+                      LEAVES_OUT ? 0 : RAISED>;
+using Base = Powers<V, LEAVES_OUT ? Taken::PLAIN : QUICK ? Taken::SHORT : KEEP ? Taken::CLOSE : Taken::PLAIN, HUGE,
+                    LEAVES_OUT ? 0 : RAISED>;
 
 // The key of a maximum, and the sum of powers with its base; for a logarithm, without one that is 1. Where there are no
 // powers, they are lifted to 0.
@@ -20,10 +22,13 @@ template <class B> __device__ __forceinline__ V lift(V key, const B& to) {
   return key == Limits<V>::least() ? V(0) : to.lift(key);
 }
 __device__ __forceinline__ Total lifted(V key, Total part, const Base& to) {
-  return Of::at_max(key, to) ? part : Of::one(Of::sum(part) * lift(key, to), false);
+  return Of::at_max(key, to) ? part : Of::of(Of::sum(part) * lift(key, to), V(0));
 }
 __device__ __forceinline__ Total lifted(State part, const Base& to) {
   return lifted(part.max, Of::read(part.sum, part.max != Limits<V>::least()), to);
+}
+template <class B> __device__ __forceinline__ V logarithm(State row, const B& base) {
+  return row.max == Limits<V>::greatest() ? V(0) : Of::log(row.sum * base.rest());
 }
 
 // What becomes of a row's elements, or of the powers that were kept in their place.
@@ -36,7 +41,7 @@ struct Ending {
   template <bool WHOLE> static __device__ __forceinline__ Ending of(V part, State row) {
     Ending end;
     end.base = Result(SAME<Result, Base> ? row.max : Result::key(row.max)), end.top = row.max;
-    if constexpr (LOG) end.factor = row.max == Limits<V>::greatest() ? V(0) : log1p(row.sum);
+    if constexpr (LOG) end.factor = logarithm(row, end.base);
     else if constexpr (!SAME<Result, Base>) end.factor = 1 / (row.sum * end.base.of(row.max));
     else end.factor = (KEEP && !WHOLE ? lift(part, end.base) : V(1)) / row.sum;
     return end;
@@ -109,7 +114,7 @@ template <int WIDE, int COUNT> struct Held {
       for (int w = 0; w < MAXIMA; ++w) words[w] = pair_of<Tin>(Limits<float>::least(), Limits<float>::least());
 #pragma unroll
       for (int n = 0; n < COUNT; ++n) {
-        if (LOG && !ready[n]) continue;
+        if (LEAVES_OUT && !ready[n]) continue;
 #pragma unroll
         for (int w = 0; w < WORDS; ++w) words[w % MAXIMA] = extreme<Tin, true>(words[w % MAXIMA], item[n].word[w]);
       }
@@ -122,7 +127,7 @@ template <int WIDE, int COUNT> struct Held {
     }
 #pragma unroll
     for (int n = 0; n < COUNT; ++n) {
-      if (LOG && !ready[n]) continue;
+      if (LEAVES_OUT && !ready[n]) continue;
 #pragma unroll
       for (int v = 0; v < WIDE; ++v) top[v % ROWS] = greater_of(top[v % ROWS], get(n, v, p));
     }
@@ -131,20 +136,33 @@ template <int WIDE, int COUNT> struct Held {
 #pragma unroll
     for (int n = 0; n < COUNT; ++n) {
       if (!ready[n]) continue;
-      Total power[WIDE];
+      V power[WIDE];
 #pragma unroll
       for (int v = 0; v < WIDE; ++v) {
-        V value = get(n, v, p), one = base[v % ROWS].of(value);
-        power[v] = Of::one(one, Of::at_max(value, base[v % ROWS]));
-        if constexpr (KEEP) item[n].set(v, one);
+        power[v] = base[v % ROWS].of(get(n, v, p));
+        if constexpr (KEEP) item[n].set(v, power[v]);
       }
 #pragma unroll
       for (int half = WIDE / 2; half >= ROWS; half /= 2) {  // pairwise
 #pragma unroll
-        for (int v = 0; v < half; ++v) power[v] = power[v] + power[v + half];
+        for (int v = 0; v < half; ++v) power[v] += power[v + half];
       }
 #pragma unroll
-      for (int v = 0; v < ROWS; ++v) sum[v] = sum[v] + power[v];
+      for (int v = 0; v < ROWS; ++v) {
+        V ones = 0;
+        if (LEAVES_OUT && power[v] >= 1 && power[v] < NEAR_1) leave_out(n, v, base[v], p, power[v], ones);
+        sum[v] = sum[v] + Of::of(power[v], ones);
+      }
+    }
+  }
+  // The sum of a pack's powers that are not 1, of those of a row, and how many are.
+  __device__ __forceinline__ void leave_out(int n, int row, const Base& base, const Softmax& p, V& smaller, V& ones) const {
+    smaller = 0;
+#pragma unroll
+    for (int v = row; v < WIDE; v += ROWS) {
+      V value = get(n, v, p);
+      if (Of::at_max(value, base)) ones += 1;
+      else smaller += base.of(value);
     }
   }
   __device__ __forceinline__ void store(int n, Tout* y, const Ending (&end)[ROWS], const Softmax& p) const {
