@@ -18,7 +18,7 @@ template <bool APART, int CHAINS> struct Elements {
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       if (!ready[n]) continue;
-      X clean = cleaned(x[n]);
+      auto clean = cleaned(x[n]);
 #pragma unroll
       for (int v = 0; v < VEC; ++v) {
         state[v % COUNT] = joined(state[v % COUNT], clean.get(v), b[n].get(OTHER == BESIDE ? v : 0), c);
@@ -209,13 +209,18 @@ template <bool APART, class O = Op> struct Exponentials {
         for (int i = 0; i < half; ++i) max[i] = greater_of(max[i], max[i + half]);
       }
       Base base[COUNT];
+      A ones[COUNT] = {};
 #pragma unroll
       for (int i = 0; i < COUNT; ++i) base[i] = Base(max[i]);
 #pragma unroll
       for (int n = first; n < first + AT_ONCE; ++n) {
         if (n >= N || !ready[n]) continue;
 #pragma unroll
-        for (int v = 0; v < VEC; ++v) sum[v % WAYS] += base[v % COUNT].of(element(n, v));
+        for (int v = 0; v < VEC; ++v) {
+          A z = element(n, v), power = base[v % COUNT].of(z);
+          if constexpr (LEAVES_1_OUT<Tout>) add_power(sum[v % WAYS], ones[v % COUNT], z, base[v % COUNT].max, power);
+          else sum[v % WAYS] += power;
+        }
       }
 #pragma unroll
       for (int half = WAYS / 2; half >= COUNT; half /= 2) {
@@ -223,28 +228,10 @@ template <bool APART, class O = Op> struct Exponentials {
         for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
       }
 #pragma unroll
-      for (int i = 0; i < COUNT; ++i) {
-        A added = sum[i] * base[i].rest();
-        if (state[i].max == max[i]) {
-          state[i].rest += added;
-          continue;
-        }
-        A rest = added - 1;  // the new maximum is among them
-        if (LEAVES_1_OUT<Tout> && added < NEAR_1) {
-          A smaller = 0, ones = 0;
-#pragma unroll
-          for (int n = first; n < first + AT_ONCE; ++n) {
-            if (n >= N || !ready[n]) continue;
-#pragma unroll
-            for (int v = i; v < VEC; v += COUNT) {
-              A z = element(n, v);
-              if (z == max[i]) ones += 1;
-              else smaller += base[i].of(z);
-            }
-          }
-          rest = rest_of(smaller * base[i].rest(), ones);
-        }
-        state[i] = {max[i], O::lifted(state[i], max[i]) + rest};
+      for (int i = 0; i < COUNT; ++i) {  // the 1 that is left out is an earlier one, or that of the new maximum
+        bool earlier = state[i].max == max[i];
+        A before = earlier ? state[i].rest : O::lifted(state[i], max[i]);
+        state[i] = {max[i], before + sum[i] * base[i].rest() + (ones[i] - (earlier ? A(0) : A(1)))};
       }
     }
   }

@@ -84,13 +84,18 @@ __device__ __forceinline__ u32 true_bytes(u32 bytes) {
   return ((((bytes & 0x7f7f7f7fu) + 0x7f7f7f7fu) | bytes) & 0x80808080u) >> 7;
 }
 __device__ __forceinline__ u32 filled(u32 bytes) { return true_bytes(bytes) * 255; }
-// Bools as 0 and 1, all of a word at once: then asking each whether it is true costs nothing.
-template <int N, class T> __device__ __forceinline__ Items<T, N> cleaned(Items<T, N> items) {
+// Bools as 0 and 1, all of a word at once: then to ask each whether it is true costs nothing.
+template <class T, bool> struct Clean { using type = T; };
+template <> struct Clean<b8, true> { using type = bool; };
+template <class T, int N> using clean_t = typename Clean<T, WORDY<T, N>>::type;
+template <int N, class T> __device__ __forceinline__ Items<clean_t<T, N>, N> cleaned(Items<T, N> items) {
   if constexpr (SAME<T, b8> && WORDY<T, N>) {
 #pragma unroll
     for (int w = 0; w < N / 4; ++w) items.word[w] = true_bytes(items.word[w]);
+    return bit_cast<Items<bool, N>>(items);
+  } else {
+    return items;
   }
-  return items;
 }
 __device__ __forceinline__ u32 pair_filled(u32 bytes, int w) { return __byte_perm(bytes, 0, w % 2 ? 0x3322 : 0x1100); }
 

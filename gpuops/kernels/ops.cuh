@@ -114,7 +114,7 @@ template <class V> struct Any {
   using A = bool;
   using State = u32;
   static __device__ State identity() { return 0; }
-  static __device__ State map(V x, const Context<A>&) { return convert<bool>(x); }
+  template <class X> static __device__ State map(X x, const Context<A>&) { return convert<bool>(x); }
   static __device__ State combine(State a, State b) { return a | b; }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(s != 0); }
 };
@@ -123,6 +123,10 @@ template <class V> struct All : Any<V> {
   static __device__ u32 identity() { return 1; }
   static __device__ u32 combine(u32 a, u32 b) { return a & b; }
 };
+
+template <class Op> constexpr bool OF_TRUTHS = false;  // not of values: elements are mapped as they are
+template <class V> constexpr bool OF_TRUTHS<Any<V>> = true;
+template <class V> constexpr bool OF_TRUTHS<All<V>> = true;
 
 template <class A> __device__ A quotient(A total, double count) { return convert<A>(convert<double>(total) / count); }
 template <class R> __device__ Complex<R> quotient(Complex<R> total, double count) {
@@ -167,12 +171,22 @@ template <class V> struct ScaledMax : Max<V> {
 };
 
 // Beside the 1 of a maximum, a sum of powers would lose what is small, and its logarithm with it: log(1 + 1e-20) is 0.
-// So one 1 is left out: what is kept is the `rest`, and log1p(rest) is exact. A rest of NEAR_1 - 1 and more loses nothing
-// if it is what remains of a sum.
+// So one 1 is left out: what is kept is the `rest`, and log1p(rest) is exact.
 template <class V> __device__ __forceinline__ V rest_of(V smaller, V ones) { return smaller + (ones - 1); }
-constexpr float NEAR_1 = 1.5f;
 // Results in float16 do without: what float32 loses beside 1 is less than their least number.
 template <class Out> constexpr bool LEAVES_1_OUT = !SAME<Out, f16>;
+// Adds a power to those below 1 or, if it is that of the maximum itself, to the ones.
+template <class V> __device__ __forceinline__ void add_power(V& smaller, V& ones, V z, V max, V power) {
+  if (z == max) ones += 1;
+  else smaller += power;
+}
+#ifdef __CUDA_ARCH__  // in three instructions
+__device__ __forceinline__ void add_power(float& smaller, float& ones, float z, float max, float power) {
+  asm("{ .reg .pred top; setp.eq.f32 top, %2, %3; @top add.f32 %1, %1, 0f3F800000; @!top add.f32 %0, %0, %4; }"
+      : "+f"(smaller), "+f"(ones)
+      : "f"(z), "f"(max), "f"(power));
+}
+#endif
 
 template <class V> struct ShiftedExpSum {  // the shift is the maximum
   using A = V;
@@ -287,14 +301,14 @@ template <class V> struct MaxExpSum {
     return {x, x == Limits<V>::least() ? V(-1) : V(0)};
   }
   static __device__ State combine(State a, State b) {
-    if (a.max == b.max) return {a.max, a.rest + b.rest + 1};
     V max = greater_of(a.max, b.max);
-    State more = a.max == max ? a : b, less = a.max == max ? b : a;
-    return {max, more.rest + lifted(less, max)};
+    bool first = a.max == max;
+    return {max, (first ? a.rest : b.rest) + lifted(first ? b : a, max)};
   }
-  // The sum of a part's powers with the base of a greater maximum.
+  // The sum of a part's powers with the base of the whole; its 1 is no longer left out.
   static __device__ __forceinline__ V lifted(State part, V max) {
-    return (1 + part.rest) * Powers<V, Taken::PLAIN>::power(part.max - max);
+    V power = part.max == Limits<V>::least() ? V(0) : Powers<V, Taken::PLAIN>::power(part.max - max);
+    return (1 + part.rest) * power;
   }
   // +inf and NaN make the sum NaN, as they do in SciPy.
   template <class Out> static __device__ Out finish(State s, const Context<V>&) {

@@ -27,11 +27,16 @@ struct Reduce {
 
 __device__ __forceinline__ Context<A> context(const Reduce& r) { return {r.count, r.scale}; }
 
+template <class O = Op, class X> __device__ __forceinline__ State mapped(X x, const Context<A>& c) {
+  if constexpr (OF_TRUTHS<O>) return O::map(x, c);
+  else return O::map(convert<Tval>(x), c);
+}
+
 // What an element contributes; with a mask, nothing if it is left out.
-template <class O = Op> __device__ __forceinline__ State joined(State value, Tin x, Tb b, const Context<A>& c) {
+template <class O = Op, class X> __device__ __forceinline__ State joined(State value, X x, Tb b, const Context<A>& c) {
   if constexpr (PRODUCT<O>) return O::combine(value, O::product(convert<Tval>(x), convert<Tval>(b), c));
-  else if constexpr (OTHER == NONE) return O::combine(value, O::map(convert<Tval>(x), c));
-  else return nonzero(b) ? O::combine(value, O::map(convert<Tval>(x), c)) : value;
+  else if constexpr (OTHER == NONE) return O::combine(value, mapped<O>(x, c));
+  else return nonzero(b) ? O::combine(value, mapped<O>(x, c)) : value;
 }
 
 __device__ __forceinline__ Tout finished(State state, const Reduce& r) {

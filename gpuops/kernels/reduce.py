@@ -575,8 +575,10 @@ class HostFinish(NamedTuple):
         shape = (self.splits, p.outputs)
         state = device.to_host(device.view(arrays["partials"], 0, dtype, shape, contiguous_strides(shape)))
         with np.errstate(all="ignore"):
-            result = self.finish(state).astype(p.out).reshape(p.kept.sizes)
-        out = device.view(arrays[p.target], p.offsets[2], np.dtype(p.out), p.kept.sizes, p.kept.strides[2])
+            # (As an array of some dims: CuPy clears one without dims to which it is to assign -0.)
+            result = self.finish(state).astype(p.out).reshape(p.kept.sizes or (1,))
+        steps = p.kept.strides[2] or (1,)
+        out = device.view(arrays[p.target], p.offsets[2], np.dtype(p.out), result.shape, steps)
         out[...] = device.from_host(result)
 
     def finish(self, state: np.ndarray) -> np.ndarray:

@@ -21,20 +21,23 @@ reduce_tiny(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, L
     for (int n = 0; n < PACKS; ++n) {
       Offset at[2] = {n * VEC, 0};
       if constexpr (!PILED) r.reduced.locate(static_cast<Index>(n * VEC % LENGTH), at);
-      packs[n] = cleaned(load_items<VEC>(x + kept[PILED ? 0 : n * VEC / LENGTH][0] + at[0]));
+      packs[n] = load_items<VEC>(x + kept[PILED ? 0 : n * VEC / LENGTH][0] + at[0]);
     }
   } else {
 #pragma unroll
     for (int n = 0; n < ROWS * LENGTH; ++n) packs[n / VEC].set(n % VEC, x[kept[n / LENGTH][0] + n % LENGTH]);
   }
   let_next_start();
+  Items<clean_t<Tin, VEC>, VEC> items[PACKS];
+#pragma unroll
+  for (int n = 0; n < PACKS; ++n) items[n] = cleaned(packs[n]);
   Items<Tout, STORED> results[ROWS / STORED];
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
     State value = Op::identity();
 #pragma unroll
     for (int n = k * LENGTH; n < (k + 1) * LENGTH; ++n) {
-      value = Op::combine(value, Op::map(convert<Tval>(packs[n / VEC].get(n % VEC)), c));
+      value = Op::combine(value, mapped(items[n / VEC].get(n % VEC), c));
     }
     results[k / STORED].set(k % STORED, finished(value, r));
   }

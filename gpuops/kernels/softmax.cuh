@@ -16,6 +16,7 @@ template <bool> struct Totals {
   static __device__ __forceinline__ V stored(Total t) { return t; }
   static __device__ __forceinline__ V log(V stored) { return ::log(stored); }
   template <class B> static __device__ __forceinline__ bool at_max(V, const B&) { return false; }
+  template <class B> static __device__ __forceinline__ void add(Total& sum, V, const B&, V power) { sum += power; }
 };
 template <> struct Totals<true> {
   using Total = Complex<V>;
@@ -26,6 +27,9 @@ template <> struct Totals<true> {
   static __device__ __forceinline__ V stored(Total t) { return rest_of(t.re, t.im); }
   static __device__ __forceinline__ V log(V stored) { return log1p(stored); }
   template <class B> static __device__ __forceinline__ bool at_max(V value, const B& base) { return value == base.max; }
+  template <class B> static __device__ __forceinline__ void add(Total& sum, V value, const B& base, V power) {
+    add_power(sum.re, sum.im, value, base.max, power);
+  }
 };
 using Of = Totals<LEAVES_OUT>;
 using Total = Of::Total;

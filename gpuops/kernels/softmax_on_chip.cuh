@@ -139,30 +139,19 @@ template <int WIDE, int COUNT> struct Held {
       V power[WIDE];
 #pragma unroll
       for (int v = 0; v < WIDE; ++v) {
-        power[v] = base[v % ROWS].of(get(n, v, p));
+        V value = get(n, v, p);
+        power[v] = base[v % ROWS].of(value);
+        if constexpr (LEAVES_OUT) Of::add(sum[v % ROWS], value, base[v % ROWS], power[v]);
         if constexpr (KEEP) item[n].set(v, power[v]);
       }
+      if constexpr (LEAVES_OUT) continue;
 #pragma unroll
       for (int half = WIDE / 2; half >= ROWS; half /= 2) {  // pairwise
 #pragma unroll
         for (int v = 0; v < half; ++v) power[v] += power[v + half];
       }
 #pragma unroll
-      for (int v = 0; v < ROWS; ++v) {
-        V ones = 0;
-        if (LEAVES_OUT && power[v] >= 1 && power[v] < NEAR_1) leave_out(n, v, base[v], p, power[v], ones);
-        sum[v] = sum[v] + Of::of(power[v], ones);
-      }
-    }
-  }
-  // The sum of a pack's powers that are not 1, of those of a row, and how many are.
-  __device__ __forceinline__ void leave_out(int n, int row, const Base& base, const Softmax& p, V& smaller, V& ones) const {
-    smaller = 0;
-#pragma unroll
-    for (int v = row; v < WIDE; v += ROWS) {
-      V value = get(n, v, p);
-      if (Of::at_max(value, base)) ones += 1;
-      else smaller += base.of(value);
+      for (int v = 0; v < ROWS; ++v) sum[v] = sum[v] + Of::of(power[v], V(0));
     }
   }
   __device__ __forceinline__ void store(int n, Tout* y, const Ending (&end)[ROWS], const Softmax& p) const {
