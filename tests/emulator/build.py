@@ -17,7 +17,7 @@ _RUNTIME_FILES = ("fibre.h", "state.h", "memory.h", "runtime.cpp")
 
 _RUNTIME_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-shared")
 _KERNEL_FLAGS = (
-    "-std=c++17", "-O1", "-g1", "-gdwarf-4", "-pipe", "-fPIC", "-shared", "-x", "c++",
+    "-std=c++17", "-O1", "-fno-asynchronous-unwind-tables", "-pipe", "-fPIC", "-shared", "-x", "c++",
     "-Werror=frame-larger-than=65536",  # half a fibre's stack: overrunning one would end Python
     # The calls that check each access. The thread sanitizer's own library is not linked (-nostdlib).
     "-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0", "--param", "tsan-distinguish-volatile=1",
@@ -29,6 +29,7 @@ _KERNEL_FLAGS = (
     "-fwrapv", "-fno-strict-aliasing", "-fsigned-char", "-ffp-contract=off",
     "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics",
 )  # fmt: skip
+_LINES = ("-g1", "-gdwarf-4")  # a fifth of the time, for what only a message about a fault needs
 
 
 class EmulatorError(RuntimeError):
@@ -82,10 +83,10 @@ def runtime() -> Path:
     return _run((*_RUNTIME_FLAGS, "-x", "c++"), "the emulator's runtime", text, "-ldl", "-lm")
 
 
-def build(text: str, name: str) -> Path:
+def build(text: str, name: str, *more: str) -> Path:
     """The library of the kernels in a text that ``source.translate`` made."""
     return _run(
-        _KERNEL_FLAGS,
+        (*_KERNEL_FLAGS, *more),
         name,
         f'#line 1 "cuda.h"\n{_CUDA}\n{text}',
         "-x",
@@ -106,8 +107,10 @@ def available() -> str | None:
     return None
 
 
-def source_lines(library: Path, addresses: list[int]) -> list[str]:
+def source_lines(text: str, name: str, addresses: list[int]) -> list[str]:
     """``file:line`` of each address, innermost function first where functions were inlined."""
+    # Lines change nothing of the code: its addresses are those of the library without.
+    library = build(text, name, *_LINES)
     command = ["addr2line", "-i", "-a", "-e", str(library), *map(hex, addresses)]
     done = subprocess.run(command, capture_output=True, check=False, text=True)
     found: list[list[str]] = []

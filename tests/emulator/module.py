@@ -10,7 +10,6 @@ import os
 import random
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -146,10 +145,10 @@ def _cell(value: Any, parameter: _Parameter) -> bytes:
 class Module:
     """The kernels of one translation unit."""
 
-    def __init__(self, library: Path, text: str, name: str, kernels: list[str]) -> None:
-        self._path, self._text, self._name = library, text, name
+    def __init__(self, text: str, name: str, translated: str, kernels: list[str]) -> None:
+        self._text, self._name, self._translated = text, name, translated
         try:
-            self._library = ctypes.CDLL(str(library))
+            self._library = ctypes.CDLL(str(build(translated, name)))
         except OSError as error:
             raise EmulatorError(f"{name} does not link: {error}") from None
         self.kernels = kernels
@@ -249,7 +248,7 @@ class Module:
         text = report.text.decode(errors="replace")
         others = re.findall(r"<0x(\w+)>", text)
         place, *places = source_lines(
-            self._path, [report.address, *(int(other, 16) for other in others)]
+            self._translated, self._name, [report.address, *(int(other, 16) for other in others)]
         )
         for other, there in zip(others, places):
             text = text.replace(f"<0x{other}>", there)
@@ -269,4 +268,4 @@ def compile(text: str, name: str = "kernel.cu") -> Module:
         translated, kernels = translate(text, name)
     except ValueError as error:
         raise EmulatorError(f"{name}: {error}") from None
-    return Module(build(translated, name), text, name, kernels)
+    return Module(text, name, translated, kernels)
