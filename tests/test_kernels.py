@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from gpuops.kernels import broadcast, matmul, reduce, softmax
 from gpuops.plan import CTYPES, ITEMSIZE, Kernel, Machine, Plan, Shape, accumulator, contiguous_strides
 from gpuops.reduce import dtypes
 from tests import emulated, emulator, layouts
+from tests.budget import DEEP, TURN, in_turn
 from tests.layouts import BFLOAT16
 
 FILES = sorted(os.listdir(jit.FOLDER))
@@ -31,32 +30,7 @@ PARTS = 7  # of the variants, one of which is compiled at a time (a prime: steps
 CHUNKS = 8  # of a part, so that workers share the compiling
 ARCH = 90
 OTHER_ARCHS = (75, 80, 86, 89, 100, 120)
-DEEP = os.environ.get("GPUOPS_TEST_PROFILE") == "deep"
 MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)
-
-
-def turn() -> int:
-    """The number of the commit, or GPUOPS_TEST_TURN: what takes long to compile is compiled in parts, in turn."""
-    if given := os.environ.get("GPUOPS_TEST_TURN"):
-        return int(given)
-
-    def git(*command: str) -> str:
-        return subprocess.run(["git", *command], capture_output=True, text=True, cwd=Path(__file__).parent).stdout
-
-    try:
-        if git("rev-parse", "--is-shallow-repository").strip() == "false":
-            return int(git("rev-list", "--count", "HEAD"))
-        return int(git("rev-parse", "HEAD")[:6] or "0", 16)  # which commits came before is not known
-    except (OSError, ValueError):  # no git, no commit
-        return 0
-
-
-TURN = turn()
-
-
-def in_turn(items: Sequence[Any], count: int) -> list[Any]:
-    """The next few items, from turn to turn; all of them in the deep profile."""
-    return list(items) if DEEP else [items[(TURN * count + i) % len(items)] for i in range(count)]
 
 
 def named(item: int) -> str:
@@ -293,12 +267,12 @@ def representatives() -> tuple[Kernel, ...]:
     return tuple(kernel for (_, read), kernel in found.items() if read in families)
 
 
-@pytest.mark.parametrize("part", in_turn(range(PARTS), 1), ids=lambda part: f"part {part} of {PARTS}")
+@pytest.mark.parametrize("part", in_turn(range(PARTS)), ids=lambda part: f"part {part} of {PARTS}")
 @pytest.mark.parametrize("chunk", range(CHUNKS), ids=named)
 def test_every_variant_compiles(nvrtc, part, chunk):
     """A part at a time, for sm_90 and one other architecture in turn; the deep profile takes all parts for all."""
     for i, kernel in itertools.islice(enumerate(variants()), part + PARTS * chunk, None, PARTS * CHUNKS):
-        others = OTHER_ARCHS if DEEP else OTHER_ARCHS[(i + TURN // PARTS) % len(OTHER_ARCHS) :][:1]
+        others = OTHER_ARCHS if DEEP else [OTHER_ARCHS[(i + TURN // PARTS) % len(OTHER_ARCHS)]]
         for arch in (ARCH, *others):
             assert jit.compile(jit.source(kernel), f"{kernel.name}.cu", arch)[:4] == b"\x7fELF"
 
@@ -322,7 +296,7 @@ def assembled(kernel: Kernel, arch: int) -> str:
         nvrtc.destroyProgram(program)
 
 
-@pytest.mark.parametrize("arch", (ARCH, *in_turn(OTHER_ARCHS, 1)), ids=named)
+@pytest.mark.parametrize("arch", (ARCH, *in_turn(OTHER_ARCHS)), ids=named)
 @pytest.mark.parametrize("tile", matmul.TILES, ids=lambda tile: f"{tile.m}x{tile.n}")
 def test_the_fastest_product_keeps_everything_in_registers(nvrtc, tile, arch):
     ways = list(LAYOUTS)
