@@ -145,10 +145,12 @@ def _cell(value: Any, parameter: _Parameter) -> bytes:
 class Module:
     """The kernels of one translation unit."""
 
-    def __init__(self, text: str, name: str, translated: str, kernels: list[str]) -> None:
-        self._text, self._name, self._translated = text, name, translated
+    def __init__(
+        self, text: str, name: str, translated: str, common: int, kernels: list[str]
+    ) -> None:
+        self._text, self._name, self._built = text, name, (translated, common, name)
         try:
-            self._library = ctypes.CDLL(str(build(translated, name)))
+            self._library = ctypes.CDLL(str(build(*self._built)))
         except OSError as error:
             raise EmulatorError(f"{name} does not link: {error}") from None
         self.kernels = kernels
@@ -248,7 +250,7 @@ class Module:
         text = report.text.decode(errors="replace")
         others = re.findall(r"<0x(\w+)>", text)
         place, *places = source_lines(
-            self._translated, self._name, [report.address, *(int(other, 16) for other in others)]
+            *self._built, [report.address, *(int(other, 16) for other in others)]
         )
         for other, there in zip(others, places):
             text = text.replace(f"<0x{other}>", there)
@@ -262,10 +264,14 @@ class Module:
 
 
 @functools.cache
-def compile(text: str, name: str = "kernel.cu") -> Module:
-    """Compile CUDA C++ text, the one translation unit that NVRTC would get."""
+def compile(text: str, name: str = "kernel.cu", common: int = 0) -> Module:
+    """Compile CUDA C++ text, the one translation unit that NVRTC would get.
+
+    With ``common``, many texts begin with the same so many lines (and say with ``#line`` where they and the rest are
+    from): these are compiled once.
+    """
     try:
         translated, kernels = translate(text, name)
     except ValueError as error:
         raise EmulatorError(f"{name}: {error}") from None
-    return Module(text, name, translated, kernels)
+    return Module(text, name, translated, common, kernels)
