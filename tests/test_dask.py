@@ -121,7 +121,7 @@ shapes = layouts.shapes(max_dims=4, max_size=200)
 
 
 @pytest.mark.parametrize("op", REDUCTIONS)
-@examples(40)
+@examples(60)
 @given(data=st.data())
 def test_reductions_agree_with_whole_arrays(op, data):
     shape, dtype = data.draw(shapes), data.draw(st.sampled_from(COMMON))
@@ -240,6 +240,14 @@ def test_partial_results_are_not_rounded_to_halves(dtype):
     assert float(gpuops.mean(lazy).compute()) == float(gpuops.mean(x))
     assert float(gpuops.matmul(lazy, np.ones(4096, dtype)).compute()) == float(np.float64(exact).astype(dtype))
     assert float(gpuops.dot(lazy, np.ones(4096, dtype)).compute()) == float(np.float64(exact).astype(dtype))
+
+
+@pytest.mark.parametrize("mask", [(6, 1), (1, 8), (8,), (1, 1), (6, 8)], ids=str)
+def test_a_mean_counts_a_mask_as_often_as_it_repeats(mask):
+    x, chosen = np.arange(48.0).reshape(6, 8), np.arange(math.prod(mask)).reshape(mask) % 3 != 1
+    for where in (chosen, da.from_array(chosen, 3)):
+        for axis in (0, 1, None):
+            call("mean", da.from_array(x, (2, 3)), axis=axis, where=where)
 
 
 def test_softmax_keeps_its_digits_far_from_zero():
