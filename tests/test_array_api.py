@@ -117,7 +117,7 @@ def test_other_arrays_do_not_go_by_keyword(backend):
 
 
 @pytest.mark.parametrize("op", REDUCTIONS)
-@examples(30)
+@examples(20)
 @given(data=st.data())
 def test_reductions(backend, op, data):
     least = 1 if op in ("max", "min") else 0

@@ -67,7 +67,7 @@ def expansions(draw: st.DrawFn, dtype: np.dtype) -> tuple[np.ndarray, tuple[int,
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@examples(60)
+@examples(40)
 @given(data=st.data())
 def test_expand_agrees_with_numpy(backend, strategy, data):
     x, asked, full = data.draw(expansions(data.draw(st.sampled_from(COMMON))))
@@ -164,7 +164,7 @@ PAIRS = [*((d, d) for d in COMMON), *(tuple(map(np.dtype, pair)) for pair in PRO
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@examples(60)
+@examples(40)
 @given(data=st.data())
 def test_where_agrees_with_numpy(backend, strategy, data):
     full = data.draw(layouts.shapes())
