@@ -245,7 +245,9 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("row,way", pairs(ROWS, [*itertools.product(OPS, (0, 1), (FLOATS[::2], FLOATS[1::2]))]))
+@pytest.mark.parametrize(
+    "row,way", pairs(ROWS, [*itertools.product(OPS, (0, 1), (FLOATS[::2], FLOATS[1::2]))]), ids=str
+)
 @pytest.mark.parametrize("strategy,finish", WAYS)
 def test_difficult_rows(backend, way, strategy, finish, row):
     (op, axis, dtypes), x = way, np.array([ROWS[row], [0, 1, 2, 3]])
