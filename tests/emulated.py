@@ -152,7 +152,8 @@ class EmulatedDevice:
 
 @cache
 def module(kernel):
-    return emulator.compile(jit.source(kernel), f"{kernel.name}.cu")
+    common = "\n".join(map(jit.read, jit.COMMON))
+    return emulator.compile(jit.source(kernel), f"{kernel.name}.cu", common.count("\n") + 1)
 
 
 @cache

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import gpuops
 from gpuops.kernels import broadcast as kernels
 from tests import layouts
+from tests.budget import examples, pairs
 from tests.compare import assert_bits, assert_same
 from tests.conftest import Emulated
 from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, lay_out
@@ -67,6 +68,7 @@ def expansions(draw: st.DrawFn, dtype: np.dtype) -> tuple[np.ndarray, tuple[int,
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
+@examples(40)
 @given(data=st.data())
 def test_expand_agrees_with_numpy(backend, strategy, data):
     x, asked, full = data.draw(expansions(data.draw(st.sampled_from(COMMON))))
@@ -125,6 +127,7 @@ def test_expand_at_every_width_and_alignment(backend, dtype, inner):
 # ----------------------------------------------------------------------------------------------------- broadcast_to
 
 
+@examples(60)
 @given(data=st.data())
 def test_broadcast_to_is_a_view_as_numpys(backend, data):
     x, _, full = data.draw(expansions(data.draw(st.sampled_from(COMMON))))
@@ -162,6 +165,7 @@ PAIRS = [*((d, d) for d in COMMON), *(tuple(map(np.dtype, pair)) for pair in PRO
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
+@examples(40)
 @given(data=st.data())
 def test_where_agrees_with_numpy(backend, strategy, data):
     full = data.draw(layouts.shapes())
@@ -230,13 +234,13 @@ PROMOTIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("x,y", PROMOTIONS, ids=str)
-def test_where_promotes_as_numpy(backend, x, y):
+@pytest.mark.parametrize("promotion,strategy", pairs(PROMOTIONS, STRATEGIES[:2], STRATEGIES[2:]), ids=str)
+def test_where_promotes_as_numpy(backend, promotion, strategy):
+    x, y = promotion
     x = np.arange(6).astype(x) if isinstance(x, (str, np.dtype)) else x
     condition = np.array([True, False, True, True, False, False])
-    for strategy in STRATEGIES:
-        assert_same(run(backend, gpuops.where, condition, x, y, strategy=strategy), np.where(condition, x, y))
-        assert_same(run(backend, gpuops.where, condition, y, x, strategy=strategy), np.where(condition, y, x))
+    assert_same(run(backend, gpuops.where, condition, x, y, strategy=strategy), np.where(condition, x, y))
+    assert_same(run(backend, gpuops.where, condition, y, x, strategy=strategy), np.where(condition, y, x))
 
 
 @pytest.mark.parametrize("scalar", [1.5, 1, True, -np.inf, 2**70, -3])
@@ -379,6 +383,7 @@ def rows(draw: st.DrawFn, full: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", ITEMS)
+@examples(40)
 @given(data=st.data())
 def test_rows_of_any_length_and_alignment(device, dtype, data):
     """Packs that cross rows, rows shorter than a pack, rows that lie apart."""
@@ -395,6 +400,7 @@ def test_rows_of_any_length_and_alignment(device, dtype, data):
 
 
 @pytest.mark.parametrize("dtype", ITEMS)
+@examples(40)
 @given(data=st.data())
 def test_tiles_transpose(device, dtype, data):
     """Arrays whose contiguous dim is another than the result's, with sizes that are no multiples of tiles."""
@@ -439,6 +445,7 @@ def test_small_operands_of_large_results_are_fetched_ahead(device, layout):
 
 
 @pytest.mark.parametrize("most", [100, 1000])
+@examples(60)
 @given(data=st.data())
 def test_results_too_large_for_one_launch_are_made_in_pieces(device, most, data):
     full = data.draw(layouts.shapes())

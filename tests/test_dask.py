@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import gpuops
 from gpuops.device import kind
 from tests import emulated, layouts
+from tests.budget import examples, pairs
 from tests.compare import accumulator_eps, assert_near, assert_same
 from tests.conftest import Cpu
 from tests.layouts import BFLOAT16, COMMON, FLOATS, HALVES, inexact
@@ -120,6 +121,7 @@ shapes = layouts.shapes(max_dims=4, max_size=200)
 
 
 @pytest.mark.parametrize("op", REDUCTIONS)
+@examples(60)
 @given(data=st.data())
 def test_reductions_agree_with_whole_arrays(op, data):
     shape, dtype = data.draw(shapes), data.draw(st.sampled_from(COMMON))
@@ -137,6 +139,7 @@ def test_reductions_agree_with_whole_arrays(op, data):
 
 
 @pytest.mark.parametrize("op", ["max", "min"])
+@examples(60)
 @given(data=st.data())
 def test_extremes_need_no_initial_where_only_chunks_are_empty(op, data):
     shape, dtype = data.draw(shapes), data.draw(st.sampled_from(layouts.DTYPES))
@@ -145,6 +148,7 @@ def test_extremes_need_no_initial_where_only_chunks_are_empty(op, data):
 
 
 @pytest.mark.parametrize("op", SOFTMAXES)
+@examples(60)
 @given(data=st.data())
 def test_softmax_agrees_with_whole_arrays(op, data):
     shape = data.draw(shapes)
@@ -173,6 +177,7 @@ def test_where_agrees_with_whole_arrays(data):
     call("where", *operands)
 
 
+@examples(60)
 @given(data=st.data())
 def test_where_with_a_condition_alone_gives_indices(data):
     shape = data.draw(st.lists(st.integers(0, 7), min_size=1, max_size=3).map(tuple))
@@ -235,6 +240,14 @@ def test_partial_results_are_not_rounded_to_halves(dtype):
     assert float(gpuops.mean(lazy).compute()) == float(gpuops.mean(x))
     assert float(gpuops.matmul(lazy, np.ones(4096, dtype)).compute()) == float(np.float64(exact).astype(dtype))
     assert float(gpuops.dot(lazy, np.ones(4096, dtype)).compute()) == float(np.float64(exact).astype(dtype))
+
+
+@pytest.mark.parametrize("mask", [(6, 1), (1, 8), (8,), (1, 1), (6, 8)], ids=str)
+def test_a_mean_counts_a_mask_as_often_as_it_repeats(mask):
+    x, chosen = np.arange(48.0).reshape(6, 8), np.arange(math.prod(mask)).reshape(mask) % 3 != 1
+    for where in (chosen, da.from_array(chosen, 3)):
+        for axis in (0, 1, None):
+            call("mean", da.from_array(x, (2, 3)), axis=axis, where=where)
 
 
 def test_softmax_keeps_its_digits_far_from_zero():
@@ -545,8 +558,7 @@ def fetched(device: Cpu, lazy: Any) -> np.ndarray:
     return device.numpy(lazy.compute())
 
 
-@pytest.mark.parametrize("dtype", ["f4", BFLOAT16], ids=str)
-@pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
+@pytest.mark.parametrize("op,dtype", pairs([*REDUCTIONS, *SOFTMAXES], ["f4", BFLOAT16]), ids=str)
 def test_chunks_stay_on_their_device(device, op, dtype):
     dtype = np.dtype(dtype)
     values = layouts.random(np.random.default_rng(0), (4, 40), dtype, special=op != "prod")

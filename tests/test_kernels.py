@@ -18,6 +18,7 @@ from gpuops.kernels import broadcast, matmul, reduce, softmax
 from gpuops.plan import CTYPES, ITEMSIZE, Kernel, Machine, Plan, Shape, accumulator, contiguous_strides
 from gpuops.reduce import dtypes
 from tests import emulated, emulator, layouts
+from tests.budget import DEEP, TURN, in_turn
 from tests.layouts import BFLOAT16
 
 FILES = sorted(os.listdir(jit.FOLDER))
@@ -25,11 +26,17 @@ SOURCES = [name for name in FILES if name.endswith(".cu")]
 TEXTS = [name for name in FILES if name.endswith((".cu", ".cuh"))]
 #: Strategies that do not take rows of any length.
 LIMITED = ("naive", *softmax.WARPS, "block_shared", *softmax.ON_CHIP)
-CHUNKS = 48  # so that workers share the compiling
+PARTS = 7  # of the variants, one of which is compiled at a time (a prime: steps of a few commits reach all)
+CHUNKS = 8  # of a part, so that workers share the compiling
 ARCH = 90
 OTHER_ARCHS = (75, 80, 86, 89, 100, 120)
-DEEP = os.environ.get("GPUOPS_TEST_PROFILE") == "deep"
 MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)
+
+
+def named(item: int) -> str:
+    """A test's id that says how to repeat it."""
+    return f"{item}-GPUOPS_TEST_TURN={TURN}"
+
 
 # ------------------------------------------------------------------------------------------------------- variants
 
@@ -260,17 +267,20 @@ def representatives() -> tuple[Kernel, ...]:
     return tuple(kernel for (_, read), kernel in found.items() if read in families)
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_every_variant_compiles(nvrtc, chunk):
-    """For sm_90 and, in turn, one other architecture; the deep profile takes all of them."""
-    for i, kernel in itertools.islice(enumerate(variants()), chunk, None, CHUNKS):
-        others = OTHER_ARCHS if DEEP else OTHER_ARCHS[i % len(OTHER_ARCHS) :][:1]
+@pytest.mark.parametrize("part", in_turn(range(PARTS)), ids=lambda part: f"part {part} of {PARTS}")
+@pytest.mark.parametrize("chunk", range(CHUNKS), ids=named)
+def test_every_variant_compiles(nvrtc, part, chunk):
+    """A part at a time, for sm_90, and each fourth one for another architecture; the deep profile takes all for all."""
+    for i, kernel in itertools.islice(enumerate(variants()[part::PARTS]), chunk, None, CHUNKS):
+        other, place = divmod(i + TURN // PARTS, 4)
+        others = OTHER_ARCHS if DEEP else [OTHER_ARCHS[other % len(OTHER_ARCHS)]] * (place == 0)
         for arch in (ARCH, *others):
             assert jit.compile(jit.source(kernel), f"{kernel.name}.cu", arch)[:4] == b"\x7fELF"
 
 
-@pytest.mark.parametrize("arch", OTHER_ARCHS)
+@pytest.mark.parametrize("arch", in_turn(OTHER_ARCHS), ids=named)
 def test_every_file_compiles_for_every_architecture(nvrtc, arch):
+    """One at a time."""
     for kernel in representatives():
         assert jit.compile(jit.source(kernel), f"{kernel.name}.cu", arch)
 
@@ -287,7 +297,7 @@ def assembled(kernel: Kernel, arch: int) -> str:
         nvrtc.destroyProgram(program)
 
 
-@pytest.mark.parametrize("arch", (ARCH, *OTHER_ARCHS))
+@pytest.mark.parametrize("arch", (ARCH, *in_turn(OTHER_ARCHS)), ids=named)
 @pytest.mark.parametrize("tile", matmul.TILES, ids=lambda tile: f"{tile.m}x{tile.n}")
 def test_the_fastest_product_keeps_everything_in_registers(nvrtc, tile, arch):
     ways = list(LAYOUTS)
@@ -314,6 +324,11 @@ def stems(prefix: str = "") -> set[str]:
 
 def test_every_kernel_file_is_reached_by_a_plan():
     assert {kernel.name for kernel in variants()} == stems()
+
+
+def test_every_part_of_the_variants_has_every_kernel_file():
+    for part in range(PARTS):
+        assert {kernel.name for kernel in variants()[part::PARTS]} == stems()
 
 
 def test_every_softmax_file_is_a_strategy():

@@ -18,6 +18,7 @@ from gpuops import plan
 from gpuops.device import elements, find, run, watched
 from gpuops.kernels import matmul as kernels
 from tests import layouts
+from tests.budget import examples, in_turn
 from tests.compare import accumulator_eps, assert_bits, assert_near, assert_same, run_there, ulp
 from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, inexact, lay_out, strided, wide
 
@@ -233,9 +234,16 @@ def test_batches_that_broadcast(backend, strategy):
     check_run(backend, apart, random((3, 1, k, n), seed=1), strategy=strategy)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_takes_every_dtype(backend, strategy, dtype):
+#: dtypes that kernels treat alike, but for their size, as others: these go with a few strategies in turn.
+ALIKE = [np.dtype(name) for name in ("i2", "i4", "i8", "u1", "u2", "u4")]
+
+
+@pytest.mark.parametrize(
+    "dtype,strategy",
+    [(d, s) for i, d in enumerate(DTYPES) for s in (in_turn(STRATEGIES, 2, i) if d in ALIKE else STRATEGIES)],
+    ids=str,
+)
+def test_takes_every_dtype(backend, dtype, strategy):
     a, b = lay_out(random((35, 21), dtype, 0, True), "C"), lay_out(random((21, 37), dtype, 1, True), "C")
     if backend.name == "cpu" or takes(strategy, dtype):
         check_run(backend, a, b, strategy=strategy)
@@ -382,12 +390,12 @@ def going(way: str, size: int, k: int, seed: int) -> np.ndarray:
 
 
 def each_way() -> list[Any]:
-    """Each tile with each way of either operand, and each pair of ways."""
+    """Each tile with each way of either operand, and each pair of ways: half of them in turn."""
     ways = tuple(kernels.WAYS)
     return [
         pytest.param(tile, way, ways[(i + turn) % 4], id=f"{tile.m}x{tile.n}-{way}-{ways[(i + turn) % 4]}")
         for turn, tile in enumerate(kernels.TILES)
-        for i, way in enumerate(ways)
+        for i, way in in_turn([*enumerate(ways)], 2, turn)
     ]
 
 
@@ -665,6 +673,7 @@ def check_dot(backend: Any, x: np.ndarray, y: np.ndarray) -> None:
     assert_near(got, exact, accumulator_eps(val) * (8 + math.sqrt(length)) * np.dot(*finite) + length * tiny)
 
 
+@examples(60)
 @given(data=st.data())
 def test_dot_agrees_with_numpy(backend, data):
     check_dot(backend, *data.draw(products()))
@@ -674,10 +683,12 @@ def test_dot_agrees_with_numpy(backend, data):
 def test_dot_of_every_dtype_and_alignment(backend, dtype):
     rng = np.random.default_rng(0)
     memory = [lay_out(layouts.random(rng, (9000,), dtype), "C") for _ in range(2)]
-    for first, second, length in ((0, 0, 8192), (1, 1, 8191), (1, 0, 8191), (3, 5, 64), (0, 0, 1)):
+    places = ((0, 0, 8192), (1, 1, 8191), (1, 0, 8191), (3, 5, 64), (0, 0, 1))
+    for first, second, length in in_turn(places, 2, DTYPES.index(dtype)):
         check_dot(backend, memory[0][first : first + length], memory[1][second : second + length])
-    check_dot(backend, memory[0][::-1], memory[1])
-    check_dot(backend, memory[0][::3], memory[1][:3000])
+    for step in in_turn((-1, 3), start=DTYPES.index(dtype)):
+        x = memory[0][::step]
+        check_dot(backend, x, memory[1][: x.size])
 
 
 @pytest.mark.parametrize(

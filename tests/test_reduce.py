@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import gpuops
 from tests import layouts
+from tests.budget import examples, in_turn, pairs
 from tests.compare import accumulator_eps, assert_bits, assert_near, assert_same, run_there
 from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, inexact, lay_out, wide
 
@@ -119,6 +120,7 @@ def calls(draw: st.DrawFn, op: str) -> Call:
 
 
 @pytest.mark.parametrize("op", OPS)
+@examples(40)
 @given(data=st.data())
 def test_agrees_with_numpy(backend, op, data):
     call = data.draw(calls(op))
@@ -129,14 +131,13 @@ def test_agrees_with_numpy(backend, op, data):
 @pytest.mark.parametrize("op", OPS)
 def test_takes_every_dtype(backend, op, dtype):
     x = lay_out(layouts.random(np.random.default_rng(0), (5, 40), dtype, special=op != "prod"), "C")
-    for axis in (0, 1):
+    for axis in in_turn((0, 1), start=OPS.index(op) + DTYPES.index(dtype)):
         call = Call(op, x, {"axis": axis})
         check(call, call.run(backend))
 
 
-@pytest.mark.parametrize("axis", ["last", "first", "whole"])
+@pytest.mark.parametrize("axis,op", pairs(["last", "first", "whole"], ["sum", "max"]))
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("op", ["sum", "max"])
 def test_reduces_every_length(backend, op, strategy, axis):
     for length in LENGTHS:
         shape, dims = {"last": ((3, length), 1), "first": ((length, 3), 0), "whole": ((length,), None)}[axis]
@@ -186,18 +187,28 @@ REGIMES: dict[str, tuple[tuple[int, ...], Any, tuple[slice, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("regime", REGIMES)
-@pytest.mark.parametrize("dtype", ["i1", "u2", "?", "f2", BFLOAT16, "f4", "i4", "f8", "c8", "c16"], ids=str)
-def test_every_way_through_memory(backend, dtype, regime):
+#: dtypes of each family, with ops.
+FAMILIES = [
+    [*product(dtypes, ["sum", "min"])]
+    for dtypes in (["i1", "u2", "?"], ["f2", BFLOAT16], ["f4", "i4", "f8", "c8", "c16"])
+]
+
+
+@pytest.mark.parametrize("regime,kind", pairs(REGIMES, *FAMILIES), ids=str)
+def test_every_way_through_memory(backend, regime, kind):
+    dtype, op = kind
     shape, axis, cut = REGIMES[regime]
     x = lay_out(layouts.random(np.random.default_rng(0), shape, np.dtype(dtype)), "C")[cut]
-    for op in ("sum", "max", "all") if regime in ("columns", "a row of several blocks") else ("sum", "min"):
-        call = Call(op, x, {"axis": axis})
+    for each in ("sum", "max", "all") if regime in ("columns", "a row of several blocks") else (op,):
+        call = Call(each, x, {"axis": axis})
         check(call, call.run(backend))
 
 
-@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "?", "f2", BFLOAT16], ids=str)
-@pytest.mark.parametrize("op", ["max", "min", "any", "all", "sum", "mean"])
+@pytest.mark.parametrize(
+    "dtype,op",
+    pairs(["i1", "u1", "i2", "u2", "?", "f2", BFLOAT16], ["max", "min"], ["any", "all"], ["sum", "mean"]),
+    ids=str,
+)
 def test_small_elements_anywhere_in_a_word(backend, op, dtype):
     dtype = np.dtype(dtype)
     rest, found = {"any": (0, 1), "all": (1, 0), "min": (1, 0)}.get(op, (0, 1))
@@ -209,8 +220,7 @@ def test_small_elements_anywhere_in_a_word(backend, op, dtype):
             check(call, call.run(backend))
 
 
-@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2"])
-@pytest.mark.parametrize("op", ["sum", "max", "min", "mean"])
+@pytest.mark.parametrize("dtype,op", pairs(["i1", "u1", "i2", "u2"], ["sum", "mean"], ["max", "min"]))
 def test_the_extremes_of_small_integers(backend, op, dtype):
     info = np.iinfo(dtype)
     for value in (info.min, info.max):
@@ -219,16 +229,20 @@ def test_the_extremes_of_small_integers(backend, op, dtype):
             check(call, call.run(backend))
 
 
-@pytest.mark.parametrize("mask", [(60, 512), (60, 1), (1, 512), (512,), (1, 1)], ids=str)
+#: dtypes, with ops along axes 0, 1 and all.
+MASKED = [*product(["f4", "i1", "f8", "f2"], (("sum", "mean", "sum"), ("mean", "sum", "mean")))]
+
+
+@pytest.mark.parametrize("mask,kind", pairs([(60, 512), (60, 1), (1, 512), (512,), (1, 1)], MASKED), ids=str)
 @pytest.mark.parametrize("cut", [slice(None), slice(1, None), slice(16, -16), slice(None, None, -1)], ids=str)
-def test_masks_of_every_shape(backend, cut, mask):
-    for dtype in ("f4", "i1", "f8", "f2"):
-        x = lay_out(layouts.random(np.random.default_rng(0), (60, 512), np.dtype(dtype)), "C")[:, cut]
-        where = lay_out(np.random.default_rng(1).random(mask) < 0.6, "C")
-        where = where[..., cut] if mask[-1] > 1 else where
-        for op, axis in itertools.product(("sum", "mean"), (0, 1, None)):
-            call = Call(op, x, {"axis": axis, "where": where})
-            check(call, call.run(backend))
+def test_masks_of_every_shape(backend, cut, mask, kind):
+    dtype, ops = kind
+    x = lay_out(layouts.random(np.random.default_rng(0), (60, 512), np.dtype(dtype)), "C")[:, cut]
+    where = lay_out(np.random.default_rng(1).random(mask) < 0.6, "C")
+    where = where[..., cut] if mask[-1] > 1 else where
+    for axis, op in zip((0, 1, None), ops):
+        call = Call(op, x, {"axis": axis, "where": where})
+        check(call, call.run(backend))
 
 
 def test_a_million_uniform_numbers_are_added_within_two_units(device):
@@ -260,8 +274,7 @@ def test_dims_that_do_not_merge(backend, strategy, axes):
         check(call, call.run(backend))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", ["i1", "f2", "f4", "f8", "c16"])
+@pytest.mark.parametrize("layout,dtype", pairs(LAYOUTS, ["f4", "i1", "c16", "f2", "f8"]))
 def test_reads_every_layout(backend, layout, dtype):
     x = lay_out(layouts.random(np.random.default_rng(0), (6, 64, 32), np.dtype(dtype)), layout)
     for axis in (0, 1, 2, (0, 2), None):
@@ -298,9 +311,9 @@ def test_the_same_call_gives_the_same_bits(backend, dtype, strategy, finish):
         assert_bits(first, second)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("dtype,tiny", [("f4", 1.4e-45), ("f2", 6e-8), (BFLOAT16, 9.2e-41), ("f8", 5e-324)], ids=str)
-def test_subnormals_are_kept(backend, dtype, tiny, strategy):
+@pytest.mark.parametrize("strategy,dtype", pairs(STRATEGIES, ["f4", "f8"], ["f2", BFLOAT16]), ids=str)
+def test_subnormals_are_kept(backend, strategy, dtype):
+    tiny = {"f4": 1.4e-45, "f2": 6e-8, BFLOAT16: 9.2e-41, "f8": 5e-324}[dtype]
     x = lay_out(np.array([3, 1, 2] * 11).astype("f8") * tiny, "C").astype(dtype)
     assert (x != 0).all()
     there = backend.array(x)
@@ -314,7 +327,7 @@ def test_subnormals_are_kept(backend, dtype, tiny, strategy):
 @pytest.mark.parametrize("op", ["sum", "prod"])
 def test_integers_wrap_as_in_numpy(backend, op, dtype):
     x = lay_out(layouts.random(np.random.default_rng(0), (300,), dtype, special=True), "C") | dtype.type(1)
-    for options in ({}, {"dtype": dtype}, {"dtype": np.dtype("i2")}, {"dtype": np.dtype("u4")}):
+    for options in ({}, *in_turn([{"dtype": d} for d in (dtype, np.dtype("i2"), np.dtype("u4"))])):
         call = Call(op, x, options)
         check(call, call.run(backend))
 

@@ -23,7 +23,7 @@ SMALL = [cases.shrunk(case, 1024) for case in EVERY_CASE if case.pick]
 def folder(tmp_path_factory):
     """Results of a run on two processes, named as those of a full run are."""
     made = tmp_path_factory.mktemp("results")
-    done = bench("--gpus", 2, "--elements", 1024, "--results", made)
+    done = bench("--gpus", 2, "--elements", 1024, "--results", made, soon=True)
     assert done.returncode == 0, done.stderr + done.stdout
     assert done.stderr == "", "Dask is silent"
     (made / "cpu" / "scaling.part.json").rename(made / "cpu" / "scaling.json")

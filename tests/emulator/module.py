@@ -10,7 +10,6 @@ import os
 import random
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -146,10 +145,12 @@ def _cell(value: Any, parameter: _Parameter) -> bytes:
 class Module:
     """The kernels of one translation unit."""
 
-    def __init__(self, library: Path, text: str, name: str, kernels: list[str]) -> None:
-        self._path, self._text, self._name = library, text, name
+    def __init__(
+        self, text: str, name: str, translated: str, common: int, kernels: list[str]
+    ) -> None:
+        self._text, self._name, self._built = text, name, (translated, common, name)
         try:
-            self._library = ctypes.CDLL(str(library))
+            self._library = ctypes.CDLL(str(build(*self._built)))
         except OSError as error:
             raise EmulatorError(f"{name} does not link: {error}") from None
         self.kernels = kernels
@@ -249,7 +250,7 @@ class Module:
         text = report.text.decode(errors="replace")
         others = re.findall(r"<0x(\w+)>", text)
         place, *places = source_lines(
-            self._path, [report.address, *(int(other, 16) for other in others)]
+            *self._built, [report.address, *(int(other, 16) for other in others)]
         )
         for other, there in zip(others, places):
             text = text.replace(f"<0x{other}>", there)
@@ -263,10 +264,14 @@ class Module:
 
 
 @functools.cache
-def compile(text: str, name: str = "kernel.cu") -> Module:
-    """Compile CUDA C++ text, the one translation unit that NVRTC would get."""
+def compile(text: str, name: str = "kernel.cu", common: int = 0) -> Module:
+    """Compile CUDA C++ text, the one translation unit that NVRTC would get.
+
+    With ``common``, many texts begin with the same so many lines (and say with ``#line`` where they and the rest are
+    from): these are compiled once.
+    """
     try:
         translated, kernels = translate(text, name)
     except ValueError as error:
         raise EmulatorError(f"{name}: {error}") from None
-    return Module(build(translated, name), text, name, kernels)
+    return Module(text, name, translated, common, kernels)
