@@ -491,3 +491,13 @@ def test_lists_and_scalars_are_numpys():
     np.testing.assert_allclose(gpuops.softmax([0, 0]), [0.5, 0.5])
     assert gpuops.softmax(3.0) == 1
     assert gpuops.logsumexp([0.0, 0.0]) == np.log(2)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2"])
+def test_masks_whose_columns_lie_apart(backend, dtype):
+    x, mask = random((300, 64), dtype), (np.random.default_rng(1).random((300, 128)) < 0.5)[:, ::2]
+    for op in OPS:
+        got = backend.numpy(getattr(gpuops, op)(backend.array(x), 0, where=backend.array(mask)))
+        expected = getattr(gpuops, op)(x.astype("f8"), 0, where=mask)
+        assert ((got == 0 if op == "softmax" else np.isneginf(got)) == ~mask).all()
+        np.testing.assert_allclose(got[mask], expected[mask], rtol=1e-5 if dtype == "f4" else 2e-3)
