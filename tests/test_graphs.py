@@ -105,6 +105,7 @@ def test_a_pipeline_in_a_graph():
 
 def test_kernels_of_two_streams_and_of_the_grid_in_a_graph():
     """A kernel that waits for another stream, and one after a cooperative one, start no earlier than they may."""
+
     def work(x, stream, beside):
         vector = gpuops.softmax(x, axis=None)  # the grid's
         shifted = gpuops.where(vector, vector, 1)

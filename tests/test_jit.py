@@ -18,9 +18,7 @@ pytestmark = pytest.mark.usefixtures("nvrtc")
 ROOT = Path(__file__).resolve().parent.parent
 STRIDES = ((64, 1), (0, 0), (1,))
 KERNEL = (
-    reduce.plan(
-        reduce.problem("Sum", *("float32",) * 3, (100, 64), (1,), STRIDES, (0, 0, 0)), None, "device", 132
-    )
+    reduce.plan(reduce.problem("Sum", *("float32",) * 3, (100, 64), (1,), STRIDES, (0, 0, 0)), None, "device", 132)
     .steps[0]
     .kernel
 )

@@ -385,8 +385,8 @@ def test_a_kernel_file_opens_with_its_contract(file):
 def test_no_atomics_whose_order_could_change_a_sum(file):
     """Blocks count themselves, to find out whether they are the last or all have come; nothing else is atomic."""
     atomics = re.findall(r"\b(?:atomic|atom\.|red\.)[^;]*;", jit.read(file))
-    meeting = "atomicAdd(barrier, first ? 0x80000000u - (count - 1) : 1u);"
-    counts = [meeting, "atomicInc(ticket, count - 1) == count - 1;"]
+    arrival = ["atomicMax(word, launch.number << 32);", "atomicAdd(word, u64(1)));"]
+    counts = [*arrival, "atomicExch(ticket, u64(0));"]
     assert atomics == (counts if file == "block.cuh" else [])
 
 
@@ -408,7 +408,7 @@ BARRIER = re.compile(r"__sync(?:threads|warp)\(\);")
 #: These are for what other blocks do that run at the same time; the emulator runs them one after the other.
 BETWEEN_BLOCKS = (
     "__shared__ bool last;\n  __syncthreads();",
-    "meet(barriers + team, p.team, member == 0);\n      }\n      __syncwarp();",
+    "meet(barriers + team, p.team, round, launch);\n      }\n      __syncwarp();",
     "if constexpr (CLUSTER > 1) {\n      __syncthreads();",
 )
 BARRIERS = [
