@@ -46,6 +46,7 @@ def whole(device: Device, array: Any) -> Any:
     with device.current():
         copy = device.empty(shape, array.dtype)
         move(device, copy, array)
+        device.keep(copy)
         return device.broadcast_to(copy, array.shape)
 
 

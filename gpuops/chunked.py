@@ -462,13 +462,12 @@ def matrix_product(
 
 def dot_product(op: str, result: Ghost, a: Any, b: Any) -> da.Array:
     """dot, likewise."""
-    x, y = a, b
     val, ndim, dims = result.dtype, result.ndim, tuple(range(result.ndim))
-    if np.ndim(x) == 0 or np.ndim(y) == 0:
-        return blocks(gpuops.dot, op, dims, [x, y], val)
-    kept, last = x.ndim - 1, max(y.ndim - 2, 0)  # dims of x before its last axis, and of y before that which is summed
-    pair = (x, (*dims[:kept], ndim)), (y, (*dims[kept : kept + last], ndim, *dims[kept + last :]))
-    if x.numblocks[-1] == y.numblocks[last] == 1:
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return blocks(gpuops.dot, op, dims, [a, b], val)
+    kept, last = a.ndim - 1, max(b.ndim - 2, 0)  # dims of a before its last axis, and of b before that which is summed
+    pair = (a, (*dims[:kept], ndim)), (b, (*dims[kept : kept + last], ndim, *dims[kept + last :]))
+    if a.numblocks[-1] == b.numblocks[last] == 1:
         return blocks(partial(on_blocks, gpuops.dot, "b"), op, dims, [*pair], val)
     return summed(op, gpuops.dot, *pair, val, val)
 

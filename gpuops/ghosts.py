@@ -26,7 +26,6 @@ class Ghost:
         steps = contiguous_strides(shape) if strides is None else strides
         self.strides = tuple(step * dtype.itemsize for step in steps)
 
-
     def transpose(self, order: Sequence[int]) -> Ghost:
         """The same with its dims in another order."""
         steps = tuple(self.strides[d] // self.itemsize for d in order)

@@ -201,9 +201,7 @@ def logsumexp(
     return weighted(given.device, given, out, shape, strategy, return_sign)
 
 
-def weighted(
-    device: Device, given: Arguments, out: Any, shape: Shape, strategy: str | None, return_sign: bool
-) -> Any:
+def weighted(device: Device, given: Arguments, out: Any, shape: Shape, strategy: str | None, return_sign: bool) -> Any:
     """``logsumexp`` with weights on a device; with signs they come as pairs, which are then taken apart."""
     with device.current():
         b, val, result = given.weights, given.val, given.result
@@ -211,6 +209,7 @@ def weighted(
             ctype, both = CTYPES[dtype_name(b.dtype)], broadcast_shapes("logsumexp", b.shape, given.mask.shape)
             chosen = [given.mask, b, np.zeros((), b.dtype)]
             b = launch_map(device, "Where", both, b.dtype, None, None, (ctype, "u8", ctype, ctype), chosen, None)
+            device.keep(b)
         b = device.broadcast_to(b, given.x.shape)
         one = None if return_sign else out
         pairs = np.result_type(val, np.complex64) if return_sign else result
@@ -220,6 +219,7 @@ def weighted(
         )  # fmt: skip
         if not return_sign:
             return made
+        device.keep(made)
         types = CTYPES[dtype_name(result if out is None else out.dtype)], CTYPES[result.name], CTYPES[val.name]
         value, sign = parts(device, made, val)
         logarithm = launch_map(device, "Expand", shape, result, None, out, (types[0], types[2]), [value], None)
@@ -286,9 +286,7 @@ class Arguments(NamedTuple):
     weights: Any = None  # of logsumexp
 
 
-def arguments(
-    op: str, x: Any, axis: Any, dtype: Any, out: Any, where: Any, scale: Any, b: Any = None
-) -> Arguments:
+def arguments(op: str, x: Any, axis: Any, dtype: Any, out: Any, where: Any, scale: Any, b: Any = None) -> Arguments:
     """Check what softmax and its like are given."""
     name = "a" if op == "logsumexp" else "x"
     device = device_of(op, **{name: x}, b=b, out=out, where=None if where is True else where)

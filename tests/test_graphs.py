@@ -26,6 +26,7 @@ OPS = {
     "softmax in two passes": lambda x: gpuops.softmax(x, axis=1, strategy="two_pass"),
     "log_softmax": lambda x: gpuops.log_softmax(x, axis=1),
     "logsumexp": lambda x: gpuops.logsumexp(x, axis=1),
+    "logsumexp with weights and a mask": lambda x: gpuops.logsumexp(x, 1, x, where=x.view(bool)[:, : SHAPE[1]]),
     "where": lambda x: gpuops.where(x, x, 1.5),
     "expand": lambda x: gpuops.expand(x, (3, *SHAPE)),
     "dot": lambda x: gpuops.dot(x, x[0]),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gpuops
+from gpuops.device import Run, find, overlap, watched
 from tests.compare import assert_bits, assert_values
 from tests.layouts import BFLOAT16
 
@@ -54,6 +55,31 @@ def test_strides_that_are_no_whole_items(backend, name, dtype):
     got = backend.numpy(CALLS[name](backend.array(x), backend.array(y)))
     assert got.dtype == np.asarray(expected).dtype
     assert_values(got, np.asarray(expected))
+
+
+#: Calls that make results in several steps, of two arrays and a mask.
+STEPS = {
+    "an out that overlaps": lambda x, y, mask: gpuops.where(x[:, ::-1], y, x, out=x),
+    "a product into its operand": lambda x, y, mask: gpuops.matmul(x[:, :5], y, out=x),
+    "weights": lambda x, y, mask: gpuops.logsumexp(x.real, 1, y.real),
+    "weights and a mask": lambda x, y, mask: gpuops.logsumexp(x.real, 1, y.real, where=mask),
+    "weights and signs": lambda x, y, mask: gpuops.logsumexp(x.real, 1, y.real, return_sign=True),
+}
+
+
+@pytest.mark.parametrize("name", [*CALLS, *STEPS])
+def test_a_graph_keeps_what_lies_between_its_launches(device, monkeypatch, name):
+    """Whatever launches read and write is the caller's, a result, or kept as long as a graph may run them."""
+    mine = [*(device.array(askew("c16", (5, 6), seed)) for seed in range(2)), device.array(np.eye(5, 6, dtype=bool))]
+    home, call = find("sum", "a", mine[0]), (CALLS | STEPS)[name]
+    used = []
+    monkeypatch.setattr(type(home), "keep", lambda _, array: mine.append(array))
+    monkeypatch.setattr(gpuops.device, "Run", lambda *run: used.extend(run[2].values()) or Run(*run))
+    result, _ = watched(call, *mine[: 2 if name in CALLS else 3])
+    mine += result if isinstance(result, tuple) else [result]
+    used = [array for array in used if array is not None]
+    assert len(used) > 1
+    assert all(any(overlap(home, array, each) for each in mine) for array in used)
 
 
 def test_a_column_of_complex_views_of_reals(backend):
