@@ -8,7 +8,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import gpuops
-from gpuops.device import provided, watched
+from gpuops.run.call import describe
+from gpuops.run.context import find
+from gpuops.run.execute import maker, provided
 
 from . import first_use
 from .cases import EAGER, FIRST_USE, NEW, REMEMBERED, REPLAYED, REPLAYED_THERE, WITH_TENSORS, Case, Shape
@@ -133,18 +135,18 @@ def one_step(machine: Any, case: Case, subject: Subject) -> None:
 
 
 def steps(op: Any, x: Any, **options: Any) -> tuple[dict[str, Callable[[], Any]], Any]:
-    """What gpuops does when such a call comes again, each step as a call of its own, and the arrays that they need."""
-    op(x, **options)
-    result, (run,) = watched(op.__wrapped__, x, **options)
-    memory, addresses = provided(run.plan, run.device)
-    given = run.arrays | memory
-    (launch,) = run.steps
-    calls: tuple[Callable[[], Any], ...] = (
-        run.device.maker(result.shape, result.dtype),
-        partial(launch, [*map(run.device.pointer, run.arrays.values()), *addresses]),
-        partial(op, x, **options),
-    )
-    return dict(zip(REMEMBERED, calls, strict=True)), given
+    """What gpuops does when such a call hits the cache, each step as a call of its own; and the arrays they need."""
+    result, context, work = op(x, **options), find(op.__name__, "a", x), describe(op, x, **options)
+    assert context is not None and work.plan is not None
+    make = maker(context, [*work.results], 1)
+    addresses = [context.spec("a", x)[1], context.spec("out", result)[1]]
+    assert make is not None
+    memory, more = provided(work.plan, context.device)
+    (step,) = work.plan.steps
+    places = {name: i for i, name in enumerate(("a", "out", *work.plan.own))}
+    launch = partial(step.ready(context.device, places), addresses + more)
+    calls: tuple[Callable[[], Any], ...] = (lambda: make([]), launch, partial(op, x, **options))
+    return dict(zip(REMEMBERED, calls, strict=True)), (result, memory)
 
 
 class Timing(NamedTuple):

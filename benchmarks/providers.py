@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import os
 import re
 import time
@@ -17,7 +16,6 @@ from typing import Any
 import numpy as np
 
 import gpuops
-from gpuops.kernels.reduce import STEPS
 
 from .arrays import dtype_of
 from .cases import JOINT, TABLES, Case
@@ -27,7 +25,6 @@ from .timing import Runner
 EVERY = frozenset(TABLES)
 SOFTMAX = frozenset({"softmax", "log_softmax", "logsumexp"})
 PIPELINE = frozenset({"pipeline"})
-HOST_FINISH = frozenset({*STEPS, "two_pass"})  # strategies that take finish="host"
 
 # Single precision is single precision (cuBLAS's switch), and JAX leaves memory to the others. Read at their start.
 os.environ.setdefault("NVIDIA_TF32_OVERRIDE", "0")
@@ -100,11 +97,11 @@ class Gpuops(Provider):
 
     ops = frozenset(op for op in TABLES if hasattr(gpuops, op)) | PIPELINE
 
-    def __init__(self, xp: Any, **options: str) -> None:
+    def __init__(self, xp: Any, strategy: str = "") -> None:
         super().__init__(xp)
-        self.options = options  # strategy and finish
-        self.name = " ".join(("gpuops", *options.values()))
-        self.strategy = " ".join(options.values())  # as it is shown
+        self.options = {"strategy": strategy} if strategy else {}
+        self.strategy = strategy.replace("_host", " host")  # as results have it
+        self.name = f"gpuops {self.strategy}".rstrip()
 
     def call(self, case: Case) -> Callable[..., Any]:
         if case.op == "pipeline":
@@ -128,14 +125,8 @@ class Gpuops(Provider):
 
 
 def strategies(op: str, xp: Any) -> list[Gpuops]:
-    """gpuops once per named strategy of an op, and per place where it may finish."""
-    if op not in Gpuops.ops:
-        return []
-    names = gpuops.strategies(op)
-    ladder = [Gpuops(xp, strategy=name) for name in names]
-    if "finish" in inspect.signature(getattr(gpuops, op)).parameters:
-        ladder += [Gpuops(xp, strategy=name, finish="host") for name in names if name in HOST_FINISH]
-    return ladder
+    """gpuops once per named strategy of an op."""
+    return [Gpuops(xp, name) for name in gpuops.strategies(op)] if op in Gpuops.ops else []
 
 
 class ArrayLibrary(Provider):

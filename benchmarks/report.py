@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gpuops.kernels.softmax import WARP_COLS, WARPS
+from gpuops.plan.rows import WARP_COLS, WARPS
 
 from . import issue_slots, plot
 from .cases import HOST, STEPS

@@ -3,19 +3,21 @@
 NumPy arrays are computed on the CPU and give NumPy arrays, CuPy arrays on their GPU and give CuPy arrays.
 """
 
-from . import array_api as array_api
-from .broadcast import broadcast_to, expand, where
-from .info import info, strategies
-from .matmul import dot, matmul
-from .reduce import all, amax, amin, any, max, mean, min, prod, sum
-from .softmax import log_softmax, logsumexp, softmax
+from . import array_api
+from .adapters import exchange as _exchange  # noqa: F401 - which makes calls with arrays of other libraries
+from .ops.broadcast import broadcast_to, expand, where
+from .ops.matmul import dot, matmul
+from .ops.reduce import all, amax, amin, any, max, mean, min, prod, sum
+from .ops.softmax import log_softmax, logsumexp, softmax
+from .tools.info import info, strategies
+from .version import __version__ as __version__
 
-__version__ = "0.1.0"
 __all__ = [
     "all",
     "amax",
     "amin",
     "any",
+    "array_api",
     "broadcast_to",
     "dot",
     "expand",
@@ -32,3 +34,7 @@ __all__ = [
     "sum",
     "where",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

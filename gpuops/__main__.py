@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import __version__, demo, warmup
-from .info import info
+from .tools import demo, warmup
+from .tools.info import info
+from .version import __version__
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,9 @@ maximum is an error.
 
 import numpy as np
 
-import gpuops
+from .ops import broadcast as _broadcast
+from .ops import matmul as _products
+from .ops import reduce as _reductions
 
 __all__ = ["all", "any", "broadcast_to", "matmul", "max", "mean", "min", "prod", "sum", "where"]
 
@@ -36,7 +38,7 @@ def sum(x, /, *, axis=None, dtype=None, keepdims=False):
     >>> xp.sum(np.array([1, 2], dtype=np.uint8))
     array(3, dtype=uint64)
     """
-    return as_array(gpuops.sum(x, axis=axis, dtype=dtype, keepdims=keepdims))
+    return as_array(_reductions.sum(x, axis=axis, dtype=dtype, keepdims=keepdims))
 
 
 def prod(x, /, *, axis=None, dtype=None, keepdims=False):
@@ -50,7 +52,7 @@ def prod(x, /, *, axis=None, dtype=None, keepdims=False):
     >>> xp.prod(np.array([3.0, 4.0], dtype=np.float32))
     array(12., dtype=float32)
     """
-    return as_array(gpuops.prod(x, axis=axis, dtype=dtype, keepdims=keepdims))
+    return as_array(_reductions.prod(x, axis=axis, dtype=dtype, keepdims=keepdims))
 
 
 def max(x, /, *, axis=None, keepdims=False):
@@ -62,7 +64,7 @@ def max(x, /, *, axis=None, keepdims=False):
     >>> xp.max(np.array([[3, 1], [2, 5]]), axis=0)
     array([3, 5])
     """
-    return as_array(gpuops.max(x, axis=axis, keepdims=keepdims))
+    return as_array(_reductions.max(x, axis=axis, keepdims=keepdims))
 
 
 def min(x, /, *, axis=None, keepdims=False):
@@ -74,7 +76,7 @@ def min(x, /, *, axis=None, keepdims=False):
     >>> xp.min(np.array([[3, 1], [2, 5]]), axis=0)
     array([2, 1])
     """
-    return as_array(gpuops.min(x, axis=axis, keepdims=keepdims))
+    return as_array(_reductions.min(x, axis=axis, keepdims=keepdims))
 
 
 def mean(x, /, *, axis=None, keepdims=False):
@@ -88,7 +90,7 @@ def mean(x, /, *, axis=None, keepdims=False):
     >>> xp.mean(np.array([[1.0, 2.0], [3.0, 5.0]], dtype=np.float32), axis=(0, 1))
     array(2.75, dtype=float32)
     """
-    return as_array(gpuops.mean(x, axis=axis, keepdims=keepdims))
+    return as_array(_reductions.mean(x, axis=axis, keepdims=keepdims))
 
 
 # --------------------------------------------------------------------------------------------------- utility functions
@@ -103,7 +105,7 @@ def any(x, /, *, axis=None, keepdims=False):
     >>> xp.any(np.array([[0, 0], [0, 7]]), axis=1)
     array([False,  True])
     """
-    return as_array(gpuops.any(x, axis=axis, keepdims=keepdims))
+    return as_array(_reductions.any(x, axis=axis, keepdims=keepdims))
 
 
 def all(x, /, *, axis=None, keepdims=False):
@@ -115,7 +117,7 @@ def all(x, /, *, axis=None, keepdims=False):
     >>> xp.all(np.array([[1, 0], [3, 7]]))
     array(False)
     """
-    return as_array(gpuops.all(x, axis=axis, keepdims=keepdims))
+    return as_array(_reductions.all(x, axis=axis, keepdims=keepdims))
 
 
 # ------------------------------------------------------------------- searching, manipulation, linear algebra functions
@@ -133,7 +135,7 @@ def where(condition, x1, x2, /):
     >>> xp.where(np.array([True, False]), np.array([1, 2], dtype=np.int8), 0)
     array([1, 0], dtype=int8)
     """
-    return gpuops.where(condition, x1, x2)
+    return _broadcast.where(condition, x1, x2)
 
 
 def broadcast_to(x, /, shape):
@@ -148,7 +150,7 @@ def broadcast_to(x, /, shape):
     array([[1, 2],
            [1, 2]])
     """
-    return gpuops.broadcast_to(x, shape)
+    return _broadcast.broadcast_to(x, shape)
 
 
 def matmul(x1, x2, /):
@@ -160,7 +162,7 @@ def matmul(x1, x2, /):
     >>> xp.matmul(np.array([1, 2]), np.array([3, 4]))
     array(11)
     """
-    return as_array(gpuops.matmul(x1, x2))
+    return as_array(_products.matmul(x1, x2))
 
 
 def as_array(result):

@@ -12,7 +12,7 @@ import pytest
 from numpy.lib.array_utils import byte_bounds
 
 import gpuops
-from gpuops import calls
+from gpuops.run import launch_cache
 from tests import emulated, emulator
 
 # The examples in the emulator's docstrings need g++.
@@ -132,7 +132,7 @@ if gpuops.info()["path"] == "gpu":
 @pytest.fixture(autouse=True)
 def forgotten() -> None:
     """Calls are new to each test, which may have changed what decides them."""
-    calls.memory.cache_clear()
+    launch_cache.entries.cache_clear()
 
 
 @pytest.fixture(scope="session", params=BACKENDS)

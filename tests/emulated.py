@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from gpuops import device, jit
-from gpuops.plan import LAUNCH, PARTIALS, SCRATCH, Machine, Operand, accumulator, as_dtype
+from gpuops.ops.arguments import as_dtype
+from gpuops.plan.dtypes import accumulator
+from gpuops.plan.work import LAUNCH, PARTIALS, SCRATCH, ArraySpec, Machine, Operand
+from gpuops.run import context, jit
 
 from . import emulator
 
 
 class EmulatedArray(np.ndarray):
-    """An array in the emulated GPU's memory, with what ``calls`` asks of CuPy's."""
+    """An array in the emulated GPU's memory, with what the launch cache reads of CuPy's."""
 
     owner: Any  # of that memory, where the array is a view made from an address
 
@@ -45,45 +47,53 @@ class Address(int):
 
 
 class EmulatedDevice:
-    """Runs plans as ``gpuops.cuda.CudaDevice`` does, on the emulator."""
+    """Runs plans as ``CudaDevice`` does, on the emulator."""
 
     label = "emulated"
     machine = Machine(4, together=1)
-    elsewhere = None
+    elsewhere = written = None
+    foreign = False
 
     def __init__(self):
-        self.number = 0
+        self.device, self.number = self, 0
         self.memory = self.empty((SCRATCH,), np.dtype(np.uint8))
         self.memory[:PARTIALS] = 0
 
-    def current(self):
+    def enter(self):
+        return contextlib.nullcontext()
+
+    def without(self, launch):
         return contextlib.nullcontext()
 
     def capturing(self):
         return False
 
+    def spec(self, name, array):
+        address = Address.of(array)
+        flags = {"start": address % 16, "writeable": array.flags.writeable}
+        return ArraySpec(name, array.shape, array.dtype, array.strides, **flags), address
+
     def empty(self, shape, dtype, strides=None):
         memory = emulator.empty((math.prod(shape) * dtype.itemsize,), np.uint8)
-        steps = None if strides is None else [s * dtype.itemsize for s in strides]
-        return np.ndarray(shape, dtype, memory, 0, steps).view(EmulatedArray)
+        return np.ndarray(shape, dtype, memory, 0, strides).view(EmulatedArray)
 
-    def maker(self, shape, dtype, strides=None):
-        def make():
-            array = self.empty(shape, dtype, strides)
-            return array, self.pointer(array)
+    def maker(self, spec):
+        def make(addresses):
+            array = self.empty(spec.shape, spec.dtype, spec.strides)
+            addresses.append(Address.of(array))
+            return array
 
         return make
+
+    def workspace(self, nbytes):
+        memory = self.empty((nbytes,), np.dtype(np.uint8))
+        return memory, Address.of(memory)
 
     def scratch(self, nbytes):
         self.number += 1
         self.memory[PARTIALS:] = 0xFF
-        return self.memory[:nbytes], self.number
-
-    def keep(self, array):
-        pass
-
-    def pointer(self, array):
-        return Address.of(array)
+        memory = self.memory[:nbytes]
+        return memory, Address.of(memory), self.number
 
     def view(self, array, offset, dtype, shape, strides):
         low, high = byte_bounds(array)
@@ -99,10 +109,14 @@ class EmulatedDevice:
     def nonzero(self, array):
         return tuple(i.view(EmulatedArray) for i in np.nonzero(array))
 
-    def to_host(self, array):
-        return np.array(array, subok=False)
+    def read(self, address, nbytes):
+        return ctypes.string_at(address, nbytes)
+
+    def write(self, address, data):
+        ctypes.memmove(address, data, len(data))
 
     def from_host(self, array):
+        """A copy on the device, for tests."""
         out = self.empty(array.shape, array.dtype)
         out[...] = array
         return out
@@ -115,14 +129,22 @@ class EmulatedDevice:
         pointers, block = [pointed(arg, arrays) for arg in launch.args], (launch.block, 1, 1)
         module(launch.kernel).launch(launch.kernel.name, launch.grid, block, pointers, shared=launch.shared)
 
-    def bits(self, array, dtype):
-        shape = (*array.shape, array.itemsize // dtype.itemsize)
-        return self.view(array, 0, dtype, shape, [*(s // dtype.itemsize for s in array.strides), 1]).view(np.ndarray)
+    def bits(self, array, size):
+        dtype = np.dtype("c16" if size == 16 else f"u{size}")
+        if array.itemsize < size:  # workspace
+            return array[: array.size // size * size].view(np.ndarray).view(dtype)
+        shape = (*array.shape, array.itemsize // size)
+        return self.view(array, 0, dtype, shape, [*(s // size for s in array.strides), 1]).view(np.ndarray)
 
-    def elementwise(self, step, arrays):
+    def elementwise(self, step, places):
+        return partial(self.map, step, places)
+
+    def map(self, step, places, addresses):
         *inputs, out = (
-            self.bits(arrays[operand.name], np.dtype("c16" if size == 16 else f"u{size}"))
-            for operand, size in step.arrays
+            self.bits(addresses[places[operand.name]].array, size)
+            if isinstance(operand, Operand)
+            else np.frombuffer(operand, "c16" if size == 16 else f"u{size}")[0]
+            for operand, size in step.operands
         )
         elementwise_kernel(step.in_params, step.out_params, step.operation, step.name)(
             *inputs, *map(np.int64, step.scalars), out, size=step.size
@@ -183,5 +205,5 @@ def pointed(arg, arrays):
 
 
 DEVICE = EmulatedDevice()
-device.FINDERS[EmulatedArray] = lambda array: DEVICE
-device.ARRAYS.add(EmulatedArray)
+context.CONTEXTS[EmulatedArray] = lambda array: DEVICE
+context.ARRAYS.add(EmulatedArray)

@@ -29,11 +29,10 @@ from benchmarks import (
     timing,
 )
 from benchmarks.machines import Cpu
-from gpuops import disk_cache
-from gpuops.broadcast import layout
-from gpuops.device import elements
-from gpuops.kernels import broadcast
-from gpuops.plan import BITS, broadcast_strides, contiguous_strides
+from gpuops.plan.geometry import contiguous_strides
+from gpuops.plan.work import ArraySpec, Machine
+from gpuops.run import disk_cache
+from gpuops.run.call import describe
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = json.loads(results.SCHEMA.read_text(encoding="utf-8"))
@@ -409,7 +408,7 @@ def test_named_strategies_run_on_ladders_and_where_they_are_compared(group, monk
         if not group.peers:
             assert found == ["gpuops", *(f"gpuops {name}" for name in group.strategies)]
         else:
-            everyone = [f"gpuops {name}" for name in (*gpuops.strategies("softmax"), "two_pass host")]
+            everyone = [f"gpuops {shown(name)}" for name in gpuops.strategies("softmax")]
             assert found == ["gpuops", "scipy", *(everyone if case.lead else [])]
 
 
@@ -476,16 +475,17 @@ def variants(op):
         shape, out = case.problem.shape, case.problem.out
         dtypes = [np.dtype("u1") if kind == "mask" else arrays.dtype_of(case.dtype) for kind in ops.OPS[op].data]
         operands = [imagined(operand, dtype) for operand, dtype in zip(case.problem.operands, dtypes)]
-        target = imagined(cases.Operand(shape, out or "C"), dtypes[-1])
-        args = []
-        for name, x in zip(("out", "a", "b", "c"), (target, *operands)):
-            strides = broadcast_strides(x.shape, elements(x), shape)
-            value = None if x.shape else bytes(x.itemsize)
-            args.append(broadcast.Arg(name, BITS[x.itemsize], x.itemsize, strides, x.ctypes.data % 16, value))
-        if op == "where" and not out:
-            args[0] = args[0]._replace(strides=layout(shape, operands) or args[0].strides)
-        found |= {step.kernel for step in broadcast.plan(op.capitalize(), shape, args[0], tuple(args[1:])).steps}
+        specs = [spec(f"operand_{i}", x) for i, x in enumerate(operands)]
+        into = {"out": spec("out", imagined(cases.Operand(shape, out), dtypes[-1]))} if out else {}
+        more = (shape,) if op == "expand" else ()
+        found |= {*describe(getattr(gpuops, op), *specs, *more, **into).plan.kernels}
     return found
+
+
+def spec(name, x):
+    """The spec of an array on a device; one without dims is a scalar."""
+    value = None if x.shape else bytes(x.itemsize)
+    return ArraySpec(name, x.shape, x.dtype, x.strides, Machine(132), x.ctypes.data % 16, value=value)
 
 
 def test_the_docs_count_the_variants_of_kernels():
@@ -1110,6 +1110,11 @@ def test_pictures_do_without_the_libraries_that_fail(documents):
     assert all(isinstance(made, matplotlib.figure.Figure) for made in drawn.values())
 
 
+def shown(strategy):
+    """A strategy's name in results."""
+    return strategy.replace("_host", " host")
+
+
 def with_strategies(document, group, names):
     """A document like this one, in whose cases of a group strategies have times."""
     made = json.loads(json.dumps(document))
@@ -1125,7 +1130,7 @@ def drawn(document, name):
 
 
 def test_every_rung_stands_under_the_roofs_at_the_traffic_that_it_makes(documents):
-    names = [*gpuops.strategies("softmax"), "two_pass host"]
+    names = [*map(shown, gpuops.strategies("softmax"))]
     document = with_strategies(documents[0], "tutorial", names)
     case = next(case for case in document["cases"] if case["group"] == "tutorial")
     case["pick"] = True
@@ -1137,7 +1142,7 @@ def test_every_rung_stands_under_the_roofs_at_the_traffic_that_it_makes(document
         assert points[name][0] == pytest.approx(5 / (4 * moved))
     whole, *enlarged = drawn(document, "softmax-roofline").axes
     labels = [line.get_label() for line in whole.lines if not line.get_label().startswith("_")]
-    assert labels == [*names[:-1], "two_pass, finish on host"]
+    assert labels == [name.replace(" host", ", finish on host") for name in names]
     axis = next(axis for axis in enlarged if axis.get_title() == case["case"])
     assert {tuple(map(float, line.get_xydata()[0])) for line in axis.lines[:-1]} == set(points.values())
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.kernels import broadcast as kernels
+from gpuops.plan import maps as kernels
 from tests import layouts
 from tests.budget import examples, pairs
 from tests.compare import assert_bits, assert_same

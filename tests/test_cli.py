@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops import demo
+from gpuops.tools import demo
 
 
 def gpuops_command(*arguments):

@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops import calls
-from gpuops.device import Refused, run
-from gpuops.plan import PARTIALS, Kernel, Launch, Machine, Operand, Plan
+from gpuops.plan.work import PARTIALS, HostCall, Kernel, Launch, Machine, Operand, Plan, Work, new_array
+from gpuops.run import call, context, execute, launch_cache
+from gpuops.run.context import Refused
 
 cupy = pytest.importorskip("cupy", reason="launches need CuPy")
-from gpuops import cuda  # noqa: E402 - which needs CuPy
+from gpuops.run import cuda  # noqa: E402 - which needs CuPy
 
 KERNEL = Kernel("reduce_rows", (), ())
 STRUCT = bytes(range(100))
@@ -71,7 +71,7 @@ def gpu():
     made._functions, made._lock = {KERNEL: SimpleNamespace(ptr=1234)}, threading.Lock()
     made.index, made.label, made.overlaps, made._captured = 3, "cuda:3", True, {}
     made.whole, made._local = Machine(132, cluster=16, together=132), threading.local()
-    made._retired = SimpleNamespace(add=lambda scratch: retired.append(scratch.array))
+    made._retired = SimpleNamespace(add=lambda scratch: retired.append(scratch.memory))
     made.retired = retired = []
     return made
 
@@ -174,24 +174,36 @@ def test_a_new_array_is_as_cupy_makes_it(gpu, monkeypatch):
     memory = cupy.cuda.UnownedMemory(0x10000, 4096, None, 0)
     with cupy.cuda.using_allocator(lambda nbytes: cupy.cuda.MemoryPointer(memory, 0)):
         for shape, dtype in (((3, 5), F4), ((), np.dtype(bool)), ((0, 2), np.dtype(np.complex128))):
-            made, right = gpu.empty(shape, dtype), cupy.ndarray(shape, dtype)
-            assert type(made) is cupy.ndarray
+            addresses = []
+            made, right = gpu.maker(new_array("out", shape, dtype))(addresses), cupy.ndarray(shape, dtype)
+            assert type(made) is cupy.ndarray and addresses == [right.data.ptr]
             for name in ("shape", "strides", "dtype", "size", "itemsize", "nbytes", "ndim", "base"):
                 assert getattr(made, name) == getattr(right, name), name
             assert made.data.ptr == right.data.ptr and str(made.flags) == str(right.flags)
+
+
+def test_new_arrays_and_workspace_are_aligned_whatever_the_allocator_gives(notes, gpu):
+    asked, memory = [], cupy.cuda.UnownedMemory(0x10000, 4096, None, 0)
+    with cupy.cuda.using_allocator(lambda nbytes: asked.append(nbytes) or cupy.cuda.MemoryPointer(memory, 4)):
+        addresses = []
+        made = gpu.maker(new_array("out", (3, 5), F4, (1, 3)))(addresses)
+        assert addresses == [made.data.ptr] == [0x10010] and made.strides == (4, 12)
+        assert gpu.workspace(100)[1] == 0x10010
+    assert asked == [60, 60, 76, 100, 116]
 
 
 def test_a_kernel_that_is_not_loaded_when_a_capture_begins(notes, gpu):
     gpu._functions.clear()
     notes.stream.is_capturing = lambda: True
     plan = Plan("rows", (Launch(KERNEL, (1, 1, 1), 32, ARGS),), scratch=64)
+    work = Work("sum", (), HostCall(len, {}), plan)
     with pytest.raises(RuntimeError, match=r"reduce_rows is not loaded yet, .* make the same call once .*'rows'"):
-        run(plan, gpu, x=X, out=OUT)
+        execute.prepare(work, gpu, ["x", "out"], None, None, True)
     assert not notes.launches and not gpu._captured
 
 
 def test_what_a_graph_may_use_is_kept_until_it_is_gone(notes, gpu, monkeypatch):
-    gpu.keep(X)
+    gpu.keep(X.data)
     assert gpu._captured == {}
     notes.stream.is_capturing = lambda: True
     graph = [1]
@@ -199,18 +211,18 @@ def test_what_a_graph_may_use_is_kept_until_it_is_gone(notes, gpu, monkeypatch):
     made = []
 
     def of(graph):
-        made.append(SimpleNamespace(arrays=[], gone=lambda: False))
+        made.append(SimpleNamespace(memory=[], gone=lambda: False))
         return made[-1]
 
     monkeypatch.setattr(cuda, "Captured", of)
-    gpu.keep(X)
-    gpu.keep(Y)
-    assert list(gpu._captured) == [1] and [each.data.ptr for each in made[0].arrays] == [X.data.ptr, Y.data.ptr]
+    gpu.keep(X.data)
+    gpu.keep(Y.data)
+    assert list(gpu._captured) == [1] and made[0].memory == [X.data, Y.data]
     graph[0] = 2
-    gpu.keep(OUT)
+    gpu.keep(OUT.data)
     assert list(gpu._captured) == [1, 2]
     made[0].gone = lambda: True
-    gpu.keep(OUT)
+    gpu.keep(OUT.data)
     assert list(gpu._captured) == [2]
 
 
@@ -259,8 +271,8 @@ def streams(notes, monkeypatch):
     monkeypatch.setattr(cupy.cuda, "Stream", Stream)
     monkeypatch.setattr(cuda, "stream_id", numbers.__getitem__)
     cleared = []
-    memory = lambda nbytes: SimpleNamespace(memset_async=lambda value, size: cleared.append(size))  # noqa: E731
-    monkeypatch.setattr(cuda, "zeros", lambda device, nbytes: SimpleNamespace(data=memory(nbytes)))
+    memory = lambda: SimpleNamespace(ptr=4096, memset_async=lambda value, size: cleared.append(size))  # noqa: E731
+    monkeypatch.setattr(cuda, "zeros", lambda device, nbytes: memory())
 
     def enter(ptr, number=None, own=False):
         numbers[ptr] = number
@@ -274,33 +286,33 @@ def streams(notes, monkeypatch):
 def test_launches_of_a_stream_share_scratch_and_are_numbered(gpu, streams):
     streams(77, 1)
     first = [gpu.scratch(64) for _ in range(3)]
-    assert [number for _, number in first] == [1, 2, 3]
-    assert len({id(memory) for memory, _ in first}) == 1
+    assert [number for _, _, number in first] == [1, 2, 3]
+    assert len({id(memory) for memory, *_ in first}) == 1
     streams(88, 2)
-    memory, number = gpu.scratch(64)
+    memory, _, number = gpu.scratch(64)
     assert number == 1 and memory is not first[0][0]
     streams(77, 1)
-    assert gpu.scratch(64) == (first[0][0], 4)
+    assert gpu.scratch(64) == (first[0][0], 4096, 4)
 
 
 def test_a_new_stream_at_an_old_address_has_scratch_of_its_own(gpu, streams):
     streams(77, 1)
-    old, _ = gpu.scratch(64)
+    old, *_ = gpu.scratch(64)
     streams(77, 2)
-    new, number = gpu.scratch(64)
+    new, _, number = gpu.scratch(64)
     assert new is not old and number == 1 and gpu.retired == [old]
-    assert gpu.scratch(64) == (new, 2)
+    assert gpu.scratch(64) == (new, 4096, 2)
 
 
 def test_streams_of_cupys_keep_their_addresses(gpu, streams):
     streams(77, own=True)
-    memory, _ = gpu.scratch(64)
+    memory, *_ = gpu.scratch(64)
     stream = weakref.ref(cupy.cuda.get_current_stream())
     streams(88, own=True)
     gc.collect()
     assert stream() is not None  # so no other one can get its address
     streams(77, own=True)
-    assert gpu.scratch(64) == (memory, 2)
+    assert gpu.scratch(64) == (memory, 4096, 2)
 
 
 def test_scratch_of_many_streams_is_bounded(gpu, streams):
@@ -313,14 +325,14 @@ def test_scratch_of_many_streams_is_bounded(gpu, streams):
 def test_numbers_begin_again_with_cleared_memory(gpu, streams, monkeypatch):
     monkeypatch.setattr(cuda, "LAUNCHES", 4)
     streams(0)
-    assert [gpu.scratch(64)[1] for _ in range(7)] == [1, 2, 3, 1, 2, 3, 1]
+    assert [gpu.scratch(64)[2] for _ in range(7)] == [1, 2, 3, 1, 2, 3, 1]
     assert streams.cleared == [PARTIALS] * 2
 
 
 def test_scratch_of_a_thread_that_is_gone_is_parted_with(gpu, streams):
     streams(77, 1)
     with ThreadPoolExecutor(1) as pool:
-        memory, _ = pool.submit(gpu.scratch, 64).result()
+        memory, *_ = pool.submit(gpu.scratch, 64).result()
     gc.collect()
     assert gpu.retired == [memory]
 
@@ -380,15 +392,13 @@ def test_a_refused_call_is_made_without_such_launches(monkeypatch):
     device = SimpleNamespace(without=without)
     launches = [SimpleNamespace(kernel=KERNEL, grid=(5, 1, 1)) for _ in range(2)]
 
-    def op(x):
+    def make(made, entry, addresses):
         if len(tries) < 2:
             raise Refused(device, launches[len(tries)])
-        return x + 1
+        return entry
 
-    known = calls.Memory()
-    call = calls.Call(op, op, (1,), {}, ("x",))
-    assert calls.attempt(calls.learn, call, known, []) == 2
-    assert tries == [*launches, "back", "back"] and known.again is None
+    assert call.attempt(make, None, call.Entry(), []) is None  # so that nothing is cached
+    assert tries == [*launches, "back", "back"]
 
 
 def test_threads_get_the_same_device(monkeypatch):
@@ -432,10 +442,11 @@ def test_a_module_that_does_not_load_is_compiled_anew(gpu, monkeypatch):
 
 
 def test_what_decides_a_call_of_an_array(monkeypatch):
-    known = SimpleNamespace(again=lambda values, addresses: addresses)
+    entry = SimpleNamespace(ready=lambda values, addresses: addresses)
     seen = []
-    monkeypatch.setattr(calls, "memory", lambda *facts: seen.append(facts) or known)
-    monkeypatch.setattr(calls, "ARRAYS", {cupy.ndarray})
+    monkeypatch.setattr(launch_cache, "entries", lambda *facts: seen.append(facts) or entry)
+    monkeypatch.setattr(context, "ARRAYS", {cupy.ndarray})
+    monkeypatch.setattr(launch_cache, "ARRAYS", {cupy.ndarray})
     x, y = array(0x10000, (8, 8)), array(0x20000, (8, 8))
     others = (x.T, x[:4], x[::2], array(0x10004, (8, 8)), array(0x10000, (8, 8), np.int32))
     for each in (x, y, *others):

@@ -23,7 +23,7 @@ if gpuops.info()["path"] == "cpu":
 import cupy as cp
 from cupyx.profiler import benchmark
 
-from gpuops import cuda
+from gpuops.run import cuda
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -43,7 +43,7 @@ def calls(x):
     host = cp.asnumpy(x)
     yield gpuops.sum(x, axis=0), host.sum(0)
     yield gpuops.sum(x), host.sum()
-    yield gpuops.max(x, axis=1, strategy="cross", finish="host"), host.max(1)
+    yield gpuops.max(x, axis=1, strategy="cross_host"), host.max(1)
     yield gpuops.where(positive(x), x, 0), np.where(host > 0, host, 0)
     yield gpuops.expand(x[:1], x.shape, strategy="elementwise"), np.broadcast_to(host[:1], x.shape)
     for strategy in gpuops.strategies("softmax"):

@@ -105,25 +105,6 @@ def test_warp_takes_short_rows(device, op):
     fails(ValueError, message, getattr(gpuops, op), zeros(device, 2, 1025), 1, out=out, strategy="warp")
 
 
-@pytest.mark.parametrize("op", REDUCTIONS)
-def test_host_finish_needs_a_classic_strategy(backend, op):
-    function, x = getattr(gpuops, op), backend.array(X)
-    for strategy in (None, "rows", "columns"):
-        message = f"{op}: finish='host' needs strategy cross or interleaved or shuffle, got {strategy!r}"
-        fails(ValueError, message, function, x, strategy=strategy, finish="host")
-    message = f"{op}: unknown finish 'later'; valid: device, host"
-    fails(ValueError, message, function, x, strategy="cross", finish="later")
-
-
-@pytest.mark.parametrize("op", ["softmax", "log_softmax"])
-def test_host_finish_needs_two_pass(backend, op):
-    function, x = getattr(gpuops, op), backend.array(X)
-    for strategy in (None, "naive", "warp", "grid_online"):
-        message = f"{op}: finish='host' needs strategy two_pass, got {strategy!r}"
-        fails(ValueError, message, function, x, strategy=strategy, finish="host")
-    fails(ValueError, f"{op}: unknown finish 'later'", function, x, strategy="two_pass", finish="later")
-
-
 def test_ops_without_strategies():
     fails(ValueError, "strategies: unknown op 'dance'; valid: expand, where, sum", gpuops.strategies, "dance")
 

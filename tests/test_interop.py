@@ -16,10 +16,12 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops import calls, interop
+from gpuops.adapters import exchange
+from gpuops.plan.work import ArraySpec
+from gpuops.run import context
 from tests import emulated, layouts
 from tests.compare import assert_bits
-from tests.test_calls import short_way
+from tests.test_launch_cache import only_hits
 
 GPU = gpuops.info()["path"] == "gpu"
 needs_gpu = pytest.mark.skipif(not GPU, reason="needs CuPy with a GPU")
@@ -118,7 +120,7 @@ def assert_close(got, expected):
 def test_tensors(torch, place, name):
     there = [tensor(torch, array, place) for array in (X, Y, MASK)]
     expected = OPS[name](X, Y, MASK)
-    for _ in range(3):  # the second call of a kind takes the short way
+    for _ in range(3):  # the second call of a kind hits the cache
         result = OPS[name](*there)
         for one, other in zip(*[r if type(r) is tuple else (r,) for r in (result, expected)]):
             near(torch, one, other)
@@ -246,76 +248,89 @@ def test_gradients_as_the_guide_shows_them(torch, place):
         assert torch.autograd.gradcheck(function.apply, (x,))
 
 
-# ------------------------------------------------------------------- PyTorch's short way, on the emulator
+# ------------------------------------------------------------------- tensors in the launch cache, on the emulator
+
+
+class EmulatedContext:
+    """The execution context of tensors of the CPU, on which the emulator computes; counts entering a stream."""
+
+    device, foreign = emulated.DEVICE, True
+
+    def __init__(self, pytorch, torch):
+        self.pytorch, self.torch, self.written = pytorch, torch, pytorch.written
+        self.entered, self.away = 0, False
+
+    def elsewhere(self):
+        return self.away
+
+    @contextlib.contextmanager
+    def enter(self):
+        self.entered += 1
+        yield
+
+    def array(self, tensor):
+        array = self.pytorch.host_view(tensor.detach(), self.pytorch.numpy_dtype("", "", tensor.dtype))
+        return array.view(emulated.EmulatedArray)
+
+    def spec(self, name, tensor):
+        return self.device.spec(name, self.array(tensor))
+
+    def maker(self, spec):
+        def make(addresses):
+            made = self.torch.empty_strided(spec.shape, spec.steps, dtype=self.pytorch.torch_dtype(spec.dtype))
+            addresses.append(emulated.Address.of(self.array(made)))
+            return made
+
+        return make
+
+    def broadcast_to(self, tensor, shape):
+        return tensor.expand(shape)
+
+    def read(self, tensor):
+        spec, address = self.spec("", tensor)
+        return address, spec[1:]
 
 
 @pytest.fixture
 def emulated_gpu(torch, emulation, monkeypatch):
-    """PyTorch's tensors of the CPU, computed as those of a GPU are, by the emulator; counts entering a stream."""
-    from gpuops import tensors
+    """PyTorch's tensors of the CPU, computed as those of a GPU are, by the emulator."""
+    from gpuops.adapters import pytorch
 
-    entered = []
-    away = {"elsewhere": False}
-
-    def addressed(tensor):
-        array = tensors.host_view(tensor.detach(), tensors.numpy_dtype("", "", tensor.dtype))
-        return array.view(emulated.EmulatedArray)
-
-    def maker(index, shape, dtype, strides):
-        def make():
-            made = torch.empty_strided(shape, strides or tensors.contiguous_strides(shape), dtype=of)
-            return made, emulated.Address.of(addressed(made))
-
-        of = tensors.torch_dtype(dtype)
-        return make
-
-    def read(tensor):
-        array = addressed(tensor)
-        address = emulated.Address.of(array)
-        return address, (torch, array.shape, array.strides, array.dtype, address % 16)
-
-    @contextlib.contextmanager
-    def enter():
-        entered.append(1)
-        yield
-
-    home = calls.Home(lambda: away["elsewhere"], enter, partial(maker, 0), tensors.written)
-    monkeypatch.setattr(tensors, "gpu_of", lambda op, tensors: 0)
-    monkeypatch.setattr(tensors, "home_of", lambda index: home)
-    monkeypatch.setattr(tensors, "native", lambda op, name, x: addressed(x) if isinstance(x, torch.Tensor) else x)
-    monkeypatch.setattr(tensors, "from_gpu", lambda result: torch.from_numpy(np.array(result)))
-    monkeypatch.setitem(calls.READERS, torch.Tensor, read)
-    return entered, away
+    made = EmulatedContext(pytorch, torch)
+    monkeypatch.setattr(pytorch, "gpu_of", lambda op, tensors: 0)
+    monkeypatch.setattr(pytorch, "context_on", lambda index: made)
+    monkeypatch.setattr(pytorch, "native", lambda op, name, value, operand: value)
+    monkeypatch.setitem(context.READERS, torch.Tensor, made.read)
+    return made
 
 
-SHORT = [name for name in OPS if name not in ("broadcast_to", "nonzero", "of nothing")]
+CACHED = [name for name in OPS if name not in ("broadcast_to", "nonzero", "of nothing")]
 
 
-@pytest.mark.parametrize("name", SHORT)
-def test_the_second_call_with_tensors_goes_the_short_way(torch, emulated_gpu, name):
-    entered, away = emulated_gpu
+@pytest.mark.parametrize("name", CACHED)
+def test_the_second_call_with_tensors_hits_the_cache(torch, emulated_gpu, name):
     expected = OPS[name](X, Y, MASK)
     near(torch, OPS[name](*[tensor(torch, array) for array in (X, Y, MASK)]), expected)
-    assert entered == [1]
-    for away["elsewhere"] in (False, True):
-        with short_way():
+    assert emulated_gpu.entered == 1
+    for emulated_gpu.away in (False, True):
+        with only_hits():
             near(torch, OPS[name](*[tensor(torch, array) for array in (X, Y, MASK)]), expected)
-    assert entered == [1, 1]
+    assert emulated_gpu.entered == 2
 
 
-def test_a_remembered_call_takes_its_workspace_where_it_is_made(torch, emulated_gpu):
-    entered, _ = emulated_gpu
+def test_a_cached_call_takes_its_workspace_where_it_is_made(torch, emulated_gpu):
+    expected = gpuops.softmax(X, axis=1)
     for call in (1, 2, 3):
-        with short_way() if call > 1 else contextlib.nullcontext():
-            near(torch, gpuops.softmax(tensor(torch, X), 1, strategy="two_pass"), gpuops.softmax(X, axis=1))
-        assert len(entered) == call
+        with only_hits() if call > 1 else contextlib.nullcontext():
+            near(torch, gpuops.softmax(tensor(torch, X), 1, strategy="two_pass"), expected)
+        assert emulated_gpu.entered == call
 
 
-def test_a_remembered_call_writes_into_out(torch, emulated_gpu):
+def test_a_cached_call_writes_into_out(torch, emulated_gpu):
     x, out = tensor(torch, X), torch.zeros(4, 6)
     for call in (1, 2, 3):
         version = out._version
-        with short_way() if call > 1 else contextlib.nullcontext():
+        with only_hits() if call > 1 else contextlib.nullcontext():
             assert gpuops.softmax(x, axis=1, out=out) is out
         assert out._version == version + 1
         near(torch, out, gpuops.softmax(X, axis=1))
@@ -325,17 +340,21 @@ def test_a_remembered_call_writes_into_out(torch, emulated_gpu):
 def test_tensors_as_cupys_arrays_and_back(torch):
     """Without a GPU: nothing reads the memory."""
     pytest.importorskip("cupy", reason="needs CuPy")
-    from gpuops import tensors
+    from gpuops.adapters import pytorch
 
     whole = tensor(torch, X)
     for part in (whole, whole.T, whole[1:, ::2], whole[:, :1].expand(4, 3), whole[:0], whole[0, 0], whole.bfloat16()):
-        array = tensors.gpu_view(0, part, tensors.numpy_dtype("", "", part.dtype))
+        dtype = pytorch.numpy_dtype("", "", part.dtype)
+        spec = ArraySpec("x", tuple(part.shape), dtype, tuple(step * dtype.itemsize for step in part.stride()))
+        array = pytorch.gpu_view(0, part, spec)
         assert (array.data.ptr, array.shape) == (part.data_ptr(), tuple(part.shape))
         assert [stride // array.itemsize for stride in array.strides] == list(part.stride()) or not part.numel()
-        back = tensors.from_gpu(array)
+        if not array.flags.c_contiguous:
+            continue
+        back = pytorch.from_gpu(array)
         assert back.dtype is part.dtype and back.shape == part.shape and back.data_ptr() == part.data_ptr()
         assert not part.numel() or back.stride() == part.stride()
-    memory = tensors.allocated(0, torch.device("cpu"), 24)
+    memory = pytorch.allocated(0, torch.device("cpu"), 24)
     made = memory.mem.owner
     assert (memory.ptr, memory.mem.size, made.nbytes, made.dtype) == (made.data_ptr(), 24, 24, torch.uint8)
 
@@ -572,8 +591,8 @@ def test_series_of_cudf_have_one_dim(monkeypatch):
     cudf = SimpleNamespace(Series=lambda array, nan_as_null: (array, nan_as_null))
     monkeypatch.setitem(sys.modules, "cudf", cudf)
     row = X[0]
-    assert interop.to_cudf(row, None) == (row, False)
-    assert interop.to_cudf(X, None) is X
+    assert exchange.to_cudf(row, None) == (row, False)
+    assert exchange.to_cudf(X, None) is X
 
 
 def test_arrays_of_namespaces_that_take_none():
@@ -606,16 +625,16 @@ def test_operands_are_kept_whatever_comes_first(monkeypatch):
     stream = SimpleNamespace(is_capturing=lambda: False)
     events = SimpleNamespace(Event=lambda disable_timing: Event(), get_current_stream=lambda: stream)
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=events))
-    monkeypatch.setattr(interop, "IN_USE", interop.deque())
+    monkeypatch.setattr(exchange, "IN_USE", exchange.deque())
     there = SimpleNamespace(device=contextlib.nullcontext())
-    interop.keep([np.zeros(())])
-    assert not interop.IN_USE
-    interop.keep([np.zeros(()), there])
-    interop.keep([there])
-    assert [arrays for _, arrays in interop.IN_USE] == [[there], [there]]
-    interop.IN_USE[0][0].done = True
-    interop.keep([there, there])
-    assert [len(arrays) for _, arrays in interop.IN_USE] == [1, 2]
+    exchange.keep([np.zeros(())])
+    assert not exchange.IN_USE
+    exchange.keep([np.zeros(()), there])
+    exchange.keep([there])
+    assert [arrays for _, arrays in exchange.IN_USE] == [[there], [there]]
+    exchange.IN_USE[0][0].done = True
+    exchange.keep([there, there])
+    assert [len(arrays) for _, arrays in exchange.IN_USE] == [1, 2]
 
 
 def test_buffers_of_cuda_core_keep_what_they_show():
@@ -627,9 +646,9 @@ def test_buffers_of_cuda_core_keep_what_they_show():
         def from_handle(cls, address, nbytes, owner):
             return cls(address, nbytes, owner)
 
-    address, nbytes, owner = interop.to_cuda(X, Buffer()).handle
+    address, nbytes, owner = exchange.to_cuda(X, Buffer()).handle
     assert (address, nbytes) == (X.ctypes.data, X.nbytes) and owner is X
-    _, nbytes, owner = interop.to_cuda(np.broadcast_to(X[0], (3, 6)), Buffer()).handle
+    _, nbytes, owner = exchange.to_cuda(np.broadcast_to(X[0], (3, 6)), Buffer()).handle
     assert nbytes == owner.nbytes == 3 * X[0].nbytes and owner.base is None
 
 
@@ -766,4 +785,4 @@ def test_jax_arrays_of_gpus(jax):
     for _ in range(20):  # what is read is kept until it has been read
         total = gpuops.sum(big * 2)
         assert float(total) == 2 * 4096**2
-    assert len(interop.IN_USE) <= 2
+    assert len(exchange.IN_USE) <= 2

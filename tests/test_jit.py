@@ -10,18 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from gpuops import disk_cache, jit
-from gpuops.kernels import reduce
+from gpuops.plan import reductions
+from gpuops.run import disk_cache, jit
+from tests.works import STRUCTS
 
 pytestmark = pytest.mark.usefixtures("nvrtc")
 
 ROOT = Path(__file__).resolve().parent.parent
 STRIDES = ((64, 1), (0, 0), (1,))
-KERNEL = (
-    reduce.plan(reduce.problem("Sum", *("float32",) * 3, (100, 64), (1,), STRIDES, (0, 0, 0)), None, "device", 132)
-    .steps[0]
-    .kernel
-)
+PROBLEM = reductions.problem(STRUCTS["Sum"], *("float32",) * 3, (100, 64), (1,), STRIDES, (0, 0, 0))
+(KERNEL,) = reductions.plan(PROBLEM, None, 132).kernels
 
 
 @pytest.fixture
@@ -102,7 +100,7 @@ def test_a_folder_that_cannot_be_made_costs_only_the_cache(tmp_path, monkeypatch
 
 COMPILE = """
 import sys
-from gpuops import jit
+from gpuops.run import jit
 from tests.test_jit import KERNEL
 compile = jit.compile
 

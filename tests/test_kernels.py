@@ -13,13 +13,18 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops import jit
-from gpuops.kernels import broadcast, matmul, reduce, softmax
-from gpuops.plan import CTYPES, ITEMSIZE, Kernel, Machine, Plan, Shape, accumulator, contiguous_strides
-from gpuops.reduce import dtypes
+from gpuops.ops.reduce import dtypes
+from gpuops.ops.table import REDUCTIONS
+from gpuops.plan import maps, products, reductions
+from gpuops.plan import rows as softmax
+from gpuops.plan.dtypes import CTYPES, ITEMSIZE, accumulator
+from gpuops.plan.geometry import Shape, contiguous_strides
+from gpuops.plan.work import Kernel, Machine, Plan
+from gpuops.run import jit
 from tests import emulated, emulator, layouts
 from tests.budget import DEEP, TURN, in_turn
 from tests.layouts import BFLOAT16
+from tests.works import STRUCTS
 
 FILES = sorted(os.listdir(jit.FOLDER))
 SOURCES = [name for name in FILES if name.endswith(".cu")]
@@ -58,7 +63,7 @@ def padded(shape: Shape) -> Shape:
 
 def reduction(
     struct: str, names: tuple[str, str, str | None], shape: Shape, axis: Shape, strategy: str | None = None,
-    x: Shape | None = None, pointer: int = 0, finish: str = "device", other: str | None = None, **more: Any,
+    x: Shape | None = None, pointer: int = 0, other: str | None = None, **more: Any,
 ) -> Plan:  # fmt: skip
     """The plan of a reduction of an array in C order, or with strides ``x``."""
     strides = (
@@ -66,8 +71,8 @@ def reduction(
         contiguous_strides(shape) if other else (0,) * len(shape),
         contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis)),
     )
-    problem = reduce.problem(struct, *names, shape, axis, strides, (pointer, 0, 0), other, **more)
-    return reduce.plan(problem, strategy, finish, MACHINE.multiprocessors)
+    problem = reductions.problem(STRUCTS[struct], *names, shape, axis, strides, (pointer, 0, 0), other, **more)
+    return reductions.plan(problem, strategy, MACHINE.multiprocessors)
 
 
 def normalisation(
@@ -78,7 +83,7 @@ def normalisation(
     dense = contiguous_strides(shape)
     strides = (dense if x is None else x, dense if masked else (0,) * len(shape), dense)
     problem = softmax.problem(op, *names, shape, axis, strides, (0, 0, 0), masked, scale)
-    return softmax.plan(problem, strategy, "device", MACHINE)
+    return softmax.plan(problem, strategy, MACHINE)
 
 
 def mapping(
@@ -87,22 +92,23 @@ def mapping(
 ) -> Plan:  # fmt: skip
     """The plan of expand or where; strides of out, then of the operands, C order where there are none."""
     dense = contiguous_strides(shape)
-    types = broadcast.element_types(out, operands[-2:] if map_ == "Where" else operands)
+    types = maps.element_types(out, operands[-2:] if map_ == "Where" else operands)
     if map_ == "Where":
-        types = (types[0], broadcast.condition_type(operands[0]), *types[1:])
+        types = (types[0], maps.condition_type(operands[0]), *types[1:])
     args = [
-        broadcast.Arg(name, type_, ITEMSIZE[dtype], steps, pointer)
+        maps.Arg(name, type_, ITEMSIZE[dtype], steps, pointer)
         for name, type_, dtype, steps in zip(
             ("out", "a", "b", "c"), types, (out, *operands), (*strides, *(dense,) * 4), strict=False
         )
     ]  # fmt: skip
-    return broadcast.plan(map_, shape, args[0], tuple(args[1:]), strategy)
+    return maps.plan(map_, shape, args[0], tuple(args[1:]), strategy)
 
 
-def reductions() -> Iterator[Plan]:
-    for op, (struct, _) in reduce.OPS.items():
+def reduction_plans() -> Iterator[Plan]:
+    for op, record in REDUCTIONS.items():
+        struct = record.reduction.struct
         for x in CTYPES:
-            val, out = (d.name for d in dtypes(op, np.dtype(BFLOAT16 if x == "bfloat16" else x), None, None))
+            val, out = (d.name for d in dtypes(record, np.dtype(BFLOAT16 if x == "bfloat16" else x), None, None))
             names = (x, val, out)
             for strategy in ("rows", "columns", "shuffle") if x in FAMILIES else ("rows",):
                 yield reduction(struct, names, (64, 700), (1,), strategy)
@@ -112,21 +118,21 @@ def reductions() -> Iterator[Plan]:
                 yield reduction("MaskedMean" if op == "mean" else struct, names, (64, 700), axis, other="bool")
     for x in FAMILIES:
         names = (x, x, x)
-        for strategy, finish in itertools.product(reduce.STEPS, reduce.FINISHES):
-            yield reduction("Sum", names, (2, 999999), (1,), strategy, finish=finish)
+        for step, end in itertools.product(reductions.STEPS, ("", reductions.ON_HOST)):
+            yield reduction("Sum", names, (2, 999999), (1,), step + end)
         for (shape, axis), pointer in itertools.product(REGIMES, (0, ITEMSIZE[x])):
             for op in ("Sum", "Max"):
                 yield reduction(op, names, shape, axis, pointer=pointer)
         for other in (x, "bool"):
             for shape, axis in (((999999,), (0,)), ((64, 704), (1,)), ((704, 64), (0,)), ((64, 701), (1,))):
-                yield reduction("Sum" if other == "bool" else reduce.DOT, names, shape, axis, other=other)
+                yield reduction("Sum" if other == "bool" else "Dot", names, shape, axis, other=other)
         for axis in ((0,), (1,), (0, 1)):  # rows that lie apart
             yield reduction("Sum", names, (8192, 2043), axis, x=(2048, 1))
-    for rank, strategy, other in itertools.product((2, 3, 4, 6, 9), reduce.STRATEGIES, (None, "bool")):
+    for rank, strategy, other in itertools.product((2, 3, 4, 6, 9), reductions.STRATEGIES, (None, "bool")):
         shape, axes, names = (2,) * rank, tuple(range(0, rank, 2)), ("float32",) * 3
         yield reduction("Sum", names, shape, axes, strategy, padded(shape), other=other)
     for val in ("float32", "float64"):
-        for strategy in reduce.STRATEGIES:
+        for strategy in reductions.STRATEGIES:
             for x in ("float16", "bfloat16", "float32", "float64", "int64", "bool"):
                 for other in (None, "bool"):
                     yield reduction("LogSumExp", (x, val, "float64"), (64, 700), (1,), strategy, other=other)
@@ -172,28 +178,28 @@ LAYOUTS = {"packed": (1, 704, 0), "turned": (704, 1, 0), "across": (1, 704, 4), 
 
 def product(
     dtypes: tuple[str, ...], strategy: str | None, sizes: Shape = (700, 700, 700), batch: Shape = (),
-    a: str = "turned", b: str = "packed", tile: matmul.Tile | None = None, splits: int = 1,
+    a: str = "turned", b: str = "packed", tile: products.Tile | None = None, splits: int = 1,
 ) -> Plan:  # fmt: skip
     """The plan of a product of operands of two dtypes, and perhaps an addend's, in named layouts."""
     val = dtypes[0] if len(dtypes) < 2 else np.result_type(*map(as_dtype, dtypes)).name
     one, apart = np.ones(1, accumulator(val)).tobytes(), tuple(10**6 * (i + 1) for i in range(len(batch)))
     (a_row, a_col, a_at), (b_col, b_row, b_at) = LAYOUTS[a], LAYOUTS[b]
     layouts = [
-        matmul.Layout(name, dtype, (*apart, row, col), at)
+        products.Layout(name, dtype, (*apart, row, col), at)
         for name, dtype, row, col, at in (
             ("out", val, 704, 1, 0), ("a", dtypes[0], a_row, a_col, a_at), ("b", dtypes[-1], b_row, b_col, b_at),
         )
     ]  # fmt: skip
-    p = matmul.problem(val, sizes, batch, layouts[0], layouts[1], layouts[2], None, one, one, False)
-    return matmul.tiled(p, "pipelined", tile, splits) if tile else matmul.plan(p, strategy, MACHINE)
+    p = products.problem(val, sizes, batch, layouts[0], layouts[1], layouts[2], None, one, one, False)
+    return products.tiled(p, "pipelined", tile, splits) if tile else products.plan(p, strategy, MACHINE)
 
 
 def as_dtype(name: str) -> np.dtype:
     return np.dtype(BFLOAT16 if name == "bfloat16" else name)
 
 
-def products() -> Iterator[Plan]:
-    rungs = [name for name in matmul.STRATEGIES if name not in ("cublas", "pipelined")]
+def product_plans() -> Iterator[Plan]:
+    rungs = [name for name in products.STRATEGIES if name not in ("cublas", "pipelined")]
     for x in CTYPES:
         for strategy in rungs if x in FAMILIES else ("warptile",):
             yield product((x,), strategy)
@@ -202,12 +208,12 @@ def products() -> Iterator[Plan]:
         yield product(("int8", "float32"), strategy)
         for rank in (2, 3, 4, 6):
             yield product(("float32",), strategy, batch=(2,) * rank)
-    for tile in matmul.TILES:  # (more of them in test_the_fastest_product_keeps_everything_in_registers)
+    for tile in products.TILES:  # (more of them in test_the_fastest_product_keeps_everything_in_registers)
         yield product(("float32",), None, tile=tile, splits=2 if tile.resident == 1 else 1, batch=(2, 2))
     yield product(("float32", "float64"), "cublas", batch=(2, 2, 2, 2, 2))
 
 
-def maps() -> Iterator[Plan]:
+def map_plans() -> Iterator[Plan]:
     for out, x in itertools.product(FAMILIES, FAMILIES):
         yield mapping("Expand", out, (x,), (64, 700))
     for x in CTYPES:
@@ -252,7 +258,7 @@ def walks(x: str) -> Iterator[Plan]:
 @cache
 def variants() -> tuple[Kernel, ...]:
     """Every kernel variant of the plans above."""
-    plans = itertools.chain(reductions(), softmaxes(), products(), maps())
+    plans = itertools.chain(reduction_plans(), softmaxes(), product_plans(), map_plans())
     return tuple(sorted({step.kernel for plan in plans for step in plan.steps if hasattr(step, "kernel")}, key=repr))
 
 
@@ -298,11 +304,11 @@ def assembled(kernel: Kernel, arch: int) -> str:
 
 
 @pytest.mark.parametrize("arch", (ARCH, *in_turn(OTHER_ARCHS)), ids=named)
-@pytest.mark.parametrize("tile", matmul.TILES, ids=lambda tile: f"{tile.m}x{tile.n}")
+@pytest.mark.parametrize("tile", products.TILES, ids=lambda tile: f"{tile.m}x{tile.n}")
 def test_the_fastest_product_keeps_everything_in_registers(nvrtc, tile, arch):
     ways = list(LAYOUTS)
     for i, a in enumerate(ways):  # each way, for either operand
-        b = ways[(i + matmul.TILES.index(tile)) % len(ways)]
+        b = ways[(i + products.TILES.index(tile)) % len(ways)]
         for splits in (1, 2) if tile.resident == 1 and i == arch // 5 % len(ways) else (1,):
             (launch,) = product(("float32",), None, a=a, b=b, tile=tile, splits=splits).steps
             report = assembled(launch.kernel, arch)
@@ -311,8 +317,8 @@ def test_the_fastest_product_keeps_everything_in_registers(nvrtc, tile, arch):
 
 def test_layouts_go_the_way_of_their_name():
     for a, b in itertools.product(LAYOUTS, repeat=2):
-        constants = dict(product(("float32",), None, a=a, b=b, tile=matmul.TILES[0]).steps[0].kernel.constants)
-        assert (constants["WAY_A"], constants["WAY_B"]) == (matmul.WAYS[a], matmul.WAYS[b])
+        constants = dict(product(("float32",), None, a=a, b=b, tile=products.TILES[0]).steps[0].kernel.constants)
+        assert (constants["WAY_A"], constants["WAY_B"]) == (products.WAYS[a], products.WAYS[b])
 
 
 # ---------------------------------------------------------------------------------------------------------- names
@@ -337,26 +343,26 @@ def test_every_softmax_file_is_a_strategy():
 
 def test_a_strategy_plans_the_file_of_its_name():
     for strategy in softmax.STRATEGIES:
-        names = {step.kernel.name for step in normalisation(("float32",) * 3, (64, 700), (1,), strategy).steps}
+        names = {kernel.name for kernel in normalisation(("float32",) * 3, (64, 700), (1,), strategy).kernels}
         file = "softmax_warp" if strategy in softmax.WARPS else f"softmax_{strategy}"
         assert names == {file} or file not in stems()
-    for strategy in matmul.STRATEGIES:
+    for strategy in products.STRATEGIES:
         steps = product(("float32",), strategy).steps
         names = {step.kernel.name for step in steps if hasattr(step, "kernel")}
         assert names == ({f"matmul_{strategy}"} if strategy != "cublas" else set())
-    assert stems("matmul_") == {f"matmul_{name}" for name in matmul.STRATEGIES if name != "cublas"}
-    for strategy in reduce.STRATEGIES:
-        name = "block" if strategy in reduce.STEPS else strategy
+    assert stems("matmul_") == {f"matmul_{name}" for name in products.STRATEGIES if name != "cublas"}
+    for strategy in reductions.STRATEGIES:
+        name = "block" if strategy.removesuffix(reductions.ON_HOST) in reductions.STEPS else strategy
         assert reduction("Sum", ("float32",) * 3, (640, 70), (1,), strategy).steps[0].kernel.name == f"reduce_{name}"
 
 
 @pytest.mark.parametrize(
     "file,enum,names",
     [
-        ("reduce_block.cu", "Step", reduce.STEPS),
-        ("broadcast.cuh", "Way", broadcast.WAYS),
-        ("matmul_panels.cuh", "Way", matmul.WAYS),
-        ("broadcast.cu", "Walk", broadcast.WALKS),
+        ("reduce_block.cu", "Step", reductions.STEPS),
+        ("broadcast.cuh", "Way", maps.WAYS),
+        ("matmul_panels.cuh", "Way", products.WAYS),
+        ("broadcast.cu", "Walk", maps.WALKS),
     ],
 )
 def test_enums_and_tables_agree(file, enum, names):
@@ -366,12 +372,12 @@ def test_enums_and_tables_agree(file, enum, names):
 
 def test_every_op_is_a_struct_of_ops_cuh():
     structs = set(re.findall(r"struct (\w+)", jit.read("ops.cuh")))
-    assert {struct for struct, _ in reduce.OPS.values()} <= structs
+    assert STRUCTS.keys() <= structs
 
 
 def test_every_dtype_is_a_type_of_types_cuh():
     text = jit.read("types.cuh")
-    for name in {*CTYPES.values(), *broadcast.BITS.values()}:
+    for name in {*CTYPES.values(), *maps.BITS.values()}:
         assert re.search(rf"using {name} =|struct (alignas\(\d+\) )?{name} ", text)
 
 

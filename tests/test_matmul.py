@@ -14,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops import plan
-from gpuops.device import elements, find, run, watched
-from gpuops.kernels import matmul as kernels
+from gpuops.plan import products as kernels
+from gpuops.plan.work import Machine
+from gpuops.run.call import describe
 from tests import layouts
 from tests.budget import examples, in_turn
 from tests.compare import accumulator_eps, assert_bits, assert_near, assert_same, run_there, ulp
 from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, inexact, lay_out, strided, wide
+from tests.works import carry_out, context_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -358,11 +359,9 @@ def forced(device: Any, call: Call, tile: kernels.Tile, splits: int, whole: int 
     hosts = {"a": call.a, "b": call.b, "out": call.out, "c": call.options.get("c")}
     hosts = {name: array for name, array in hosts.items() if array is not None}
     there = dict(zip(hosts, device.arrays(*hosts.values()), strict=True))
-    home = find("matmul", "a", there["a"])
-    lain = {
-        name: kernels.Layout(name, array.dtype.name, elements(array), home.pointer(array) % 16)
-        for name, array in there.items()
-    }
+    context = context_of(there["a"])
+    specs = {name: context.spec(name, array)[0] for name, array in there.items()}
+    lain = {name: kernels.Layout(name, spec.dtype.name, spec.steps, spec.start) for name, spec in specs.items()}
     alpha, beta = (np.float32(call.options.get(name, default)) for name, default in (("alpha", 1), ("beta", 0)))
     problem = kernels.problem(
         "float32", (m, n, k), call.out.shape[:-2], lain["out"], lain["a"], lain["b"], lain.get("c"), alpha.tobytes(),
@@ -372,7 +371,7 @@ def forced(device: Any, call: Call, tile: kernels.Tile, splits: int, whole: int 
     plan = kernels.tiled(problem, "pipelined", tile, splits, whole)
     constants = dict(plan.steps[0].kernel.constants)
     assert [constants["WAY_A"], constants["WAY_B"]] == [kernels.WAYS[name] for name in ways]
-    run(plan, home, **there)
+    carry_out(plan, **there)
     return device.numpy(there["out"])
 
 
@@ -384,7 +383,7 @@ def going(way: str, size: int, k: int, seed: int) -> np.ndarray:
     """An operand (size, k) that goes this way to shared memory."""
     order, start = LIES[way]
     x = placed(random((size, k), seed=seed), order, start=start)
-    matrix = kernels.Matrix("x", "float32", *elements(x), 0, x.ctypes.data % 16, ())
+    matrix = kernels.Matrix("x", "float32", *(s // 4 for s in x.strides), 0, x.ctypes.data % 16, ())
     assert kernels.way(matrix, size, k) == way
     return x
 
@@ -826,17 +825,18 @@ def gemms(made):
 def test_batches_that_go_backwards_are_copied_for_cublas(device, dtype):
     a, b = random((3, 16, 16), dtype), random((3, 16, 65), dtype, 1)
     there = device.array(a), device.array(b[::-1])[::-1]
-    result, (made,) = watched(gpuops.matmul.__wrapped__, *there, strategy="cublas")
-    assert all(stride >= 0 for step in gemms(made.plan) for stride in step.strides)
+    plan = describe(gpuops.matmul, *there, strategy="cublas").plan
+    assert all(stride >= 0 for step in gemms(plan) for stride in step.strides)
+    result = gpuops.matmul(*there, strategy="cublas")
     np.testing.assert_allclose(device.numpy(result), a @ b, rtol=1e-4, atol=1e-4)
 
 
 def test_numbers_that_are_not_aligned_are_copied_for_cublas(device):
     memory = np.round(random((2 * 16 * 16 + 1,)) * 8)
     a = memory[1:].view("c8").reshape(16, 16)
-    result, (made,) = watched(gpuops.matmul.__wrapped__, device.array(a), device.array(a.copy()), strategy="cublas")
-    assert {name for name, _ in made.plan.workspace} == {"dense_a"}
-    assert_same(device.numpy(result), a @ a)
+    there = device.array(a), device.array(a.copy())
+    assert {name for name, _ in describe(gpuops.matmul, *there, strategy="cublas").plan.workspace} == {"dense_a"}
+    assert_same(device.numpy(gpuops.matmul(*there, strategy="cublas")), a @ a)
 
 
 def test_copies_that_no_device_holds_are_not_planned():
@@ -845,7 +845,7 @@ def test_copies_that_no_device_holds_are_not_planned():
     out = kernels.Layout("out", "float64", (4, 1), 0)
     one = np.ones(1).tobytes()
     problem = kernels.problem("float64", (2**30, 4, 2**30), (), out, large, small, None, one, bytes(8), False)
-    machine = plan.Machine(132, shared=2**17, memory=2**37)
+    machine = Machine(132, shared=2**17, memory=2**37)
     assert kernels.plan(problem, None, machine).strategy == "warptile"
     with pytest.raises(MemoryError, match=f"^matmul: strategy 'cublas' needs copies of {8 * (2**60 + 2**32)} bytes"):
         kernels.plan(problem, "cublas", machine)

@@ -14,10 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuops import plan
-from gpuops.kernels import broadcast, matmul, reduce, softmax
-from gpuops.plan import Axes
+from gpuops.ops import arguments
+from gpuops.plan import dtypes, geometry, maps, products, reductions, work
+from gpuops.plan import rows as softmax
+from gpuops.plan.geometry import Axes
 from tests import layouts
+from tests.works import STRUCTS
 
 # -------------------------------------------------------------------------------------------------------- geometry
 
@@ -44,13 +46,13 @@ def visited(walk: Axes, starts: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 @given(axes())
 def test_normalize_visits_the_same_elements(walk):
-    normal, starts = plan.normalize(walk)
+    normal, starts = geometry.normalize(walk)
     assert visited(normal, starts) == visited(walk, (0,) * len(walk.strides))
 
 
 @given(axes())
 def test_normalize_leaves_nothing_to_merge(walk):
-    normal, _ = plan.normalize(walk)
+    normal, _ = geometry.normalize(walk)
     assert 1 not in normal.sizes
     for outer in range(len(normal.sizes) - 1):
         size = normal.sizes[outer + 1]
@@ -59,7 +61,7 @@ def test_normalize_leaves_nothing_to_merge(walk):
 
 @given(axes())
 def test_normalize_flips_and_sorts_the_first_operand(walk):
-    normal, _ = plan.normalize(walk)
+    normal, _ = geometry.normalize(walk)
     first = normal.strides[0]
     assert all(s >= 0 for s in first)
     moving = [s for s in first if s]
@@ -69,14 +71,14 @@ def test_normalize_flips_and_sorts_the_first_operand(walk):
 
 @given(axes())
 def test_normalize_is_idempotent(walk):
-    normal, _ = plan.normalize(walk)
-    assert plan.normalize(normal) == (normal, (0,) * len(normal.strides))
+    normal, _ = geometry.normalize(walk)
+    assert geometry.normalize(normal) == (normal, (0,) * len(normal.strides))
 
 
 @pytest.mark.parametrize("layout", ["C", "F", "transposed", "reversed", "unaligned"])
 def test_dense_arrays_become_one_dim(layout):
     x = layouts.lay_out(np.zeros((3, 4, 5), "u1"), layout)
-    normal, _ = plan.normalize(Axes(x.shape, (x.strides,)))
+    normal, _ = geometry.normalize(Axes(x.shape, (x.strides,)))
     assert normal == Axes((60,), ((1,),))
 
 
@@ -95,7 +97,7 @@ def test_divisor_at_its_edges(value):
 
 def quotient(n: int, value: int) -> int:
     """``divide`` of axes.cuh: 32-bit arithmetic."""
-    stored, magic, shift = struct.unpack("<QII", plan.divisor(value))
+    stored, magic, shift = struct.unpack("<QII", geometry.divisor(value))
     assert stored == value
     total = (n * magic >> 32) + n
     assert total < 2**32
@@ -117,12 +119,12 @@ def test_packed_axes_are_the_struct_of_the_kernels(walk):
 
 def test_rank_classes_hold_every_rank_of_numpy():
     for rank in range(33):
-        assert Axes((2,) * rank, ((0,) * rank,)).rank_class in plan.RANKS
+        assert Axes((2,) * rank, ((0,) * rank,)).rank_class in geometry.RANKS
 
 
 @given(axes(), st.sampled_from((1, 2, 4)))
 def test_packs_visit_the_first_of_every_few_elements(walk, vec):
-    normal, starts = plan.normalize(walk)
+    normal, starts = geometry.normalize(walk)
     if normal.sizes and normal.sizes[-1] % vec == 0:
         packs = normal.in_packs(vec)
         inner = [vec * s[-1] for s in normal.strides]
@@ -133,20 +135,22 @@ def test_packs_visit_the_first_of_every_few_elements(walk, vec):
 
 def test_a_pack_needs_stride_one_whole_packs_and_alignment():
     rows = Axes((3, 8), ((8, 1),))
-    assert plan.packable(4, 4, 0, 0, rows, inner=rows)
-    assert not plan.packable(4, 4, 4, 0, rows, inner=rows)  # an address that is no multiple of 16
-    assert plan.packable(2, 4, 8, 0, rows, inner=rows)
-    assert not plan.packable(4, 4, 0, 0, Axes((3, 6), ((6, 1),)), inner=Axes((3, 6), ((6, 1),)))  # 6 is 1.5 packs
-    assert not plan.packable(4, 4, 0, 0, Axes((3, 8), ((9, 1),)), inner=Axes((3, 8), ((9, 1),)))  # rows start anywhere
-    assert not plan.packable(2, 4, 0, 0, Axes((8,), ((2,),)), inner=Axes((8,), ((2,),)))
-    assert not plan.packable(2, 4, 0, 0, Axes((), ((),)), inner=Axes((), ((),)))
+    assert geometry.packable(4, 4, 0, 0, rows, inner=rows)
+    assert not geometry.packable(4, 4, 4, 0, rows, inner=rows)  # an address that is no multiple of 16
+    assert geometry.packable(2, 4, 8, 0, rows, inner=rows)
+    narrow = Axes((3, 6), ((6, 1),))  # 6 is 1.5 packs
+    assert not geometry.packable(4, 4, 0, 0, narrow, inner=narrow)
+    padded = Axes((3, 8), ((9, 1),))  # rows start anywhere
+    assert not geometry.packable(4, 4, 0, 0, padded, inner=padded)
+    assert not geometry.packable(2, 4, 0, 0, Axes((8,), ((2,),)), inner=Axes((8,), ((2,),)))
+    assert not geometry.packable(2, 4, 0, 0, Axes((), ((),)), inner=Axes((), ((),)))
 
 
 @given(st.data())
 def test_like_strides_are_numpys_order_k(data):
     shape = data.draw(layouts.shapes(max_size=200))
     x = data.draw(layouts.laid_out(shape, np.dtype("u1")))
-    got = plan.like_strides(x.shape, x.strides)
+    got = geometry.like_strides(x.shape, x.strides)
     if x.size:
         assert sorted(int(np.dot(i, got)) for i in np.ndindex(shape)) == list(range(x.size))
     if 0 not in x.strides and x.size:
@@ -154,7 +158,7 @@ def test_like_strides_are_numpys_order_k(data):
         assert walked(shape, got) == walked(shape, expected)
 
 
-def walked(shape: plan.Shape, strides: plan.Shape) -> list[int]:
+def walked(shape: geometry.Shape, strides: geometry.Shape) -> list[int]:
     """The strides that matter: of the dims that have more than one element."""
     return [s for n, s in zip(shape, strides, strict=True) if n > 1]
 
@@ -164,7 +168,7 @@ def test_contiguous_strides_are_numpys(data):
     shape = data.draw(layouts.shapes())
     if 0 not in shape:
         expected = np.zeros(shape, "u1").strides
-        assert plan.contiguous_strides(shape) == expected
+        assert geometry.contiguous_strides(shape) == expected
 
 
 @given(st.data())
@@ -175,7 +179,7 @@ def test_broadcast_strides_are_numpys(data):
     x = data.draw(layouts.laid_out(shape, np.dtype("u1")))
     if 0 not in to:
         expected = np.broadcast_to(x, to).strides
-        got = plan.broadcast_strides(x.shape, x.strides, to)
+        got = geometry.broadcast_strides(x.shape, x.strides, to)
         assert walked(to, got) == walked(to, expected)
 
 
@@ -189,7 +193,7 @@ def test_broadcasts_to_agrees_with_numpy(shape, to):
         expected = True
     except ValueError:
         expected = False
-    assert plan.broadcasts_to(shape, to) == expected
+    assert arguments.broadcasts_to(shape, to) == expected
 
 
 @given(SHAPES, SHAPES)
@@ -198,9 +202,9 @@ def test_broadcast_shapes_agree_with_numpy(a, b):
         expected = np.broadcast_shapes(a, b)
     except ValueError:
         with pytest.raises(ValueError, match="^where: shapes .* do not broadcast$"):
-            plan.broadcast_shapes("where", a, b)
+            arguments.broadcast_shapes("where", a, b)
     else:
-        assert plan.broadcast_shapes("where", a, b) == expected
+        assert arguments.broadcast_shapes("where", a, b) == expected
 
 
 @given(st.data())
@@ -213,52 +217,52 @@ def test_normalize_axis_agrees_with_numpy(data):
         expected = set(range(ndim)) if whole else set(np.lib.array_utils.normalize_axis_tuple(axis, ndim))
     except ValueError as error:
         with pytest.raises(type(error)):
-            plan.normalize_axis("sum", axis, shape)
+            arguments.normalize_axis("sum", axis, shape)
     else:
-        assert plan.normalize_axis("sum", axis, shape) == tuple(sorted(expected))
+        assert arguments.normalize_axis("sum", axis, shape) == tuple(sorted(expected))
 
 
 def test_wide_indices_from_2_to_the_31_on():
-    assert plan.index_type(2**31 - 1, 5) == "u32"
-    assert plan.index_type(5, 2**31) == "i64"
+    assert geometry.index_type(2**31 - 1, 5) == "u32"
+    assert geometry.index_type(5, 2**31) == "i64"
 
 
 def test_every_dtype_has_a_size_and_bits():
     for dtype in layouts.DTYPES:
-        assert plan.ITEMSIZE[dtype.name] == dtype.itemsize
-        assert dtype.name in plan.CTYPES
-        assert dtype.itemsize in plan.BITS
-    assert len(plan.CTYPES) == len(layouts.DTYPES)
+        assert dtypes.ITEMSIZE[dtype.name] == dtype.itemsize
+        assert dtype.name in dtypes.CTYPES
+        assert dtype.itemsize in dtypes.BITS
+    assert len(dtypes.CTYPES) == len(layouts.DTYPES)
 
 
 # ----------------------------------------------------------------------------------------------------------- plans
 
 
-MACHINE = plan.Machine(132, cluster=16, shared=227 * 1024, together=132)
+MACHINE = work.Machine(132, cluster=16, shared=227 * 1024, together=132)
 
 
-def sum_of_rows(rows: int, cols: int, strategy: str | None = None) -> plan.Plan:
-    strides = plan.contiguous_strides((rows, cols))
+def sum_of_rows(rows: int, cols: int, strategy: str | None = None) -> work.Plan:
+    strides = geometry.contiguous_strides((rows, cols))
     names = ("float32",) * 3
-    problem = reduce.problem("Sum", *names, (rows, cols), (1,), (strides, (0, 0), (1,)), POINTERS)
-    return reduce.plan(problem, strategy, "device", MACHINE.multiprocessors)
+    problem = reductions.problem(STRUCTS["Sum"], *names, (rows, cols), (1,), (strides, (0, 0), (1,)), POINTERS)
+    return reductions.plan(problem, strategy, MACHINE.multiprocessors)
 
 
-def softmax_of_rows(rows: int, cols: int, strategy: str | None = None) -> plan.Plan:
-    strides = plan.contiguous_strides((rows, cols))
+def softmax_of_rows(rows: int, cols: int, strategy: str | None = None) -> work.Plan:
+    strides = geometry.contiguous_strides((rows, cols))
     names = ("float32",) * 3
     problem = softmax.problem("softmax", *names, (rows, cols), (1,), (strides, (0, 0), strides), POINTERS, False, 1.0)
-    return softmax.plan(problem, strategy, "device", MACHINE)
+    return softmax.plan(problem, strategy, MACHINE)
 
 
 #: Addresses modulo 16 of an op's operands.
 POINTERS = (0, 0, 0)
 
 
-def where_of_rows(rows: int, cols: int, strategy: str | None = None) -> plan.Plan:
-    strides = plan.contiguous_strides((rows, cols))
-    out, a, x, y = (broadcast.Arg(name, "u32", 4, strides) for name in ("out", "a", "b", "c"))
-    return broadcast.plan("Where", (rows, cols), out, (a, x, y), strategy)
+def where_of_rows(rows: int, cols: int, strategy: str | None = None) -> work.Plan:
+    strides = geometry.contiguous_strides((rows, cols))
+    out, a, x, y = (maps.Arg(name, "u32", 4, strides) for name in ("out", "a", "b", "c"))
+    return maps.plan("Where", (rows, cols), out, (a, x, y), strategy)
 
 
 PLANS = {"sum": sum_of_rows, "softmax": softmax_of_rows, "where": where_of_rows}
@@ -277,7 +281,7 @@ def test_plans_are_data(op):
 
 @pytest.mark.parametrize("op", PLANS)
 def test_a_plan_has_the_strategy_that_was_asked_for(op):
-    planners = {"sum": reduce.STRATEGIES, "softmax": softmax.STRATEGIES, "where": broadcast.STRATEGIES}[op]
+    planners = {"sum": reductions.STRATEGIES, "softmax": softmax.STRATEGIES, "where": maps.STRATEGIES}[op]
     for strategy in filter(None, planners):
         if strategy in ("stepped", "tiled"):  # not for operands that all lie as the result
             with pytest.raises(ValueError, match=f"^where: strategy '{strategy}' takes an operand that "):
@@ -298,8 +302,8 @@ def test_a_plan_has_the_strategy_that_was_asked_for(op):
     ],
 )
 def test_expand_chooses_by_where_its_operand_lies(shape, x, chosen):
-    out = broadcast.Arg("out", "u32", 4, plan.contiguous_strides(shape))
-    assert broadcast.plan("Expand", shape, out, (broadcast.Arg("a", "u32", 4, x),)).strategy == chosen
+    out = maps.Arg("out", "u32", 4, geometry.contiguous_strides(shape))
+    assert maps.plan("Expand", shape, out, (maps.Arg("a", "u32", 4, x),)).strategy == chosen
 
 
 @pytest.mark.parametrize(
@@ -329,11 +333,12 @@ def test_reductions_choose_by_shape_and_alignment(dtype, shape, axis, kernel, co
     assert constants.items() <= dict(step.kernel.constants).items()
 
 
-def reduction_of(op: str, dtype: str, shape: tuple[int, ...], axis: tuple[int, ...]) -> plan.Launch:
-    strides = (plan.contiguous_strides(shape), (0,) * len(shape))
-    kept = plan.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
-    problem = reduce.problem(op, dtype, plan.accumulator(dtype), dtype, shape, axis, (*strides, kept), POINTERS)
-    (step,) = reduce.plan(problem, None, "device", 132).steps
+def reduction_of(op: str, dtype: str, shape: tuple[int, ...], axis: tuple[int, ...]) -> work.Launch:
+    strides = (geometry.contiguous_strides(shape), (0,) * len(shape))
+    kept = geometry.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
+    names = dtype, dtypes.accumulator(dtype), dtype
+    problem = reductions.problem(STRUCTS[op], *names, shape, axis, (*strides, kept), POINTERS)
+    (step,) = reductions.plan(problem, None, 132).steps
     return step
 
 
@@ -344,14 +349,14 @@ def test_lanes_that_take_powers_have_two_packs_of_short_rows(dtype, group):
 
 
 def softmax_of(
-    dtype: str, shape: tuple[int, ...], axis: tuple[int, ...], machine: plan.Machine = MACHINE,
+    dtype: str, shape: tuple[int, ...], axis: tuple[int, ...], machine: work.Machine = MACHINE,
     strategy: str | None = None, masked: bool = False,
-) -> plan.Plan:  # fmt: skip
-    dense = plan.contiguous_strides(shape)
-    names = (dtype, plan.accumulator(dtype), dtype)
+) -> work.Plan:  # fmt: skip
+    dense = geometry.contiguous_strides(shape)
+    names = (dtype, dtypes.accumulator(dtype), dtype)
     strides = (dense, dense if masked else (0,) * len(shape), dense)
     problem = softmax.problem("softmax", *names, shape, axis, strides, POINTERS, masked, 1.0)
-    return softmax.plan(problem, strategy, "device", machine)
+    return softmax.plan(problem, strategy, machine)
 
 
 @pytest.mark.parametrize(("masked", "packs"), [(False, 4), (True, 2)])
@@ -401,7 +406,7 @@ def test_rows_of_a_slice_are_shifted_as_long_as_registers_hold_them(cols, shifte
     strides = ((cols + 7, 1), (0, 0), (cols, 1))  # of x, of no mask, of the result
     names = ("float32",) * 3
     problem = softmax.problem("softmax", *names, (4096, cols), (1,), strides, (4, 0, 0), masked=False, scale=1.0)
-    constants = dict(softmax.plan(problem, "rows", "device", MACHINE).steps[0].kernel.constants)
+    constants = dict(softmax.plan(problem, "rows", MACHINE).steps[0].kernel.constants)
     assert (constants["SHIFTED"], constants["VEC"]) == (shifted, vec)
     assert not (constants["SHIFTED"] and constants["STAGED"])
 
@@ -426,12 +431,12 @@ def test_threads_hold_as_many_bytes_in_narrow_packs(cols, constants):
     problem = softmax.problem(
         "softmax", *("float32",) * 3, (4096, cols), (1,), strides, (0, 0, 0), masked=False, scale=1.0
     )
-    made = dict(softmax.plan(problem, "rows", "device", MACHINE).steps[0].kernel.constants)
+    made = dict(softmax.plan(problem, "rows", MACHINE).steps[0].kernel.constants)
     assert ({"VEC": 1} | constants).items() <= made.items()
 
 
 def test_a_device_with_less_room_holds_fewer_rows_on_chip():
-    small = plan.Machine(20, cluster=1, shared=48 * 1024)
+    small = work.Machine(20, cluster=1, shared=48 * 1024)
     assert softmax_of("float32", (4096, 32768), (1,), small).strategy == "rows"
     assert softmax_of("float32", (4096, 131072), (1,), small).strategy == "grid_online"
     assert softmax_of("float32", (1000, 512), (0,), small).strategy == "columns"
@@ -449,25 +454,25 @@ def test_what_is_held_on_chip_is_all_of_a_row_and_has_room(data):
     cols, rows = data.draw(st.integers(1, 400000)), data.draw(st.sampled_from((1, 3, 64, 5000)))
     masked, apart = data.draw(st.booleans()), data.draw(st.integers(0, 9))
     shared = data.draw(st.sampled_from((48, 99, 163, 227))) * 1024
-    machine = plan.Machine(132, data.draw(st.sampled_from((1, 8, 16))), shared, data.draw(st.sampled_from((0, 132))))
+    machine = work.Machine(132, data.draw(st.sampled_from((1, 8, 16))), shared, data.draw(st.sampled_from((0, 132))))
     shape, axis = data.draw(st.sampled_from((((rows, cols), (1,)), ((cols, rows), (0,)))))
     x = (shape[1] + apart, 1)
     for strategy, on_chip in softmax.ON_CHIP.items():
-        names = (dtype, plan.accumulator(dtype), dtype)
-        strides = (x, plan.contiguous_strides(shape) if masked else (0, 0), plan.contiguous_strides(shape))
+        names = (dtype, dtypes.accumulator(dtype), dtype)
+        strides = (x, geometry.contiguous_strides(shape) if masked else (0, 0), geometry.contiguous_strides(shape))
         problem = softmax.problem("softmax", *names, shape, axis, strides, POINTERS, masked, 1.0)
         if (made := on_chip(problem, machine)) is None:
             continue
         (step,) = made.steps
         has = dict(step.kernel.constants)
-        vec, size = has["VEC"], plan.ITEMSIZE[dtype]
+        vec, size = has["VEC"], dtypes.ITEMSIZE[dtype]
         staged = step.shared // (step.block * vec * (size + masked))
         assert (staged > 0) == (has["STAGED"] > 0)
         threads = has.get("GROUP") or step.block // has.get("WIDE", 1)
         team = struct.unpack_from("<6q", step.args[-1])[5] or step.cluster  # blocks to a row
         packs = cols // (1 if strategy == "columns" else vec)
         assert team * threads * (has["PACKS"] + staged) >= packs
-        state, wide = 2 * plan.ITEMSIZE[plan.accumulator(dtype)], has.get("WIDE")
+        state, wide = 2 * dtypes.ITEMSIZE[dtypes.accumulator(dtype)], has.get("WIDE")
         states = (has["BLOCK"] // max(32, wide) + step.cluster + 1) * vec * wide * state if wide else softmax.STATES
         assert step.shared == 0 or step.shared + states <= machine.shared // max(1, has.get("RESIDENT", 1))
         assert step.cluster <= machine.cluster and step.block <= has["BLOCK"] <= 1024 and step.block % 32 == 0
@@ -483,25 +488,25 @@ def test_packs_and_blocks_of_reductions_are_powers_of_two(data):
     shape = tuple(data.draw(st.lists(st.sampled_from((3, 20, 135, 640, 4099)), min_size=1, max_size=3)))
     axis = tuple(d for d in range(len(shape)) if data.draw(st.booleans()))
     spread = [n + data.draw(st.sampled_from((0, 0, 1, 4))) for n in shape]  # cut out of a larger array
-    strides = plan.contiguous_strides(spread)
+    strides = geometry.contiguous_strides(spread)
     beside = tuple(s * data.draw(st.integers(0, 1)) for s in strides)
-    kept = plan.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
-    pointers = tuple(data.draw(st.sampled_from((0, 0, size))) % 16 for size in (plan.ITEMSIZE[x], 1, 1))
-    problem = reduce.problem(op, x, x, x, shape, axis, (strides, beside, kept), pointers, other)
+    kept = geometry.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
+    pointers = tuple(data.draw(st.sampled_from((0, 0, size))) % 16 for size in (dtypes.ITEMSIZE[x], 1, 1))
+    problem = reductions.problem(STRUCTS[op], x, x, x, shape, axis, (strides, beside, kept), pointers, other)
     for strategy in ("rows", "columns"):
-        (step,) = reduce.plan(problem, strategy, "device", 132).steps
+        (step,) = reductions.plan(problem, strategy, 132).steps
         constants = dict(step.kernel.constants)
         for name in {"VEC", "BLOCK", "GROUP", "TEAM", "ROWS", "UNROLL", "WIDE", "STORED"} & set(constants):
             assert constants[name].bit_count() == 1, name
-        assert constants["VEC"] * plan.ITEMSIZE[x] <= reduce.PACK
+        assert constants["VEC"] * dtypes.ITEMSIZE[x] <= reductions.PACK
 
 
 def test_few_small_integers_are_added_in_four_bytes():
     for x, val, most in (("bool", "int64", 2**23), ("uint8", "uint64", 2**23), ("int16", "int64", 2**15)):
-        assert reduce.summed_in(x, val, most) == "int32"
-        assert reduce.summed_in(x, val, most + 1) == val
+        assert reductions.summed_in(x, val, most) == "int32"
+        assert reductions.summed_in(x, val, most + 1) == val
     for x, val in (("int32", "int64"), ("int8", "int8"), ("int8", "float64"), ("float16", "int64")):
-        assert reduce.summed_in(x, val, 1 if x != "int32" else 2) == val
+        assert reductions.summed_in(x, val, 1 if x != "int32" else 2) == val
 
 
 @pytest.mark.parametrize("op", PLANS)
@@ -509,17 +514,18 @@ def test_grids_fit_the_hardware(op):
     for rows, cols in ((1, 2**33), (2**33, 1), (2**20, 2**12), (2**16, 2**16)):
         for step in PLANS[op](rows, cols).steps:
             x, y, z = step.grid
-            assert 0 < x <= plan.MAX_GRID[0]
+            assert 0 < x <= work.MAX_GRID[0]
             assert 0 < y <= 65535
             assert z == 1
 
 
 @pytest.mark.parametrize("rows,cols", [(1, 2**30), (2**10, 2**20), (2**20, 2**10), (2**30, 1), (3, 12345678)])
 def test_reductions_take_at_most_a_mebibyte_of_workspace(rows, cols):
-    for strategy in (None, *reduce.STRATEGIES):
+    on_device = [name for name in reductions.STRATEGIES if not name.endswith(reductions.ON_HOST)]
+    for strategy in (None, *on_device):
         made = sum_of_rows(rows, cols, strategy)
         assert sum(nbytes for _, nbytes in made.workspace) <= 2**20
-        assert made.scratch <= plan.SCRATCH == 2**20
+        assert made.scratch <= work.SCRATCH == 2**20
 
 
 @pytest.mark.parametrize("cols", [2**31 - 256, 2**31, 2**33])
@@ -535,8 +541,8 @@ def test_more_blocks_than_a_grid_holds_are_refused():
 
 def test_planning_imports_no_cupy():
     code = (
-        "import sys, pkgutil, importlib, gpuops.plan, gpuops.kernels\n"
-        "for module in pkgutil.iter_modules(gpuops.kernels.__path__, 'gpuops.kernels.'):\n"
+        "import sys, pkgutil, importlib, gpuops.plan\n"
+        "for module in pkgutil.iter_modules(gpuops.plan.__path__, 'gpuops.plan.'):\n"
         "    importlib.import_module(module.name)\n"
         "print([name for name in sys.modules if name.startswith('cupy')])"
     )
@@ -548,23 +554,24 @@ def test_planning_imports_no_cupy():
 
 
 def layout_of(
-    name: str, shape: plan.Shape, order: str = "C", dtype: str = "float32", pointer: int = 0
-) -> matmul.Layout:
+    name: str, shape: geometry.Shape, order: str = "C", dtype: str = "float32", pointer: int = 0
+) -> products.Layout:
     """An array whose matrices lie densely in rows or, in order F, in columns."""
     rows, cols = shape[-2:]
-    *batch, _, _ = plan.contiguous_strides(shape)
-    return matmul.Layout(name, dtype, (*batch, *((cols, 1) if order == "C" else (1, rows))), pointer)
+    *batch, _, _ = geometry.contiguous_strides(shape)
+    return products.Layout(name, dtype, (*batch, *((cols, 1) if order == "C" else (1, rows))), pointer)
 
 
 def product_of(
-    m: int, n: int, k: int, orders: str = "CCC", batch: plan.Shape = (), dtype: str = "float32", **more: matmul.Layout
-) -> matmul.Problem:
+    m: int, n: int, k: int, orders: str = "CCC", batch: geometry.Shape = (), dtype: str = "float32",
+    **more: products.Layout,
+) -> products.Problem:  # fmt: skip
     """Products of dense matrices: in which order out, a, b and perhaps c lie; ``more`` replaces layouts."""
     shapes = {"out": (m, n), "a": (m, k), "b": (k, n), "c": (m, n)}
     dense = {name: layout_of(name, (*batch, *shapes[name]), order, dtype) for name, order in zip(shapes, orders)}
     lain = {"c": None} | dense | more
-    one = np.ones((), plan.accumulator(dtype)).tobytes()
-    return matmul.problem(dtype, (m, n, k), batch, *(lain[name] for name in shapes), one, one, False)
+    one = np.ones((), dtypes.accumulator(dtype)).tobytes()
+    return products.problem(dtype, (m, n, k), batch, *(lain[name] for name in shapes), one, one, False)
 
 
 def test_a_result_in_columns_is_that_of_the_operands_turned():
@@ -585,14 +592,14 @@ def test_the_normal_form_multiplies_the_same_elements(data):
     for name, shape in {"out": (m, n), "a": (m, k), "b": (k, n), "c": (m, n)}.items():
         hosts[name] = data.draw(layouts.laid_out((*batch, *shape), np.dtype("f4")))
     given_ = {
-        name: matmul.Layout(name, "float32", tuple(s // 4 for s in x.strides), x.ctypes.data % 16)
+        name: products.Layout(name, "float32", tuple(s // 4 for s in x.strides), x.ctypes.data % 16)
         for name, x in hosts.items()
     }
     p = product_of(m, n, k, batch=batch, **given_)
     assert p.number == math.prod(batch) and 1 not in p.batch
     assert abs(p.out.row) >= abs(p.out.col)
 
-    def where(i: int, j: int, depth: int, place: plan.Shape) -> tuple[int, ...]:
+    def where(i: int, j: int, depth: int, place: geometry.Shape) -> tuple[int, ...]:
         """Where out, a, b and c are for one multiplication, in elements from their first ones."""
         steps = ((p.out, i, j), (p.a, i, depth), (p.b, depth, j), (p.c, i, j))
         at = {
@@ -601,7 +608,7 @@ def test_the_normal_form_multiplies_the_same_elements(data):
         }
         return tuple(at[name] for name in hosts)
 
-    def there(i: int, j: int, depth: int, place: plan.Shape) -> tuple[int, ...]:
+    def there(i: int, j: int, depth: int, place: geometry.Shape) -> tuple[int, ...]:
         steps = {"out": (i, j), "a": (i, depth), "b": (depth, j), "c": (i, j)}
         return tuple(sum(s * t for s, t in zip(given_[x].strides, (*place, *steps[x]))) for x in hosts)
 
@@ -612,18 +619,18 @@ def test_the_normal_form_multiplies_the_same_elements(data):
 def test_dims_of_a_batch_merge_where_all_operands_allow_it():
     assert product_of(4, 5, 6, batch=(2, 3, 4)).batch == (24,)
     assert product_of(4, 5, 6, batch=(1, 1)).batch == ()
-    b = matmul.Layout("b", "float32", (0, 30, 5, 1), 0)  # repeats along the outer dim
+    b = products.Layout("b", "float32", (0, 30, 5, 1), 0)  # repeats along the outer dim
     p = product_of(4, 5, 6, batch=(2, 3), b=b)
     assert (p.batch, p.b.batch, p.a.batch) == ((2, 3), (0, 30), (72, 24))
     p = product_of(4, 5, 6, batch=(2, 3), b=b._replace(strides=(0, 0, 5, 1)))
     assert (p.batch, p.b.batch) == ((6,), (0,))
-    c = matmul.Layout("c", "float32", (0, 1, 0, 0), 0)
+    c = products.Layout("c", "float32", (0, 1, 0, 0), 0)
     p = product_of(4, 5, 6, batch=(2, 3), c=c)
     assert (p.batch, p.c.batch, p.c.row, p.c.col) == ((2, 3), (0, 1), 0, 0)
 
 
 def test_a_batch_is_walked_forward():
-    out = matmul.Layout("out", "float32", (-20, 5, 1), 12)
+    out = products.Layout("out", "float32", (-20, 5, 1), 12)
     p = product_of(4, 5, 6, batch=(3,), out=out)
     assert (p.out.batch, p.out.offset, p.out.pointer) == ((20,), -160, 12)
     assert (p.a.batch, p.a.offset) == ((-24,), 192)
@@ -631,27 +638,27 @@ def test_a_batch_is_walked_forward():
 
 @pytest.mark.parametrize("size", [(4096,) * 3, (8192, 8192, 64), (4000, 5000, 6000)], ids=str)
 def test_large_products_have_large_tiles(size):
-    choice = matmul.best(product_of(*size), MACHINE)
+    choice = products.best(product_of(*size), MACHINE)
     assert (choice.tile[:2], choice.splits) == ((128, 256), 1)
-    assert matmul.choose(product_of(*size), MACHINE) == "pipelined"
+    assert products.choose(product_of(*size), MACHINE) == "pipelined"
 
 
 @pytest.mark.parametrize("size", [(1024,) * 3, (64, 4096, 4096), (128 * 33, 128, 2**14), (64, 64, 2**20)], ids=str)
 def test_smaller_products_have_a_block_for_most_multiprocessors(size):
-    tile, whole, splits, cycles = matmul.best(product_of(*size), MACHINE)
+    tile, whole, splits, cycles = products.best(product_of(*size), MACHINE)
     tiles = -(-size[0] // tile.m) * -(-size[1] // tile.n)
     assert 32 <= whole + (tiles - whole) * splits <= MACHINE.multiprocessors
-    others = [matmul.ways_to_share(product_of(*size), tile, MACHINE) for tile in matmul.TILES]
+    others = [products.ways_to_share(product_of(*size), tile, MACHINE) for tile in products.TILES]
     assert cycles == min(choice.cycles for choices in others for choice in choices)
 
 
 @pytest.mark.parametrize("size", [(1152,) * 3, (1536,) * 3, (2560,) * 3, (5120,) * 3], ids=str)
 def test_blocks_share_the_tiles_of_a_last_round_that_is_short(size):
-    tile, whole, splits, cycles = matmul.best(product_of(*size), MACHINE)
+    tile, whole, splits, cycles = products.best(product_of(*size), MACHINE)
     tiles = -(-size[0] // tile.m) * -(-size[1] // tile.n)
     assert whole == tiles // MACHINE.multiprocessors * MACHINE.multiprocessors > 0
     assert MACHINE.multiprocessors // 3 < (tiles - whole) * splits <= MACHINE.multiprocessors
-    alone, *_ = matmul.ways_to_share(product_of(*size), tile, MACHINE)
+    alone, *_ = products.ways_to_share(product_of(*size), tile, MACHINE)
     assert alone.whole == tiles and alone.cycles > cycles
 
 
@@ -661,32 +668,32 @@ def test_what_blocks_share_takes_at_most_8_mebibytes(multiprocessors, tiles):
     machine = MACHINE._replace(multiprocessors=multiprocessors)
     for side in (64, 128):
         for k in (4096, 2**14, 2**17):
-            made = matmul.plan(product_of(side * tiles, side, k), "pipelined", machine)
+            made = products.plan(product_of(side * tiles, side, k), "pipelined", machine)
             assert sum(nbytes for _, nbytes in made.workspace) <= 8 * 2**20
 
 
 def test_small_products_have_small_tiles_that_blocks_share():
-    choice = matmul.best(product_of(256, 256, 256), MACHINE)
+    choice = products.best(product_of(256, 256, 256), MACHINE)
     assert choice.tile[:3] == (32, 32, 8) and choice.splits == 1
-    long = matmul.best(product_of(256, 256, 2**16), MACHINE)
+    long = products.best(product_of(256, 256, 2**16), MACHINE)
     assert long.splits > 1 and long.tile.slices > 1 and long.whole == 0
     tiles = math.prod(-(-256 // side) for side in long.tile[:2])
     assert MACHINE.multiprocessors // 2 < tiles * long.splits <= MACHINE.multiprocessors
 
 
 def test_who_multiplies_what():
-    for dtype in plan.CTYPES:
-        expected = {"float32": "pipelined"}.get(dtype, "cublas" if dtype in matmul.BLAS else "warptile")
-        assert matmul.choose(product_of(1024, 1024, 1024, dtype=dtype), MACHINE) == expected
+    for dtype in dtypes.CTYPES:
+        expected = {"float32": "pipelined"}.get(dtype, "cublas" if dtype in products.BLAS else "warptile")
+        assert products.choose(product_of(1024, 1024, 1024, dtype=dtype), MACHINE) == expected
         captured = MACHINE._replace(blas=False)  # a graph cannot have what cuBLAS launches
         expected = {"float32": "pipelined"}.get(dtype, "warptile")
-        assert matmul.choose(product_of(64, 64, 64, dtype=dtype), captured) == expected
+        assert products.choose(product_of(64, 64, 64, dtype=dtype), captured) == expected
     half = layout_of("b", (64, 64), dtype="float16")
-    assert matmul.choose(product_of(64, 64, 64, b=half), MACHINE) == "cublas"  # which gets a copy of float32
+    assert products.choose(product_of(64, 64, 64, b=half), MACHINE) == "cublas"  # which gets a copy of float32
     large = product_of(1024, 1024, 1024)
-    assert matmul.choose(large._replace(alpha=bytes(4)), MACHINE) == "pipelined"
+    assert products.choose(large._replace(alpha=bytes(4)), MACHINE) == "pipelined"
     double = product_of(64, 64, 64, dtype="float64")
-    assert matmul.choose(double._replace(alpha=bytes(8)), MACHINE) == "warptile"  # BLAS would not read a and b
+    assert products.choose(double._replace(alpha=bytes(8)), MACHINE) == "warptile"  # BLAS would not read a and b
 
 
 def test_what_cublas_does_faster_is_its_own_if_it_takes_it():
@@ -699,18 +706,18 @@ def test_what_cublas_does_faster_is_its_own_if_it_takes_it():
         ((1023, 1023, 1024), "FCC", (), "cublas"), ((64, 64, 64), "CCC", (1024,), "pipelined"),
         ((512, 512, 512), "CCC", (64,), "pipelined"), ((4092, 4092, 4092), "CCC", (), "pipelined"),
     ):  # fmt: skip
-        assert matmul.choose(product_of(*sizes, orders, batch), MACHINE) == strategy
+        assert products.choose(product_of(*sizes, orders, batch), MACHINE) == strategy
     for strides in ((512, 2), (256, -1)):  # it would take a copy
-        a = matmul.Layout("a", "float32", strides, 0)
-        assert matmul.choose(product_of(256, 256, 256, a=a), MACHINE) == "pipelined"
+        a = products.Layout("a", "float32", strides, 0)
+        assert products.choose(product_of(256, 256, 256, a=a), MACHINE) == "pipelined"
 
 
 def test_machines_without_room_for_a_tile():
     tiny = MACHINE._replace(shared=2**13)
-    assert matmul.best(product_of(64, 64, 64), tiny) is None
-    assert matmul.choose(product_of(64, 64, 64), tiny) == "cublas"
+    assert products.best(product_of(64, 64, 64), tiny) is None
+    assert products.choose(product_of(64, 64, 64), tiny) == "cublas"
     with pytest.raises(ValueError, match="^matmul: strategy 'pipelined' takes .* this device has 8192$"):
-        matmul.plan(product_of(64, 64, 64), "pipelined", tiny)
+        products.plan(product_of(64, 64, 64), "pipelined", tiny)
 
 
 SIDES = st.one_of(st.integers(1, 300), st.sampled_from((512, 1000, 1024, 2048, 4096, 5000, 8192, 10**5, 2**20)))
@@ -720,8 +727,8 @@ SIDES = st.one_of(st.integers(1, 300), st.sampled_from((512, 1000, 1024, 2048, 4
 def test_what_blocks_share_is_bounded(m, n, k, batch, shared):
     machine = MACHINE._replace(shared=shared * 1024)
     p = product_of(m, n, k, batch=batch)
-    tile, whole, splits, _ = matmul.best(p, machine)
-    made = matmul.plan(p, "pipelined", machine)
+    tile, whole, splits, _ = products.best(p, machine)
+    made = products.plan(p, "pipelined", machine)
     (step,) = made.steps
     has = dict(step.kernel.constants)
     assert (has["BLOCK_M"], has["BLOCK_N"], has["SLICES"], has["DEPTH"]) == tile[:4]
@@ -731,21 +738,21 @@ def test_what_blocks_share_is_bounded(m, n, k, batch, shared):
     assert step.grid == (whole + sharing, 1, 1) and step.block == has["THREADS"] and has["SPLIT"] == (splits > 1)
     if splits == 1:
         assert whole == tiles
-        assert made.workspace == () and made.scratch == 0 and step.args[-4:-1] == (None, None, plan.NO_LAUNCH)
+        assert made.workspace == () and made.scratch == 0 and step.args[-4:-1] == (None, None, work.NO_LAUNCH)
         return
     assert whole % machine.multiprocessors == 0 < sharing <= machine.multiprocessors  # which run together
-    assert tiles - whole <= plan.TICKETS and made.scratch == 8 * plan.TICKETS
-    assert -(-k // tile.step) >= matmul.LEAST * splits  # every one has something to do
+    assert tiles - whole <= work.TICKETS and made.scratch == 8 * work.TICKETS
+    assert -(-k // tile.step) >= products.LEAST * splits  # every one has something to do
     ((name, nbytes),) = made.workspace
     assert name == "partials" and nbytes == sharing * 4 * tile.m * tile.n <= 8 * 2**20
 
 
 def test_tiles_are_shares_of_threads():
-    for tile in matmul.TILES:
+    for tile in products.TILES:
         assert tile.threads * math.prod(tile.thread) == tile.m * tile.n * tile.slices
         assert tile.shared >= 4 * 2 * tile.step * (tile.m + tile.n)
         assert tile.resident * tile.shared <= 164 * 1024 and tile.resident * tile.threads <= 1024
-    assert any(tile.shared <= 48 * 1024 for tile in matmul.TILES)  # so that every device has one
+    assert any(tile.shared <= 48 * 1024 for tile in products.TILES)  # so that every device has one
 
 
 @pytest.mark.parametrize(
@@ -761,15 +768,15 @@ def test_tiles_are_shares_of_threads():
     ],
 )  # fmt: skip
 def test_panels_go_as_their_operand_lies(strides, pointer, size, k, way):
-    matrix = matmul.Matrix("a", "float32", *strides, 0, pointer, ())
-    assert matmul.way(matrix, size, k) == way
+    matrix = products.Matrix("a", "float32", *strides, 0, pointer, ())
+    assert products.way(matrix, size, k) == way
     whole = matrix._replace(batch=(4 * size * k,))
-    assert matmul.way(whole, size, k) == way
+    assert products.way(whole, size, k) == way
     if way in ("packed", "turned"):
         narrow = "across" if abs(strides[0]) <= abs(strides[1]) else "deep"
-        assert matmul.way(matrix._replace(batch=(size * k + 1,)), size, k) == narrow  # most matrices are not aligned
-        assert matmul.way(matrix._replace(offset=4), size, k) == narrow
-        assert matmul.way(matrix._replace(offset=-16), size, k) == way
+        assert products.way(matrix._replace(batch=(size * k + 1,)), size, k) == narrow  # most matrices are not aligned
+        assert products.way(matrix._replace(offset=4), size, k) == narrow
+        assert products.way(matrix._replace(offset=-16), size, k) == way
 
 
 @pytest.mark.parametrize(
@@ -778,19 +785,19 @@ def test_panels_go_as_their_operand_lies(strides, pointer, size, k, way):
      ("CFF", ("packed", "turned")), ("FCC", ("packed", "turned")), ("FFF", ("turned", "packed"))],
 )  # fmt: skip
 def test_both_panels_of_a_product(orders, ways):
-    (step,) = matmul.plan(product_of(256, 512, 1024, orders), None, MACHINE).steps
+    (step,) = products.plan(product_of(256, 512, 1024, orders), None, MACHINE).steps
     has = dict(step.kernel.constants)
-    assert (has["WAY_A"], has["WAY_B"]) == tuple(matmul.WAYS[way] for way in ways)
+    assert (has["WAY_A"], has["WAY_B"]) == tuple(products.WAYS[way] for way in ways)
     assert has["VEC_OUT"] == 4
 
 
 def test_offsets_within_far_panels_are_wide():
     def offset(**more: Any) -> str:
-        (step,) = matmul.plan(product_of(64, 64, 64, **more), "pipelined", MACHINE).steps
+        (step,) = products.plan(product_of(64, 64, 64, **more), "pipelined", MACHINE).steps
         return dict(step.kernel.types)["Offset"]
 
     def far(name: str, *strides: int) -> dict[str, Any]:
-        return {name: matmul.Layout(name, "float32", strides, 0)}
+        return {name: products.Layout(name, "float32", strides, 0)}
 
     assert offset() == "i32"
     for row, col in ((2**26, 1), (1, 2**26), (-(2**26), 1), (1, -(2**26))):
@@ -801,7 +808,7 @@ def test_offsets_within_far_panels_are_wide():
 
 def test_packs_of_the_simple_rungs():
     def vectors(strategy: str, m: int, n: int, k: int, orders: str = "CCC", **more: Any) -> tuple[int, ...]:
-        (step,) = matmul.plan(product_of(m, n, k, orders, **more), strategy, MACHINE).steps
+        (step,) = products.plan(product_of(m, n, k, orders, **more), strategy, MACHINE).steps
         return tuple(dict(step.kernel.constants)[name] for name in ("VEC_A", "VEC_B", "VEC_OUT"))
 
     for strategy in ("vectorized", "warptile"):
@@ -816,13 +823,13 @@ def test_packs_of_the_simple_rungs():
 # cuBLAS
 
 
-def blas_of(*args: Any, **options: Any) -> plan.Plan:
-    return matmul.plan(product_of(*args, **options), "cublas", MACHINE)
+def blas_of(*args: Any, **options: Any) -> work.Plan:
+    return products.plan(product_of(*args, **options), "cublas", MACHINE)
 
 
-def kinds_of(made: plan.Plan) -> list[str]:
+def kinds_of(made: work.Plan) -> list[str]:
     """What the steps are."""
-    return ["gemm" if isinstance(step, matmul.Gemm) else step.kernel.name.split("_")[0] for step in made.steps]
+    return ["gemm" if isinstance(step, products.Gemm) else step.kernel.name.split("_")[0] for step in made.steps]
 
 
 @pytest.mark.parametrize("orders", ["CCC", "CFC", "CCF", "CFF", "FCC"])
@@ -840,28 +847,28 @@ def test_cublas_takes_rows_and_columns_as_they_lie(orders):
 
 
 def test_cublas_takes_padded_rows():
-    a = matmul.Layout("a", "float32", (99, 1), 4)
+    a = products.Layout("a", "float32", (99, 1), 4)
     (step,) = blas_of(30, 50, 70, a=a).steps
     assert step.leading == (99, 50, 50)
 
 
 def test_cublas_gets_copies_of_what_it_does_not_take():
     for strides in ((140, 2), (-70, 1), (0, 1), (1, -30), (69, 1)):
-        made = blas_of(30, 50, 70, a=matmul.Layout("a", "float32", strides, 0))
+        made = blas_of(30, 50, 70, a=products.Layout("a", "float32", strides, 0))
         assert kinds_of(made) == ["broadcast", "gemm"]
         assert made.workspace == (("dense_a", 4 * 30 * 70),)
     made = blas_of(30, 50, 70, b=layout_of("b", (70, 50), dtype="int16"))  # converted
     assert (kinds_of(made), made.workspace) == (["broadcast", "gemm"], (("dense_b", 4 * 70 * 50),))
-    for out in (matmul.Layout("out", "float32", (100, 2), 0), layout_of("out", (30, 50), dtype="float64")):
+    for out in (products.Layout("out", "float32", (100, 2), 0), layout_of("out", (30, 50), dtype="float64")):
         made = blas_of(30, 50, 70, out=out)
         assert (kinds_of(made), made.workspace) == (["gemm", "broadcast"], (("dense_out", 4 * 30 * 50),))
 
 
 def test_cublas_counts_rows_in_31_bits():
     for strides in ((2**31, 1), (1, 2**31)):
-        far = {name: matmul.Layout(name, "float32", strides, 0) for name in ("out", "a", "b")}
+        far = {name: products.Layout(name, "float32", strides, 0) for name in ("out", "a", "b")}
         for name, layout in far.items():
-            gemm = next(step for step in blas_of(30, 30, 30, **{name: layout}).steps if isinstance(step, matmul.Gemm))
+            gemm = next(step for step in blas_of(30, 30, 30, **{name: layout}).steps if isinstance(step, products.Gemm))
             assert max(gemm.leading) < 2**31
 
 
@@ -871,7 +878,7 @@ def test_cublas_adds_to_what_its_result_holds():
     assert made.steps[-1].beta == np.float32(1).tobytes()
     out = layout_of("out", (30, 50))
     assert kinds_of(blas_of(30, 50, 70, c=out)) == ["gemm"]  # in place
-    sliced = matmul.Layout("out", "float32", (100, 2), 0)
+    sliced = products.Layout("out", "float32", (100, 2), 0)
     made = blas_of(30, 50, 70, out=sliced, c=sliced)
     assert kinds_of(made) == ["broadcast", "gemm", "broadcast"]
 
@@ -879,7 +886,7 @@ def test_cublas_adds_to_what_its_result_holds():
 def test_cublas_is_called_once_for_a_batch_with_one_stride():
     (step,) = blas_of(30, 50, 70, batch=(2, 3)).steps
     assert (step.batch, step.strides) == (6, (2100, 3500, 1500))
-    b = matmul.Layout("b", "float32", (0, 0, 50, 1), 0)
+    b = products.Layout("b", "float32", (0, 0, 50, 1), 0)
     (step,) = blas_of(30, 50, 70, batch=(2, 3), b=b).steps
     assert (step.batch, step.strides) == (6, (2100, 0, 1500))
     made = blas_of(30, 50, 70, batch=(2, 3), b=b._replace(strides=(0, 3500, 50, 1)))
@@ -890,7 +897,7 @@ def test_cublas_is_called_once_for_a_batch_with_one_stride():
 
 
 def test_copies_for_cublas_repeat_nothing():
-    b = matmul.Layout("b", "float32", (0, 0, 100, 2), 0)
+    b = products.Layout("b", "float32", (0, 0, 100, 2), 0)
     made = blas_of(30, 50, 70, batch=(2, 3), b=b)
     assert made.workspace == (("dense_b", 4 * 70 * 50),)
     assert kinds_of(made) == ["broadcast", "gemm"] and made.steps[-1].strides == (2100, 0, 1500)
@@ -900,26 +907,26 @@ def test_copies_for_cublas_repeat_nothing():
 
 
 def test_products_of_nothing_have_a_plan():
-    for strategy in matmul.STRATEGIES:
-        made = matmul.plan(product_of(30, 50, 0), strategy, MACHINE)
+    for strategy in products.STRATEGIES:
+        made = products.plan(product_of(30, 50, 0), strategy, MACHINE)
         (step,) = made.steps
         name = "naive" if strategy in ("cublas", "pipelined") else strategy
         assert (made.strategy, step.kernel.name) == (strategy, f"matmul_{name}")
 
 
 def test_more_tiles_than_a_grid_holds_are_refused():
-    for strategy in (*matmul.STRATEGIES, None):
+    for strategy in (*products.STRATEGIES, None):
         if strategy != "cublas":
             rule = r"takes at most 2147483647 blocks in x, 1 products of \(4294967296, 1\) @ \(1, 1073741824\) need "
             with pytest.raises(ValueError, match=f"^matmul: strategy '{strategy or 'pipelined'}' {rule}"):
-                matmul.plan(product_of(2**32, 2**30, 1), strategy, MACHINE)
+                products.plan(product_of(2**32, 2**30, 1), strategy, MACHINE)
 
 
 def test_parameters_are_the_struct_of_the_kernels():
     p = product_of(30, 50, 70, "CFCF", (2,))._replace(alpha=np.float32(3).tobytes(), scaled=True)
-    (step,) = matmul.plan(p, "naive", MACHINE).steps
+    (step,) = products.plan(p, "naive", MACHINE).steps
     *operands, params = step.args
-    assert operands == [plan.Operand(name) for name in ("a", "b", "c", "out")]
+    assert operands == [work.Operand(name) for name in ("a", "b", "c", "out")]
     sizes, packed = struct.unpack_from("<3q2I8q2i", params), struct.calcsize("<3q2I8q2i")
     assert sizes == (30, 50, 70, 0, 1, 1, 30, 50, 1, 1, 30, 50, 1, 1, 1)
     assert struct.unpack_from("<f12xf12x", params, packed) == (3, 1)
@@ -946,11 +953,12 @@ def test_offsets_of_reductions_are_wide_in_time(op, strategy):
     for reach in (EDGE - 8, EDGE, 2**31, 2**32 - 8, 2**32, 2**33):
         for _, shape, axis, strides in far_reductions(reach):
             span = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-            kept = plan.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
-            problem = reduce.problem(op, *("float32",) * 3, shape, axis, (strides, (0,) * 2, kept), POINTERS)
+            kept = geometry.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
+            lain = strides, (0,) * 2, kept
+            problem = reductions.problem(STRUCTS[op], *("float32",) * 3, shape, axis, lain, POINTERS)
             wanted = "i32" if span < EDGE else "i64"
             assert abs(span - reach) < 2**7
-            for step in reduce.plan(problem, strategy, "device", 132).steps:
+            for step in reductions.plan(problem, strategy, 132).steps:
                 assert dict(step.kernel.types)["Offset"] == wanted, (shape, strides, strategy)
 
 
@@ -958,9 +966,9 @@ def test_offsets_of_reductions_are_wide_in_time(op, strategy):
 def test_offsets_of_maps_are_wide_in_time(backwards):
     for reach in (EDGE - 3, EDGE, 2**31, 2**32 - 1, 2**32, 2**33):
         step = -reach if backwards else reach
-        out = broadcast.Arg("out", "u32", 4, (1, 2))
+        out = maps.Arg("out", "u32", 4, (1, 2))
         for strategy in ("vectorized", "collapsed"):
-            made = broadcast.plan("Expand", (2, 2), out, (broadcast.Arg("a", "u32", 4, (1, step)),), strategy)
+            made = maps.plan("Expand", (2, 2), out, (maps.Arg("a", "u32", 4, (1, step)),), strategy)
             (launch,) = made.steps
             assert dict(launch.kernel.types)["Offset"] == ("i32" if reach < EDGE else "i64")
 
@@ -971,7 +979,7 @@ def test_offsets_of_softmax_are_wide_in_time():
             problem = softmax.problem(
                 "softmax", *("float32",) * 3, (2, 8), (1,), ((reach, 1), (0, 0), (8, 1)), POINTERS, False, 1.0
             )
-            for step in softmax.plan(problem, strategy, "device", MACHINE).steps:
+            for step in softmax.plan(problem, strategy, MACHINE).steps:
                 assert dict(step.kernel.types)["Offset"] == ("i32" if reach + 7 < EDGE else "i64")
 
 
@@ -979,32 +987,32 @@ def test_offsets_of_products_are_wide_in_time():
     for row, expected in ((2**30 // 256 - 1, "i32"), (2**30 // 32, "i64"), (2**31, "i64"), (2**32, "i64")):
         problem = product_of(64, 64, 64)
         problem = problem._replace(a=problem.a._replace(row=row))
-        (step,) = matmul.plan(problem, "pipelined", MACHINE).steps
+        (step,) = products.plan(problem, "pipelined", MACHINE).steps
         assert dict(step.kernel.types)["Offset"] == expected
 
 
 def test_one_place_checks_all_dims_of_a_grid():
-    assert plan.check_grid("op", "kernel", (5,), "things") == (5, 1, 1)
-    assert plan.check_grid("op", "kernel", plan.MAX_GRID, "things") == (2**31 - 1, 65535, 65535)
+    assert work.check_grid("op", "kernel", (5,), "things") == (5, 1, 1)
+    assert work.check_grid("op", "kernel", work.MAX_GRID, "things") == (2**31 - 1, 65535, 65535)
     for grid, axis in (((2**31, 1, 1), "x"), ((1, 2**16), "y"), ((1, 1, 2**16), "z")):
         with pytest.raises(ValueError, match=f"^op: kernel takes at most .* blocks in {axis}, 7 things need"):
-            plan.check_grid("op", "kernel", grid, "7 things")
+            work.check_grid("op", "kernel", grid, "7 things")
 
 
 @pytest.mark.parametrize("length", [65535 * 2, 65535 * 2 + 1, 200000, 2**24 + 1])
 def test_many_steps_along_a_dim_fit_a_grid(length):
-    out = broadcast.Arg("out", "u64", 8, (4, 1))
-    made = broadcast.plan("Expand", (length, 4), out, (broadcast.Arg("a", "u64", 8, (0, 1)),), "stepped")
+    out = maps.Arg("out", "u64", 8, (4, 1))
+    made = maps.plan("Expand", (length, 4), out, (maps.Arg("a", "u64", 8, (0, 1)),), "stepped")
     for step in made.steps:
         assert step.kernel.name == "broadcast_stepped"
-        assert all(0 < blocks <= most for blocks, most in zip(step.grid, plan.MAX_GRID, strict=True))
+        assert all(0 < blocks <= most for blocks, most in zip(step.grid, work.MAX_GRID, strict=True))
 
 
 def test_large_results_of_three_operands_fit_a_grid():
     shape = (2**20, 2**5, 2**5)
-    out = broadcast.Arg("out", "bits128", 16, plan.contiguous_strides(shape))
-    condition = broadcast.Arg("a", "u8", 1, (0, 0, 1))
-    x, y = (broadcast.Arg(name, "bits128", 16, strides) for name, strides in (("b", (0, 32, 1)), ("c", (0, 1, 0))))
+    out = maps.Arg("out", "bits128", 16, geometry.contiguous_strides(shape))
+    condition = maps.Arg("a", "u8", 1, (0, 0, 1))
+    x, y = (maps.Arg(name, "bits128", 16, strides) for name, strides in (("b", (0, 32, 1)), ("c", (0, 1, 0))))
     for strategy in (None, "stepped"):
-        for step in broadcast.plan("Where", shape, out, (condition, x, y), strategy).steps:
-            assert all(0 < blocks <= most for blocks, most in zip(step.grid, plan.MAX_GRID, strict=True))
+        for step in maps.plan("Where", shape, out, (condition, x, y), strategy).steps:
+            assert all(0 < blocks <= most for blocks, most in zip(step.grid, work.MAX_GRID, strict=True))

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 OPS = ("sum", "prod", "max", "min", "mean", "any", "all")
 STRATEGIES = (None, *gpuops.strategies("sum"))
 CLASSIC = ("cross", "interleaved", "shuffle")
-WAYS = [(s, "device") for s in STRATEGIES] + [(s, "host") for s in CLASSIC]
 LENGTHS = (1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 8193, 50001)  # the last is shared by several blocks
 
 #: dtype= for each kind of input, where the conversion of each element is defined.
@@ -41,7 +40,6 @@ class Call:
     options: dict[str, Any]
     out: np.ndarray | None = None
     strategy: str | None = None
-    finish: str = "device"
 
     def numpy(self, **more: Any) -> Any:
         """NumPy's result."""
@@ -49,7 +47,7 @@ class Call:
 
     def run(self, backend: Any) -> np.ndarray:
         """gpuops' result."""
-        more = {"strategy": self.strategy, "finish": self.finish}
+        more = {"strategy": self.strategy}
         return run_there(backend, getattr(gpuops, self.op), self.x, self.out, self.options | more)
 
 
@@ -107,8 +105,8 @@ def calls(draw: st.DrawFn, op: str) -> Call:
         options["initial"] = draw(st.sampled_from([0, 1] if x.dtype == bool else [2, 0, np.int8(3)]))
     if draw(st.booleans()):
         options["where"] = draw(st.one_of(layouts.masks(shape), st.booleans()))
-    strategy, finish = draw(st.sampled_from(WAYS))
-    call = Call(op, x, options, None, strategy, finish)
+    strategy = draw(st.sampled_from(STRATEGIES))
+    call = Call(op, x, options, None, strategy)
     if draw(st.booleans()):
         result = np.asarray(call.numpy())
         dtype = result.dtype
@@ -150,7 +148,7 @@ def test_reduces_every_length(backend, op, strategy, axis):
 @pytest.mark.parametrize("op", OPS)
 def test_host_finish_merges_many_blocks(backend, op, strategy):
     x = lay_out(layouts.random(np.random.default_rng(0), (2, 20001), np.dtype("f4")), "C")
-    call = Call(op, safe(x, op), {"axis": 1}, strategy=strategy, finish="host")
+    call = Call(op, safe(x, op), {"axis": 1}, strategy=f"{strategy}_host")
     check(call, call.run(backend))
 
 
@@ -302,12 +300,12 @@ def test_complex_numbers_are_ordered_by_real_then_imaginary_part(backend, op):
         check(call, call.run(backend))
 
 
-@pytest.mark.parametrize("strategy,finish", WAYS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("dtype", ["f4", "f2"])
-def test_the_same_call_gives_the_same_bits(backend, dtype, strategy, finish):
+def test_the_same_call_gives_the_same_bits(backend, dtype, strategy):
     for shape, axis in (((3, 20001), 1), ((20001, 3), 0), ((3, 20001), None)):
         x = backend.array(layouts.random(np.random.default_rng(0), shape, np.dtype(dtype)))
-        first, second = (backend.numpy(gpuops.sum(x, axis, strategy=strategy, finish=finish)) for _ in range(2))
+        first, second = (backend.numpy(gpuops.sum(x, axis, strategy=strategy)) for _ in range(2))
         assert_bits(first, second)
 
 
@@ -384,8 +382,8 @@ def test_zero_size(backend, op, shape, axis):
 @pytest.mark.parametrize("dtype", ["i1", "i4", "u8", "?"])
 def test_a_mean_in_integers_is_cut(backend, dtype):
     x = lay_out(np.array([[1, 2, 3, 5], [7, 7, 9, 4]], "i2"), "C")
-    for strategy, finish in WAYS:
-        call = Call("mean", x, {"axis": 1, "dtype": np.dtype(dtype)}, strategy=strategy, finish=finish)
+    for strategy in STRATEGIES:
+        call = Call("mean", x, {"axis": 1, "dtype": np.dtype(dtype)}, strategy=strategy)
         check(call, call.run(backend))
 
 
@@ -409,8 +407,8 @@ def test_a_mask_may_leave_out_everything(backend, op):
     x = lay_out(layouts.random(np.random.default_rng(0), (3, 40), np.dtype("f4")), "C")
     mask = lay_out(np.array([[True], [False], [True]]), "C")
     for where in (mask, False):
-        for strategy, finish in WAYS:
-            call = Call(op, safe(x, op), {"axis": 1, "where": where}, strategy=strategy, finish=finish)
+        for strategy in STRATEGIES:
+            call = Call(op, safe(x, op), {"axis": 1, "where": where}, strategy=strategy)
             check(call, call.run(backend))
 
 
@@ -419,8 +417,8 @@ def test_a_mask_may_leave_out_everything(backend, op):
 def test_initial_takes_part_once_in_every_reduction(backend, op, initial):
     for shape, axis in (((3, 9000), 1), ((9000, 3), 0)):
         x = lay_out(layouts.random(np.random.default_rng(0), shape, np.dtype("f4")), "C")
-        for strategy, finish in WAYS:
-            call = Call(op, safe(x, op), {"axis": axis, "initial": initial}, strategy=strategy, finish=finish)
+        for strategy in STRATEGIES:
+            call = Call(op, safe(x, op), {"axis": axis, "initial": initial}, strategy=strategy)
             check(call, call.run(backend))
 
 

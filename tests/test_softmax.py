@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.kernels import softmax as softmax_kernels
+from gpuops.plan import rows as softmax_kernels
 from tests import layouts
 from tests.budget import examples, in_turn, pairs
 from tests.compare import accumulator_eps, assert_bits, assert_near, run_there, ulp
@@ -24,7 +24,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 OPS = ("softmax", "log_softmax")
 STRATEGIES = (None, *gpuops.strategies("softmax"))
-WAYS = [*((s, "device") for s in STRATEGIES), ("two_pass", "host")]
 #: Pairs of either op with whether it is masked, to be taken in turn.
 MASKED = ((("softmax", False), ("log_softmax", True)), (("softmax", True), ("log_softmax", False)))
 LENGTHS = (1, 31, 32, 33, 64, 127, 256, 781, 1023, 1024, 1025, 4099)
@@ -140,7 +139,7 @@ def calls(draw: st.DrawFn, op: str) -> Call:
         call.options["strategy"] = draw(st.sampled_from((None, *gpuops.strategies("logsumexp"))))
         result_shape = tuple(1 if d in call.axes else n for d, n in enumerate(shape) if keepdims or d not in call.axes)
     else:
-        call.options["strategy"], call.options["finish"] = strategy, _ = draw(st.sampled_from(WAYS))
+        call.options["strategy"] = strategy = draw(st.sampled_from(STRATEGIES))
         assume(applies(strategy, call.length))
     if draw(st.booleans()):
         dtype = np.dtype(call.options.get("dtype") or (x.dtype if x.dtype in FLOATS else np.float64))
@@ -171,13 +170,13 @@ def test_takes_every_dtype(backend, op, dtype):
 @pytest.mark.parametrize(
     "axis,kind", pairs(["last", "first", "whole"], [*itertools.product(OPS, (LENGTHS[::2], LENGTHS[1::2]))]), ids=str
 )
-@pytest.mark.parametrize("strategy,finish", WAYS)
-def test_normalises_rows_of_every_length(backend, kind, strategy, finish, axis):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_normalises_rows_of_every_length(backend, kind, strategy, axis):
     op, lengths = kind
     for length in lengths:
         if applies(strategy, length):
             shape, dims = {"last": ((3, length), 1), "first": ((length, 3), 0), "whole": ((length,), None)}[axis]
-            call = Call(op, random(shape), dims, {"strategy": strategy, "finish": finish})
+            call = Call(op, random(shape), dims, {"strategy": strategy})
             check(call, call.run(backend))
 
 
@@ -248,11 +247,11 @@ ROWS = {
 @pytest.mark.parametrize(
     "row,way", pairs(ROWS, [*itertools.product(OPS, (0, 1), (FLOATS[::2], FLOATS[1::2]))]), ids=str
 )
-@pytest.mark.parametrize("strategy,finish", WAYS)
-def test_difficult_rows(backend, way, strategy, finish, row):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_difficult_rows(backend, way, strategy, row):
     (op, axis, dtypes), x = way, np.array([ROWS[row], [0, 1, 2, 3]])
     for dtype in dtypes:
-        call = Call(op, (x if axis else x.T).astype(dtype), axis, {"strategy": strategy, "finish": finish})
+        call = Call(op, (x if axis else x.T).astype(dtype), axis, {"strategy": strategy})
         check(call, call.run(backend))
 
 
@@ -263,22 +262,22 @@ def test_logsumexp_of_difficult_rows(backend, dtype, row):
     check(call, call.run(backend))
 
 
-@pytest.mark.parametrize("strategy,finish", WAYS)
-def test_a_row_of_only_minus_infinity_is_nan_unless_masked(backend, strategy, finish):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_row_of_only_minus_infinity_is_nan_unless_masked(backend, strategy):
     x = np.array([[-np.inf] * 3, [-np.inf] * 3, [0, -np.inf, 0]], "f4")
     mask = np.array([[True, False, True], [False] * 3, [True] * 3])
     there, chosen = backend.arrays(x, mask)
-    got = backend.numpy(gpuops.softmax(there, 1, where=chosen, strategy=strategy, finish=finish))
+    got = backend.numpy(gpuops.softmax(there, 1, where=chosen, strategy=strategy))
     np.testing.assert_array_equal(got, [[np.nan, 0, np.nan], [0, 0, 0], [0.5, 0, 0.5]])
-    got = backend.numpy(gpuops.log_softmax(there, 1, where=chosen, strategy=strategy, finish=finish))
+    got = backend.numpy(gpuops.log_softmax(there, 1, where=chosen, strategy=strategy))
     np.testing.assert_array_equal(got[:2], [[np.nan, -np.inf, np.nan], [-np.inf] * 3])
     got = backend.numpy(gpuops.logsumexp(there, 1, where=chosen))
     np.testing.assert_array_equal(got[:2], [-np.inf, -np.inf])
 
 
 @pytest.mark.parametrize("length,dtype", pairs([5, 700, 1024], ["f4", "f2", BFLOAT16]), ids=str)
-@pytest.mark.parametrize("strategy,finish", WAYS)
-def test_masked_elements_are_left_out(backend, length, strategy, finish, dtype):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_masked_elements_are_left_out(backend, length, strategy, dtype):
     x = random((4, length), dtype)
     x[3, 2] = np.nan  # makes NaN of what is left
     x[:, ::3] = np.nan  # what is masked may be anything
@@ -287,7 +286,7 @@ def test_masked_elements_are_left_out(backend, length, strategy, finish, dtype):
     mask[:, ::3] = mask[:, 1] = mask[2] = False
     for op in OPS:
         for where in (mask, mask[0]) if length > 5 else (mask,):
-            call = Call(op, x, 1, {"where": where, "strategy": strategy, "finish": finish})
+            call = Call(op, x, 1, {"where": where, "strategy": strategy})
             got = call.run(backend)
             check(call, got)
             chosen = np.broadcast_to(where, x.shape)
@@ -309,9 +308,9 @@ def test_masked_elements_are_left_out_of_tiles(backend, op, dtype):
 
 
 @pytest.mark.parametrize("scale,op", pairs([1, 0.125, -1, 0, 30.0, np.float64(0.5)], OPS))
-@pytest.mark.parametrize("strategy,finish", WAYS)
-def test_scale_is_a_factor_on_x(backend, strategy, finish, scale, op):
-    call = Call(op, random((4, 300)), 1, {"scale": scale, "strategy": strategy, "finish": finish})
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_scale_is_a_factor_on_x(backend, strategy, scale, op):
+    call = Call(op, random((4, 300)), 1, {"scale": scale, "strategy": strategy})
     check(call, call.run(backend))
     call = Call("logsumexp", random((4, 300)), 1, {"scale": scale})
     check(call, call.run(backend))
@@ -340,25 +339,25 @@ def test_the_power_of_the_maximum_is_1(backend, dtype, strategy):
         np.testing.assert_array_equal(total, x[:, 0])
 
 
-@pytest.mark.parametrize("strategy,finish", WAYS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("dtype", ["f4", "f2", "f8"])
-def test_small_results_keep_their_subnormal_value(backend, dtype, strategy, finish):
+def test_small_results_keep_their_subnormal_value(backend, dtype, strategy):
     info = np.finfo(dtype)
     least = math.log(info.smallest_subnormal)
     small = math.log(info.smallest_normal) - 1, least + 4, least + 1, least + 0.2
     x = np.array([[0, *small, least - 2, least * 2]], dtype)
-    got = backend.numpy(gpuops.softmax(backend.array(x), 1, strategy=strategy, finish=finish))
+    got = backend.numpy(gpuops.softmax(backend.array(x), 1, strategy=strategy))
     exact = scipy.special.softmax(x.astype("f8"), 1)
     assert (got[0, :5] > 0).all() and (got[0, 1:5] < info.smallest_normal).all() and got[0, 6] == 0
     np.testing.assert_allclose(got, exact, rtol=0.6 * info.eps, atol=2 * float(info.smallest_subnormal))
 
 
-@pytest.mark.parametrize("strategy,finish", [way for way in WAYS if applies(way[0], 2**20)])
-def test_a_million_halves_do_not_overflow_their_sum(backend, strategy, finish):
+@pytest.mark.parametrize("strategy", [each for each in STRATEGIES if applies(each, 2**20)])
+def test_a_million_halves_do_not_overflow_their_sum(backend, strategy):
     for dtype in HALVES:  # the greatest float16 is 65504, and 256 + 1 is 256 in bfloat16
         x = backend.array(np.full(2**20, 3, dtype))
         try:
-            got = gpuops.softmax(x, strategy=strategy, finish=finish)
+            got = gpuops.softmax(x, strategy=strategy)
         except ValueError as failure:
             assert strategy in softmax_kernels.ON_CHIP and "does not hold rows" in str(failure)
         else:
@@ -385,11 +384,11 @@ def test_elements_at_the_end_of_the_range(backend, dtype, strategy):
     np.testing.assert_array_equal(got, np.array([[0.5, 0, 0, 0, 0.5], [0.25, 0.25, 0, 0.25, 0.25]]))
 
 
-@pytest.mark.parametrize("strategy,finish", WAYS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
-def test_half_types_are_rounded_once(backend, dtype, strategy, finish):
+def test_half_types_are_rounded_once(backend, dtype, strategy):
     x = random((3, 500), dtype)
-    got = backend.numpy(gpuops.softmax(backend.array(x), 1, strategy=strategy, finish=finish))
+    got = backend.numpy(gpuops.softmax(backend.array(x), 1, strategy=strategy))
     exact = scipy.special.softmax(x.astype("f8"), 1)
     half = np.abs(exact.astype(dtype).astype("f8") - exact)  # the rounding alone; more than it only by float32's
     assert (np.abs(got.astype("f8") - exact) <= half + exact * 1e-5 + 1e-30).all()
@@ -405,23 +404,23 @@ def test_reads_and_writes_every_layout(backend, strategy, layout):
         check(call, call.run(backend))
 
 
-@pytest.mark.parametrize("strategy,finish", WAYS)
-def test_dims_that_do_not_merge(backend, strategy, finish):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_dims_that_do_not_merge(backend, strategy):
     x = layouts.strided((3, 2, 4, 3, 2, 5), np.dtype("f4"), range(6), (2, 1, 2, -1, 2, 3))
     x[...] = random(x.shape)
     mask = np.random.default_rng(1).random((4, 1, 2, 5)) < 0.7
     for axes in ((1, 3, 5), (0, 2, 4)):
         for where in (True, mask):
-            call = Call("softmax", x, axes, {"where": where, "strategy": strategy, "finish": finish})
+            call = Call("softmax", x, axes, {"where": where, "strategy": strategy})
             check(call, call.run(backend))
 
 
-@pytest.mark.parametrize("strategy,finish", WAYS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(
     "place,axis",
     pairs(["in place", "shifted", "reversed", "transposed", "other dtype", "the mask's"], [0, 1, None]),
 )
-def test_out_may_overlap_the_input(backend, place, axis, strategy, finish):
+def test_out_may_overlap_the_input(backend, place, axis, strategy):
     memory = np.zeros(4 * 30 * 30 * 2 + 16, np.uint8)
     x = np.ndarray((30, 30), "f4", memory, 8)
     x[...] = random(x.shape)
@@ -433,7 +432,7 @@ def test_out_may_overlap_the_input(backend, place, axis, strategy, finish):
         "other dtype": lambda: np.ndarray((30, 30), "f2", memory, 8),
         "the mask's": lambda: np.ndarray((30, 30), "f4", memory, 8 + 4 * 900),
     }[place]()
-    options: dict[str, Any] = {"strategy": strategy, "finish": finish}
+    options: dict[str, Any] = {"strategy": strategy}
     if place == "the mask's":
         options["where"] = np.ndarray((30, 30), bool, memory, 8 + 4 * 900)
         options["where"][...] = np.random.default_rng(1).random((30, 30)) < 0.7
@@ -466,11 +465,11 @@ def test_no_axes_normalise_every_element_alone(backend, strategy, op):
     check(call, call.run(backend))
 
 
-@pytest.mark.parametrize("strategy,finish", WAYS)
-def test_the_same_call_gives_the_same_bits(backend, strategy, finish):
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_same_call_gives_the_same_bits(backend, strategy):
     shape, axis = ((3, 5001), None) if applies(strategy, 15003) else ((3, LONGEST[strategy]), 1)
     x = backend.array(random(shape))
-    first, second = (backend.numpy(gpuops.softmax(x, axis, strategy=strategy, finish=finish)) for _ in range(2))
+    first, second = (backend.numpy(gpuops.softmax(x, axis, strategy=strategy)) for _ in range(2))
     assert_bits(first, second)
 
 
@@ -482,8 +481,8 @@ def test_a_new_result_has_the_layout_of_the_input(backend):
 def test_the_input_is_not_changed(backend):
     x = random((4, 50))
     there = backend.array(x)
-    for strategy, finish in WAYS:
-        gpuops.softmax(there, 1, strategy=strategy, finish=finish)
+    for strategy in STRATEGIES:
+        gpuops.softmax(there, 1, strategy=strategy)
     assert_bits(backend.numpy(there), x)
 
 

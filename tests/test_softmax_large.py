@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops.kernels import softmax as softmax_kernels
+from gpuops.plan import rows as softmax_kernels
 from tests.compare import accumulator_eps, ulp
 from tests.conftest import BACKENDS
 from tests.test_softmax import BFLOAT16, FLOATS, HALVES, Call, check

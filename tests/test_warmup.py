@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops import device, ghosts, jit, warmup
 from gpuops.__main__ import main as command_line
-from gpuops.plan import Machine
+from gpuops.plan.work import Machine, new_array
+from gpuops.run import jit
+from gpuops.run.call import describe
+from gpuops.tools import warmup
 from tests.layouts import BFLOAT16
 
 H200 = Machine(multiprocessors=132, cluster=16, shared=227 * 1024, together=132)
@@ -22,25 +24,28 @@ SHAPES = ((32, 32), (1000, 1000), (4096, 4096), (4096, 50257), (128, 768), (7, 1
 
 #: Calls on an array x of a shape, by op.
 CALLS = {
-    "sum": [lambda x: gpuops.sum(x), lambda x: gpuops.sum(x, axis=0), lambda x: gpuops.sum(x, 1, keepdims=True)],
-    "max": [lambda x: gpuops.max(x, axis=1), lambda x: gpuops.max(x, axis=0)],
-    "softmax": [lambda x: gpuops.softmax(x, axis=1), lambda x: gpuops.softmax(x, axis=0)],
-    "logsumexp": [lambda x: gpuops.logsumexp(x, axis=1)],
-    "where": [lambda x: gpuops.where(mask(x), x, x), lambda x: gpuops.where(mask(x), x, 0)],
-    "expand": [
-        lambda x: gpuops.expand(ghost(x, (x.shape[0], 1)), x.shape),
-        lambda x: gpuops.expand(ghost(x, (1,)), x.shape),
+    "sum": [
+        lambda x: describe(gpuops.sum, x), lambda x: describe(gpuops.sum, x, axis=0),
+        lambda x: describe(gpuops.sum, x, 1, keepdims=True),
     ],
-    "matmul": [lambda x: gpuops.matmul(x, ghost(x, (x.shape[1], 96)))],
-}
+    "max": [lambda x: describe(gpuops.max, x, axis=1), lambda x: describe(gpuops.max, x, axis=0)],
+    "softmax": [lambda x: describe(gpuops.softmax, x, axis=1), lambda x: describe(gpuops.softmax, x, axis=0)],
+    "logsumexp": [lambda x: describe(gpuops.logsumexp, x, axis=1)],
+    "where": [lambda x: describe(gpuops.where, mask(x), x, x), lambda x: describe(gpuops.where, mask(x), x, 0)],
+    "expand": [
+        lambda x: describe(gpuops.expand, array((x.shape[0], 1)), x.shape),
+        lambda x: describe(gpuops.expand, array((1,)), x.shape),
+    ],
+    "matmul": [lambda x: describe(gpuops.matmul, x, array((x.shape[1], 96)))],
+}  # fmt: skip
 
 
-def ghost(like, shape, dtype=None):
-    return ghosts.Ghost(like.device, shape, np.dtype(dtype or like.dtype))
+def array(shape, dtype=F4):
+    return new_array("x", shape, np.dtype(dtype), machine=H200._replace(blas=False))
 
 
 def mask(like):
-    return ghost(like, like.shape, bool)
+    return array(like.shape, bool)
 
 
 @cache
@@ -52,21 +57,17 @@ def kernels(op):
 @pytest.mark.parametrize("op", CALLS)
 def test_common_calls_find_their_kernels(op):
     for shape in SHAPES:
-        survey = ghosts.Survey(H200)
         for call in CALLS[op]:
-            call(ghosts.Ghost(survey, shape, F4))
-        assert survey.kernels
-        assert not {*survey.kernels} - kernels(op), shape
+            found = {*call(array(shape)).plan.kernels}
+            assert found and not found - kernels(op), shape
 
 
 def test_most_matrices_of_any_size_do():
-    survey, rng = ghosts.Survey(H200), np.random.default_rng(0)
-    found = []
+    rng, found = np.random.default_rng(0), []
     for _ in range(400):
         rows, cols = (int(2 ** rng.uniform(0, 13)) * (4 if rng.random() < 0.5 else 1) for _ in "rc")
-        survey.kernels.clear()
-        gpuops.softmax(ghosts.Ghost(survey, (rows, cols), F4), axis=int(rng.integers(2)))
-        found.append({*survey.kernels} <= kernels("softmax"))
+        work = describe(gpuops.softmax, array((rows, cols)), axis=int(rng.integers(2)))
+        found.append({*work.plan.kernels} <= kernels("softmax"))
     assert np.mean(found) >= 0.98
 
 
@@ -77,7 +78,7 @@ def test_every_op_and_dtype_is_surveyed(monkeypatch):
     for op, names in dtypes.items():
         for name in names:
             assert warmup.needed([op], [name], H200)
-    assert set(warmup.OPS) == {*gpuops.__all__} - {"amax", "amin", "broadcast_to", "info", "strategies"}
+    assert set(warmup.OPS) == {*gpuops.__all__} - {"amax", "amin", "array_api", "broadcast_to", "info", "strategies"}
     assert BFLOAT16.name == "bfloat16" and warmup.needed(["expand"], ["bfloat16"], H200)
 
 
@@ -93,7 +94,7 @@ def test_kernels_are_compiled_into_the_cache(nvrtc, tmp_path, monkeypatch):
 def test_the_command_compiles_and_says_so(nvrtc, tmp_path, monkeypatch, capsys):
     import cupy  # which is there, as its NVRTC is
 
-    from gpuops import cuda
+    from gpuops.run import cuda
 
     monkeypatch.setenv("GPUOPS_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(warmup, "info", lambda: {"path": "gpu", "cache": "the folder"})
@@ -123,10 +124,3 @@ def test_what_the_command_does_not_take(arguments):
     with pytest.raises(SystemExit) as stopped:
         command_line(["warmup", *arguments])
     assert stopped.value.code == 2
-
-
-def test_ghosts_do_not_overlap():
-    survey = ghosts.Survey(H200)
-    one, two = (ghosts.Ghost(survey, (2**20, 2**20), F4) for _ in range(2))
-    assert not device.overlap(survey, one, two)
-    assert device.overlap(survey, one, survey.view(one, 64, F4, (3,), (1,)))

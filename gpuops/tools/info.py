@@ -8,17 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from . import jit
-from .calls import memory
-from .kernels import broadcast, matmul, reduce, softmax
-from .plan import check_choice
-
-_STRATEGIES: dict[str, tuple[str, ...]] = (
-    dict.fromkeys(("expand", "where"), tuple(broadcast.STRATEGIES))
-    | dict.fromkeys((*reduce.OPS, "logsumexp"), tuple(reduce.STRATEGIES))
-    | dict.fromkeys(("softmax", "log_softmax"), tuple(softmax.STRATEGIES))
-    | {"matmul": tuple(matmul.STRATEGIES)}
-)
+from ..ops.arguments import check_choice
+from ..ops.table import STRATEGIES
+from ..run import jit
+from ..run.launch_cache import entries
 
 
 def strategies(op: str) -> tuple[str, ...]:
@@ -44,8 +37,8 @@ def strategies(op: str) -> tuple[str, ...]:
     >>> gpuops.strategies("where")
     ('elementwise', 'collapsed', 'vectorized', 'stepped', 'tiled')
     """
-    check_choice("strategies", "op", op, _STRATEGIES)
-    return _STRATEGIES[op]
+    check_choice("strategies", "op", op, STRATEGIES)
+    return STRATEGIES[op]
 
 
 def info() -> dict[str, Any]:
@@ -93,7 +86,7 @@ def info() -> dict[str, Any]:
         elif not reason:
             reason = "CuPy finds no GPU"
     path = "gpu" if len(devices) > 1 else "cpu"
-    counts = memory.cache_info()
+    counts = entries.cache_info()
     calls = {"known": counts.currsize, "limit": counts.maxsize, "hits": counts.hits, "misses": counts.misses}
     folder = jit.cache_folder()
     return {

@@ -13,9 +13,14 @@ from typing import Any
 
 import numpy as np
 
-import gpuops
-
-from .plan import CTYPES, MAX_RANK
+from ..ops.broadcast import expand, where
+from ..ops.reduce import max as max_
+from ..ops.reduce import sum as sum_
+from ..ops.softmax import softmax
+from ..plan.dtypes import CTYPES
+from ..plan.geometry import MAX_RANK
+from ..version import __version__
+from .info import info
 
 REPEATS = 20  # timed calls of an op on a GPU, of which the median counts
 REPEATS_CPU = 5
@@ -45,28 +50,28 @@ def reference_softmax(x: np.ndarray) -> np.ndarray:
 OPS = (
     Op(
         "where(mask, x, 0)", "mask x",
-        lambda x, mask, row: gpuops.where(mask, x, 0),
+        lambda x, mask, row: where(mask, x, 0),
         lambda x, mask, row: np.where(mask, x, 0),
     ),
     Op(
         "expand(row, x.shape)", "row",
-        lambda x, mask, row: gpuops.expand(row, x.shape),
+        lambda x, mask, row: expand(row, x.shape),
         lambda x, mask, row: np.broadcast_to(row, x.shape),
     ),
     Op(
         "sum(x, axis=-1)", "x",
-        lambda x, mask, row: gpuops.sum(x, axis=-1),
+        lambda x, mask, row: sum_(x, axis=-1),
         lambda x, mask, row: np.sum(x, axis=-1),
         tolerance=16, scale=lambda x: np.sum(np.abs(x), axis=-1),  # large terms may cancel
     ),
     Op(
         "max(x, axis=0)", "x",
-        lambda x, mask, row: gpuops.max(x, axis=0),
+        lambda x, mask, row: max_(x, axis=0),
         lambda x, mask, row: np.max(x, axis=0),
     ),
     Op(
         "softmax(x, axis=-1)", "x",
-        lambda x, mask, row: gpuops.softmax(x, axis=-1),
+        lambda x, mask, row: softmax(x, axis=-1),
         lambda x, mask, row: reference_softmax(x),
         tolerance=16, kinds="biuf",
     ),
@@ -180,11 +185,11 @@ def run(options: argparse.Namespace) -> int:
     except (OverflowError, ValueError) as failure:
         raise Useless(first_line(failure)) from None
     mask = random.random((x.shape[0],) + (1,) * (x.ndim - 1)) < 0.5
-    facts = gpuops.info()
+    facts = info()
     device = Gpu() if facts["path"] == "gpu" else Cpu()
     if facts["path"] == "cpu":
         print(f"No GPU: {facts['reason']}. NumPy computes on the CPU.")
-    print(f"gpuops {gpuops.__version__} on {device.label}: {facts['devices'][device.label]}")
+    print(f"gpuops {__version__} on {device.label}: {facts['devices'][device.label]}")
     print(f"x: {x.shape} {x.dtype}, mask: {mask.shape} bool, row: {x[:1].shape} {x.dtype}\n")
     with np.errstate(all="ignore"):
         return table(device, x, mask)

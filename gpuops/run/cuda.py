@@ -16,9 +16,10 @@ import cupy
 import numpy as np
 from cupy_backends.cuda.api import driver
 
+from ..plan.geometry import Shape
+from ..plan.work import ALIGNMENT, PARTIALS, SCRATCH, ArraySpec, Kernel, Launch, Machine, Operand, Step, new_array
 from . import jit
-from .device import NotLoaded, Refused, Step, aligned
-from .plan import PARTIALS, SCRATCH, Kernel, Launch, Machine, Shape
+from .context import NotLoaded, Refused
 
 
 class LaunchAttribute(ctypes.Structure):
@@ -98,7 +99,10 @@ def device_of(array: cupy.ndarray) -> CudaDevice:
 
 
 class CudaDevice:
-    """One GPU: memory from CuPy's current allocator, launches on CuPy's current stream."""
+    """One GPU, and the execution context of CuPy's arrays there: CuPy's current allocator and stream."""
+
+    foreign = False
+    written = None
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -120,6 +124,10 @@ class CudaDevice:
         self._lock = threading.Lock()
 
     @property
+    def device(self) -> CudaDevice:
+        return self
+
+    @property
     def machine(self) -> Machine:
         return getattr(self._local, "machine", self.whole)
 
@@ -134,7 +142,7 @@ class CudaDevice:
         finally:
             self._local.machine = before
 
-    def current(self) -> cupy.cuda.Device:
+    def enter(self) -> cupy.cuda.Device:
         return cupy.cuda.Device(self.index)
 
     def is_elsewhere(self) -> bool:
@@ -143,30 +151,45 @@ class CudaDevice:
     def capturing(self) -> bool:
         return cupy.cuda.get_current_stream().is_capturing()
 
-    def empty(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> cupy.ndarray:
-        return cupy.ndarray(shape, dtype, strides=in_bytes(strides, dtype))
+    def spec(self, name: str, array: cupy.ndarray) -> tuple[ArraySpec, int]:
+        address: int = array.data.ptr
+        return ArraySpec(name, array.shape, array.dtype, array.strides, start=address % ALIGNMENT), address
 
-    def maker(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> Callable[[], tuple[Any, int]]:
-        new, cls, steps = NEW, cupy.ndarray, in_bytes(strides, dtype)
+    def maker(self, spec: ArraySpec) -> Callable[[list[int]], cupy.ndarray]:
+        new, cls, shape, dtype = NEW, cupy.ndarray, spec.shape, spec.dtype
+        strides = None if spec.strides == new_array("", shape, dtype).strides else spec.strides
 
-        def make() -> tuple[cupy.ndarray, int]:
+        def make(addresses: list[int]) -> cupy.ndarray:
             array = new(cls)
-            array._init(shape, dtype, None, steps)
-            return array, array.data.ptr
+            array._init(shape, dtype, None, strides)
+            address = array.data.ptr
+            if address % ALIGNMENT:  # as from an allocator of the caller's own
+                memory, address = aligned(array.nbytes)
+                array = cupy.ndarray(shape, dtype, memory, strides)
+            addresses.append(address)
+            return array
 
         return make
 
-    def scratch(self, nbytes: int) -> tuple[cupy.ndarray, int]:
+    def workspace(self, nbytes: int) -> tuple[Any, int]:
+        memory, address = aligned(nbytes)
+        self.keep(memory)
+        return memory, address
+
+    def scratch(self, nbytes: int) -> tuple[Any, int, int]:
         stream = cupy.cuda.get_current_stream()
         if stream.is_capturing():  # the graph may run at any time, beside anything: it gets its own, cleared each time
-            return zeros(self, nbytes), 1
+            memory = zeros(self, nbytes)
+            return memory, memory.ptr, 1
         try:
             mine: Scratches = self._local.scratches
         except AttributeError:
             mine = self._local.scratches = Scratches(self)
-        return mine.of(stream)
+        memory, number = mine.of(stream)
+        return memory, memory.ptr, number
 
-    def keep(self, array: cupy.ndarray) -> None:
+    def keep(self, memory: cupy.cuda.MemoryPointer) -> None:
+        """Keep memory that no caller sees for as long as a graph that is being captured may use it."""
         stream = cupy.cuda.get_current_stream()
         if not stream.is_capturing():
             return
@@ -177,13 +200,7 @@ class CudaDevice:
             number, graph = capture_of(stream.ptr)
             if number not in self._captured:
                 self._captured[number] = Captured(graph)
-            self._captured[number].arrays.append(array)
-
-    def pointer(self, array: cupy.ndarray) -> int:
-        return array.data.ptr
-
-    def view(self, array: cupy.ndarray, offset: int, dtype: np.dtype, shape: Shape, strides: Shape) -> cupy.ndarray:
-        return cupy.ndarray(shape, dtype, array.data + offset, tuple(s * dtype.itemsize for s in strides))
+            self._captured[number].memory.append(memory)
 
     def broadcast_to(self, array: cupy.ndarray, shape: Shape) -> cupy.ndarray:
         return cupy.broadcast_to(array, shape)
@@ -191,11 +208,18 @@ class CudaDevice:
     def nonzero(self, array: cupy.ndarray) -> tuple[cupy.ndarray, ...]:
         return cupy.nonzero(array)
 
-    def to_host(self, array: cupy.ndarray) -> np.ndarray:
-        return array.get()
+    def read(self, address: int, nbytes: int) -> bytes:
+        data = ctypes.create_string_buffer(max(nbytes, 1))
+        stream = cupy.cuda.get_current_stream()
+        kind = cupy.cuda.runtime.memcpyDeviceToHost
+        cupy.cuda.runtime.memcpyAsync(ctypes.addressof(data), address, nbytes, kind, stream.ptr)
+        stream.synchronize()
+        return data.raw[:nbytes]
 
-    def from_host(self, array: np.ndarray) -> cupy.ndarray:
-        return cupy.asarray(array)
+    def write(self, address: int, data: bytes) -> None:
+        memory, stream = ctypes.create_string_buffer(data, len(data)), cupy.cuda.get_current_stream()
+        kind = cupy.cuda.runtime.memcpyHostToDevice  # of pageable memory: it is staged before the call returns
+        cupy.cuda.runtime.memcpyAsync(address, ctypes.addressof(memory), len(data), kind, stream.ptr)
 
     def function(self, launch: Launch) -> Any:
         """The loaded kernel, compiled on first use."""
@@ -253,16 +277,25 @@ class CudaDevice:
 
         return go
 
-    def elementwise(self, step: Any, arrays: dict[str, Any]) -> None:
-        views = []
-        for operand, size in step.arrays:
-            array = arrays[operand.name]
-            shape, strides = (*array.shape, array.itemsize // size), (*array.strides, size)
-            views.append(cupy.ndarray(shape, np.complex128 if size == 16 else f"u{size}", array.data, strides))
-        *inputs, out = views
-        elementwise_kernel(step.in_params, step.out_params, step.operation, step.name)(
-            *inputs, *map(np.int64, step.scalars), out, size=step.size
-        )
+    def elementwise(self, step: Any, places: dict[str, int]) -> Step:
+        kernel = elementwise_kernel(step.in_params, step.out_params, step.operation, step.name)
+        operands = [
+            (places[operand.name], dtype) if isinstance(operand, Operand) else np.frombuffer(operand, dtype)[0]
+            for operand, dtype in ((operand, bits_dtype(size)) for operand, size in step.operands)
+        ]
+        scalars = [*map(np.int64, step.scalars)]
+
+        def go(addresses: list[int]) -> None:
+            """Launch it on the current stream, on the arrays that begin at these addresses."""
+            *inputs, out = (self.element(addresses[x[0]], x[1]) if type(x) is tuple else x for x in operands)
+            kernel(*inputs, *scalars, out, size=step.size)
+
+        return go
+
+    def element(self, address: int, dtype: np.dtype) -> cupy.ndarray:
+        """The array of the one element at an address."""
+        memory = cupy.cuda.UnownedMemory(address, dtype.itemsize, self, self.index)
+        return cupy.ndarray((1,), dtype, cupy.cuda.MemoryPointer(memory, 0))
 
     def gemm(self, step: Any, places: dict[str, int]) -> Step:
         from cupy_backends.cuda.libs import cublas  # a library of 100 MB and more, which only this needs
@@ -301,15 +334,15 @@ class Scratch:
     """The scratch of a stream, and the numbers of the launches that use it."""
 
     def __init__(self, device: CudaDevice, stream: Any, id_: int) -> None:
-        self.array, self.stream, self.id, self.number = zeros(device, SCRATCH), stream, id_, 0
+        self.memory, self.stream, self.id, self.number = zeros(device, SCRATCH), stream, id_, 0
 
-    def next(self) -> tuple[cupy.ndarray, int]:
+    def next(self) -> tuple[cupy.cuda.MemoryPointer, int]:
         """The memory, and the number of the launch that is to use it."""
         self.number += 1
         if self.number == LAUNCHES:
-            self.array.data.memset_async(0, PARTIALS)
+            self.memory.memset_async(0, PARTIALS)
             self.number = 1
-        return self.array, self.number
+        return self.memory, self.number
 
 
 class Scratches(dict[int, Scratch]):
@@ -323,7 +356,7 @@ class Scratches(dict[int, Scratch]):
         super().__init__()
         self.device = device
 
-    def of(self, stream: Any) -> tuple[cupy.ndarray, int]:
+    def of(self, stream: Any) -> tuple[cupy.cuda.MemoryPointer, int]:
         """A stream's scratch, and the number of the launch that is to use it."""
         address: int = stream.ptr
         known = self.get(address)
@@ -376,13 +409,13 @@ class Retired:
 
 
 class Captured:
-    """Arrays that a graph uses, for as long as it or an executable one made of it exists.
+    """Memory that a graph uses, for as long as it or an executable one made of it exists.
 
     The driver then calls a function, from a thread of its own, where Python must not run: ``sem_post``, which counts.
     """
 
     def __init__(self, graph: ctypes.c_void_p) -> None:
-        self.arrays: list[cupy.ndarray] = []
+        self.memory: list[cupy.cuda.MemoryPointer] = []
         self.semaphore: ctypes.c_void_p | None = None
         if sys.platform == "win32":  # has none: they are kept for good
             return
@@ -464,16 +497,25 @@ def places_of(sizes: tuple[int, ...]) -> tuple[list[int], int, int]:
     return [next(structs if size else operands) for size in sizes], end, end + sum(sizes)
 
 
-def in_bytes(strides: Shape | None, dtype: np.dtype) -> Shape | None:
-    """Strides that count bytes, of those that count elements."""
-    return None if strides is None else tuple([s * dtype.itemsize for s in strides])
+def bits_dtype(size: int) -> np.dtype:
+    """A dtype of so many bytes."""
+    return np.dtype(np.complex128 if size == 16 else f"u{size}")
 
 
-def zeros(device: CudaDevice, nbytes: int) -> cupy.ndarray:
+def aligned(nbytes: int) -> tuple[cupy.cuda.MemoryPointer, int]:
+    """Aligned memory and its address, whatever the current allocator gives."""
+    memory = cupy.cuda.alloc(nbytes)
+    if memory.ptr % ALIGNMENT:
+        memory = cupy.cuda.alloc(nbytes + ALIGNMENT)
+        memory = memory + -memory.ptr % ALIGNMENT
+    return memory, memory.ptr
+
+
+def zeros(device: CudaDevice, nbytes: int) -> cupy.cuda.MemoryPointer:
     """Aligned memory, cleared; that of a graph is kept."""
-    array = aligned(device, nbytes)
-    array.data.memset_async(0, nbytes)
-    return array
+    memory, _ = device.workspace(nbytes)
+    memory.memset_async(0, nbytes)
+    return memory
 
 
 def get_attribute(function: Any, attribute: int) -> int:

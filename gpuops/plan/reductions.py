@@ -5,27 +5,17 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..plan import (
-    CTYPES,
-    ITEMSIZE,
-    LAUNCH,
-    NO_LAUNCH,
-    PARTIALS,
-    SCRATCH,
-    TICKETS,
+from . import maps
+from .dtypes import BITS, CTYPES, INTEGERS, ITEMSIZE, accumulator
+from .geometry import (
     Axes,
-    Kernel,
-    Launch,
-    Operand,
-    Plan,
     Shape,
-    accumulator,
-    check_grid,
     contiguous_strides,
     divisor,
     index_type,
@@ -33,6 +23,20 @@ from ..plan import (
     offset_type,
     packable,
     reaches,
+)
+from .work import (
+    LAUNCH,
+    NO_LAUNCH,
+    PARTIALS,
+    SCRATCH,
+    TICKETS,
+    Kernel,
+    Launch,
+    Operand,
+    Plan,
+    PlanStep,
+    Step,
+    check_grid,
 )
 
 PACK = 16  # bytes of a load
@@ -72,78 +76,49 @@ CLASSIC_BLOCK = 256
 NO_RUNS = divisor(1) + struct.pack("<q", 0)
 
 
-class Row(NamedTuple):
+def accumulated(val: str) -> np.dtype:
+    """The state of most reductions: a value of the dtype in which values are added up."""
+    return np.dtype(accumulator(val))
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
     """What the host knows of a reduction; ``kernels/ops.cuh`` has the rest under the same name."""
 
-    ufunc: Any  # decides dtypes, and merges partial results on the host
-    identity: bool  # whether an empty reduction has a value
-    arithmetic: bool = False  # small integers and bools are summed as int64 or uint64, as NumPy does
+    struct: str
+    state: Callable[[str], np.dtype] = accumulated  # a partial result in memory, given the dtype of the values
+    merge: Any = None  # the ufunc that merges partial results on the host
+    product: bool = False  # its second operand is a factor of each element, not a mask
+    exponential: bool = False  # it takes powers of whole packs
+    exact: bool = False  # sums of integers, which may be held in fewer bytes
+
+    def __repr__(self) -> str:
+        return self.struct
 
 
-#: An op is a row: its name in ops.cuh, and what NumPy says of it.
-OPS = {
-    "sum": ("Sum", Row(np.add, True, arithmetic=True)),
-    "prod": ("Prod", Row(np.multiply, True, arithmetic=True)),
-    "max": ("Max", Row(np.maximum, False)),
-    "min": ("Min", Row(np.minimum, False)),
-    "mean": ("Mean", Row(np.add, True)),
-    "any": ("Any", Row(np.logical_or, True)),
-    "all": ("All", Row(np.logical_and, True)),
-}
-DOT, WEIGHTED = "Dot", "WeightedLogSumExp"
-PRODUCTS = (DOT, WEIGHTED)  # take a second operand instead of a mask
-BLAS = ("float16", "float32", "float64", "complex64", "complex128")  # dtypes of matrix products that are not its own
-MERGE: dict[str, Any] = {"Any": np.bitwise_or, "All": np.bitwise_and, "ScaledMax": np.maximum, "ShiftedExpSum": np.add}
-MERGE |= {"IntegerMean": np.add, DOT: np.add}
-MERGE |= {name: row.ufunc for name, row in OPS.values() if name not in MERGE}
-EXPONENTIALS = ("MaxExpSum", "LogSumExp")  # which take packs at a time
-MAXIMA = (*EXPONENTIALS, "MergedMaxExpSum", WEIGHTED)  # and all whose state is a maximum with sums
-INTEGER_SUMS = ("Sum", "IntegerMean")  # of integers, if val is one
+def maximum_and_sums(*names: str) -> Callable[[str], np.dtype]:
+    """The state of reductions whose partial results are a maximum and sums relative to it."""
 
+    def state(val: str) -> np.dtype:
+        part = np.empty(0, accumulated(val)).real.dtype
+        return np.dtype([(name, part) for name in names])
 
-def state_dtype(op: str, val: str) -> np.dtype:
-    """One partial result of an op over values of dtype ``val``, as it lies in memory."""
-    acc = accumulator(val)
-    if op in ("Any", "All"):
-        return np.dtype("uint32")
-    if op == "MaskedMean":
-        return np.dtype([("total", acc), ("count", "int64")])
-    if op in MAXIMA:
-        part = np.empty(0, acc).real.dtype
-        return np.dtype([(name, part) for name in ("max", "top", "rest") if name != "top" or op == WEIGHTED])
-    if op == "ShiftedExpSum":
-        return np.result_type(acc, np.complex64)
-    if op in ("Max", "Min") and ITEMSIZE[acc] < 4:
-        return np.dtype("int32")
-    return np.dtype(acc)
-
-
-INTEGERS = tuple(name for name in CTYPES if name.startswith(("bool", "int", "uint")))
-
-
-def integral(dtype: str) -> bool:
-    """Whether a dtype holds integers or bools."""
-    return dtype in INTEGERS
-
-
-def exact(x: str, val: str, size: int) -> bool:
-    """Whether a mean is to be taken of an exact sum of integers."""
-    return integral(x) and ITEMSIZE[x] <= 4 and val == "float64" and size < 2**31
+    return state
 
 
 def summed_in(x: str, val: str, length: int) -> str:
     """The dtype in which ``length`` elements are added: sums of few small integers fit four bytes."""
-    small = integral(x) and length << 8 * ITEMSIZE[x] <= 2**31
+    small = x in INTEGERS and length << 8 * ITEMSIZE[x] <= 2**31
     return "int32" if small and val in ("int64", "uint64") else val
 
 
 class Problem(NamedTuple):
     """A reduction in normal form: ``out[k] = op(x[k, r] for r in reduced)``, perhaps beside a second operand."""
 
-    op: str  # a struct of ops.cuh
+    op: Reduction
     x: str  # dtype names: of the elements, of the values NumPy would compute with, of the result
     val: str
-    out: str | None  # None: the op's own pair of values
+    out: str | None  # None: the op's own state
     kept: Axes  # operands x, other, out
     reduced: Axes  # operands x, other
     offsets: Shape  # bytes from the first elements of x, other and out to where the walk starts
@@ -153,7 +128,7 @@ class Problem(NamedTuple):
     shifted: bool = False
     scale: float = 1.0
     initial: bytes | None = None
-    target: str = "out"
+    names: tuple[str, str, str] = ("x", "other", "out")  # of the arrays
 
     @property
     def outputs(self) -> int:
@@ -162,7 +137,7 @@ class Problem(NamedTuple):
     @property
     def state(self) -> int:
         """Bytes of a partial result."""
-        return state_dtype(self.op, self.val).itemsize
+        return self.op.state(self.val).itemsize
 
     @property
     def result(self) -> int:
@@ -174,9 +149,8 @@ class Problem(NamedTuple):
         return (self.pointers[operand] + self.offsets[operand]) % PACK
 
 
-@lru_cache(maxsize=4096)
 def problem(
-    op: str, x: str, val: str, out: str, shape: Shape, axis: Shape, strides: tuple[Shape, Shape, Shape],
+    op: Reduction, x: str, val: str, out: str, shape: Shape, axis: Shape, strides: tuple[Shape, Shape, Shape],
     pointers: Shape, other: str | None = None, initial: bytes | None = None, **more: Any,
 ) -> Problem:  # fmt: skip
     """The normal form of reducing ``shape`` over ``axis``; ``strides`` are those of x and the other operand over the
@@ -199,7 +173,7 @@ def problem(
         ITEMSIZE[other] * (other_kept + other_reduced) if other else 0,
         ITEMSIZE[out] * out_kept,
     )
-    if op in INTEGER_SUMS and initial is None:
+    if op.exact and initial is None:
         val = summed_in(x, val, length)
     return Problem(op, x, val, out, kept, reduced, offsets, pointers, length, other, initial=initial, **more)
 
@@ -214,10 +188,10 @@ def choose(p: Problem) -> str:
 
 
 @lru_cache(maxsize=4096)
-def plan(p: Problem, strategy: str | None, finish: str, multiprocessors: int) -> Plan:
-    """Plan a reduction; ``finish="host"`` is for the classic strategies."""
+def plan(p: Problem, strategy: str | None, multiprocessors: int) -> Plan:
+    """Plan a reduction."""
     strategy = strategy or choose(p)
-    return STRATEGIES[strategy](p, strategy, finish, multiprocessors)
+    return STRATEGIES[strategy](p, strategy, multiprocessors)
 
 
 def power_of_2(n: int) -> int:
@@ -251,7 +225,7 @@ def walk(p: Problem, inner: Axes, most: int = PACK) -> Walk:
 def ways(p: Problem, inner: Axes, most: int) -> Iterator[Walk]:
     """The packs to try, the best ones first. A dim of some length is read in full packs even if it begins and ends
     anywhere, and elements that do not even make words even if packs begin anywhere."""
-    beside = ITEMSIZE[p.other] if p.op in PRODUCTS and p.other else 1
+    beside = ITEMSIZE[p.other] if p.op.product and p.other else 1
     full = floor_power_of_2(min(most, PACK // max(ITEMSIZE[p.x], beside)))
     long = inner.sizes and inner.sizes[-1] >= LOOSE * full
     vec = full
@@ -332,7 +306,7 @@ def operands_beside(way: Walk) -> int:
 # ---------------------------------------------------------------------------------------------------------- kernels
 
 
-def plan_rows(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
+def plan_rows(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     """Threads along the reduced dims: some for each of several outputs, a block, or several blocks."""
     way, outputs = walk(p, p.reduced), p.outputs
     if p.other is None and (way.loose or way.vec * ITEMSIZE[p.x] < PACK):  # packs of such short rows would be in vain
@@ -349,7 +323,7 @@ def plan_rows(p: Problem, strategy: str, finish: str, multiprocessors: int) -> P
     total, size = packs * runs, way.vec * ITEMSIZE[p.x]
     chunk, run_chunk, splits, rows = packs, runs, 1, 1
     if total <= WARP_PACKS and (total <= 32 or outputs >= multiprocessors * WARPS_PER_SM):
-        lane = LANE_PACKS if p.op in EXPONENTIALS else 1
+        lane = LANE_PACKS if p.op.exponential else 1
         block, group = BLOCK, min(32, power_of_2(-(-packs // lane)))
         team, unroll = group, in_flight(p, -(-packs // group), way)
         enough = unroll * outputs * group // (multiprocessors * THREADS_PER_SM)  # packs that may be one thread's
@@ -409,13 +383,13 @@ def plan_staged(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     )  # fmt: skip
 
 
-def plan_columns(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
+def plan_columns(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     """Threads across the kept dims; along the reduced ones too, unless there are outputs enough."""
     outputs, length, size, state = p.outputs, p.length, p.result, p.state
     neighbours = p.kept.sizes[-1] if p.kept.sizes else 1
     machine = multiprocessors * THREADS_PER_SM
     shallow = length <= SHALLOW and 2 * outputs * size >= STORE * machine
-    room = STATE // 2 if p.op in EXPONENTIALS else STATE
+    room = STATE // 2 if p.op.exponential else STATE
     way = walk(p, p.kept, max(1, min(room // state, STORE // size if shallow else PACK)))
     head = p.start(0) // ITEMSIZE[p.x] % way.vec if way.loose else 0
     run = -(-(head + neighbours) // way.vec)  # packs of neighbouring outputs
@@ -461,14 +435,15 @@ def store_width(p: Problem, vec: int) -> int:
 
 
 STEPS = {"cross": 0, "interleaved": 1, "shuffle": 2}  # enum Step in reduce_block.cu
+ON_HOST = "_host"  # ends the names of strategies that finish on the host
 
 
-def plan_block(p: Problem, strategy: str, finish: str, multiprocessors: int) -> Plan:
+def plan_block(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     """The classic ladder: blocks reduce chunks by the named step; their partials are reduced by the same kernel, or
     on the host."""
     fill = multiprocessors * THREADS_PER_SM // CLASSIC_BLOCK
     splits, chunk = shared(p, p.outputs, fill, p.length, CLASSIC_BLOCK, LEAST)
-    on_host = finish == "host"
+    on_host = strategy.endswith(ON_HOST)
     alone = splits == 1 and not on_host
     other = "beside" if p.other else "none"
     shift, far = Operand("stats") if p.shifted else None, reaches(p.kept, p.reduced)
@@ -478,18 +453,21 @@ def plan_block(p: Problem, strategy: str, finish: str, multiprocessors: int) -> 
         counts = (p.outputs, packs, chunk, 1, 1)
         kernel = variant(
             p, "reduce_block", p.kept, p.reduced, offset, other if first else "none", counts, CLASSIC_BLOCK,
-            STEP=STEPS[strategy], SHIFTED=first and p.shifted, FIRST=first, LAST=last, VEC=1,
+            STEP=STEPS[strategy.removesuffix(ON_HOST)], SHIFTED=first and p.shifted, FIRST=first, LAST=last, VEC=1,
         )  # fmt: skip
         x, b, y = operands(p)
         partials = None if alone else Operand("partials")
         args = (x, b, y, partials, parameters(p, p.kept, p.reduced, offset, far[0] + 1, counts), shift)
         return Launch(kernel, grid(p, "reduce_block", p.outputs, splits), CLASSIC_BLOCK, args)
 
-    steps: tuple[Any, ...] = (launch(True, alone, splits, p.length, chunk),)
+    first: PlanStep = launch(True, alone, splits, p.length, chunk)
+    workspace = (("partials", splits * p.outputs * p.state),)
     if alone:
-        return Plan(strategy, steps)
-    steps += (HostFinish(p, splits) if on_host else launch(False, True, 1, splits, splits),)
-    return Plan(strategy, steps, (("partials", splits * p.outputs * p.state),))
+        return Plan(strategy, (first,))
+    if not on_host:
+        return Plan(strategy, (first, launch(False, True, 1, splits, splits)), workspace)
+    finished = ("finished", p.outputs * p.result)
+    return Plan(strategy, (first, HostFinish(p, splits), *from_host(p)), (*workspace, finished))
 
 
 #: The strategies and what plans each.
@@ -497,8 +475,8 @@ STRATEGIES: dict[str, Callable[..., Plan]] = {
     "rows": plan_rows,
     "columns": plan_columns,
     **dict.fromkeys(STEPS, plan_block),
+    **dict.fromkeys((step + ON_HOST for step in STEPS), plan_block),
 }
-FINISHES = ("device", "host")
 OTHERS = {"none": 0, "beside": 1, "repeated": 2}  # enum Other in reduce.cuh
 
 
@@ -524,7 +502,7 @@ def launch(
 
 def grid(p: Problem, kernel: str, blocks: int, splits: int) -> tuple[int, int, int]:
     """The grid of a launch."""
-    return check_grid(p.op.lower(), kernel, (blocks, splits), f"{p.outputs} outputs")
+    return check_grid(p.op.struct.lower(), kernel, (blocks, splits), f"{p.outputs} outputs")
 
 
 def variant(
@@ -532,11 +510,11 @@ def variant(
     **constants: int,
 ) -> Kernel:  # fmt: skip
     """The kernel for a problem's types."""
-    beside = "u8" if p.other is None or p.op not in PRODUCTS else CTYPES[p.other]  # a mask is what its bytes are
+    beside = "u8" if p.other is None or not p.op.product else CTYPES[p.other]  # a mask is what its bytes are
     return Kernel(
         kernel,
         types=(
-            ("Tin", CTYPES[p.x]), ("Tb", beside), ("Tval", CTYPES[p.val]), ("Op", f"{p.op}<Tval>"),
+            ("Tin", CTYPES[p.x]), ("Tb", beside), ("Tval", CTYPES[p.val]), ("Op", f"{p.op.struct}<Tval>"),
             ("Tout", "Op::State" if p.out is None else CTYPES[p.out]), ("Index", index_type(*counts)),
             ("Offset", offset),
         ),
@@ -549,8 +527,8 @@ def variant(
 
 def operands(p: Problem) -> tuple[Operand | None, ...]:
     """The arrays that a kernel takes: x, the other operand, the result."""
-    other = Operand("other", p.offsets[1]) if p.other else None
-    return Operand("x", p.offsets[0]), other, Operand(p.target, p.offsets[2])
+    x, other, out = map(Operand, p.names, p.offsets)
+    return x, other if p.other else None, out
 
 
 def parameters(
@@ -568,31 +546,40 @@ class HostFinish(NamedTuple):
     problem: Problem
     splits: int
 
-    def run(self, device, arrays, addresses) -> None:
+    def ready(self, device: Any, places: dict[str, int]) -> Step:
         """Wait for the device, reduce (splits, outputs) with NumPy, copy the results back."""
         p = self.problem
-        dtype = state_dtype(p.op, p.val)
-        shape = (self.splits, p.outputs)
-        state = device.to_host(device.view(arrays["partials"], 0, dtype, shape, contiguous_strides(shape)))
-        with np.errstate(all="ignore"):
-            # (As an array of some dims: CuPy clears one without dims to which it is to assign -0.)
-            result = self.finish(state).astype(p.out).reshape(p.kept.sizes or (1,))
-        steps = p.kept.strides[2] or (1,)
-        out = device.view(arrays[p.target], p.offsets[2], np.dtype(p.out), result.shape, steps)
-        out[...] = device.from_host(result)
+        partials, finished = places["partials"], places["finished"]
+        dtype, shape = p.op.state(p.val), (self.splits, p.outputs)
+
+        def go(addresses: list[int]) -> None:
+            nbytes = math.prod(shape) * dtype.itemsize
+            state = np.frombuffer(device.read(addresses[partials], nbytes), dtype).reshape(shape)
+            with np.errstate(all="ignore"):
+                device.write(addresses[finished], self.finish(state).astype(p.out).tobytes())
+
+        return go
 
     def finish(self, state: np.ndarray) -> np.ndarray:
         """The op's results from its partial ones, as ``combine`` and ``finish`` of ops.cuh make them."""
         p = self.problem
-        if p.op == "MaskedMean":
+        if p.op.struct == "MaskedMean":
             return (np.add.reduce(state["total"]) / np.add.reduce(state["count"])).astype(p.val)
         # (NumPy's own reduction of -0 begins with 0.)
-        total = reduce(np.add, state) if p.op == "Sum" else MERGE[p.op].reduce(state, axis=0)
+        total = reduce(np.add, state) if p.op.struct == "Sum" else p.op.merge.reduce(state, axis=0)
         if p.initial is not None:
             initial = np.frombuffer(p.initial, np.dtype(p.val))[0].astype(total.dtype)
-            total = MERGE[p.op](initial, total)
-        if p.op == "IntegerMean":
+            total = p.op.merge(initial, total)
+        if p.op.struct == "IntegerMean":
             return total / p.length
-        if p.op == "ShiftedExpSum":
+        if p.op.struct == "ShiftedExpSum":
             return (total.real + (total.imag - 1)).astype(p.val)
-        return (np.divide(total, p.length) if p.op == "Mean" else total).astype(p.val)
+        return (np.divide(total, p.length) if p.op.struct == "Mean" else total).astype(p.val)
+
+
+def from_host(p: Problem) -> tuple[PlanStep, ...]:
+    """The launch that moves finished results to where they belong."""
+    bits = BITS[p.result]
+    out = maps.Arg(p.names[2], bits, p.result, p.kept.strides[2], p.pointers[2], offset=p.offsets[2])
+    finished = maps.Arg("finished", bits, p.result, contiguous_strides(p.kept.sizes))
+    return maps.plan("Expand", p.kept.sizes, out, (finished,)).steps

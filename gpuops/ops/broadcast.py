@@ -8,28 +8,30 @@ from typing import Any
 
 import numpy as np
 
-from . import reference
-from .arguments import WEAK, as_array, clash, delivered, fitted, is_whole, result_type
-from .calls import remembered, unremembered
-from .device import Device, device_of, elements, is_scalar, run
-from .errors import error
-from .kernels import broadcast as kernels
-from .plan import (
-    Shape,
+from ..errors import error
+from ..plan import maps
+from ..plan.builder import Builder, unsafe
+from ..plan.dtypes import dtype_name
+from ..plan.geometry import Shape, contiguous_strides, like_strides
+from ..plan.work import ArraySpec, HostCall, Work, new_array
+from ..run import numpy_engine
+from ..run.call import ARRAY, OUT, SUBCLASS, WEAK, WEAK_TYPES
+from ..run.launch_cache import operation, view
+from .arguments import (
     broadcast_shapes,
-    broadcast_strides,
     broadcasts_to,
+    check_array,
     check_choice,
-    check_dtype,
     check_out,
     check_rank,
-    contiguous_strides,
-    dtype_name,
-    like_strides,
+    fitted,
+    result_type,
+    scalar,
 )
+from .table import STRATEGIES
 
 
-@remembered
+@operation(x=ARRAY, out=OUT)
 def expand(x, shape, *, out=None, strategy=None):
     """Repeat an array along new and length-1 dims into a new array: ``torch.Tensor.expand``, but materialised.
 
@@ -66,22 +68,26 @@ def expand(x, shape, *, out=None, strategy=None):
            [2, 2, 2]])
     """
     op = "expand"
-    check_choice(op, "strategy", strategy, (None, *kernels.STRATEGIES))
-    device = device_of(op, x=x, out=out)
-    x = as_array(op, device, "x", x)
-    check_dtype(op, "x", x.dtype)
+    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    check_array(op, "x", x)
     shape = expanded_shape(op, x.shape, shape)
     if out is not None:
         check_out(op, out, shape, x.dtype)
-    if device is None:
-        return reference.expand(x, shape, out)
+    host = HostCall(numpy_engine.expand, {"shape": shape})
+    if x.machine is None:
+        return Work(op, (out or new_array("out", shape, x.dtype),), host)
     check_rank(op, "the result", len(shape))
     dtype = x.dtype if out is None else out.dtype
-    types = kernels.element_types(dtype_name(dtype), (dtype_name(x.dtype),))
-    return launch(device, "Expand", shape, dtype, None, out, types, [x], strategy)
+    builder = Builder(x.machine)
+    source = x if x.value is not None else builder.readable(x)
+    target = builder.target(out, out is not None and unsafe(out, source), shape, dtype)
+    types = maps.element_types(dtype_name(dtype), (dtype_name(x.dtype),))
+    add_map(builder, "Expand", target, [source], types, strategy)
+    builder.deliver(target, out)
+    return Work(op, (out or target,), host, builder.finish())
 
 
-@unremembered
+@view(array=SUBCLASS)
 def broadcast_to(array, shape, subok=False):
     """A view of an array with another shape, as ``numpy.broadcast_to``: nothing is copied.
 
@@ -113,20 +119,16 @@ def broadcast_to(array, shape, subok=False):
            [1, 2]])
     """
     op = "broadcast_to"
-    device = device_of(op, array=array)
     if array is None:
         raise error(TypeError, op, "array is None; gpuops takes arrays and scalars")
-    if device is None:
-        array = np.asanyarray(array) if subok else np.asarray(array)
-    elif is_scalar(array):
-        array = device.from_host(np.asarray(array))
     shape = as_shape(op, shape)
     if any(n < 0 for n in shape) or not broadcasts_to(array.shape, shape):
         raise error(ValueError, op, f"shape {array.shape} does not broadcast to {shape}")
-    return np.broadcast_to(array, shape, subok) if device is None else device.broadcast_to(array, shape)
+    host = HostCall(numpy_engine.broadcast_to, {"shape": shape, "subok": subok})
+    return Work(op, (array.broadcast_to(shape),), host, method=("broadcast_to", ("array", shape)))
 
 
-@remembered
+@operation(condition=ARRAY, x=WEAK, y=WEAK, out=OUT)
 def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     """Elements of ``x`` where the condition is true, of ``y`` elsewhere, as ``numpy.where``: all three broadcast.
 
@@ -169,45 +171,67 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
            [0, 0, 0]])
     """
     op = "where"
-    check_choice(op, "strategy", strategy, (None, *kernels.STRATEGIES))
+    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
     if (x is None) != (y is None):
         raise error(ValueError, op, "either both or neither of x and y must be given")
-    device = device_of(op, condition=condition, x=x, y=y, out=out)
     if x is None:
-        return nonzero(device, condition, out)
-    condition, x, y = (operand(op, device, name, v) for name, v in (("condition", condition), ("x", x), ("y", y)))
+        return nonzero(condition, out)
     dtype = result_type(op, x=x, y=y)
-    values = [condition if hasattr(condition, "dtype") else np.asarray(condition)]
-    values += [fitted(op, name, v, dtype) if type(v) in WEAK else v for name, v in (("x", x), ("y", y))]
-    check_dtype(op, "condition", values[0].dtype)
-    shape = broadcast_shapes(op, *(value.shape for value in values))
+    check_array(op, "condition", condition)
+    values, scalars = [], {}
+    for name, value in (("x", x), ("y", y)):
+        if type(value) in WEAK_TYPES:
+            scalars[name] = fitted(op, name, value, dtype)
+            values.append(scalar(name, scalars[name], condition.machine))
+        else:
+            values.append(check_array(op, name, value))
+    shape = broadcast_shapes(op, condition.shape, *(value.shape for value in values))
     if out is not None:
         check_out(op, out, shape, dtype)
-    if device is None:
-        return reference.where(values[0], values[1], values[2], dtype, out)
+    host = HostCall(numpy_engine.where, {"dtype": dtype, **scalars})
+    if condition.machine is None:
+        return Work(op, (out or new_array("out", shape, dtype),), host)
     check_rank(op, "the result", len(shape))
-    values[1:] = [v.astype(dtype) if is_scalar(v) else v for v in values[1:]]
-    target = dtype if out is None else out.dtype
-    moved = kernels.element_types(dtype_name(target), [dtype_name(v.dtype) for v in values[1:]])
-    types = (moved[0], kernels.condition_type(dtype_name(values[0].dtype)), *moved[1:])
-    return launch(device, "Where", shape, target, layout(shape, values), out, types, values, strategy)
+    builder = Builder(condition.machine)
+    operands = [each if each.value is not None else builder.readable(each) for each in (condition, *values)]
+    operands[1:] = [each if each.value is None else converted(each, dtype) for each in operands[1:]]
+    made = dtype if out is None else out.dtype
+    blocked = out is not None and any(unsafe(out, each) for each in operands)
+    target = builder.target(out, blocked, shape, made, layout(shape, operands))
+    moved = maps.element_types(dtype_name(made), [dtype_name(each.dtype) for each in operands[1:]])
+    types = (moved[0], maps.condition_type(dtype_name(condition.dtype)), *moved[1:])
+    add_map(builder, "Where", target, operands, types, strategy)
+    builder.deliver(target, out)
+    return Work(op, (out or target,), host, builder.finish())
 
 
-def operand(op: str, device: Device | None, name: str, value: Any) -> Any:
-    """An operand of ``where``: a Python scalar as it is, other scalars on the host, arrays on the device."""
-    if type(value) in WEAK:
-        return value
-    return np.asarray(value) if device is not None and is_scalar(value) else as_array(op, device, name, value)
-
-
-def nonzero(device: Device | None, condition: Any, out: Any) -> tuple[Any, ...]:
+def nonzero(condition: Any, out: Any) -> Work:
     """``where`` with a condition alone."""
+    op = "where"
     if out is not None:
-        raise error(TypeError, "where", "out needs x and y")
-    condition = as_array("where", device, "condition", condition)
+        raise error(TypeError, op, "out needs x and y")
+    if condition is None:
+        raise error(TypeError, op, "condition is None; gpuops takes arrays and scalars")
     if condition.ndim == 0:
-        raise error(ValueError, "where", "a 0-d condition needs x and y")
-    return np.nonzero(condition) if device is None else device.nonzero(condition)
+        raise error(ValueError, op, "a 0-d condition needs x and y")
+    return Work(op, (), HostCall(numpy_engine.nonzero, {}), method=("nonzero", ("condition",)))
+
+
+def converted(value: ArraySpec, dtype: np.dtype) -> ArraySpec:
+    """A scalar in another dtype."""
+    assert value.value is not None
+    return scalar(value.name, np.frombuffer(value.value, value.dtype)[0].astype(dtype), value.machine)
+
+
+def add_map(
+    builder: Builder, map_: str, target: ArraySpec, operands: list[ArraySpec], types: tuple[str, ...],
+    strategy: str | None = None,
+) -> None:  # fmt: skip
+    """Add a map of ``broadcast.cu``: element types are those of the target, then of the operands."""
+    if target.size:
+        shape = target.shape
+        out, *args = (maps.argument(each, ctype, shape) for each, ctype in zip((target, *operands), types, strict=True))
+        builder.add(maps.plan(map_, shape, out, tuple(args), strategy))
 
 
 def as_shape(op: str, shape: Any) -> Shape:
@@ -229,40 +253,14 @@ def expanded_shape(op: str, shape: Shape, to: Any) -> Shape:
     return full
 
 
-def launch(
-    device: Device, map_: str, shape: Shape, dtype: np.dtype, strides: Shape | None, out: Any, types: tuple[str, ...],
-    operands: list[Any], strategy: str | None,
-) -> Any:  # fmt: skip
-    """Run a map of ``broadcast.cu`` over the operands, into ``out`` or a new array of that shape and strides."""
-    with device.current():
-        if strategy == "elementwise":
-            operands = [device.from_host(v) if is_scalar(v) else v for v in operands]
-        arrays = {name: v for name, v in zip("abc", operands, strict=False) if not is_scalar(v)}
-        target = out
-        if out is None or not is_whole(device, out) or any(clash(device, out, v) for v in arrays.values()):
-            target = device.empty(shape, dtype, strides)
-        if target.size:
-            arrays["out"] = target
-            args = [
-                kernels.Arg(
-                    name, ctype, v.itemsize, broadcast_strides(v.shape, elements(v), shape), device.pointer(v) % 16
-                )
-                if name in arrays
-                else kernels.Arg(name, ctype, v.itemsize, (0,) * len(shape), value=v.tobytes())
-                for name, ctype, v in zip(("out", "a", "b", "c"), types, (target, *operands), strict=False)
-            ]  # fmt: skip
-            plan = kernels.plan(map_, shape, args[0], tuple(args[1:]), strategy)
-            run(plan, device, **arrays)
-        return delivered(device, target, out)
-
-
-def layout(shape: Shape, operands: list[Any]) -> Shape | None:
+def layout(shape: Shape, operands: list[ArraySpec]) -> Shape | None:
     """The strides of a new result: those that most bytes of the operands of that very shape have, so that transposed
     operands make a transposed result; None if it is to be in C order, as without such operands."""
     lying = [
-        (elements(array), array.itemsize)
+        (array.steps, array.itemsize)
         for array in operands
-        if array.shape == shape and all(s or n == 1 for n, s in zip(shape, array.strides, strict=True))
+        if array.value is None and array.shape == shape
+        if all(s or n == 1 for n, s in zip(shape, array.strides, strict=True))
     ]
     if {strides for strides, _ in lying} <= {contiguous_strides(shape)}:
         return None

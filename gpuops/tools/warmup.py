@@ -1,6 +1,6 @@
 """``python -m gpuops warmup``: compile what calls of some ops will need, before they are made.
 
-Which kernels these are is found by making such calls, with arrays that have a shape, a dtype and no memory.
+Which kernels these are is read from descriptions of such calls.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from . import jit
-from .broadcast import expand, where
-from .ghosts import Ghost, Survey
+from ..ops.arguments import as_dtype, check_dtype
+from ..ops.broadcast import expand, where
+from ..ops.matmul import dot, matmul
+from ..ops.reduce import all, any, max, mean, min, prod, sum
+from ..ops.softmax import log_softmax, logsumexp, softmax
+from ..plan.geometry import Shape
+from ..plan.work import ArraySpec, Kernel, Machine, Work, new_array
+from ..run import jit
+from ..run.call import describe
 from .info import info
-from .matmul import dot, matmul
-from .plan import Kernel, Machine, Shape, as_dtype, check_dtype
-from .reduce import all, any, max, mean, min, prod, sum
-from .softmax import log_softmax, logsumexp, softmax
 
 # Lengths of two dims, one of many, one of few: kernels depend on what divides them and between which bounds they lie.
 MANY = sorted({m for n in range(21) for m in (2**n - 1, 2**n, 2**n + 1, 2**n + 2, 2**n + 4, 3 * 2**n) if m})
@@ -34,57 +36,54 @@ SIDES = (1, 3, 16, 100, 128, 1000, 1024, 4095, 4096, 2**20)  # of matrices to be
 MOST = 2**28  # elements of an array
 
 
-Maker = Callable[[Shape], Ghost]  # of arrays of the dtype for which kernels are looked for
+Maker = Callable[[Shape], ArraySpec]  # of arrays of the dtype for which kernels are looked for
 
 
-def over_axes(op: Callable[..., Any], array: Maker) -> None:
+def over_axes(op: Callable[..., Any], array: Maker) -> Iterator[Work]:
     """Calls of an op over each axis of a matrix and over all of a vector."""
     for shape in itertools.chain(itertools.product(MANY, FEW), itertools.product(FEW, MANY)):
         if math.prod(shape) <= MOST:
-            op(array(shape), axis=0)
-            op(array(shape), axis=1)
+            yield describe(op, array(shape), axis=0)
+            yield describe(op, array(shape), axis=1)
     for n in MANY:
-        op(array((n,)))
+        yield describe(op, array((n,)))
 
 
-def expands(array: Maker) -> None:
+def expands(array: Maker) -> Iterator[Work]:
     """Calls of ``expand`` with rows, columns and scalars."""
     for m, n in itertools.product(SOME, SOME):
         for shape in ((1, n), (m, 1), (1, 1), (n,)):
-            expand(array(shape), (m, n))
+            yield describe(expand, array(shape), (m, n))
 
 
-def wheres(array: Maker) -> None:
+def wheres(array: Maker) -> Iterator[Work]:
     """Calls of ``where`` with matrices, rows, columns and scalars."""
-    scalar = array(()).dtype.type(0)
     for m, n in itertools.product(SOME, SOME):
         shapes = ((m, n), (1, n), (m, 1))
-        values = (scalar, *map(array, shapes))
-        for shape, x, y in itertools.product(shapes, values, values):
-            where(Ghost(values[1].device, shape, np.dtype(bool)), x, y)
+        values = [*map(array, shapes)]
+        number = np.zeros((), values[0].dtype)
+        scalar = values[0]._replace(shape=(), strides=(), value=number.tobytes())
+        for shape, x, y in itertools.product(shapes, [scalar, *values], [scalar, *values]):
+            condition = new_array("condition", shape, np.dtype(bool), machine=scalar.machine)
+            yield describe(where, condition, x, y)
 
 
-def products(array: Maker) -> None:
+def products(array: Maker) -> Iterator[Work]:
     """Calls of ``matmul`` with matrices and their transposes."""
     for m, n, k in itertools.product(SIDES, repeat=3):
-        for a in (array((m, k)), transposed(array((k, m)))):
-            for b in (array((k, n)), transposed(array((n, k)))):
-                matmul(a, b)
+        for a in (array((m, k)), array((k, m)).transpose((1, 0))):
+            for b in (array((k, n)), array((n, k)).transpose((1, 0))):
+                yield describe(matmul, a, b)
 
 
-def transposed(array: Ghost) -> Ghost:
-    """The transpose of a matrix."""
-    return Ghost(array.device, array.shape[::-1], array.dtype, (1, array.shape[1]))
-
-
-def dots(array: Maker) -> None:
+def dots(array: Maker) -> Iterator[Work]:
     """Calls of ``dot`` with vectors."""
     for n in MANY:
-        dot(array((n,)), array((n,)))
+        yield describe(dot, array((n,)), array((n,)))
 
 
 #: An op is a row: the calls that stand for all.
-OPS: dict[str, Callable[[Maker], None]] = {
+OPS: dict[str, Callable[[Maker], Iterator[Work]]] = {
     **{
         op.__name__: partial(over_axes, op)
         for op in (sum, prod, max, min, mean, any, all, softmax, log_softmax, logsumexp)
@@ -97,11 +96,14 @@ OPS: dict[str, Callable[[Maker], None]] = {
 
 
 def needed(ops: Iterable[str], dtypes: Iterable[str], machine: Machine) -> list[Kernel]:
-    """The kernels that calls of some ops on arrays of some dtypes need on a machine."""
-    survey = Survey(machine)
+    """The kernels that calls of some ops on arrays of some dtypes need on a machine, in order of their first use."""
+    own = machine._replace(blas=False)  # as in the capture of a graph, so that no kernel is left out for cuBLAS
+    found: dict[Kernel, None] = {}
     for op, name in itertools.product(ops, dtypes):
-        OPS[op](partial(Ghost, survey, dtype=as_dtype(op, name)))
-    return [*survey.kernels]
+        for work in OPS[op](partial(new_array, "x", dtype=as_dtype(op, name), machine=own)):
+            assert work.plan is not None
+            found |= dict.fromkeys(work.plan.kernels)
+    return [*found]
 
 
 def compile_all(kernels: list[Kernel], arch: int) -> Iterator[Kernel]:
@@ -133,7 +135,7 @@ def main(options: argparse.Namespace) -> int:
         return 2
     import cupy
 
-    from . import cuda
+    from ..run import cuda
 
     gpu = cuda.device(cupy.cuda.Device().id)
     try:

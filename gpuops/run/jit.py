@@ -10,9 +10,9 @@ import os
 from contextlib import suppress
 from functools import cache
 
-from .plan import Kernel
+from ..plan.work import Kernel
 
-FOLDER = os.path.join(os.path.dirname(__file__), "kernels")
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
 COMMON = ("launch.cuh", "types.cuh", "axes.cuh", "ops.cuh", "items.cuh")
 MATMUL = ("matmul.cuh",)
 SOFTMAX_ON_CHIP = ("block.cuh", "softmax.cuh", "softmax_on_chip.cuh")

@@ -1,6 +1,6 @@
 """PyTorch's tensors: imported when the first of them shows up, never by ``import gpuops``.
 
-Tensors of a GPU are computed on PyTorch's current stream, in memory of PyTorch's. Their calls are remembered like those
+Tensors of a GPU are computed on PyTorch's current stream, in memory of PyTorch's, and their calls are cached like those
 of CuPy's arrays.
 """
 
@@ -18,11 +18,14 @@ from torch._C._functorch import is_batchedtensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 
-from .calls import FACTS, Home, keep_compilers_away, learn
-from .device import READERS, elements, kind
-from .errors import error
-from .interop import ARRAY_NAMES, Call, converted
-from .plan import CTYPES, Shape, contiguous_strides
+from ..errors import error
+from ..plan.dtypes import CTYPES
+from ..plan.geometry import Shape
+from ..plan.work import ALIGNMENT, ArraySpec
+from ..run.call import Call, Entry, exclude_from_compilers, perform
+from ..run.context import CONTEXTS, READERS, kind
+from ..run.launch_cache import FACTS
+from .exchange import converted
 
 #: NumPy's names of the dtypes that both have.
 NAMES = {getattr(torch, name): name for name in CTYPES if hasattr(torch, name)}
@@ -33,38 +36,23 @@ class PyTorch:
 
     mixes = False
 
-    def call(self, call: Call, known: Any, addresses: list[int]) -> Any:
-        given = call.given()
-        tensors = {name: x for name, x in given.items() if name in ARRAY_NAMES and isinstance(x, torch.Tensor)}
-        index = gpu_of(call.name, tensors)
-        result = on_host(call, given) if index is None else on_gpu(call, given, index, known, addresses)
+    def call(self, call: Call, entry: Entry | None, addresses: list[int]) -> Any:
+        given, arrays = call.given(), call.arrays()
+        index = gpu_of(call.name, {name: x for name, x in arrays.items() if isinstance(x, torch.Tensor)})
+        if index is not None and importlib.util.find_spec("cupy") is None:
+            rule = "tensors of a GPU need CuPy: pip install 'gpuops-cupy[cuda13]' or [cuda12]"
+            raise error(ImportError, call.name, rule)
+        there = call.on({name: native(call.name, name, value, name in arrays) for name, value in given.items()})
+        if index is not None:
+            return perform(there, entry, addresses)
+        result = there.repeat()
+        if call.name == "broadcast_to":  # a view that PyTorch knows as one
+            return given["array"].expand(result.shape)
+        result = converted(result, from_host)
         if (out := given.get("out")) is not None:
             written(out)
             return (out, *result[1:]) if isinstance(result, tuple) else out
         return result
-
-
-def on_host(call: Call, given: dict[str, Any]) -> Any:
-    """The result of a call with tensors of the CPU."""
-    there = call.on({name: native(call.name, name, value) for name, value in given.items()})
-    result = there.public(*there.args, **there.options)
-    return view_of(given, result) if call.name == "broadcast_to" else converted(result, from_host)
-
-
-def on_gpu(call: Call, given: dict[str, Any], index: int, known: Any, addresses: list[int]) -> Any:
-    """The result of a call with tensors of a GPU."""
-    if importlib.util.find_spec("cupy") is None:
-        raise error(ImportError, call.name, "tensors of a GPU need CuPy: pip install 'gpuops-cupy[cuda13]' or [cuda12]")
-    home = home_of(index)
-    with home.enter():
-        there = call.on({name: native(call.name, name, value) for name, value in given.items()})
-        result = learn(there, known, addresses, home)
-        return view_of(given, result) if call.name == "broadcast_to" else converted(result, from_gpu)
-
-
-def view_of(given: dict[str, Any], result: Any) -> torch.Tensor:
-    """What ``broadcast_to`` makes: a view that PyTorch knows as one."""
-    return given["array"].expand(result.shape)
 
 
 def gpu_of(op: str, tensors: dict[str, torch.Tensor]) -> int | None:
@@ -121,18 +109,18 @@ def dense(tensor: torch.Tensor) -> bool:
 # -------------------------------------------------------------------------------------------- tensors as arrays
 
 
-def native(op: str, name: str, value: Any) -> Any:
-    """An argument as NumPy or CuPy has it: arrays over the same memory, NumPy's dtypes."""
+def native(op: str, name: str, value: Any, operand: bool) -> Any:
+    """An argument as calls take it: tensors of the CPU as arrays over the same memory, NumPy's dtypes."""
     if isinstance(value, torch.dtype):
         return numpy_dtype(op, name, value)
-    if name not in ARRAY_NAMES or not isinstance(value, torch.Tensor):
+    if not operand or not isinstance(value, torch.Tensor):
         return value
-    dtype, plain = numpy_dtype(op, name, value.dtype), value.detach()
-    if plain.is_conj() or plain.is_neg():  # what lies in memory is not what it says
+    dtype = numpy_dtype(op, name, value.dtype)
+    if value.is_conj() or value.is_neg():  # what lies in memory is not what it says
         if name == "out":
             raise error(ValueError, op, "out is a conjugated or negated view, which is not written to")
-        plain = plain.resolve_conj().resolve_neg()
-    return host_view(plain, dtype) if plain.device.type == "cpu" else gpu_view(plain.get_device(), plain, dtype)
+        value = value.detach().resolve_conj().resolve_neg()
+    return host_view(value.detach(), dtype) if value.device.type == "cpu" else value
 
 
 def numpy_dtype(op: str, name: str, dtype: torch.dtype) -> np.dtype:
@@ -167,30 +155,28 @@ def from_host(result: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(result)
 
 
-def gpu_view(index: int, tensor: torch.Tensor, dtype: np.dtype) -> Any:
+def gpu_view(index: int, tensor: torch.Tensor, spec: ArraySpec) -> Any:
     """CuPy's array over a tensor's memory."""
     import cupy
 
-    shape, steps = tuple(tensor.shape), tensor.stride()  # which are not negative
-    reach = 1 + sum((n - 1) * step for n, step in zip(shape, steps, strict=True)) if tensor.numel() else 0
-    memory = borrowed(index, tensor, reach * dtype.itemsize)
-    return cupy.ndarray(shape, dtype, memory, [step * dtype.itemsize for step in steps])
+    reach = 1 + sum((n - 1) * step for n, step in zip(spec.shape, spec.steps, strict=True)) if spec.size else 0
+    memory = borrowed(index, tensor, reach * spec.itemsize)  # (strides of tensors are not negative)
+    return cupy.ndarray(spec.shape, spec.dtype, memory, spec.strides)
 
 
 def from_gpu(result: Any) -> torch.Tensor:
-    """A tensor over a result's memory, which is a tensor's."""
+    """A tensor over the memory of a result in C order, which is a tensor's."""
     made = result.data.mem.owner
     storage = made.untyped_storage()
     offset = (result.data.ptr - storage.data_ptr()) // result.itemsize if result.size else 0  # (without, it is null)
-    tensor = torch.empty(0, dtype=torch_dtype(result.dtype), device=made.device)
-    return tensor.set_(storage, offset, result.shape, elements(result))
+    return torch.empty(0, dtype=torch_dtype(result.dtype), device=made.device).set_(storage, offset, result.shape)
 
 
 def borrowed(index: int, tensor: torch.Tensor, nbytes: int) -> Any:
     """A tensor's memory as CuPy's."""
     import cupy
 
-    from .cuda import Borrowed
+    from ..run.cuda import Borrowed
 
     return cupy.cuda.MemoryPointer(Borrowed(tensor.data_ptr(), nbytes, tensor, index), 0)
 
@@ -214,27 +200,62 @@ class Handle(int):
         return 0, int(self)
 
 
-@cache
-def home_of(index: int) -> Home:
-    """A GPU, PyTorch's current stream there and PyTorch's memory, as CuPy's."""
-    import cupy
+class TensorContext:
+    """A GPU, PyTorch's current stream there and PyTorch's memory: the execution context of tensors."""
 
-    from . import cuda
+    foreign = True
 
-    device = cuda.device(index)
-    mine = cupy.cuda.get_current_stream
-    allocate = partial(allocated, index, torch.device("cuda", index))
+    def __init__(self, index: int) -> None:
+        import cupy
 
-    def elsewhere() -> bool:
-        return (device.elsewhere is not None and device.elsewhere()) or stream_of(index) != mine().ptr
+        from ..run import cuda
+
+        self.index, self.device, self.written = index, cuda.device(index), written
+        self.current_stream, self.place = cupy.cuda.get_current_stream, torch.device("cuda", index)
+        self.allocator = partial(allocated, index, self.place)
+
+    def elsewhere(self) -> bool:
+        other = self.device.elsewhere
+        return (other is not None and other()) or stream_of(self.index) != self.current_stream().ptr
 
     @contextmanager
-    def enter() -> Iterator[None]:
-        theirs = cupy.cuda.Stream.from_external(Handle(stream_of(index)))
-        with device.current(), theirs, cupy.cuda.using_allocator(allocate):
+    def enter(self) -> Iterator[None]:
+        import cupy
+
+        theirs = cupy.cuda.Stream.from_external(Handle(stream_of(self.index)))
+        with self.device.enter(), theirs, cupy.cuda.using_allocator(self.allocator):
             yield
 
-    return Home(elsewhere, enter, partial(maker, index), written)
+    def spec(self, name: str, tensor: torch.Tensor) -> tuple[ArraySpec, int]:
+        address, dtype = tensor.data_ptr(), numpy_dtype("", name, tensor.dtype)
+        strides = tuple([step * dtype.itemsize for step in tensor.stride()])
+        return ArraySpec(name, tuple(tensor.shape), dtype, strides, start=address % ALIGNMENT), address
+
+    def maker(self, spec: ArraySpec) -> Callable[[list[int]], torch.Tensor]:
+        empty, shape, steps = torch.empty_strided, spec.shape, spec.steps
+        of, place = torch_dtype(spec.dtype), self.place
+
+        def make(addresses: list[int]) -> torch.Tensor:
+            tensor = empty(shape, steps, dtype=of, device=place)
+            addresses.append(tensor.data_ptr())  # a multiple of 512
+            return tensor
+
+        return make
+
+    def broadcast_to(self, tensor: torch.Tensor, shape: Shape) -> torch.Tensor:
+        return tensor.expand(shape)
+
+    def nonzero(self, tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        import cupy
+
+        array = gpu_view(self.index, tensor, self.spec("condition", tensor)[0])
+        return tuple(from_gpu(cupy.ascontiguousarray(each)) for each in cupy.nonzero(array))
+
+
+@cache
+def context_on(index: int) -> TensorContext:
+    """The execution context of tensors on a GPU."""
+    return TensorContext(index)
 
 
 def allocated(index: int, device: torch.device, nbytes: int) -> Any:
@@ -242,25 +263,13 @@ def allocated(index: int, device: torch.device, nbytes: int) -> Any:
     return borrowed(index, torch.empty(nbytes, dtype=torch.uint8, device=device), nbytes)
 
 
-def maker(index: int, shape: Shape, dtype: np.dtype, strides: Shape | None) -> Callable[[], tuple[torch.Tensor, int]]:
-    """What makes results, each with its address, as ``CudaDevice.maker``."""
-    empty, of, device = torch.empty_strided, torch_dtype(dtype), torch.device("cuda", index)
-    steps = contiguous_strides(shape) if strides is None else strides
-
-    def make() -> tuple[torch.Tensor, int]:
-        tensor = empty(shape, steps, dtype=of, device=device)
-        return tensor, tensor.data_ptr()
-
-    return make
-
-
-# ------------------------------------------------------------------------------------------------- remembered calls
+# -------------------------------------------------------------------------------------------------- the launch cache
 
 
 def read(tensor: torch.Tensor) -> tuple[int, tuple[Any, ...]]:
-    """A tensor's address, and what of it decides a call, as ``calls`` takes them."""
+    """A tensor's address, and what of it decides a call, as the launch cache takes them."""
     unlike = tensor.is_conj() or tensor.is_neg() or not tensor.is_cuda  # an array that could be read where it lies
-    keep_compilers_away()
+    exclude_from_compilers()
     if unlike or is_tracing() or (tensor.requires_grad and torch.is_grad_enabled()) or forward_ad._current_level >= 0:
         raise TypeError
     try:
@@ -279,7 +288,8 @@ def written(out: torch.Tensor) -> None:
         torch.autograd.graph.increment_version(out)
 
 
+CONTEXTS[torch.Tensor] = lambda tensor: context_on(tensor.get_device())
 READERS |= {torch.Tensor: read, torch.nn.Parameter: read}
 FACTS |= {torch.dtype: lambda dtype: dtype, torch.Size: FACTS[tuple]}
 PYTORCH = PyTorch()
-keep_compilers_away()
+exclude_from_compilers()

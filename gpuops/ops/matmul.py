@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import reference
-from .arguments import WEAK, as_array, as_number, clash, delivered, fitted, result_type, spoils
-from .calls import remembered
-from .device import Device, device_of, elements, is_scalar, run
-from .errors import error
-from .kernels import matmul as kernels
-from .kernels import reduce as reductions
-from .plan import (
+from ..errors import error
+from ..plan import products
+from ..plan.builder import Builder, shared, unsafe
+from ..plan.dtypes import accumulator, dtype_name
+from ..plan.geometry import Shape, broadcast_strides
+from ..plan.work import ArraySpec, HostCall, Work, new_array
+from ..run import numpy_engine
+from ..run.call import ARRAY, OUT, WEAK, WEAK_TYPES
+from ..run.context import is_scalar
+from ..run.launch_cache import operation
+from .arguments import (
     Casting,
-    Shape,
-    accumulator,
     as_index,
     broadcast_shapes,
-    broadcast_strides,
     broadcasts_to,
+    check_array,
     check_choice,
     check_out,
     check_rank,
-    dtype_name,
+    fitted,
+    result_type,
+    scalar,
 )
-from .reduce import launch as reduced
+from .reduce import add_reduction
+from .table import DOT, STRATEGIES
 
 
-@remembered
+@operation(a=ARRAY, b=ARRAY, c=WEAK, out=OUT)
 def matmul(a, b, /, out=None, *, alpha=1, beta=None, c=None, casting="same_kind", axes=None, strategy=None):
     """Matrix product, as ``numpy.matmul``; with factors and an addend ``alpha * a @ b + beta * c``.
 
@@ -89,21 +93,35 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=None, c=None, casting="same_kind"
     array([35.])
     """
     op = "matmul"
-    check_choice(op, "strategy", strategy, (None, *kernels.STRATEGIES))
+    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
     check_choice(op, "casting", casting, CASTINGS)
-    device = device_of(op, a=a, b=b, c=c, out=out)
-    a, b = as_array(op, device, "a", a), as_array(op, device, "b", b)
-    if axes is None:
-        return multiplied(op, device, a, b, out, alpha, beta, c, casting, strategy)
-    orders = axis_orders(op, axes, a.ndim, b.ndim)
-    a, b = a.transpose(orders[0]), b.transpose(orders[1])
-    if out is not None:
-        if out.ndim != len(orders[2]):
+    check_array(op, "a", a), check_array(op, "b", b)
+    orders = None if axes is None else axis_orders(op, axes, a.ndim, b.ndim)
+    given_out = out
+    if orders is not None:
+        a, b = a.transpose(orders[0]), b.transpose(orders[1])
+        if out is not None and out.ndim != len(orders[2]):
             raise error(ValueError, op, f"out has {out.ndim} dims, the result has {len(orders[2])}")
-        multiplied(op, device, a, b, out.transpose(orders[2]), alpha, beta, c, casting, strategy)
-        return out
-    result = multiplied(op, device, a, b, None, alpha, beta, c, casting, strategy)
-    return result.transpose(np.argsort(orders[2]).tolist()) if orders[2] else result
+        out = out and out.transpose(orders[2])
+    terms = as_terms(op, a, b, alpha, beta, c, casting)
+    if out is not None:
+        check_out(op, out, terms.shape, terms.val, casting)
+    options = {"val": terms.val, "alpha": terms.alpha, "beta": terms.beta, "orders": orders}
+    options |= {"c": terms.number} if terms.number is not None else {}
+    host = HostCall(numpy_engine.matmul, options)
+    result = given_out or new_array("out", terms.shape, terms.val, machine=a.machine)
+    plan = None
+    if a.machine is not None:
+        builder = Builder(a.machine)
+        a, b, added = builder.readable(a), builder.readable(b), terms.c and builder.readable(terms.c)
+        blocked = out is not None and (shared(out, a, b) or (added is not None and unsafe(out, added)))
+        target = builder.target(out, blocked, terms.shape, terms.val)
+        add_product(builder, matrices(terms, a, b, added, target), terms, strategy)
+        builder.deliver(target, out)
+        plan = builder.finish()
+    if given_out is None and orders is not None and orders[2]:
+        result = result.transpose(tuple(np.argsort(orders[2]).tolist()))
+    return Work(op, (result,), host, plan)
 
 
 CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
@@ -134,55 +152,69 @@ def axis_orders(op: str, axes: Any, a: int, b: int) -> list[Shape]:
     return orders
 
 
-def multiplied(
-    op: str, device: Device | None, a: Any, b: Any, out: Any, alpha: Any, beta: Any, c: Any, casting: Casting,
-    strategy: str | None,
-) -> Any:  # fmt: skip
-    """The product of matrices in the last two dims of arrays on a device."""
+class Terms(NamedTuple):
+    """What a product is made of: alpha * a @ b + beta * c for each of a batch."""
+
+    val: np.dtype  # in which NumPy would compute
+    sizes: Shape  # m, n, k
+    batch: Shape
+    shape: Shape  # of the result
+    alpha: np.ndarray
+    beta: np.ndarray
+    c: ArraySpec | None = None  # None: nothing is added
+    number: np.ndarray | None = None  # c, if it is a Python scalar
+    row: bool = True  # whether the result has a dim of rows, and one of columns
+    column: bool = True
+
+
+def as_terms(op: str, a: Any, b: Any, alpha: Any, beta: Any, c: Any, casting: Casting) -> Terms:
+    """Check what is multiplied and added."""
     check_shapes(op, a.shape, b.shape)
-    addend = c if c is None or type(c) in WEAK else as_array(op, device, "c", c)
-    val = result_type(op, a=a, b=b, c=addend)
+    val = result_type(op, a=a, b=b, c=c)
     for name, operand in (("a", a), ("b", b)):
         if not np.can_cast(operand.dtype, val, casting):
             rule = f"cannot cast {name} from {operand.dtype.name} to {val.name} with casting rule {casting!r}"
             raise error(TypeError, op, rule)
-    addend = as_array(op, device, "c", fitted(op, "c", c, val)) if type(c) in WEAK else addend
+    number = fitted(op, "c", c, val) if type(c) in WEAK_TYPES else None
     beta = (0 if c is None else 1) if beta is None else beta
     factors = as_factor(op, "alpha", alpha, val), as_factor(op, "beta", beta, val)
-    added = bool(factors[1] != 0)
+    addend = c if number is None else scalar("c", number, a.machine)
     rows, cols = a.shape[-2:-1], b.shape[-1:] if b.ndim > 1 else ()
     batch = broadcast_shapes(op, a.shape[:-2], b.shape[:-2])
     shape = (*batch, *rows, *cols)
-    if added and addend is None:
+    if factors[1] != 0 and addend is None:
         raise error(ValueError, op, f"beta is {beta!r}, and there is no c")
-    if addend is not None and not broadcasts_to(addend.shape, shape):
+    if addend is not None and not broadcasts_to(check_array(op, "c", addend).shape, shape):
         raise error(ValueError, op, f"c of shape {addend.shape} does not broadcast to {shape}")
-    if out is not None:
-        check_out(op, out, shape, val, casting)
-    if device is None:
-        return reference.matmul(a, b, val, *factors, addend if added else None, out)
     sizes = (*(rows or (1,)), *(cols or (1,)), a.shape[-1])
-    a_steps, b_steps = elements(a), elements(b)
-    a_steps = (*broadcast_strides(a.shape[:-2], a_steps[:-2], batch), *(a_steps[-2:] if rows else (0, *a_steps)))
-    b_steps = (*broadcast_strides(b.shape[:-2], b_steps[:-2], batch), *(b_steps[-2:] if cols else (*b_steps, 0)))
-    with device.current():
-        target = out
-        if out is None or spoils(device, out, a, b) or (added and clash(device, out, addend)):
-            target = device.empty(shape, val if out is None else out.dtype)
-
-        def placed(array: Any) -> Shape:
-            """An array's strides over the batch, rows and columns of the result."""
-            steps = iter(broadcast_strides(array.shape, elements(array), shape))
-            return (*(next(steps) for _ in batch), *(next(steps) if dims else 0 for dims in (rows, cols)))
-
-        operands = {"out": (target, placed(target)), "a": (a, a_steps), "b": (b, b_steps)}
-        if added:
-            operands["c"] = addend, placed(addend)
-        product(device, operands, sizes, batch, val, factors, strategy)
-        return delivered(device, target, out)
+    added = addend if factors[1] != 0 else None
+    return Terms(val, sizes, batch, shape, *factors, added, number, bool(rows), bool(cols))
 
 
-@remembered
+Matrices = dict[str, tuple[ArraySpec, Shape]]  # out, a, b and perhaps c, with their strides over (batch, rows, columns)
+
+
+def matrices(terms: Terms, a: ArraySpec, b: ArraySpec, c: ArraySpec | None, out: ArraySpec) -> Matrices:
+    """The operands of a product of stacks of matrices, where vectors have a stride of 0."""
+
+    def over_result(array: ArraySpec) -> Shape:
+        steps = iter(broadcast_strides(array.shape, array.steps, terms.shape))
+        return (
+            *(next(steps) for _ in terms.batch), *(next(steps) if dim else 0 for dim in (terms.row, terms.column))
+        )  # fmt: skip
+
+    a_steps, b_steps = a.steps, b.steps
+    a_inner = a_steps[-2:] if terms.row else (0, *a_steps)
+    b_inner = b_steps[-2:] if terms.column else (*b_steps, 0)
+    found = {
+        "out": (out, over_result(out)),
+        "a": (a, (*broadcast_strides(a.shape[:-2], a_steps[:-2], terms.batch), *a_inner)),
+        "b": (b, (*broadcast_strides(b.shape[:-2], b_steps[:-2], terms.batch), *b_inner)),
+    }
+    return found if c is None else found | {"c": (c, over_result(c))}
+
+
+@operation(a=ARRAY, b=ARRAY, out=OUT)
 def dot(a, b, out=None):
     """Dot product, as ``numpy.dot``: of two vectors in one reading of both.
 
@@ -215,91 +247,91 @@ def dot(a, b, out=None):
     np.int64(32)
     """
     op = "dot"
-    device = device_of(op, a=a, b=b, out=out)
-    a, b = as_array(op, device, "a", a), as_array(op, device, "b", b)
+    check_array(op, "a", a), check_array(op, "b", b)
     val = result_type(op, a=a, b=b)
     summed = b.ndim - 2 if b.ndim > 1 else 0  # the axis of b
     if a.ndim and b.ndim and a.shape[-1] != b.shape[summed]:
         lengths = f"{a.shape[-1]} elements along the last axis meet {b.shape[summed]} along axis {summed}"
         raise error(ValueError, op, f"shapes {a.shape} and {b.shape} do not align: {lengths}")
-    a_kept, b_kept = a.shape[:-1], b.shape[:summed] + b.shape[summed + 1 :]
     factor = a.ndim == 0 or b.ndim == 0
-    shape = (*a.shape, *b.shape) if factor else (*a_kept, *b_kept)
+    kept = (a.shape, b.shape) if factor else (a.shape[:-1], b.shape[:summed] + b.shape[summed + 1 :])
+    shape = (*kept[0], *kept[1])
     if out is not None:
         check_out(op, out, shape, val)
-    if device is None:
-        return reference.deliver(np.dot(a, b), out)
+    host = HostCall(numpy_engine.dot, {})
+    if a.machine is None:
+        return Work(op, (out or new_array("out", shape, val),), host)
     check_rank(op, "the result", len(shape))
-    a_steps, b_steps = elements(a), elements(b)
+    builder = Builder(a.machine)
+    a, b = builder.readable(a), builder.readable(b)
+    target = builder.target(out, out is not None and shared(out, a, b), shape, val)
+    a_steps, b_steps = a.steps, b.steps
     if factor:
         steps, others = (*a_steps, *(0,) * b.ndim, 0), (*(0,) * a.ndim, *b_steps, 0)
-        return dots(device, a, b, (*shape, 1), steps, others, val, out)
-    if a.ndim == 1 or b.ndim == 1:
-        steps = (*a_steps[:-1], *(0,) * len(b_kept), a_steps[-1])
-        others = (*(0,) * len(a_kept), *b_steps[:summed], *b_steps[summed + 1 :], b_steps[summed])
-        return dots(device, a, b, (*shape, a.shape[-1]), steps, others, val, out)
-    with device.current():  # all dims but two are a batch's, in each of which one operand repeats
-        target = out
-        if out is None or spoils(device, out, a, b):
-            target = device.empty(shape, val if out is None else out.dtype)
-        outer, inner = a.ndim - 2, b.ndim - 2
-        steps = elements(target)
+        add_dots(builder, a, b, (*shape, 1), steps, others, val, target)
+    elif a.ndim == 1 or b.ndim == 1:
+        steps = (*a_steps[:-1], *(0,) * len(kept[1]), a_steps[-1])
+        others = (*(0,) * len(kept[0]), *b_steps[:summed], *b_steps[summed + 1 :], b_steps[summed])
+        add_dots(builder, a, b, (*shape, a.shape[-1]), steps, others, val, target)
+    else:  # all dims but two are a batch's, in each of which one operand repeats
+        outer, inner, steps = a.ndim - 2, b.ndim - 2, target.steps
         operands = {
             "out": (target, (*steps[:outer], *steps[outer + 1 : -1], steps[outer], steps[-1])),
             "a": (a, (*a_steps[:-2], *(0,) * inner, *a_steps[-2:])),
             "b": (b, (*(0,) * outer, *b_steps)),
         }
-        sizes, one = (a.shape[-2], b.shape[-1], a.shape[-1]), as_factor(op, "alpha", 1, val)
-        product(device, operands, sizes, (*a.shape[:-2], *b.shape[:-2]), val, (one, one), None)
-        return delivered(device, target, out)
+        one = as_factor(op, "alpha", 1, val)
+        sizes, batch = (a.shape[-2], b.shape[-1], a.shape[-1]), (*a.shape[:-2], *b.shape[:-2])
+        add_product(builder, operands, Terms(val, sizes, batch, shape, one, one), None)
+    builder.deliver(target, out)
+    return Work(op, (out or target,), host, builder.finish())
 
 
-def product(
-    device: Device, operands: dict[str, tuple[Any, Shape]], sizes: Shape, batch: Shape, val: np.dtype,
-    factors: tuple[Any, Any], strategy: str | None,
-) -> None:  # fmt: skip
-    """Multiply matrices of ``sizes`` (m, n, k). Operands out, a, b and perhaps c come with their strides over the
-    batch, the rows and the columns."""
-    out, alpha, beta = operands["out"][0], *factors
+def add_product(builder: Builder, operands: Matrices, terms: Terms, strategy: str | None) -> None:
+    """Add a product of stacks of matrices."""
+    (out, out_steps), sizes = operands["out"], terms.sizes
     if out.size == 0:
         return
-    plain = strategy is None and "c" not in operands and alpha == 1
+    plain = strategy is None and "c" not in operands and terms.alpha == 1
     if plain and 1 in sizes[:2] and sizes[2]:
-        vectors(device, operands, sizes, batch, val)
+        add_vector_product(builder, operands, terms)
         return
     layouts: dict[str, Any] = {"c": None}
     for name, (array, steps) in operands.items():
-        layouts[name] = kernels.Layout(name, dtype_name(array.dtype), steps, device.pointer(array) % 16)
-    if "c" in operands and same(device, out, *operands["c"], operands["out"][1]):
-        layouts["c"] = layouts["out"]
-    problem = kernels.problem(
-        dtype_name(val), sizes, batch, layouts["out"], layouts["a"], layouts["b"], layouts["c"], alpha.tobytes(),
-        beta.tobytes(), bool(alpha != 1),
+        pointer = (array.start - array.offset) % 16
+        layouts[name] = products.Layout(array.name, dtype_name(array.dtype), steps, pointer, array.offset)
+    if "c" in operands:
+        c, c_steps = operands["c"]
+        if c.name in out.aliases and (c.dtype, c_steps) == (out.dtype, out_steps):  # it is what ``out`` holds
+            layouts["c"] = layouts["out"]
+    problem = products.problem(
+        dtype_name(terms.val), sizes, terms.batch, layouts["out"], layouts["a"], layouts["b"], layouts["c"],
+        terms.alpha.tobytes(), terms.beta.tobytes(), bool(terms.alpha != 1),
     )  # fmt: skip
-    plan = kernels.plan(problem, strategy, device.machine._replace(blas=not device.capturing()))
-    run(plan, device, **{name: operands[name][0] for name in ("a", "b", "c", "out") if name in operands})
+    builder.add(products.plan(problem, strategy, builder.machine))
 
 
-def vectors(device: Device, operands: dict[str, tuple[Any, Shape]], sizes: Shape, batch: Shape, val: np.dtype) -> None:
-    """Products of which one operand is a vector: sums of products over k, read as reductions read."""
-    m, n, k = sizes
+def add_vector_product(builder: Builder, operands: Matrices, terms: Terms) -> None:
+    """Add a product of which one operand is a vector: sums of products over k, read as reductions read."""
+    m, n, k = terms.sizes
     (out, out_steps), (a, a_steps), (b, b_steps) = (operands[name] for name in ("out", "a", "b"))
     side = -2 if m > 1 else -1  # of the result's dims, the one that there is
-    shape, lengths = (*batch, max(m, n)), (*batch, max(m, n), k)
+    shape, lengths = (*terms.batch, max(m, n)), (*terms.batch, max(m, n), k)
     a_steps = (*a_steps[:-2], a_steps[-2] if m > 1 else 0, a_steps[-1])
     b_steps = (*b_steps[:-2], b_steps[-1] if m == 1 else 0, b_steps[-2])
-    view = device.view(out, 0, out.dtype, shape, (*out_steps[:-2], out_steps[side]))
-    dots(device, a, b, lengths, a_steps, b_steps, val, view)
+    view = out.view(shape, (*out_steps[:-2], out_steps[side]))
+    add_dots(builder, a, b, lengths, a_steps, b_steps, terms.val, view)
 
 
-def dots(
-    device: Device, x: Any, y: Any, shape: Shape, x_steps: Shape, y_steps: Shape, val: np.dtype, out: Any = None
-) -> Any:
-    """Sums of products along the last dim of two operands, read with these strides over a common shape."""
-    lead, other = device.view(x, 0, x.dtype, shape, x_steps), device.view(y, 0, y.dtype, shape, y_steps)
+def add_dots(
+    builder: Builder, x: ArraySpec, y: ArraySpec, shape: Shape, x_steps: Shape, y_steps: Shape, val: np.dtype,
+    target: ArraySpec,
+) -> None:  # fmt: skip
+    """Add sums of products along the last dim of two operands, read with these strides over a common shape."""
+    lead, other = x.view(shape, x_steps), y.view(shape, y_steps)
     if y.size > x.size:  # the larger one leads: dims are ordered by its strides
         lead, other = other, lead
-    return reduced(device, reductions.DOT, lead, other, (len(shape) - 1,), val, val, out, shape[:-1])
+    add_reduction(builder, DOT, lead, other, (len(shape) - 1,), val, target)
 
 
 # ------------------------------------------------------------------------------------------- what the arguments mean
@@ -324,10 +356,9 @@ KINDS = "biufc"  # of numbers, each of which takes those before it
 def as_factor(op: str, name: str, factor: Any, val: np.dtype) -> Any:
     """A factor as a 0-d array of the dtype in which products of ``val`` are added up."""
     acc = np.dtype(accumulator(dtype_name(val)))
-    value = as_number(factor)
-    if not is_scalar(value):
+    if not is_scalar(factor):
         raise error(TypeError, op, f"{name} must be a scalar, got {factor!r}")
-    made = np.asarray(value)
+    made = np.asarray(factor)
     kind = KINDS.find(made.dtype.kind.replace("V", "f"))  # (that of bfloat16)
     if made in (0, 1) if acc.kind == "b" else 0 <= kind <= max(KINDS.index(acc.kind), 2):
         try:
@@ -335,8 +366,3 @@ def as_factor(op: str, name: str, factor: Any, val: np.dtype) -> Any:
         except (OverflowError, TypeError, ValueError):
             pass
     raise error(TypeError, op, f"{name} {factor!r} is no number of the result's dtype, {val.name}")
-
-
-def same(device: Device, out: Any, c: Any, c_steps: Shape, out_steps: Shape) -> bool:
-    """Whether ``c`` is what ``out`` holds."""
-    return (device.pointer(c), c.dtype, c_steps) == (device.pointer(out), out.dtype, out_steps)

@@ -7,21 +7,14 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+
 from ..errors import error
-from ..plan import (
-    CTYPES,
-    ITEMSIZE,
-    LAUNCH,
-    MEETINGS,
-    PARTIALS,
+from . import maps, reductions
+from .dtypes import CTYPES, ITEMSIZE, accumulator
+from .geometry import (
     Axes,
-    Kernel,
-    Launch,
-    Machine,
-    Operand,
-    Plan,
     Shape,
-    check_grid,
     contiguous_strides,
     index_type,
     normal_form,
@@ -29,7 +22,8 @@ from ..plan import (
     packable,
     reaches,
 )
-from . import broadcast, reduce
+from .reductions import Reduction, maximum_and_sums
+from .work import BARRIERS_OFFSET, LAUNCH, PARTIALS, Kernel, Launch, Machine, Operand, Plan, check_grid
 
 PACK = 16  # bytes of a load
 CLASSIC_BLOCK = 256
@@ -69,6 +63,15 @@ COLUMN_ROWS = 64  # rows of a block, at most
 SECTOR = 32  # the least of them that memory moves
 
 
+#: The reductions that softmax is made of.
+SCALED_MAX = Reduction("ScaledMax", merge=np.maximum)
+SHIFTED_EXP_SUM = Reduction("ShiftedExpSum", lambda val: np.result_type(accumulator(val), np.complex64), np.add)
+MAX_EXP_SUM = Reduction("MaxExpSum", maximum_and_sums("max", "rest"), exponential=True)
+MERGED_MAX_EXP_SUM = Reduction("MergedMaxExpSum", maximum_and_sums("max", "rest"))
+LOG_SUM_EXP = Reduction("LogSumExp", maximum_and_sums("max", "rest"), exponential=True)
+WEIGHTED_LOG_SUM_EXP = Reduction("WeightedLogSumExp", maximum_and_sums("max", "top", "rest"), product=True)
+
+
 class Problem(NamedTuple):
     """A softmax in normal form, over ``reduced`` for each of ``kept``."""
 
@@ -85,6 +88,7 @@ class Problem(NamedTuple):
     sizes: Shape  # bytes of an element of x, mask and out
     rows: int
     cols: int  # elements of a row
+    names: tuple[str, str, str]  # of the arrays
 
     def start(self, operand: int) -> int:
         """The address modulo 16 where an operand's walk starts."""
@@ -96,10 +100,9 @@ class Problem(NamedTuple):
         return ITEMSIZE[self.val] // 4
 
 
-@lru_cache(maxsize=4096)
 def problem(
     op: str, x: str, val: str, out: str, shape: Shape, axis: Shape, strides: tuple[Shape, Shape, Shape],
-    pointers: Shape, masked: bool, scale: float,
+    pointers: Shape, masked: bool, scale: float, names: tuple[str, str, str] = ("x", "other", "out"),
 ) -> Problem:  # fmt: skip
     """The normal form of a softmax of ``shape`` over ``axis``, with the strides of x, mask and out over the shape."""
     dims = [*zip(shape, *strides, strict=True)]
@@ -107,7 +110,8 @@ def problem(
     reduced, moved_reduced = normal_form([dims[d] for d in axis], len(strides))
     sizes = (ITEMSIZE[x], 1, ITEMSIZE[out])
     offsets = tuple([(k + r) * n for k, r, n in zip(moved_kept, moved_reduced, sizes, strict=True)])
-    return Problem(op, x, val, out, kept, reduced, offsets, pointers, masked, scale, sizes, kept.size, reduced.size)
+    counts = kept.size, reduced.size
+    return Problem(op, x, val, out, kept, reduced, offsets, pointers, masked, scale, sizes, *counts, names)
 
 
 def along_rows(p: Problem) -> bool:
@@ -117,9 +121,9 @@ def along_rows(p: Problem) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def plan(p: Problem, strategy: str | None, finish: str, machine: Machine) -> Plan:
-    """Plan a softmax; ``finish="host"`` is for ``two_pass``."""
-    return STRATEGIES[strategy](p, strategy, finish, machine) if strategy else choose(p, machine)
+def plan(p: Problem, strategy: str | None, machine: Machine) -> Plan:
+    """Plan a softmax."""
+    return STRATEGIES[strategy](p, strategy, machine) if strategy else choose(p, machine)
 
 
 def choose(p: Problem, machine: Machine) -> Plan:
@@ -130,7 +134,7 @@ def choose(p: Problem, machine: Machine) -> Plan:
     for strategy in tries:
         if made := ON_CHIP[strategy](p, machine):
             return made
-    return plan_grid_online(p, "grid_online", "device", machine)
+    return plan_grid_online(p, "grid_online", machine)
 
 
 def one_kernel(
@@ -154,29 +158,28 @@ def one_kernel(
         ),
     )  # fmt: skip
     sizes = struct.pack("<6qd", kept.size, p.cols, held.packs, held.part, held.staged, held.team, p.scale)
-    mask = Operand("other", p.offsets[1]) if p.masked else None
-    arrays = (Operand("x", p.offsets[0]), mask, Operand("out", p.offsets[2]))
-    meeting = (Operand("scratch", MEETINGS), Operand("scratch", PARTIALS), LAUNCH) if held.team else ()
+    x, mask, out = map(Operand, p.names, p.offsets)
+    meeting = (Operand("scratch", BARRIERS_OFFSET), Operand("scratch", PARTIALS), LAUNCH) if held.team else ()
     params = sizes + kept.packed(offset) + reduced.packed(offset)
     launch = Launch(
-        kernel, grid, block, (*arrays, *meeting, params),
+        kernel, grid, block, (x, mask if p.masked else None, out, *meeting, params),
         cluster=held.cluster, shared=held.staged * block * pack_size(p, way), cooperative=held.team > 0,
     )  # fmt: skip
     scratch = PARTIALS + 4 * blocks * ITEMSIZE[p.val] if held.team else 0  # states of two rounds
     return Plan(strategy, (launch,), scratch=scratch, in_place=in_place)
 
 
-def plan_naive(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
+def plan_naive(p: Problem, strategy: str, machine: Machine) -> Plan:
     """One thread per element."""
     return classic(p, strategy, -(-p.rows * p.cols // CLASSIC_BLOCK), in_place=False)
 
 
-def plan_block(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
+def plan_block(p: Problem, strategy: str, machine: Machine) -> Plan:
     """One block per row."""
     return classic(p, strategy, p.rows)
 
 
-def plan_block_shared(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
+def plan_block_shared(p: Problem, strategy: str, machine: Machine) -> Plan:
     """One block per row, which it keeps in shared memory."""
     nbytes = p.cols * ITEMSIZE[p.val]
     if nbytes > machine.shared - STATES:
@@ -186,7 +189,7 @@ def plan_block_shared(p: Problem, strategy: str, finish: str, machine: Machine) 
     return made._replace(steps=(launch._replace(shared=nbytes),))
 
 
-def plan_warp(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
+def plan_warp(p: Problem, strategy: str, machine: Machine) -> Plan:
     """One warp per row, which reads it in packs of so many elements as the strategy says, if they are aligned."""
     if p.cols > WARP_COLS:
         rule = f"strategy {strategy!r} takes rows of at most {WARP_COLS} elements, got {p.cols}"
@@ -194,7 +197,7 @@ def plan_warp(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
     tries = (n for n in (8, 4, 2) if n <= WARPS[strategy])
     vec = next((n for n in tries if all(fits(p, p.reduced, Walk(n), operand) for operand in (0, 2))), 1)
     packs = p.cols // vec
-    per_lane = reduce.power_of_2(-(-packs // 32))
+    per_lane = reductions.power_of_2(-(-packs // 32))
     way = Walk(vec, "scattered" if p.masked else "none")
     blocks, constants = -(-p.rows // (CLASSIC_BLOCK // 32)), {"BLOCK": CLASSIC_BLOCK, "PER_LANE": per_lane}
     reduced, held = p.reduced.in_packs(vec), Held(packs)
@@ -258,7 +261,7 @@ def fits(p: Problem, inner: Axes, way: Walk, operand: int) -> bool:
     return together and p.start(operand) % size == 0 and inner.strides[operand] == (1,) and p.start(2) % out == 0
 
 
-def plan_on_chip(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
+def plan_on_chip(p: Problem, strategy: str, machine: Machine) -> Plan:
     """Rows on chip: in the registers and the shared memory of some lanes, a block, a cluster of blocks, or the grid; or
     tiles of an outer axis, of a block or a cluster."""
     made = ON_CHIP[strategy](p, machine)
@@ -275,7 +278,7 @@ def rows_on_chip(p: Problem, machine: Machine) -> Plan | None:
     packs = p.cols // way.vec
     times = narrow(p, way)
     if packs <= WARP_PACKS * times and (packs <= 32 * LANE_PACKS * times or p.rows >= machine.multiprocessors):
-        group = min(32, reduce.power_of_2(-(-packs // (LANE_PACKS * times))))
+        group = min(32, reductions.power_of_2(-(-packs // (LANE_PACKS * times))))
         blocks = -(-p.rows // (LANES_BLOCK // group))
         held = Held(packs, packs, compiled(-(-packs // group)))
         constants = {"CLUSTER": 1, "GROUP": group}
@@ -284,7 +287,7 @@ def rows_on_chip(p: Problem, machine: Machine) -> Plan | None:
     most = min(machine.cluster, machine.multiprocessors // p.rows, packs // SPREAD)  # few rows are spread over many
     if p.width == 1 and not short:
         most = max(most, min(machine.cluster, packs // (PART * times)))
-    cluster = reduce.floor_power_of_2(max(1, most))
+    cluster = reductions.floor_power_of_2(max(1, most))
     alone = p.rows * cluster <= machine.multiprocessors
     shape = block_shape(p, way, machine, cluster, SHORT // FEW_PACKS if short or alone else BLOCK)
     if shape is None:
@@ -401,7 +404,7 @@ def along_packs(
     """The plan of a kernel whose threads go along rows. ``full``: as many blocks share a multiprocessor as it has
     registers for."""
     reduced = p.reduced if way.loose else p.reduced.in_packs(way.vec)
-    bound = max(LANES_BLOCK, reduce.power_of_2(block))
+    bound = max(LANES_BLOCK, reductions.power_of_2(block))
     resident = LARGE_BLOCK // (bound * p.width) if full else 0
     more = {"APART": 0, "BLOCK": bound, "RESIDENT": resident, "PEELED": way.loose}
     return one_kernel(p, strategy, blocks, block, p.kept, reduced, way, constants | more, held)
@@ -416,7 +419,7 @@ def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
     if p.cols > MOST_PACKS:  # more than a thread's own
         far = p.width == 1 and max(p.reduced.strides[0]) * p.sizes[0] >= FAR
         segment = SEGMENT * LONGER if far else SEGMENT
-        widest = max(1, min(segment // nbytes, COLUMN_ROWS // way.vec, reduce.power_of_2(kept.size)))
+        widest = max(1, min(segment // nbytes, COLUMN_ROWS // way.vec, reductions.power_of_2(kept.size)))
 
         def room(wide: int, block: int, cluster: int) -> int:  # packs of a tile along the axis
             states = (block // max(32, wide) + cluster) * way.vec * wide * 2 * ITEMSIZE[p.val]
@@ -452,57 +455,60 @@ def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
 # --------------------------------------------------------------------------------------------------- the whole grid
 
 
-def plan_two_pass(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
+def plan_two_pass(p: Problem, strategy: str, machine: Machine) -> Plan:
     """Grid-wide maximum, grid-wide sum of exponentials, divide: three readings of x."""
     size = ITEMSIZE[p.val]
-    maximum = statistic(p, "ScaledMax", p.val, 2, 0)
-    total = statistic(p, "ShiftedExpSum", p.val, 2, size, shifted=True)
-    plans = [reduce.plan(q, "shuffle", finish, machine.multiprocessors) for q in (maximum, total)]
+    maximum = statistic(p, SCALED_MAX, p.val, 2, 0)
+    total = statistic(p, SHIFTED_EXP_SUM, p.val, 2, size, shifted=True)
+    how = "shuffle" + strategy.removeprefix("two_pass")
+    plans = [reductions.plan(q, how, machine.multiprocessors) for q in (maximum, total)]
     return divided(p, strategy, plans)
 
 
-def plan_grid_online(p: Problem, strategy: str, finish: str, machine: Machine) -> Plan:
+def plan_grid_online(p: Problem, strategy: str, machine: Machine) -> Plan:
     """Maximum and sum of exponentials together in one grid-wide reduction, then divide: two readings of x."""
-    both = statistic(p, "MaxExpSum", None, 1, 0)
-    return divided(p, strategy, [reduce.plan(both, None, "device", machine.multiprocessors)])
+    both = statistic(p, MAX_EXP_SUM, None, 1, 0)
+    return divided(p, strategy, [reductions.plan(both, None, machine.multiprocessors)])
 
 
-def statistic(p: Problem, op: str, out: str | None, stride: int, offset: int, shifted: bool = False) -> reduce.Problem:
+def statistic(
+    p: Problem, op: Reduction, out: str | None, stride: int, offset: int, shifted: bool = False
+) -> reductions.Problem:
     """A reduction of p's rows into the (rows, 2) array of their maxima and sums."""
     kept = Axes(p.kept.sizes, (*p.kept.strides[:2], tuple(stride * s for s in contiguous_strides(p.kept.sizes))))
     reduced = Axes(p.reduced.sizes, p.reduced.strides[:2])
-    return reduce.Problem(
+    return reductions.Problem(
         op, p.x, p.val, out, kept, reduced, (*p.offsets[:2], offset), (*p.pointers[:2], 0), p.cols,
-        "bool" if p.masked else None, shifted, p.scale, target="stats",
+        "bool" if p.masked else None, shifted, p.scale, names=(*p.names[:2], "stats"),
     )  # fmt: skip
 
 
-def divided(p: Problem, strategy: str, reductions: list[Plan]) -> Plan:
+def divided(p: Problem, strategy: str, passes: list[Plan]) -> Plan:
     """The reductions into the rows' statistics, then the pass that applies them to every element."""
     stats_size = 2 * ITEMSIZE[p.val]
     x, mask, out = (k + r for k, r in zip(p.kept.strides, p.reduced.strides, strict=True))
     stats = contiguous_strides(p.kept.sizes) + (0,) * len(p.reduced.sizes)
-    arg = broadcast.Arg
+    arg = maps.Arg
     map_ = last_pass(
         p.op, p.val, p.kept.sizes + p.reduced.sizes,
-        arg("out", CTYPES[p.out], ITEMSIZE[p.out], out, p.pointers[2], offset=p.offsets[2]),
-        arg("x", CTYPES[p.x], ITEMSIZE[p.x], x, p.pointers[0], offset=p.offsets[0]), stats,
-        arg("other", CTYPES["bool"], 1, mask, p.pointers[1], offset=p.offsets[1]) if p.masked else None, p.scale,
+        arg(p.names[2], CTYPES[p.out], ITEMSIZE[p.out], out, p.pointers[2], offset=p.offsets[2]),
+        arg(p.names[0], CTYPES[p.x], ITEMSIZE[p.x], x, p.pointers[0], offset=p.offsets[0]), stats,
+        arg(p.names[1], CTYPES["bool"], 1, mask, p.pointers[1], offset=p.offsets[1]) if p.masked else None, p.scale,
     )  # fmt: skip
-    steps = tuple(step for reduction in (*reductions, map_) for step in reduction.steps)
-    workspace = dict(item for reduction in reductions for item in reduction.workspace)
-    scratch = max(reduction.scratch for reduction in reductions)
+    steps = tuple(step for each in (*passes, map_) for step in each.steps)
+    workspace = dict(item for each in passes for item in each.workspace)
+    scratch = max(each.scratch for each in passes)
     return Plan(strategy, steps, (("stats", p.rows * stats_size), *workspace.items()), scratch, in_place=True)
 
 
 def last_pass(
-    op: str, val: str, shape: Shape, out: broadcast.Arg, x: broadcast.Arg, stats: Shape, mask: broadcast.Arg | None,
-    scale: float, pointer: int = 0,
+    op: str, val: str, shape: Shape, out: maps.Arg, x: maps.Arg, stats: Shape, mask: maps.Arg | None,
+    scale: float, pointer: int = 0, name: str = "stats",
 ) -> Plan:  # fmt: skip
     """The map that applies the rows' statistics, of these strides, to every element."""
-    pairs = broadcast.Arg("stats", f"MaxExpSum<{CTYPES[val]}>::State", 2 * ITEMSIZE[val], stats, pointer)
+    pairs = maps.Arg(name, f"MaxExpSum<{CTYPES[val]}>::State", 2 * ITEMSIZE[val], stats, pointer)
     map_ = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}[op]
-    return broadcast.plan(map_, shape, out, (x, pairs) if mask is None else (x, pairs, mask), scale=scale)
+    return maps.plan(map_, shape, out, (x, pairs) if mask is None else (x, pairs, mask), scale=scale)
 
 
 #: The strategies and what plans each, slowest first.
@@ -511,6 +517,7 @@ STRATEGIES: dict[str, Callable[..., Plan]] = {
     "block_tree": plan_block,
     "block_coalesced": plan_block,
     "two_pass": plan_two_pass,
+    "two_pass_host": plan_two_pass,
     "block_online": plan_block,
     "block_shared": plan_block_shared,
     **dict.fromkeys(WARPS, plan_warp),

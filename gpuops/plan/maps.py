@@ -9,24 +9,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..errors import error
-from ..plan import (
-    BITS,
-    CTYPES,
-    ITEMSIZE,
-    MAX_GRID,
-    Axes,
-    Kernel,
-    Launch,
-    Operand,
-    Plan,
-    Shape,
-    check_grid,
-    contiguous_strides,
-    divisor,
-    integers,
-    normalize,
-    packable,
-)
+from .dtypes import BITS, CTYPES, ITEMSIZE
+from .geometry import Axes, Shape, broadcast_strides, contiguous_strides, divisor, integers, normalize, packable
+from .work import MAX_GRID, ArraySpec, Kernel, Launch, Operand, Plan, Step, check_grid
 
 BLOCK = 256  # threads
 FLAT_BLOCK = {1: 256, 2: 128, 3: 128}  # of broadcast.cu, by operands of the map
@@ -69,6 +54,15 @@ class Arg(NamedTuple):
     def aligned(self) -> bool:
         """Whether the elements lie at multiples of their size, as those of a complex view of a real array may not."""
         return self.value is not None or self.start % self.itemsize == 0
+
+
+def argument(spec: ArraySpec, ctype: str, shape: Shape) -> Arg:
+    """An operand that broadcasts to the output's shape."""
+    itemsize = spec.dtype.itemsize
+    if spec.value is not None:
+        return Arg(spec.name, ctype, itemsize, (0,) * len(shape), value=spec.value)
+    strides = broadcast_strides(spec.shape, spec.steps, shape)
+    return Arg(spec.name, ctype, itemsize, strides, (spec.start - spec.offset) % 16, offset=spec.offset)
 
 
 class Problem(NamedTuple):
@@ -448,20 +442,23 @@ def wide(p: Problem, k: int, dim: int) -> bool:
 class Elementwise(NamedTuple):
     """One call of CuPy's ``ElementwiseKernel``: flat output index to input indices by div and mod over the dims.
 
-    Arrays are passed as unsigned integers of their alignment, so that no dtype needs CuPy's support.
+    Elements are passed as unsigned integers of their alignment, so that no dtype needs CuPy's support.
     """
 
     name: str
     in_params: str
     out_params: str
     operation: str
-    arrays: tuple[tuple[Operand, int], ...]  # operand and alignment, the output last
+    operands: tuple[tuple[Operand | bytes, int], ...]  # an array, or a scalar's bytes, and its alignment; output last
     scalars: tuple[int, ...]
     size: int
 
-    def run(self, device, arrays, addresses) -> None:
-        """Launch it on a device."""
-        device.elementwise(self, arrays)
+    def ready(self, device: Any, places: dict[str, int]) -> Step:
+        return device.elementwise(self, places)
+
+
+#: NumPy's types of so many bytes, in which ``ElementwiseKernel`` takes scalars.
+ELEMENTWISE_TYPES = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
 
 
 def plan_elementwise(p: Problem) -> tuple[Elementwise, ...]:
@@ -477,7 +474,9 @@ def plan_elementwise(p: Problem) -> tuple[Elementwise, ...]:
         lines.append(f"long long i{d} = rest % n{d}; rest /= n{d};")
         lines += [f"{name}_at += i{d} * {name}{d};" for name in letters]
     load = {
-        name: f"(({'' if name == 'y' else 'const '}gpuops::{arg.ctype}*)&{name}[0])[{name}_at]"
+        name: f"(*(const gpuops::{arg.ctype}*)&{name})"
+        if arg.value is not None
+        else f"(({'' if name == 'y' else 'const '}gpuops::{arg.ctype}*)&{name}[0])[{name}_at]"
         for name, arg in zip(letters, args, strict=True)
     }
     target = f"gpuops::convert<gpuops::{args[0].ctype}>"
@@ -485,14 +484,18 @@ def plan_elementwise(p: Problem) -> tuple[Elementwise, ...]:
         lines.append(f"{load['y']} = {target}({load['a']});")
     else:
         lines.append(f"{load['y']} = gpuops::nonzero({load['a']}) ? {target}({load['b']}) : {target}({load['c']});")
-    inputs = [f"raw {t} {name}" for t, name in zip("ABC", letters[1:], strict=False)]
+    inputs = [
+        f"raw {t} {name}" if arg.value is None else f"{ELEMENTWISE_TYPES[arg.itemsize]} {name}"
+        for t, name, arg in zip("ABC", letters[1:], args[1:], strict=False)
+    ]
     step = Elementwise(
         name=f"gpuops_{p.map_.lower()}_elementwise",
         in_params=", ".join(inputs + dims),
         out_params="raw Y y",
         operation="\n".join(lines),
-        arrays=tuple(
-            (Operand(arg.name), arg.itemsize if arg.aligned else arg.itemsize // 2) for arg in (*args[1:], args[0])
+        operands=tuple(
+            (Operand(arg.name) if arg.value is None else arg.value, arg.itemsize if arg.aligned else arg.itemsize // 2)
+            for arg in (*args[1:], args[0])
         ),
         scalars=(
             *axes.sizes, *(s for strides in axes.strides for s in strides),

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .device import FINDERS, is_scalar, kind
-from .errors import error
+from ..errors import error
+from ..run.call import ADAPTERS, Adapter, Call, Entry
+from ..run.context import CONTEXTS, is_scalar, kind
 
 CPU = (1, 3, 11)  # DLPack's numbers of devices whose memory the host reads: kDLCPU, kDLCUDAHost, kDLROCMHost
 CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
@@ -23,58 +24,12 @@ CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 Convert = Callable[[Any, Any], Any]  # from a result, NumPy's or CuPy's, and an argument to such an array
 
 
-class Call(NamedTuple):
-    """A call that is to be made: a public function, what it does with NumPy's and CuPy's arrays, the arguments, and
-    their names."""
-
-    public: Callable[..., Any]
-    op: Callable[..., Any]
-    args: tuple[Any, ...]
-    options: dict[str, Any]
-    names: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return self.op.__name__
-
-    def given(self) -> dict[str, Any]:
-        """All arguments by their names."""
-        return dict(zip(self.names, (*self.args, *self.options.values()), strict=False))
-
-    def on(self, given: dict[str, Any]) -> Call:
-        """The same call with other values of the arguments."""
-        values = tuple(given.values())
-        options = dict(zip(self.options, values[len(self.args) :], strict=True))
-        return self._replace(args=values[: len(self.args)], options=options)
-
-
-class Library(Protocol):
-    """Whose arrays these are."""
-
-    @property
-    def mixes(self) -> bool:
-        """Whether NumPy's and CuPy's arrays may be among them."""
-        ...
-
-    def call(self, call: Call, known: Any, addresses: list[int]) -> Any:
-        """The result of a call with arrays of the library; what is known of such calls, and their addresses."""
-        ...
-
-
-#: The parameters of public functions that are arrays: those that are read, and with the one that is written to.
-OPERANDS = ("x", "y", "a", "b", "c", "array", "condition", "where")
-ARRAY_NAMES = (*OPERANDS, "out")
-
-
-def guests(call: Call) -> Library | None:
-    """The library whose arrays are among the operands and ``out``; None if they are at home here.
+def adapter_of(call: Call) -> Adapter | None:
+    """The adapter of the library whose arrays are among those of a call; None if all are native.
 
     Raises TypeError if not all of them are of that library, but for scalars.
     """
-    given = call.given()
-    if len(given) < len(call.args) + len(call.options):  # too many arguments: Python words it
-        return None
-    arrays = {name: value for name, value in given.items() if name in ARRAY_NAMES and value is not None}
+    arrays = call.arrays()
     first = next((name for name, value in arrays.items() if library_of(value) is not None), None)
     if first is None:
         return None
@@ -82,15 +37,24 @@ def guests(call: Call) -> Library | None:
     assert library is not None
     for name, value in arrays.items():
         other = library_of(value)
-        welcome = other is None and (library.mixes or (is_scalar(value) and name != "out"))
-        if other != library and not welcome:
+        accepted = other is None and (library.mixes or (is_scalar(value) and name != "out"))
+        if other != library and not accepted:
             both = f"{first} is a {kind(arrays[first])}, {name} is a {kind(value)}"
             raise error(TypeError, call.name, f"arrays of two libraries do not mix: {both}")
     return library
 
 
+class Library(Adapter, Protocol):
+    """A library whose arrays are foreign here."""
+
+    @property
+    def mixes(self) -> bool:
+        """Whether NumPy's and CuPy's arrays may be among them."""
+        ...
+
+
 def library_of(value: Any) -> Library | None:
-    """The library of an array; None if it is at home here, or no array."""
+    """The library of a foreign array; None of a native one, and of what is no array."""
     return library_of_type(type(value))  # type: ignore[arg-type]  # mypy holds that types have no hash
 
 
@@ -103,7 +67,7 @@ def library_of_type(cls: type) -> Library | None:
         return None
     for base in cls.__mro__:
         package = base.__module__.partition(".")[0]
-        if base in FINDERS or package in ("cupy", "numpy"):
+        if package in ("cupy", "numpy") or (base in CONTEXTS and package not in LIBRARIES):
             return None
         if package in LIBRARIES:
             return LIBRARIES[package]()
@@ -112,13 +76,13 @@ def library_of_type(cls: type) -> Library | None:
     return Exchange(cls.__module__.partition(".")[0], same_namespace)
 
 
-class Chunked(NamedTuple):
+class Dask(NamedTuple):
     """Dask, whose arrays are made of NumPy's or CuPy's."""
 
     mixes: bool = True
 
-    def call(self, call: Call, known: Any, addresses: list[int]) -> Any:
-        from .chunked import OPS
+    def call(self, call: Call, entry: Entry | None, addresses: list[int]) -> Any:
+        from .dask import OPS
 
         return OPS[call.name](*call.args, **call.options)
 
@@ -132,16 +96,15 @@ class Exchange(NamedTuple):
     mutable: bool = True
     mixes: bool = False
 
-    def call(self, call: Call, known: Any, addresses: list[int]) -> Any:
-        given = call.given()
-        first = next(value for name, value in given.items() if name in ARRAY_NAMES and library_of(value) is not None)
+    def call(self, call: Call, entry: Entry | None, addresses: list[int]) -> Any:
+        given, arrays = call.given(), call.arrays()
+        first = next(value for value in arrays.values() if library_of(value) is not None)
         if given.get("dtype") is not None:
             given["dtype"] = dtype_of(first, given["dtype"])
         if not self.mutable and (out := given.get("out")) is not None:
             raise error(TypeError, call.name, f"out is a {kind(out)}, which cannot be written to")
-        native = {name: self.native(call.name, name, value) for name, value in given.items()}
-        there = call.on(native)
-        result = call.public(*there.args, **there.options)
+        native = {name: self.native(call.name, name, v) if name in arrays else v for name, v in given.items()}
+        result = call.on(native).repeat()
         theirs = [name for name in given if native[name] is not given[name]]
         keep([native[name] for name in theirs])
         if (out := given.get("out")) is not None:
@@ -149,8 +112,8 @@ class Exchange(NamedTuple):
         return converted(result, lambda array: self.convert(array, first))
 
     def native(self, op: str, name: str, value: Any) -> Any:
-        """An argument as NumPy or CuPy has it; what is no array is as it was."""
-        if name not in ARRAY_NAMES or library_of(value) is None:
+        """An array as NumPy or CuPy has it; what is no foreign array is as it was."""
+        if library_of(value) is None:
             return value
         try:
             packs = hasattr(value, "__dlpack_device__")
@@ -264,7 +227,7 @@ def to_cuda(result: Any, like: Any) -> Any:
 
 
 def pytorch() -> Library:
-    from .tensors import PYTORCH
+    from .pytorch import PYTORCH
 
     return PYTORCH
 
@@ -272,9 +235,11 @@ def pytorch() -> Library:
 #: A library is a row: the package of its array types, and what makes a call with them.
 LIBRARIES: dict[str, Callable[[], Library]] = {
     "torch": pytorch,
-    "dask": Chunked,
+    "dask": Dask,
     **dict.fromkeys(("jax", "jaxlib"), lambda: Exchange("jax", to_jax, mutable=False)),
     **dict.fromkeys(("numba", "numba_cuda"), lambda: Exchange("numba", to_numba)),
     "cudf": lambda: Exchange("cudf", to_cudf),
     "cuda": lambda: Exchange("cuda", to_cuda),
 }
+
+ADAPTERS.append(adapter_of)

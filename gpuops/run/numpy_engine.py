@@ -9,31 +9,34 @@ from typing import Any
 
 import numpy as np
 
-from .plan import Shape, accumulator
+from ..plan.dtypes import accumulator
+from ..plan.geometry import Shape
 
 
 def reduce(
-    op: str, x: np.ndarray, axis: Shape, val: np.dtype, out: np.ndarray | None, keepdims: bool, options: dict[str, Any]
-) -> Any:
-    """``np.<op>`` with the values taken as ``val``; ``options`` may hold ``initial`` and ``where``."""
+    a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, op: str, axis: Shape, val: np.dtype,
+    keepdims: bool, **initial: Any,
+) -> Any:  # fmt: skip
+    """``np.<op>`` with the values taken as ``val``."""
+    options: dict[str, Any] = {"axis": axis, "keepdims": keepdims} | ({} if where is True else {"where": where})
     if op in ("any", "all"):
-        return getattr(np, op)(x, axis=axis, out=out, keepdims=keepdims, **options)
+        return getattr(np, op)(a, out=out, **options)
     acc = np.dtype(accumulator(val.name))
     if acc == val and op != "mean":
         ufunc: Any = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[op]
         dtype = None if op in ("max", "min") else val
-        return ufunc.reduce(x, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **options)
+        return ufunc.reduce(a, dtype=dtype, out=out, **options, **initial)
     if acc == val:
-        return np.mean(x, axis=axis, dtype=val, out=out, keepdims=keepdims, **options)
-    if "initial" in options and options["initial"] is not None:
-        options = options | {"initial": options["initial"].astype(acc)}
-    wide = reduce(op, x.astype(val, copy=False).astype(acc), axis, acc, None, keepdims, options)
-    return deliver(wide.astype(val), out)
+        return np.mean(a, dtype=val, out=out, **options)
+    initial = {name: None if value is None else value.astype(acc) for name, value in initial.items()}
+    wide = a.astype(val, copy=False).astype(acc)
+    result = reduce(wide, None, where, op=op, axis=axis, val=acc, keepdims=keepdims, **initial)
+    return deliver(result.astype(val), out)
 
 
 def softmax(
-    op: str, x: np.ndarray, axis: Shape, val: np.dtype, dtype: np.dtype, out: np.ndarray | None,
-    where: np.ndarray | None, scale: float,
+    x: np.ndarray, out: np.ndarray | None = None, where: np.ndarray | None = None, *, op: str, axis: Shape,
+    val: np.dtype, dtype: np.dtype, scale: float,
 ) -> Any:  # fmt: skip
     """softmax or log_softmax computed in ``val`` and delivered as ``dtype``."""
     if op == "log_softmax":
@@ -63,10 +66,11 @@ def masked(values: np.ndarray, where: np.ndarray | None, other: float) -> np.nda
 
 
 def logsumexp(
-    x: np.ndarray, axis: Shape, val: np.dtype, dtype: np.dtype, out: np.ndarray | None, keepdims: bool,
-    where: np.ndarray | None, scale: float, weights: np.ndarray | None, return_sign: bool,
+    a: np.ndarray, b: np.ndarray | None = None, out: np.ndarray | None = None, where: np.ndarray | None = None, *,
+    axis: Shape, val: np.dtype, dtype: np.dtype, keepdims: bool, scale: float, return_sign: bool, shape: Shape,
 ) -> Any:  # fmt: skip
-    """log(sum(weights * exp(x * scale))) over ``axis``; with ``return_sign`` of the sum's magnitude, and its sign."""
+    """log(sum(b * exp(a * scale))) over ``axis``; with ``return_sign`` of the sum's magnitude, and its sign."""
+    x, weights = np.broadcast_to(a, shape), b
     if weights is not None:
         weights = weights.astype(val, copy=False)
         where = weights != 0 if where is None else where & (weights != 0)
@@ -121,13 +125,15 @@ def scaled(x: np.ndarray, val: np.dtype, scale: float) -> np.ndarray:
     return values if scale == 1 else values * val.type(scale)
 
 
-def statistics(x: np.ndarray, axis: Shape, val: np.dtype, where: np.ndarray | None, scale: float) -> np.ndarray:
+def statistics(
+    x: np.ndarray, where: np.ndarray | None = None, *, axis: Shape, val: np.dtype, scale: float
+) -> np.ndarray:
     """Each row's maximum and the rest of its sum of exponentials, as `pairs`."""
     _, top, rest = exponentials(x, axis, val, where, scale)
     return pairs(top, rest)
 
 
-def merged(stats: np.ndarray, axis: Shape) -> np.ndarray:
+def merged(stats: np.ndarray, *, axis: Shape) -> np.ndarray:
     """The statistics of whole rows, given those of their parts."""
     top = np.max(stats.real, axis=axis, keepdims=True)
     below = stats.real != top
@@ -138,6 +144,14 @@ def merged(stats: np.ndarray, axis: Shape) -> np.ndarray:
         return pairs(top, np.where(np.isneginf(top), -1, rest))
 
 
+def finished(
+    x: np.ndarray, where: np.ndarray | None = None, *, stats: np.ndarray, op: str, dtype: np.dtype, scale: float
+) -> np.ndarray:
+    """softmax or log_softmax given each row's statistics."""
+    result = normalized(op, scaled(x, stats.real.dtype, scale), stats.real, stats.imag, where)
+    return result.astype(dtype, copy=False)
+
+
 def pairs(top: np.ndarray, rest: np.ndarray) -> np.ndarray:
     """Two numbers in one array: as the real and imaginary parts of complex numbers."""
     stats = np.empty(top.shape, np.result_type(top, np.complex64))
@@ -146,24 +160,45 @@ def pairs(top: np.ndarray, rest: np.ndarray) -> np.ndarray:
 
 
 def matmul(
-    a: np.ndarray, b: np.ndarray, val: np.dtype, alpha: np.ndarray, beta: np.ndarray, c: np.ndarray | None,
-    out: np.ndarray | None,
+    a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None, out: np.ndarray | None = None, *, val: np.dtype,
+    alpha: np.ndarray, beta: np.ndarray, orders: list[Shape] | None = None,
 ) -> Any:  # fmt: skip
-    """alpha * a @ b + beta * c with the values taken as ``val``."""
+    """alpha * a @ b + beta * c with the values taken as ``val``; ``orders`` of the dims have matrices last."""
     acc = np.dtype(accumulator(val.name))
+    if orders is not None:
+        a, b = a.transpose(orders[0]), b.transpose(orders[1])
     a, b = (x.astype(val, copy=False).astype(acc, copy=False) for x in (a, b))
     result = np.matmul(a, b)
     result = result if alpha == 1 else result * alpha
-    result = result if c is None else result + beta * c.astype(val, copy=False).astype(acc, copy=False)
-    return deliver(result.astype(val, copy=False), out)
+    if c is not None and beta != 0:
+        result = result + beta * c.astype(val, copy=False).astype(acc, copy=False)
+    result = result.astype(val, copy=False)
+    if orders is not None and orders[2]:
+        result = result.transpose(np.argsort(orders[2]).tolist())
+    return deliver(result, out)
 
 
-def where(condition: np.ndarray, x: Any, y: Any, dtype: np.dtype, out: np.ndarray | None) -> Any:
+def dot(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> Any:
+    """np.dot."""
+    return deliver(np.dot(a, b), out)
+
+
+def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, *, dtype: np.dtype) -> Any:
     """np.where in a given dtype."""
     return deliver(np.where(condition, x.astype(dtype, copy=False), y.astype(dtype, copy=False)), out)
 
 
-def expand(x: np.ndarray, shape: Shape, out: np.ndarray | None) -> Any:
+def nonzero(condition: np.ndarray) -> tuple[np.ndarray, ...]:
+    """np.nonzero."""
+    return np.nonzero(condition)
+
+
+def broadcast_to(array: np.ndarray, *, shape: Shape, subok: bool) -> np.ndarray:
+    """np.broadcast_to."""
+    return np.broadcast_to(array, shape, subok)
+
+
+def expand(x: np.ndarray, out: np.ndarray | None = None, *, shape: Shape) -> Any:
     """A materialised np.broadcast_to."""
     view = np.broadcast_to(x, shape)
     # np.copyto does not see every overlap of 1-d arrays.

@@ -12,25 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import error
-from ..plan import (
-    CTYPES,
-    ITEMSIZE,
-    LAUNCH,
-    NO_LAUNCH,
-    TICKETS,
-    Axes,
-    Kernel,
-    Launch,
-    Machine,
-    Operand,
-    Plan,
-    Shape,
-    accumulator,
-    check_grid,
-    contiguous_strides,
-    normalize,
-)
-from . import broadcast
+from . import maps
+from .dtypes import CTYPES, ITEMSIZE, accumulator
+from .geometry import Axes, Shape, contiguous_strides, normalize
+from .work import LAUNCH, NO_LAUNCH, TICKETS, Kernel, Launch, Machine, Operand, Plan, Step, check_grid
 
 PACK = 16  # bytes of a load
 FLOAT = "float32"  # what `pipelined` computes
@@ -162,15 +147,16 @@ class Problem(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What the caller has of one array: dtype, strides in elements (batch, rows, columns), address modulo 16."""
+    """One array of the call: dtype, strides in elements (batch, rows, columns), its address modulo 16, and the bytes
+    from there to the first element."""
 
     name: str
     dtype: str
     strides: Shape
     pointer: int
+    offset: int = 0
 
 
-@lru_cache(maxsize=4096)
 def problem(
     val: str, sizes: Shape, batch: Shape, out: Layout, a: Layout, b: Layout, c: Layout | None, alpha: bytes,
     beta: bytes, scaled: bool,
@@ -179,7 +165,7 @@ def problem(
     layouts = [layout for layout in (out, a, b, c) if layout]
     axes, moved = normalize(Axes(batch, tuple(layout.strides[:-2] for layout in layouts)))
     matrices = [
-        Matrix(x.name, x.dtype, x.strides[-2], x.strides[-1], start * ITEMSIZE[x.dtype], x.pointer, strides)
+        Matrix(x.name, x.dtype, x.strides[-2], x.strides[-1], x.offset + start * ITEMSIZE[x.dtype], x.pointer, strides)
         for x, start, strides in zip(layouts, moved, axes.strides, strict=True)
     ]
     (m, n, k), (o, left, right, *more) = sizes, matrices
@@ -400,8 +386,7 @@ class Gemm(NamedTuple):
     alpha: bytes
     beta: bytes
 
-    def ready(self, device: Any, places: dict[str, int]) -> Any:
-        """What calls it on a device, given addresses, among which those of its arrays have these places."""
+    def ready(self, device: Any, places: dict[str, int]) -> Step:
         return device.gemm(self, places)
 
 
@@ -487,13 +472,13 @@ def same_place(c: Matrix, out: Matrix) -> bool:
 
 def copy(p: Problem, to: Matrix, matrix: Matrix, rows: int, cols: int) -> tuple[Launch, ...]:
     """The launches that copy matrices of a batch, and convert them."""
-    def arg(m: Matrix, ctype: str) -> broadcast.Arg:
+    def arg(m: Matrix, ctype: str) -> maps.Arg:
         strides = (*(s for s, keep in zip(m.batch, to.batch, strict=True) if keep), m.row, m.col)
-        return broadcast.Arg(m.name, ctype, m.itemsize, strides, m.pointer, offset=m.offset)
+        return maps.Arg(m.name, ctype, m.itemsize, strides, m.pointer, offset=m.offset)
 
-    target, source = broadcast.element_types(to.dtype, (matrix.dtype,))
+    target, source = maps.element_types(to.dtype, (matrix.dtype,))
     sizes = (*(n for n, keep in zip(p.batch, to.batch, strict=True) if keep), rows, cols)
-    return broadcast.plan("Expand", sizes, arg(to, target), (arg(matrix, source),)).steps
+    return maps.plan("Expand", sizes, arg(to, target), (arg(matrix, source),)).steps
 
 
 #: The strategies and what plans each, slowest first.

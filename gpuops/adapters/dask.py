@@ -1,7 +1,7 @@
 """Dask arrays: a call becomes a graph of calls of the same op on chunks, which are NumPy's or CuPy's arrays.
 
-Imported when the first Dask array shows up, never by ``import gpuops``. A call is first made with arrays that have a
-shape, a dtype and no memory: so it is checked like any other, and what the result is like is known. Where an op goes
+Imported when the first Dask array shows up, never by ``import gpuops``. A call is first described: so it is checked
+like any other, and what the result is like is known. Where an op goes
 over several chunks, each of them gives a partial result in the dtype in which numbers are added up, and a tree brings
 these together, a few at a time. Tasks are named after their op.
 """
@@ -20,16 +20,17 @@ import numpy as np
 from dask.array.core import normalize_chunks, unify_chunks
 from dask.array.utils import meta_from_array
 
-import gpuops
-
-from .device import FINDERS, find, is_scalar, kind
-from .errors import error
-from .ghosts import Ghost, Survey
-from .interop import OPERANDS
-from .matmul import as_factor, axis_orders
-from .plan import Machine, Shape, accumulator, contiguous_strides, dtype_name, normalize_axis
-from .reduce import NOT_GIVEN, as_initial
-from .softmax import arguments, finished, merged, statistics
+from ..errors import error
+from ..ops import broadcast, matmul, reduce, softmax
+from ..ops.arguments import normalize_axis
+from ..ops.matmul import as_factor, axis_orders
+from ..ops.reduce import NOT_GIVEN, as_initial
+from ..ops.softmax import arguments, finished, merged, statistics
+from ..plan.dtypes import accumulator, dtype_name
+from ..plan.geometry import Shape, contiguous_strides
+from ..plan.work import ArraySpec, new_array
+from ..run.call import WEAK_TYPES, describe, operation_of
+from ..run.context import CONTEXTS, find, is_scalar, kind
 
 #: Partial results that a task brings together, if Dask's option ``split_every`` says nothing; of products, which are
 #: large, fewer.
@@ -39,31 +40,10 @@ Function = Callable[..., Any]
 Operand = tuple[Any, Any]  # an array with labels of its dims, or a scalar with None
 
 
-class Outline(Survey):
-    """A device on which results say that they have no elements, so that nothing is planned for them."""
-
-    def empty(self, shape: Shape, dtype: np.dtype, strides: Shape | None = None) -> Ghost:
-        made = super().empty(shape, dtype, strides)
-        made.size = 0
-        return made
-
-    def from_host(self, array: np.ndarray) -> Ghost:
-        return Ghost(self, array.shape, array.dtype)
-
-    def broadcast_to(self, array: Ghost, shape: Shape) -> Ghost:
-        return Ghost(self, shape, array.dtype)
-
-    def nonzero(self, array: Ghost) -> None:
-        pass
-
-
-OUTLINE = Outline(Machine(1))
-
-
 def over_chunks(op: Function, compute: Function) -> Function:
-    """An op of Dask arrays. ``compute`` makes the graph, given what the result is like and the arguments by name. These
-    are correct; arrays among them are Dask's."""
-    name, signature = op.__name__, inspect.signature(op)
+    """An op of Dask arrays. ``compute`` makes the graph, given the result's spec and the arguments by name. These are
+    correct; arrays among them are Dask's."""
+    name, signature, operands = op.__name__, inspect.signature(op), operation_of(op).operands
 
     @wraps(op)
     def call(*args: Any, **options: Any) -> Any:
@@ -73,30 +53,30 @@ def over_chunks(op: Function, compute: Function) -> Function:
         try:
             given = signature.bind(*args, **options)
         except TypeError:
-            return inspect.unwrap(op)(*args, **options)  # Python words it
-        arrays = arrays_of(name, given.arguments)
-        given.arguments |= {key: Ghost(OUTLINE, array.shape, array.dtype) for key, array in arrays.items()}
-        result = op(*given.args, **given.kwargs)
+            return describe(op, *args, **options)  # Python words it
+        arrays = arrays_of(name, operands, given.arguments)
+        given.arguments |= {key: new_array(key, array.shape, array.dtype) for key, array in arrays.items()}
+        results = describe(op, *given.args, **given.kwargs).results
         first = next(filter(is_dask, arrays.values()))
         given.apply_defaults()
         given.arguments |= {key: array if is_dask(array) else cut(array, first) for key, array in arrays.items()}
         given.arguments.pop("out", None)
         given.arguments.pop("casting", None)  # which has been checked
-        return compute(name, result, **given.arguments)
+        return compute(name, results[0] if results else None, **given.arguments)
 
     return call
 
 
-def arrays_of(op: str, given: dict[str, Any]) -> dict[str, Any]:
+def arrays_of(op: str, operands: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
     """The arguments that are arrays and no scalars: Dask's, or NumPy's or CuPy's, all of one kind."""
     if given.get("out") is not None:
         raise error(TypeError, op, "out is not for dask arrays, which cannot be written to")
     arrays: dict[str, Any] = {}
-    homes: dict[bool, str] = {}
+    kinds: dict[bool, str] = {}
     for name, value in given.items():
-        if name not in OPERANDS and hasattr(value, "__dask_graph__"):
+        if name not in operands and hasattr(value, "__dask_graph__"):
             raise error(TypeError, op, f"{name} is a {kind(value)}, and a call computes none")
-        if name not in OPERANDS or value is None or is_scalar(value):
+        if name not in operands or value is None or is_scalar(value):
             continue
         host = find(op, name, value._meta if is_dask(value) else value) is None
         if is_dask(value):
@@ -109,15 +89,15 @@ def arrays_of(op: str, given: dict[str, Any]) -> dict[str, Any]:
             value = np.asarray(value, truth) if host else value
         # In the machine's byte order, as a GPU's arrays are.
         arrays[name] = value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
-        homes.setdefault(host, words)
-        if len(homes) > 1:
-            raise error(TypeError, op, f"NumPy and CuPy arrays do not mix: {', '.join(homes.values())}")
+        kinds.setdefault(host, words)
+        if len(kinds) > 1:
+            raise error(TypeError, op, f"NumPy and CuPy arrays do not mix: {', '.join(kinds.values())}")
     return arrays
 
 
 def known(op: str, name: str, x: da.Array) -> da.Array:
     """A Dask array as calls take it: of a known shape, and without empty chunks among others."""
-    if FINDERS.keys().isdisjoint(type(x._meta).__mro__):
+    if CONTEXTS.keys().isdisjoint(type(x._meta).__mro__):
         rule = f"{name} is a {kind(x)} of {kind(x._meta)}; gpuops takes those of NumPy and CuPy arrays"
         raise error(TypeError, op, rule)
     if math.isnan(math.prod(x.shape)):
@@ -127,6 +107,15 @@ def known(op: str, name: str, x: da.Array) -> da.Array:
         if len(keep := [i for i, n in enumerate(sizes) if n] or [0]) < len(sizes):
             x = x.blocks[(slice(None),) * d + (keep,)]
     return x
+
+
+def host_operand(name: str, value: Any) -> Any:
+    """The spec of an operand of a host's call; a Python scalar and None as they are."""
+    if is_dask(value):
+        return new_array(name, value.shape, value.dtype)
+    if value is None or type(value) in WEAK_TYPES:
+        return value
+    return new_array(name, np.shape(value), np.asarray(value).dtype)
 
 
 def cut(array: Any, other: da.Array) -> da.Array:
@@ -219,7 +208,7 @@ def single(x: Any) -> Any:
 
 def converted(x: Any, dtype: np.dtype) -> Any:
     """A chunk in another dtype."""
-    return x if x.dtype == dtype else gpuops.sum(x, axis=(), dtype=dtype)
+    return x if x.dtype == dtype else reduce.sum(x, axis=(), dtype=dtype)
 
 
 def accumulated(val: np.dtype) -> np.dtype:
@@ -230,10 +219,10 @@ def accumulated(val: np.dtype) -> np.dtype:
 # --------------------------------------------------------------------------------------------- reductions and softmax
 
 
-def at_once(op: str, result: Ghost, x: da.Array, where: Any, axis: Shape, **options: Any) -> da.Array:
+def at_once(op: str, result: ArraySpec, x: da.Array, where: Any, axis: Shape, **options: Any) -> da.Array:
     """The op on each chunk, which is alone along the axes."""
     dims = tuple([d for d in range(x.ndim) if result.ndim == x.ndim or d not in axis])
-    function = partial(on_blocks, partial(getattr(gpuops, op), axis=axis, **options), "where")
+    function = partial(on_blocks, partial(FUNCTIONS[op], axis=axis, **options), "where")
     lengths = {d: result.shape[d] for d in dims if d in axis}
     return blocks(function, op, dims, masked(x, where), result.dtype, lengths)
 
@@ -248,14 +237,14 @@ def whole(x: Any) -> da.Array:
     return x if is_dask(x) else da.from_array(np.asarray(x))
 
 
-def reduction(op: str, result: Ghost, a: Any, axis: Any, keepdims: bool, where: Any, **options: Any) -> da.Array:
+def reduction(op: str, result: ArraySpec, a: Any, axis: Any, keepdims: bool, where: Any, **options: Any) -> da.Array:
     """A reduction: of chunks that are alone along the axes at once, of others as a tree."""
     x = whole(a)
     axis = normalize_axis(op, axis, x.shape)
     options = {name: value for name, value in options.items() if value is not NOT_GIVEN}
     if alone(x, axis):
         return at_once(op, result, x, where, axis, keepdims=keepdims, **options)
-    initial, how = options.get("initial"), {name: options[name] for name in ("strategy", "finish")}
+    initial, how = options.get("initial"), {"strategy": options["strategy"]}
     if op != "mean":
         return reduced(op, op, x, axis, keepdims, where, result.dtype, result.dtype, initial, how)
     total = reduced("sum", op, x, axis, keepdims, where, result.dtype, accumulated(result.dtype), None, how)
@@ -273,7 +262,7 @@ def reduced(
     initial: Any, how: dict[str, Any],
 ) -> da.Array:  # fmt: skip
     """A tree of reductions of values that are taken as ``val``, the last of which gives ``out``."""
-    function, adds = getattr(gpuops, op), op in ("sum", "prod")
+    function, adds = FUNCTIONS[op], op in ("sum", "prod")
     acc = accumulated(val) if adds else val
     once: dict[str, Any] = {} if initial is None else {"initial": as_initial(op, initial, val).astype(acc)}
     options: dict[str, Any] = {"dtype": acc} if adds else once
@@ -303,11 +292,11 @@ def quotient(val: np.dtype, times: int, total: Any, count: Any) -> Any:
 
 
 def exponential(
-    op: str, result: Ghost, x: Any, axis: Any, dtype: Any, where: Any, scale: Any, strategy: Any, **more: Any
+    op: str, result: ArraySpec, x: Any, axis: Any, dtype: Any, where: Any, scale: Any, strategy: Any, **more: Any
 ) -> da.Array:
     """softmax and its like: of chunks that are alone along the axes at once, of others in two readings."""
     x = whole(x)
-    given = arguments(op, Ghost(OUTLINE, x.shape, x.dtype), axis, dtype, None, True, scale)
+    given = arguments(op, new_array("x", x.shape, x.dtype), axis, dtype, True, scale)
     axis, val, out = given.axis, given.val, given.result
     if alone(x, axis):
         return at_once(op, result, x, where, axis, dtype=out, scale=scale, strategy=strategy, **more)
@@ -326,21 +315,21 @@ def log_sum(
     """logsumexp: of chunks that are alone along the axes at once, of others that of what each of them gives, with signs
     as weights."""
     a = whole(a)
-    weights = Ghost(OUTLINE, b.shape, b.dtype) if is_dask(b) else b
-    given = arguments(op, Ghost(OUTLINE, a.shape, a.dtype), axis, dtype, None, True, scale, weights)
+    weights = host_operand("b", b)
+    given = arguments(op, new_array("a", a.shape, a.dtype), axis, dtype, True, scale, weights)
     axis, acc, out = given.axis, given.val, given.result
     how = {"scale": scale, "strategy": strategy}
     if b is None and not return_sign:
         if alone(a, axis):
             return at_once(op, result, a, where, axis, dtype=out, keepdims=keepdims, **how)
-        part = partial(on_blocks, partial(gpuops.logsumexp, axis=axis, keepdims=True, dtype=acc, **how), "where")
+        part = partial(on_blocks, partial(softmax.logsumexp, axis=axis, keepdims=True, dtype=acc, **how), "where")
         parts = blocks(part, op, range(a.ndim), masked(a, where), acc, dict.fromkeys(axis, 1))
-        merge, last = (partial(merge_parts, gpuops.logsumexp, each, {"dtype": acc}) for each in (acc, out))
+        merge, last = (partial(merge_parts, softmax.logsumexp, each, {"dtype": acc}) for each in (acc, out))
         return tree(parts, op, axis, keepdims, merge, last, out)
     b = whole(1.0 if b is None else b)
     shape, pair = given.x.shape, np.result_type(acc, np.complex64)
     a, b = (each if each.shape == shape else da.broadcast_to(each, shape) for each in (a, b))
-    part = partial(part_of_signed, partial(gpuops.logsumexp, axis=axis, dtype=acc, **how))
+    part = partial(part_of_signed, partial(softmax.logsumexp, axis=axis, dtype=acc, **how))
     pieces, lengths = [*masked(a, where), labelled(b, len(shape))], dict.fromkeys(axis, 1)
     parts = blocks(part, op, range(len(shape)), pieces, pair, lengths)
     both = tree(parts, op, axis, keepdims, merge_signed, merge_signed, pair)
@@ -356,7 +345,7 @@ def part_of_signed(function: Function, x: Any, where: Any, b: Any) -> Any:
 
 def merge_signed(x: Any, axis: Shape, keepdims: bool) -> Any:
     """The contributions of several chunks in one."""
-    return paired(*gpuops.logsumexp(x.real, axis, x.imag, keepdims, True))
+    return paired(*softmax.logsumexp(x.real, axis, x.imag, keepdims, True))
 
 
 def paired(logarithm: Any, sign: Any) -> Any:
@@ -370,7 +359,7 @@ def paired(logarithm: Any, sign: Any) -> Any:
 def part_of_pair(out: np.dtype, n: int, signed: bool, pair: Any) -> Any:
     """The logarithms (0) or the signs (1) of pairs; without signs, a negative sum has no logarithm."""
     if n == 0 and not signed:
-        return converted(gpuops.where(pair.imag < 0, np.nan, pair.real), out)
+        return converted(broadcast.where(pair.imag < 0, np.nan, pair.real), out)
     return converted(pair.imag if n else pair.real, out)
 
 
@@ -381,7 +370,7 @@ def choice(op: str, result: Any, condition: Any, x: Any, y: Any, strategy: Any) 
     """where."""
     if result is None:
         return nonzero(op, condition)
-    return blocks(partial(gpuops.where, strategy=strategy), op, range(result.ndim), [condition, x, y], result.dtype)
+    return blocks(partial(broadcast.where, strategy=strategy), op, range(result.ndim), [condition, x, y], result.dtype)
 
 
 def nonzero(op: str, condition: da.Array) -> tuple[da.Array, ...]:
@@ -398,7 +387,7 @@ def nonzero(op: str, condition: da.Array) -> tuple[da.Array, ...]:
 def places_in(x: Any, block_info: Any) -> Any:
     """The flat indices of the elements of a chunk that are not zero."""
     ((first, _),) = block_info[0]["array-location"]
-    return gpuops.where(x)[0] + first
+    return broadcast.where(x)[0] + first
 
 
 def index_along(places: Any, step: int, n: int) -> Any:
@@ -406,7 +395,7 @@ def index_along(places: Any, step: int, n: int) -> Any:
     return places // step % n
 
 
-def stretched(op: str, result: Ghost, shape: Any, **options: Any) -> da.Array:
+def stretched(op: str, result: ArraySpec, shape: Any, **options: Any) -> da.Array:
     """expand and broadcast_to: of each chunk, to the chunks along dims in which it repeats."""
     x = options.pop("x" if op == "expand" else "array")
     lead = result.ndim - x.ndim
@@ -415,7 +404,7 @@ def stretched(op: str, result: Ghost, shape: Any, **options: Any) -> da.Array:
     chunks = filled(old, result.shape, result.dtype)
     new = {d: chunks[d] for d, repeat in enumerate(repeats) if repeat}
     lengths = [(da.from_array(np.asarray(sizes), 1), (d,)) for d, sizes in new.items()]
-    function = partial(stretch, partial(getattr(gpuops, op), **options), result.ndim, tuple(new))
+    function = partial(stretch, partial(FUNCTIONS[op], **options), result.ndim, tuple(new))
     return blocks(function, op, range(result.ndim), [x, *lengths], result.dtype, new)
 
 
@@ -431,13 +420,13 @@ def stretch(function: Function, ndim: int, dims: Shape, x: Any, *lengths: Any) -
 
 
 def matrix_product(
-    op: str, result: Ghost, a: Any, b: Any, alpha: Any, beta: Any, c: Any, axes: Any, strategy: Any
+    op: str, result: ArraySpec, a: Any, b: Any, alpha: Any, beta: Any, c: Any, axes: Any, strategy: Any
 ) -> da.Array:
     """matmul: of chunks that are alone along the summed dim at once, of others as a tree of sums."""
     if axes is not None:
         orders = axis_orders(op, axes, a.ndim, b.ndim)
         a, b, back = a.transpose(orders[0]), b.transpose(orders[1]), np.argsort(orders[2]).tolist()
-        turned = Ghost(OUTLINE, tuple([result.shape[d] for d in orders[2]]), result.dtype)
+        turned = result.transpose(orders[2])
         product = matrix_product(op, turned, a, b, alpha, beta, c, None, strategy)
         return product.transpose(back) if back else product
     beta = (0 if c is None else 1) if beta is None else beta
@@ -452,31 +441,31 @@ def matrix_product(
     if is_dask(c) and factors[1] == 0:
         c = c.dtype.type(0)  # nothing is added, but its dtype counts
     if a.numblocks[-1] == b.numblocks[-2 if cols else -1] == 1:
-        function = partial(gpuops.matmul, alpha=alpha, beta=beta, strategy=strategy)
+        function = partial(matmul.matmul, alpha=alpha, beta=beta, strategy=strategy)
         return blocks(partial(on_blocks, function, "c"), op, dims, [*pair, c], val)
     plain = factors == [1, 0]
-    total = summed(op, partial(gpuops.matmul, strategy=strategy), *pair, val, val if plain else accumulated(val))
+    total = summed(op, partial(matmul.matmul, strategy=strategy), *pair, val, val if plain else accumulated(val))
     c = np.asarray(0 if factors[1] == 0 else c, val) if not is_dask(c) else c
     return total if plain else blocks(partial(scaled, val, *factors), f"{op}-finish", dims, [total, c], val)
 
 
-def dot_product(op: str, result: Ghost, a: Any, b: Any) -> da.Array:
+def dot_product(op: str, result: ArraySpec, a: Any, b: Any) -> da.Array:
     """dot, likewise."""
     val, ndim, dims = result.dtype, result.ndim, tuple(range(result.ndim))
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return blocks(gpuops.dot, op, dims, [a, b], val)
+        return blocks(matmul.dot, op, dims, [a, b], val)
     kept, last = a.ndim - 1, max(b.ndim - 2, 0)  # dims of a before its last axis, and of b before that which is summed
     pair = (a, (*dims[:kept], ndim)), (b, (*dims[kept : kept + last], ndim, *dims[kept + last :]))
     if a.numblocks[-1] == b.numblocks[last] == 1:
-        return blocks(partial(on_blocks, gpuops.dot, "b"), op, dims, [*pair], val)
-    return summed(op, gpuops.dot, *pair, val, val)
+        return blocks(partial(on_blocks, matmul.dot, "b"), op, dims, [*pair], val)
+    return summed(op, matmul.dot, *pair, val, val)
 
 
 def summed(op: str, function: Function, a: Operand, b: Operand, val: np.dtype, out: np.dtype) -> da.Array:
     """Products of chunks, added up along the last dim of ``a``, which comes first meanwhile."""
     acc, along = accumulated(val), a[1][-1]
     parts = blocks(partial(part_of_product, function, acc), op, (along, *range(along)), [a, b], acc, {along: 1})
-    merge, last = (partial(merge_parts, gpuops.sum, dtype, {"dtype": acc}) for dtype in (acc, out))
+    merge, last = (partial(merge_parts, reduce.sum, dtype, {"dtype": acc}) for dtype in (acc, out))
     return tree(parts, op, (0,), False, merge, last, out, FEWER)
 
 
@@ -494,6 +483,17 @@ def scaled(val: np.dtype, alpha: Any, beta: Any, total: Any, c: Any) -> Any:
     return converted(result, val)
 
 
+#: The public functions, by name.
+FUNCTIONS: dict[str, Function] = {
+    name: getattr(module, name)
+    for module, names in (
+        (reduce, ("sum", "prod", "max", "min", "mean", "any", "all")),
+        (softmax, ("softmax", "log_softmax", "logsumexp")),
+        (broadcast, ("where", "expand", "broadcast_to")),
+        (matmul, ("matmul", "dot")),
+    )
+    for name in names
+}
 GRAPHS: dict[str, Function] = {
     **dict.fromkeys(("sum", "prod", "max", "min", "mean", "any", "all"), reduction),
     **dict.fromkeys(("softmax", "log_softmax"), exponential),
@@ -503,5 +503,5 @@ GRAPHS: dict[str, Function] = {
     "matmul": matrix_product,
     "dot": dot_product,
 }
-#: The public functions, by name.
-OPS = {name: over_chunks(getattr(gpuops, name), graph) for name, graph in GRAPHS.items()}
+#: What they do with Dask arrays.
+OPS = {name: over_chunks(FUNCTIONS[name], graph) for name, graph in GRAPHS.items()}

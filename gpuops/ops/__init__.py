@@ -1,0 +1,1 @@
+"""The ops: NumPy's semantics, as pure descriptions of calls."""

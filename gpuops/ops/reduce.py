@@ -1,0 +1,311 @@
+"""Reductions with NumPy's semantics: sum, prod, max, min, mean, any, all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import error
+from ..plan import reductions
+from ..plan.builder import Builder, shared
+from ..plan.dtypes import INTEGERS, dtype_name
+from ..plan.geometry import Shape, broadcast_strides
+from ..plan.reductions import Reduction
+from ..plan.work import ArraySpec, HostCall, Work, new_array
+from ..run import numpy_engine
+from ..run.call import ARRAY, MASK, OUT
+from ..run.context import is_scalar
+from ..run.launch_cache import operation
+from .arguments import (
+    as_mask,
+    check_array,
+    check_choice,
+    check_dtype,
+    check_out,
+    dtype_of,
+    fitted,
+    normalize_axis,
+)
+from .table import REDUCTIONS, STRATEGIES, ReductionOp, is_exact
+
+NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]  # None has a meaning of its own for ``initial``
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
+def sum(
+    a, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None
+):
+    """Sum of the elements over the given axes, as ``numpy.sum``.
+
+    Small integers and bools are summed as int64 or uint64, half types accumulate in float32.
+
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The dtype to compute and deliver; NumPy's choice if not given.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    initial : scalar, optional
+        A value that takes part in every reduction; an array without dims, of which a GPU is waited for.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    strategy : str, optional
+        One of ``gpuops.strategies("sum")``; None picks the fastest. It matters on a GPU only. The classic ones
+        (``cross``, ``interleaved``, ``shuffle``) reduce their blocks' partial results in a second launch; those whose
+        names end in ``_host`` on the host (slow, and it waits for the GPU; for comparison).
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
+        stream, and a captured CUDA graph its own; the classic strategies take up to as much for a call, those that
+        finish on the host one partial result per output at least.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
+
+    Notes
+    -----
+    The classic strategies follow M. Harris, "Optimizing Parallel Reduction in CUDA" (2007); all are explained in
+    docs/kernels/reduce.md, errors measured in docs/accuracy.md. The same call on the same device gives the same bits.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.sum(np.array([[1, 2], [3, 4]]), axis=0)
+    array([4, 6])
+    """
+    return reduction("sum", a, axis, dtype, out, keepdims, initial, where, strategy)
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
+def prod(
+    a, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None
+):
+    """Product of the elements over the given axes, as ``numpy.prod``.
+
+    Small integers and bools are multiplied as int64 or uint64, half types accumulate in float32.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.prod(np.array([[1, 2], [3, 4]]), axis=1)
+    array([ 2, 12])
+    """
+    return reduction("prod", a, axis, dtype, out, keepdims, initial, where, strategy)
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
+def max(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None):
+    """Maximum of the elements over the given axes, as ``numpy.max``.
+
+    NaN wins; complex numbers are ordered by real, then imaginary part. An empty or masked maximum needs ``initial``.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.max(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=1)
+    array([nan,  4.])
+    """
+    return reduction("max", a, axis, None, out, keepdims, initial, where, strategy)
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
+def min(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None):
+    """Minimum of the elements over the given axes, as ``numpy.min``.
+
+    NaN wins; complex numbers are ordered by real, then imaginary part. An empty or masked minimum needs ``initial``.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.min(np.array([[3, 1], [2, 5]]), axis=0)
+    array([2, 1])
+    """
+    return reduction("min", a, axis, None, out, keepdims, initial, where, strategy)
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
+def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, strategy=None):
+    """Mean of the elements over the given axes, as ``numpy.mean``.
+
+    Integers are averaged in float64, half types in float32. The mean of nothing is NaN.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.mean(np.array([[1, 2], [3, 5]]), axis=1)
+    array([1.5, 4. ])
+    """
+    return reduction("mean", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy)
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
+def any(a, axis=None, out=None, keepdims=False, *, where=True, strategy=None):
+    """Whether any element is true over the given axes, as ``numpy.any``.
+
+    NaN is true. The result is bool, or of ``out``'s dtype.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.any(np.array([[0, 0], [0, 7]]), axis=1)
+    array([False,  True])
+    """
+    return reduction("any", a, axis, None, out, keepdims, NOT_GIVEN, where, strategy)
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
+def all(a, axis=None, out=None, keepdims=False, *, where=True, strategy=None):
+    """Whether all elements are true over the given axes, as ``numpy.all``.
+
+    NaN is true. The result is bool, or of ``out``'s dtype.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.all(np.array([[1, 0], [3, 7]]), axis=1)
+    array([False,  True])
+    """
+    return reduction("all", a, axis, None, out, keepdims, NOT_GIVEN, where, strategy)
+
+
+amax = max
+amin = min
+
+
+def reduction(
+    op: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any, strategy: str | None
+) -> Work:
+    """The description of every reduction."""
+    record = REDUCTIONS[op]
+    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    check_array(op, "a", a)
+    axis = normalize_axis(op, axis, a.shape)
+    val, result = dtypes(record, a.dtype, dtype_of(op, dtype), out)
+    shape = reduced_shape(a.shape, axis, keepdims)
+    if out is not None:
+        check_out(op, out, shape, result, record.casting)
+    mask = as_mask(op, where, a.shape)
+    first = None
+    if initial is not NOT_GIVEN and initial is not None:
+        first = as_initial(op, initial, val)
+    elif initial is None or not record.identity:
+        check_identity(op, a.shape, axis, mask)
+    options: dict[str, Any] = {"op": op, "axis": axis, "val": val, "keepdims": keepdims}
+    options |= {"initial": first} if first is not None or initial is None else {}
+    host = HostCall(numpy_engine.reduce, options)
+    if a.machine is None:
+        return Work(op, (result_of(out, shape, result),), host)
+    kernel = record.reduction
+    if record.masked and mask is not None:
+        kernel = record.masked
+    elif record.exact and is_exact(dtype_name(a.dtype), dtype_name(val), a.size):
+        kernel, val = record.exact, np.dtype(np.int64)
+    elif record.zero and first is None and dtype_name(val) not in INTEGERS:
+        first = np.zeros((), val)
+    builder = Builder(a.machine)
+    x, other = builder.readable(a), mask and builder.readable(mask)
+    target = builder.target(out, out is not None and shared(out, x, other), shape, result)
+    add_reduction(builder, kernel, x, other, axis, val, target, strategy, None if first is None else first.tobytes())
+    builder.deliver(target, out)
+    return Work(op, (out or target,), host, builder.finish())
+
+
+def add_reduction(
+    builder: Builder, kernel: Reduction, x: ArraySpec, other: ArraySpec | None, axis: Shape, val: np.dtype,
+    target: ArraySpec, strategy: str | None = None, initial: bytes | None = None, scale: float = 1.0,
+) -> None:  # fmt: skip
+    """Add a reduction of ``kernels/ops.cuh``; ``other`` is a mask or a factor."""
+    if not target.size:
+        return
+    steps = target.steps
+    if len(steps) == x.ndim:  # keepdims: the strides of the dims that stay
+        steps = tuple([s for d, s in enumerate(steps) if d not in axis])
+    beside = (0,) * x.ndim if other is None else broadcast_strides(other.shape, other.steps, x.shape)
+    problem = reductions.problem(
+        kernel, dtype_name(x.dtype), dtype_name(val), dtype_name(target.dtype), x.shape, axis, (x.steps, beside, steps),
+        (x.start, 0 if other is None else other.start, target.start),
+        None if other is None else dtype_name(other.dtype), initial=initial, scale=scale,
+        names=(x.name, "" if other is None else other.name, target.name),
+    )  # fmt: skip
+    builder.add(reductions.plan(problem, strategy, builder.machine.multiprocessors))
+
+
+# ------------------------------------------------------------------------------------------- what the arguments mean
+
+
+def dtypes(
+    record: ReductionOp, x: np.dtype, dtype: np.dtype | None, out: ArraySpec | None
+) -> tuple[np.dtype, np.dtype]:
+    """The dtype in which NumPy would compute, and the result's."""
+    if record.logical:
+        return x, np.dtype(bool)
+    if dtype is not None:
+        val = dtype
+    elif record.name == "mean":
+        wider = out is not None and np.can_cast(x, out.dtype)
+        val = np.dtype(np.float64) if x.kind in "biu" else out.dtype if wider and out is not None else x
+    elif record.arithmetic and out is None and x.kind in "biu":
+        val = record.ufunc.reduce(np.empty(0, x)).dtype
+    else:
+        try:
+            val = record.ufunc.resolve_dtypes((x if out is None else out.dtype, x, None), reduction=True)[0]
+        except TypeError:
+            assert out is not None
+            rule = f"cannot cast the result from {x.name} to {out.dtype.name} of out"
+            raise error(TypeError, record.name, rule) from None
+    check_dtype(record.name, "the result", val)
+    return val, val
+
+
+def result_of(out: ArraySpec | None, shape: Shape, dtype: np.dtype) -> ArraySpec:
+    """The spec of a result on the host."""
+    return new_array("out", shape, dtype) if out is None else out
+
+
+def reduced_shape(shape: Shape, axis: Shape, keepdims: bool) -> Shape:
+    """The shape of what is left of ``shape``."""
+    return tuple([1 if d in axis else n for d, n in enumerate(shape) if keepdims or d not in axis])
+
+
+def check_identity(op: str, shape: Shape, axis: Shape, mask: Any) -> None:
+    """Without an identity or ``initial``, every reduction must have an element that surely takes part."""
+    if 0 in (shape[d] for d in axis):
+        raise error(ValueError, op, f"zero-size array of shape {shape} has no identity over axis {axis}; give initial")
+    if mask is not None:
+        raise error(ValueError, op, "has no identity, so a where mask needs initial")
+
+
+def as_initial(op: str, initial: Any, val: np.dtype) -> np.ndarray:
+    """``initial`` as a 0-d array of the dtype that NumPy computes with."""
+    if not is_scalar(initial):
+        raise error(ValueError, op, f"initial must be a scalar, got {initial!r}")
+    return fitted(op, "initial", initial, val)

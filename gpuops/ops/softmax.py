@@ -1,0 +1,353 @@
+"""softmax, log_softmax and logsumexp over any axes."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import error
+from ..plan import maps, rows
+from ..plan.builder import Builder, shared, unsafe
+from ..plan.dtypes import FLOATS, REALS, accumulator, ctype, dtype_name
+from ..plan.geometry import Shape, broadcast_strides, like_strides
+from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
+from ..run import numpy_engine
+from ..run.call import ARRAY, MASK, OUT, WEAK, WEAK_TYPES
+from ..run.launch_cache import operation
+from .arguments import (
+    as_mask,
+    broadcast_shapes,
+    check_array,
+    check_choice,
+    check_dtype,
+    check_out,
+    dtype_of,
+    fitted,
+    normalize_axis,
+    result_type,
+    scalar,
+)
+from .broadcast import add_map
+from .reduce import add_reduction, reduced_shape
+from .table import STRATEGIES
+
+
+@operation(x=ARRAY, out=OUT, where=MASK)
+def softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strategy=None):
+    """exp(x * scale), normalised to a sum of 1 over the given axes, as ``scipy.special.softmax``.
+
+    Parameters
+    ----------
+    x : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer or
+        floating (also float16 and bfloat16).
+    axis : None, int or tuple of ints, optional
+        Axes over which the sum is 1; None is the whole array.
+    dtype : dtype, optional
+        Floating dtype of the result; that of ``x`` if not given, float64 for integers. Half types are computed in
+        float32 and rounded once.
+    out : ndarray, optional
+        Where to put the result: of the shape of ``x``, any strides, a dtype to which the result casts. ``out=x`` works
+        in place.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``x``. The others become 0, also in a row that has
+        nothing selected.
+    scale : float, optional
+        A factor on ``x``, 1 if not given: the inverse temperature. Of an array without dims a GPU is waited for.
+    strategy : str, optional
+        One of ``gpuops.strategies("softmax")``; None picks the fastest. It matters on a GPU only. ``warp`` takes rows
+        of at most 1024 elements; ``rows``, ``columns`` and ``grid`` take rows that fit on the device's chip;
+        ``two_pass_host`` reduces its blocks' partial results on the host (slow; for comparison).
+
+    Returns
+    -------
+    ndarray
+        Of the same kind, on the same device and with the memory layout of ``x``. On a GPU, rows that do not fit on its
+        chip take 8 bytes of workspace a row (float64: 16) and up to 1 MiB.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
+
+    Notes
+    -----
+    A row that is all -inf, or that holds +inf or NaN, gives NaN, as in SciPy. The one-pass maximum and sum follow
+    M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax" (2018).
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.softmax(np.array([[0.0, 0.0], [0.0, np.log(3.0)]]), axis=1)
+    array([[0.5 , 0.5 ],
+           [0.25, 0.75]])
+    """
+    return normalized("softmax", x, axis, dtype, out, where, scale, strategy)
+
+
+@operation(x=ARRAY, out=OUT, where=MASK)
+def log_softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strategy=None):
+    """Logarithm of the softmax over the given axes, as ``scipy.special.log_softmax``.
+
+    Masked elements become -inf. Parameters, errors and workspace are those of `softmax`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.log_softmax(np.array([0.0, 0.0]))
+    array([-0.69314718, -0.69314718])
+    """
+    return normalized("log_softmax", x, axis, dtype, out, where, scale, strategy)
+
+
+@operation(a=ARRAY, b=WEAK, out=OUT, where=MASK)
+def logsumexp(
+    a, axis=None, b=None, keepdims=False, return_sign=False, *, dtype=None, out=None, where=True, scale=None,
+    strategy=None,
+):  # fmt: skip
+    """log(sum(b * exp(a * scale))) over the given axes, as ``scipy.special.logsumexp``: one reading of ``a`` and ``b``.
+
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer or
+        floating (also float16 and bfloat16).
+    axis : None, int or tuple of ints, optional
+        Axes to sum over; None is the whole array.
+    b : array_like, optional
+        Real weights, which may be negative; ``a`` and ``b`` broadcast. An element whose weight is 0 is left out.
+    keepdims : bool, optional
+        Keep the axes with length 1.
+    return_sign : bool, optional
+        Whether to return the sign of the sum, too, and the logarithm of its magnitude. Without it the logarithm of a
+        negative sum is NaN.
+    dtype : dtype, optional
+        Floating dtype of the result; that to which ``a`` and ``b`` promote if not given, float64 for integers. Half
+        types are computed in float32 and rounded once.
+    out : ndarray, optional
+        Where to put the logarithm: of the result's shape, any strides, a dtype to which the result casts. It may
+        overlap ``a`` and ``b``.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a`` and ``b``. The result is -inf where none does.
+    scale : float, optional
+        A factor on ``a``, 1 if not given.
+    strategy : str, optional
+        One of ``gpuops.strategies("logsumexp")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``a``; with ``return_sign`` two of them, the other holds 1, 0 or -1.
+        On a GPU it takes up to 1 MiB of workspace, ``b`` with ``where`` an array of their shape.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If shapes do not broadcast, that of ``out`` does not fit, or a strategy is unknown.
+
+    Notes
+    -----
+    The maximum stays out of the sum, so that results near 0 keep their digits: log(1 + 1e-20) is 1e-20. Errors are
+    measured in docs/accuracy.md.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.logsumexp(np.array([[0.0, 0.0], [1000.0, 1000.0]]), axis=1)
+    array([6.93147181e-01, 1.00069315e+03])
+    >>> gpuops.logsumexp([0.0, 0.0], b=[1, -2], return_sign=True)
+    (np.float64(0.0), np.float64(-1.0))
+    """
+    op = "logsumexp"
+    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    given = arguments(op, a, axis, dtype, where, scale, 1.0 if b is None and return_sign else b)
+    x, result = given.x, given.result
+    shape = reduced_shape(x.shape, given.axis, keepdims)
+    if out is not None:
+        check_out(op, out, shape, result)
+    options = {"axis": given.axis, "val": given.val, "dtype": result, "keepdims": keepdims, "scale": given.scale}
+    options |= {"return_sign": return_sign, "shape": x.shape}
+    options |= {"b": given.number} if given.number is not None else {}
+    host = HostCall(numpy_engine.logsumexp, options)
+    signs = (new_array("sign", shape, result, machine=x.machine),) if return_sign else ()
+    if x.machine is None:
+        return Work(op, (out or new_array("out", shape, result), *signs), host)
+    builder = Builder(x.machine)
+    operand = builder.readable(x)
+    beside = weights(builder, given) if given.weights is not None else given.mask and builder.readable(given.mask)
+    kernel = rows.LOG_SUM_EXP if given.weights is None else rows.WEIGHTED_LOG_SUM_EXP
+
+    def reduce_to(target: ArraySpec) -> None:
+        add_reduction(builder, kernel, operand, beside, given.axis, given.val, target, strategy, scale=given.scale)
+
+    blocked = out is not None and shared(out, x, given.mask, given.weights)
+    target = builder.target(out, blocked, shape, result)
+    if not return_sign:
+        reduce_to(target)
+    else:
+        pairs = builder.temporary("pairs", shape, np.result_type(given.val, np.complex64))
+        reduce_to(pairs)
+        for array, part in zip((target, *signs), parts(pairs, given.val), strict=True):
+            add_map(builder, "Expand", array, [part], (ctype(array.dtype), ctype(given.val)))
+    builder.deliver(target, out)
+    return Work(op, (out or target, *signs), host, builder.finish())
+
+
+def weights(builder: Builder, given: Arguments) -> ArraySpec:
+    """The weights of ``logsumexp``, 0 where the mask leaves elements out: the kernel takes one operand beside a."""
+    b, mask = given.weights, given.mask
+    assert b is not None
+    if mask is None:
+        return builder.readable(b).broadcast_to(given.x.shape)
+    shape, bits = broadcast_shapes("logsumexp", b.shape, mask.shape), ctype(b.dtype)
+    chosen = builder.temporary("weights", shape, b.dtype)
+    b = b if b.value is not None else builder.readable(b)
+    nothing = scalar("nothing", np.zeros((), b.dtype), b.machine)
+    add_map(builder, "Where", chosen, [builder.readable(mask), b, nothing], (bits, "u8", bits, bits))
+    return chosen.broadcast_to(given.x.shape)
+
+
+def parts(pairs: ArraySpec, val: np.dtype) -> tuple[ArraySpec, ArraySpec]:
+    """Views of the two numbers of pairs."""
+    steps = tuple([2 * step for step in pairs.steps])
+    return pairs.view(pairs.shape, steps, val), pairs.view(pairs.shape, steps, val, offset=val.itemsize)
+
+
+def normalized(
+    op: str, x: Any, axis: Any, dtype: Any, out: Any, where: Any, scale: Any, strategy: str | None
+) -> Work:
+    """The description of softmax and log_softmax."""
+    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    given = arguments(op, x, axis, dtype, where, scale)
+    if out is not None:
+        check_out(op, out, x.shape, given.result)
+    options = {"op": op, "axis": given.axis, "val": given.val, "dtype": given.result, "scale": given.scale}
+    host = HostCall(numpy_engine.softmax, options)
+    if x.machine is None:
+        return Work(op, (out or new_array("out", x.shape, given.result),), host)
+    builder = Builder(x.machine)
+    source, mask = builder.readable(x), given.mask and builder.readable(given.mask)
+    steps = like_strides(x.shape, source.steps)
+    target = builder.target(out, out is not None and shared(out, mask), x.shape, given.result, steps)
+    if target.size:
+        plan = softmax_plan(op, source, mask, target, given, strategy)
+        if target is out and (unsafe(out, source) if plan.in_place else shared(out, source)):
+            target = builder.target(out, True, x.shape, given.result)
+            plan = softmax_plan(op, source, mask, target, given, strategy)
+        builder.add(plan)
+    builder.deliver(target, out)
+    return Work(op, (out or target,), host, builder.finish())
+
+
+def softmax_plan(
+    op: str, x: ArraySpec, mask: ArraySpec | None, target: ArraySpec, given: Arguments, strategy: str | None
+) -> Plan:
+    """The plan of a softmax of these arrays."""
+    assert x.machine is not None
+    problem = rows.problem(
+        op, dtype_name(x.dtype), dtype_name(given.val), dtype_name(target.dtype), x.shape, given.axis,
+        (x.steps, strides_over(mask, x.shape), target.steps), (x.start, mask.start if mask else 0, target.start),
+        mask is not None, given.scale, (x.name, mask.name if mask else "", target.name),
+    )  # fmt: skip
+    return rows.plan(problem, strategy, x.machine)
+
+
+def strides_over(other: ArraySpec | None, shape: Shape) -> Shape:
+    """The strides with which another operand walks a shape; 0 without one."""
+    return (0,) * len(shape) if other is None else broadcast_strides(other.shape, other.steps, shape)
+
+
+class Arguments(NamedTuple):
+    """Arguments that have been checked."""
+
+    x: ArraySpec
+    mask: ArraySpec | None
+    axis: Shape
+    val: np.dtype  # of the arithmetic
+    result: np.dtype
+    scale: float
+    weights: ArraySpec | None = None  # of logsumexp
+    number: np.ndarray | None = None  # a weight that is a Python scalar
+
+
+def arguments(op: str, x: Any, axis: Any, dtype: Any, where: Any, scale: Any, b: Any = None) -> Arguments:
+    """Check what softmax and its like are given."""
+    name = "a" if op == "logsumexp" else "x"
+    check_array(op, name, x, REALS)
+    common = x.dtype if b is None else result_type(op, **{name: x}, b=b)
+    floating = common if dtype_name(common) in FLOATS else np.dtype(np.float64)
+    number = fitted(op, "b", b, floating) if type(b) in WEAK_TYPES else None
+    b = b if number is None else scalar("b", number, x.machine)
+    if b is not None:
+        check_array(op, "b", b, REALS)
+        x = x.broadcast_to(broadcast_shapes(op, x.shape, b.shape))
+    axis = normalize_axis(op, axis, x.shape)
+    mask = as_mask(op, where, x.shape)
+    result = dtype_of(op, dtype) or floating
+    check_dtype(op, "the result", result, FLOATS)
+    val = np.dtype(accumulator(dtype_name(floating if floating.itemsize > result.itemsize else result)))
+    if scale is not None and not isinstance(scale, numbers.Real):
+        raise error(TypeError, op, f"scale must be a real number, got {scale!r}")
+    return Arguments(x, mask, axis, val, result, 1.0 if scale is None else float(scale), b, number)
+
+
+# --------------------------------------------------------------------------------- in two passes, over parts of rows
+
+
+@operation(x=ARRAY, where=MASK)
+def statistics(x, where, axis, val, scale=1.0):
+    """Each row's maximum of x * scale and the rest of its sum of exp(x * scale - maximum), which is 1 less, in ``val``,
+    float32 or float64: the real and imaginary parts of complex numbers, which lie in memory as ``MaxExpSum::State``.
+    Dims are kept.
+
+    A part of a row that has nothing selected, or nothing above -inf, has the maximum -inf and the rest -1.
+    """
+    op, mask, pairs = "softmax", as_mask("softmax", where, x.shape), np.result_type(val, np.complex64)
+    host = HostCall(numpy_engine.statistics, {"axis": axis, "val": val, "scale": scale})
+    target = new_array("out", reduced_shape(x.shape, axis, True), pairs, machine=x.machine)
+    if x.machine is None:
+        return Work(op, (target,), host)
+    builder = Builder(x.machine)
+    source, other = builder.readable(x), mask and builder.readable(mask)
+    add_reduction(builder, rows.MAX_EXP_SUM, source, other, axis, val, target, scale=scale)
+    return Work(op, (target,), host, builder.finish())
+
+
+@operation(stats=ARRAY)
+def merged(stats, axis, keepdims=True):
+    """The statistics of whole rows, given those of their parts along ``axis``. Dims are kept."""
+    host = HostCall(numpy_engine.merged, {"axis": axis})
+    target = new_array("out", reduced_shape(stats.shape, axis, True), stats.dtype, machine=stats.machine)
+    if stats.machine is None:
+        return Work("softmax", (target,), host)
+    builder = Builder(stats.machine)
+    add_reduction(builder, rows.MERGED_MAX_EXP_SUM, builder.readable(stats), None, axis, stats.dtype, target)
+    return Work("softmax", (target,), host, builder.finish())
+
+
+@operation(x=ARRAY, where=MASK, stats=ARRAY)
+def finished(x, where, stats, op, dtype, scale=1.0):
+    """softmax or log_softmax of x, or of a part of it, given its rows' statistics."""
+    host = HostCall(numpy_engine.finished, {"op": op, "dtype": dtype, "scale": scale})
+    mask, val = as_mask(op, where, x.shape), np.empty(0, stats.dtype).real.dtype
+    if x.machine is None:
+        return Work(op, (new_array("out", x.shape, dtype),), host)
+    builder = Builder(x.machine)
+    x, mask, stats = builder.readable(x), mask and builder.readable(mask), builder.readable(stats)
+    target = new_array("out", x.shape, dtype, like_strides(x.shape, x.steps), x.machine)
+    if target.size:
+        out, source = (maps.argument(each, ctype(each.dtype), x.shape) for each in (target, x))
+        chosen = mask and maps.argument(mask, ctype(mask.dtype), x.shape)
+        over = broadcast_strides(stats.shape, stats.steps, x.shape)
+        builder.add(rows.last_pass(op, val.name, x.shape, out, source, over, chosen, scale, stats.start, stats.name))
+    return Work(op, (target,), host, builder.finish())

@@ -1,0 +1,81 @@
+"""One record per op: what Dask, warm-up, the CPU path, the docs and the tests know of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..plan import maps, products, reductions, rows
+from ..plan.dtypes import INTEGERS, ITEMSIZE
+from ..plan.reductions import Reduction
+from .arguments import Casting
+
+
+@dataclass(frozen=True, eq=False)
+class ReductionOp:
+    """A reduction with NumPy's semantics."""
+
+    name: str
+    reduction: Reduction
+    ufunc: Any  # decides dtypes, and is what the CPU does
+    identity: bool  # whether an empty reduction has a value
+    arithmetic: bool = False  # small integers and bools are summed as int64 or uint64
+    logical: bool = False  # the result is bool, and elements count by their truth
+    zero: bool = False  # NumPy's reduction begins with 0, so that the sum of -0 is 0
+    casting: Casting = "same_kind"  # of the result to ``out``
+    masked: Reduction | None = None  # instead, with a mask
+    exact: Reduction | None = None  # instead, for integers whose sum is exact
+
+
+def boolean(val: str) -> np.dtype:
+    """The state of logical reductions."""
+    return np.dtype(np.uint32)
+
+
+def ordered(val: str) -> np.dtype:
+    """The state of maxima and minima: of four bytes at least."""
+    acc = reductions.accumulated(val)
+    return np.dtype(np.int32) if acc.itemsize < 4 else acc
+
+
+def counted(val: str) -> np.dtype:
+    """The state of masked means: a sum and the number of its elements."""
+    return np.dtype([("total", reductions.accumulated(val)), ("count", np.int64)])
+
+
+REDUCTIONS = {
+    row.name: row
+    for row in (
+        ReductionOp("sum", Reduction("Sum", merge=np.add, exact=True), np.add, True, arithmetic=True, zero=True),
+        ReductionOp("prod", Reduction("Prod", merge=np.multiply), np.multiply, True, arithmetic=True),
+        ReductionOp("max", Reduction("Max", ordered, np.maximum), np.maximum, False),
+        ReductionOp("min", Reduction("Min", ordered, np.minimum), np.minimum, False),
+        ReductionOp(
+            "mean", Reduction("Mean", merge=np.add), np.add, True, casting="unsafe",
+            masked=Reduction("MaskedMean", counted), exact=Reduction("IntegerMean", merge=np.add, exact=True),
+        ),
+        ReductionOp(
+            "any", Reduction("Any", boolean, np.bitwise_or), np.logical_or, True, logical=True, casting="unsafe"
+        ),
+        ReductionOp(
+            "all", Reduction("All", boolean, np.bitwise_and), np.logical_and, True, logical=True, casting="unsafe"
+        ),
+    )
+}  # fmt: skip
+DOT = Reduction("Dot", merge=np.add, product=True)
+
+#: The strategies of each op that has some, slowest first.
+STRATEGIES: dict[str, tuple[str, ...]] = (
+    dict.fromkeys(("expand", "where"), tuple(maps.STRATEGIES))
+    | dict.fromkeys(REDUCTIONS, tuple(reductions.STRATEGIES))
+    | {"logsumexp": tuple(name for name in reductions.STRATEGIES if not name.endswith(reductions.ON_HOST))}
+    | dict.fromkeys(("softmax", "log_softmax"), tuple(rows.STRATEGIES))
+    | {"matmul": tuple(products.STRATEGIES)}
+)
+
+
+def is_exact(x: str, val: str, size: int) -> bool:
+    """Whether a mean is to be taken of an exact sum of integers."""
+    return x in INTEGERS and ITEMSIZE[x] <= 4 and val == "float64" and size < 2**31

@@ -1,0 +1,229 @@
+"""Geometry: the dims of operands in a normal form. All strides here count elements, not bytes.
+
+In normal form, dims of length 1 are dropped, negative strides flipped, dims sorted so that the innermost is the one
+with the smallest stride, and neighbours merged wherever every operand allows it.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+Shape = tuple[int, ...]
+
+RANKS = (1, 2, 3, 4, 6, 12, 32)  # the rank classes that kernels are compiled for
+MAX_RANK = RANKS[-1]
+
+
+class Axes(NamedTuple):
+    """Dims that a flat index runs over, outermost first, with each operand's strides in elements."""
+
+    sizes: Shape
+    strides: tuple[Shape, ...]
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.sizes)
+
+    @property
+    def rank_class(self) -> int:
+        """The smallest rank that kernels are compiled for and that holds these dims."""
+        return RANKS[bisect_left(RANKS, len(self.sizes))]
+
+    def inner(self, operand: int) -> int:
+        """The innermost stride of an operand, 0 without dims."""
+        return self.strides[operand][-1] if self.sizes else 0
+
+    def in_packs(self, vec: int) -> Axes:
+        """The same walk in steps of ``vec`` elements along the innermost dim."""
+        if vec == 1:
+            return self
+        return Axes(
+            (*self.sizes[:-1], self.sizes[-1] // vec),
+            tuple([(*s[:-1], s[-1] * vec) for s in self.strides]),
+        )
+
+    def packed(self, offset: str = "i64") -> bytes:
+        """The bytes of ``struct Axes`` in ``kernels/axes.cuh``, with strides of a 32- or 64-bit type."""
+        pad = self.rank_class - len(self.sizes)
+        ones, zeros = (1,) * pad, (0,) * pad
+        strides: Shape = ()
+        for operand in self.strides:
+            strides += zeros + operand
+        return b"".join(map(divisor, ones + self.sizes)) + integers(offset, *strides)
+
+
+@lru_cache(maxsize=1024)
+def divisor(value: int) -> bytes:
+    """The bytes of ``struct Divisor``: the value and the multiplier and shift that divide n < 2**31 by it."""
+    shift = (value - 1).bit_length()
+    magic = ((1 << 32) * ((1 << shift) - value) // value + 1) % 2**32
+    return struct.pack("<QII", value, magic, shift)
+
+
+def integers(ctype: str, *values: int) -> bytes:
+    """The bytes of an array of ``i32`` or ``i64`` (in a struct: filled up to a multiple of 8)."""
+    count = len(values)
+    return struct.pack(f"<{count}i{count % 2 * 4}x" if ctype == "i32" else f"<{count}q", *values)
+
+
+def index_type(*counts: int) -> str:
+    """32-bit indices where every count allows them; ``Divisor`` is exact below 2**31."""
+    return "u32" if max(counts) < 2**31 else "i64"
+
+
+def reaches(*groups: Axes) -> list[int]:
+    """How far the last element of each of the first group's operands may lie from its first, in elements; the other
+    groups need not have all of them.
+
+    >>> reaches(Axes((2, 3), ((-3, 1),)), Axes((4,), ((6,),)))
+    [23]
+    """
+    far = [0] * len(groups[0].strides)
+    for sizes, operands in groups:
+        for operand, strides in enumerate(operands):
+            for n, s in zip(sizes, strides, strict=True):
+                far[operand] += (n - 1) * abs(s)
+    return far
+
+
+def offset_type(far: Iterable[int]) -> str:
+    """32-bit offsets where no operand reaches further."""
+    return "i32" if max(far) < 2**31 - 2**10 else "i64"
+
+
+def normalize(axes: Axes) -> tuple[Axes, Shape]:
+    """Axes in normal form, and how far each operand's first element moves (in elements) by the flips.
+
+    The first operand leads: its strides (then the next's, …) order the dims and tell which dims to flip. A dim in
+    which it broadcasts goes outermost, so that the innermost dim is one that it really moves along.
+
+    >>> normalize(Axes((2, 3, 4), ((12, 4, 1), (0, 4, 1))))
+    (Axes(sizes=(2, 12), strides=((12, 1), (0, 1))), (0, 0))
+    >>> normalize(Axes((5, 4), ((-4, -1),)))
+    (Axes(sizes=(20,), strides=((1,),)), (-19,))
+    """
+    offsets = (0,) * len(axes.strides)
+    if len({*axes.strides}) == 1 and axes.strides[0] == contiguous_strides(axes.sizes):  # one run of all operands
+        n = math.prod(axes.sizes)
+        return Axes((n,), ((1,),) * len(offsets)) if n != 1 else Axes((), ((),) * len(offsets)), offsets
+    return normal_form(zip(axes.sizes, *axes.strides, strict=True), len(axes.strides))
+
+
+def normal_form(dims: Iterable[Shape], operands: int) -> tuple[Axes, Shape]:
+    """What `normalize` gives for dims as tuples: the size, then the stride of each operand."""
+    dims = [dim for dim in dims if dim[0] != 1]
+    offsets = (0,) * operands
+    if not dims:
+        return Axes((), ((),) * operands), offsets
+    for d, (n, *strides) in enumerate(dims):
+        if min(strides) < 0 and backwards(strides):
+            offsets = tuple([o + (n - 1) * s for o, s in zip(offsets, strides, strict=True)])
+            dims[d] = (n, *[-s for s in strides])
+    if len(dims) > 1:
+        dims.sort(key=lambda dim: [-abs(s) if s else -math.inf for s in dim[1:]])
+        merged = dims[:1]
+        for dim in dims[1:]:
+            n, outer = dim[0], merged[-1]
+            if outer[1:] == tuple([n * s for s in dim[1:]]):
+                merged[-1] = (outer[0] * n, *dim[1:])
+            else:
+                merged.append(dim)
+        dims = merged
+    sizes, *columns = zip(*dims, strict=True)
+    return Axes(sizes, tuple(columns)), offsets
+
+
+def backwards(strides: Iterable[int]) -> bool:
+    """Whether the first operand that a dim moves goes backwards along it."""
+    for stride in strides:
+        if stride:
+            return stride < 0
+    return False
+
+
+def contiguous_strides(shape: Sequence[int]) -> Shape:
+    """C-order strides in elements.
+
+    >>> contiguous_strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides = [1] * len(shape)
+    for d in range(len(shape) - 2, -1, -1):
+        strides[d] = strides[d + 1] * shape[d + 1]
+    return tuple(strides)
+
+
+def like_strides(shape: Shape, strides: Shape) -> Shape:
+    """Strides of a dense array of ``shape`` whose dims lie in memory in the order of ``strides`` (NumPy's order K).
+
+    >>> like_strides((2, 3), (1, 2)), like_strides((2, 3), (-3, 1))
+    ((1, 2), (3, 1))
+    """
+    out = [0] * len(shape)
+    step = 1
+    for d in sorted(range(len(shape)), key=lambda d: (abs(strides[d]) if shape[d] > 1 else 0, -d)):
+        out[d] = step
+        step *= max(shape[d], 1)
+    return tuple(out)
+
+
+def broadcast_strides(shape: Shape, strides: Shape, to: Shape) -> Shape:
+    """The strides with which an operand of ``shape`` walks the broadcast shape ``to``.
+
+    >>> broadcast_strides((3, 1), (1, 1), (2, 3, 4))
+    (0, 1, 0)
+    """
+    kept = strides if 1 not in shape else tuple([0 if n == 1 else s for n, s in zip(shape, strides, strict=True)])
+    return (0,) * (len(to) - len(shape)) + kept
+
+
+def packable(vec: int, itemsize: int, pointer: int, operand: int, *groups: Axes, inner: Axes) -> bool:
+    """Whether an operand may be read ``vec`` elements at a time along the innermost dim of ``inner``.
+
+    ``pointer`` is the address of its first element; ``groups`` are all the axes it moves along.
+    """
+    width = min(vec * itemsize, 16)
+    if inner.inner(operand) != 1 or inner.sizes[-1] % vec or pointer % width:
+        return False
+    moved = 0
+    for axes in groups:
+        for stride in axes.strides[operand]:
+            moved += stride * itemsize % width != 0
+    return moved == (itemsize % width != 0)  # but the innermost one (in a sliding window there may be more)
+
+
+def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
+    """Whether two elements of an array share a byte.
+
+    They do if some steps along the dims, not all of them 0, lead less than an item away. With the longest strides
+    first, few numbers of steps leave what the other dims can make good.
+
+    >>> overlaps_itself((3, 3), (4, 4), 4), overlaps_itself((2, 3), (12, 8), 4), overlaps_itself((2, 3), (12, 4), 4)
+    (True, False, False)
+    """
+    if 0 in shape:
+        return False
+    dims = sorted([(abs(stride), n - 1) for n, stride in zip(shape, strides, strict=True) if n > 1], reverse=True)
+    reach = [0] * (len(dims) + 1)  # how far the dims from each one on lead
+    for d in range(len(dims) - 1, -1, -1):
+        reach[d] = reach[d + 1] + dims[d][0] * dims[d][1]
+    if all(stride >= reach[d + 1] + itemsize for d, (stride, _) in enumerate(dims)):
+        return False
+
+    def meets(d: int, at: int, moved: bool) -> bool:
+        if d == len(dims):
+            return moved and abs(at) < itemsize
+        stride, most = dims[d]
+        if stride == 0:
+            return True
+        near = -round(at / stride)  # the number of steps that leads back, and around it those that others can make good
+        far = (itemsize + reach[d + 1]) // stride + 1
+        steps = range(max(-most, near - far), min(most, near + far) + 1)
+        return any(meets(d + 1, at + n * stride, moved or n != 0) for n in steps)
+
+    return meets(0, 0, False)

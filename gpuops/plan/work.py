@@ -1,0 +1,227 @@
+"""What an op describes: the arrays of a call as specs, a plan for a device, and what the CPU does instead.
+
+An op's description is pure: `ArraySpec` in, `Work` out. All of it prints and compares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ..errors import error
+from .geometry import Shape, broadcast_strides, contiguous_strides
+
+MAX_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)  # blocks of a launch, by dim
+ALIGNMENT = 16  # bytes: of new results and workspace, and of the widest load
+
+# Scratch: memory that a stream's launches share. Tickets, barriers (8 bytes each), partials.
+SCRATCH = 2**20  # bytes in all
+TICKETS = 4096
+BARRIERS = 1024
+BARRIERS_OFFSET = 8 * TICKETS  # in bytes
+PARTIALS = BARRIERS_OFFSET + 8 * BARRIERS
+
+
+class Machine(NamedTuple):
+    """What plans ask of a device."""
+
+    multiprocessors: int
+    cluster: int = 1  # most blocks that reach each other's shared memory
+    shared: int = 48 * 1024  # most bytes of shared memory of a block, and nearly those of a multiprocessor
+    together: int = 0  # blocks that can wait for each other, if each has a multiprocessor to itself
+    blas: bool = True  # whether cuBLAS can be called
+    memory: int = 2**63  # bytes in all
+
+
+# ---------------------------------------------------------------------------------------------------------- launches
+
+
+class Kernel(NamedTuple):
+    """One compiled variant: a kernel file of ``gpuops/kernels`` with its types and constants filled in."""
+
+    name: str
+    types: tuple[tuple[str, str], ...]
+    constants: tuple[tuple[str, int], ...]
+
+
+class Operand(NamedTuple):
+    """A pointer argument: the name of an array of the call, and the bytes from its first element."""
+
+    name: str
+    offset: int = 0
+
+
+#: The launch number, passed among the addresses: higher than that of every earlier launch that used the scratch.
+LAUNCH = Operand("launch")
+NO_LAUNCH = bytes(8)  # in its place, where a kernel needs none
+
+Step = Callable[[list[int]], None]  # a plan's step, ready for a device: called with the addresses of the arrays
+
+
+class PlanStep(Protocol):
+    """A step of a plan: a launch, a call of cuBLAS, …"""
+
+    def ready(self, device: Any, places: dict[str, int]) -> Step:
+        """Make the step ready for a device: a function of the addresses, where ``places`` has each array's index."""
+        ...
+
+
+class Launch(NamedTuple):
+    """One kernel launch of a plan."""
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    block: int
+    args: tuple[Operand | bytes | None, ...]  # None: a null pointer
+    cluster: int = 1  # neighbouring blocks that run together and reach each other's shared memory
+    shared: int = 0  # bytes of dynamic shared memory
+    cooperative: bool = False  # its blocks wait for each other: all of them must be resident
+
+    def ready(self, device: Any, places: dict[str, int]) -> Step:
+        return device.launcher(self, places)
+
+    def __repr__(self) -> str:
+        return f"Launch(kernel={self.kernel!r}, grid={self.grid}, block={self.block})"
+
+
+def check_grid(op: str, kernel: str, grid: Shape, problem: str) -> tuple[int, int, int]:
+    """A grid's blocks in x, y and z, which CUDA must allow; ``problem`` says in words what needs so many."""
+    x, y, z = (*grid, *(1,) * (3 - len(grid)))
+    for axis, blocks, most in zip("xyz", (x, y, z), MAX_GRID, strict=True):
+        if blocks > most:
+            raise error(ValueError, op, f"{kernel} takes at most {most} blocks in {axis}, {problem} need {blocks}")
+    return x, y, z
+
+
+class Plan(NamedTuple):
+    """What a call does on the device: steps in order, and the workspace (name, bytes) that they share.
+
+    ``scratch`` is how many bytes of the stream's scratch they use.
+    ``in_place`` tells whether ``out`` may be exactly the (same-strided) input.
+    """
+
+    strategy: str
+    steps: tuple[Any, ...]  # PlanStep
+    workspace: tuple[tuple[str, int], ...] = ()
+    scratch: int = 0
+    in_place: bool = False
+
+    @property
+    def own(self) -> list[str]:
+        """The names of what the steps use beside the caller's arrays: memory, and the launch number."""
+        names = [name for name, _ in self.workspace]
+        return [*names, "scratch", LAUNCH.name] if self.scratch else names
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The kernels that it launches."""
+        return [step.kernel for step in self.steps if isinstance(step, Launch)]
+
+
+# -------------------------------------------------------------------------------------------------------- descriptions
+
+
+class ArraySpec(NamedTuple):
+    """All that an op may know of an array: an operand, ``out``, a new result, or workspace.
+
+    A spec of ``out`` also tells which operands share memory with it (``overlaps``) and which begin at its address
+    (``aliases``). A scalar operand of a device has a ``value`` and no memory.
+    """
+
+    name: str
+    shape: Shape
+    dtype: np.dtype
+    strides: Shape  # in bytes
+    machine: Machine | None = None  # of the device that has it; None is the host
+    start: int = 0  # the address of its first element modulo 16
+    offset: int = 0  # bytes from the first element of the array of that name
+    value: bytes | None = None
+    overlaps: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    writeable: bool = True
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def steps(self) -> Shape:
+        """The strides in elements: whole ones, but for dims of length 1 and arrays without elements."""
+        itemsize = self.dtype.itemsize
+        return tuple([stride // itemsize for stride in self.strides])
+
+    @property
+    def operand(self) -> Operand:
+        """The pointer argument that leads to its first element."""
+        return Operand(self.name, self.offset)
+
+    @property
+    def regular(self) -> bool:
+        """Whether strides are whole items and elements are aligned to their dtype: complex numbers to half their size,
+        as in a view of real numbers."""
+        itemsize = self.dtype.itemsize
+        for n, stride in zip(self.shape, self.strides, strict=True):
+            if stride % itemsize and n > 1:
+                return self.size == 0
+        return not self.start % (itemsize // 2 if self.dtype.kind == "c" else itemsize) or not self.size
+
+    def transpose(self, order: Shape) -> ArraySpec:
+        """A view with the dims in another order."""
+        return self._replace(
+            shape=tuple([self.shape[d] for d in order]), strides=tuple([self.strides[d] for d in order])
+        )
+
+    def broadcast_to(self, shape: Shape) -> ArraySpec:
+        """A view with stride 0 where it repeats."""
+        if shape == self.shape:
+            return self
+        return self._replace(shape=shape, strides=broadcast_strides(self.shape, self.strides, shape))
+
+    def view(self, shape: Shape, steps: Shape, dtype: np.dtype | None = None, offset: int = 0) -> ArraySpec:
+        """A view with other dims and strides (in elements), ``offset`` bytes further on."""
+        dtype = dtype or self.dtype
+        strides = tuple([step * dtype.itemsize for step in steps])
+        at = (self.start + offset) % ALIGNMENT, self.offset + offset
+        return self._replace(shape=shape, dtype=dtype, strides=strides, start=at[0], offset=at[1])
+
+
+def new_array(
+    name: str, shape: Shape, dtype: np.dtype, steps: Shape | None = None, machine: Machine | None = None
+) -> ArraySpec:
+    """The spec of a new array: aligned, in C order unless ``steps`` are its strides in elements."""
+    itemsize = dtype.itemsize
+    strides = tuple([step * itemsize for step in (contiguous_strides(shape) if steps is None else steps)])
+    return ArraySpec(name, shape, dtype, strides, machine)
+
+
+class HostCall(NamedTuple):
+    """What the CPU does: a function of the NumPy engine, called with the arrays by name and with options."""
+
+    function: Callable[..., Any]
+    options: dict[str, Any]
+
+
+class Work(NamedTuple):
+    """What a call is to do.
+
+    On a device (``plan``): allocate the results whose names the caller did not fill, and take the plan's steps. On the
+    host (``host``): one call of the NumPy engine. ``method`` names a method of the device that makes the result instead
+    of a plan: a view, or arrays whose length only the device knows; such calls are not cached.
+    """
+
+    op: str
+    results: tuple[ArraySpec, ...]
+    host: HostCall
+    plan: Plan | None = None
+    method: tuple[str, tuple[Any, ...]] | None = None

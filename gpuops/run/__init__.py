@@ -1,0 +1,1 @@
+"""Carrying out what ops describe: the launch cache, execution on devices, kernels' compilation, the NumPy engine."""

@@ -1,0 +1,185 @@
+"""Where a call is executed: the device of its arrays, and what makes memory there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import error
+from ..plan.geometry import Shape
+from ..plan.work import ArraySpec, Launch, Machine, Step
+
+
+class Device(Protocol):
+    """A device that runs kernels. ``gpuops/run/cuda.py`` has the GPU's; the tests bring one that runs on the CPU."""
+
+    label: str
+
+    @property
+    def machine(self) -> Machine:
+        """What plans may count on: less for a while, where launches have been refused."""
+        ...
+
+    def without(self, launch: Launch) -> AbstractContextManager[Any]:
+        """Have plans of this thread do without launches such as one that was refused, for a while."""
+        ...
+
+    def capturing(self) -> bool:
+        """Whether launches on the current stream go into a graph, which libraries may not allow."""
+        ...
+
+    def workspace(self, nbytes: int) -> tuple[Any, int]:
+        """Aligned memory and its address, kept as long as launches may use it: those of a graph, at any time."""
+        ...
+
+    def scratch(self, nbytes: int) -> tuple[Any, int, int]:
+        """The scratch of the current stream and thread, its address, and the number of the launch that is to use it,
+        counting from 1. Its first bytes, up to ``PARTIALS``, were zero before launch 1."""
+        ...
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Copy memory to the host, after all work of the current stream."""
+        ...
+
+    def write(self, address: int, data: bytes) -> None:
+        """Copy from the host to memory, on the current stream."""
+        ...
+
+    def launcher(self, launch: Launch, places: dict[str, int]) -> Step:
+        """A function that launches a kernel, which is loaded; ``places`` has the index of each array's address."""
+        ...
+
+    def elementwise(self, step: Any, places: dict[str, int]) -> Step:
+        """The same of an ``Elementwise`` step, with CuPy's ElementwiseKernel."""
+        ...
+
+    def gemm(self, step: Any, places: dict[str, int]) -> Step:
+        """The same of a ``Gemm`` step, with cuBLAS."""
+        ...
+
+
+class ExecutionContext(Protocol):
+    """The device, stream and allocator that serve the arrays of one library on one device."""
+
+    @property
+    def device(self) -> Device: ...
+
+    @property
+    def elsewhere(self) -> Callable[[], bool] | None:
+        """Tells whether another device, stream or allocator is current; None: these always are."""
+        ...
+
+    @property
+    def foreign(self) -> bool:
+        """Whether its stream and allocator are not CuPy's own."""
+        ...
+
+    @property
+    def written(self) -> Callable[[Any], None] | None:
+        """Is told that ``out`` has been written to."""
+        ...
+
+    def enter(self) -> AbstractContextManager[Any]:
+        """Make the device, its stream and allocator the current ones for a while."""
+        ...
+
+    def spec(self, name: str, array: Any) -> tuple[ArraySpec, int]:
+        """The spec of an array, and its address."""
+        ...
+
+    def maker(self, spec: ArraySpec) -> Callable[[list[int]], Any]:
+        """A function that makes a new aligned array of that shape, dtype and strides, and appends its address."""
+        ...
+
+    def broadcast_to(self, array: Any, shape: Shape) -> Any:
+        """A view with stride 0 where the array broadcasts."""
+        ...
+
+    def nonzero(self, array: Any) -> tuple[Any, ...]:
+        """The indices of the non-zero elements, as NumPy's nonzero."""
+        ...
+
+
+#: The execution context of an array, by its type; None is the host. Libraries add theirs when an array shows up.
+CONTEXTS: dict[type, Callable[[Any], ExecutionContext | None]] = {
+    np.ndarray: lambda array: None, np.generic: lambda array: None,
+}  # fmt: skip
+#: Array types with CuPy's attributes, which the launch cache reads in place.
+ARRAYS: set[type] = set()
+#: Array types of other libraries: what gives the address, and all else that decides a call. It raises TypeError for
+#: arrays whose calls are not cached.
+READERS: dict[type, Callable[[Any], tuple[int, tuple[Any, ...]]]] = {}
+
+SCALARS = (bool, int, float, complex, np.generic)
+
+
+def is_scalar(value: Any) -> bool:
+    """A value that goes with arrays of every kind, from the host too."""
+    return isinstance(value, SCALARS) or (type(value) is np.ndarray and value.ndim == 0)
+
+
+def context_of(op: str, arrays: dict[str, Any]) -> ExecutionContext | None:
+    """The one execution context of all the arrays; None is the host.
+
+    Scalars go with any device. Raises TypeError when NumPy arrays meet arrays of another kind, ValueError when arrays
+    are on two devices.
+    """
+    found: tuple[str, Any, ExecutionContext | None] | None = None
+    for name, array in arrays.items():
+        if array is None or (name != "out" and is_scalar(array)):
+            continue
+        context = find(op, name, array)
+        if name == "out" and context is None and not isinstance(array, np.ndarray):
+            raise error(TypeError, op, f"out is a {kind(array)}, not an array")
+        if found is None:
+            found = name, array, context
+        elif context is not found[2]:
+            if context is None or found[2] is None:
+                both = f"{found[0]} is a {kind(found[1])}, {name} is a {kind(array)}"
+                raise error(TypeError, op, f"NumPy and CuPy arrays do not mix: {both}")
+            labels = found[2].device.label, context.device.label
+            raise error(ValueError, op, f"{found[0]} is on {labels[0]}, {name} is on {labels[1]}")
+    return found[2] if found else None
+
+
+def find(op: str, name: str, array: Any) -> ExecutionContext | None:
+    """The execution context of one array; lists and whatever else NumPy makes an array of are the host's."""
+    ma = sys.modules.get("numpy.ma")
+    if ma is not None and isinstance(array, ma.MaskedArray):
+        rule = "give where=mask.filled(False)" if name == "where" else "give its data, and ~mask as where="
+        raise error(TypeError, op, f"{name} is a {kind(array)}, whose mask is not looked at: {rule}")
+    for cls in type(array).__mro__:
+        if cls in CONTEXTS:
+            return CONTEXTS[cls](array)
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and isinstance(array, cupy.ndarray):
+        from . import cuda  # imports CuPy, which is loaded by now
+
+        CONTEXTS[cupy.ndarray] = cuda.device_of
+        ARRAYS.add(cupy.ndarray)
+        return cuda.device_of(array)
+    if isinstance(array, (str, bytes)):
+        raise error(TypeError, op, f"{name} is a {kind(array)}; gpuops takes arrays and scalars")
+    return None
+
+
+def kind(array: Any) -> str:
+    """An array's type in words: ``numpy.ndarray``."""
+    return f"{type(array).__module__.split('.')[0]}.{type(array).__name__}"
+
+
+class Refused(Exception):
+    """A launch that a device does not take on the current stream, though it takes others: too few multiprocessors for
+    blocks that all run at once, or for a cluster of them."""
+
+    def __init__(self, device: Device, launch: Launch) -> None:
+        super().__init__(f"{launch.kernel.name}: {launch.grid[0]} blocks that run together are too many for the stream")
+        self.device, self.launch = device, launch
+
+
+class NotLoaded(Exception):
+    """A kernel, by its name, that a call needs while it is being captured."""

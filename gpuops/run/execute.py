@@ -1,0 +1,129 @@
+"""Carrying out a `Work` on a device: allocate, launch, deliver. Nothing else touches devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..plan.work import ArraySpec, Launch, Plan, Work
+from .context import Device, ExecutionContext, NotLoaded
+
+#: A `Work` that is ready for a device: called with the call's arguments, and the addresses of the arrays among them. It
+#: returns None if they are not what the work was described for.
+Ready = Callable[[tuple[Any, ...], list[int]], Any]
+Maker = Callable[[list[int]], Any]  # makes a new array and appends its address
+
+
+def prepare(
+    work: Work, context: ExecutionContext, names: list[str], out: int | None, fits: Fits | None, captured: bool
+) -> Ready:
+    """Make a work ready: kernels loaded, launches filled in but for addresses.
+
+    ``names`` are those of the arrays whose addresses it will be given, ``out`` is the index of that argument. ``fits``
+    tells whether ``out`` lies to the other arrays as it was described. ``captured``: it was described for a capture.
+    """
+    assert work.plan is not None
+    plan, device = work.plan, context.device
+    new = [spec for spec in work.results if spec.name not in names]
+    places = {name: i for i, name in enumerate((*names, *(spec.name for spec in new), *plan.own))}
+    try:
+        steps = [step.ready(device, places) for step in plan.steps]
+    except NotLoaded as missing:
+        rule = "is not loaded yet, and a capture does not allow that: make the same call once before it begins"
+        raise RuntimeError(f"{missing} {rule}, so that it takes strategy {plan.strategy!r}") from None
+    make, written, own = maker(context, new, len(work.results)), context.written, bool(plan.own)
+    # What is no launch of ours, such as cuBLAS, is planned differently for a capture.
+    guarded = not captured and not all(isinstance(step, Launch) for step in plan.steps)
+    capturing = device.capturing if guarded else None
+
+    def ready(values: tuple[Any, ...], addresses: list[int]) -> Any:
+        if (fits is not None and not fits(addresses)) or (capturing is not None and capturing()):
+            return None
+        result = None if make is None else make(addresses)
+        if out is not None:
+            result = values[out] if result is None else (values[out], *result)
+        if own:
+            _memory, more = provided(plan, device)  # which lives until the launches are made
+            addresses += more
+        for step in steps:
+            step(addresses)
+        if out is not None and written is not None:
+            written(values[out])
+        return result
+
+    return ready
+
+
+def maker(context: ExecutionContext, new: list[ArraySpec], results: int) -> Maker | None:
+    """A function that makes the new ones of a number of results; a tuple, if there are several."""
+    makers = [context.maker(spec) for spec in new]
+    if results == 1:
+        return makers[0] if makers else None
+    return lambda addresses: tuple([make(addresses) for make in makers])
+
+
+def provided(plan: Plan, device: Device) -> tuple[list[Any], list[int]]:
+    """The memory that a plan's steps use beside the caller's arrays, and the addresses of ``plan.own``."""
+    memory, addresses = [], []
+    for _, nbytes in plan.workspace:
+        array, address = device.workspace(nbytes)
+        memory.append(array)
+        addresses.append(address)
+    if plan.scratch:
+        array, address, number = device.scratch(plan.scratch)
+        memory.append(array)
+        addresses += address, number
+    return memory, addresses
+
+
+# ------------------------------------------------------------------------------------------------------------ overlap
+
+Fits = Callable[[list[int]], bool]
+
+
+def extent(spec: ArraySpec, address: int) -> tuple[int, int]:
+    """The first byte and the one after the last of an array whose first element is at an address."""
+    low = high = address
+    if spec.size == 0:
+        return low, low
+    for n, stride in zip(spec.shape, spec.strides, strict=True):
+        low, high = low + min(0, (n - 1) * stride), high + max(0, (n - 1) * stride)
+    return low, high + spec.itemsize
+
+
+def related(specs: dict[str, ArraySpec], addresses: list[int]) -> ArraySpec:
+    """The spec of ``out``, told which of the other arrays share memory with it, and which begin at its address."""
+    places = dict(zip(specs, addresses, strict=True))
+    out, begin = specs["out"], places["out"]
+    low, high = extent(out, begin)
+    overlaps, aliases = [], []
+    for name, spec in specs.items():
+        if name != "out":
+            first, last = extent(spec, places[name])
+            if low < last and first < high:
+                overlaps.append(name)
+            if places[name] == begin:
+                aliases.append(name)
+    return out._replace(overlaps=tuple(overlaps), aliases=tuple(aliases))
+
+
+def apart(specs: dict[str, ArraySpec], addresses: list[int]) -> Fits | None:
+    """A function that tells, of other addresses of such arrays, whether none shares memory with ``out``; those that
+    begin at its address are left out. None if one does now."""
+    place = [*specs].index("out")
+    first = addresses[place]
+    low, high = extent(specs["out"], first)
+    others = []  # the index of an array, and the distances from ``out`` between which it would overlap
+    for i, (spec, address) in enumerate(zip(specs.values(), addresses, strict=True)):
+        if spec.size and address != first:
+            begin, end = extent(spec, address)
+            others.append((i, low - first - end + address, high - first - begin + address))
+
+    def fits(addresses: list[int]) -> bool:
+        first = addresses[place]
+        for i, below, above in others:  # noqa: SIM110 - a generator would take longer
+            if below < addresses[i] - first < above:
+                return False
+        return True
+
+    return fits if fits(addresses) else None

@@ -1,0 +1,104 @@
+"""The launch cache: what a kind of calls does is looked up and done, without checks and planning.
+
+What a call does is decided by its arguments: by shape, strides, dtype, device and address modulo 16 of arrays and by
+which of them share an address; by type and value of all else. A hit costs two Python frames and asks of arrays only
+where they begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from struct import Struct
+from typing import Any
+
+import numpy as np
+
+from ..plan.dtypes import CTYPES
+from .call import Entry, Operation, miss
+from .context import ARRAYS, READERS, Refused
+
+LIMIT = 4096  # kinds of calls that are cached: the latest ones
+
+DTYPES = [np.dtype(name) for name in CTYPES if name != "bfloat16"]
+#: Types whose values decide as they are: those of two are never equal.
+PLAIN = frozenset((int, str, type, type(None)))
+#: What of other arguments decides, by their type; calls with arguments of types that are nowhere are not cached.
+FACTS: dict[type, Callable[[Any], Any]] = {
+    bool: lambda value: (bool, value),
+    **dict.fromkeys(map(type, DTYPES), lambda dtype: dtype),
+    **dict.fromkeys((dtype.type for dtype in DTYPES), lambda scalar: (scalar.dtype, scalar.tobytes())),
+    float: Struct("d").pack,  # the bits: 0.0 and -0.0 are equal, NaN and NaN are not
+    complex: lambda value: np.complex128(value).tobytes(),
+    tuple: lambda values: tuple([(kind := type(v), v if kind in PLAIN else FACTS[kind](v)) for v in values]),
+}
+
+
+@lru_cache(maxsize=LIMIT)
+def entries(*facts: Any) -> Entry:
+    """The cache's entry of a kind of calls: of an op, with what decides what it does."""
+    return Entry()
+
+
+def operation(**operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make the pure description of a call a public function; ``operands`` says which parameters are arrays."""
+    return lambda describe: cached(Operation(describe, operands))
+
+
+def view(**operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The same for a function that makes views: it launches nothing, so nothing is cached."""
+
+    def decorate(describe: Callable[..., Any]) -> Callable[..., Any]:
+        op = Operation(describe, operands)
+
+        @wraps(describe)
+        def public(*args: Any, **options: Any) -> Any:
+            return miss(public, op, args, options, None, [])
+
+        public.operation = op  # type: ignore[attr-defined]
+        return public
+
+    return decorate
+
+
+def cached(op: Operation) -> Callable[..., Any]:
+    """The public function of an operation."""
+    describe = op.describe
+
+    @wraps(describe)
+    def public(*args: Any, **options: Any) -> Any:
+        values = (*args, *options.values()) if options else args
+        addresses: list[int] = []
+        facts = [describe, len(args), *options]
+        try:
+            for value in values:
+                kind = type(value)
+                if kind in ARRAYS:
+                    data = value.data
+                    address = data.ptr
+                    addresses.append(address)
+                    strides = value._c_contiguous or value.strides  # (the shape tells those of a contiguous one)
+                    facts += (value.shape, strides, value.dtype, data.device_id, address % 16)
+                elif kind in PLAIN:
+                    facts.append(value)
+                elif kind in READERS:
+                    address, more = READERS[kind](value)
+                    addresses.append(address)
+                    facts += more
+                else:
+                    facts.append(FACTS[kind](value))
+            if len(addresses) > 1 and len({*addresses}) < len(addresses):
+                facts += map(addresses.index, addresses)  # which arrays begin where another one does
+            entry = entries(*facts) if addresses else None
+        except (KeyError, TypeError):  # a type that is in no table, an element without a hash
+            entry = None
+        if entry is not None and (ready := entry.ready):
+            try:
+                if (result := ready(values, addresses)) is not None:
+                    return result
+            except Refused:
+                entry = None
+        return miss(public, op, args, options, entry, addresses)
+
+    public.operation = op  # type: ignore[attr-defined]
+    return public
