@@ -127,7 +127,7 @@ def replayed(machine: Any, case: Case, subject: Subject) -> None:
 
 
 def one_step(machine: Any, case: Case, subject: Subject) -> None:
-    """One step of a remembered call."""
+    """One step of a cached call."""
     (x,), *_ = ring_of(machine, case)
     calls, subject.kept = steps(getattr(gpuops, case.op), x, axis=case.axis)
     subject.calls = [calls[case.problem.how]]
@@ -139,7 +139,7 @@ def steps(op: Any, x: Any, **options: Any) -> tuple[dict[str, Callable[[], Any]]
     result, context, work = op(x, **options), find(op.__name__, "a", x), describe(op, x, **options)
     assert context is not None and work.plan is not None
     make = maker(context, [*work.results], 1)
-    addresses = [context.spec("a", x)[1], context.spec("out", result)[1]]
+    addresses = [context.spec("", array, context.device.machine)[1] for array in (x, result)]
     assert make is not None
     memory, more = provided(work.plan, context.device)
     (step,) = work.plan.steps

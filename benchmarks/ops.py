@@ -128,7 +128,7 @@ def often(times: int) -> Callable[[int], int]:
 READINGS: dict[str, dict[str, Callable[[int], int]]] = {
     "softmax": {
         "naive": lambda cols: 2 * cols + 1,
-        **dict.fromkeys(("block_tree", "block_coalesced", "two_pass"), often(3)),
+        **dict.fromkeys(("block_tree", "block_coalesced", "two_pass", "two_pass_host"), often(3)),
         **dict.fromkeys(("block_online", "grid_online"), often(2)),
         **dict.fromkeys(("block_shared", "warp", "warp_pack2", "warp_pack4", "warp_pack8"), often(1)),
         **dict.fromkeys(("rows", "columns", "grid"), often(1)),

@@ -273,7 +273,7 @@ def rates(folder: str, document: Document) -> str:
 
 
 def budget(folder: str, document: Document) -> str:
-    """What the steps of a remembered call take, each timed alone, and the whole of it; "" if that is not known."""
+    """What the steps of a cached call take, each timed alone, and the whole of it; "" if that is not known."""
     steps = [case for case in document["cases"] if case["group"] == STEPS.name and "gpuops" in timed(case)]
     if not steps:
         return ""

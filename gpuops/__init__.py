@@ -4,7 +4,7 @@ NumPy arrays are computed on the CPU and give NumPy arrays, CuPy arrays on their
 """
 
 from . import array_api
-from .adapters import exchange as _exchange  # noqa: F401 - which makes calls with arrays of other libraries
+from .adapters import libraries as _libraries  # noqa: F401 - which makes calls with arrays of other libraries
 from .ops.broadcast import broadcast_to, expand, where
 from .ops.matmul import dot, matmul
 from .ops.reduce import all, amax, amin, any, max, mean, min, prod, sum

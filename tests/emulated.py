@@ -68,10 +68,10 @@ class EmulatedDevice:
     def capturing(self):
         return False
 
-    def spec(self, name, array):
+    def spec(self, name, array, machine=None):
         address = Address.of(array)
         flags = {"start": address % 16, "writeable": array.flags.writeable}
-        return ArraySpec(name, array.shape, array.dtype, array.strides, **flags), address
+        return ArraySpec(name, array.shape, array.dtype, array.strides, machine or self.machine, **flags), address
 
     def empty(self, shape, dtype, strides=None):
         memory = emulator.empty((math.prod(shape) * dtype.itemsize,), np.uint8)

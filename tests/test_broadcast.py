@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.plan import maps as kernels
+from gpuops.plan.maps import packs, problems, stepped, tiled
+from gpuops.run import launch_cache
 from tests import layouts
 from tests.budget import examples, pairs
 from tests.compare import assert_bits, assert_same
@@ -368,10 +369,9 @@ def test_where_of_transposed_operands(backend, dtype, shape):
 @pytest.fixture
 def planner(monkeypatch):
     """The planner's module with constants of the test's choosing, and no plans from before."""
-    planned = kernels.plan
-    planned.cache_clear()
-    yield lambda name, value: monkeypatch.setattr(kernels, name, value)
-    planned.cache_clear()
+    launch_cache.entries.cache_clear()
+    yield lambda module, name, value: monkeypatch.setattr(module, name, value)
+    launch_cache.entries.cache_clear()
 
 
 @st.composite
@@ -428,8 +428,8 @@ def test_tiles_transpose(device, dtype, data):
 @pytest.mark.parametrize("steps", [2, 3, 64])
 @pytest.mark.parametrize("dtype", ITEMS)
 def test_steps_along_a_repeated_dim(device, planner, dtype, steps):
-    planner("STEPS", ((np.inf, steps),))
-    planner("FEW", 1)
+    planner(stepped, "STEPS", ((np.inf, steps),))
+    planner(stepped, "FEW", 1)
     for full in ((7, 160), (5, 3, 64), (2, 9, 48)):
         x = layouts.random(rng(), full[1:], np.dtype(dtype), special=True)
         assert_bits(run(device, gpuops.expand, x, full, strategy="stepped"), np.broadcast_to(x, full))
@@ -451,16 +451,16 @@ def test_results_too_large_for_one_launch_are_made_in_pieces(device, most, data)
     full = data.draw(layouts.shapes())
     x, y = data.draw(layouts.arrays(full, np.dtype("f4"))), data.draw(layouts.arrays(full[1:], np.dtype("f4")))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "MOST", most)
-        kernels.plan.cache_clear()
+        patch.setattr(problems, "MOST", most)
+        launch_cache.entries.cache_clear()
         got = run(device, gpuops.where, x > 0, x, y)
-    kernels.plan.cache_clear()
     assert_bits(got, np.where(x > 0, x, y))
 
 
 @pytest.mark.parametrize("dtype", ITEMS)
 def test_offsets_beyond_32_bits(device, planner, dtype):
-    planner("offset_type", lambda p: "i64")
+    for module in (packs, stepped, tiled):
+        planner(module, "offset_type", lambda p: "i64")
     for length in (3, 16, 37, 333):
         x = layouts.random(rng(), (5, 1, length), np.dtype(dtype), special=True)
         assert_bits(run(device, gpuops.expand, x, (5, 4, length)), np.broadcast_to(x, (5, 4, length)))

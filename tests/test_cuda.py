@@ -22,7 +22,7 @@ from gpuops.run import call, context, execute, launch_cache
 from gpuops.run.context import Refused
 
 cupy = pytest.importorskip("cupy", reason="launches need CuPy")
-from gpuops.run import cuda  # noqa: E402 - which needs CuPy
+from gpuops.run import cuda, cuda_driver, cuda_memory  # noqa: E402 - which need CuPy
 
 KERNEL = Kernel("reduce_rows", (), ())
 STRUCT = bytes(range(100))
@@ -42,7 +42,7 @@ class Notes:
     def cuLaunchKernelEx(self, config, function, addresses, extra):
         self.meanwhile()
         *shape, stream, attributes, count = struct.unpack("<7I4x2QI4x", ctypes.string_at(config.value, 56))
-        attributes = (cuda.LaunchAttribute * count).from_address(attributes)
+        attributes = (cuda_driver.LaunchAttribute * count).from_address(attributes)
         sizes = (8, 8, 8, len(STRUCT), 8, 8)
         places = (ctypes.c_void_p * len(sizes)).from_address(addresses.value)
         values = [ctypes.string_at(place, size) for place, size in zip(places, sizes)]
@@ -56,8 +56,8 @@ class Notes:
 @pytest.fixture
 def notes(monkeypatch):
     taken = Notes()
-    monkeypatch.setattr(cuda, "driver", taken)
-    monkeypatch.setattr(cuda, "libcuda", lambda: taken)
+    monkeypatch.setattr(cuda_driver, "driver", taken)
+    monkeypatch.setattr(cuda_driver, "libcuda", lambda: taken)
     stream = SimpleNamespace(ptr=STREAM, is_capturing=lambda: False)
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: stream)
     taken.stream = stream
@@ -69,7 +69,7 @@ def gpu():
     """A device whose kernel is loaded."""
     made = object.__new__(cuda.CudaDevice)
     made._functions, made._lock = {KERNEL: SimpleNamespace(ptr=1234)}, threading.Lock()
-    made.index, made.label, made.overlaps, made._captured = 3, "cuda:3", True, {}
+    made.index, made.label, made.overlaps, made._graphs = 3, "cuda:3", True, cuda_memory.Graphs()
     made.whole, made._local = Machine(132, cluster=16, together=132), threading.local()
     made._retired = SimpleNamespace(add=lambda scratch: retired.append(scratch.memory))
     made.retired = retired = []
@@ -199,31 +199,31 @@ def test_a_kernel_that_is_not_loaded_when_a_capture_begins(notes, gpu):
     work = Work("sum", (), HostCall(len, {}), plan)
     with pytest.raises(RuntimeError, match=r"reduce_rows is not loaded yet, .* make the same call once .*'rows'"):
         execute.prepare(work, gpu, ["x", "out"], None, None, True)
-    assert not notes.launches and not gpu._captured
+    assert not notes.launches and not gpu._graphs.captured
 
 
 def test_what_a_graph_may_use_is_kept_until_it_is_gone(notes, gpu, monkeypatch):
-    gpu.keep(X.data)
-    assert gpu._captured == {}
+    gpu._graphs.keep(X.data)
+    assert gpu._graphs.captured == {}
     notes.stream.is_capturing = lambda: True
     graph = [1]
-    monkeypatch.setattr(cuda, "capture_of", lambda stream: (graph[0], None))
+    monkeypatch.setattr(cuda_memory, "capture_of", lambda stream: (graph[0], None))
     made = []
 
     def of(graph):
         made.append(SimpleNamespace(memory=[], gone=lambda: False))
         return made[-1]
 
-    monkeypatch.setattr(cuda, "Captured", of)
-    gpu.keep(X.data)
-    gpu.keep(Y.data)
-    assert list(gpu._captured) == [1] and made[0].memory == [X.data, Y.data]
+    monkeypatch.setattr(cuda_memory, "Captured", of)
+    gpu._graphs.keep(X.data)
+    gpu._graphs.keep(Y.data)
+    assert list(gpu._graphs.captured) == [1] and made[0].memory == [X.data, Y.data]
     graph[0] = 2
-    gpu.keep(OUT.data)
-    assert list(gpu._captured) == [1, 2]
+    gpu._graphs.keep(OUT.data)
+    assert list(gpu._graphs.captured) == [1, 2]
     made[0].gone = lambda: True
-    gpu.keep(OUT.data)
-    assert list(gpu._captured) == [2]
+    gpu._graphs.keep(OUT.data)
+    assert list(gpu._graphs.captured) == [2]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there what graphs use is kept for good")
@@ -241,8 +241,8 @@ def test_a_graph_that_is_gone_says_so_without_python(monkeypatch):
             assert (graph, count, flags) == (77, 1, 1)
             return 0
 
-    monkeypatch.setattr(cuda, "libcuda", Driver)
-    captured = cuda.Captured(77)
+    monkeypatch.setattr(cuda_driver, "libcuda", Driver)
+    captured = cuda_memory.Captured(77)
     assert not captured.gone() and not captured.gone()
     call, argument = given["call"]
     call(argument)
@@ -269,10 +269,10 @@ def streams(notes, monkeypatch):
     numbers = {}
 
     monkeypatch.setattr(cupy.cuda, "Stream", Stream)
-    monkeypatch.setattr(cuda, "stream_id", numbers.__getitem__)
+    monkeypatch.setattr(cuda_memory, "stream_id", numbers.__getitem__)
     cleared = []
     memory = lambda: SimpleNamespace(ptr=4096, memset_async=lambda value, size: cleared.append(size))  # noqa: E731
-    monkeypatch.setattr(cuda, "zeros", lambda device, nbytes: memory())
+    monkeypatch.setattr(cuda.CudaDevice, "zeros", lambda device, nbytes: memory())
 
     def enter(ptr, number=None, own=False):
         numbers[ptr] = number
@@ -316,14 +316,14 @@ def test_streams_of_cupys_keep_their_addresses(gpu, streams):
 
 
 def test_scratch_of_many_streams_is_bounded(gpu, streams):
-    for ptr in range(1000, 1000 + cuda.STREAMS + 5):
+    for ptr in range(1000, 1000 + cuda_memory.STREAMS + 5):
         streams(ptr, ptr)
         gpu.scratch(64)
-    assert len(gpu._local.scratches) == cuda.STREAMS and len(gpu.retired) == 5
+    assert len(gpu._local.scratches) == cuda_memory.STREAMS and len(gpu.retired) == 5
 
 
 def test_numbers_begin_again_with_cleared_memory(gpu, streams, monkeypatch):
-    monkeypatch.setattr(cuda, "LAUNCHES", 4)
+    monkeypatch.setattr(cuda_memory, "LAUNCHES", 4)
     streams(0)
     assert [gpu.scratch(64)[2] for _ in range(7)] == [1, 2, 3, 1, 2, 3, 1]
     assert streams.cleared == [PARTIALS] * 2
@@ -354,16 +354,16 @@ def test_retired_scratch_is_let_go_when_the_gpu_is_done(monkeypatch):
     monkeypatch.setattr(cupy.cuda, "Event", Event)
     monkeypatch.setattr(cupy.cuda, "Device", lambda index: contextlib.nullcontext())
     monkeypatch.setattr(cupy.cuda.runtime, "deviceSynchronize", lambda: waited.append(1))
-    retired = cuda.Retired(0)
+    retired = cuda_memory.Retired(0)
     one, two = (SimpleNamespace(stream=Stream(ptr)) for ptr in (1, 2))
     retired.add(one)
     retired.add(two)
     assert [scratch for _, scratch in retired.known] == [one, two]
     done.append(one.stream)
-    for _ in range(cuda.GONE - 1):
+    for _ in range(cuda_memory.GONE - 1):
         retired.add(SimpleNamespace(stream=None))
     assert [scratch for _, scratch in retired.known] == [two]
-    assert len(retired.unknown) == cuda.GONE - 1 and not waited
+    assert len(retired.unknown) == cuda_memory.GONE - 1 and not waited
     retired.add(SimpleNamespace(stream=None))
     assert not retired.unknown and waited == [1]
 

@@ -23,7 +23,7 @@ if gpuops.info()["path"] == "cpu":
 import cupy as cp
 from cupyx.profiler import benchmark
 
-from gpuops.run import cuda
+from gpuops.run import cuda, cuda_driver, cuda_memory
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -358,7 +358,7 @@ def test_scratch_of_streams_that_are_gone_is_let_go(make):
             if isinstance(stream, Raw):
                 stream.destroy()
     cp.cuda.Device().synchronize()
-    assert scratch_of(device) <= 2 * cuda.STREAMS + cuda.GONE
+    assert scratch_of(device) <= 2 * cuda_memory.STREAMS + cuda_memory.GONE
 
 
 def test_arrays_of_graphs_that_are_gone_are_let_go():
@@ -376,7 +376,7 @@ def test_arrays_of_graphs_that_are_gone_are_let_go():
             graph.launch()
         stream.synchronize()
         assert float(total) == 2**22
-        most = max(most, len(device._captured))
+        most = max(most, len(device._graphs.captured))
         del graph
         time.sleep(0.02)  # the driver tells it from a thread of its own
     assert 1 <= most <= 3
@@ -507,18 +507,18 @@ def test_cublas_is_left_as_it_was():
 @pytest.fixture
 def few_multiprocessors():
     """A stream of a green context, to which the device gives few of its multiprocessors."""
-    driver, sm = cuda.libcuda(), 1  # CU_DEV_RESOURCE_TYPE_SM
+    driver, sm = cuda_driver.libcuda(), 1  # CU_DEV_RESOURCE_TYPE_SM
     if not hasattr(driver, "cuGreenCtxStreamCreate"):
         pytest.skip("needs a driver with green contexts")
     cp.zeros(1)
     resources = [ctypes.create_string_buffer(512) for _ in range(3)]
     whole, some, rest = map(ctypes.byref, resources)
     count, description, context, stream = ctypes.c_uint(1), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-    cuda.check(driver.cuDeviceGetDevResource(cp.cuda.Device().id, whole, sm))
-    cuda.check(driver.cuDevSmResourceSplitByCount(some, ctypes.byref(count), whole, rest, 0, 8))
-    cuda.check(driver.cuDevResourceGenerateDesc(ctypes.byref(description), some, 1))
-    cuda.check(driver.cuGreenCtxCreate(ctypes.byref(context), description, cp.cuda.Device().id, 1))
-    cuda.check(driver.cuGreenCtxStreamCreate(ctypes.byref(stream), context, 1, 0))
+    cuda_driver.check(driver.cuDeviceGetDevResource(cp.cuda.Device().id, whole, sm))
+    cuda_driver.check(driver.cuDevSmResourceSplitByCount(some, ctypes.byref(count), whole, rest, 0, 8))
+    cuda_driver.check(driver.cuDevResourceGenerateDesc(ctypes.byref(description), some, 1))
+    cuda_driver.check(driver.cuGreenCtxCreate(ctypes.byref(context), description, cp.cuda.Device().id, 1))
+    cuda_driver.check(driver.cuGreenCtxStreamCreate(ctypes.byref(stream), context, 1, 0))
     raw = object.__new__(Raw)
     raw.ptr = stream.value
     yield raw

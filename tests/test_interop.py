@@ -272,8 +272,8 @@ class EmulatedContext:
         array = self.pytorch.host_view(tensor.detach(), self.pytorch.numpy_dtype("", "", tensor.dtype))
         return array.view(emulated.EmulatedArray)
 
-    def spec(self, name, tensor):
-        return self.device.spec(name, self.array(tensor))
+    def spec(self, name, tensor, machine=None):
+        return self.device.spec(name, self.array(tensor), machine)
 
     def maker(self, spec):
         def make(addresses):
@@ -299,7 +299,7 @@ def emulated_gpu(torch, emulation, monkeypatch):
     made = EmulatedContext(pytorch, torch)
     monkeypatch.setattr(pytorch, "gpu_of", lambda op, tensors: 0)
     monkeypatch.setattr(pytorch, "context_on", lambda index: made)
-    monkeypatch.setattr(pytorch, "native", lambda op, name, value, operand: value)
+    monkeypatch.setattr(pytorch, "native", lambda op, name, value: value)
     monkeypatch.setitem(context.READERS, torch.Tensor, made.read)
     return made
 

@@ -12,13 +12,13 @@ import pytest
 
 from gpuops.plan import reductions
 from gpuops.run import disk_cache, jit
-from tests.works import STRUCTS
+from tests.works import reduction_problem
 
 pytestmark = pytest.mark.usefixtures("nvrtc")
 
 ROOT = Path(__file__).resolve().parent.parent
 STRIDES = ((64, 1), (0, 0), (1,))
-PROBLEM = reductions.problem(STRUCTS["Sum"], *("float32",) * 3, (100, 64), (1,), STRIDES, (0, 0, 0))
+PROBLEM = reduction_problem("Sum", *("float32",) * 3, (100, 64), (1,), STRIDES, (0, 0, 0))
 (KERNEL,) = reductions.plan(PROBLEM, None, 132).kernels
 
 

@@ -17,14 +17,14 @@ from gpuops.ops.reduce import dtypes
 from gpuops.ops.table import REDUCTIONS
 from gpuops.plan import maps, products, reductions
 from gpuops.plan import rows as softmax
-from gpuops.plan.dtypes import CTYPES, ITEMSIZE, accumulator
+from gpuops.plan.dtypes import BITS, CTYPES, ITEMSIZE, accumulator
 from gpuops.plan.geometry import Shape, contiguous_strides
 from gpuops.plan.work import Kernel, Machine, Plan
 from gpuops.run import jit
 from tests import emulated, emulator, layouts
 from tests.budget import DEEP, TURN, in_turn
 from tests.layouts import BFLOAT16
-from tests.works import STRUCTS
+from tests.works import STRUCTS, reduction_problem, softmax_problem
 
 FILES = sorted(os.listdir(jit.FOLDER))
 SOURCES = [name for name in FILES if name.endswith(".cu")]
@@ -71,7 +71,7 @@ def reduction(
         contiguous_strides(shape) if other else (0,) * len(shape),
         contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis)),
     )
-    problem = reductions.problem(STRUCTS[struct], *names, shape, axis, strides, (pointer, 0, 0), other, **more)
+    problem = reduction_problem(struct, *names, shape, axis, strides, (pointer, 0, 0), other, **more)
     return reductions.plan(problem, strategy, MACHINE.multiprocessors)
 
 
@@ -82,7 +82,7 @@ def normalisation(
     """The plan of a softmax of an array in C order, or with strides ``x``."""
     dense = contiguous_strides(shape)
     strides = (dense if x is None else x, dense if masked else (0,) * len(shape), dense)
-    problem = softmax.problem(op, *names, shape, axis, strides, (0, 0, 0), masked, scale)
+    problem = softmax_problem(op, *names, shape, axis, strides, (0, 0, 0), masked, scale)
     return softmax.plan(problem, strategy, MACHINE)
 
 
@@ -190,7 +190,7 @@ def product(
             ("out", val, 704, 1, 0), ("a", dtypes[0], a_row, a_col, a_at), ("b", dtypes[-1], b_row, b_col, b_at),
         )
     ]  # fmt: skip
-    p = products.problem(val, sizes, batch, layouts[0], layouts[1], layouts[2], None, one, one, False)
+    p = products.problem(val, sizes, batch, dict(zip(("out", "a", "b"), layouts)), one, one, False)
     return products.tiled(p, "pipelined", tile, splits) if tile else products.plan(p, strategy, MACHINE)
 
 
@@ -377,7 +377,7 @@ def test_every_op_is_a_struct_of_ops_cuh():
 
 def test_every_dtype_is_a_type_of_types_cuh():
     text = jit.read("types.cuh")
-    for name in {*CTYPES.values(), *maps.BITS.values()}:
+    for name in {*CTYPES.values(), *BITS.values()}:
         assert re.search(rf"using {name} =|struct (alignas\(\d+\) )?{name} ", text)
 
 

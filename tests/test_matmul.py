@@ -360,13 +360,12 @@ def forced(device: Any, call: Call, tile: kernels.Tile, splits: int, whole: int 
     hosts = {name: array for name, array in hosts.items() if array is not None}
     there = dict(zip(hosts, device.arrays(*hosts.values()), strict=True))
     context = context_of(there["a"])
-    specs = {name: context.spec(name, array)[0] for name, array in there.items()}
+    specs = {name: context.spec(name, array, context.device.machine)[0] for name, array in there.items()}
     lain = {name: kernels.Layout(name, spec.dtype.name, spec.steps, spec.start) for name, spec in specs.items()}
     alpha, beta = (np.float32(call.options.get(name, default)) for name, default in (("alpha", 1), ("beta", 0)))
     problem = kernels.problem(
-        "float32", (m, n, k), call.out.shape[:-2], lain["out"], lain["a"], lain["b"], lain.get("c"), alpha.tobytes(),
-        beta.tobytes(), bool(alpha != 1),
-    )  # fmt: skip
+        "float32", (m, n, k), call.out.shape[:-2], lain, alpha.tobytes(), beta.tobytes(), bool(alpha != 1)
+    )
     ways = [kernels.way(problem.a, problem.m, k), kernels.way(problem.b.turned, problem.n, k)]
     plan = kernels.tiled(problem, "pipelined", tile, splits, whole)
     constants = dict(plan.steps[0].kernel.constants)
@@ -843,8 +842,8 @@ def test_copies_that_no_device_holds_are_not_planned():
     large = kernels.Layout("a", "float64", (0, 0), 0)
     small = kernels.Layout("b", "float64", (0, 0), 0)
     out = kernels.Layout("out", "float64", (4, 1), 0)
-    one = np.ones(1).tobytes()
-    problem = kernels.problem("float64", (2**30, 4, 2**30), (), out, large, small, None, one, bytes(8), False)
+    layouts, one = {"out": out, "a": large, "b": small}, np.ones(1).tobytes()
+    problem = kernels.problem("float64", (2**30, 4, 2**30), (), layouts, one, bytes(8), False)
     machine = Machine(132, shared=2**17, memory=2**37)
     assert kernels.plan(problem, None, machine).strategy == "warptile"
     with pytest.raises(MemoryError, match=f"^matmul: strategy 'cublas' needs copies of {8 * (2**60 + 2**32)} bytes"):

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
+import numpy as np
+
 from gpuops.ops.table import DOT, REDUCTIONS
-from gpuops.plan import rows
+from gpuops.plan import reductions, rows
+from gpuops.plan.geometry import Shape
 from gpuops.plan.reductions import Reduction
-from gpuops.plan.work import HostCall, Plan, Work
+from gpuops.plan.work import ArraySpec, HostCall, Plan, Work
 from gpuops.run.context import ExecutionContext, find
 from gpuops.run.execute import prepare
 
@@ -25,7 +29,7 @@ def carry_out(plan: Plan, **arrays: Any) -> None:
     """Execute a plan on the named arrays."""
     context = context_of(next(iter(arrays.values())))
     work = Work("test", (), HostCall(len, {}), plan)
-    addresses = [context.spec(name, array)[1] for name, array in arrays.items()]
+    addresses = [context.spec(name, array, context.device.machine)[1] for name, array in arrays.items()]
     prepare(work, context, [*arrays], None, None, False)((), addresses)
 
 
@@ -34,3 +38,34 @@ def context_of(array: Any) -> ExecutionContext:
     context = find("test", "x", array)
     assert context is not None
     return context
+
+
+def spec(name: str, dtype: str, shape: Shape, steps: Shape, start: int = 0) -> ArraySpec:
+    """The spec of an array with strides in elements, whose address is ``start`` modulo 16."""
+    kind = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    return ArraySpec(name, shape, kind, tuple(step * kind.itemsize for step in steps), start=start)
+
+
+def reduction_problem(
+    struct: str, x: str, val: str, out: str, shape: Shape, axis: Shape, strides: tuple[Shape, Shape, Shape],
+    pointers: Shape = (0, 0, 0), other: str | None = None, **more: Any,
+) -> reductions.Problem:  # fmt: skip
+    """A reduction, given strides of x and the second operand over the shape, and of out over the dims that stay."""
+    kept = tuple(n for d, n in enumerate(shape) if d not in axis)
+    return reductions.problem(
+        STRUCTS[struct], spec("x", x, shape, strides[0], pointers[0]),
+        None if other is None else spec("other", other, shape, strides[1], pointers[1]),
+        spec("out", out, kept, strides[2], pointers[2]), axis, val, **more,
+    )  # fmt: skip
+
+
+def softmax_problem(
+    op: str, x: str, val: str, out: str, shape: Shape, axis: Shape, strides: tuple[Shape, Shape, Shape],
+    pointers: Shape = (0, 0, 0), masked: bool = False, scale: float = 1.0,
+) -> rows.Problem:  # fmt: skip
+    """A softmax, given strides of x, the mask and out over the shape."""
+    return rows.problem(
+        op, spec("x", x, shape, strides[0], pointers[0]),
+        spec("other", "bool", shape, strides[1], pointers[1]) if masked else None,
+        spec("out", out, shape, strides[2], pointers[2]), axis, val, scale,
+    )  # fmt: skip

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
 from functools import partial, wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask
 import dask.array as da
 import numpy as np
-from dask.array.core import normalize_chunks, unify_chunks
-from dask.array.utils import meta_from_array
 
 from ..errors import error
 from ..ops import broadcast, matmul, reduce, softmax
@@ -26,18 +23,31 @@ from ..ops.arguments import normalize_axis
 from ..ops.matmul import as_factor, axis_orders
 from ..ops.reduce import NOT_GIVEN, as_initial
 from ..ops.softmax import arguments, finished, merged, statistics
-from ..plan.dtypes import accumulator, dtype_name
+from ..ops.table import REDUCTIONS
 from ..plan.geometry import Shape, contiguous_strides
 from ..plan.work import ArraySpec, new_array
 from ..run.call import WEAK_TYPES, describe, operation_of
-from ..run.context import CONTEXTS, find, is_scalar, kind
-
-#: Partial results that a task brings together, if Dask's option ``split_every`` says nothing; of products, which are
-#: large, fewer.
-FEW, FEWER = 16, 4
-
-Function = Callable[..., Any]
-Operand = tuple[Any, Any]  # an array with labels of its dims, or a scalar with None
+from ..run.context import find, is_scalar, kind
+from .dask_graphs import (
+    FEWER,
+    Function,
+    Operand,
+    accumulated,
+    alone,
+    blocks,
+    converted,
+    cut,
+    filled,
+    is_dask,
+    known,
+    labelled,
+    like,
+    masked,
+    on_blocks,
+    single,
+    tree,
+    whole,
+)
 
 
 def over_chunks(op: Function, compute: Function) -> Function:
@@ -95,20 +105,6 @@ def arrays_of(op: str, operands: dict[str, str], given: dict[str, Any]) -> dict[
     return arrays
 
 
-def known(op: str, name: str, x: da.Array) -> da.Array:
-    """A Dask array as calls take it: of a known shape, and without empty chunks among others."""
-    if CONTEXTS.keys().isdisjoint(type(x._meta).__mro__):
-        rule = f"{name} is a {kind(x)} of {kind(x._meta)}; gpuops takes those of NumPy and CuPy arrays"
-        raise error(TypeError, op, rule)
-    if math.isnan(math.prod(x.shape)):
-        rule = f"{name} has unknown chunk sizes {x.shape}; call {name}.compute_chunk_sizes() first"
-        raise error(ValueError, op, rule)
-    for d, sizes in enumerate(x.chunks):
-        if len(keep := [i for i, n in enumerate(sizes) if n] or [0]) < len(sizes):
-            x = x.blocks[(slice(None),) * d + (keep,)]
-    return x
-
-
 def host_operand(name: str, value: Any) -> Any:
     """The spec of an operand of a host's call; a Python scalar and None as they are."""
     if is_dask(value):
@@ -116,104 +112,6 @@ def host_operand(name: str, value: Any) -> Any:
     if value is None or type(value) in WEAK_TYPES:
         return value
     return new_array(name, np.shape(value), np.asarray(value).dtype)
-
-
-def cut(array: Any, other: da.Array) -> da.Array:
-    """An array in chunks: those of another one, where it is as long."""
-    last = dict(zip(range(array.ndim)[::-1], other.chunks[::-1], strict=False))
-    chunks = [last[d] if d in last and sum(last[d]) == n else None for d, n in enumerate(array.shape)]
-    return da.from_array(array, filled(chunks, array.shape, array.dtype))
-
-
-def filled(chunks: list[Any], shape: Shape, dtype: np.dtype) -> tuple[Shape, ...]:
-    """Chunks, where there are none yet as large as Dask's setting ``array.chunk-size`` tells."""
-    cuts = [c if c is not None else n if 0 in shape else "auto" for c, n in zip(chunks, shape, strict=True)]
-    return normalize_chunks(tuple(cuts), shape, dtype=dtype)
-
-
-def is_dask(value: Any) -> bool:
-    return isinstance(value, da.Array)
-
-
-# ------------------------------------------------------------------------------------------------------------- graphs
-
-
-def blocks(
-    function: Function, name: str, dims: Iterable[int], operands: list[Any], dtype: np.dtype,
-    lengths: dict[int, Any] | None = None,
-) -> da.Array:  # fmt: skip
-    """An array whose dims are labelled ``dims``, and whose blocks a function makes of those of the operands, which
-    broadcast. The last dims of operands are labelled like those of the array, unless labels come with them.
-
-    What an operand has beside these dims is one block long, and comes as lists. ``lengths`` are the chunks, by label,
-    of dims that are not as long as the operands'.
-    """
-    dims = tuple(dims)
-    pairs = [each if isinstance(each, tuple) else labelled(each, len(dims)) for each in operands]
-    chunks, arrays = unify_chunks(*[part for pair in pairs for part in pair], warn=False)
-    args = [part for array, (_, labels) in zip(arrays, pairs, strict=True) for part in (array, labels)]
-    meta = like(next(filter(is_dask, arrays)), len(dims), dtype)
-    return da.blockwise(
-        function, dims, *args, token=name, dtype=dtype, meta=meta, align_arrays=False,
-        adjust_chunks={d: chunks[d] for d in dims} | (lengths or {}),
-    )  # fmt: skip
-
-
-def tree(
-    x: da.Array, name: str, axis: Shape, keepdims: bool, merge: Function, last: Function, dtype: np.dtype,
-    few: int = FEW,
-) -> Any:  # fmt: skip
-    """Partial results brought together along some axes, a few of them at a time. (To a function with a parameter
-    ``dtype`` Dask would give its own.)"""
-    options = {"dtype": x.dtype, "meta": like(x, x.ndim if keepdims else x.ndim - len(axis), dtype), "name": name}
-    few = dask.config.get("split_every", few)
-    return da.reduction(x, same, last, axis, keepdims, combine=merge, split_every=few, **options)
-
-
-def like(x: da.Array, ndim: int, dtype: np.dtype) -> Any:
-    """What Dask takes as a sample of chunks: of the same kind as those of x, without elements."""
-    sample = np.asarray(x._meta) if find("like", "x", x._meta) is None else x._meta
-    return meta_from_array(sample if dtype.kind == "c" else sample.real, ndim, dtype)
-
-
-def same(x: Any, axis: Shape, keepdims: bool) -> Any:
-    """The partial results, which are there already."""
-    return x
-
-
-def labelled(x: Any, ndim: int) -> Operand:
-    """An operand with the labels of the last dims of ``ndim``; a scalar has none."""
-    return (x, tuple(range(ndim - x.ndim, ndim))) if is_dask(x) else (x, None)
-
-
-def masked(x: Any, mask: Any) -> list[Operand]:
-    """An array and its mask, which is cut as the array is."""
-    if is_dask(mask):
-        along = zip(mask.shape, x.chunks[x.ndim - mask.ndim :], strict=True)
-        mask = mask.rechunk(tuple([chunks if n > 1 else (n,) for n, chunks in along]))
-    return [labelled(x, x.ndim), labelled(mask, x.ndim)]
-
-
-def on_blocks(function: Function, keyword: str, *arrays: Any) -> Any:
-    """A call with blocks, the last one by its keyword. A list has the only block along a dim."""
-    *first, last = map(single, arrays)
-    return function(*first, **{keyword: last})
-
-
-def single(x: Any) -> Any:
-    while isinstance(x, list):
-        (x,) = x
-    return x
-
-
-def converted(x: Any, dtype: np.dtype) -> Any:
-    """A chunk in another dtype."""
-    return x if x.dtype == dtype else reduce.sum(x, axis=(), dtype=dtype)
-
-
-def accumulated(val: np.dtype) -> np.dtype:
-    """The dtype in which values of a dtype are added up."""
-    return np.dtype(accumulator(dtype_name(val)))
 
 
 # --------------------------------------------------------------------------------------------- reductions and softmax
@@ -227,16 +125,6 @@ def at_once(op: str, result: ArraySpec, x: da.Array, where: Any, axis: Shape, **
     return blocks(function, op, dims, masked(x, where), result.dtype, lengths)
 
 
-def alone(x: da.Array, axis: Shape) -> bool:
-    """Whether each chunk is alone along the axes."""
-    return all(x.numblocks[d] == 1 for d in axis)
-
-
-def whole(x: Any) -> da.Array:
-    """An array, of a scalar too."""
-    return x if is_dask(x) else da.from_array(np.asarray(x))
-
-
 def reduction(op: str, result: ArraySpec, a: Any, axis: Any, keepdims: bool, where: Any, **options: Any) -> da.Array:
     """A reduction: of chunks that are alone along the axes at once, of others as a tree."""
     x = whole(a)
@@ -244,32 +132,42 @@ def reduction(op: str, result: ArraySpec, a: Any, axis: Any, keepdims: bool, whe
     options = {name: value for name, value in options.items() if value is not NOT_GIVEN}
     if alone(x, axis):
         return at_once(op, result, x, where, axis, keepdims=keepdims, **options)
-    initial, how = options.get("initial"), {"strategy": options["strategy"]}
+    initial, strategy = options.get("initial"), options["strategy"]
+    made = Tree(op, op, axis, keepdims, result.dtype, result.dtype)
     if op != "mean":
-        return reduced(op, op, x, axis, keepdims, where, result.dtype, result.dtype, initial, how)
-    total = reduced("sum", op, x, axis, keepdims, where, result.dtype, accumulated(result.dtype), None, how)
+        return reduced(made, x, where, initial, strategy)
+    total = reduced(made._replace(op="sum", out=accumulated(result.dtype)), x, where, None, strategy)
     count, lead = bool(where) if is_scalar(where) else where, x.ndim - np.ndim(where)
     times = math.prod(x.shape[d] for d in axis if d < lead or where.shape[d - lead] == 1)
     if is_dask(where):
         selected, dtype = tuple([d - lead for d in axis if d >= lead]), np.dtype(np.int64)
-        count = reduced("sum", f"{op}-count", where, selected, keepdims, True, dtype, dtype, None, how)
+        count = reduced(Tree("sum", f"{op}-count", selected, keepdims, dtype, dtype), where, True, None, strategy)
     finish = partial(quotient, result.dtype, times)
     return blocks(finish, f"{op}-finish", range(result.ndim), [total, count], result.dtype)
 
 
-def reduced(
-    op: str, name: str, x: da.Array, axis: Shape, keepdims: bool, where: Any, val: np.dtype, out: np.dtype,
-    initial: Any, how: dict[str, Any],
-) -> da.Array:  # fmt: skip
+class Tree(NamedTuple):
     """A tree of reductions of values that are taken as ``val``, the last of which gives ``out``."""
-    function, adds = FUNCTIONS[op], op in ("sum", "prod")
-    acc = accumulated(val) if adds else val
+
+    op: str
+    name: str  # of its tasks
+    axis: Shape
+    keepdims: bool
+    val: np.dtype
+    out: np.dtype
+
+
+def reduced(made: Tree, x: da.Array, where: Any, initial: Any, strategy: str | None) -> da.Array:
+    """An array reduced by a tree."""
+    op, name, axis, keepdims, val, out = made
+    record, function = REDUCTIONS[op], FUNCTIONS[op]
+    acc = accumulated(val) if record.arithmetic else val
     once: dict[str, Any] = {} if initial is None else {"initial": as_initial(op, initial, val).astype(acc)}
-    options: dict[str, Any] = {"dtype": acc} if adds else once
-    if op == "sum" and acc.kind in "fc":  # which leaves the sum of -0 what it is, until the last step
+    options: dict[str, Any] = {"dtype": acc} if record.arithmetic else once
+    if record.zero and acc.kind in "fc":  # which leaves the sum of -0 what it is, until the last step
         once = {"initial": acc.type(0)} | once
         options |= {"initial": acc.type(-0.0)}
-    part = partial(part_of_reduction, partial(function, axis=axis, **options, **how), val)
+    part = partial(part_of_reduction, partial(function, axis=axis, strategy=strategy, **options), val)
     parts = blocks(part, name, range(x.ndim), masked(x, where), acc, dict.fromkeys(axis, 1))
     merge, last = partial(merge_parts, function, acc, options), partial(merge_parts, function, out, options | once)
     return tree(parts, name, axis, keepdims, merge, last, out)
@@ -483,25 +381,16 @@ def scaled(val: np.dtype, alpha: Any, beta: Any, total: Any, c: Any) -> Any:
     return converted(result, val)
 
 
-#: The public functions, by name.
-FUNCTIONS: dict[str, Function] = {
-    name: getattr(module, name)
-    for module, names in (
-        (reduce, ("sum", "prod", "max", "min", "mean", "any", "all")),
-        (softmax, ("softmax", "log_softmax", "logsumexp")),
-        (broadcast, ("where", "expand", "broadcast_to")),
-        (matmul, ("matmul", "dot")),
-    )
-    for name in names
+#: What makes the graph of each public function.
+GRAPHS: dict[Function, Function] = {
+    **{getattr(reduce, name): reduction for name in REDUCTIONS},
+    **dict.fromkeys((softmax.softmax, softmax.log_softmax), exponential),
+    softmax.logsumexp: log_sum,
+    broadcast.where: choice,
+    **dict.fromkeys((broadcast.expand, broadcast.broadcast_to), stretched),
+    matmul.matmul: matrix_product,
+    matmul.dot: dot_product,
 }
-GRAPHS: dict[str, Function] = {
-    **dict.fromkeys(("sum", "prod", "max", "min", "mean", "any", "all"), reduction),
-    **dict.fromkeys(("softmax", "log_softmax"), exponential),
-    "logsumexp": log_sum,
-    "where": choice,
-    **dict.fromkeys(("expand", "broadcast_to"), stretched),
-    "matmul": matrix_product,
-    "dot": dot_product,
-}
+FUNCTIONS = {function.__name__: function for function in GRAPHS}
 #: What they do with Dask arrays.
-OPS = {name: over_chunks(FUNCTIONS[name], graph) for name, graph in GRAPHS.items()}
+OPS = {name: over_chunks(function, GRAPHS[function]) for name, function in FUNCTIONS.items()}

@@ -9,82 +9,18 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import error
-from ..run.call import ADAPTERS, Adapter, Call, Entry
-from ..run.context import CONTEXTS, is_scalar, kind
+from ..run.call import Call, Entry
+from ..run.context import is_scalar, kind
 
 CPU = (1, 3, 11)  # DLPack's numbers of devices whose memory the host reads: kDLCPU, kDLCUDAHost, kDLROCMHost
 CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
 Convert = Callable[[Any, Any], Any]  # from a result, NumPy's or CuPy's, and an argument to such an array
-
-
-def adapter_of(call: Call) -> Adapter | None:
-    """The adapter of the library whose arrays are among those of a call; None if all are native.
-
-    Raises TypeError if not all of them are of that library, but for scalars.
-    """
-    arrays = call.arrays()
-    first = next((name for name, value in arrays.items() if library_of(value) is not None), None)
-    if first is None:
-        return None
-    library = library_of(arrays[first])
-    assert library is not None
-    for name, value in arrays.items():
-        other = library_of(value)
-        accepted = other is None and (library.mixes or (is_scalar(value) and name != "out"))
-        if other != library and not accepted:
-            both = f"{first} is a {kind(arrays[first])}, {name} is a {kind(value)}"
-            raise error(TypeError, call.name, f"arrays of two libraries do not mix: {both}")
-    return library
-
-
-class Library(Adapter, Protocol):
-    """A library whose arrays are foreign here."""
-
-    @property
-    def mixes(self) -> bool:
-        """Whether NumPy's and CuPy's arrays may be among them."""
-        ...
-
-
-def library_of(value: Any) -> Library | None:
-    """The library of a foreign array; None of a native one, and of what is no array."""
-    return library_of_type(type(value))  # type: ignore[arg-type]  # mypy holds that types have no hash
-
-
-SHARING = ("__dlpack__", "__cuda_array_interface__")  # how arrays share their memory
-
-
-@lru_cache(maxsize=256)
-def library_of_type(cls: type) -> Library | None:
-    if not any(hasattr(cls, name) for name in (*SHARING, "__dask_graph__")):
-        return None
-    for base in cls.__mro__:
-        package = base.__module__.partition(".")[0]
-        if package in ("cupy", "numpy") or (base in CONTEXTS and package not in LIBRARIES):
-            return None
-        if package in LIBRARIES:
-            return LIBRARIES[package]()
-    if not any(hasattr(cls, name) for name in SHARING):
-        return None
-    return Exchange(cls.__module__.partition(".")[0], same_namespace)
-
-
-class Dask(NamedTuple):
-    """Dask, whose arrays are made of NumPy's or CuPy's."""
-
-    mixes: bool = True
-
-    def call(self, call: Call, entry: Entry | None, addresses: list[int]) -> Any:
-        from .dask import OPS
-
-        return OPS[call.name](*call.args, **call.options)
 
 
 class Exchange(NamedTuple):
@@ -97,23 +33,23 @@ class Exchange(NamedTuple):
     mixes: bool = False
 
     def call(self, call: Call, entry: Entry | None, addresses: list[int]) -> Any:
-        given, arrays = call.given(), call.arrays()
-        first = next(value for value in arrays.values() if library_of(value) is not None)
+        given, arrays = dict(call.given), call.arrays
+        first = next(value for value in arrays.values() if not is_scalar(value))
         if given.get("dtype") is not None:
             given["dtype"] = dtype_of(first, given["dtype"])
         if not self.mutable and (out := given.get("out")) is not None:
             raise error(TypeError, call.name, f"out is a {kind(out)}, which cannot be written to")
-        native = {name: self.native(call.name, name, v) if name in arrays else v for name, v in given.items()}
-        result = call.on(native).repeat()
-        theirs = [name for name in given if native[name] is not given[name]]
+        native = {name: self.native(call.name, name, value) for name, value in arrays.items()}
+        result = call._replace(given=given).on(native).repeat()
+        theirs = [name for name in arrays if native[name] is not arrays[name]]
         keep([native[name] for name in theirs])
         if (out := given.get("out")) is not None:
             return out
         return converted(result, lambda array: self.convert(array, first))
 
     def native(self, op: str, name: str, value: Any) -> Any:
-        """An array as NumPy or CuPy has it; what is no foreign array is as it was."""
-        if library_of(value) is None:
+        """An array as NumPy or CuPy has it; scalars are as they were."""
+        if is_scalar(value):
             return value
         try:
             packs = hasattr(value, "__dlpack_device__")
@@ -224,22 +160,3 @@ def to_cuda(result: Any, like: Any) -> Any:
     result = result if result.flags.c_contiguous else result.copy()
     address = result.ctypes.data if isinstance(result, np.ndarray) else result.data.ptr
     return type(like).from_handle(address, result.nbytes, owner=result)
-
-
-def pytorch() -> Library:
-    from .pytorch import PYTORCH
-
-    return PYTORCH
-
-
-#: A library is a row: the package of its array types, and what makes a call with them.
-LIBRARIES: dict[str, Callable[[], Library]] = {
-    "torch": pytorch,
-    "dask": Dask,
-    **dict.fromkeys(("jax", "jaxlib"), lambda: Exchange("jax", to_jax, mutable=False)),
-    **dict.fromkeys(("numba", "numba_cuda"), lambda: Exchange("numba", to_numba)),
-    "cudf": lambda: Exchange("cudf", to_cudf),
-    "cuda": lambda: Exchange("cuda", to_cuda),
-}
-
-ADAPTERS.append(adapter_of)

@@ -21,7 +21,7 @@ from torch.autograd import forward_ad
 from ..errors import error
 from ..plan.dtypes import CTYPES
 from ..plan.geometry import Shape
-from ..plan.work import ALIGNMENT, ArraySpec
+from ..plan.work import ALIGNMENT, ArraySpec, Machine
 from ..run.call import Call, Entry, exclude_from_compilers, perform
 from ..run.context import CONTEXTS, READERS, kind
 from ..run.launch_cache import FACTS
@@ -37,12 +37,14 @@ class PyTorch:
     mixes = False
 
     def call(self, call: Call, entry: Entry | None, addresses: list[int]) -> Any:
-        given, arrays = call.given(), call.arrays()
+        given, arrays = call.given, call.arrays
         index = gpu_of(call.name, {name: x for name, x in arrays.items() if isinstance(x, torch.Tensor)})
         if index is not None and importlib.util.find_spec("cupy") is None:
             rule = "tensors of a GPU need CuPy: pip install 'gpuops-cupy[cuda13]' or [cuda12]"
             raise error(ImportError, call.name, rule)
-        there = call.on({name: native(call.name, name, value, name in arrays) for name, value in given.items()})
+        there = call.on({name: native(call.name, name, value) for name, value in arrays.items()})
+        if isinstance(dtype := given.get("dtype"), torch.dtype):
+            there.given["dtype"] = numpy_dtype(call.name, "dtype", dtype)
         if index is not None:
             return perform(there, entry, addresses)
         result = there.repeat()
@@ -109,11 +111,9 @@ def dense(tensor: torch.Tensor) -> bool:
 # -------------------------------------------------------------------------------------------- tensors as arrays
 
 
-def native(op: str, name: str, value: Any, operand: bool) -> Any:
-    """An argument as calls take it: tensors of the CPU as arrays over the same memory, NumPy's dtypes."""
-    if isinstance(value, torch.dtype):
-        return numpy_dtype(op, name, value)
-    if not operand or not isinstance(value, torch.Tensor):
+def native(op: str, name: str, value: Any) -> Any:
+    """An argument as calls take it: tensors of the CPU as arrays over the same memory."""
+    if not isinstance(value, torch.Tensor):
         return value
     dtype = numpy_dtype(op, name, value.dtype)
     if value.is_conj() or value.is_neg():  # what lies in memory is not what it says
@@ -176,7 +176,7 @@ def borrowed(index: int, tensor: torch.Tensor, nbytes: int) -> Any:
     """A tensor's memory as CuPy's."""
     import cupy
 
-    from ..run.cuda import Borrowed
+    from ..run.cuda_memory import Borrowed
 
     return cupy.cuda.MemoryPointer(Borrowed(tensor.data_ptr(), nbytes, tensor, index), 0)
 
@@ -226,10 +226,10 @@ class TensorContext:
         with self.device.enter(), theirs, cupy.cuda.using_allocator(self.allocator):
             yield
 
-    def spec(self, name: str, tensor: torch.Tensor) -> tuple[ArraySpec, int]:
+    def spec(self, name: str, tensor: torch.Tensor, machine: Machine) -> tuple[ArraySpec, int]:
         address, dtype = tensor.data_ptr(), numpy_dtype("", name, tensor.dtype)
         strides = tuple([step * dtype.itemsize for step in tensor.stride()])
-        return ArraySpec(name, tuple(tensor.shape), dtype, strides, start=address % ALIGNMENT), address
+        return ArraySpec(name, tuple(tensor.shape), dtype, strides, machine, address % ALIGNMENT), address
 
     def maker(self, spec: ArraySpec) -> Callable[[list[int]], torch.Tensor]:
         empty, shape, steps = torch.empty_strided, spec.shape, spec.steps
@@ -248,7 +248,7 @@ class TensorContext:
     def nonzero(self, tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
         import cupy
 
-        array = gpu_view(self.index, tensor, self.spec("condition", tensor)[0])
+        array = gpu_view(self.index, tensor, self.spec("condition", tensor, self.device.machine)[0])
         return tuple(from_gpu(cupy.ascontiguousarray(each)) for each in cupy.nonzero(array))
 
 

@@ -1,11 +1,11 @@
-// What a thread gathers from packs of VEC elements of x: a State for each element (APART: they belong to neighbouring
-// outputs) or for all of them. Prologue, beside that of reduce.cuh: VEC.
+// Accumulators of a thread, over packs of VEC elements of x. APART: the elements of a pack belong to neighbouring
+// outputs, with a State each; otherwise one State for all. Prologue, besides that of reduce.cuh: VEC.
 
-constexpr int VEC_B = OTHER == BESIDE ? VEC : 1;  // elements of the second operand to a pack of x
+constexpr int VEC_B = OTHER == BESIDE ? VEC : 1;  // elements of the second operand per pack of x
 using Pack_x = Items<Tin, VEC>;
 using Pack_b = Items<Tb, VEC_B>;
 
-// Any op and any elements, one by one; CHAINS of additions that need not wait for each other.
+// Any op and any elements, one by one, in CHAINS independent accumulators.
 template <bool APART, int CHAINS> struct Elements {
   static constexpr int COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC;
   State state[COUNT];
@@ -34,12 +34,13 @@ template <bool APART, int CHAINS> struct Elements {
   }
 };
 
-// ---- elements of one or two bytes, without taking the words apart that hold them
+// ---- elements of one or two bytes, processed in 32-bit words without unpacking
 
 template <class T> constexpr bool SMALL_INTEGER = ONE_OF<T, b8, i8, u8, i16, u16>;
 
-// Extremes of T. A byte is compared in the upper half of 16 bits, where what stands below cannot outweigh it: PLANES = 2
-// words, of the odd bytes as they are and of the even ones moved up.
+// Minima and maxima of T on packed words, 16 bits at a time. A byte is compared as the upper byte of 16 bits: the byte
+// below it cannot change the result. So bytes take PLANES = 2 accumulators: one of the words as they are, for the odd
+// bytes, and one of the words shifted left by 8 bits, for the even bytes.
 template <class T, bool GREATER> struct Extremes {
   static constexpr int PLANES = SMALL_INTEGER<T> || HALF<T> ? 3 - sizeof(T) : 0;
   static __device__ __forceinline__ u32 identity() {
@@ -51,10 +52,10 @@ template <class T, bool GREATER> struct Extremes {
   static __device__ __forceinline__ u32 gather(u32 a, u32 word) { return extreme<T, GREATER>(a, word); }
 };
 
-// The bits that make a number true.
+// The bits that decide whether elements are true: for half types, all but the sign.
 template <class T> __device__ __forceinline__ u32 truth(u32 word) { return HALF<T> ? word & 0x7fff7fffu : word; }
 
-// How an op gathers words of T; not at all if PLANES is 0.
+// How an op accumulates packed words of T. PLANES = 0: it does not.
 template <class Op, class T> struct Gather { static constexpr int PLANES = 0; };
 template <class T> struct Gather<Max<T>, T> : Extremes<T, true> {};
 template <class T> struct Gather<Min<T>, T> : Extremes<T, false> {};
@@ -98,7 +99,7 @@ template <bool APART, class T = Tin> struct Words {
   }
   __device__ __forceinline__ State get(int v, const Context<A>& c) const {
     int i = v % IN_WORD;
-    bool raised = sizeof(T) == 1 && G::PLANES == 2;  // the element stands in the upper half of 16 bits
+    bool raised = sizeof(T) == 1 && G::PLANES == 2;  // the element is the upper byte of 16 bits
     u32 gathered = word[v / IN_WORD][raised && i % 2 == 0];
     Items<T, IN_WORD> items = bit_cast<Items<T, IN_WORD>>(gathered);
     return Op::map(convert<Tval>(items.get(raised ? i / 2 * 2 + 1 : i)), c);
@@ -111,7 +112,7 @@ template <bool APART, class T = Tin> struct Words {
   }
 };
 
-// Sums of small integers, by the instructions that multiply two or four of them and add: by 1 and 0.
+// Sums of small integers, by dot-product instructions (dp2a, dp4a) with factors 1 and 0.
 template <class Op> constexpr bool INTEGER_SUM = false;
 template <class V> constexpr bool INTEGER_SUM<Sum<V>> = ONE_OF<V, i8, u8, i16, u16, i32, u32, i64, u64>;
 template <class V> constexpr bool INTEGER_SUM<IntegerMean<V>> = true;
@@ -126,7 +127,7 @@ template <class T> __device__ __forceinline__ i32 dot(u32 word, u32 factors, i32
 
 template <bool APART, class T = Tin> struct Dots {
   static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(T);
-  static constexpr i32 MOST = sizeof(T) == 1 ? 1 << 18 : 1 << 11;  // packs whose sums surely fit 32 bits
+  static constexpr i32 MOST = sizeof(T) == 1 ? 1 << 18 : 1 << 11;  // packs whose sums are certain to fit 32 bits
   State state[COUNT];
   i32 sum[COUNT], packs = 0;
 
@@ -143,24 +144,25 @@ template <bool APART, class T = Tin> struct Dots {
         sum[v % COUNT] = dot<T>(x[n].word[v / IN_WORD], APART ? 1u << 8 * (v % IN_WORD) : 0x01010101u, sum[v % COUNT]);
       }
     }
-    if (sizeof(State) <= 4 || (packs += N) < MOST) return;  // a State of 32 bits wraps as its sum does
+    if (sizeof(State) <= 4 || (packs += N) < MOST) return;  // a 32-bit State wraps around as `sum` does
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) state[i] = total(i), sum[i] = 0;
     packs = 0;
   }
-  __device__ __forceinline__ State total(int i) const { return state[i] + static_cast<State>(sum[i]); }  // below 0 only if T is
+  // (sum[i] is negative only if T is signed.)
+  __device__ __forceinline__ State total(int i) const { return state[i] + static_cast<State>(sum[i]); }
   __device__ __forceinline__ State get(int v, const Context<A>&) const { return total(v); }
   __device__ __forceinline__ State total(const Context<A>&) const { return total(0); }
 };
 
-// The maximum and the sum of powers of some packs at a time: the sum so far is lifted once for all of them.
+// Online softmax over several packs at a time: the sum so far is rescaled once for all of them.
 template <bool APART, class O = Op> struct Exponentials {
   using A = typename O::A;
   using Base = Powers<A, HALF<Tout> ? Taken::SHORT : Taken::PLAIN>;
-  static constexpr int COUNT = APART ? VEC : 1, MOST = (HALF<Tin> ? 32 : 16) / VEC;  // packs of as many elements
+  static constexpr int COUNT = APART ? VEC : 1, MOST = (HALF<Tin> ? 32 : 16) / VEC;  // packs at a time
   static constexpr int AT_ONCE = MOST > 0 ? MOST : 1;
-  static constexpr int WAYS = APART || VEC < 4 ? VEC : 4;  // chains of maxima and of sums, which do not wait for each other
-  // Maxima of halves are found two at a time, in PAIRS words.
+  static constexpr int WAYS = APART || VEC < 4 ? VEC : 4;  // independent chains of maxima and of sums
+  // Maxima of half types are found two at a time, in PAIRS words.
   static constexpr bool IN_PAIRS = HALF<Tin> && SAME<A, float> && OTHER == NONE && !SCALED && WORDY<Tin, VEC>;
   static constexpr int PAIRS = (WAYS + 1) / 2;
   typename O::State state[COUNT];
@@ -228,7 +230,7 @@ template <bool APART, class O = Op> struct Exponentials {
         for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
       }
 #pragma unroll
-      for (int i = 0; i < COUNT; ++i) {  // the 1 that is left out is an earlier one, or that of the new maximum
+      for (int i = 0; i < COUNT; ++i) {  // one 1 is left out: an earlier one, or the new maximum's
         bool earlier = state[i].max == max[i];
         A before = earlier ? state[i].rest : O::lifted(state[i], max[i]);
         state[i] = {max[i], before + sum[i] * base[i].rest() + (ones[i] - (earlier ? A(0) : A(1)))};

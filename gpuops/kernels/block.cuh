@@ -1,7 +1,7 @@
 // Reducing one value per thread to one value per group, warp, block or grid.
 namespace gpuops {
 
-template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {  // a State of any size, a word at a time
+template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {  // a State of any size, word by word
   constexpr int WORDS = (sizeof(S) + 3) / 4;
   u32 word[WORDS] = {};
   memcpy(word, &value, sizeof value);
@@ -11,12 +11,12 @@ template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {
   return value;
 }
 
-// Every lane of an aligned group of WIDTH lanes gets the group's value. All 32 lanes of the warp take part.
+// Reduces over aligned groups of WIDTH lanes; every lane gets its group's result. All 32 lanes of the warp take part.
 template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
-  if constexpr (EXPONENTIAL<Op>) {  // the maximum first: each sum is lifted once
+  if constexpr (EXPONENTIAL<Op>) {  // the maximum first: each sum is rescaled once
     using A = typename Op::A;
     A max = warp_reduce<Max<A>, WIDTH>(value.max);
-    bool at_max = value.max == max;  // so many ones have been left out
+    bool at_max = value.max == max;  // each such lane has left out one 1
     u32 votes = __ballot_sync(0xffffffffu, at_max) >> threadIdx.x % 32 / WIDTH * WIDTH & (0xffffffffu >> (32 - WIDTH));
     return {max, rest_of(warp_reduce<Sum<A>, WIDTH>(at_max ? value.rest : Op::lifted(value, max)), A(__popc(votes)))};
   }
@@ -25,10 +25,10 @@ template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::Stat
   return value;
 }
 
-// N values of each lane become the lanes' common values, shared out: lanes that differ in a bit from HIGH down to LOW
-// exchange halves of what they hold, so that N values cost hardly more shuffles than one. Afterwards a lane has the
-// common values first … first + N / lanes - 1 (at least one; then lanes that differ in the lowest bits have the same).
-// Returns first.
+// Reduce-scatter of N values over the lanes that differ in bits HIGH … LOW of their index. At each step a lane sends
+// half of its values to its partner and combines the other half with what it receives, so N values cost hardly more
+// shuffles than one. Afterwards a lane holds results first … first + N / lanes - 1. With more lanes than values it
+// holds one, and lanes that differ in the lowest bits hold the same. Returns first.
 template <class Op, int HIGH, int LOW, int N> __device__ __forceinline__ int share(typename Op::State (&value)[N]) {
   if constexpr (N == 1 && HIGH > 0 && LOW == 1) {
     value[0] = warp_reduce<Op, 2 * HIGH>(value[0]);
@@ -54,8 +54,8 @@ template <class Op, int HIGH, int LOW, int N> __device__ __forceinline__ int sha
   return first;
 }
 
-// Every thread of a block of THREADS (a power of two, 32 or more) gets the block's value. A kernel calls it once for each
-// Op, or passes a barrier in between: every Op has shared memory of its own, so that no barrier need come after.
+// Reduces over a block of THREADS threads (a power of two, 32 or more); every thread gets the result. Each Op has
+// shared memory of its own, so no barrier follows. Between two calls with the same Op a kernel must pass a barrier.
 template <class Op, int THREADS> __device__ __forceinline__ typename Op::State block_reduce(typename Op::State value) {
   __shared__ typename Op::State partial[THREADS / 32];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -65,7 +65,9 @@ template <class Op, int THREADS> __device__ __forceinline__ typename Op::State b
   return warp_reduce<Op, THREADS / 32>(partial[lane % (THREADS / 32)]);
 }
 
-// ---- copies to shared memory while the thread that asks for them goes on; they are for itself to read
+// ---- asynchronous copies to shared memory (cp.async)
+// After copies_there the thread that issued a copy can read it; other threads need a barrier, too. Before sm_80, and
+// for sizes other than 4, 8 and 16 bytes, the copy is synchronous.
 template <class T> __device__ __forceinline__ void copy_async(T* to, const T* from) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   u32 here = static_cast<u32>(__cvta_generic_to_shared(to));
@@ -80,7 +82,7 @@ template <class T> __device__ __forceinline__ void copy_async(T* to, const T* fr
 #endif
   *to = *from;
 }
-// The same for a number that may lie outside its array: then its place becomes 0.
+// The same for N floats that may lie outside their array: if they do, zeros are written.
 template <int N> __device__ __forceinline__ void copy_async_inside(float* to, const float* from, bool inside) {
   static_assert(N == 1 || N == 4, "4 or 16 bytes");
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -93,23 +95,24 @@ template <int N> __device__ __forceinline__ void copy_async_inside(float* to, co
   store(to, pack);
 #endif
 }
-// The copies since the last call are a group.
+// Commits the copies since the last call as a group.
 __device__ __forceinline__ void copies_sent() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-// All copies are there but the last PENDING groups of them.
+// Waits until at most the last PENDING groups are still in flight.
 template <int PENDING> __device__ __forceinline__ void copies_there() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 #endif
 }
 
-// ---- a cluster of blocks, which write to each other's shared memory
-// A block says that its shared memory is there (`begin`) and waits until that of all is; it stores where `to` is in its
-// own but in that of block `rank`, and waits until so many bytes have come to its own (`meet`). So a block waits for what
-// it is sent, and not until all others have been sent theirs, as at a barrier of the whole cluster.
+// ---- clusters: blocks write to each other's distributed shared memory
+// cluster_begin initialises this block's mbarrier `arrivals`. cluster_wait waits until all blocks have done so.
+// store_to writes to `to` in the shared memory of block `rank`, and counts the bytes at that block's mbarrier.
+// cluster_meet waits until so many bytes have arrived in this block. So a block waits only for its own data. A barrier
+// of the whole cluster would also wait until all other blocks have theirs.
 __device__ __forceinline__ void cluster_begin(u64* arrivals) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   if (threadIdx.x == 0) {
@@ -157,17 +160,17 @@ __device__ __forceinline__ void cluster_meet(u64* arrivals, u32 bytes) {
 #endif
 }
 
-// ---- blocks of a launch that count each other
-// A word of scratch has the number of a launch in its upper half and how many have arrived in its lower one. A stream's
-// launches have growing numbers, so whatever others have left there, even one that was aborted, is less than the launch's
-// own first count. Returns how many have arrived before.
+// ---- ticket counters and grid barriers
+// A counter in scratch memory: its upper half is the launch number, its lower half the number of arrivals. The launch
+// numbers of a stream grow. So whatever an earlier launch has left there, even an aborted one, is less than this
+// launch's initial value. Returns the number of earlier arrivals.
 __device__ __forceinline__ u32 arrive(u64* word, Launch launch) {
   atomicMax(word, launch.number << 32);
   return static_cast<u32>(atomicAdd(word, u64(1)));
 }
 
-// Grid barrier of blocks that all run at once: a thread of each of `count` blocks waits until all have come here for the
-// (round + 1)-th time. What they have written before is then seen by those that go past the caches.
+// Grid barrier of `count` resident blocks, called by one thread of each: waits until all have arrived for the
+// (round + 1)-th time. Volatile loads, which bypass L1, then see what the blocks wrote before.
 __device__ __forceinline__ void meet(u64* barrier, u32 count, u32 round, Launch launch) {
 #ifdef __CUDA_ARCH__
   __threadfence();
@@ -178,7 +181,7 @@ __device__ __forceinline__ void meet(u64* barrier, u32 count, u32 round, Launch 
 #endif
 }
 
-// The thread waits so many cycles. (The emulator has no clock, and no use for one.)
+// Spins for so many clock cycles. (The emulator has no clock and needs none.)
 __device__ __forceinline__ void pause(i64 cycles) {
 #ifdef __CUDA_ARCH__
   i64 until = clock64() + cycles;
@@ -186,8 +189,9 @@ __device__ __forceinline__ void pause(i64 cycles) {
 #endif
 }
 
-// Whether this block is the last of `count` to come here; it then sees what the others have written before. It decides
-// who adds up, never in which order. The ticket is left 0, for the launch's plan may have another one with its number.
+// Ticket counter: whether this block is the last of `count` to arrive. The last block sees what the others wrote before
+// they arrived. The ticket decides which block adds up the partial results, never in which order. The last block resets
+// it to 0: another launch of the same plan may use it with the same launch number.
 __device__ __forceinline__ bool last_block(u64* ticket, u32 count, Launch launch) {
   __shared__ bool last;
   __syncthreads();

@@ -1,39 +1,27 @@
 // y[i] = Map(a[i], b[i], c[i]) over collapsed, broadcasting dims: expand, where, and the last pass of a softmax.
-// A thread makes UNROLL packs of VEC elements, BLOCK packs apart. The packs tile the output's memory at multiples of
-// their own size, wherever its rows (runs along the innermost dim) begin and end:
-//   WHOLE     a row is a number of packs
-//   CROSSING  the output is dense; packs that end in the row after the one that they begin in are made apart
-//   NARROW    likewise, but every pack is read as one that may cross
+// A thread writes UNROLL packs of VEC elements, BLOCK packs apart. Packs are aligned in the output's memory. Its rows
+// (runs along the innermost dim) may begin and end inside a pack:
+//   WHOLE     each row is a whole number of packs
+//   CROSSING  the output is dense; packs that cross into the next row are handled separately, at the end
+//   NARROW    the output is dense; every pack is loaded as one that may cross into the next row
 //   SHORT     the output is dense, and a pack may touch more than two rows: each element is located on its own
-//   PEELED    the rows lie apart: each begins and ends with a part of a pack
-// Prologue, beside that of broadcast.cuh: RANK, WALK, DENSE (y is contiguous in the order of the walk), UNROLL, BLOCK,
-// LINE (bytes of a cache line).
+//   PEELED    the rows lie apart: each may begin and end with a partial pack
+// Prologue, besides that of broadcast.cuh: RANK, WALK, DENSE (y is contiguous in the order of the flat index), UNROLL,
+// BLOCK, LINE (bytes of a cache line).
 enum Walk { WHOLE, CROSSING, NARROW, SHORT, PEELED };
 
-constexpr int WALKED = ARITY + !DENSE;  // operands a, b, c and, unless its elements follow each other, y
+constexpr int WALKED = ARITY + !DENSE;  // operands a, b, c and, unless it is dense, y
 
-struct Broadcast {  // what every thread reads comes first, on few cache lines
-  u32 packs;
-  i32 length;             // elements of a dense output
-  i32 head;               // elements from the last multiple of a pack's size to the first element of y
-  u32 ahead;              // blocks that fetch operands ahead
-  Axes<RANK, WALKED, Offset> axes;
-  Divisor row_packs;      // PEELED: packs that a row may touch
-  Offset low[4], high[4]; // how far a, b, c reach from their first elements
-  i32 lines[4];           // how many cache lines of a, b, c they fetch
-  double scale;
-  u64 scalar[3][2];
-};
-
-// A pack's place: `first` is item 0's number in the output or, PEELED, in its row, at[k] where it lies. Items from
-// `split` on are in the next row, `jump` beyond. `complete`: all items are of the output or of the row.
+// Where a pack lies. first: the flat index of item 0 in the output (PEELED: its column in the row). at[k]: its offset
+// in operand k. Items from `split` on are in the next row: jump[k] is added to their offset. complete: all items are
+// inside the output (PEELED: inside the row).
 struct Spot {
   i32 first, split;
   bool complete;
   Offset at[WALKED], jump[WALKED];
 };
 
-// at[k] and jump[k] of a pack that begins in a row, at a column.
+// Sets at[k] and, if SPLIT, jump[k] of a pack that begins at (row, col).
 template <bool SPLIT> __device__ __forceinline__ void place(Spot& spot, u32 row, i32 col, const Broadcast& p) {
   p.axes.template locate<RANK - 1>(row, spot.at);
   if constexpr (SPLIT) p.axes.template locate<RANK - 1>(row + 1, spot.jump);
@@ -87,7 +75,7 @@ __device__ __forceinline__ void fetch(Items<T, VEC>& items, const T* from, const
   }
 }
 
-// Each of the grid's first threads asks the L2 cache for a line of an operand that has so many.
+// Prefetches an operand of so many cache lines to L2: each of the grid's first threads requests one line.
 template <class T> __device__ __forceinline__ void fetch_ahead(const T* from, Offset low, i32 lines) {
 #ifdef __CUDA_ARCH__
   i32 line = blockIdx.x * BLOCK + threadIdx.x;
@@ -139,7 +127,7 @@ broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
     if (ready[u]) {
       Offset to = DENSE ? static_cast<Offset>(spot.first) : spot.at[WALKED - 1];
       store_past_l1(y + to, mapped(pa[u], pb[u], pc[u], p.scale));
-    } else if (!spot.complete) {  // the first or last elements of the output or, PEELED, of a row
+    } else if (!spot.complete) {  // a partial pack: the head or tail of the output (PEELED: of a row)
       i32 length = WALK == PEELED ? static_cast<i32>(p.axes.size[RANK - 1].value) : p.length;
 #pragma unroll 1
       for (i32 v = max(-spot.first, 0); v < min(length - spot.first, VEC); ++v) {
@@ -154,7 +142,7 @@ broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
       }
     }
   }
-  if constexpr (WALK == CROSSING && RANK > 1) {  // the packs of this block in which a row ends: at most one per thread
+  if constexpr (WALK == CROSSING && RANK > 1) {  // this block's packs that cross a row's end: at most one per thread
     const Divisor& size = p.axes.size[RANK - 1];
     i32 cols = static_cast<i32>(size.value), start = static_cast<i32>(first - threadIdx.x) * VEC - p.head;
     i32 stop = min(start + BLOCK * UNROLL * VEC, p.length);

@@ -1,16 +1,16 @@
-// What the maps share: how a pack of VEC elements of an operand is read, and what is made of three of them.
+// What the maps share: how a pack of VEC elements of an operand is loaded, and how up to three make one of the output.
 // Prologue: Map, Ta, Tb, Tc, Tout, Offset, ARITY (operands that the map takes), VEC, WAY_A, WAY_B, WAY_C.
 
-// How an operand lies along the innermost dim:
-//   PACKED    stride 1, aligned as the packs of the output: one wide load
-//   SHIFTED   stride 1 at any alignment: the two aligned packs around it, funnelled into one
-//   REVERSED  stride -1, likewise
-//   REPEATED  stride 0, or a scalar: one element for the whole pack
+// Access to an operand along the innermost dim:
+//   PACKED    stride 1, aligned where the packs of the output begin: one vectorised load
+//   SHIFTED   stride 1 at any alignment: the two aligned packs around it, funnel-shifted into one
+//   REVERSED  stride -1 at any alignment: the same, with the elements reversed
+//   REPEATED  stride 0, a scalar, or VEC = 1: one element for the whole pack
 //   STRIDED   anything else: VEC single loads
 //   TILED     contiguous along another dim: through a tile in shared memory (broadcast_tiled.cu)
 enum Way { PACKED, SHIFTED, REVERSED, REPEATED, STRIDED, TILED };
 
-// A scalar operand travels as bytes among the arguments; its pointer is null.
+// A scalar operand is passed by value, as bytes in the kernel's parameters; its pointer is null.
 template <class T> __device__ __forceinline__ T element(const T* from, Offset at, const u64* scalar) {
   T value;
   if (from) value = from[at];
@@ -18,18 +18,18 @@ template <class T> __device__ __forceinline__ T element(const T* from, Offset at
   return value;
 }
 
-// Where an operand's items are: item v at from[at + v * stride], and from item `split` on at `jump` beyond that, in the
-// next row. All elements of the array lie in from[low .. high).
+// Where the items of a pack lie: item v at from[at + v * stride]. Items from `split` on are in the next row: `jump` is
+// added to their offset. All elements of the array lie in from[low .. high).
 struct Place { Offset at, stride, jump; i32 split; Offset low, high; };
 
-// VEC neighbours from any address, in memory's order (or, if REVERSED, against it).
+// VEC neighbouring elements from any address, in memory order (REVERSED: in reverse order).
 template <int WAY, class T> __device__ __forceinline__ Items<T, VEC> neighbours(const T* from, Offset at, const Place& place) {
   Offset first = WAY == REVERSED ? at - (VEC - 1) : at;
   Items<T, VEC> items;
-  Offset lowest = place.low + (VEC - 1), range = place.high - 2 * VEC - lowest;  // where `shifted` stays in the array
+  Offset lowest = place.low + (VEC - 1), range = place.high - 2 * VEC - lowest;  // where both loads stay in the array
   if (range >= 0 && static_cast<u64>(static_cast<i64>(first) - lowest) <= static_cast<u64>(range)) {
     items = shifted<VEC>(from + first);
-  } else {  // at either end of the array
+  } else {  // at either end of the array: single loads
 #pragma unroll
     for (int v = 0; v < VEC; ++v) items.set(v, first + v >= place.low && first + v < place.high ? from[first + v] : T{});
   }
@@ -42,7 +42,7 @@ template <int WAY, class T> __device__ __forceinline__ Items<T, VEC> neighbours(
   return items;
 }
 
-// A pack of an operand. SPLIT says whether it may go over into a next row.
+// Loads a pack of an operand. SPLIT: the pack may cross into the next row.
 template <int WAY, bool SPLIT, class T>
 __device__ __forceinline__ Items<T, VEC> read(const T* from, const Place& place, const u64* scalar) {
   Items<T, VEC> items;
@@ -70,7 +70,7 @@ __device__ __forceinline__ Items<T, VEC> read(const T* from, const Place& place,
   return items;
 }
 
-// ---- maps: what becomes of three elements
+// ---- maps: an element of the output from up to three elements
 struct Expand {
   template <class A, class B, class C> static __device__ __forceinline__ Tout apply(A a, B, C, double) { return convert<Tout>(a); }
 };
@@ -81,8 +81,8 @@ struct Where {
   }
 };
 
-// a is x, b each row's maximum and the rest of the sum of exp(x * scale - maximum), 1 less than that; c the mask if there
-// is one.
+// The last pass of a softmax. a: x. b: each row's maximum, and its sum of exp(x * scale - maximum) less 1 (`rest`).
+// c: the mask, if there is one.
 struct Softmax {
   template <class A, class B, class C> static __device__ __forceinline__ Tout apply(A x, B row, C chosen, double scale) {
     using V = decltype(row.max);
@@ -90,7 +90,8 @@ struct Softmax {
     return convert<Tout>(ARITY == 2 || nonzero(chosen) ? quotient(value - row.max, 1 + row.rest) : V(0));
   }
   template <class V> static __device__ __forceinline__ V quotient(V value, V sum) {
-    if constexpr (HALF<Tout> && SAME<V, float>) {  // by a few instructions; raised, so that subnormal results keep their digits
+    if constexpr (HALF<Tout> && SAME<V, float>) {
+      // Few instructions. The factors 2^64 and 2^-64 let subnormal results keep their digits.
       return power_of_2(fma(value, LOG2_E, 64.0f)) * reciprocal(sum) * 0x1p-64f;
     } else {
       return exp(value) / sum;
@@ -106,7 +107,7 @@ struct LogSoftmax {
   }
 };
 
-// Whether a pack of the map is a choice between words: a condition of one byte each, elements of one or two that are
+// Whether `where` can select whole words by masks: conditions of one byte each, elements of one or two bytes that are
 // not converted.
 constexpr bool SELECTS = SAME<Map, Where> && SAME<Ta, u8> && SAME<Tb, Tout> && SAME<Tc, Tout> && WORDY<Tout, VEC> &&
                          WORDY<u8, VEC>;

@@ -1,16 +1,7 @@
-// The same maps where operands repeat along an outer dim: a thread makes the same pack of the output at many steps along
-// that dim, and reads what repeats but once.
-// Prologue, beside that of broadcast.cuh: RANK (of the other dims, in whole packs), FIXED_A, FIXED_B, FIXED_C (whether
-// the operand repeats), UNROLL, BLOCK.
-struct Stepped {
-  u32 packs;
-  i32 steps, chunk, reserved;  // the dim's length, and how much of it a thread takes
-  Offset step[4];              // strides along it, of a, b, c, y
-  Axes<RANK, ARITY + 1, Offset> axes;  // the other dims, operands a, b, c, y
-  double scale;
-  u64 scalar[3][2];
-};
-
+// The maps of broadcast.cuh where operands broadcast along an outer dim. A thread writes the same pack of the output at
+// many steps along that dim. It loads operands that broadcast along it only once. Rows are whole packs.
+// Prologue, besides that of broadcast.cuh: RANK (of the other dims), FIXED_A, FIXED_B, FIXED_C (whether the operand
+// broadcasts along the dim), UNROLL, BLOCK.
 template <int K, int WAY, class T>
 __device__ __forceinline__ void fetch(Items<T, VEC>& items, const T* from, const Offset* at, i32 step, const Stepped& p) {
   if constexpr (K < ARITY) {

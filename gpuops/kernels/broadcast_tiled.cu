@@ -1,19 +1,10 @@
-// The same maps where operands are contiguous along another dim than the output (transposed arrays). A block makes a
-// square tile of the output: TILE rows along that other dim, TILE columns along the output's innermost one. TILED
-// operands are read along their own contiguous dim into shared memory and from there along the output's.
-// Prologue, beside that of broadcast.cuh: RANK (of the outer dims), TILE, BLOCK.
-struct Tiled {
-  Divisor tile_cols, tile_rows;  // tiles in either direction
-  i32 cols, rows;                // the lengths of the two dims
-  i32 wide[4];                   // whether a TILED operand of small elements is read a word at a time
-  Offset across[4], along[4];    // strides from column to column and from row to row, of a, b, c, y
-  Axes<RANK, ARITY + 1, Offset> axes;  // the outer dims, operands a, b, c, y
-  double scale;
-  u64 scalar[3][2];
-};
-
-// Words of four bytes or, of larger elements, of one: smaller elements are transposed in registers, as blocks of B x B.
-// An odd number of words from row to row keeps both directions free of bank conflicts.
+// The maps of broadcast.cuh where operands are contiguous along another dim than the output (transposed arrays). A
+// block writes a square tile of the output: TILE rows along that other dim, TILE columns along the output's innermost
+// dim. TILED operands are read along their own contiguous dim into shared memory, and from there along the output's.
+// Prologue, besides that of broadcast.cuh: RANK (of the outer dims), TILE, BLOCK.
+// A tile in shared memory, in words of B elements: 4 bytes of small elements, or one larger element. Small elements are
+// transposed in registers, in blocks of B × B. Rows are padded to an odd number of words: no bank conflicts in either
+// direction.
 template <class T, bool USED> struct Tile {
   static constexpr int B = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
   Items<T, B> word[TILE][TILE / B + 1];
@@ -38,13 +29,13 @@ template <class T, int B> __device__ __forceinline__ void transpose(Items<T, B> 
   }
 }
 
-// INSIDE: all of the tile is in the output.
+// INSIDE: the whole tile lies inside the output.
 template <bool INSIDE, class T>
 __device__ __forceinline__ void fill(Tile<T, true>& tile, const T* from, i32 rows, i32 cols, Offset across, Offset along,
                                      bool wide) {
   constexpr int B = Tile<T, true>::B, SIDE = TILE / B, LANES = 32 / B, STEPS = (SIDE * SIDE + BLOCK - 1) / BLOCK;
-  // Whether a step may go beyond the tile. For small elements the check stays even where it is always passed: with it the
-  // compiler puts loads between the stores instead of holding all of them in registers, which is faster.
+  // Whether a step may go past the tile. For small elements the check stays even where it always passes: with it the
+  // compiler interleaves loads with stores instead of holding all loads in registers, which is faster.
   constexpr bool PART = SIDE * SIDE % BLOCK != 0 || B > 1;
   Items<T, B> in[STEPS][B];
 #pragma unroll
@@ -88,7 +79,7 @@ __device__ __forceinline__ void prepare(Tile<T, WAY == TILED>& tile, const T* fr
   }
 }
 
-// The pack at (row, col) of the tile whose corner is at (row0, col0).
+// Reads the pack at (row, col) of the tile whose corner is at (row0, col0).
 template <int K, int WAY, class T>
 __device__ __forceinline__ void take(Items<T, VEC>& items, const Tile<T, WAY == TILED>& tile, const T* from,
                                      const Offset* at, i32 row0, i32 col0, i32 row, i32 col, const Tiled& p) {

@@ -1,5 +1,5 @@
-// Items<T, N>: N elements in registers, those of one or two bytes as 32-bit words. Taken apart at once, small elements
-// would crowd the others out.
+// Items<T, N>: N elements in registers. Elements of one or two bytes stay packed in 32-bit words: unpacked all at once,
+// they would take too many registers.
 namespace gpuops {
 
 template <class T, int N> constexpr bool WORDY = sizeof(T) < 4 && sizeof(T) * N % 4 == 0;
@@ -33,7 +33,7 @@ template <class T, int N> struct Items<T, N, true> {
   __device__ __forceinline__ void set(int v, T value) {
     u32 bits = 0, shift = v % IN_WORD * BITS;
     memcpy(&bits, &value, sizeof value);
-    u32 others = v % IN_WORD ? word[v / IN_WORD] & ((1u << shift) - 1) : 0;  // items are set in order
+    u32 others = v % IN_WORD ? word[v / IN_WORD] & ((1u << shift) - 1) : 0;  // set in order: items above v are cleared
     word[v / IN_WORD] = others | bits << shift;
   }
   __device__ __forceinline__ void fill(T value) {
@@ -54,7 +54,7 @@ template <class T, int N> struct Items<T, N, true> {
 
 // ---- two elements of 16 bits in a word
 
-// The greater or the lesser of two pairs of 16-bit numbers; NaN wins.
+// Elementwise maximum (GREATER) or minimum of two pairs of 16-bit numbers. NaN propagates.
 template <class T, bool GREATER> __device__ __forceinline__ u32 extreme(u32 a, u32 b) {
   if constexpr (HALF<T>) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -79,12 +79,12 @@ template <class T, bool GREATER> __device__ __forceinline__ u32 extreme(u32 a, u
   }
 }
 
-// For each byte that is not zero: 1; 0xff; and the two of pair `w` as 0xffff each.
+// true_bytes: 1 for each nonzero byte, else 0. filled: 0xff for each nonzero byte, else 0.
 __device__ __forceinline__ u32 true_bytes(u32 bytes) {
   return ((((bytes & 0x7f7f7f7fu) + 0x7f7f7f7fu) | bytes) & 0x80808080u) >> 7;
 }
 __device__ __forceinline__ u32 filled(u32 bytes) { return true_bytes(bytes) * 255; }
-// Bools as 0 and 1, all of a word at once: then to ask each whether it is true costs nothing.
+// Normalises bools to 0 and 1, a word at a time. Testing each of them is then free.
 template <class T, bool> struct Clean { using type = T; };
 template <> struct Clean<b8, true> { using type = bool; };
 template <class T, int N> using clean_t = typename Clean<T, WORDY<T, N>>::type;
@@ -97,9 +97,10 @@ template <int N, class T> __device__ __forceinline__ Items<clean_t<T, N>, N> cle
     return items;
   }
 }
+// Widens two bytes of a `filled` word to 16 bits each: the lower two for even w, the upper two for odd w.
 __device__ __forceinline__ u32 pair_filled(u32 bytes, int w) { return __byte_perm(bytes, 0, w % 2 ? 0x3322 : 0x1100); }
 
-// Two numbers rounded to halves.
+// Two floats rounded to the 16-bit type T, packed in a word.
 template <class T> __device__ __forceinline__ u32 pair_of(float low, float high) {
   u32 word;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -115,7 +116,8 @@ template <int N, class T> __device__ __forceinline__ Items<T, N> load_items(cons
   return bit_cast<Items<T, N>>(*reinterpret_cast<const typename Items<T, N>::Loaded*>(from));
 }
 
-// N elements from any address, by two aligned loads that may reach N - 1 elements before and N behind it.
+// N elements from any address: two aligned packs, funnel-shifted into one. The loads may reach up to N - 1 elements
+// before the first element and N elements past the last.
 template <int N, class T> __device__ __forceinline__ Items<T, N> shifted(const T* from) {
   constexpr int BYTES = sizeof(T) * N, WORDS = BYTES / 4;
   static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "packs of one load");
@@ -144,8 +146,8 @@ template <int N, class T> __device__ __forceinline__ void store_items(T* to, con
   *reinterpret_cast<typename Items<T, N>::Loaded*>(to) = bit_cast<typename Items<T, N>::Loaded>(items);
 }
 
-// Results that pass the L1 cache by: what is read again and again stays in it. (No "memory" clobber: no thread reads
-// after it has written what it still needs, and later loads may overtake the store.)
+// Stores without allocating in L1, so that operands which are read repeatedly stay there. (No "memory" clobber: no
+// thread loads after a store what that store may have overwritten, so later loads may be moved ahead of it.)
 template <int N, class T> __device__ __forceinline__ void store_past_l1(T* to, const Items<T, N>& items) {
   using Loaded = typename Items<T, N>::Loaded;
 #ifdef __CUDA_ARCH__

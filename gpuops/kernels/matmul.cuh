@@ -3,23 +3,15 @@
 
 using A = accumulate_t<V>;
 
-// a: (m, k), b: (k, n), c and out: (m, n), each with any two strides, in elements.
-struct Strides { i64 row, col; };
-struct Matmul {
-  i64 m, n, k;
-  u32 whole, splits;      // tiles of one block each, and blocks that share one of the others (matmul_pipelined.cu)
-  Strides a, b, c, out;
-  i32 scaled, added;      // whether alpha is not 1; whether beta · c is added: c is not read otherwise
-  u64 alpha[2], beta[2];  // the bytes of an A
-  Axes<BATCH, 4> batch;   // operands out, a, b, c
-};
+// Parameters: struct Matmul (gpuops/plan/products/rungs.py). a: (m, k), b: (k, n), c and out: (m, n), each with any two
+// strides, in elements.
 
-// A block's tile of out: which product of the batch, and the tile's row and column in it. Neighbouring blocks take
-// `group` tiles of a column before they go on to the next column, so that they find in the L2 cache what they share.
+// A block's tile of out: which product of the batch, and the tile's row and column in it. Consecutive blocks take
+// `group` tiles of a column, then those of the next column: blocks that run together share operands in the L2 cache.
 struct Tile {
   u32 batch, row, col;
   __device__ __forceinline__ Tile(u32 block, u32 rows, u32 cols, u32 group = 1) {
-    group = group < rows ? group : rows;  // so that a group has no more tiles than there are blocks
+    group = group < rows ? group : rows;  // group * cols is at most `tiles`
     u32 tiles = rows * cols, in_batch = block % tiles;
     u32 first = in_batch / (group * cols) * group, high = rows - first < group ? rows - first : group;
     batch = block / tiles;
@@ -36,10 +28,10 @@ template <class T> __device__ __forceinline__ T scalar(const u64 (&bytes)[2]) {
   return value;
 }
 
-// One product of the batch, or what of it begins at a tile.
+// One product of the batch; after begin_at, its results are those of a tile.
 struct Product {
   const Matmul& p;
-  Offset m, n;  // rows and columns of out that there are
+  Offset m, n;  // rows and columns of out (after begin_at: of the tile)
   const Ta* a;
   const Tb* b;
   const Tc* c;
@@ -51,7 +43,8 @@ struct Product {
     p.batch.locate(batch, at);
     this->out = out + at[0], this->a = a + at[1], this->b = b + at[2], this->c = c + at[3];
   }
-  // An element, or N neighbours in a row of memory, which are all inside or all outside; 0 beyond the edges.
+  // An element, or a pack of N contiguous ones, converted to A. A pack is entirely inside or entirely outside; outside,
+  // it is 0.
   __device__ __forceinline__ A get_a(i64 row, i64 k) const { return pack_a<1>(row, k).item[0]; }
   __device__ __forceinline__ A get_b(i64 k, i64 col) const { return pack_b<1>(k, col).item[0]; }
   template <int N> __device__ __forceinline__ Pack<A, N> pack_a(i64 row, i64 k) const {
@@ -68,12 +61,12 @@ struct Product {
     for (int e = 0; e < N; ++e) out.item[e] = convert<A>(items.item[e]);
     return out;
   }
-  // Results: from now on rows and columns are counted from here, and there are at most so many.
+  // From here on, rows and columns of results count from (row, col), and there are at most rows × cols of them.
   __device__ __forceinline__ void begin_at(i64 row, i64 col, int rows, int cols) {
     m = static_cast<Offset>(p.m - row < rows ? p.m - row : rows), n = static_cast<Offset>(p.n - col < cols ? p.n - col : cols);
     out += row * p.out.row + col * p.out.col, c += row * p.c.row + col * p.c.col;
   }
-  // A result, or N neighbours in a row, in stores of VEC_OUT.
+  // Writes a result, or N neighbours in a row, in stores of VEC elements.
   __device__ __forceinline__ void put(Offset row, Offset col, A sum) const {
     A one[1] = {sum};
     put<1, 1>(row, col, one);
@@ -82,12 +75,13 @@ struct Product {
     if (p.scaled || p.added) adjust(row, col, sum);
     write<N, VEC>(row, col, sum);
   }
-  // alpha times the sums, and beta · c added.
+  // Multiplies the sums by alpha and adds beta · c.
   template <int N> __device__ __forceinline__ void adjust(Offset row, Offset col, A (&sum)[N]) const {
     const Tc* more = c + (row * static_cast<Offset>(p.c.row) + col * static_cast<Offset>(p.c.col));
 #pragma unroll
     for (int e = 0; e < N; ++e) {
-      if (p.scaled) sum[e] = static_cast<A>(scalar<A>(p.alpha) * sum[e]);  // (1 times a complex infinity is NaN)
+      // (Only if alpha is not 1: 1 times a complex infinity is NaN.)
+      if (p.scaled) sum[e] = static_cast<A>(scalar<A>(p.alpha) * sum[e]);
       if (p.added && row < m && col + e < n) {
         add_product(sum[e], scalar<A>(p.beta), convert<A>(more[e * static_cast<Offset>(p.c.col)]));
       }
@@ -101,7 +95,7 @@ struct Product {
       Items<Tout, VEC> items;
 #pragma unroll
       for (int e = 0; e < VEC; ++e) items.set(e, convert<Tout>(convert<V>(sum[j + e])));
-      Offset step = VEC > 1 ? 1 : static_cast<Offset>(p.out.col);  // packs are of neighbours
+      Offset step = VEC > 1 ? 1 : static_cast<Offset>(p.out.col);  // packs are contiguous
       store_past_l1<VEC>(out + (row * static_cast<Offset>(p.out.row) + (col + j) * step), items);
     }
   }

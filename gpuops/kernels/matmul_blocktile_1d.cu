@@ -8,8 +8,8 @@ matmul_blocktile_1d(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) 
   __shared__ A tile_a[TILE][DEPTH], tile_b[DEPTH][TILE];
   Tile tile(blockIdx.x, ceil_div(p.m, TILE), ceil_div(p.n, TILE));
   Product product(p, a, b, c, out, tile.batch);
-  int x = threadIdx.x % TILE, y = threadIdx.x / TILE;           // in b's tile and in out's
-  int a_k = threadIdx.x % DEPTH, a_row = threadIdx.x / DEPTH;   // in a's tile
+  int x = threadIdx.x % TILE, y = threadIdx.x / TILE;           // position in b's tile and in out's
+  int a_k = threadIdx.x % DEPTH, a_row = threadIdx.x / DEPTH;   // position in a's tile
   i64 row = tile.row * i64(TILE), col = tile.col * i64(TILE);
   A sum[ROWS] = {};
   for (i64 first = 0; first < p.k; first += DEPTH) {

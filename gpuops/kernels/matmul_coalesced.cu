@@ -1,5 +1,5 @@
-// As naive, but the lanes of a warp take neighbouring columns: what they read of b is one line, what they read of a is
-// one element, and what they write is one line.
+// As naive, but the lanes of a warp take neighbouring columns. For each k they read one line of b and one element of a;
+// and they write one line.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 matmul_coalesced(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) {
   wait_for_previous();

@@ -1,5 +1,5 @@
 // The first rung: one thread per element of out, which reads a row of a and a column of b from global memory.
-// The lanes of a warp take neighbouring rows, so each of their loads falls into a line of its own.
+// The lanes of a warp take neighbouring rows: their loads of a fall into a line each, if rows of a are contiguous.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 matmul_naive(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) {
   wait_for_previous();

@@ -1,17 +1,17 @@
-// How a panel of an operand gets to shared memory: EXTENT rows of a, or columns of b, by STEP of k. There it lies as
+// Copies a panel of an operand to shared memory: EXTENT rows of a, or columns of b, by STEP of k. Its layout there is
 // [k][EXTENT], so that a thread reads neighbouring rows or columns in packs. Prologue: Offset (within a panel), and of
 // a block: SLICES, DEPTH, THREADS.
 
 constexpr int STEP = SLICES * DEPTH;
 
-// What decides is which neighbours lie next to each other in memory:
-//   PACKED  along the tile, aligned: copied in packs of 4
-//   TURNED  along k, aligned: packs of two rows are turned in registers, where they wait until a stage is free
-//   ACROSS  any strides, elements one by one, neighbouring threads along the tile
+// How a panel is copied depends on how the operand lies in memory:
+//   PACKED  contiguous along the tile, aligned: asynchronous copies of packs of 4
+//   TURNED  contiguous along k, aligned: packs of two rows wait in registers until a stage is free, and are transposed
+//   ACROSS  any strides: asynchronous copies of single elements, neighbouring threads along the tile
 //   DEEP    the same, neighbouring threads along k
 enum Way { PACKED, TURNED, ACROSS, DEEP };
 
-// A number whose origin the compiler is not to know: it would multiply by 64-bit strides again and again.
+// Optimisation barrier for 32-bit values: keeps 64-bit multiplies by strides from being rematerialised.
 template <class T> __device__ __forceinline__ T opaque(T value) {
 #ifdef __CUDA_ARCH__
   if constexpr (sizeof(T) == 4) asm("" : "+r"(value));
@@ -19,14 +19,14 @@ template <class T> __device__ __forceinline__ T opaque(T value) {
   return value;
 }
 
-// Rows (or columns) beyond the edge are read as the last one: their results are not stored. Elements beyond the end of k
-// become 0: LAST says that there may be some.
+// Rows (or columns) past the edge are clamped to the last one; their results are not stored. Elements past the end of k
+// are 0. LAST: there may be some.
 template <int WAY, int EXTENT> struct Panel {
   static constexpr int WIDTH = WAY == PACKED ? 4 : 1;                               // elements of a copy
-  static constexpr int ALONG = WAY == DEEP ? (STEP < 16 ? STEP : 16) : EXTENT / WIDTH;  // threads that go along k, or the tile
+  static constexpr int ALONG = WAY == DEEP ? (STEP < 16 ? STEP : 16) : EXTENT / WIDTH;  // threads along k or tile
   static constexpr int COUNT = EXTENT * STEP / WIDTH / THREADS;                     // copies of a thread
-  static constexpr int ROWS = WAY == DEEP ? EXTENT * ALONG / THREADS : 1;           // different rows of those
-  static constexpr int NEXT = WAY == DEEP ? ALONG : THREADS / ALONG;                // from one k of a thread to the next
+  static constexpr int ROWS = WAY == DEEP ? EXTENT * ALONG / THREADS : 1;           // different rows among them
+  static constexpr int NEXT = WAY == DEEP ? ALONG : THREADS / ALONG;                // step in k between two copies
   static constexpr int PITCH = EXTENT + (WAY == DEEP ? 4 : 0);
   static_assert(COUNT * WIDTH * THREADS == EXTENT * STEP && THREADS % ALONG == 0, "threads share a panel evenly");
 
@@ -35,8 +35,8 @@ template <int WAY, int EXTENT> struct Panel {
   Offset row[ROWS], depth;
   int k;
 
-  // Of x, from row `first` of `size` on, with strides along the rows and along k; `memory` is where the first stage of
-  // the panel lies, and stages are given by how far they lie from that.
+  // A panel of x from row `first` of `size` on; `stride` and `along_k` are the strides from row to row and along k.
+  // memory: the panel in the first stage. fetch and deliver take a stage's offset from it.
   __device__ __forceinline__ Panel(float* memory, const float* x, i64 first, i64 size, i64 stride, i64 along_k) {
     int across = threadIdx.x % ALONG, other = threadIdx.x / ALONG;
     int last = static_cast<int>(size - first < EXTENT ? size - first : EXTENT) - WIDTH;

@@ -1,8 +1,10 @@
-// The fastest: float32 only. As warptile, but while a block computes with one stage of shared memory, the next are being
-// filled, and while a thread computes with one k, its registers are filled with the next.
+// The fastest rung, float32 only. As warptile, with double buffering on two levels: while a block computes with one
+// stage of shared memory, the other is filled; while a thread computes with one k, its registers are filled with the
+// next.
 //
-// A block has WARPS_M × WARPS_N warps for its tile, SLICES times: every slice takes DEPTH of the STEP of k that a stage
-// holds, and in the end the slices add up. So small tiles, too, have 8 warps that each do as much for what they read.
+// A block has WARPS_M × WARPS_N warps for its tile, SLICES times. Each slice takes DEPTH of the STEP of k that a stage
+// holds, and at the end the slices add up their sums. So small tiles, too, can have 8 warps with large warp tiles,
+// which do more products for each element they read.
 constexpr int WARPS_M = BLOCK_M / WARP_M, WARPS_N = BLOCK_N / WARP_N, SLICE = 32 * WARPS_M * WARPS_N;
 constexpr int LANES_M = WARP_M / THREAD_M, LANES_N = WARP_N / THREAD_N;
 static_assert(LANES_M * LANES_N == 32 && SLICE * SLICES == THREADS, "lanes of a warp, threads of a block");
@@ -12,7 +14,7 @@ using PanelA = Panel<WAY_A, BLOCK_M>;
 using PanelB = Panel<WAY_B, BLOCK_N>;
 constexpr int B_BEGINS = STEP * PanelA::PITCH, STAGE = B_BEGINS + STEP * PanelB::PITCH;
 
-// What a thread multiplies for one k: its rows of a and its columns of b.
+// A thread's operands for one k: its rows of a and its columns of b.
 struct Fragment {
   float a[THREAD_M], b[THREAD_N];
   __device__ __forceinline__ void read(const float* from_a, const float* from_b) {
@@ -26,7 +28,8 @@ struct Fragment {
 #pragma unroll
     for (int e = 0; e < 4; ++e) to[e] = pack.item[e];
   }
-  // Down one column of sums and up the next: two of three operands are in the register file's cache, or one is new.
+  // Down one column of sums and up the next: each product reuses b[j] or, at a turn, a[i] of the one before (register
+  // reuse cache), and reads two registers, not three.
   __device__ __forceinline__ void multiply(float (&sum)[THREAD_M][THREAD_N]) const {
 #pragma unroll
     for (int j = 0; j < THREAD_N; ++j) {
@@ -39,16 +42,16 @@ struct Fragment {
   }
 };
 
-// Four neighbouring sums of a row are an item; so many has a thread, and the whole tile.
+// Item: four neighbouring sums of a row. ITEMS: of a thread. TILE_ITEMS: of the whole tile.
 constexpr int ITEMS = THREAD_M * THREAD_N / 4, TILE_ITEMS = ITEMS * SLICE;
-constexpr int ROUND = ITEMS < 8 ? ITEMS : 8;  // that the slices add up at a time
+constexpr int ROUND = ITEMS < 8 ? ITEMS : 8;  // items of a thread that the slices add up at a time
 
 __device__ __forceinline__ float (&four_of(float (&sum)[THREAD_M][THREAD_N], int item))[4] {
   return reinterpret_cast<float(&)[4]>(sum[item / (THREAD_N / 4)][item % (THREAD_N / 4) * 4]);
 }
 
-// (0 + sum is a new number to the compiler: else it would keep what is stored together in neighbouring registers, of
-// which too many are then read at a time in the loop of products.)
+// 0 + sum is a new value to the compiler. Without it, sums that are stored together would occupy neighbouring registers
+// from the start, and the loop of products would read too many of these at a time.
 __device__ __forceinline__ Pack<float, 4> fresh_four(const float (&four)[4]) {
   return {0 + four[0], 0 + four[1], 0 + four[2], 0 + four[3]};
 }
@@ -73,7 +76,7 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
   extern __shared__ __align__(128) float memory[];
   u32 rows = ceil_div(p.m, BLOCK_M), cols = ceil_div(p.n, BLOCK_N);
   u32 place = blockIdx.x, sharing = 0, splits = 1, split = 0;
-  if (SPLIT && place >= p.whole) {  // it shares a tile, and is one of those that do
+  if (SPLIT && place >= p.whole) {  // split-K: this block shares a tile
     sharing = place - p.whole;
     splits = p.splits, split = sharing % splits, place = p.whole + sharing / splits;
   }
@@ -93,7 +96,7 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
   PanelB panel_b(memory + B_BEGINS, product.b + first * p.b.row, col, p.n, p.b.col, p.b.row);
 
   const int last = steps;
-  int asked = 0, next = 0;  // steps that have been asked for, and where the stage of the next one begins
+  int asked = 0, next = 0;  // steps fetched so far; offset of the stage that the next one fills
   auto fetch = [&] {
     if (asked < full && asked < last) {
       panel_a.template fetch<false>(next, STEP), panel_b.template fetch<false>(next, STEP);
@@ -121,8 +124,8 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
   const float *at_a = memory + own_a, *at_b = memory + own_b;
   even.read(at_a, at_b);
   int left = DEPTH / 2, stage = 0;
-  // Two k at a time, and no more: in longer code the compiler mixes what belongs to different k, and the order of the
-  // products is lost that spares the register file.
+  // Two k per iteration, no more: in longer code the compiler interleaves products of different k, and their order that
+  // saves register reads is lost.
 #pragma unroll 1
   for (bool more = steps > 0; more;) {
     odd.read(at_a + PanelA::PITCH, at_b + PanelB::PITCH);
@@ -144,7 +147,7 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
   copies_there<0>();
   product.begin_at(row, col, BLOCK_M, BLOCK_N);
 
-  // A tile's items in order, of which a block that shares it keeps its own.
+  // parts: the partial sums of all blocks that share this tile, in the order of k. part: this block's.
   auto* parts = reinterpret_cast<Pack<float, 4>*>(partials) + (sharing - split) * i64(TILE_ITEMS);
   auto* part = parts + split * i64(TILE_ITEMS);
   if constexpr (SLICES == 1) {
@@ -171,7 +174,7 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
 #pragma unroll
     for (int item = 0; item < ITEMS; ++item) part[item * SLICE + thread] = fresh_four(four_of(sum, item));
   } else {
-    // The slices add up, in their order, ROUND items of each thread at a time.
+    // The slices' sums are added up in the order of slices, ROUND items of each thread at a time.
     auto* shared = reinterpret_cast<Pack<float, 4>*>(memory);
 #pragma unroll
     for (int begin = 0; begin < ITEMS; begin += ROUND) {
@@ -190,7 +193,7 @@ matmul_pipelined(const Ta* a, const Tb* b, const Tc* c, Tout* out, float* partia
       }
     }
   }
-  // Blocks that share a tile: the last one adds up, in the order of k, TOGETHER items of a thread at a time.
+  // Split-K: the last block to arrive adds up the partial sums in the order of k, TOGETHER items of a thread at a time.
   if (splits == 1 || !last_block(tickets + (place - p.whole), splits, launch)) return;
   constexpr int EACH = TILE_ITEMS / THREADS, TOGETHER = EACH < 4 ? EACH : 4;
   for (int begin = threadIdx.x; begin < TILE_ITEMS; begin += TOGETHER * THREADS) {

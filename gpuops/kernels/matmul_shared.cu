@@ -1,5 +1,5 @@
-// A block brings a tile of a and a tile of b, TILE × TILE each, to shared memory, where TILE threads each read what one
-// has fetched: TILE times fewer loads from global memory. One thread per element of out, TILE * TILE of them.
+// A block loads a tile of a and a tile of b, TILE × TILE each, to shared memory. TILE threads read each element there:
+// TILE times fewer loads from global memory. One thread per element of out, TILE * TILE of them.
 extern "C" __global__ void __launch_bounds__(TILE * TILE)
 matmul_shared(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) {
   wait_for_previous();

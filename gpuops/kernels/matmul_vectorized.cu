@@ -1,5 +1,5 @@
-// As blocktile_2d, but memory moves in packs: VEC_A elements of a along k, VEC_B of b along n, VEC_OUT of out. a's tile
-// is turned on its way to shared memory, so that a thread reads its rows, too, four at a time.
+// As blocktile_2d, but with vectorised access in packs: VEC_A elements of a along k, VEC_B of b along n, VEC_OUT of
+// out. a's tile is transposed on its way to shared memory, so that a thread reads its rows, too, in packs.
 extern "C" __global__ void __launch_bounds__((TILE / SIDE) * (TILE / SIDE))
 matmul_vectorized(const Ta* a, const Tb* b, const Tc* c, Tout* out, Matmul p) {
   wait_for_previous();

@@ -1,6 +1,6 @@
-// As vectorized, but a warp has a tile of its own, which it shares out so that its lanes read as few different words as
-// can be: 8 × 4 lanes with THREAD_M × THREAD_N elements each, in squares of 4 × 4 that lie a warp apart. Four warps,
-// two by two.
+// As vectorized, but each warp has a tile of its own, laid out so that its lanes read few different words of shared
+// memory: 8 × 4 lanes with THREAD_M × THREAD_N elements each, in squares of 4 × 4 that lie 32 rows or 16 columns apart.
+// A block is four warps, two by two.
 constexpr int WARP_M = 8 * THREAD_M, WARP_N = 4 * THREAD_N;
 
 extern "C" __global__ void __launch_bounds__(128)

@@ -1,5 +1,5 @@
 // The reductions: what one element contributes (map), how two partial results merge (combine), what is written
-// (finish). An op is a row: adding one is a struct here and a row in gpuops/kernels/reduce.py.
+// (finish). To add an op, add a struct here and a row in gpuops/ops/table.py (softmax's are in gpuops/plan/rows.py).
 namespace gpuops {
 
 // ---- arithmetic on accumulators
@@ -14,7 +14,7 @@ template <class R> __device__ __forceinline__ bool less(Complex<R> a, Complex<R>
   return a.re < b.re || (a.re == b.re && a.im < b.im);
 }
 
-// The greater and the lesser of two numbers; NaN wins.
+// Maximum and minimum of two numbers. NaN propagates.
 template <class T> __device__ __forceinline__ T greater_of(T a, T b) { return is_nan(a) || less(b, a) ? a : b; }
 template <class T> __device__ __forceinline__ T lesser_of(T a, T b) { return is_nan(a) || less(a, b) ? a : b; }
 template <class R> __device__ __forceinline__ Complex<R> greater_of(Complex<R> a, Complex<R> b) {
@@ -53,7 +53,7 @@ template <> struct Accumulate<f16> { using type = float; };
 template <> struct Accumulate<bf16> { using type = float; };
 template <class V> using accumulate_t = typename Accumulate<V>::type;
 
-// What an op may look at beside the element: the number of elements reduced, the factor on x, and the row's maximum.
+// What an op may read besides the element: the number of elements reduced, the factor on x, and the row's maximum.
 template <class A> struct Context { double count; double scale; A shift; };
 
 template <class A> __device__ __forceinline__ A minus_zero() { return convert<A>(0); }
@@ -66,7 +66,7 @@ template <> __device__ __forceinline__ c128 minus_zero<c128>() { return {-0.0, -
 template <class V> struct Sum {
   using A = accumulate_t<V>;
   using State = A;
-  static __device__ State identity() { return minus_zero<A>(); }  // 0 + -0 is 0: it would make -0 of nothing but -0
+  static __device__ State identity() { return minus_zero<A>(); }  // not 0: 0 + -0 is 0, but a sum of only -0 is -0
   static __device__ State map(V x, const Context<A>&) { return convert<A>(x); }
   static __device__ State combine(State a, State b) { return static_cast<State>(a + b); }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(convert<V>(s)); }
@@ -87,7 +87,7 @@ template <class V> struct Dot : Sum<V> {
 template <class Op> constexpr bool PRODUCT = false;
 template <class V> constexpr bool PRODUCT<Dot<V>> = true;
 
-// Extremes are kept in registers of 32 bits at least: narrow ones would be cut back after every comparison.
+// Minima and maxima accumulate in at least 32 bits: narrower types would be truncated after every comparison.
 template <class V> struct Widen { using type = accumulate_t<V>; };
 template <> struct Widen<b8> { using type = i32; };
 template <> struct Widen<i8> { using type = i32; };
@@ -95,7 +95,7 @@ template <> struct Widen<u8> { using type = i32; };
 template <> struct Widen<i16> { using type = i32; };
 template <> struct Widen<u16> { using type = i32; };
 
-template <class V> struct Max {  // NaN wins
+template <class V> struct Max {  // NaN propagates
   using A = typename Widen<V>::type;
   using State = A;
   static __device__ State identity() { return Limits<A>::least(); }
@@ -124,7 +124,7 @@ template <class V> struct All : Any<V> {
   static __device__ u32 combine(u32 a, u32 b) { return a & b; }
 };
 
-template <class Op> constexpr bool OF_TRUTHS = false;  // not of values: elements are mapped as they are
+template <class Op> constexpr bool OF_TRUTHS = false;  // logical ops: map takes elements unconverted
 template <class V> constexpr bool OF_TRUTHS<Any<V>> = true;
 template <class V> constexpr bool OF_TRUTHS<All<V>> = true;
 
@@ -148,9 +148,9 @@ template <class V> struct IntegerMean : Sum<V> {
   }
 };
 
-template <class V> struct MaskedMean {  // counts what it adds
+template <class V> struct MaskedMean {  // counts the elements that it adds
   using A = accumulate_t<V>;
-  struct State {  // without padding: every byte of it is written
+  struct State {  // no padding, so that every byte is written
     A total;
     u32 low, high;
     __device__ i64 count() const { return static_cast<i64>(high) << 32 | low; }
@@ -170,12 +170,13 @@ template <class V> struct ScaledMax : Max<V> {
   static __device__ V map(V x, const Context<V>& c) { return x * static_cast<V>(c.scale); }
 };
 
-// Beside the 1 of a maximum, a sum of powers would lose what is small, and its logarithm with it: log(1 + 1e-20) is 0.
-// So one 1 is left out: what is kept is the `rest`, and log1p(rest) is exact.
+// The maximum contributes exp(0) = 1 to a sum of exponentials. Beside that 1 small terms are rounded away, and the
+// logarithm of the sum with them: log(1 + 1e-20) is 0. So the sum is kept without one 1, as the `rest`, and its
+// logarithm is log1p(rest). smaller: the sum of the terms below 1. ones: the number of terms that are 1.
 template <class V> __device__ __forceinline__ V rest_of(V smaller, V ones) { return smaller + (ones - 1); }
-// Results in float16 do without: what float32 loses beside 1 is less than their least number.
+// float16 results do not need it: what float32 loses beside 1 is below float16's smallest number.
 template <class Out> constexpr bool LEAVES_1_OUT = !SAME<Out, f16>;
-// Adds a power to those below 1 or, if it is that of the maximum itself, to the ones.
+// Adds power = exp(z - max) to `smaller` or, if z is the maximum, counts it in `ones`.
 template <class V> __device__ __forceinline__ void add_power(V& smaller, V& ones, V z, V max, V power) {
   if (z == max) ones += 1;
   else smaller += power;
@@ -188,24 +189,24 @@ __device__ __forceinline__ void add_power(float& smaller, float& ones, float z, 
 }
 #endif
 
-template <class V> struct ShiftedExpSum {  // the shift is the maximum
+template <class V> struct ShiftedExpSum {  // Context::shift is the row's maximum
   using A = V;
-  using State = Complex<V>;  // the sum of the powers below 1, and how many are 1
+  using State = Complex<V>;  // the sum of the terms below 1, and how many are 1
   static __device__ State identity() { return {V(0), V(0)}; }
   static __device__ State map(V x, const Context<V>& c) {
     x = x * static_cast<V>(c.scale);
-    return x == c.shift ? State{V(0), V(1) + (x - x)} : State{exp(x - c.shift), V(0)};  // an infinity makes NaN
+    return x == c.shift ? State{V(0), V(1) + (x - x)} : State{exp(x - c.shift), V(0)};  // x - x: NaN if x is infinite
   }
   static __device__ State combine(State a, State b) { return a + b; }
   template <class Out> static __device__ Out finish(State s, const Context<V>&) { return convert<Out>(rest_of(s.re, s.im)); }
 };
 
-// An element of a log-softmax. With +inf in the row every other element is -inf and +inf itself NaN, as in SciPy.
+// An element of a log-softmax. With +inf in the row, +inf itself gives NaN and every other element -inf, as in SciPy.
 template <class V> __device__ V log_softmax(V value, V max, V log_sum) {
   return value - max - (max == Limits<V>::greatest() ? V(0) : log_sum);
 }
 
-// 2^x and 1 / x in one instruction each; 0 below float32's normal range.
+// 2^x and 1 / x, one approximate instruction each. Subnormal results become 0.
 __device__ __forceinline__ float power_of_2(float x) {
 #ifdef __CUDA_ARCH__
   asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
@@ -224,12 +225,13 @@ __device__ __forceinline__ float reciprocal(float x) {
 }
 constexpr float LOG2_E = 1.44269502f, LOG2_E_REST = 1.92596303e-8f;
 
-// How powers of float32 are taken.
+// How float32 exponentials are computed (see Powers).
 enum class Taken { PLAIN, CLOSE, SHORT };
 
-// exp(z - max) for many z up to max: of(z) * rest(). They have a base that depends on the key of max, which grows with it:
-// lift(key) makes powers with the base of a lesser key such with this one. Where nothing is above -inf, as if max were 0.
-// PLAIN: the power of max itself is 1, which logarithms of sums ask for that are hardly more.
+// Exponentials relative to a maximum, for many z <= max: exp(z - max) = of(z) * rest() (CLOSE has no rest()).
+// key(max): what the constructor takes; it grows with max. Values of(z) of one key have a common scale.
+// lift(key): the factor that rescales a partial sum from a smaller key to this one. If max is -inf, 0 takes its place.
+// PLAIN: of(max) is exactly 1, which the logarithm of a sum close to 1 needs.
 template <class V, Taken, bool HUGE = true, int RAISED = 0> struct Powers {
   V max;
   Powers() = default;
@@ -242,12 +244,14 @@ template <class V, Taken, bool HUGE = true, int RAISED = 0> struct Powers {
   static __device__ __forceinline__ float power(float z) { return power_of_2(LOG2_E * z); }
 };
 
-// CLOSE: as 2^(log2(e) * z - shift), with an integer for shift, so that only what is left between -1/2 and 1/2 is rounded,
-// and bases differ by powers of 2; the key is shift / 2. If shift is large, log2(e) * origin is taken off both of them,
-// which leaves the rest of shift: z - origin is exact where the power is not 0. From FAR on the key is max: there two
-// different z are so far apart that the lesser one's power is 0.
+// CLOSE: of(z) = 2^(log2(e) * z - shift), with an integer shift; the key is shift / 2. The exponent is split into an
+// integer and a fraction between -1/2 and 1/2, and only the fraction is rounded. The scales of two keys differ by a
+// power of 2. If |shift| is LARGE or more, log2(e) * origin is first subtracted from both terms of the exponent:
+// z - origin is exact where the result is not 0, and `rest` is what remains of shift.
+// HUGE: |max| may be FAR or more. There the key is max: two different z are so far apart that the exponential of the
+// smaller one is 0.
 template <bool HUGE, int RAISED> struct Powers<float, Taken::CLOSE, HUGE, RAISED> {
-  static constexpr float ROUND = 12582912, LARGE = 4096, FAR = 2147483648;  // floats next to 1.5 * 2^23 are integers
+  static constexpr float ROUND = 12582912, LARGE = 4096, FAR = 2147483648;  // floats near 1.5 * 2^23 are integers
   float middle, origin, base, rest;
   bool large;
   Powers() = default;
@@ -261,7 +265,7 @@ template <bool HUGE, int RAISED> struct Powers<float, Taken::CLOSE, HUGE, RAISED
   static __device__ __forceinline__ bool far(float max) { return HUGE && !(fabs(max) < FAR); }
   static __device__ float key(float max) { return far(max) ? max : fma(max, LOG2_E / 2, ROUND / 2) - ROUND / 2; }
   __device__ float lift(float key) const { return exp2(2 * (key - middle)); }
-  // The integer nearest to the power's logarithm is in the last bits of that logarithm plus ROUND.
+  // Adding ROUND to the exponent rounds it to the nearest integer, which is then in the low bits of the mantissa.
   __device__ float of(float z) const {
     z -= large ? origin : 0;
     float integer = fmax(fma(z, LOG2_E, base), ROUND - 126);
@@ -270,11 +274,11 @@ template <bool HUGE, int RAISED> struct Powers<float, Taken::CLOSE, HUGE, RAISED
   }
 };
 
-// SHORT: as 2^(factor * z - shift), two instructions. The error of shift is the same in all of them: rest makes it good.
-// (Its product is rounded by itself: fused with what is taken from it, it would be another in lift.)
-// RAISED: they are 2^RAISED times as large, so that those of subnormal results keep their digits; rest takes it back.
-// HUGE: max may be 2^29 or more, where the error of shift would become too large for a power of 2; there two different z
-// are so far apart that any base will do.
+// SHORT: of(z) = 2^(factor * z - shift), two instructions. The rounding error of shift is the same for all z, and
+// rest() corrects it. __fmul_rn keeps the product from being fused with the subtraction: lift must get the same shift.
+// RAISED: of(z) is 2^RAISED times as large, so that subnormal results keep their digits; rest() takes the factor back.
+// HUGE: |max| may be 2^29 or more. There the error of shift would be too large for a power of 2, and two different z
+// are so far apart that any base will do: factor() is 1.
 template <bool HUGE, int RAISED> struct Powers<float, Taken::SHORT, HUGE, RAISED> {
   float max, shift;
   Powers() = default;
@@ -290,8 +294,8 @@ template <bool HUGE, int RAISED> struct Powers<float, Taken::SHORT, HUGE, RAISED
   }
 };
 
-// The maximum and the rest of the sum of exp(x - max), merged pair by pair (Milakov & Gimelshein, "Online normalizer
-// calculation for softmax", 2018). Of nothing, and of -inf alone, the rest is -1: the sum is 0.
+// Online softmax: the maximum, and the sum of exp(x - max) less 1 (`rest`), merged pairwise (Milakov & Gimelshein,
+// "Online normalizer calculation for softmax", 2018). Of no elements, and of -inf alone, the rest is -1: the sum is 0.
 template <class V> struct MaxExpSum {
   using A = V;
   struct alignas(2 * sizeof(V)) State { V max, rest; };
@@ -305,7 +309,7 @@ template <class V> struct MaxExpSum {
     bool first = a.max == max;
     return {max, (first ? a.rest : b.rest) + lifted(first ? b : a, max)};
   }
-  // The sum of a part's powers with the base of the whole; its 1 is no longer left out.
+  // A part's sum, rescaled to the maximum of the whole. It includes the part's 1.
   static __device__ __forceinline__ V lifted(State part, V max) {
     V power = part.max == Limits<V>::least() ? V(0) : Powers<V, Taken::PLAIN>::power(part.max - max);
     return (1 + part.rest) * power;
@@ -316,7 +320,7 @@ template <class V> struct MaxExpSum {
   }
 };
 
-// The same of parts whose states, V = Complex<R>, are known.
+// The same for parts whose states are given as elements: V = Complex<R>, with the maximum and the rest.
 template <class V> struct MergedMaxExpSum;
 template <class R> struct MergedMaxExpSum<Complex<R>> : MaxExpSum<R> {
   static __device__ typename MaxExpSum<R>::State map(Complex<R> part, const Context<R>&) { return {part.re, part.im}; }
@@ -330,11 +334,11 @@ template <class V> struct LogSumExp : MaxExpSum<V> {
   }
 };
 
-// log |sum(b * exp(x))| and the sum's sign, for elements b of a second operand; an element whose weight is 0 is as if it
-// were not there. A result of one number is NaN if the sum is negative.
+// log |sum(b * exp(x))| and the sum's sign, with weights b from the second operand. Elements of weight 0 are ignored.
+// Without the sign (Out is not Complex), a negative sum gives NaN.
 template <class V> struct WeightedLogSumExp {
   using A = V;
-  struct State { V max, top, rest; };  // sums of weights times powers: of elements that are the maximum, and of all others
+  struct State { V max, top, rest; };  // sums of b * exp(x - max): top of elements that are the maximum, rest of others
   static __device__ State identity() { return {Limits<V>::least(), V(0), V(0)}; }
   static __device__ __forceinline__ State weighted(V z, V b) {
     return b == V(0) || z == Limits<V>::least() ? identity() : State{z, b, V(0)};

@@ -1,21 +1,22 @@
-// Reduces along an outer axis: neighbouring threads hold packs of VEC neighbouring outputs, so that reads are whole
-// lines, with UNROLL packs in flight. A block is WIDE packs by DEEP threads along the reduced dims.
-// blockIdx.x: the packs of outputs, WIDE of them; blockIdx.y: the split of the reduced dims (RESIDENT > 0), whose partial
-// results the last block adds up. EDGED: each run of neighbouring outputs has packs of its own. PARTIAL: it may fill the
-// first and the last of them in part, all runs alike; UNALIGNED: only the last, and packs are read from any address.
-// STORED: outputs that one store of a thread writes.
+// Reduces along an outer axis. Neighbouring threads hold packs of VEC neighbouring outputs, so that a warp reads whole
+// lines. A thread has UNROLL packs in flight. A block is WIDE packs by DEEP threads along the reduced dims.
+// blockIdx.x: WIDE packs of outputs. blockIdx.y: the split of the reduced dims (RESIDENT > 0); the last block to arrive
+// adds up the splits' partial results.
+// EDGED: each run of neighbouring outputs has packs of its own. PARTIAL: a run may fill its first and last pack only in
+// part, all runs alike. UNALIGNED: only the last pack may be partial, and packs are read from any address.
+// STORED: outputs that a thread writes with one store.
 constexpr int DEEP = BLOCK / WIDE;
-constexpr int LANES = WIDE < 32 ? 32 / WIDE : 1;      // of a warp, that have the same pack
-constexpr int LEVELS = DEEP / LANES;                  // of threads that meet in shared memory
-constexpr int HELD = VEC > LANES ? VEC / LANES : 1;   // of their outputs, that each is left with
-constexpr int ALIKE = LANES > VEC ? LANES / VEC : 1;  // or how many are left with the same
+constexpr int LANES = WIDE < 32 ? 32 / WIDE : 1;      // lanes of a warp that hold the same pack
+constexpr int LEVELS = DEEP / LANES;                  // partial results per output in shared memory
+constexpr int HELD = VEC > LANES ? VEC / LANES : 1;   // outputs of a lane after `share`
+constexpr int ALIKE = LANES > VEC ? LANES / VEC : 1;  // lanes that hold the same output after `share`
 constexpr int PART = VEC * sizeof(State);             // bytes of a pack's partial results
-constexpr int BATCH = PART < 128 ? 256 / PART : 2;    // how many of those are in flight
+constexpr int BATCH = PART < 128 ? 256 / PART : 2;    // splits whose partial results are in flight
 using Gathering = Gathered<true, 1>;
 using Cells = State[LEVELS][VEC * WIDE];
 
-// A pack of outputs: where their first elements are, and which of its VEC exist. Low, high: to read a whole pack of the
-// first, or the last, elements along the reduced dims would leave the array.
+// A pack of outputs. at: the offsets of their first elements. begin, end: which of the VEC outputs exist. low (high):
+// at the first (last) index along the reduced dims, a load of a whole pack would reach outside the array.
 struct Spot {
   Offset at[3];
   i32 begin, end;
@@ -42,8 +43,8 @@ __device__ __forceinline__ Spot find(Index pack, const Reduce& r) {
   return spot;
 }
 
-// UNROLL packs of x, DEEP elements apart along the reduced dims, all loaded before the first is used. CHECK: some lie
-// beyond the end.
+// Accumulates UNROLL packs of x, DEEP elements apart along the reduced dims, all loaded before the first is used.
+// CHECK: some may lie past the end.
 template <bool CHECK>
 __device__ __forceinline__ void take(Gathering& gathered, const Tin* x, const Tb* b, const Spot& spot, const Reduce& r, const Context<A>& c, Index i, Index end) {
   Pack_x packs[UNROLL];
@@ -53,7 +54,7 @@ __device__ __forceinline__ void take(Gathering& gathered, const Tin* x, const Tb
   for (int u = 0; u < UNROLL; ++u) {
     Index there = i + u * DEEP;
     ready[u] = !CHECK || there < end;
-    if constexpr (UNROLL > 8) there = CHECK ? min(there, end - 1) : there;  // a thread has predicates for fewer loads
+    if constexpr (UNROLL > 8) there = CHECK ? min(there, end - 1) : there;  // more loads than predicate registers
     else if (!ready[u]) continue;
     Offset at[2];
     r.reduced.locate(there, at);
@@ -65,7 +66,7 @@ __device__ __forceinline__ void take(Gathering& gathered, const Tin* x, const Tb
   gathered.add(packs, others, ready, c);
 }
 
-// A pack's elements at the array's edge, one by one: outside, none are read.
+// Loads a pack at the edge of the array element by element; nothing outside is read.
 __device__ __forceinline__ void load_part(Pack_x& pack, Pack_b& other, const Tin* x, const Tb* b, const Spot& spot, const Reduce& r, Index i) {
   Offset at[2];
   r.reduced.locate(i, at);
@@ -74,8 +75,8 @@ __device__ __forceinline__ void load_part(Pack_x& pack, Pack_b& other, const Tin
   if constexpr (OTHER != NONE) other = load_items<VEC_B>(b + spot.at[1] + at[1]);
 }
 
-// The block's threads bring their values together: cells[0 … LEVELS)[v * WIDE + wide] are the parts of output v of pack
-// `wide`.
+// Combines the values of lanes with the same pack and writes them to shared memory. After it,
+// cells[0 … LEVELS)[v * WIDE + wide] are the partial results of output v of pack `wide`.
 __device__ __forceinline__ void meet(Cells& cells, State (&value)[VEC]) {
   int lane = threadIdx.x % 32 / WIDE, wide = threadIdx.x % WIDE, level = threadIdx.x / (WIDE * LANES);
   int first = share<Op, (LANES > 1 ? 16 : 0), WIDE>(value);
@@ -91,7 +92,7 @@ __device__ __forceinline__ State met(const Cells& cells, int i) {
 #pragma unroll
   for (int level = 0; level < LEVELS; ++level) part[level] = cells[level][i];
 #pragma unroll
-  for (int half = LEVELS / 2; half > 0; half /= 2) {  // pairwise: rounding errors grow with the steps
+  for (int half = LEVELS / 2; half > 0; half /= 2) {  // pairwise: rounding errors grow with the number of steps
 #pragma unroll
     for (int level = 0; level < LEVELS / 2; ++level) {
       if (level < half) part[level] = Op::combine(part[level], part[level + half]);
@@ -100,7 +101,7 @@ __device__ __forceinline__ State met(const Cells& cells, int i) {
   return part[0];
 }
 
-// Adds a pack's partial results, read by wide loads.
+// Adds a pack's partial results, read by vectorised loads.
 __device__ __forceinline__ void add_part(State (&value)[VEC], const State* part) {
   State more[VEC];
   if constexpr (PART % 16 == 0) {

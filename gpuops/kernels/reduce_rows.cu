@@ -1,15 +1,15 @@
-// Reduces along the axis that is contiguous in memory: GROUP threads (a power of two up to 32, or the whole BLOCK) to a
-// row of elements, in packs of VEC, UNROLL of them in flight for each of ROWS rows.
-// blockIdx.x: the rows, BLOCK / GROUP * ROWS of them; blockIdx.y: the split of a long row (RESIDENT > 0), whose partial
-// results the last block adds up. PEELED: a row, and each run of it along the innermost reduced dim, begins and ends
-// anywhere; up to where whole packs begin, and from where they end, its elements are read one by one. Then TEAM threads
-// of the group take a run, and a split is of r.chunk packs of every run or, if that is all of them, of r.run_chunk
-// runs.
+// Reduces along the axis that is contiguous in memory. GROUP threads (a power of two up to 32, or the whole BLOCK)
+// share a row. They read packs of VEC elements, UNROLL of them in flight for each of ROWS rows.
+// blockIdx.x: BLOCK / GROUP * ROWS rows. blockIdx.y: the split of a long row (RESIDENT > 0); the last block to arrive
+// adds up the splits' partial results.
+// PEELED: a row, and each run of it along the innermost reduced dim, may begin and end at any element. The head and
+// tail around its aligned packs are read element by element. TEAM threads of the group share a run. A split is r.chunk
+// packs of every run or, if those are all packs, r.run_chunk runs.
 constexpr int GROUPS = BLOCK / GROUP, TEAMS = GROUP / TEAM;
-constexpr int EDGES = (2 * (VEC - 1) + TEAM - 1) / TEAM;  // single elements of a run, at most, for each thread
+constexpr int EDGES = (2 * (VEC - 1) + TEAM - 1) / TEAM;  // head and tail elements of a run for each thread, at most
 using Gathering = Gathered<false, (ROWS > 1 ? 1 : 4)>;
 
-// ROWS rows as a thread sees them: from where it reads, how many packs there are, and what it has gathered.
+// ROWS rows as a thread sees them: where it reads, where the packs end, and its accumulators.
 struct Rows {
   const Tin* x[ROWS];
   const Tb* b[ROWS];
@@ -18,10 +18,11 @@ struct Rows {
   State singles[ROWS];
 };
 
-// Loads without a condition are all issued at once: beyond the end the last pack is read again.
+// Unconditional loads are all issued at once: past the end, the last pack is loaded again and ignored.
 constexpr bool NEAR = EXPONENTIAL<Op> && GROUP == BLOCK && (HALF<Tin> || UNROLL <= 4);
 
-// UNROLL packs of each row, TEAM packs apart, all loaded before the first is used; CHECK: some lie beyond the end.
+// Accumulates UNROLL packs of each row, TEAM packs apart, all loaded before the first is used. CHECK: some may lie past
+// the end.
 template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Reduce& r, const Context<A>& c, Index i) {
   Pack_x x[ROWS][UNROLL];
   Pack_b b[ROWS][UNROLL];
@@ -43,7 +44,7 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
   for (int k = 0; k < ROWS; ++k) rows.packs[k].add(x[k], b[k], ready[k], c);
 }
 
-// This thread's packs of the rows, from `begin` on.
+// Accumulates this thread's packs of the rows, from `begin` on.
 __device__ __forceinline__ void gather(Rows& rows, const Reduce& r, const Context<A>& c, Index begin) {
   Index i = begin + threadIdx.x % TEAM;
   if constexpr (ROWS == 1) {
@@ -57,8 +58,8 @@ __device__ __forceinline__ void gather(Rows& rows, const Reduce& r, const Contex
   }
 }
 
-// The same for a run of n elements that begins anywhere: the first split also has what lies before the packs, the last
-// one what lies behind them.
+// The same for a run of n elements that begins at any element. The first split also takes the head, the last one the
+// tail.
 __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Context<A>& c, i64 n, Index begin) {
   Items<Tin, 1> x[ROWS][EDGES + 1];
   Items<Tb, 1> b[ROWS][EDGES + 1];
@@ -102,7 +103,7 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, L
   Offset kept[ROWS][3];
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
-    r.kept.locate(min(first + k * GROUPS, outputs - 1), kept[k]);  // beyond the last row, the last one is read again
+    r.kept.locate(min(first + k * GROUPS, outputs - 1), kept[k]);  // past the last row, the last one is read again
     rows.x[k] = x + kept[k][0];
     rows.b[k] = b + kept[k][1];
     rows.end[k] = min(static_cast<i64>(begin) + r.chunk, r.packs);

@@ -1,6 +1,6 @@
-// Reduces short rows that follow each other in memory, whatever their length: a block copies r.chunk of them, one piece
-// of memory, into shared memory in packs of 16 bytes, and then TEAM threads add up each row.
-// blockIdx.x: the rows. Prologue, beside that of reduce.cuh: VEC, TEAM, UNROLL (packs of a thread), BLOCK.
+// Reduces short rows of any length that are contiguous one after the other. A block copies r.chunk rows, one contiguous
+// piece, to shared memory in packs of 16 bytes. Then TEAM threads reduce each row.
+// blockIdx.x: r.chunk rows. Prologue, besides that of reduce.cuh: VEC, TEAM, UNROLL (packs of a thread), BLOCK.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_staged(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
@@ -9,7 +9,7 @@ reduce_staged(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials,
   i64 first = blockIdx.x * r.chunk, from = first * r.packs;
   i32 before = min(from, static_cast<i64>(VEC)), after = min(r.high - from, static_cast<i64>(BLOCK * UNROLL * VEC));
   i32 length = r.packs, rows = min(r.chunk, r.outputs - first), count = rows * length;
-  i32 head = reinterpret_cast<u64>(x + from) / sizeof(Tin) % VEC;  // elements that the first pack has before the rows
+  i32 head = reinterpret_cast<u64>(x + from) / sizeof(Tin) % VEC;  // elements of the first pack before the rows
   Pack_x packs[UNROLL];
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
@@ -17,7 +17,7 @@ reduce_staged(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials,
     if (at >= count) continue;
     if (at + before >= 0 && at + VEC <= after) {
       packs[u] = load_items<VEC>(x + from + at);
-    } else {  // at either end of the array
+    } else {  // at either end of the array: single loads
 #pragma unroll
       for (int v = 0; v < VEC; ++v) packs[u].set(v, at + v >= 0 && at + v < count ? x[from + at + v] : Tin{});
     }

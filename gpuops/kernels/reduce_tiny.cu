@@ -1,8 +1,8 @@
-// Reduces rows of LENGTH elements: a thread has ROWS of them, which it reads in packs of VEC, all before it uses the
-// first. LENGTH is the one size that is compiled in, so that no loop is left round so little.
-// blockIdx.x: the rows, BLOCK * ROWS of them. PILED: rows follow each other in memory, and so do results; a thread has
-// neighbouring ones, so that packs go across them and one store writes them. Else it has every BLOCK-th, and a pack is of
-// one row.
+// Reduces rows of LENGTH elements. A thread takes ROWS rows and loads all of them, in packs of VEC, before it uses the
+// first. LENGTH is the only size that is compiled in: the loops over such short rows are unrolled.
+// blockIdx.x: BLOCK * ROWS rows. PILED: rows are contiguous one after the other, and so are results. A thread takes
+// neighbouring rows: a pack may cross rows, and one store writes all results. Otherwise a thread takes every BLOCK-th
+// row, and a pack lies in one row.
 constexpr int PACKS = ROWS * LENGTH / VEC, APART = PILED ? 1 : BLOCK, STORED = PILED ? ROWS : 1;
 
 extern "C" __global__ void __launch_bounds__(BLOCK)

@@ -1,11 +1,12 @@
-// What the softmax kernels share: their parameters, and the classic ones' view of a row.
+// What the softmax kernels share: sums of exponentials, and how the classic ones see a row.
+// Parameters: struct Softmax (gpuops/plan/rows/launch.py).
 // Prologue: Tin, V (float or double, for the arithmetic), Tout, Index, Offset, KEPT, REDUCED
 // (ranks), MASK, SCALED, LOG.
 
 using Op = MaxExpSum<V>;
 
-// What the powers of a row add up to: their sum or, for a logarithm, a sum and how many ones were left out of it. As one
-// number (`stored`) it is then all but a single 1.
+// The sum of a row's exponentials. For a logarithm it is a pair: the sum of the terms below 1, and how many terms are
+// 1. `stored` makes one number of it: the sum or, for a logarithm, the sum less one 1 (`rest_of` in ops.cuh).
 constexpr bool LEAVES_OUT = LOG && LEAVES_1_OUT<Tout>;
 template <bool> struct Totals {
   using Total = V;
@@ -34,24 +35,14 @@ template <> struct Totals<true> {
 using Of = Totals<LEAVES_OUT>;
 using Total = Of::Total;
 
-// How the mask lies: there is NONE, packs of it lie BESIDE those of x, or its elements are SCATTERED.
+// The mask: there is NONE, packs of it are loaded BESIDE those of x, or its elements are SCATTERED: loaded one by one.
 enum Mask { NONE, BESIDE, SCATTERED };
-
-struct Softmax {
-  i64 rows, cols;                     // rows: packs of them, if a thread has several
-  i64 packs, chunk;                   // of a row, chunk of them to a block
-  i64 staged;                         // of a thread, in shared memory
-  i64 team;                           // blocks to a row, if they are more than a cluster
-  double scale;
-  Axes<KEPT, 3, Offset> kept;         // operands x, mask, y: which row
-  Axes<REDUCED, 3, Offset> reduced;   // operands x, mask, y: which of its elements
-};
 
 __device__ __forceinline__ V scaled(Tin x, const Softmax& p) {
   return SCALED ? convert<V>(x) * static_cast<V>(p.scale) : convert<V>(x);
 }
 
-// A row as the classic kernels see it: its elements as x * scale in V, -inf where the mask leaves them out
+// A row as the classic kernels see it: its elements as x * scale in V, or -inf where the mask leaves them out.
 struct Row {
   const Softmax& p;
   const Tin* x;

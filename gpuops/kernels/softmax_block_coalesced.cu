@@ -1,5 +1,6 @@
-// The third rung: still one block per row and three passes over it, but neighbouring threads read neighbouring elements,
-// so that a warp's 32 loads are one line; and shuffles replace the tree: one barrier for each reduction, not log2(BLOCK).
+// The third rung: still one block per row and three passes over it. Neighbouring threads read neighbouring elements, so
+// that a warp's 32 loads are coalesced into one line. Warp shuffles replace the tree: one barrier for each reduction,
+// not log2(BLOCK).
 extern "C" __global__ void __launch_bounds__(BLOCK)
 softmax_block_coalesced(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();

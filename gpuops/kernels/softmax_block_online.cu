@@ -1,5 +1,6 @@
-// The rung for rows that fit nowhere: maximum and sum together in one pass, by pairs that are merged element by element
-// (Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018). Two passes over x instead of three.
+// Online softmax, for rows that do not fit on chip: one pass finds maximum and sum, as pairs that are merged element by
+// element (Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018). Two passes over x instead of
+// three.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 softmax_block_online(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();

@@ -1,6 +1,6 @@
-// The second rung: one block of BLOCK threads per row. Each row is now read three times (maximum, sum, result), but
-// thread t reads the t-th run of neighbouring elements, so that a warp's 32 loads fall into 32 different lines; and the
-// block's values become one through a tree in shared memory with a barrier at every level.
+// The second rung: one block of BLOCK threads per row. Each row is now read three times (maximum, sum, result). But
+// thread t reads the t-th run of neighbouring elements, so that a warp's 32 loads fall into 32 different lines. The
+// block's values are reduced to one by a tree in shared memory, with a barrier at every level.
 template <class Op> __device__ typename Op::State block_tree(typename Op::State value) {
   __shared__ typename Op::State cell[BLOCK];
   int t = threadIdx.x;

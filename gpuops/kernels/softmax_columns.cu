@@ -1,17 +1,17 @@
-// A tile of an outer axis on chip: every element is read once. Neighbouring threads hold packs of VEC neighbouring rows,
-// so that reads are whole lines; a block is WIDE packs by DEEP threads along the axis, which have PACKS packs each in
-// registers and, if they are STAGED, p.staged more in shared memory.
-// Their sums are of powers PLAIN or SHORT, whose keys are the maxima themselves.
-// CLUSTER blocks share a tile and tell each other their part's maxima and sums through distributed shared memory.
-// blockIdx.x: the packs of rows, WIDE of them / CLUSTER.
+// Softmax along an outer axis, a tile of it on chip: every element is read once. Neighbouring threads hold packs of VEC
+// neighbouring rows, so that a warp reads whole lines. A block is WIDE packs by DEEP threads along the axis. A thread
+// holds PACKS packs in registers and, if STAGED, p.staged more in shared memory.
+// The sums are of PLAIN or SHORT exponentials, whose keys are the maxima themselves.
+// CLUSTER blocks share a tile. They exchange their parts' maxima and sums through distributed shared memory.
+// blockIdx.x / CLUSTER: WIDE packs of rows. blockIdx.x % CLUSTER: the block's rank in the cluster.
 constexpr int DEEP = BLOCK / WIDE;
-constexpr int LANES = WIDE < 32 ? 32 / WIDE : 1;  // of a warp, that have the same pack
-constexpr int LEVELS = DEEP / LANES;              // of threads that meet in shared memory
+constexpr int LANES = WIDE < 32 ? 32 / WIDE : 1;  // lanes of a warp that hold packs of the same rows
+constexpr int LEVELS = DEEP / LANES;              // partial states per row in shared memory
 constexpr int ROWS = VEC * WIDE;
-using Sent = Pack<u64, ROWS * sizeof(State) % 16 ? 1 : 2>;  // from block to block at once
+using Sent = Pack<u64, ROWS * sizeof(State) % 16 ? 1 : 2>;  // one store to another block
 constexpr int SENT = ROWS * sizeof(State) / sizeof(Sent);
 
-// Maxima and sums of powers of neighbouring rows, from packs as they come.
+// Online softmax of neighbouring rows: their maxima and sums so far, updated as packs arrive.
 struct Online {
   V max[VEC];
   Total sum[VEC];
@@ -54,7 +54,7 @@ softmax_columns(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   Offset at[3];
   p.kept.locate(inside ? pack : 0, at);
   x += at[0], mask += at[1], y += at[2];
-  Offset step = p.kept.stride[1][KEPT - 1] / VEC;  // of the mask, from row to row
+  Offset step = p.kept.stride[1][KEPT - 1] / VEC;  // stride of the mask from row to row
 
   Index first = rank * static_cast<Index>(p.chunk), begin = first + deep, end = min(rank * p.chunk + p.chunk, p.packs);
   OnChip packs;

@@ -1,8 +1,8 @@
-// Rows that are too long for a cluster, or alone: p.team blocks to a row, all of which run at once, tell each other their
-// part's maximum and sum through memory. A thread holds PACKS packs of its row in registers and, if they are STAGED,
-// p.staged more in shared memory.
-// blockIdx.x: the first block of every team, the second, …; a team goes on to the row that is as many rows further on as
-// there are teams. They begin one after the other, so that some write while others read.
+// Very long rows on chip: every element is read once. A team of p.team blocks shares a row. The launch is cooperative:
+// all blocks are resident. They exchange their parts' maxima and sums through global memory, at a grid barrier of the
+// team. A thread holds PACKS packs of its row in registers and, if STAGED, p.staged more in shared memory.
+// blockIdx.x: the first block of every team, then the second of every team, …. A team takes every teams-th row. If
+// teams take several rows, they start staggered, so that some write while others read.
 constexpr int WARPS = BLOCK / 32;
 constexpr int PHASES = 4, DELAY = 4000;  // cycles
 
@@ -20,9 +20,9 @@ softmax_grid(const Tin* x, const b8* mask, Tout* y, u64* barriers, State* states
     State mine = held.gather(p);
     if (thread % 32 == 0) warps[thread / 32] = mine;
     __syncthreads();
-    if (thread < 32) {  // one warp for the block: all blocks read the same few lines
+    if (thread < 32) {  // only one warp of each block: all blocks read the same few lines
       State block = brought_together<WARPS>(warps, WARPS);
-      State* meeting = states + (round % 2 * teams + team) * p.team;  // of two: the slowest may still read the other
+      State* meeting = states + (round % 2 * teams + team) * p.team;  // double buffer: others may still read the last
       if (thread == 0) {
         meeting[member] = block;
         meet(barriers + team, p.team, round, launch);

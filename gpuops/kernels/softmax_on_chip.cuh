@@ -1,21 +1,22 @@
-// What the kernels share that keep rows on chip: what a thread holds, what becomes of it, and how a row's maximum and sum
-// of powers are brought together. Prologue, beside that of softmax.cuh: VEC, PACKS, STAGED, SHIFTED (packs of x
-// begin anywhere), APART (the elements of a pack belong to neighbouring rows).
+// What the kernels share that keep rows on chip: what a thread holds, how results are made of it, and how the partial
+// maxima and sums of a row are merged. Prologue, besides that of softmax.cuh: VEC, PACKS (of a thread in registers),
+// STAGED (groups of packs in shared memory, 0 if there are none), SHIFTED (packs of x may begin at any element), APART
+// (the elements of a pack belong to neighbouring rows).
 
-constexpr bool KEEP = SAME<Tin, V> && !LOG && !APART;  // powers take the place of the elements that they are made of
-constexpr int RAISED = SAME<Tout, bf16> ? 64 : 0;      // its subnormal results are below float32's normal range
+constexpr bool KEEP = SAME<Tin, V> && !LOG && !APART;  // exponentials overwrite the elements
+constexpr int RAISED = SAME<Tout, bf16> ? 64 : 0;      // bfloat16's subnormals are below float32's normal range
 constexpr bool HUGE = !SAME<Tin, f16> || SCALED;
-// Halves have so few digits that quick powers will do; but next to 2^29 two of float32 differ by 64, which is not too far
-// for bfloat16.
+// SHORT exponentials are precise enough for half-type results. The exception is bfloat16 from float32: near 2^29,
+// neighbouring float32 values differ by 64, and exp(-64) is not 0 in bfloat16.
 constexpr bool QUICK = HALF<Tout> && !(RAISED && SAME<Tin, V> && !LOG);
-// Powers of which results are made, and those that are only added up: their errors are mostly of opposite signs.
+// Result: exponentials that results are made of. Base: those that are only added up; their errors mostly cancel.
 using Result = Powers<V, LEAVES_OUT ? Taken::PLAIN : QUICK ? Taken::SHORT : LOG ? Taken::PLAIN : Taken::CLOSE, HUGE,
                       LEAVES_OUT ? 0 : RAISED>;
 using Base = Powers<V, LEAVES_OUT ? Taken::PLAIN : QUICK ? Taken::SHORT : KEEP ? Taken::CLOSE : Taken::PLAIN, HUGE,
                     LEAVES_OUT ? 0 : RAISED>;
 
-// The key of a maximum, and the sum of powers with its base; for a logarithm, without one that is 1. Where there are no
-// powers, they are lifted to 0.
+// A partial state: the key of a maximum (see Powers), and the sum of exponentials relative to it, as `stored`. The sum
+// of an empty part rescales to 0.
 struct alignas(2 * sizeof(V)) State { V max, sum; };
 __device__ __forceinline__ State state_of(V max, Total sum) { return {max, Of::stored(sum)}; }
 template <class B> __device__ __forceinline__ V lift(V key, const B& to) {
@@ -31,13 +32,13 @@ template <class B> __device__ __forceinline__ V logarithm(State row, const B& ba
   return row.max == Limits<V>::greatest() ? V(0) : Of::log(row.sum * base.rest());
 }
 
-// What becomes of a row's elements, or of the powers that were kept in their place.
+// How results are made of a row's elements or, if KEEP, of the exponentials that replaced them.
 struct Ending {
   Result base;
   V top, factor;
 
   Ending() = default;
-  // From the key with which the powers were taken (WHOLE: it is the row's own), and the row's state.
+  // part: the key of the exponentials that were kept (WHOLE: it is the row's own). row: the row's state.
   template <bool WHOLE> static __device__ __forceinline__ Ending of(V part, State row) {
     Ending end;
     end.base = Result(SAME<Result, Base> ? row.max : Result::key(row.max)), end.top = row.max;
@@ -53,7 +54,7 @@ struct Ending {
   }
 };
 
-// Elements of the mask that are `step` apart.
+// Loads WIDE elements of the mask that are `step` apart.
 template <int WIDE> __device__ __forceinline__ Items<u8, WIDE> gathered(const b8* mask, Offset step) {
   Items<u8, WIDE> bytes;
 #pragma unroll
@@ -65,14 +66,14 @@ template <int WIDE> __device__ __forceinline__ Items<u8, WIDE> gathered(const b8
 template <int WIDE, int COUNT> struct Held {
   static constexpr int ROWS = APART ? WIDE : 1;
   static constexpr bool IN_PAIRS = HALF<Tin> && SAME<V, float> && WORDY<Tin, WIDE>;
-  static constexpr bool HIDDEN = IN_PAIRS && MASK != NONE && !SCALED && WIDE % 4 == 0;  // elements left out are -inf
+  static constexpr bool HIDDEN = IN_PAIRS && MASK != NONE && !SCALED && WIDE % 4 == 0;  // masked-out elements are -inf
   Items<Tin, WIDE> item[COUNT];
-  Items<u8, WIDE> chosen[COUNT];  // their bytes of the mask, 0xff or 0 if they are HIDDEN
-  bool any;           // there are packs; beyond the last, that one is read again: so no load has a condition
+  Items<u8, WIDE> chosen[COUNT];  // their bytes of the mask; if HIDDEN, 0xff or 0
+  bool any;           // there are packs; past the last, that one is loaded again, so no load is conditional
   bool ready[COUNT];  // the pack exists
 
   Held() = default;
-  // A pack that waits in shared memory, as do the bytes of its mask if it has one.
+  // A pack staged in shared memory, with its bytes of the mask if there is one.
   __device__ __forceinline__ Held(const Items<Tin, WIDE>& x, const Items<u8, WIDE>* mask) {
     item[0] = x, any = ready[0] = true;
     if constexpr (MASK != NONE) choose(0, *mask);
@@ -86,7 +87,7 @@ template <int WIDE, int COUNT> struct Held {
       for (int w = 0; w < WIDE / 2; ++w) item[n].word[w] = or_else(n, w, item[n].word[w], Limits<float>::least());
     }
   }
-  // Pair w of a pack, with a number in the place of the elements that are left out.
+  // Pair w of pack n, with `other` in the place of elements that the mask leaves out.
   __device__ __forceinline__ u32 or_else(int n, int w, u32 pair, float other) const {
     u32 mask = pair_filled(chosen[n].word[w / 2], w);
     return (pair & mask) | (pair_of<Tin>(other, other) & ~mask);
@@ -96,7 +97,7 @@ template <int WIDE, int COUNT> struct Held {
     return HIDDEN || has(n, v) ? scaled(item[n].get(v), p) : Limits<V>::least();
   }
   __device__ __forceinline__ void load(int n, const Tin* x, const b8* mask, Offset step) {
-    if constexpr (SHIFTED && WIDE > 1 && sizeof(Tin) >= 4) {  // fewer instructions than to shift two packs into one
+    if constexpr (SHIFTED && WIDE > 1 && sizeof(Tin) >= 4) {  // fewer instructions than a funnel shift
 #pragma unroll
       for (int v = 0; v < WIDE; ++v) item[n].set(v, x[v]);
     } else if constexpr (SHIFTED && WIDE > 1) item[n] = shifted<WIDE>(x);
@@ -104,7 +105,8 @@ template <int WIDE, int COUNT> struct Held {
     if constexpr (MASK == BESIDE) choose(n, load_items<WIDE>(reinterpret_cast<const u8*>(mask)));
     if constexpr (MASK == SCATTERED) choose(n, gathered<WIDE>(mask, step));
   }
-  // What is read again beyond the last pack does no harm to a maximum; but a logarithm's is to be among what it has.
+  // A last pack that is loaded again does not change a maximum. For a logarithm it is skipped all the same: the maximum
+  // must be an element that the thread itself adds up.
   __device__ __forceinline__ void maximum(V (&top)[ROWS], const Softmax& p) const {
     if (!any) return;
     if constexpr (IN_PAIRS && (MASK == NONE || HIDDEN) && !SCALED) {
@@ -172,9 +174,9 @@ template <int WIDE, int COUNT> struct Held {
   }
 };
 
-// A thread's packs of a row or of neighbouring rows: PACKS in registers and, if they are STAGED, more in shared memory,
-// which come in GROUPS one after the other. `exists(n)` tells whether there is an n-th (then all before it are there too),
-// `locate(n, at)` finds it, and `near(n, at)` finds it or, beyond the last, that one.
+// A thread's packs of a row or of neighbouring rows: PACKS in registers and, if STAGED, more in shared memory, copied
+// asynchronously in GROUPS. exists(n): whether there is an n-th pack (if so, all before it exist). locate(n, at): its
+// offsets. near(n, at): its offsets or, past the last pack, those of the last.
 struct OnChip {
   static constexpr int ROWS = APART ? VEC : 1, GROUPS = STAGED;
   using Pack_x = Items<Tin, VEC>;
@@ -182,9 +184,9 @@ struct OnChip {
   Held<VEC, PACKS> held;
   Pack_x* stage;
   Pack_m* stage_m;
-  int staged, each;  // packs in shared memory, and of a group
+  int staged, each;  // packs in shared memory; packs of a group
 
-  // The mask's elements are `step` apart; any: the block has packs.
+  // step: the stride of the mask's elements. any: there are packs to load.
   template <class Exists, class Locate, class Near>
   __device__ __forceinline__ void load(const Tin* x, const b8* mask, Offset step, const Softmax& p, bool any, Exists exists, Locate locate, Near near) {
     Offset at[3];
@@ -220,7 +222,7 @@ struct OnChip {
   __device__ __forceinline__ Held<VEC, 1> waiting(int n) const {
     return {stage[n * blockDim.x], stage_m + n * blockDim.x};
   }
-  // One that does without its mask, as `maximum` leaves it if elements are HIDDEN.
+  // A staged pack without its mask: if HIDDEN, `maximum` has replaced the elements that the mask leaves out by -inf.
   __device__ __forceinline__ Held<VEC, 1> hidden(int n) const {
     Held<VEC, 1> one;
     one.item[0] = stage[n * blockDim.x], one.any = one.ready[0] = true;
@@ -263,9 +265,9 @@ struct OnChip {
   }
 };
 
-// The state of a row from those of its `count` parts, MOST at most: for all lanes of a warp, which share the work.
+// Merges the partial states of a row, `count` of them, MOST at most. A warp shares the work; all lanes get the result.
 template <int MOST> __device__ __forceinline__ State brought_together(const State* part, int count) {
-  constexpr int EACH = (MOST + 31) / 32;  // of a lane
+  constexpr int EACH = (MOST + 31) / 32;  // parts of a lane
   State mine[EACH];
   V max = Limits<V>::least();
   Total sum{};
@@ -282,7 +284,7 @@ template <int MOST> __device__ __forceinline__ State brought_together(const Stat
   return state_of(max, warp_reduce<Sum<Total>>(sum));
 }
 
-// Of many parts, in memory that other blocks have written to.
+// The same for any number of parts, in global memory that other blocks have written.
 __device__ __forceinline__ State brought_together(const volatile State* part, int count) {
   V mine = Limits<V>::least();
   Total sum{};
@@ -297,7 +299,7 @@ __device__ __forceinline__ State brought_together(const volatile State* part, in
   return state_of(max, warp_reduce<Sum<Total>>(lifted(mine, sum, Base(max))));
 }
 
-// For a thread alone, of parts that are STEP apart.
+// The same by a single thread, for parts that are STEP apart.
 template <int COUNT, int STEP> __device__ __forceinline__ State joined(const State* part) {
   V max = Limits<V>::least();
   Total sum{};

@@ -1,13 +1,15 @@
-// What the kernels share that go along rows. PEELED: a row begins and ends anywhere; up to where whole packs begin, and
-// from where they end, its elements are held one by one. SHIFTED: it does so in x otherwise than in y; packs are those of
-// y, and those of x that they lie in must not reach beyond the row. Prologue, beside that of softmax_on_chip.cuh: PEELED.
+// What the kernels share whose threads go along rows. Prologue, besides that of softmax_on_chip.cuh: PEELED.
+// PEELED: a row may begin and end at any element. The head and tail around its aligned packs are held element by
+// element.
+// SHIFTED: x and y are aligned differently. Packs are aligned in y, and the aligned packs of x around each of them must
+// not reach outside the row.
 
-// The part of a row that is a block's: packs begin … end - 1, and the single elements if there are any.
+// A block's part of a row: packs begin … end - 1 and, for the block of rank 0, the head and tail elements.
 struct Part {
   const Tin* x;
   const b8* mask;
   Tout* y;
-  Offset head, tail, step;  // elements before and behind the packs; from one of the mask to the next
+  Offset head, tail, step;  // elements before and after the packs; stride of the mask
   Index begin, end;
   int singles;
 
@@ -30,7 +32,7 @@ struct Part {
     singles = rank == 0 ? head + tail : 0;
   }
   __device__ __forceinline__ void locate(Index pack, Offset (&at)[3], const Softmax& p) const {
-    // Packs of several elements along a single dim lie one after the other, in x and y.
+    // Packs of several elements along a single dim are contiguous in x and y.
     if constexpr (REDUCED == 1 && VEC > 1) at[0] = at[2] = head + static_cast<Offset>(pack) * VEC, at[1] = at[0] * step;
     else p.reduced.locate(pack, at);
   }
@@ -39,7 +41,7 @@ struct Part {
   }
 };
 
-// The single elements that are those of one of LANES or more threads.
+// The head and tail elements that one thread holds, of LANES threads or more.
 template <int LANES> struct Singles {
   static constexpr int COUNT = PEELED ? (2 * (VEC - 1 + SHIFTED * VEC) + LANES - 1) / LANES : 0;
   Held<1, COUNT ? COUNT : 1> held;
@@ -50,7 +52,7 @@ template <int LANES> struct Singles {
     for (int n = 0; n < COUNT; ++n) {
       int i = thread + n * group;
       held.ready[n] = i < part.singles;
-      Offset from = held.any ? part.single(min(i, part.singles - 1), p) : 0;  // no load has a condition
+      Offset from = held.any ? part.single(min(i, part.singles - 1), p) : 0;  // no load is conditional
       held.load(n, part.x + from, part.mask + from * part.step, part.step);
     }
   }
@@ -68,13 +70,13 @@ template <int LANES> struct Singles {
   }
 };
 
-// What a thread holds of a row that it shares with whole warps: its packs in registers and each group of the staged
-// ones are powers with a base of their own, so that they can be made as soon as they have come.
+// What a thread holds of a row that whole warps share. The packs in registers and each group of staged packs have a key
+// of their own: their exponentials can be computed as soon as the data has arrived.
 struct RowOnChip {
   static constexpr int GROUPS = OnChip::GROUPS;
   OnChip packs;
   Singles<32> edges;
-  V key[GROUPS + 1];  // of the maximum of what is in registers, and of each group
+  V key[GROUPS + 1];  // of the maximum of the packs in registers, and of each group's
 
   static __device__ __forceinline__ auto finder(const Part& part, int thread, int group, const Softmax& p) {
     return [&part, &p, thread, group](int n, Offset (&at)[3]) { part.locate(part.begin + thread + n * group, at, p); };
@@ -85,7 +87,7 @@ struct RowOnChip {
     packs.load(part.x, part.mask, part.step, p, part.begin < part.end, exists, finder(part, thread, group, p), near);
     edges.load(part, thread, group, p);
   }
-  // The state of what the warp holds, for all of its lanes.
+  // The state of all that the warp holds; every lane gets it.
   __device__ __forceinline__ State gather(const Softmax& p) {
     Total sum[GROUPS + 1];
     V most;

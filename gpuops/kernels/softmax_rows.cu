@@ -1,8 +1,11 @@
-// Rows on chip: every element is read once. GROUP threads to a row (a power of two up to 32), or with GROUP = 0 a whole
-// block, or CLUSTER blocks that tell each other their part's maximum and sum through distributed shared memory. A thread
-// holds PACKS packs of its row in registers and, if they are STAGED, p.staged more in shared memory. PEELED: a row begins
-// and ends anywhere; up to where whole packs begin, and from where they end, its elements are held one by one.
-// blockIdx.x: the rows, BLOCK / GROUP of them or 1 / CLUSTER. BLOCK: threads of a block, at most.
+// Rows on chip: every element is read once. GROUP threads (a power of two up to 32) share a row. With GROUP = 0, a
+// block has a row, or a cluster of CLUSTER blocks shares one; these exchange their parts' maxima and sums through
+// distributed shared memory. A thread holds PACKS packs of its row in registers and, if STAGED, p.staged more in shared
+// memory.
+// PEELED: a row may begin and end at any element. The head and tail around its aligned packs are held element by
+// element.
+// blockIdx.x: BLOCK / GROUP rows. With GROUP = 0, blockIdx.x / CLUSTER is the row, and blockIdx.x % CLUSTER the block's
+// rank in the cluster. BLOCK: threads of a block, at most.
 constexpr int LANES = GROUP ? GROUP : 32;
 constexpr int STATES = BLOCK / 32 * CLUSTER;
 
@@ -13,7 +16,7 @@ softmax_rows(const Tin* x, const b8* mask, Tout* y, Softmax p) {
     int thread = threadIdx.x % LANES;
     Index row = blockIdx.x * static_cast<Index>(BLOCK / LANES) + threadIdx.x / LANES;
     bool inside = row < static_cast<Index>(p.rows);
-    Part part(inside ? row : 0, inside ? 0 : 1, x, mask, y, p);  // beyond the last row there is nothing
+    Part part(inside ? row : 0, inside ? 0 : 1, x, mask, y, p);  // past the last row, an empty part
     OnChip packs;
     Singles<LANES> edges;
     auto locate = [&](int n, Offset (&at)[3]) { part.locate(thread + n * LANES, at, p); };

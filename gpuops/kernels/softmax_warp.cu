@@ -1,5 +1,5 @@
-// A short row in registers: one warp per row, each element read once. A lane has PER_LANE packs of VEC elements, which one
-// load brings: the wider it is, the fewer instructions there are for the same bytes. BLOCK / 32 rows a block.
+// A short row in registers: one warp per row, each element read once. A lane holds PER_LANE packs of VEC elements.
+// Wider packs move the same bytes in fewer instructions. BLOCK / 32 rows per block.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 softmax_warp(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
@@ -10,7 +10,7 @@ softmax_warp(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   Offset at[3], step = p.reduced.stride[1][REDUCED - 1] / VEC;
   V value[PER_LANE][VEC], max = Limits<V>::least();
   Total sum{};
-  u32 chosen = 0;  // a bit for each
+  u32 chosen = 0;  // a bit for each element: whether it takes part
 #pragma unroll
   for (int i = 0; i < PER_LANE; ++i) {
     bool inside = lane + 32 * i < p.packs;

@@ -1,5 +1,5 @@
-// Element types and the conversions between them: storage formats that need no CUDA header, so that NVRTC has little
-// to read and a host compiler takes the same text.
+// Element types and the conversions between them. They need no CUDA headers: NVRTC has little to parse, and a host
+// compiler accepts the same source.
 namespace gpuops {
 
 using i8 = signed char;
@@ -12,15 +12,15 @@ using i64 = long long;
 using u64 = unsigned long long;
 using f32 = float;
 using f64 = double;
-struct b8 { u8 bits; };  // any byte but 0 is true, whoever wrote it
+struct b8 { u8 bits; };  // any nonzero byte is true, not only 1
 struct f16 { u16 bits; };
 struct bf16 { u16 bits; };
-template <class R> struct Complex { R re, im; };  // aligned as R: a complex view of a real array may start anywhere
+template <class R> struct Complex { R re, im; };  // aligned as R only: a view of a real array may start at any element
 using c64 = Complex<float>;
 using c128 = Complex<double>;
 struct alignas(16) bits128 { u64 low, high; };
-struct split64 { u32 low, high; };   // 8 and 16 bytes at an address that is a multiple of half as many: elements of a
-struct split128 { u64 low, high; };  // complex view of a real array
+struct split64 { u32 low, high; };   // 8 and 16 bytes, aligned to half their size: elements of a complex view of a
+struct split128 { u64 low, high; };  // real array
 
 template <class A, class B> constexpr bool SAME = false;
 template <class A> constexpr bool SAME<A, A> = true;
@@ -35,8 +35,8 @@ template <class To, class From> __device__ __forceinline__ To bit_cast(From valu
   return out;
 }
 
-// ---- half types: exact to float, rounded to nearest even from it. f16 takes double directly (one rounding); bf16
-// goes through float, as ml_dtypes does. The PTX forms keep subnormals whatever -ftz says.
+// ---- half types: widening to float is exact, narrowing rounds to nearest even. double to f16 is one rounding; double
+// to bf16 goes through float, as in ml_dtypes. The PTX forms keep subnormals whatever -ftz says.
 #ifdef __CUDA_ARCH__
 __device__ __forceinline__ float widen(f16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); return y; }
 __device__ __forceinline__ f16 to_f16(float x) { f16 y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); return y; }
@@ -59,7 +59,7 @@ __device__ __forceinline__ bf16 to_bf16(float x) {
 __device__ __forceinline__ bool widen(b8 x) { return x.bits != 0; }
 template <class T> __device__ __forceinline__ T widen(T x) { return x; }
 
-// ---- nonzero: the truth of a value, read from its bits, so that flushed subnormals are still true
+// ---- nonzero(x): the truth value of x. Floats are tested by their bits, so subnormals are true even under -ftz.
 __device__ __forceinline__ bool nonzero(b8 x) { return x.bits != 0; }
 __device__ __forceinline__ bool nonzero(f16 x) { return (x.bits & 0x7fffu) != 0; }
 __device__ __forceinline__ bool nonzero(bf16 x) { return (x.bits & 0x7fffu) != 0; }
@@ -107,7 +107,7 @@ template <class To, class From> struct Converter {
   static __device__ __forceinline__ To apply(From x) { return Convert<To>::from(widen(x)); }
 };
 template <class T> struct Converter<T, T> {
-  static __device__ __forceinline__ T apply(T x) { return x; }  // the very bits, NaN payload included
+  static __device__ __forceinline__ T apply(T x) { return x; }  // bit-exact, NaN payload included
 };
 template <> struct Converter<bool, f16> { static __device__ __forceinline__ bool apply(f16 x) { return nonzero(x); } };
 template <> struct Converter<bool, bf16> { static __device__ __forceinline__ bool apply(bf16 x) { return nonzero(x); } };

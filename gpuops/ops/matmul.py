@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import error
-from ..plan import products
+from ..plan import products, reductions
 from ..plan.builder import Builder, shared, unsafe
 from ..plan.dtypes import accumulator, dtype_name
 from ..plan.geometry import Shape, broadcast_strides
@@ -296,7 +296,7 @@ def add_product(builder: Builder, operands: Matrices, terms: Terms, strategy: st
     if plain and 1 in sizes[:2] and sizes[2]:
         add_vector_product(builder, operands, terms)
         return
-    layouts: dict[str, Any] = {"c": None}
+    layouts = {}
     for name, (array, steps) in operands.items():
         pointer = (array.start - array.offset) % 16
         layouts[name] = products.Layout(array.name, dtype_name(array.dtype), steps, pointer, array.offset)
@@ -305,8 +305,8 @@ def add_product(builder: Builder, operands: Matrices, terms: Terms, strategy: st
         if c.name in out.aliases and (c.dtype, c_steps) == (out.dtype, out_steps):  # it is what ``out`` holds
             layouts["c"] = layouts["out"]
     problem = products.problem(
-        dtype_name(terms.val), sizes, terms.batch, layouts["out"], layouts["a"], layouts["b"], layouts["c"],
-        terms.alpha.tobytes(), terms.beta.tobytes(), bool(terms.alpha != 1),
+        dtype_name(terms.val), sizes, terms.batch, layouts, terms.alpha.tobytes(), terms.beta.tobytes(),
+        bool(terms.alpha != 1),
     )  # fmt: skip
     builder.add(products.plan(problem, strategy, builder.machine))
 
@@ -331,7 +331,7 @@ def add_dots(
     lead, other = x.view(shape, x_steps), y.view(shape, y_steps)
     if y.size > x.size:  # the larger one leads: dims are ordered by its strides
         lead, other = other, lead
-    add_reduction(builder, DOT, lead, other, (len(shape) - 1,), val, target)
+    add_reduction(builder, reductions.problem(DOT, lead, other, target, (len(shape) - 1,), dtype_name(val)))
 
 
 # ------------------------------------------------------------------------------------------- what the arguments mean

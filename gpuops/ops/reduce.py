@@ -10,8 +10,7 @@ from ..errors import error
 from ..plan import reductions
 from ..plan.builder import Builder, shared
 from ..plan.dtypes import INTEGERS, dtype_name
-from ..plan.geometry import Shape, broadcast_strides
-from ..plan.reductions import Reduction
+from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, HostCall, Work, new_array
 from ..run import numpy_engine
 from ..run.call import ARRAY, MASK, OUT
@@ -234,29 +233,16 @@ def reduction(
     builder = Builder(a.machine)
     x, other = builder.readable(a), mask and builder.readable(mask)
     target = builder.target(out, out is not None and shared(out, x, other), shape, result)
-    add_reduction(builder, kernel, x, other, axis, val, target, strategy, None if first is None else first.tobytes())
+    start = None if first is None else first.tobytes()
+    add_reduction(builder, reductions.problem(kernel, x, other, target, axis, dtype_name(val), start), strategy)
     builder.deliver(target, out)
     return Work(op, (out or target,), host, builder.finish())
 
 
-def add_reduction(
-    builder: Builder, kernel: Reduction, x: ArraySpec, other: ArraySpec | None, axis: Shape, val: np.dtype,
-    target: ArraySpec, strategy: str | None = None, initial: bytes | None = None, scale: float = 1.0,
-) -> None:  # fmt: skip
-    """Add a reduction of ``kernels/ops.cuh``; ``other`` is a mask or a factor."""
-    if not target.size:
-        return
-    steps = target.steps
-    if len(steps) == x.ndim:  # keepdims: the strides of the dims that stay
-        steps = tuple([s for d, s in enumerate(steps) if d not in axis])
-    beside = (0,) * x.ndim if other is None else broadcast_strides(other.shape, other.steps, x.shape)
-    problem = reductions.problem(
-        kernel, dtype_name(x.dtype), dtype_name(val), dtype_name(target.dtype), x.shape, axis, (x.steps, beside, steps),
-        (x.start, 0 if other is None else other.start, target.start),
-        None if other is None else dtype_name(other.dtype), initial=initial, scale=scale,
-        names=(x.name, "" if other is None else other.name, target.name),
-    )  # fmt: skip
-    builder.add(reductions.plan(problem, strategy, builder.machine.multiprocessors))
+def add_reduction(builder: Builder, problem: reductions.Problem, strategy: str | None = None) -> None:
+    """Add a reduction to a plan."""
+    if problem.outputs:
+        builder.add(reductions.plan(problem, strategy, builder.machine.multiprocessors))
 
 
 # ------------------------------------------------------------------------------------------- what the arguments mean

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import error
-from ..plan import maps, rows
+from ..plan import maps, reductions, rows
 from ..plan.builder import Builder, shared, unsafe
 from ..plan.dtypes import FLOATS, REALS, accumulator, ctype, dtype_name
 from ..plan.geometry import Shape, broadcast_strides, like_strides
@@ -188,7 +188,9 @@ def logsumexp(
     kernel = rows.LOG_SUM_EXP if given.weights is None else rows.WEIGHTED_LOG_SUM_EXP
 
     def reduce_to(target: ArraySpec) -> None:
-        add_reduction(builder, kernel, operand, beside, given.axis, given.val, target, strategy, scale=given.scale)
+        val = dtype_name(given.val)
+        problem = reductions.problem(kernel, operand, beside, target, given.axis, val, scale=given.scale)
+        add_reduction(builder, problem, strategy)
 
     blocked = out is not None and shared(out, x, given.mask, given.weights)
     target = builder.target(out, blocked, shape, result)
@@ -254,17 +256,8 @@ def softmax_plan(
 ) -> Plan:
     """The plan of a softmax of these arrays."""
     assert x.machine is not None
-    problem = rows.problem(
-        op, dtype_name(x.dtype), dtype_name(given.val), dtype_name(target.dtype), x.shape, given.axis,
-        (x.steps, strides_over(mask, x.shape), target.steps), (x.start, mask.start if mask else 0, target.start),
-        mask is not None, given.scale, (x.name, mask.name if mask else "", target.name),
-    )  # fmt: skip
+    problem = rows.problem(op, x, mask, target, given.axis, dtype_name(given.val), given.scale)
     return rows.plan(problem, strategy, x.machine)
-
-
-def strides_over(other: ArraySpec | None, shape: Shape) -> Shape:
-    """The strides with which another operand walks a shape; 0 without one."""
-    return (0,) * len(shape) if other is None else broadcast_strides(other.shape, other.steps, shape)
 
 
 class Arguments(NamedTuple):
@@ -319,7 +312,8 @@ def statistics(x, where, axis, val, scale=1.0):
         return Work(op, (target,), host)
     builder = Builder(x.machine)
     source, other = builder.readable(x), mask and builder.readable(mask)
-    add_reduction(builder, rows.MAX_EXP_SUM, source, other, axis, val, target, scale=scale)
+    problem = reductions.problem(rows.MAX_EXP_SUM, source, other, target, axis, dtype_name(val), scale=scale)
+    add_reduction(builder, problem)
     return Work(op, (target,), host, builder.finish())
 
 
@@ -331,7 +325,9 @@ def merged(stats, axis, keepdims=True):
     if stats.machine is None:
         return Work("softmax", (target,), host)
     builder = Builder(stats.machine)
-    add_reduction(builder, rows.MERGED_MAX_EXP_SUM, builder.readable(stats), None, axis, stats.dtype, target)
+    pairs = builder.readable(stats)
+    problem = reductions.problem(rows.MERGED_MAX_EXP_SUM, pairs, None, target, axis, dtype_name(stats.dtype))
+    add_reduction(builder, problem)
     return Work("softmax", (target,), host, builder.finish())
 
 
@@ -349,5 +345,6 @@ def finished(x, where, stats, op, dtype, scale=1.0):
         out, source = (maps.argument(each, ctype(each.dtype), x.shape) for each in (target, x))
         chosen = mask and maps.argument(mask, ctype(mask.dtype), x.shape)
         over = broadcast_strides(stats.shape, stats.steps, x.shape)
-        builder.add(rows.last_pass(op, val.name, x.shape, out, source, over, chosen, scale, stats.start, stats.name))
+        pairs = rows.statistics_arg(val.name, over, stats.name, stats.start)
+        builder.add(rows.last_pass(op, val.name, x.shape, out, (source, chosen), pairs, scale))
     return Work(op, (target,), host, builder.finish())

@@ -182,19 +182,18 @@ def broadcast_strides(shape: Shape, strides: Shape, to: Shape) -> Shape:
     return (0,) * (len(to) - len(shape)) + kept
 
 
-def packable(vec: int, itemsize: int, pointer: int, operand: int, *groups: Axes, inner: Axes) -> bool:
-    """Whether an operand may be read ``vec`` elements at a time along the innermost dim of ``inner``.
+def power_of_2(n: int) -> int:
+    """The smallest power of two that is at least n.
 
-    ``pointer`` is the address of its first element; ``groups`` are all the axes it moves along.
+    >>> power_of_2(5), power_of_2(0)
+    (8, 1)
     """
-    width = min(vec * itemsize, 16)
-    if inner.inner(operand) != 1 or inner.sizes[-1] % vec or pointer % width:
-        return False
-    moved = 0
-    for axes in groups:
-        for stride in axes.strides[operand]:
-            moved += stride * itemsize % width != 0
-    return moved == (itemsize % width != 0)  # but the innermost one (in a sliding window there may be more)
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def floor_power_of_2(n: int) -> int:
+    """The greatest power of two that is at most n; 0 for 0."""
+    return power_of_2(n + 1) // 2
 
 
 def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,7 +16,7 @@ import numpy as np
 from ..errors import error
 from .geometry import Shape, broadcast_strides, contiguous_strides
 
-MAX_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)  # blocks of a launch, by dim
+MAX_GRID = (2**31 - 1, 2**16 - 1)  # blocks of a launch in x and y
 ALIGNMENT = 16  # bytes: of new results and workspace, and of the widest load
 
 # Scratch: memory that a stream's launches share. Tickets, barriers (8 bytes each), partials.
@@ -39,12 +41,34 @@ class Machine(NamedTuple):
 # ---------------------------------------------------------------------------------------------------------- launches
 
 
-class Kernel(NamedTuple):
+@dataclass(frozen=True, order=True)
+class Kernel:
     """One compiled variant: a kernel file of ``gpuops/kernels`` with its types and constants filled in."""
 
     name: str
     types: tuple[tuple[str, str], ...]
     constants: tuple[tuple[str, int], ...]
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.types, self.constants))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+def variant(name: str, types: dict[str, str], constants: dict[str, int]) -> Kernel:
+    """The kernel of that name with types and constants: one object for all plans."""
+    return _variant(name, tuple(types), tuple(types.values()), tuple(constants), tuple(constants.values()))
+
+
+@lru_cache(maxsize=4096)
+def _variant(
+    name: str, types: tuple[str, ...], type_values: tuple[str, ...], constants: tuple[str, ...], values: Shape
+) -> Kernel:
+    return Kernel(
+        name, tuple(zip(types, type_values, strict=True)), tuple(zip(constants, map(int, values), strict=True))
+    )
 
 
 class Operand(NamedTuple):
@@ -87,13 +111,14 @@ class Launch(NamedTuple):
         return f"Launch(kernel={self.kernel!r}, grid={self.grid}, block={self.block})"
 
 
-def check_grid(op: str, kernel: str, grid: Shape, problem: str) -> tuple[int, int, int]:
-    """A grid's blocks in x, y and z, which CUDA must allow; ``problem`` says in words what needs so many."""
-    x, y, z = (*grid, *(1,) * (3 - len(grid)))
-    for axis, blocks, most in zip("xyz", (x, y, z), MAX_GRID, strict=True):
-        if blocks > most:
-            raise error(ValueError, op, f"{kernel} takes at most {most} blocks in {axis}, {problem} need {blocks}")
-    return x, y, z
+def check_grid(op: str, kernel: str, blocks: tuple[int, int], problem: str, *values: int) -> tuple[int, int, int]:
+    """A grid of so many blocks in x and y, which CUDA must allow; ``problem``, with values filled in, needs them."""
+    x, y = blocks
+    if x > MAX_GRID[0] or y > MAX_GRID[1]:
+        axis, count, most = ("x", x, MAX_GRID[0]) if x > MAX_GRID[0] else ("y", y, MAX_GRID[1])
+        rule = f"{kernel} takes at most {most} blocks in {axis}, {problem.format(*values)} need {count}"
+        raise error(ValueError, op, rule)
+    return x, y, 1
 
 
 class Plan(NamedTuple):

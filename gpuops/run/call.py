@@ -4,86 +4,75 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ..errors import error
 from ..plan.work import ArraySpec, Work
-from .context import ExecutionContext, Refused, context_of, is_scalar
+from .context import ARRAYS, LIBRARIES, ExecutionContext, Refused, context_of, is_scalar
 from .execute import Ready, apart, prepare, related
 
 #: What a parameter takes: arrays and scalars; arrays, and Python scalars that yield to the dtypes of others; the mask
 #: ``where``; the array that the result is written to; an array whose subclass counts.
 ARRAY, WEAK, MASK, OUT, SUBCLASS = "array", "weak", "mask", "out", "subclass"
+#: Types of arguments that are no arrays.
+PLAIN = frozenset((int, bool, float, str, tuple, type, type(None)))
 WEAK_TYPES = (int, float, complex)  # Python's scalars, which yield to the dtypes of arrays (NEP 50)
 #: PyTorch's names of parameters, and NumPy's.
 MEANT = {"dim": "axis", "keepdim": "keepdims"}
 
 
-@dataclass(frozen=True, eq=False)
 class Operation:
-    """A public function: the pure description of its calls, and which of its parameters are arrays."""
+    """A public function: the pure description of its calls, and what those of its parameters take that are arrays."""
 
-    describe: Callable[..., Work]
-    operands: dict[str, str]  # by name, what they take
-
-    @property
-    def name(self) -> str:
-        return self.describe.__name__
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of all parameters, positional ones first."""
-        code = self.describe.__code__
-        return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    def __init__(self, describe: Callable[..., Work], operands: dict[str, str]) -> None:
+        code = describe.__code__
+        self.describe, self.operands, self.name = describe, operands, describe.__name__
+        self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]  # positional ones first
 
 
 class Entry:
     """What the launch cache knows of a kind of calls: nothing at first."""
 
-    ready: Ready | None = None
+    __slots__ = ("ready",)
+
+    def __init__(self) -> None:
+        self.ready: Ready | None = None
 
 
 class Call(NamedTuple):
-    """A call that is to be made: the public function, its operation, the arguments, and their names."""
+    """A call that is to be made: the public function, its operation, the arguments by name, of which the first few are
+    given by position, and those among them that are arrays."""
 
     public: Callable[..., Any]
     operation: Operation
-    args: tuple[Any, ...]
-    options: dict[str, Any]
-    names: tuple[str, ...]
+    given: dict[str, Any]
+    positional: int
+    arrays: dict[str, Any]
 
     @property
     def name(self) -> str:
         return self.operation.name
 
-    def given(self) -> dict[str, Any]:
-        """All arguments by their names."""
-        return dict(zip(self.names, (*self.args, *self.options.values()), strict=False))
+    def on(self, arrays: dict[str, Any]) -> Call:
+        """The same call with other arrays."""
+        return self._replace(given=self.given | arrays, arrays=arrays)
 
-    def arrays(self) -> dict[str, Any]:
-        """The arguments for parameters that are arrays, but None and True (no mask)."""
-        operands = self.operation.operands
-        return {
-            name: value for name, value in self.given().items()
-            if name in operands and value is not None and not (value is True and operands[name] == MASK)
-        }  # fmt: skip
+    def make(self, function: Callable[..., Any], given: dict[str, Any]) -> Any:
+        """The result of a function for the arguments."""
+        items = [*given.items()]
+        args = [value for _, value in items[: self.positional]]
+        return function(*args, **dict(items[self.positional :]))
 
-    def on(self, given: dict[str, Any]) -> Call:
-        """The same call with other values of the arguments."""
-        values = tuple(given.values())
-        options = dict(zip(self.options, values[len(self.args) :], strict=True))
-        return self._replace(args=values[: len(self.args)], options=options)
-
-    def describe(self) -> Work:
-        """The description of the call: of one whose arrays are specs."""
-        return self.operation.describe(*self.args, **self.options)
+    def describe(self, specs: dict[str, ArraySpec]) -> Work:
+        """The description of the call, given specs of the arrays."""
+        work: Work = self.make(self.operation.describe, self.given | specs)
+        return work
 
     def repeat(self) -> Any:
         """Call the public function."""
-        return self.public(*self.args, **self.options)
+        return self.make(self.public, self.given)
 
 
 class Adapter(Protocol):
@@ -94,6 +83,12 @@ class Adapter(Protocol):
         ...
 
 
+def native_cupy() -> None:
+    """Make CuPy's arrays native."""
+    from . import cuda  # noqa: F401 - which imports CuPy
+
+
+LIBRARIES["cupy"] = native_cupy
 #: Functions that give the adapter of a call; None if its arrays are native. (`gpuops.adapters` adds its own.)
 ADAPTERS: list[Callable[[Call], Adapter | None]] = []
 
@@ -105,9 +100,8 @@ def miss(
     """A call that is not cached."""
     exclude_from_compilers()
     call = bind(public, operation, args, options)
-    given = call.given()
-    if type(out := given.get("out")) is tuple and len(out) == 1:  # as NumPy's ufuncs take it
-        return call.on(given | {"out": out[0]}).repeat()
+    if type(out := call.given.get("out")) is tuple and len(out) == 1:  # as NumPy's ufuncs take it
+        return call.on({"out": out[0]}).repeat()
     adapters = filter(None, (adapter_of(call) for adapter_of in ADAPTERS))
     make = next((adapter.call for adapter in adapters), perform)
     return attempt(make, call, entry, addresses)
@@ -116,15 +110,20 @@ def miss(
 def bind(
     public: Callable[..., Any], operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
 ) -> Call:
-    """The arguments of a call with their names."""
-    parameters = operation.parameters
-    for name, meant in MEANT.items():
-        if name in options and meant in parameters:
-            raise error(TypeError, operation.name, f"{name} is not a parameter; {meant} is, as in NumPy")
-    call = Call(public, operation, args, options, (*parameters[: len(args)], *options))
-    if len(call.given()) < len(args) + len(options):  # too many arguments, or one twice
-        call.describe()  # Python words it
-    return call
+    """The arguments of a call by name; None and True (no mask) are no arrays."""
+    parameters, operands = operation.parameters, operation.operands
+    for name in options:
+        if name in MEANT and MEANT[name] in parameters:
+            raise error(TypeError, operation.name, f"{name} is not a parameter; {MEANT[name]} is, as in NumPy")
+    given = dict(zip(parameters, args, strict=False))
+    if len(args) > len(parameters) or not given.keys().isdisjoint(options):
+        operation.describe(*args, **options)  # Python words it
+    given |= options
+    arrays = {
+        name: value for name, value in given.items()
+        if name in operands and value is not None and not (value is True and operands[name] is MASK)
+    }  # fmt: skip
+    return Call(public, operation, given, len(args), arrays)
 
 
 def attempt(make: Callable[..., Any], call: Call, entry: Entry | None, addresses: list[int]) -> Any:
@@ -139,18 +138,21 @@ def attempt(make: Callable[..., Any], call: Call, entry: Entry | None, addresses
 def perform(call: Call, entry: Entry | None, addresses: list[int]) -> Any:
     """Make a call with native arrays, and keep the work that is ready for the next one."""
     call = with_numbers(call)
-    arrays = call.arrays()
-    context = context_of(call.name, arrays)
+    context = context_of(call.name, call.arrays)
     if context is None:
-        return on_host(call, arrays)
+        return on_host(call)
     with context.enter():
-        return on_device(call, arrays, context, entry, addresses)
+        return on_device(call, context, entry, addresses)
 
 
 def with_numbers(call: Call) -> Call:
     """The same call with numbers in the place of arrays without dims that are no operands."""
     operands = call.operation.operands
-    return call.on({name: v if name in operands else as_number(v) for name, v in call.given().items()})
+    numbers = {
+        name: as_number(value) for name, value in call.given.items()
+        if name not in operands and type(value) not in PLAIN
+    }  # fmt: skip
+    return call._replace(given=call.given | numbers) if numbers else call
 
 
 def as_number(value: Any) -> Any:
@@ -162,11 +164,17 @@ def as_number(value: Any) -> Any:
     return value.item()
 
 
-def on_host(call: Call, arrays: dict[str, Any]) -> Any:
+def on_host(call: Call) -> Any:
     """The result of a call with arrays of the host."""
-    there = {name: array for name, value in arrays.items() if (array := on_cpu(call, name, value)) is not None}
-    host = call.on(call.given() | host_specs(there)).describe().host
-    return host.function(**there, **host.options)
+    arrays = host_arrays(call)
+    host = call.describe(host_specs(arrays)).host
+    return host.function(**arrays, **host.options)
+
+
+def host_arrays(call: Call) -> dict[str, np.ndarray]:
+    """The arrays of a call as NumPy's; Python scalars that stay such are left out."""
+    arrays = ((name, on_cpu(call, name, value)) for name, value in call.arrays.items())
+    return {name: array for name, array in arrays if array is not None}
 
 
 def on_cpu(call: Call, name: str, value: Any) -> np.ndarray | None:
@@ -190,38 +198,37 @@ def host_specs(arrays: dict[str, np.ndarray]) -> dict[str, ArraySpec]:
     }
 
 
-def on_device(
-    call: Call, arrays: dict[str, Any], context: ExecutionContext, entry: Entry | None, addresses: list[int]
-) -> Any:
+def on_device(call: Call, context: ExecutionContext, entry: Entry | None, addresses: list[int]) -> Any:
     """The result of a call with arrays of a device."""
-    captured, given = context.device.capturing(), call.given()
-    specs, scalars, places = device_specs(call, arrays, context, captured)
-    work = call.on(given | specs | scalars).describe()
+    captured = context.device.capturing()
+    specs, scalars, places = device_specs(call, context, captured)
+    work = call.describe(specs | scalars if scalars else specs)
     if work.method is not None:
         name, args = work.method
-        return getattr(context, name)(*(arrays[arg] if type(arg) is str else arg for arg in args))
-    names, out = [*specs], [*given].index("out") if "out" in specs else None
+        return getattr(context, name)(*(call.arrays[arg] if type(arg) is str else arg for arg in args))
+    out = [*call.given].index("out") if "out" in specs else None
     fits = None if out is None else apart(specs, places)
-    ready = prepare(work, context, names, out, fits, captured)
+    ready = prepare(work, context, [*specs], out, fits, captured)
     if entry is not None and not captured and len(places) == len(addresses) and (out is None or fits is not None):
         entry.ready = entering(context, work, ready)
-    return ready(tuple(given.values()), places)
+    return ready(tuple(call.given.values()), places)
 
 
 def device_specs(
-    call: Call, arrays: dict[str, Any], context: ExecutionContext, captured: bool
+    call: Call, context: ExecutionContext, captured: bool
 ) -> tuple[dict[str, ArraySpec], dict[str, ArraySpec], list[int]]:
     """The specs of arrays of a device, those of scalars beside them, and the addresses of the former."""
     machine = context.device.machine
     machine = machine._replace(blas=False) if captured else machine
-    specs, scalars, places = {}, {}, []
-    for name, value in arrays.items():
-        if name != "out" and is_scalar(value):
+    specs: dict[str, ArraySpec] = {}
+    scalars: dict[str, ArraySpec] = {}
+    places: list[int] = []
+    for name, value in call.arrays.items():
+        if type(value) not in ARRAYS and name != "out" and is_scalar(value):
             if (number := on_cpu(call, name, value)) is not None:
                 scalars[name] = ArraySpec(name, (), number.dtype, (), machine, value=number.tobytes())
             continue
-        spec, address = context.spec(name, value)
-        specs[name] = spec._replace(machine=machine)
+        specs[name], address = context.spec(name, value, machine)
         places.append(address)
     if "out" in specs:
         specs["out"] = related(specs, places)
@@ -259,13 +266,13 @@ def describe(public: Callable[..., Any], *args: Any, **options: Any) -> Work:
     dtype('int64')
     """
     call = with_numbers(bind(public, operation_of(public), args, options))
-    arrays = {name: value for name, value in call.arrays().items() if type(value) is not ArraySpec}
-    context = context_of(call.name, arrays)
+    specs = {name: value for name, value in call.arrays.items() if type(value) is ArraySpec}
+    native = call._replace(arrays={name: value for name, value in call.arrays.items() if name not in specs})
+    context = context_of(call.name, native.arrays)
     if context is None:
-        there = {name: array for name, value in arrays.items() if (array := on_cpu(call, name, value)) is not None}
-        return call.on(call.given() | host_specs(there)).describe()
-    specs, scalars, _ = device_specs(call, arrays, context, context.device.capturing())
-    return call.on(call.given() | specs | scalars).describe()
+        return call.describe(specs | host_specs(host_arrays(native)))
+    found, scalars, _ = device_specs(native, context, context.device.capturing())
+    return call.describe(specs | found | scalars)
 
 
 # ----------------------------------------------------------------------------------------------------------- compilers

@@ -87,8 +87,8 @@ class ExecutionContext(Protocol):
         """Make the device, its stream and allocator the current ones for a while."""
         ...
 
-    def spec(self, name: str, array: Any) -> tuple[ArraySpec, int]:
-        """The spec of an array, and its address."""
+    def spec(self, name: str, array: Any, machine: Machine) -> tuple[ArraySpec, int]:
+        """The spec of an array on the device, which is a machine for plans, and the array's address."""
         ...
 
     def maker(self, spec: ArraySpec) -> Callable[[list[int]], Any]:
@@ -108,6 +108,8 @@ class ExecutionContext(Protocol):
 CONTEXTS: dict[type, Callable[[Any], ExecutionContext | None]] = {
     np.ndarray: lambda array: None, np.generic: lambda array: None,
 }  # fmt: skip
+#: Functions that import what adds the contexts of a library's arrays, by its package.
+LIBRARIES: dict[str, Callable[[], Any]] = {}
 #: Array types with CuPy's attributes, which the launch cache reads in place.
 ARRAYS: set[type] = set()
 #: Array types of other libraries: what gives the address, and all else that decides a call. It raises TypeError for
@@ -130,9 +132,12 @@ def context_of(op: str, arrays: dict[str, Any]) -> ExecutionContext | None:
     """
     found: tuple[str, Any, ExecutionContext | None] | None = None
     for name, array in arrays.items():
-        if array is None or (name != "out" and is_scalar(array)):
+        if type(array) in ARRAYS:
+            context = CONTEXTS[type(array)](array)
+        elif name != "out" and is_scalar(array):
             continue
-        context = find(op, name, array)
+        else:
+            context = find(op, name, array)
         if name == "out" and context is None and not isinstance(array, np.ndarray):
             raise error(TypeError, op, f"out is a {kind(array)}, not an array")
         if found is None:
@@ -153,15 +158,10 @@ def find(op: str, name: str, array: Any) -> ExecutionContext | None:
         rule = "give where=mask.filled(False)" if name == "where" else "give its data, and ~mask as where="
         raise error(TypeError, op, f"{name} is a {kind(array)}, whose mask is not looked at: {rule}")
     for cls in type(array).__mro__:
+        if cls not in CONTEXTS and (package := cls.__module__.partition(".")[0]) in LIBRARIES:
+            LIBRARIES[package]()
         if cls in CONTEXTS:
             return CONTEXTS[cls](array)
-    cupy = sys.modules.get("cupy")
-    if cupy is not None and isinstance(array, cupy.ndarray):
-        from . import cuda  # imports CuPy, which is loaded by now
-
-        CONTEXTS[cupy.ndarray] = cuda.device_of
-        ARRAYS.add(cupy.ndarray)
-        return cuda.device_of(array)
     if isinstance(array, (str, bytes)):
         raise error(TypeError, op, f"{name} is a {kind(array)}; gpuops takes arrays and scalars")
     return None

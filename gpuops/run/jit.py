@@ -10,6 +10,10 @@ import os
 from contextlib import suppress
 from functools import cache
 
+from ..plan.maps import packs, stepped, tiled
+from ..plan.products import rungs
+from ..plan.reductions import launch as reductions
+from ..plan.rows import launch as rows
 from ..plan.work import Kernel
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
@@ -25,6 +29,15 @@ FAMILY = {
     "softmax": ("block.cuh", "softmax.cuh"),
     "softmax_columns": SOFTMAX_ON_CHIP,
     **dict.fromkeys(("softmax_rows", "softmax_grid"), (*SOFTMAX_ON_CHIP, "softmax_parts.cuh")),
+}
+#: The parameter struct, likewise.
+PARAMS = {
+    "broadcast": packs.PARAMS,
+    "broadcast_stepped": stepped.PARAMS,
+    "broadcast_tiled": tiled.PARAMS,
+    "matmul": rungs.PARAMS,
+    "reduce": reductions.PARAMS,
+    "softmax": rows.PARAMS,
 }
 OPTIONS = ("--std=c++17",)
 #: More options, by kernel. Where every register counts, the assembler keeps the order of the text.
@@ -42,8 +55,10 @@ def read(file: str) -> str:
 
 
 def source(kernel: Kernel) -> str:
-    """The translation unit of a variant: common headers, its types and constants, the family's headers, its file."""
-    family = FAMILY.get(kernel.name) or FAMILY[kernel.name.split("_")[0]]
+    """The translation unit of a variant: common headers, its types and constants, the parameters, the family's headers,
+    its file."""
+    word = kernel.name.split("_")[0]
+    headers, params = FAMILY.get(kernel.name) or FAMILY[word], PARAMS.get(kernel.name) or PARAMS[word]
     return "\n".join(
         [
             *map(read, COMMON),
@@ -51,7 +66,9 @@ def source(kernel: Kernel) -> str:
             "using namespace gpuops;",
             *(f"using {name} = {type_};" for name, type_ in kernel.types),
             *(f"constexpr int {name} = {int(value)};" for name, value in kernel.constants),
-            *map(read, (*family, f"{kernel.name}.cu")),
+            f'#line 1 "{kernel.name}: parameters"',
+            params.text,
+            *map(read, (*headers, f"{kernel.name}.cu")),
         ]
     )
 

@@ -42,7 +42,7 @@ def strategies(op: str) -> tuple[str, ...]:
 
 
 def info() -> dict[str, Any]:
-    """Versions, devices, the path that calls take and why, the folder of compiled kernels, and the remembered calls.
+    """Versions, devices, the path that calls take and why, the folder of compiled kernels, and the launch cache.
 
     Looks for a GPU, so it imports CuPy where that is installed.
 
@@ -50,8 +50,8 @@ def info() -> dict[str, Any]:
     -------
     dict
         ``versions`` (of each library, or why it is missing), ``devices`` (label to description), ``path`` (``"gpu"``
-        or ``"cpu"``, for callers who may choose), ``reason``, ``cache`` (a folder), ``calls`` (how many kinds of calls
-        are known, at most how many are, and how many calls were of a known kind or of a new one).
+        or ``"cpu"``, for callers who may choose), ``reason``, ``cache`` (a folder), ``calls`` (the launch cache: the
+        kinds of calls that it has, at most how many, hits and misses).
 
     Examples
     --------

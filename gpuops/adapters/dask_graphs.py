@@ -1,0 +1,145 @@
+"""Graphs of calls on chunks: blocks of a result made of blocks of the operands, and trees of partial results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.array.core import normalize_chunks, unify_chunks
+from dask.array.utils import meta_from_array
+
+from ..errors import error
+from ..ops import reduce
+from ..plan.dtypes import accumulator, dtype_name
+from ..plan.geometry import Shape
+from ..run.context import CONTEXTS, find, kind
+
+#: Partial results that a task brings together, if Dask's option ``split_every`` says nothing; of products, which are
+#: large, fewer.
+FEW, FEWER = 16, 4
+
+Function = Callable[..., Any]
+Operand = tuple[Any, Any]  # an array with labels of its dims, or a scalar with None
+
+
+def known(op: str, name: str, x: da.Array) -> da.Array:
+    """A Dask array as calls take it: of a known shape, and without empty chunks among others."""
+    if CONTEXTS.keys().isdisjoint(type(x._meta).__mro__):
+        rule = f"{name} is a {kind(x)} of {kind(x._meta)}; gpuops takes those of NumPy and CuPy arrays"
+        raise error(TypeError, op, rule)
+    if math.isnan(math.prod(x.shape)):
+        rule = f"{name} has unknown chunk sizes {x.shape}; call {name}.compute_chunk_sizes() first"
+        raise error(ValueError, op, rule)
+    for d, sizes in enumerate(x.chunks):
+        if len(keep := [i for i, n in enumerate(sizes) if n] or [0]) < len(sizes):
+            x = x.blocks[(slice(None),) * d + (keep,)]
+    return x
+
+
+def cut(array: Any, other: da.Array) -> da.Array:
+    """An array in chunks: those of another one, where it is as long."""
+    last = dict(zip(range(array.ndim)[::-1], other.chunks[::-1], strict=False))
+    chunks = [last[d] if d in last and sum(last[d]) == n else None for d, n in enumerate(array.shape)]
+    return da.from_array(array, filled(chunks, array.shape, array.dtype))
+
+
+def filled(chunks: list[Any], shape: Shape, dtype: np.dtype) -> tuple[Shape, ...]:
+    """Chunks, where there are none yet as large as Dask's setting ``array.chunk-size`` tells."""
+    cuts = [c if c is not None else n if 0 in shape else "auto" for c, n in zip(chunks, shape, strict=True)]
+    return normalize_chunks(tuple(cuts), shape, dtype=dtype)
+
+
+def is_dask(value: Any) -> bool:
+    return isinstance(value, da.Array)
+
+
+def blocks(
+    function: Function, name: str, dims: Iterable[int], operands: list[Any], dtype: np.dtype,
+    lengths: dict[int, Any] | None = None,
+) -> da.Array:  # fmt: skip
+    """An array whose dims are labelled ``dims``, and whose blocks a function makes of those of the operands, which
+    broadcast. The last dims of operands are labelled like those of the array, unless labels come with them.
+
+    What an operand has beside these dims is one block long, and comes as lists. ``lengths`` are the chunks, by label,
+    of dims that are not as long as the operands'.
+    """
+    dims = tuple(dims)
+    pairs = [each if isinstance(each, tuple) else labelled(each, len(dims)) for each in operands]
+    chunks, arrays = unify_chunks(*[part for pair in pairs for part in pair], warn=False)
+    args = [part for array, (_, labels) in zip(arrays, pairs, strict=True) for part in (array, labels)]
+    meta = like(next(filter(is_dask, arrays)), len(dims), dtype)
+    return da.blockwise(
+        function, dims, *args, token=name, dtype=dtype, meta=meta, align_arrays=False,
+        adjust_chunks={d: chunks[d] for d in dims} | (lengths or {}),
+    )  # fmt: skip
+
+
+def tree(
+    x: da.Array, name: str, axis: Shape, keepdims: bool, merge: Function, last: Function, dtype: np.dtype,
+    few: int = FEW,
+) -> Any:  # fmt: skip
+    """Partial results brought together along some axes, a few of them at a time. (To a function with a parameter
+    ``dtype`` Dask would give its own.)"""
+    options = {"dtype": x.dtype, "meta": like(x, x.ndim if keepdims else x.ndim - len(axis), dtype), "name": name}
+    few = dask.config.get("split_every", few)
+    return da.reduction(x, same, last, axis, keepdims, combine=merge, split_every=few, **options)
+
+
+def like(x: da.Array, ndim: int, dtype: np.dtype) -> Any:
+    """What Dask takes as a sample of chunks: of the same kind as those of x, without elements."""
+    sample = np.asarray(x._meta) if find("like", "x", x._meta) is None else x._meta
+    return meta_from_array(sample if dtype.kind == "c" else sample.real, ndim, dtype)
+
+
+def same(x: Any, axis: Shape, keepdims: bool) -> Any:
+    """The partial results, which are there already."""
+    return x
+
+
+def labelled(x: Any, ndim: int) -> Operand:
+    """An operand with the labels of the last dims of ``ndim``; a scalar has none."""
+    return (x, tuple(range(ndim - x.ndim, ndim))) if is_dask(x) else (x, None)
+
+
+def masked(x: Any, mask: Any) -> list[Operand]:
+    """An array and its mask, which is cut as the array is."""
+    if is_dask(mask):
+        along = zip(mask.shape, x.chunks[x.ndim - mask.ndim :], strict=True)
+        mask = mask.rechunk(tuple([chunks if n > 1 else (n,) for n, chunks in along]))
+    return [labelled(x, x.ndim), labelled(mask, x.ndim)]
+
+
+def on_blocks(function: Function, keyword: str, *arrays: Any) -> Any:
+    """A call with blocks, the last one by its keyword. A list has the only block along a dim."""
+    *first, last = map(single, arrays)
+    return function(*first, **{keyword: last})
+
+
+def single(x: Any) -> Any:
+    while isinstance(x, list):
+        (x,) = x
+    return x
+
+
+def converted(x: Any, dtype: np.dtype) -> Any:
+    """A chunk in another dtype."""
+    return x if x.dtype == dtype else reduce.sum(x, axis=(), dtype=dtype)
+
+
+def accumulated(val: np.dtype) -> np.dtype:
+    """The dtype in which values of a dtype are added up."""
+    return np.dtype(accumulator(dtype_name(val)))
+
+
+def alone(x: da.Array, axis: Shape) -> bool:
+    """Whether each chunk is alone along the axes."""
+    return all(x.numblocks[d] == 1 for d in axis)
+
+
+def whole(x: Any) -> da.Array:
+    """An array, of a scalar too."""
+    return x if is_dask(x) else da.from_array(np.asarray(x))

@@ -1,0 +1,75 @@
+"""Planning ``expand`` and ``where``, and every other pass that maps broadcasting operands to one output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import error
+from ..geometry import Shape
+from ..work import Launch, Plan
+from .elementwise import plan_elementwise
+from .launch import WAYS
+from .packs import WALKS, launch_flat, launch_packs
+from .problems import Arg, Problem, argument, condition_type, element_types, in_halves, pieces, problem
+from .stepped import affordable, along, launch_stepped, worthwhile
+from .tiled import across, launch_tiled
+
+__all__ = [
+    "STRATEGIES", "WALKS", "WAYS", "Arg", "Problem", "argument", "choose", "condition_type", "element_types", "plan",
+]  # fmt: skip
+
+
+def plan(
+    map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...], strategy: str | None = None, scale: float = 1.0
+) -> Plan:
+    """Plan ``out[i] = map_(*operands[i])`` over ``shape``."""
+    p = problem(map_, shape, *in_halves(map_, out, operands), scale)
+    strategy = strategy or choose(p)
+    return Plan(strategy, STRATEGIES[strategy](p), in_place=True)
+
+
+def choose(p: Problem) -> str:
+    """The strategy for callers who name none."""
+    if len(p.axes.sizes) == 1:  # there is no other to repeat along, or to lie across
+        return "vectorized"
+    if across(p) is not None:
+        return "tiled"
+    dim = along(p) if affordable(p) > 1 else None
+    return "vectorized" if dim is None or worthwhile(p, dim) < 2 else "stepped"
+
+
+def plan_vectorized(p: Problem) -> tuple[Launch, ...]:
+    """Packs of 16 bytes."""
+    return tuple(map(launch_packs, pieces(p)))
+
+
+def plan_collapsed(p: Problem) -> tuple[Launch, ...]:
+    """Single elements, over the same collapsed dims."""
+    return tuple(launch_flat(piece, 1) for piece in pieces(p))
+
+
+def plan_stepped(p: Problem) -> tuple[Launch, ...]:
+    """Packs of 16 bytes, many of them along a dim in which operands repeat."""
+    if along(p) is None:
+        rule = "takes an operand that repeats along an outer dim, and whole packs of 16 bytes"
+        raise error(ValueError, p.map_.lower(), f"strategy 'stepped' {rule}")
+    return tuple(launch_packs(q) if (dim := along(q)) is None else launch_stepped(q, dim) for q in pieces(p))
+
+
+def plan_tiled(p: Problem) -> tuple[Launch, ...]:
+    """Tiles through shared memory."""
+    if across(p) is None:
+        rule = "takes an operand that is contiguous along another dim than the result"
+        raise error(ValueError, p.map_.lower(), f"strategy 'tiled' {rule}")
+    return tuple(launch_packs(q) if (dim := across(q)) is None else launch_tiled(q, dim) for q in pieces(p))
+
+
+#: The strategies and what plans each, slowest first.
+STRATEGIES: dict[str, Callable[[Problem], tuple[Any, ...]]] = {
+    "elementwise": plan_elementwise,
+    "collapsed": plan_collapsed,
+    "vectorized": plan_vectorized,
+    "stepped": plan_stepped,
+    "tiled": plan_tiled,
+}

@@ -1,0 +1,85 @@
+"""Packs made many at a time along a dim in which operands repeat: ``broadcast_stepped.cu``."""
+
+from __future__ import annotations
+
+import math
+
+from ..access import packable
+from ..geometry import Axes
+from ..params import Field, Struct
+from ..work import MAX_GRID, Launch
+from .launch import TAIL, launch, padded, scalars, way
+from .problems import PACK, Problem, offset_type, reaches
+
+BLOCK = 256
+IN_FLIGHT = 2  # packs that a thread makes at a time
+#: How many packs a thread makes along a dim in which operands repeat, by the bytes that repeat: fewer come from the
+#: nearest cache again, more are beyond the farthest one. More steps than needed scatter what is written.
+STEPS = ((2**17, 1), (2**24, 4), (math.inf, 64))
+FEW = 2**18  # packs that a grid has at least, before its threads make several
+
+PARAMS = Struct(
+    "Stepped",
+    Field("u32", "packs", "packs of a step"),
+    Field("i32", "steps", "the dim's length"),
+    Field("i32", "chunk", "steps of a thread"),
+    Field("i32", "reserved", "0"),
+    Field("Offset", "step[4]", "strides along the dim, of a, b, c, y"),
+    Field("Axes<RANK, ARITY + 1, Offset>", "axes", "the other dims, operands a, b, c, y"),
+    *TAIL,
+)
+
+
+def along(p: Problem) -> int | None:
+    """The outer dim along which most bytes of operands come again, if the packs are whole."""
+    out, vec = p.args[0], PACK // p.args[0].itemsize
+    if not packable(vec, out.itemsize, out.start, 0, p.axes, inner=p.axes):
+        return None
+    saved = [repeated(p, d) for d in range(len(p.axes.sizes) - 1)]
+    most = max(saved, default=0)
+    return saved.index(most) if most > 0 else None
+
+
+def repeated(p: Problem, dim: int) -> int:
+    """The bytes of operands that come again at each step along a dim, less those that come anew."""
+    total = 0
+    for arg, strides in zip(p.args[1:], p.axes.strides[1:], strict=True):
+        if arg.value is None:
+            inner = zip(p.axes.sizes[dim + 1 :], strides[dim + 1 :], strict=True)
+            nbytes = arg.itemsize * math.prod([n for n, s in inner if s])
+            total += -nbytes if strides[dim] else nbytes
+    return total
+
+
+def worthwhile(p: Problem, dim: int) -> int:
+    """How many steps along a dim a thread should take, if that leaves threads enough; 1 is not worth it."""
+    nbytes = repeated(p, dim)
+    return min(next(steps for limit, steps in STEPS if nbytes <= limit), affordable(p))
+
+
+def affordable(p: Problem) -> int:
+    """How many steps a thread can take at most, so that threads enough are left."""
+    return p.axes.size * p.args[0].itemsize // (PACK * FEW)
+
+
+def launch_stepped(p: Problem, dim: int) -> Launch:
+    """A launch of ``broadcast_stepped.cu``."""
+    vec = PACK // p.args[0].itemsize
+    length = p.axes.sizes[dim]
+    steps = min(max(2, worthwhile(p, dim), -(-length // MAX_GRID[1])), length)  # the grid is short along the dim
+    order = (*range(1, len(p.args)), 0)  # the kernel's: the output comes last
+    others = [d for d in range(len(p.axes.sizes)) if d != dim]
+    walked = Axes(
+        tuple(p.axes.sizes[d] for d in others), tuple(tuple(p.axes.strides[k][d] for d in others) for k in order)
+    )
+    count, offset = walked.size // vec, offset_type(reaches(p))
+    params = PARAMS.pack(
+        offset, packs=count, steps=length, chunk=steps, reserved=0,
+        step=padded([p.axes.strides[k][dim] for k in order]), axes=walked, **scalars(p),
+    )  # fmt: skip
+    fixed = [not p.axes.strides[k][dim] for k in range(1, len(p.args))]
+    ways = [way(p, k, "whole", vec, shift=False) for k in range(1, len(p.args))]
+    constants = {"BLOCK": BLOCK, "RANK": walked.rank_class, "UNROLL": IN_FLIGHT}
+    constants |= dict(zip(("FIXED_A", "FIXED_B", "FIXED_C"), (*fixed, True, True), strict=False))
+    grid = -(-count // BLOCK), -(-length // steps)
+    return launch("broadcast_stepped", p, vec, offset, ways, params, grid, constants)

@@ -1,0 +1,134 @@
+"""cuBLAS, after copies of what it does not take as it lies."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import error
+from .. import maps
+from ..dtypes import ITEMSIZE
+from ..geometry import Shape, contiguous_strides
+from ..work import Machine, Operand, Plan, PlanStep, Step
+from .problems import Matrix, Problem
+from .rungs import plan_elements
+
+BLAS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")  # what cuBLAS computes
+LIMIT = 2**31  # that sizes and strides are below
+CALLS = 4  # that a batch may take
+
+
+class Gemm(NamedTuple):
+    """A step that is a call of cuBLAS: out = alpha * a @ b + beta * out, for a batch with one stride.
+
+    All three matrices are of one dtype. ``a`` and ``b`` lie in rows or in columns, ``out`` in rows.
+    """
+
+    dtype: str
+    sizes: Shape  # m, n, k
+    a: Operand
+    b: Operand
+    out: Operand
+    turned: tuple[bool, ...]  # whether a and b lie in columns
+    leading: Shape  # elements from row to row (or column to column) of a, b and out
+    batch: int
+    strides: Shape  # elements from product to product, of a, b and out
+    alpha: bytes
+    beta: bytes
+
+    def ready(self, device: Any, places: dict[str, int]) -> Step:
+        return device.gemm(self, places)
+
+
+def plan_cublas(p: Problem, strategy: str, machine: Machine) -> Plan:
+    """cuBLAS, after copies of what it does not take as it lies."""
+    if p.val not in BLAS:
+        raise error(ValueError, "matmul", f"strategy {strategy!r} takes {', '.join(BLAS)}, got {p.val}")
+    if max(p.m, p.n, p.k, p.number) >= LIMIT:
+        raise error(ValueError, "matmul", f"strategy {strategy!r} takes sizes below {LIMIT}, got ({p.m}, {p.n}, {p.k})")
+    if p.k == 0:  # nothing is multiplied
+        return plan_elements(p, "naive", machine)._replace(strategy=strategy)
+    steps: list[Any] = []
+    dense = copies(p)
+    workspace = [(matrix.name, nbytes) for matrix, nbytes in dense.values()]
+    if (total := sum(nbytes for _, nbytes in workspace)) > machine.memory:
+        rule = f"strategy {strategy!r} needs copies of {total} bytes, this device has {machine.memory}"
+        raise error(MemoryError, "matmul", rule)
+    a, b, out = (dense[name][0] if name in dense else getattr(p, name) for name in ("a", "b", "out"))
+    for name, matrix, size in (("a", a, (p.m, p.k)), ("b", b, (p.k, p.n))):
+        if name in dense:
+            steps.extend(copy(p, matrix, getattr(p, name), *size))
+    if p.c is not None and not same_place(p.c, out):
+        steps.extend(copy(p, out, p.c, p.m, p.n))
+    in_columns = [not leading(matrix, *size) for matrix, size in ((a, (p.m, p.k)), (b, (p.k, p.n)))]
+    sizes = ((p.m, p.k), (p.k, p.n), (p.m, p.n))
+    rows = [
+        leading(matrix.turned if turned else matrix, *(size[::-1] if turned else size))
+        for matrix, turned, size in zip((a, b, out), (*in_columns, False), sizes, strict=True)
+    ]
+    batch, inner = (p.batch or (1,)), [(matrix.batch or (0,))[-1] for matrix in (a, b, out)]
+    for outer in np.ndindex(batch[:-1]):
+        first, second, third = (
+            Operand(matrix.name, matrix.offset + matrix.itemsize * sum(map(operator.mul, outer, matrix.batch)))
+            for matrix in (a, b, out)
+        )
+        steps.append(Gemm(
+            p.val, (p.m, p.n, p.k), first, second, third, tuple(in_columns), tuple(rows), batch[-1], tuple(inner),
+            p.alpha, p.beta if p.c is not None else bytes(len(p.beta)),
+        ))  # fmt: skip
+    if "out" in dense:
+        steps.extend(copy(p, p.out, out, p.m, p.n))
+    return Plan(strategy, tuple(steps), tuple(workspace))
+
+
+def copies(p: Problem) -> dict[str, tuple[Matrix, int]]:
+    """The dense arrays that take the place of what cuBLAS does not take as it lies, and their bytes, by operand."""
+    found = {}
+    for name, rows, cols in (("a", p.m, p.k), ("b", p.k, p.n), ("out", p.m, p.n)):
+        matrix: Matrix = getattr(p, name)
+        if not accepted(p, matrix, rows, cols, in_columns=name != "out"):
+            sizes = tuple(n for n, s in zip(p.batch, matrix.batch, strict=True) if s)
+            steps = iter(contiguous_strides((*sizes, rows, cols))[:-2])
+            batch = tuple(next(steps) if s else 0 for s in matrix.batch)
+            nbytes = math.prod(sizes) * rows * cols * ITEMSIZE[p.val]
+            found[name] = Matrix(f"dense_{name}", p.val, cols, 1, 0, 0, batch), nbytes
+    return found
+
+
+def accepted(p: Problem, matrix: Matrix, rows: int, cols: int, in_columns: bool = True) -> bool:
+    """Whether cuBLAS takes a matrix as it lies: in rows, or perhaps in columns, aligned to its dtype, and those of a
+    batch one after the other, not backwards (which it takes for some shapes and dtypes only)."""
+    backwards = bool(matrix.batch) and matrix.batch[-1] < 0
+    lies = leading(matrix, rows, cols) or (in_columns and leading(matrix.turned, cols, rows))
+    return matrix.dtype == p.val and matrix.aligned(1) and not backwards and bool(lies)
+
+
+def leading(matrix: Matrix, rows: int, cols: int) -> int:
+    """The leading dimension of a matrix that lies in rows; 0 if it does not."""
+    if matrix.col != 1 and cols > 1:
+        return 0
+    return max(1, cols) if rows == 1 else matrix.row if cols <= matrix.row < LIMIT else 0
+
+
+def direct(p: Problem) -> bool:
+    """Whether cuBLAS takes a product as it lies, in few calls."""
+    return not copies(p) and math.prod(p.batch[:-1]) <= CALLS
+
+
+def same_place(c: Matrix, out: Matrix) -> bool:
+    """Whether ``c`` is what ``out`` holds."""
+    return c._replace(name="") == out._replace(name="") and c.name == out.name
+
+
+def copy(p: Problem, to: Matrix, matrix: Matrix, rows: int, cols: int) -> tuple[PlanStep, ...]:
+    """The steps that copy matrices of a batch, and convert them."""
+    def arg(m: Matrix, ctype: str) -> maps.Arg:
+        strides = (*(s for s, keep in zip(m.batch, to.batch, strict=True) if keep), m.row, m.col)
+        return maps.Arg(m.name, ctype, m.itemsize, strides, m.pointer, offset=m.offset)
+
+    target, source = maps.element_types(to.dtype, (matrix.dtype,))
+    sizes = (*(n for n, keep in zip(p.batch, to.batch, strict=True) if keep), rows, cols)
+    return maps.plan("Expand", sizes, arg(to, target), (arg(matrix, source),)).steps

@@ -1,0 +1,36 @@
+"""Planning reductions: which kernel, how many threads an output, how many blocks share one, and how they finish it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..work import Plan
+from .classic import ON_HOST, STEPS, plan_block
+from .columns import plan_columns
+from .problems import Problem, Reduction, accumulated, maximum_and_sums, problem
+from .rows import plan_rows
+
+__all__ = [
+    "ON_HOST", "STEPS", "STRATEGIES", "Problem", "Reduction", "accumulated", "choose", "maximum_and_sums", "plan",
+    "problem",
+]  # fmt: skip
+
+#: The strategies and what plans each.
+STRATEGIES: dict[str, Callable[[Problem, str, int], Plan]] = {
+    "rows": plan_rows,
+    "columns": plan_columns,
+    **dict.fromkeys(STEPS, plan_block),
+    **dict.fromkeys((step + ON_HOST for step in STEPS), plan_block),
+}
+
+
+def choose(p: Problem) -> str:
+    """The strategy for callers who name none: threads go along whichever dims are contiguous in memory."""
+    kept, reduced = p.kept.inner(0), p.reduced.inner(0)
+    return "columns" if kept and (not reduced or kept < reduced) else "rows"
+
+
+def plan(p: Problem, strategy: str | None, multiprocessors: int) -> Plan:
+    """Plan a reduction."""
+    strategy = strategy or choose(p)
+    return STRATEGIES[strategy](p, strategy, multiprocessors)

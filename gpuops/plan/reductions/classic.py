@@ -1,0 +1,100 @@
+"""The classic ladder: blocks reduce chunks by a named step; the same kernel, or the host, reduces their partials."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import maps
+from ..access import Access
+from ..dtypes import BITS
+from ..geometry import contiguous_strides, offset_type, reaches
+from ..work import Launch, Operand, Plan, PlanStep, Step
+from .launch import THREADS_PER_SM, Design, grid, kernel_of, parameters, split
+from .problems import Problem
+
+BLOCK = 256
+LEAST = 4  # elements of a thread, at least, before blocks share an output
+STEPS = {"cross": 0, "interleaved": 1, "shuffle": 2}  # enum Step in reduce_block.cu
+ON_HOST = "_host"  # ends the names of strategies that finish on the host
+
+
+def plan_block(p: Problem, strategy: str, multiprocessors: int) -> Plan:
+    """One launch if a block has an output alone, else two; or one, and the host."""
+    fill = multiprocessors * THREADS_PER_SM // BLOCK
+    blocks, chunk = split(p, p.outputs, fill, p.length, BLOCK, LEAST)
+    on_host = strategy.endswith(ON_HOST)
+    step, alone = STEPS[strategy.removesuffix(ON_HOST)], blocks == 1 and not on_host
+    first = block_launch(p, step, (blocks, p.length, chunk), first=True, last=alone)
+    workspace = (("partials", blocks * p.outputs * p.state),)
+    if alone:
+        return Plan(strategy, (first,))
+    if not on_host:
+        return Plan(strategy, (first, block_launch(p, step, (1, blocks, blocks), first=False, last=True)), workspace)
+    finished = ("finished", p.outputs * p.result)
+    return Plan(strategy, (first, HostFinish(p, blocks), *from_host(p)), (*workspace, finished))
+
+
+def block_launch(p: Problem, step: int, work: tuple[int, int, int], first: bool, last: bool) -> Launch:
+    """A launch in which so many blocks to an output reduce so many elements of it, a chunk each."""
+    blocks, count, chunk = work
+    far = reaches(p.kept, p.reduced)
+    offset = offset_type(far)
+    constants = {"STEP": step, "SHIFTED": first and p.shifted, "FIRST": first, "LAST": last, "VEC": 1}
+    design = Design(
+        "reduce_block", Access(1, "beside" if p.other and first else "none"), (p.outputs, blocks), BLOCK, p.kept,
+        p.reduced, (p.outputs, count, chunk, 1, 1), constants,
+    )  # fmt: skip
+    partials = None if first and last else Operand("partials")
+    shift = Operand("stats") if p.shifted else None
+    args = (*p.arrays, partials, parameters(p, design, offset, far[0] + 1), shift)
+    return Launch(kernel_of(p, design, offset, constants), grid(p, design.kernel, p.outputs, blocks), BLOCK, args)
+
+
+class HostFinish(NamedTuple):
+    """The slow way to finish, for comparison: partial results go to the host, are reduced there, and come back."""
+
+    problem: Problem
+    splits: int
+
+    def ready(self, device: Any, places: dict[str, int]) -> Step:
+        """Wait for the device, reduce (splits, outputs) with NumPy, copy the results back."""
+        p = self.problem
+        partials, finished = places["partials"], places["finished"]
+        dtype, shape = p.op.state(p.val), (self.splits, p.outputs)
+
+        def go(addresses: list[int]) -> None:
+            nbytes = math.prod(shape) * dtype.itemsize
+            state = np.frombuffer(device.read(addresses[partials], nbytes), dtype).reshape(shape)
+            with np.errstate(all="ignore"):
+                device.write(addresses[finished], self.finish(state).astype(p.out).tobytes())
+
+        return go
+
+    def finish(self, state: np.ndarray) -> np.ndarray:
+        """The op's results from its partial ones, as ``combine`` and ``finish`` of ops.cuh make them."""
+        p = self.problem
+        if p.op.struct == "MaskedMean":
+            return (np.add.reduce(state["total"]) / np.add.reduce(state["count"])).astype(p.val)
+        # (NumPy's own reduction of -0 begins with 0.)
+        total = reduce(np.add, state) if p.op.struct == "Sum" else p.op.merge.reduce(state, axis=0)
+        if p.initial is not None:
+            initial = np.frombuffer(p.initial, np.dtype(p.val))[0].astype(total.dtype)
+            total = p.op.merge(initial, total)
+        if p.op.struct == "IntegerMean":
+            return total / p.length
+        if p.op.struct == "ShiftedExpSum":
+            return (total.real + (total.imag - 1)).astype(p.val)
+        return (np.divide(total, p.length) if p.op.struct == "Mean" else total).astype(p.val)
+
+
+def from_host(p: Problem) -> tuple[PlanStep, ...]:
+    """The launch that moves finished results to where they belong."""
+    bits, target = BITS[p.result], p.arrays[2]
+    pointer = (p.starts[2] - target.offset) % 16
+    out = maps.Arg(target.name, bits, p.result, p.kept.strides[2], pointer, offset=target.offset)
+    finished = maps.Arg("finished", bits, p.result, contiguous_strides(p.kept.sizes))
+    return maps.plan("Expand", p.kept.sizes, out, (finished,)).steps

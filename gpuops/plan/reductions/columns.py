@@ -1,0 +1,114 @@
+"""Threads across the kept dims, each with neighbouring outputs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..access import PACK, Access, packable
+from ..dtypes import ITEMSIZE
+from ..geometry import Axes, power_of_2
+from ..work import Plan
+from .launch import NARROW, THREADS_PER_SM, Design, access_of, in_flight, launch, split
+from .problems import Problem
+
+THREAD_BLOCK = 256  # threads of a block whose threads have their outputs alone
+SHARED_BLOCK = 512  # and of one whose threads share them
+STATE = 64  # bytes of partial results in a thread: with more, registers spill
+SHARED = 48 * 1024  # and in a block's shared memory
+SEGMENT = 256  # bytes next to each other that a block reads; twice as many in narrow packs
+COLUMNS = 256  # outputs of a block, at most
+LONG = 128  # and packs of them
+LEAST = 4  # elements for each thread of a block that shares its outputs, at least
+SHALLOW = 32  # elements of an output that one thread may take alone
+DEEP = 4  # or any number, if every thread of the machine finds so many packs of outputs
+STORE = 16  # bytes of results that such a thread writes, at most: what one store can
+
+
+class Columns(NamedTuple):
+    """Neighbouring outputs in packs."""
+
+    access: Access
+    kept: Axes
+    packs: int
+    run: int  # packs of neighbouring outputs
+    head: int  # elements of the first pack before the first output
+    block_per_run: bool  # a block for a run of neighbours: all that it reads is one piece of memory
+
+    @property
+    def edged(self) -> bool:
+        """Whether packs may reach out of a run of neighbours."""
+        return self.access.ragged or self.access.funnel or self.block_per_run
+
+
+def plan_columns(p: Problem, strategy: str, multiprocessors: int) -> Plan:
+    """The plan for columns: threads have their outputs alone if there are enough of them, else they share them."""
+    machine = multiprocessors * THREADS_PER_SM
+    shallow = p.length <= SHALLOW and 2 * p.outputs * p.result >= STORE * machine
+    columns = in_packs(p, shallow)
+    alone = shallow or columns.packs >= DEEP * machine
+    return launch(p, strategy, thread_per_outputs(p, columns) if alone else shared_outputs(p, columns, multiprocessors))
+
+
+def in_packs(p: Problem, shallow: bool) -> Columns:
+    """The outputs of a problem in packs."""
+    neighbours = p.kept.sizes[-1] if p.kept.sizes else 1
+    room = STATE // 2 if p.op.exponential else STATE
+    access = access_of(p, p.kept, max(1, min(room // p.state, STORE // p.result if shallow else PACK)))
+    head = p.starts[0] // ITEMSIZE[p.x] % access.vec if access.ragged else 0
+    run, runs = -(-(head + neighbours) // access.vec), p.outputs // neighbours
+    block_per_run = runs > 1 and run <= LONG and not shallow
+    run = power_of_2(run) if block_per_run else run
+    columns = Columns(access, p.kept, run * runs, run, head, block_per_run)
+    return columns if columns.edged else columns._replace(kept=p.kept.in_packs(access.vec))
+
+
+def thread_per_outputs(p: Problem, columns: Columns) -> Design:
+    """Each thread alone with a pack of outputs, over their whole length."""
+    stored = 1 if columns.edged else store_width(p, columns.access.vec)
+    return design(p, columns, THREAD_BLOCK, THREAD_BLOCK, (1, p.length), THREADS_PER_SM, stored)
+
+
+def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design:
+    """A block with some packs of outputs side by side, whose threads share their length; or several such blocks."""
+    vec, resident, segment = columns.access.vec, THREADS_PER_SM, SEGMENT
+    if (nbytes := vec * ITEMSIZE[p.x]) <= NARROW:
+        resident, segment = THREADS_PER_SM * 3 // 2, 2 * SEGMENT
+    wide = columns.run
+    if not columns.block_per_run:
+        wide = min(power_of_2(columns.packs), LONG, segment // nbytes, COLUMNS // vec)
+    while wide > 1 and cells(SHARED_BLOCK, wide) * vec * p.state > SHARED:
+        wide //= 2
+    fill = multiprocessors * resident // SHARED_BLOCK
+    shared = split(p, -(-columns.packs // wide), fill, p.length, SHARED_BLOCK // wide, LEAST, vec * wide)
+    return design(p, columns, SHARED_BLOCK, wide, shared, resident, 1)
+
+
+def design(
+    p: Problem, columns: Columns, block: int, wide: int, shared: tuple[int, int], resident: int, stored: int
+) -> Design:
+    """The design with ``wide`` packs of outputs side by side, ``shared`` by so many blocks in such chunks."""
+    blocks, chunk = shared
+    access = columns.access
+    constants = {
+        "WIDE": wide, "UNROLL": in_flight(p, -(-chunk * wide // block), access), "EDGED": columns.edged,
+        "PARTIAL": access.ragged or access.funnel, "UNALIGNED": access.funnel, "STORED": stored,
+    }  # fmt: skip
+    counts = columns.packs, p.length, chunk, 1, 1
+    return Design(
+        "reduce_columns", access, (-(-columns.packs // wide), blocks), block, columns.kept, p.reduced, counts,
+        constants, columns.run, columns.head, access.vec * wide, resident,
+    )  # fmt: skip
+
+
+def cells(block: int, wide: int) -> int:
+    """Packs of partial results that the threads of a block bring together in shared memory."""
+    return wide * (block // max(32, wide))
+
+
+def store_width(p: Problem, vec: int) -> int:
+    """Outputs that a thread with ``vec`` neighbouring ones writes at once."""
+    most = min(vec, PACK // p.result)
+    for width in (16, 8, 4, 2):
+        if width <= most and packable(width, p.result, p.starts[2], 2, p.kept, inner=p.kept):
+            return width
+    return 1

@@ -1,0 +1,214 @@
+"""What the planners of reductions share: access, blocks that share an output, and the launch of a design."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..access import PACK, RAGGED, Access, packable
+from ..dtypes import CTYPES, ITEMSIZE
+from ..geometry import Axes, floor_power_of_2, index_type, offset_type, power_of_2, reaches
+from ..params import Field, Struct
+from ..work import (
+    LAUNCH,
+    NO_LAUNCH,
+    PARTIALS,
+    SCRATCH,
+    TICKETS,
+    Kernel,
+    Launch,
+    Operand,
+    Plan,
+    check_grid,
+    variant,
+)
+from .problems import Problem
+
+NARROW = 4  # bytes of a pack that is narrow: elements that do not go together
+IN_FLIGHT = 8  # packs that a thread has in flight, at most; twice as many narrow ones
+THREADS_PER_SM = 1024  # that are at work on every multiprocessor when a grid fills the machine
+WAVES = 5  # blocks share an output so that they fill the machine fewer times than this
+OTHERS = {"none": 0, "beside": 1, "repeated": 2}  # enum Other in reduce.cuh
+
+PARAMS = Struct(
+    "Reduce",
+    Field("i64", "outputs", "columns: packs of outputs"),
+    Field("i64", "packs", "packs of an output (PEELED: of a run)"),
+    Field("i64", "chunk", "packs of a split (staged: rows of a block)"),
+    Field("i64", "runs", "rows, PEELED: runs along the innermost reduced dim"),
+    Field("i64", "run_chunk", "runs of a split"),
+    Field("Axes<KEPT, 3, Offset>", "kept", "operands x, b, y, over the outputs"),
+    Field("Axes<REDUCED, 2, Offset>", "reduced", "operands x, b, over the elements of an output"),
+    Field("Divisor", "run_packs", "columns: packs of a run of neighbouring outputs"),
+    Field("i64", "head", "columns: elements of a run's first pack that lie before the run"),
+    Field("i64", "high", "staged: x's elements end here"),
+    Field("i64", "y_inner", "columns: stride between neighbouring outputs in y"),
+    Field("double", "count", "elements of an output, for the op's Context"),
+    Field("double", "scale", "a factor on x, likewise"),
+    Field("i64", "has_initial", "whether there is an initial value"),
+    Field("Tval", "initial", "which takes part in every output"),
+)
+
+
+class Design(NamedTuple):
+    """How a kernel shares out a reduction."""
+
+    kernel: str
+    access: Access
+    blocks: tuple[int, int]  # for the outputs, and to each output
+    block: int  # threads
+    kept: Axes
+    reduced: Axes
+    counts: tuple[int, int, int, int, int]  # outputs, packs, chunk, runs, run_chunk of the parameters
+    constants: dict[str, int]
+    run_packs: int = 1
+    head: int = 0
+    states: int = 1  # partial results of a block
+    resident: int = THREADS_PER_SM  # threads of a multiprocessor, if blocks share an output
+
+
+def launch(p: Problem, strategy: str, design: Design) -> Plan:
+    """A reduction in one launch."""
+    split = design.blocks[1] > 1
+    far = reaches(p.kept, p.reduced)
+    offset = offset_type(far)
+    constants = design.constants | {"VEC": design.access.vec, "RESIDENT": design.resident if split else 0}
+    partials = (Operand("scratch"), Operand("scratch", PARTIALS), LAUNCH) if split else (None, None, NO_LAUNCH)
+    args = (*p.arrays, *partials, parameters(p, design, offset, far[0] + 1))
+    kernel = kernel_of(p, design, offset, constants)
+    step = Launch(kernel, grid(p, design.kernel, *design.blocks), design.block, args)
+    scratch = PARTIALS + math.prod(design.blocks) * design.states * p.state if split else 0
+    return Plan(strategy, (step,), scratch=scratch)
+
+
+def grid(p: Problem, kernel: str, blocks: int, splits: int) -> tuple[int, int, int]:
+    """The grid of a launch."""
+    return check_grid(p.op.struct.lower(), kernel, (blocks, splits), "{} outputs", p.outputs)
+
+
+def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]) -> Kernel:
+    """The kernel for a problem's types."""
+    beside = "u8" if p.other is None or not p.op.product else CTYPES[p.other]  # a mask is what its bytes are
+    types = {
+        "Tin": CTYPES[p.x], "Tb": beside, "Tval": CTYPES[p.val], "Op": f"{p.op.struct}<Tval>",
+        "Tout": "Op::State" if p.out is None else CTYPES[p.out], "Index": index_type(*design.counts), "Offset": offset,
+    }  # fmt: skip
+    more = {
+        "OTHER": OTHERS[design.access.beside], "KEPT": design.kept.rank_class, "REDUCED": design.reduced.rank_class,
+        "BLOCK": design.block, "SCALED": p.scale != 1,
+    }  # fmt: skip
+    return variant(design.kernel, types, more | constants)
+
+
+def parameters(p: Problem, design: Design, offset: str, high: int) -> bytes:
+    """The bytes of the kernels' parameters; x's elements lie below ``high``."""
+    outputs, packs, chunk, runs, run_chunk = design.counts
+    return PARAMS.pack(
+        offset, outputs=outputs, packs=packs, chunk=chunk, runs=runs, run_chunk=run_chunk, kept=design.kept,
+        reduced=design.reduced, run_packs=design.run_packs, head=design.head, high=high, y_inner=p.kept.inner(2),
+        count=p.length, scale=p.scale, has_initial=p.initial is not None,
+        initial=(p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0"),
+    )  # fmt: skip
+
+
+# -------------------------------------------------------------------------------------------------------------- access
+
+
+def access_of(p: Problem, inner: Axes, most: int = PACK) -> Access:
+    """The widest packs, of at most so many elements, along the innermost dim of ``inner`` (one of p's axes), which both
+    operands allow."""
+    for access in candidates(p, inner, most):
+        if fits(p, inner, access, 0) and (other := beside(p, inner, access)):
+            return access._replace(beside=other) if p.other else access
+    return Access(1, "beside" if p.other else "none")
+
+
+def candidates(p: Problem, inner: Axes, most: int) -> Iterator[Access]:
+    """The accesses to try, best first: narrower and narrower aligned packs; full ones with head and tail where runs are
+    long; funnel loads for neighbouring outputs whose aligned packs are less than a word."""
+    size = ITEMSIZE[p.other] if p.op.product and p.other else 1
+    full = floor_power_of_2(min(most, PACK // max(ITEMSIZE[p.x], size)))
+    long = inner.sizes and inner.sizes[-1] >= RAGGED * full
+    vec = full
+    while vec > 1:
+        yield Access(vec)
+        if long and vec == NARROW // ITEMSIZE[p.x] and inner is p.kept:
+            yield Access(full, funnel=True)
+        if long and vec == full:
+            yield Access(full, ragged=True)
+        vec //= 2
+
+
+def beside(p: Problem, inner: Axes, access: Access) -> str:
+    """How the second operand lies beside packs of x; "" if it does not fit them."""
+    if p.other is None:
+        return "none"
+    if inner.inner(1) == 0:
+        return "repeated"
+    if access.funnel or not fits(p, inner, access, 1):
+        return ""
+    if access.ragged:  # its packs must begin where those of x do
+        x, other = (p.kept.strides[k] + p.reduced.strides[k] for k in (0, 1))
+        apart = p.starts[0] // ITEMSIZE[p.x] - p.starts[1] // ITEMSIZE[p.other]
+        distances = (apart, *(a - b for a, b in zip(x, other, strict=True)))
+        if inner is not p.reduced or any(d % access.vec for d in distances):
+            return ""
+    return "beside"
+
+
+def fits(p: Problem, inner: Axes, access: Access, operand: int) -> bool:
+    """Whether an operand may be read in such packs along the innermost dim of ``inner``.
+
+    With head and tail, kept dims must lie alike in every run; along the reduced ones each run has its own. Funnel loads
+    may reach out of a run, but not out of the one beside it in memory.
+    """
+    itemsize = ITEMSIZE[p.x if operand == 0 else p.other or p.x]
+    if not (access.ragged or access.funnel):
+        return packable(access.vec, itemsize, p.starts[operand], operand, p.kept, p.reduced, inner=inner)
+    if inner.inner(operand) != 1 or p.starts[operand] % itemsize:
+        return False
+    others = [*p.kept.strides[operand], *p.reduced.strides[operand]]
+    others.remove(1)  # the innermost one
+    if access.funnel:
+        return all(s >= 2 * access.vec for s in others)
+    return inner is p.reduced or all(s and s % access.vec == 0 for s in others)
+
+
+# --------------------------------------------------------------------------------------------------- sharing an output
+
+
+class Split(NamedTuple):
+    """Blocks that share an output, and what each of them takes of it."""
+
+    blocks: int
+    chunk: int
+
+
+def split(p: Problem, blocks: int, fill: int, packs: int, step: int, least: int = 1, states: int = 1) -> Split:
+    """How blocks should share outputs of so many packs, if ``blocks`` of them make all outputs when none is shared and
+    ``fill`` of them fill the machine.
+
+    Enough to fill it, and so many that they all finish together; but each has at least ``least`` steps of ``step``
+    packs, and their partial results, ``states`` for each of the blocks, find room.
+    """
+    room = (SCRATCH - PARTIALS) // (blocks * states * p.state) if blocks <= TICKETS else 1
+    most = min(room, packs // (least * step))
+    splits = 1
+    if most > 1:
+        tries = [1, *[max(1, min(most, waves * fill // blocks)) for waves in range(1, WAVES)]]
+        splits = min(tries, key=lambda n: -(-blocks * n // fill) / n)
+    chunk = -(-packs // splits)
+    chunk = max(1, -(-chunk // step) * step if chunk > step else chunk)
+    return Split(max(1, -(-packs // chunk)), chunk)
+
+
+def in_flight(p: Problem, count: int, access: Access) -> int:
+    """Packs in flight per thread, of ``count`` that it has: as many as there are, up to a limit."""
+    most = IN_FLIGHT if access.vec * ITEMSIZE[p.x] > NARROW else 2 * IN_FLIGHT
+    return min(most // loads(access), power_of_2(count))
+
+
+def loads(access: Access) -> int:
+    """How many packs are loaded at a time: of x, and of the second operand, or the next of x for a funnel."""
+    return 2 if access.beside == "beside" or access.funnel else 1

@@ -1,0 +1,119 @@
+"""A reduction in normal form, and what the host knows of the reductions of ``kernels/ops.cuh``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..dtypes import INTEGERS, ITEMSIZE, accumulator, dtype_name
+from ..geometry import Axes, Shape, broadcast_strides, normal_form
+from ..work import ALIGNMENT, ArraySpec, Operand
+
+
+def accumulated(val: str) -> np.dtype:
+    """The state of most reductions: a value of the dtype in which values are added up."""
+    return np.dtype(accumulator(val))
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """What the host knows of a reduction; ``kernels/ops.cuh`` has the rest under the same name."""
+
+    struct: str
+    state: Callable[[str], np.dtype] = accumulated  # a partial result in memory, given the dtype of the values
+    merge: Any = None  # the ufunc that merges partial results on the host
+    product: bool = False  # its second operand is a factor of each element, not a mask
+    exponential: bool = False  # it takes powers of whole packs
+    exact: bool = False  # sums of integers, which may be held in fewer bytes
+
+    def __repr__(self) -> str:
+        return self.struct
+
+
+def maximum_and_sums(*names: str) -> Callable[[str], np.dtype]:
+    """The state of reductions whose partial results are a maximum and sums relative to it."""
+
+    def state(val: str) -> np.dtype:
+        part = np.empty(0, accumulated(val)).real.dtype
+        return np.dtype([(name, part) for name in names])
+
+    return state
+
+
+def summed_in(x: str, val: str, length: int) -> str:
+    """The dtype in which ``length`` elements are added: sums of few small integers fit four bytes."""
+    small = x in INTEGERS and length << 8 * ITEMSIZE[x] <= 2**31
+    return "int32" if small and val in ("int64", "uint64") else val
+
+
+class Problem(NamedTuple):
+    """A reduction in normal form: ``out[k] = op(x[k, r] for r in reduced)``, perhaps beside a second operand."""
+
+    op: Reduction
+    x: str  # dtype names: of the elements, of the values NumPy would compute with, of the result
+    val: str
+    out: str | None  # None: the op's own state
+    kept: Axes  # operands x, other, out
+    reduced: Axes  # operands x, other
+    arrays: tuple[Operand, Operand | None, Operand]  # where x, other and out begin in normal form
+    starts: Shape  # these addresses modulo 16
+    length: int  # elements reduced to one output
+    other: str | None = None  # dtype of the second operand: a mask, or a factor
+    scale: float = 1.0
+    initial: bytes | None = None
+    shifted: bool = False  # elements are relative to their rows' maxima
+
+    @property
+    def outputs(self) -> int:
+        return self.kept.size
+
+    @property
+    def state(self) -> int:
+        """Bytes of a partial result."""
+        return self.op.state(self.val).itemsize
+
+    @property
+    def result(self) -> int:
+        """Bytes of a result."""
+        return 2 * ITEMSIZE[self.val] if self.out is None else ITEMSIZE[self.out]
+
+
+def problem(
+    op: Reduction, x: ArraySpec, other: ArraySpec | None, out: ArraySpec, axis: Shape, val: str,
+    initial: bytes | None = None, scale: float = 1.0,
+) -> Problem:  # fmt: skip
+    """The normal form of reducing x over ``axis`` in values of dtype ``val``; a mask or factor broadcasts to x."""
+    shape, steps, out_steps = x.shape, x.steps, out.steps
+    beside = (0,) * len(shape) if other is None else broadcast_strides(other.shape, other.steps, shape)
+    if len(out_steps) == len(shape):  # keepdims: the strides of the dims that stay
+        out_steps = tuple([s for d, s in enumerate(out_steps) if d not in axis])
+    kept_dims, reduced_dims = [d for d in range(len(shape)) if d not in axis], axis
+    if empty := 0 in shape:  # nothing to read: every output is the identity
+        steps = beside = (0,) * len(shape)
+        reduced_dims = ()
+    kept, kept_moves = normal_form(
+        [(shape[d], steps[d], beside[d], s) for d, s in zip(kept_dims, out_steps, strict=True)], 3
+    )
+    reduced, moves = normal_form([(shape[d], steps[d], beside[d]) for d in reduced_dims], 2)
+    length = 0 if empty else reduced.size
+    x_dtype = dtype_name(x.dtype)
+    if op.exact and initial is None:
+        val = summed_in(x_dtype, val, length)
+    first = x.itemsize * (kept_moves[0] + moves[0])
+    second = 0 if other is None else other.itemsize * (kept_moves[1] + moves[1])
+    last = out.itemsize * kept_moves[2]
+    arrays = (
+        Operand(x.name, x.offset + first), None if other is None else Operand(other.name, other.offset + second),
+        Operand(out.name, out.offset + last),
+    )  # fmt: skip
+    starts = (
+        (x.start + first) % ALIGNMENT, 0 if other is None else (other.start + second) % ALIGNMENT,
+        (out.start + last) % ALIGNMENT,
+    )  # fmt: skip
+    other_dtype = None if other is None else dtype_name(other.dtype)
+    return Problem(
+        op, x_dtype, val, dtype_name(out.dtype), kept, reduced, arrays, starts, length, other_dtype, scale, initial
+    )

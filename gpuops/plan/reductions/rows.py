@@ -1,0 +1,138 @@
+"""Threads along the reduced dims: a thread, some lanes, a block or several blocks to each output."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from ..access import PACK, Access
+from ..dtypes import ITEMSIZE
+from ..geometry import Axes, floor_power_of_2, power_of_2
+from ..work import Plan
+from .launch import NARROW, THREADS_PER_SM, Design, access_of, in_flight, launch, loads, split
+from .problems import Problem
+
+BLOCK = 256
+LANES_PACKS = 256  # packs of a row that some lanes of a warp take, where there are rows enough:
+WARPS_PER_SM = 8  # so many for each multiprocessor; or, however few rows there are:
+LANES_ALWAYS = 32
+ALONE = 8192  # packs of a row that a block takes alone
+EXPONENTIAL_PACKS = 2  # of a lane that takes powers: lanes then merge fewer sums
+ROWS = 4  # rows of a thread, at most, if they are a pack each
+TINY = 8  # elements of a row that one thread takes, and others with it, if they make no full pack
+ROW_BLOCK = {1: 128, 2: 256, 4: 256, 8: 128, 16: 128}  # threads of a block, by item size, where there are rows enough
+BLOCKS_PER_SM = 2  # that are rows enough
+SPLIT_BLOCK = 512  # threads of a block that shares its row
+STAGED = 256  # bytes of a row that is too short for packs of its own, unless they are aligned
+STAGE = 2**14  # bytes of such rows that a block has in shared memory
+
+
+class Rows(NamedTuple):
+    """Rows in packs: runs along the innermost reduced dim if they have head and tail, else one run each."""
+
+    access: Access
+    reduced: Axes
+    packs: int  # of a run
+    runs: int  # of a row
+
+    @property
+    def total(self) -> int:
+        return self.packs * self.runs
+
+
+def plan_rows(p: Problem, strategy: str, multiprocessors: int) -> Plan:
+    """The plan for rows: one of the cases below."""
+    access = access_of(p, p.reduced)
+    if p.other is None and (access.ragged or access.vec * ITEMSIZE[p.x] < PACK):  # packs would be in vain
+        if 0 < p.length <= TINY:
+            return launch(p, strategy, thread_per_rows(p, access))
+        if p.length < STAGED // ITEMSIZE[p.x] and dense(p):
+            return launch(p, strategy, staged(p, multiprocessors))
+    rows = in_packs(p, access)
+    many = p.outputs >= multiprocessors * WARPS_PER_SM
+    short = rows.total <= (LANES_PACKS if many else LANES_ALWAYS)
+    design = lanes_per_row(p, rows, multiprocessors) if short else blocks_per_row(p, rows, multiprocessors)
+    return launch(p, strategy, design)
+
+
+def in_packs(p: Problem, access: Access) -> Rows:
+    """The rows of a problem in packs."""
+    if access.ragged:
+        length = p.reduced.sizes[-1]
+        return Rows(access, p.reduced, length // access.vec, p.reduced.size // length)
+    reduced = p.reduced.in_packs(access.vec)
+    return Rows(access, reduced, reduced.size if p.length else 0, 1)
+
+
+def dense(p: Problem) -> bool:
+    """Whether rows lie one after the other in memory."""
+    strides = p.kept.strides[0], p.reduced.strides[0]
+    return strides == ((p.length,), (1,)) and p.starts[0] % ITEMSIZE[p.x] == 0
+
+
+def thread_per_rows(p: Problem, access: Access) -> Design:
+    """A thread for some rows of a few elements: neighbouring ones, if packs of one row would be less than a word."""
+    rows = PACK // max(ITEMSIZE[p.x], p.result)  # neighbours whose results one store writes
+    vec = math.gcd(math.gcd(PACK, p.starts[0]) // ITEMSIZE[p.x], rows * p.length)
+    stored = p.kept.inner(2) == 1 and p.starts[2] % (rows * p.result) == 0
+    across = access.vec * ITEMSIZE[p.x] < NARROW and access.vec < vec and dense(p) and stored
+    if not across:
+        rows, vec = 2 * TINY // power_of_2(p.length), access.vec
+    constants = {"LENGTH": p.length, "ROWS": rows, "PILED": across}
+    counts = p.outputs, p.length, p.length, 1, 1
+    blocks = -(-p.outputs // (BLOCK * rows)), 1
+    return Design("reduce_tiny", Access(vec), blocks, BLOCK, p.kept, p.reduced, counts, constants)
+
+
+def staged(p: Problem, multiprocessors: int) -> Design:
+    """A block for some short rows, which it reads as one piece of memory into shared memory."""
+    vec = PACK // ITEMSIZE[p.x]
+    fit = (STAGE // ITEMSIZE[p.x] - vec) // p.length  # the first row may begin anywhere in its pack
+    chunk = min(fit, max(32, -(-p.outputs // (multiprocessors * BLOCKS_PER_SM))))
+    team = min(32, max(1, floor_power_of_2(BLOCK // chunk)))
+    constants = {"TEAM": team, "UNROLL": STAGE // (PACK * BLOCK)}
+    counts = p.outputs, p.length, chunk, 1, 1
+    blocks = -(-p.outputs // chunk), 1
+    return Design("reduce_staged", Access(vec), blocks, BLOCK, p.kept, p.reduced, counts, constants)
+
+
+def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
+    """Some lanes of a warp for a row, or each thread for a few rows."""
+    lane = EXPONENTIAL_PACKS if p.op.exponential else 1
+    group = min(32, power_of_2(-(-rows.packs // lane)))
+    unroll = in_flight(p, -(-rows.packs // group), rows.access)
+    enough = unroll * p.outputs * group // (multiprocessors * THREADS_PER_SM)  # packs that may be one thread's
+    size = rows.access.vec * ITEMSIZE[p.x]
+    several = max(1, floor_power_of_2(min(ROWS * PACK // size, 16, enough)) // unroll)
+    constants = {
+        "GROUP": group, "TEAM": group, "ROWS": several, "UNROLL": unroll, "PEELED": rows.access.ragged,
+    }  # fmt: skip
+    counts = p.outputs, rows.packs, rows.packs, rows.runs, rows.runs
+    blocks = -(-p.outputs // (BLOCK // group * several)), 1
+    return Design("reduce_rows", rows.access, blocks, BLOCK, p.kept, rows.reduced, counts, constants)
+
+
+def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
+    """A block for a row, or several blocks, each with some packs of a long run or with some of many runs."""
+    chunk, run_chunk, blocks = rows.packs, rows.runs, 1
+    if rows.total * loads(rows.access) > ALONE:
+        fill = multiprocessors * THREADS_PER_SM // SPLIT_BLOCK
+        if rows.runs < fill:
+            blocks, chunk = split(p, p.outputs, fill, rows.packs, SPLIT_BLOCK)
+        else:
+            blocks, run_chunk = split(p, p.outputs, fill, rows.runs, 1)
+    block = SPLIT_BLOCK if blocks > 1 else block_of(p, rows.total, multiprocessors)
+    team = block if rows.runs == 1 or chunk > LANES_PACKS * block // 32 else 32  # or each warp takes a run
+    constants = {
+        "GROUP": block, "TEAM": team, "ROWS": 1, "UNROLL": in_flight(p, -(-chunk // team), rows.access),
+        "PEELED": rows.access.ragged,
+    }  # fmt: skip
+    counts = p.outputs, rows.packs, chunk, rows.runs, run_chunk
+    return Design("reduce_rows", rows.access, (p.outputs, blocks), block, p.kept, rows.reduced, counts, constants)
+
+
+def block_of(p: Problem, packs: int, multiprocessors: int) -> int:
+    """Threads of a block that has a row alone."""
+    if p.outputs >= multiprocessors * BLOCKS_PER_SM:
+        return ROW_BLOCK[ITEMSIZE[p.x]]
+    return min(1024, max(128, power_of_2(packs) // 4))

@@ -1,0 +1,123 @@
+"""The classic rungs: a thread to an element, a block or a warp to a row; and softmax in several passes."""
+
+from __future__ import annotations
+
+from ...errors import error
+from .. import maps, reductions
+from ..access import Access
+from ..dtypes import CTYPES, ITEMSIZE
+from ..geometry import Axes, Shape, contiguous_strides, power_of_2
+from ..reductions import Reduction
+from ..work import Machine, Operand, Plan
+from .launch import Design, Held, fits, launch
+from .problems import MAX_EXP_SUM, SCALED_MAX, SHIFTED_EXP_SUM, Problem
+
+BLOCK = 256
+WARP_COLS = 1024  # the longest row that a warp holds in registers: 32 elements a lane
+WARPS = {"warp": 1, "warp_pack2": 2, "warp_pack4": 4, "warp_pack8": 8}  # elements of a pack, by strategy
+STATES = 2**13  # bytes of shared memory that a block keeps for states
+
+
+def plan_naive(p: Problem, strategy: str, machine: Machine) -> Plan:
+    """One thread per element."""
+    return launch(p, strategy, by_elements(p, -(-p.rows * p.cols // BLOCK)), in_place=False)
+
+
+def plan_block(p: Problem, strategy: str, machine: Machine) -> Plan:
+    """One block per row."""
+    return launch(p, strategy, by_elements(p, p.rows))
+
+
+def plan_block_shared(p: Problem, strategy: str, machine: Machine) -> Plan:
+    """One block per row, which it keeps in shared memory."""
+    nbytes, room = p.cols * ITEMSIZE[p.val], machine.shared - STATES
+    if nbytes > room:
+        rule = f"strategy {strategy!r} takes rows of at most {room // ITEMSIZE[p.val]} elements"
+        raise error(ValueError, p.op, f"{rule} on this device, got {p.cols}")
+    (step,) = (made := launch(p, strategy, by_elements(p, p.rows))).steps
+    return made._replace(steps=(step._replace(shared=nbytes),))
+
+
+def by_elements(p: Problem, blocks: int) -> Design:
+    """A rung that takes any row as it is, element by element."""
+    access = Access(1, "scattered" if p.masked else "none")
+    return Design(blocks, BLOCK, access, Held(p.cols), p.kept, p.reduced, {"BLOCK": BLOCK})
+
+
+def plan_warp(p: Problem, strategy: str, machine: Machine) -> Plan:
+    """One warp per row, which reads it in packs of so many elements as the strategy says, if they are aligned."""
+    if p.cols > WARP_COLS:
+        rule = f"strategy {strategy!r} takes rows of at most {WARP_COLS} elements, got {p.cols}"
+        raise error(ValueError, p.op, rule)
+    tries = (n for n in (8, 4, 2) if n <= WARPS[strategy])
+    vec = next((n for n in tries if all(fits(p, p.reduced, Access(n), operand) for operand in (0, 2))), 1)
+    packs = p.cols // vec
+    constants = {"BLOCK": BLOCK, "PER_LANE": power_of_2(-(-packs // 32))}
+    access, blocks = Access(vec, "scattered" if p.masked else "none"), -(-p.rows // (BLOCK // 32))
+    design = Design(blocks, BLOCK, access, Held(packs), p.kept, p.reduced.in_packs(vec), constants)
+    return launch(p, strategy, design, "warp")
+
+
+# ---------------------------------------------------------------------------------------------------- in several passes
+
+
+def plan_two_pass(p: Problem, strategy: str, machine: Machine) -> Plan:
+    """Grid-wide maximum, grid-wide sum of exponentials, divide: three readings of x."""
+    how = "shuffle" + strategy.removeprefix("two_pass")
+    maximum = statistic(p, SCALED_MAX, p.val, 0)
+    total = statistic(p, SHIFTED_EXP_SUM, p.val, ITEMSIZE[p.val])._replace(shifted=True)
+    return divided(p, strategy, [reductions.plan(each, how, machine.multiprocessors) for each in (maximum, total)])
+
+
+def plan_grid_online(p: Problem, strategy: str, machine: Machine) -> Plan:
+    """Maximum and sum of exponentials together in one grid-wide reduction, then divide: two readings of x."""
+    both = statistic(p, MAX_EXP_SUM, None, 0)
+    return divided(p, strategy, [reductions.plan(both, None, machine.multiprocessors)])
+
+
+def statistic(p: Problem, op: Reduction, out: str | None, offset: int) -> reductions.Problem:
+    """A reduction of p's rows into the array of their (maximum, sum) pairs: to one of the two, or to both."""
+    steps = contiguous_strides(p.kept.sizes)
+    pairs = steps if out is None else tuple([2 * step for step in steps])
+    kept = Axes(p.kept.sizes, (*p.kept.strides[:2], pairs))
+    reduced = Axes(p.reduced.sizes, p.reduced.strides[:2])
+    x, mask, _ = p.arrays
+    other = "bool" if p.masked else None
+    return reductions.Problem(
+        op, p.x, p.val, out, kept, reduced, (x, mask, Operand("stats", offset)), (*p.starts[:2], offset), p.cols,
+        other, p.scale,
+    )  # fmt: skip
+
+
+def divided(p: Problem, strategy: str, passes: list[Plan]) -> Plan:
+    """The reductions into the rows' statistics, then the pass that applies them to every element."""
+    walks = [k + r for k, r in zip(p.kept.strides, p.reduced.strides, strict=True)]
+    args = [
+        operand and maps.Arg(operand.name, ctype, size, walk, (start - operand.offset) % 16, None, operand.offset)
+        for operand, ctype, size, walk, start in zip(
+            p.arrays, (CTYPES[p.x], CTYPES["bool"], CTYPES[p.out]), p.sizes, walks, p.starts, strict=True
+        )
+    ]
+    x, mask, out = args
+    assert x is not None and out is not None
+    stats = contiguous_strides(p.kept.sizes) + (0,) * len(p.reduced.sizes)
+    last = last_pass(p.op, p.val, p.kept.sizes + p.reduced.sizes, out, (x, mask), statistics_arg(p.val, stats), p.scale)
+    steps = tuple(step for each in (*passes, last) for step in each.steps)
+    workspace = dict(item for each in passes for item in each.workspace)
+    pairs = ("stats", p.rows * 2 * ITEMSIZE[p.val])
+    scratch = max(each.scratch for each in passes)
+    return Plan(strategy, steps, (pairs, *workspace.items()), scratch, in_place=True)
+
+
+def statistics_arg(val: str, strides: Shape, name: str = "stats", pointer: int = 0) -> maps.Arg:
+    """The rows' (maximum, sum) pairs as an operand of a map, with strides over its output."""
+    return maps.Arg(name, f"MaxExpSum<{CTYPES[val]}>::State", 2 * ITEMSIZE[val], strides, pointer)
+
+
+def last_pass(
+    op: str, val: str, shape: Shape, out: maps.Arg, x: tuple[maps.Arg, maps.Arg | None], stats: maps.Arg, scale: float
+) -> Plan:
+    """The map that applies the rows' statistics to every element of x, given with its mask."""
+    values, mask = x
+    operands = (values, stats) if mask is None else (values, stats, mask)
+    return maps.plan({"softmax": "Softmax", "log_softmax": "LogSoftmax"}[op], shape, out, operands, scale=scale)

@@ -1,0 +1,66 @@
+"""A softmax in normal form, and the reductions that it is made of."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..dtypes import ITEMSIZE, accumulator, dtype_name
+from ..geometry import Axes, Shape, broadcast_strides, normal_form
+from ..reductions import Reduction, maximum_and_sums
+from ..work import ALIGNMENT, ArraySpec, Operand
+
+SCALED_MAX = Reduction("ScaledMax", merge=np.maximum)
+SHIFTED_EXP_SUM = Reduction("ShiftedExpSum", lambda val: np.result_type(accumulator(val), np.complex64), np.add)
+MAX_EXP_SUM = Reduction("MaxExpSum", maximum_and_sums("max", "rest"), exponential=True)
+MERGED_MAX_EXP_SUM = Reduction("MergedMaxExpSum", maximum_and_sums("max", "rest"))
+LOG_SUM_EXP = Reduction("LogSumExp", maximum_and_sums("max", "rest"), exponential=True)
+WEIGHTED_LOG_SUM_EXP = Reduction("WeightedLogSumExp", maximum_and_sums("max", "top", "rest"), product=True)
+
+
+class Problem(NamedTuple):
+    """A softmax in normal form, over ``reduced`` for each of ``kept``."""
+
+    op: str  # "softmax" or "log_softmax"
+    x: str  # dtype names: of the elements, of the arithmetic, of the result
+    val: str
+    out: str
+    kept: Axes  # operands x, mask, out
+    reduced: Axes  # operands x, mask, out
+    arrays: tuple[Operand, Operand | None, Operand]  # where x, mask and out begin in normal form
+    starts: Shape  # these addresses modulo 16
+    masked: bool
+    scale: float
+    sizes: Shape  # bytes of an element of x, mask and out
+    rows: int
+    cols: int  # elements of a row
+
+    @property
+    def width(self) -> int:
+        """Registers that a number takes in the arithmetic: threads that compute in float64 have more, and are fewer."""
+        return ITEMSIZE[self.val] // 4
+
+
+def problem(
+    op: str, x: ArraySpec, mask: ArraySpec | None, out: ArraySpec, axis: Shape, val: str, scale: float
+) -> Problem:
+    """The normal form of a softmax over ``axis``, computed in dtype ``val``; the mask broadcasts to x."""
+    shape, sizes = x.shape, (x.itemsize, 1, out.itemsize)
+    beside = (0,) * len(shape) if mask is None else broadcast_strides(mask.shape, mask.steps, shape)
+    dims = [*zip(shape, x.steps, beside, out.steps, strict=True)]
+    kept, moved_kept = normal_form([dim for d, dim in enumerate(dims) if d not in axis], 3)
+    reduced, moved_reduced = normal_form([dims[d] for d in axis], 3)
+    moves = [(k + r) * size for k, r, size in zip(moved_kept, moved_reduced, sizes, strict=True)]
+    arrays = (
+        Operand(x.name, x.offset + moves[0]), mask and Operand(mask.name, mask.offset + moves[1]),
+        Operand(out.name, out.offset + moves[2]),
+    )  # fmt: skip
+    starts = (
+        (x.start + moves[0]) % ALIGNMENT, (mask.start + moves[1]) % ALIGNMENT if mask else 0,
+        (out.start + moves[2]) % ALIGNMENT,
+    )  # fmt: skip
+    names = dtype_name(x.dtype), val, dtype_name(out.dtype)
+    return Problem(
+        op, *names, kept, reduced, arrays, starts, mask is not None, scale, sizes, kept.size, reduced.size
+    )

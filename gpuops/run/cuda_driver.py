@@ -1,0 +1,95 @@
+"""The CUDA driver, as far as CuPy does not wrap it: launches with attributes, and attributes of kernels."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import struct
+import sys
+from functools import cache
+from typing import Any
+
+from cupy_backends.cuda.api import driver
+
+from ..plan.work import Launch
+
+
+class LaunchAttribute(ctypes.Structure):
+    """CUlaunchAttribute of cuda.h."""
+
+    _fields_ = (("id", ctypes.c_int), ("padding", ctypes.c_int), ("value", ctypes.c_uint * 16))
+
+
+#: CUlaunchConfig of cuda.h: the grid, the block and its shared memory; the stream, the attributes and their number.
+LAUNCH_CONFIG = struct.Struct("<7I4x2QI4x")
+STREAM = 4  # where in it the stream is, in words of eight bytes
+#: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: the kernel may be made ready while the one before it ends.
+OVERLAP = LaunchAttribute(id=6, value=(1,))
+#: CU_LAUNCH_ATTRIBUTE_COOPERATIVE: its blocks all run at a time, or it is refused.
+COOPERATIVE = LaunchAttribute(id=2, value=(1,))
+CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
+STATIC_SHARED = 1  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+
+
+@cache
+def libcuda() -> ctypes.CDLL:
+    """The driver's library, for what CuPy does not wrap."""
+    return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+
+
+def check(status: int) -> None:
+    """Raise what the driver's status says."""
+    if status:
+        raise driver.CUDADriverError(status)
+
+
+@cache
+def attributes_of(cluster: int, cooperative: bool, overlaps: bool) -> Any:
+    """The attributes of a launch, as the driver takes them. (What is cooperative does not overlap.)"""
+    every = [COOPERATIVE] if cooperative else [OVERLAP] if overlaps else []
+    if cluster > 1:
+        every.append(LaunchAttribute(id=CLUSTER_DIMENSION, value=(cluster, 1, 1)))
+    return (LaunchAttribute * len(every))(*every)
+
+
+class Arguments:
+    """The memory of a launch's arguments: its configuration, the addresses of its arguments, and these, of which the
+    addresses of arrays and the stream are filled in."""
+
+    def __init__(self, launch: Launch, attributes: Any) -> None:
+        structs = [arg for arg in launch.args if type(arg) is bytes]
+        places, end, size = places_of(tuple([len(arg) if type(arg) is bytes else 0 for arg in launch.args]))
+        self.memory = ctypes.create_string_buffer(size)
+        start = ctypes.addressof(self.memory)
+        shape = (*launch.grid, launch.block, 1, 1, launch.shared)
+        head = LAUNCH_CONFIG.pack(*shape, 0, ctypes.addressof(attributes), len(attributes))
+        head += struct.pack(f"{len(places)}Q", *[start + place for place in places])
+        ctypes.memmove(start, head, len(head))
+        ctypes.memmove(start + end, b"".join(structs), size - end)
+        self.words = memoryview(self.memory).cast("B")[:end].cast("q")
+        self.config, self.addresses = ctypes.c_void_p(start), ctypes.c_void_p(start + LAUNCH_CONFIG.size)
+
+
+@cache
+def places_of(sizes: tuple[int, ...]) -> tuple[list[int], int, int]:
+    """Where in a launch's memory its arguments lie, addresses of arrays (of size 0) before structs; where the structs
+    begin, and where they end."""
+    first = LAUNCH_CONFIG.size + 8 * len(sizes)
+    end = first + 8 * sizes.count(0)
+    operands, structs = itertools.count(first, 8), itertools.accumulate(filter(None, sizes), initial=end)
+    return [next(structs if size else operands) for size in sizes], end, end + sum(sizes)
+
+
+def get_attribute(function: Any, attribute: int) -> int:
+    """An attribute of a loaded kernel."""
+    value = ctypes.c_int()
+    check(libcuda().cuFuncGetAttribute(ctypes.byref(value), attribute, ctypes.c_void_p(function.ptr)))
+    return value.value
+
+
+def set_attribute(function: Any, attribute: int, value: int) -> None:
+    """Set an attribute of a loaded kernel."""
+    check(libcuda().cuFuncSetAttribute(ctypes.c_void_p(function.ptr), attribute, value))

@@ -1,0 +1,144 @@
+"""The rooms of the package: who may import whom, and how large things may grow."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import gpuops
+
+PACKAGE = Path(gpuops.__file__).parent
+#: The rooms from top to bottom: imports go down only. What lies beside the rooms is "" (above) or "base" (below).
+ROOMS = ("", "tools", "adapters", "ops", "run", "plan", "base")
+BASE = ("errors", "version")
+
+
+def modules() -> list[str]:
+    """All modules of the package, by their names below it."""
+    paths = (path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py"))
+    return sorted(".".join(path.parts).removesuffix("__init__").rstrip(".") for path in paths)
+
+
+def room(module: str) -> str:
+    """The room that a module is in."""
+    head, _, rest = module.partition(".")
+    return head if head in ROOMS else "base" if head in BASE and not rest else ""
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(source(module).read_text(encoding="utf-8"))
+
+
+def source(module: str) -> Path:
+    """The file of a module."""
+    path = PACKAGE.joinpath(*module.split(".")) if module else PACKAGE
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def imports(module: str) -> Iterator[str]:
+    """The modules of the package that a module imports, anywhere in its text: also inside functions."""
+    own = module.split(".") if module else []
+    package = own if source(module).name == "__init__.py" else own[:-1]
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.ImportFrom):
+            if node.level:
+                base = [*package[: len(package) - node.level + 1], *(node.module or "").split(".")]
+            elif (node.module or "").split(".")[0] == "gpuops":
+                base = (node.module or "").split(".")[1:]
+            else:
+                continue
+            name = ".".join(filter(None, base))
+            for alias in node.names:
+                below = f"{name}.{alias.name}".lstrip(".")
+                yield below if below in modules() else name
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[2] for alias in node.names if alias.name.split(".")[0] == "gpuops")
+
+
+@pytest.mark.parametrize("module", modules())
+def test_imports_go_down(module):
+    for other in imports(module):
+        assert ROOMS.index(room(module)) <= ROOMS.index(room(other)), f"{module} imports {other}"
+        assert other or not module, f"{module} imports the package itself"
+
+
+def test_imports_make_no_circle():
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " -> ".join((*path, module))
+        if module not in done:
+            for other in imports(module):
+                visit(other, (*path, module))
+            done.add(module)
+
+    for module in modules():
+        visit(module, ())
+
+
+def test_only_public_names_are_listed():
+    assert {*dir(gpuops)} == {*gpuops.__all__, "__version__"}
+
+
+def test_importing_the_package_imports_no_other_library():
+    code = (
+        "import sys, gpuops, numpy\n"
+        "gpuops.sum(numpy.ones(3))\n"
+        "print({'cupy', 'torch', 'dask', 'jax', 'scipy', 'ml_dtypes'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "set()\n", done.stderr
+
+
+# --------------------------------------------------------------------------------------------------------------- sizes
+
+LINES, FUNCTION_LINES, PARAMETERS = 400, 40, 8
+
+#: Files and functions that are larger, and why.
+LARGE_FILES: dict[str, str] = {}
+LARGE_FUNCTIONS: dict[str, str] = {
+    "ops.reduce.reduction": "NumPy's parameters of reductions, and the op",
+    "ops.matmul.matmul": "NumPy's parameters, and the addend's",
+    "ops.softmax.logsumexp": "SciPy's parameters, and the mask's",
+    "run.numpy_engine.logsumexp": "the arrays and options of the op",
+    "adapters.dask.log_sum": "the op's parameters",
+    "adapters.dask.matrix_product": "the op's parameters",
+}
+
+
+@pytest.mark.parametrize("module", modules())
+def test_files_and_functions_stay_small(module):
+    text = source(module).read_text(encoding="utf-8")
+    assert text.count("\n") <= LINES or module in LARGE_FILES
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.FunctionDef) and f"{module}.{node.name}" not in LARGE_FUNCTIONS:
+            arguments = node.args
+            names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+            assert len([name for name in names if name not in ("self", "cls")]) <= PARAMETERS, node.name
+            assert length(node) <= FUNCTION_LINES, node.name
+
+
+def length(function: ast.FunctionDef) -> int:
+    """The lines of a function without its docstring."""
+    lines = (function.end_lineno or 0) - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function, clean=False) is not None:
+        lines -= (first.end_lineno or 0) - first.lineno + 1
+    return lines
+
+
+def test_exceptions_are_needed():
+    for module in LARGE_FILES:
+        assert source(module).read_text(encoding="utf-8").count("\n") > LINES
+    for name in LARGE_FUNCTIONS:
+        module, _, function = name.rpartition(".")
+        found = [n for n in ast.walk(tree(module)) if isinstance(n, ast.FunctionDef) and n.name == function]
+        assert found and importlib.util.find_spec(f"gpuops.{module}")
