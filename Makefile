@@ -1,4 +1,5 @@
-# make demo [FILE=x.npy] | bench [OP=softmax] [PEERS='torch ...'] | test [PEERS=torch] | lint | types | clean.
+# make demo [FILE=x.npy] | bench [OP=softmax] [PEERS='torch ...'] | test [PEERS=torch] | test-quick | lint | types |
+# clean.
 # Each makes the virtual environment that it needs first: .venv.
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ CUPY = $(if $(GPU),$(shell test 0$(CUDA) -ge 13 && echo cuda13 || echo cuda12))
 # Without a GPU the tests still compile the kernels, with CuPy and NVRTC alone: the whole toolkit is large.
 COMPILER = $(if $(CUPY),,'cupy-cuda13x>=14' 'nvidia-cuda-nvrtc>=13,<14')
 
-.PHONY: demo bench test lint types clean
+.PHONY: demo bench test test-quick lint types clean
 
 demo: $(VENV)/demo.stamp
 	$(RUN) gpuops demo $(FILE)
@@ -27,6 +28,9 @@ bench: $(VENV)/bench.stamp
 test: lint types
 	$(if $(PEERS),$(PIP) $(PEERS))
 	$(RUN) pytest -n auto --dist worksteal
+
+test-quick: $(VENV)/test.stamp
+	GPUOPS_TEST_PROFILE=quick $(RUN) pytest -n auto --dist worksteal
 
 lint: $(VENV)/test.stamp
 	$(RUN) ruff check

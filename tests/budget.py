@@ -1,4 +1,5 @@
-"""How much of what takes long one run tests: parts, one for each commit in turn; the deep profile takes all."""
+"""How much of what takes long one run tests: parts, one for each commit in turn; the deep profile takes all, the quick
+one leaves out what takes longest and draws few examples."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from typing import Any
 
 import hypothesis
 
-DEEP = os.environ.get("GPUOPS_TEST_PROFILE") == "deep"
+PROFILE = os.environ.get("GPUOPS_TEST_PROFILE", "ci")
+DEEP = PROFILE == "deep"
+FEW = 12  # examples of a property in the quick profile
+#: Files that the quick profile leaves out.
+SLOW = (
+    "test_bench.py", "test_cli.py", "test_cluster.py", "test_emulator.py", "test_kernels.py", "test_package.py",
+    "test_scaling.py",
+)  # fmt: skip
 
 
 def turn() -> int:
@@ -49,4 +57,6 @@ def pairs(rows: Iterable[Any], *columns: Sequence[Any]) -> list[tuple[Any, Any]]
 
 def examples(count: int) -> hypothesis.settings:
     """A property's number of examples, fewer than usual where they repeat each other or others run more."""
-    return hypothesis.settings() if DEEP else hypothesis.settings(max_examples=count)
+    if DEEP:
+        return hypothesis.settings()
+    return hypothesis.settings(max_examples=min(count, FEW) if PROFILE == "quick" else count)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from typing import Any
 
 import hypothesis
@@ -13,18 +12,20 @@ from numpy.lib.array_utils import byte_bounds
 
 import gpuops
 from gpuops.run import launch_cache
-from tests import emulated, emulator
+from tests import budget, emulated, emulator
 
 # The examples in the emulator's docstrings need g++.
 collect_ignore = ["emulator"] if emulator.available() else []
+collect_ignore += budget.SLOW if budget.PROFILE == "quick" else ()
 
 _PROFILE = {
     "deadline": None,
     "suppress_health_check": [hypothesis.HealthCheck.function_scoped_fixture, hypothesis.HealthCheck.too_slow],
 }
 hypothesis.settings.register_profile("ci", max_examples=120, derandomize=True, **_PROFILE)
+hypothesis.settings.register_profile("quick", max_examples=budget.FEW, derandomize=True, **_PROFILE)
 hypothesis.settings.register_profile("deep", max_examples=3000, **_PROFILE)
-hypothesis.settings.load_profile(os.environ.get("GPUOPS_TEST_PROFILE", "ci"))
+hypothesis.settings.load_profile(budget.PROFILE)
 
 
 class Cpu:

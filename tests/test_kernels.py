@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -26,7 +25,7 @@ from tests.budget import DEEP, TURN, in_turn
 from tests.layouts import BFLOAT16
 from tests.works import STRUCTS, reduction_problem, softmax_problem
 
-FILES = sorted(os.listdir(jit.FOLDER))
+FILES = sorted(jit.files())
 SOURCES = [name for name in FILES if name.endswith(".cu")]
 TEXTS = [name for name in FILES if name.endswith((".cu", ".cuh"))]
 #: Strategies that do not take rows of any length.
@@ -383,7 +382,7 @@ def test_every_dtype_is_a_type_of_types_cuh():
 
 @pytest.mark.parametrize("file", TEXTS)
 def test_a_kernel_file_opens_with_its_contract(file):
-    with open(os.path.join(jit.FOLDER, file), encoding="utf-8") as text:
+    with open(jit.files()[file], encoding="utf-8") as text:
         assert text.readline().startswith("// ")
 
 

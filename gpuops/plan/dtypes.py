@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-#: dtypes by NumPy's name, with their name in ``kernels/types.cuh``.
+#: dtypes by NumPy's name, with their name in ``kernels/common/types.cuh``.
 CTYPES = {
     "bool": "b8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
@@ -41,5 +41,5 @@ def dtype_name(dtype: np.dtype) -> str:
 
 
 def ctype(dtype: np.dtype) -> str:
-    """A dtype's name in ``kernels/types.cuh``."""
+    """A dtype's name in ``kernels/common/types.cuh``."""
     return CTYPES[dtype_name(dtype)]

@@ -48,7 +48,7 @@ class Axes(NamedTuple):
         )
 
     def packed(self, offset: str = "i64") -> bytes:
-        """The bytes of ``struct Axes`` in ``kernels/axes.cuh``, with strides of a 32- or 64-bit type."""
+        """The bytes of ``struct Axes`` in ``kernels/common/axes.cuh``, with strides of a 32- or 64-bit type."""
         pad = self.rank_class - len(self.sizes)
         ones, zeros = (1,) * pad, (0,) * pad
         strides: Shape = ()

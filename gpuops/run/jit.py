@@ -48,9 +48,15 @@ HEAD = 4096  # bytes of a library that hold its headers
 
 
 @cache
+def files() -> dict[str, str]:
+    """The paths of the kernel files, by their names."""
+    return {name: os.path.join(folder, name) for folder, _, names in os.walk(FOLDER) for name in names}
+
+
+@cache
 def read(file: str) -> str:
     """The text of a kernel file, with a ``#line`` that names it in messages."""
-    with open(os.path.join(FOLDER, file), encoding="utf-8") as text:
+    with open(files()[file], encoding="utf-8") as text:
         return f'#line 1 "{file}"\n{text.read()}'
 
 

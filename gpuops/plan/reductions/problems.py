@@ -1,4 +1,4 @@
-"""A reduction in normal form, and what the host knows of the reductions of ``kernels/ops.cuh``."""
+"""A reduction in normal form, and what the host knows of the reductions of ``kernels/common/ops.cuh``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def accumulated(val: str) -> np.dtype:
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """What the host knows of a reduction; ``kernels/ops.cuh`` has the rest under the same name."""
+    """What the host knows of a reduction; ``kernels/common/ops.cuh`` has the rest under the same name."""
 
     struct: str
     state: Callable[[str], np.dtype] = accumulated  # a partial result in memory, given the dtype of the values
