@@ -218,7 +218,8 @@ def reduction(
         first = as_initial(op, initial, val)
     elif initial is None or not record.identity:
         check_identity(op, a.shape, axis, mask)
-    options: dict[str, Any] = {"op": op, "axis": axis, "val": val, "keepdims": keepdims}
+    options: dict[str, Any] = {"function": record.numpy, "axis": axis, "keepdims": keepdims, "typed": record.typed}
+    options |= {"val": None if record.logical else val}
     options |= {"initial": first} if first is not None or initial is None else {}
     host = HostCall(numpy_engine.reduce, options)
     if a.machine is None:
@@ -256,7 +257,7 @@ def dtypes(
         return x, np.dtype(bool)
     if dtype is not None:
         val = dtype
-    elif record.name == "mean":
+    elif record.ufunc is None:
         wider = out is not None and np.can_cast(x, out.dtype)
         val = np.dtype(np.float64) if x.kind in "biu" else out.dtype if wider and out is not None else x
     elif record.arithmetic and out is None and x.kind in "biu":

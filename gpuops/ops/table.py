@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +20,14 @@ class ReductionOp:
 
     name: str
     reduction: Reduction
-    ufunc: Any  # decides dtypes, and is what the CPU does
-    identity: bool  # whether an empty reduction has a value
+    numpy: Callable[..., Any]  # what the CPU does
+    ufunc: Any = None  # decides dtypes; None: the result is floating, float64 of integers
+    identity: bool = True  # whether an empty reduction has a value
     arithmetic: bool = False  # small integers and bools are summed as int64 or uint64
     logical: bool = False  # the result is bool, and elements count by their truth
     zero: bool = False  # NumPy's reduction begins with 0, so that the sum of -0 is 0
+    typed: bool = True  # whether ``numpy`` takes a dtype to compute with
+    merges: bool = True  # whether results of parts merge by the op itself, as Dask's trees need it
     casting: Casting = "same_kind"  # of the result to ``out``
     masked: Reduction | None = None  # instead, with a mask
     exact: Reduction | None = None  # instead, for integers whose sum is exact
@@ -48,20 +52,24 @@ def counted(val: str) -> np.dtype:
 REDUCTIONS = {
     row.name: row
     for row in (
-        ReductionOp("sum", Reduction("Sum", merge=np.add, exact=True), np.add, True, arithmetic=True, zero=True),
-        ReductionOp("prod", Reduction("Prod", merge=np.multiply), np.multiply, True, arithmetic=True),
-        ReductionOp("max", Reduction("Max", ordered, np.maximum), np.maximum, False),
-        ReductionOp("min", Reduction("Min", ordered, np.minimum), np.minimum, False),
         ReductionOp(
-            "mean", Reduction("Mean", merge=np.add), np.add, True, casting="unsafe",
+            "sum", Reduction("Sum", merge=np.add, exact=True), np.add.reduce, np.add, arithmetic=True, zero=True
+        ),
+        ReductionOp(
+            "prod", Reduction("Prod", merge=np.multiply), np.multiply.reduce, np.multiply, arithmetic=True
+        ),
+        ReductionOp(
+            "max", Reduction("Max", ordered, np.maximum), np.maximum.reduce, np.maximum, identity=False, typed=False
+        ),
+        ReductionOp(
+            "min", Reduction("Min", ordered, np.minimum), np.minimum.reduce, np.minimum, identity=False, typed=False
+        ),
+        ReductionOp(
+            "mean", Reduction("Mean", merge=np.add), np.mean, merges=False, casting="unsafe",
             masked=Reduction("MaskedMean", counted), exact=Reduction("IntegerMean", merge=np.add, exact=True),
         ),
-        ReductionOp(
-            "any", Reduction("Any", boolean, np.bitwise_or), np.logical_or, True, logical=True, casting="unsafe"
-        ),
-        ReductionOp(
-            "all", Reduction("All", boolean, np.bitwise_and), np.logical_and, True, logical=True, casting="unsafe"
-        ),
+        ReductionOp("any", Reduction("Any", boolean, np.bitwise_or), np.any, logical=True, casting="unsafe"),
+        ReductionOp("all", Reduction("All", boolean, np.bitwise_and), np.all, logical=True, casting="unsafe"),
     )
 }  # fmt: skip
 DOT = Reduction("Dot", merge=np.add, product=True)

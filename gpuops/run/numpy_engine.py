@@ -14,24 +14,17 @@ from ..plan.geometry import Shape
 
 
 def reduce(
-    a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, op: str, axis: Shape, val: np.dtype,
-    keepdims: bool, **initial: Any,
+    a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, function: Any, val: np.dtype | None,
+    typed: bool = True, **options: Any,
 ) -> Any:  # fmt: skip
-    """``np.<op>`` with the values taken as ``val``."""
-    options: dict[str, Any] = {"axis": axis, "keepdims": keepdims} | ({} if where is True else {"where": where})
-    if op in ("any", "all"):
-        return getattr(np, op)(a, out=out, **options)
-    acc = np.dtype(accumulator(val.name))
-    if acc == val and op != "mean":
-        ufunc: Any = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[op]
-        dtype = None if op in ("max", "min") else val
-        return ufunc.reduce(a, dtype=dtype, out=out, **options, **initial)
-    if acc == val:
-        return np.mean(a, dtype=val, out=out, **options)
-    initial = {name: None if value is None else value.astype(acc) for name, value in initial.items()}
+    """A function of NumPy's, such as ``np.add.reduce``, with the values taken as ``val``; None: as they are."""
+    options |= {} if where is True else {"where": where}
+    if val is None or (acc := np.dtype(accumulator(val.name))) == val:
+        return function(a, out=out, **options, **({"dtype": val} if typed and val is not None else {}))
+    if options.get("initial") is not None:
+        options["initial"] = options["initial"].astype(acc)
     wide = a.astype(val, copy=False).astype(acc)
-    result = reduce(wide, None, where, op=op, axis=axis, val=acc, keepdims=keepdims, **initial)
-    return deliver(result.astype(val), out)
+    return deliver(reduce(wide, function=function, val=acc, typed=typed, **options).astype(val), out)
 
 
 def softmax(

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from ..ops import reduce
 from ..ops.arguments import as_dtype, check_dtype
 from ..ops.broadcast import expand, where
 from ..ops.matmul import dot, matmul
-from ..ops.reduce import all, any, max, mean, min, prod, sum
 from ..ops.softmax import log_softmax, logsumexp, softmax
+from ..ops.table import REDUCTIONS
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, Kernel, Machine, Work, new_array
 from ..run import jit
@@ -84,10 +85,8 @@ def dots(array: Maker) -> Iterator[Work]:
 
 #: An op is a row: the calls that stand for all.
 OPS: dict[str, Callable[[Maker], Iterator[Work]]] = {
-    **{
-        op.__name__: partial(over_axes, op)
-        for op in (sum, prod, max, min, mean, any, all, softmax, log_softmax, logsumexp)
-    },
+    **{name: partial(over_axes, getattr(reduce, name)) for name in REDUCTIONS},
+    **{op.__name__: partial(over_axes, op) for op in (softmax, log_softmax, logsumexp)},
     "expand": expands,
     "where": wheres,
     "matmul": products,
