@@ -59,7 +59,7 @@ class PyTorch:
 
 def gpu_of(op: str, tensors: dict[str, torch.Tensor]) -> int | None:
     """The GPU on which all tensors lie; None is the CPU, whose tensors without dims go with any."""
-    home = None
+    found = None
     if is_tracing():
         rule = "torch.jit.trace would record the result as a constant; gpuops has no operations that it can trace"
         raise error(RuntimeError, op, rule)
@@ -75,11 +75,11 @@ def gpu_of(op: str, tensors: dict[str, torch.Tensor]) -> int | None:
             raise error(TypeError, op, f"{name} is a {what}, {rule}")
         if tensor.device.type == "cpu" and tensor.ndim == 0 and name != "out":
             continue
-        if home is None:
-            home = name, tensor.device
-        elif tensor.device != home[1]:
-            raise error(ValueError, op, f"{home[0]} is on {home[1]}, {name} is on {tensor.device}")
-    return None if home is None or home[1].type == "cpu" else home[1].index
+        if found is None:
+            found = name, tensor.device
+        elif tensor.device != found[1]:
+            raise error(ValueError, op, f"{found[0]} is on {found[1]}, {name} is on {tensor.device}")
+    return None if found is None or found[1].type == "cpu" else found[1].index
 
 
 def traced(tensor: torch.Tensor) -> bool:

@@ -56,15 +56,21 @@ class Struct:
     def pack(self, offset: str, **values: Any) -> bytes:
         """The bytes of the struct for offsets of a type."""
         parts = []
-        for packer, names in self.packers[offset]:
+        for packer, names, arrays in self.packers[offset]:
             if packer is None:
                 parts.append(as_bytes(values[names[0]], offset))
             else:
-                parts.append(packer.pack(*flat(values, names)))
+                numbers = flat(values, names) if arrays else [values[name] for name in names]
+                parts.append(packer.pack(*numbers))
         return b"".join(parts)
 
 
-Packer = tuple["struct.Struct | None", tuple[str, ...]]  # of neighbouring numbers; None: of a value with its own bytes
+class Packer(NamedTuple):
+    """What packs the values of some fields."""
+
+    numbers: struct.Struct | None  # of neighbouring numbers; None: of one value that has bytes of its own
+    names: tuple[str, ...]
+    arrays: bool = False  # whether some of the numbers are arrays
 
 
 def packers(fields: Sequence[Field], offset: str) -> list[Packer]:
@@ -75,7 +81,8 @@ def packers(fields: Sequence[Field], offset: str) -> list[Packer]:
     def close() -> None:
         if numbers:
             characters = (f"{f.length or ''}{FORMATS[offset if f.type == 'Offset' else f.type]}" for f in numbers)
-            found.append((struct.Struct(f"@{''.join(characters)}0q"), tuple(f.name for f in numbers)))
+            made = struct.Struct(f"@{''.join(characters)}0q")
+            found.append(Packer(made, tuple(f.name for f in numbers), any(f.length for f in numbers)))
             numbers.clear()
 
     for field in fields:
@@ -83,7 +90,7 @@ def packers(fields: Sequence[Field], offset: str) -> list[Packer]:
             numbers.append(field)
         else:
             close()
-            found.append((None, (field.name,)))
+            found.append(Packer(None, (field.name,)))
     close()
     return found
 

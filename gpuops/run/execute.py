@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..plan.work import ArraySpec, Launch, Plan, Work
@@ -31,7 +32,8 @@ def prepare(
     except NotLoaded as missing:
         rule = "is not loaded yet, and a capture does not allow that: make the same call once before it begins"
         raise RuntimeError(f"{missing} {rule}, so that it takes strategy {plan.strategy!r}") from None
-    make, written, own = maker(context, new, len(work.results)), context.written, bool(plan.own)
+    make, written = maker(context, new, len(work.results)), context.written
+    provide = partial(provided, plan, device) if plan.own else None
     # What is no launch of ours, such as cuBLAS, is planned differently for a capture.
     guarded = not captured and not all(isinstance(step, Launch) for step in plan.steps)
     capturing = device.capturing if guarded else None
@@ -42,8 +44,8 @@ def prepare(
         result = None if make is None else make(addresses)
         if out is not None:
             result = values[out] if result is None else (values[out], *result)
-        if own:
-            _memory, more = provided(plan, device)  # which lives until the launches are made
+        if provide is not None:
+            _memory, more = provide()  # which lives until the launches are made
             addresses += more
         for step in steps:
             step(addresses)

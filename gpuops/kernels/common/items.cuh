@@ -118,7 +118,7 @@ template <int N, class T> __device__ __forceinline__ Items<T, N> load_items(cons
 
 // N elements from any address: two aligned packs, funnel-shifted into one. The loads may reach up to N - 1 elements
 // before the first element and N elements past the last.
-template <int N, class T> __device__ __forceinline__ Items<T, N> shifted(const T* from) {
+template <int N, class T> __device__ __forceinline__ Items<T, N> funnel_load(const T* from) {
   constexpr int BYTES = sizeof(T) * N, WORDS = BYTES / 4;
   static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "packs of one load");
   u32 shift = static_cast<u32>(reinterpret_cast<u64>(from) % BYTES);

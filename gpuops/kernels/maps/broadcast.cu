@@ -5,16 +5,16 @@
 //   CROSSING  the output is dense; packs that cross into the next row are handled separately, at the end
 //   NARROW    the output is dense; every pack is loaded as one that may cross into the next row
 //   SHORT     the output is dense, and a pack may touch more than two rows: each element is located on its own
-//   PEELED    the rows lie apart: each may begin and end with a partial pack
+//   RAGGED    the rows lie apart: each may begin and end with a partial pack
 // Prologue, besides that of broadcast.cuh: RANK, WALK, DENSE (y is contiguous in the order of the flat index), UNROLL,
 // BLOCK, LINE (bytes of a cache line).
-enum Walk { WHOLE, CROSSING, NARROW, SHORT, PEELED };
+enum Walk { WHOLE, CROSSING, NARROW, SHORT, RAGGED };
 
 constexpr int WALKED = ARITY + !DENSE;  // operands a, b, c and, unless it is dense, y
 
-// Where a pack lies. first: the flat index of item 0 in the output (PEELED: its column in the row). at[k]: its offset
+// Where a pack lies. first: the flat index of item 0 in the output (RAGGED: its column in the row). at[k]: its offset
 // in operand k. Items from `split` on are in the next row: jump[k] is added to their offset. complete: all items are
-// inside the output (PEELED: inside the row).
+// inside the output (RAGGED: inside the row).
 struct Spot {
   i32 first, split;
   bool complete;
@@ -37,7 +37,7 @@ __device__ __forceinline__ Spot find(u32 pack, const Broadcast& p) {
   Spot spot;
   const Divisor& size = p.axes.size[RANK - 1];
   i32 cols = static_cast<i32>(size.value), length = p.length;
-  if constexpr (WALK == PEELED) {
+  if constexpr (WALK == RAGGED) {
     u32 row = divide(pack, p.row_packs);
     place<false>(spot, row, 0, p);
     i32 head = static_cast<i32>(p.head + spot.at[WALKED - 1]) & (VEC - 1);
@@ -127,11 +127,11 @@ broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
     if (ready[u]) {
       Offset to = DENSE ? static_cast<Offset>(spot.first) : spot.at[WALKED - 1];
       store_past_l1(y + to, mapped(pa[u], pb[u], pc[u], p.scale));
-    } else if (!spot.complete) {  // a partial pack: the head or tail of the output (PEELED: of a row)
-      i32 length = WALK == PEELED ? static_cast<i32>(p.axes.size[RANK - 1].value) : p.length;
+    } else if (!spot.complete) {  // a partial pack: the head or tail of the output (RAGGED: of a row)
+      i32 length = WALK == RAGGED ? static_cast<i32>(p.axes.size[RANK - 1].value) : p.length;
 #pragma unroll 1
       for (i32 v = max(-spot.first, 0); v < min(length - spot.first, VEC); ++v) {
-        if constexpr (WALK == PEELED) {
+        if constexpr (WALK == RAGGED) {
 #pragma unroll
           for (int k = 0; k < WALKED; ++k) at[k] = spot.at[k] + v * p.axes.stride[k][RANK - 1];
         } else {

@@ -3,12 +3,12 @@
 
 // Access to an operand along the innermost dim:
 //   PACKED    stride 1, aligned where the packs of the output begin: one vectorised load
-//   SHIFTED   stride 1 at any alignment: the two aligned packs around it, funnel-shifted into one
+//   FUNNEL   stride 1 at any alignment: the two aligned packs around it, funnel-shifted into one
 //   REVERSED  stride -1 at any alignment: the same, with the elements reversed
 //   REPEATED  stride 0, a scalar, or VEC = 1: one element for the whole pack
 //   STRIDED   anything else: VEC single loads
 //   TILED     contiguous along another dim: through a tile in shared memory (broadcast_tiled.cu)
-enum Way { PACKED, SHIFTED, REVERSED, REPEATED, STRIDED, TILED };
+enum Way { PACKED, FUNNEL, REVERSED, REPEATED, STRIDED, TILED };
 
 // A scalar operand is passed by value, as bytes in the kernel's parameters; its pointer is null.
 template <class T> __device__ __forceinline__ T element(const T* from, Offset at, const u64* scalar) {
@@ -28,7 +28,7 @@ template <int WAY, class T> __device__ __forceinline__ Items<T, VEC> neighbours(
   Items<T, VEC> items;
   Offset lowest = place.low + (VEC - 1), range = place.high - 2 * VEC - lowest;  // where both loads stay in the array
   if (range >= 0 && static_cast<u64>(static_cast<i64>(first) - lowest) <= static_cast<u64>(range)) {
-    items = shifted<VEC>(from + first);
+    items = funnel_load<VEC>(from + first);
   } else {  // at either end of the array: single loads
 #pragma unroll
     for (int v = 0; v < VEC; ++v) items.set(v, first + v >= place.low && first + v < place.high ? from[first + v] : T{});

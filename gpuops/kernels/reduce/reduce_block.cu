@@ -1,6 +1,6 @@
 // The classic ladder: one block of BLOCK threads reduces one chunk of one output's elements.
 // blockIdx.x: the output; blockIdx.y: the split. The FIRST pass reads x and writes partial results as (splits,
-// outputs). The next pass, also this kernel, reads those. The LAST pass writes results. SHIFTED: shift holds a (max,
+// outputs). The next pass, also this kernel, reads those. The LAST pass writes results. RELATIVE: shift holds a (max,
 // sum) pair per output, and max is Context::shift. Each thread first adds up every BLOCK-th element, so that
 // neighbouring threads read neighbouring elements. Then STEP reduces the block's BLOCK values to one:
 //   CROSS        strides 1, 2, 4, …: thread t adds value t + stride if t is a multiple of 2 * stride. The active
@@ -8,7 +8,7 @@
 //   INTERLEAVED  strides n/2, n/4, …: the first half adds the second half. The active threads stay together: whole
 //                warps retire, and there are no bank conflicts.
 //   SHUFFLE      warp shuffles within each warp; shared memory and a barrier only once, between warps.
-// Prologue, besides that of reduce.cuh: FIRST, LAST, STEP, SHIFTED, BLOCK.
+// Prologue, besides that of reduce.cuh: FIRST, LAST, STEP, RELATIVE, BLOCK.
 enum Step { CROSS, INTERLEAVED, SHUFFLE };
 
 __device__ State block_step(State value) {
@@ -38,7 +38,7 @@ reduce_block(const Tin* x, const Tb* b, Tout* y, State* partials, Reduce r, cons
   Offset kept[3], reduced[2];
   r.kept.locate(static_cast<Index>(output), kept);
   Context<A> c = context(r);
-  if constexpr (SHIFTED) c.shift = static_cast<const A*>(shift)[2 * output];  // max of the (max, sum) pair
+  if constexpr (RELATIVE) c.shift = static_cast<const A*>(shift)[2 * output];  // max of the (max, sum) pair
   i64 end = min(r.packs, (split + 1) * r.chunk);
   State value = Op::identity();
   for (i64 i = split * r.chunk + threadIdx.x; i < end; i += BLOCK) {

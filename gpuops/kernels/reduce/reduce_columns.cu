@@ -3,7 +3,7 @@
 // blockIdx.x: WIDE packs of outputs. blockIdx.y: the split of the reduced dims (RESIDENT > 0); the last block to arrive
 // adds up the splits' partial results.
 // EDGED: each run of neighbouring outputs has packs of its own. PARTIAL: a run may fill its first and last pack only in
-// part, all runs alike. UNALIGNED: only the last pack may be partial, and packs are read from any address.
+// part, all runs alike. FUNNEL: only the last pack may be partial, and packs are read from any address.
 // STORED: outputs that a thread writes with one store.
 constexpr int DEEP = BLOCK / WIDE;
 constexpr int LANES = WIDE < 32 ? 32 / WIDE : 1;      // lanes of a warp that hold the same pack
@@ -37,8 +37,8 @@ __device__ __forceinline__ Spot find(Index pack, const Reduce& r) {
     for (int k = 0; k < 3; ++k) spot.at[k] += first * r.kept.stride[k][KEPT - 1];
     spot.begin = first < 0 ? -first : 0;
     spot.end = max(min(size - first, static_cast<i64>(VEC)), static_cast<i64>(spot.begin));
-    spot.low = UNALIGNED ? first == 0 : first < 0;
-    spot.high = first + (UNALIGNED ? 2 * VEC : VEC) > size;
+    spot.low = FUNNEL ? first == 0 : first < 0;
+    spot.high = first + (FUNNEL ? 2 * VEC : VEC) > size;
   }
   return spot;
 }
@@ -59,7 +59,7 @@ __device__ __forceinline__ void take(Gathering& gathered, const Tin* x, const Tb
     Offset at[2];
     r.reduced.locate(there, at);
     const Tin* from = x + spot.at[0] + at[0];
-    if constexpr (UNALIGNED) packs[u] = shifted<VEC>(from);
+    if constexpr (FUNNEL) packs[u] = funnel_load<VEC>(from);
     else packs[u] = load_items<VEC>(from);
     if constexpr (OTHER != NONE) others[u] = load_items<VEC_B>(b + spot.at[1] + at[1]);
   }

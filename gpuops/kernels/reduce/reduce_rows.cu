@@ -2,7 +2,7 @@
 // share a row. They read packs of VEC elements, UNROLL of them in flight for each of ROWS rows.
 // blockIdx.x: BLOCK / GROUP * ROWS rows. blockIdx.y: the split of a long row (RESIDENT > 0); the last block to arrive
 // adds up the splits' partial results.
-// PEELED: a row, and each run of it along the innermost reduced dim, may begin and end at any element. The head and
+// RAGGED: a row, and each run of it along the innermost reduced dim, may begin and end at any element. The head and
 // tail around its aligned packs are read element by element. TEAM threads of the group share a run. A split is r.chunk
 // packs of every run or, if those are all packs, r.run_chunk runs.
 constexpr int GROUPS = BLOCK / GROUP, TEAMS = GROUP / TEAM;
@@ -31,7 +31,7 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
   for (int u = 0; u < UNROLL; ++u) {
     Index pack = i + u * TEAM, near = NEAR && CHECK ? min(pack, rows.end[0] - 1) : pack;
     Offset at[2] = {static_cast<Offset>(near) * VEC, static_cast<Offset>(OTHER == BESIDE ? near : 0) * VEC};
-    if constexpr (!PEELED) r.reduced.locate(near, at);
+    if constexpr (!RAGGED) r.reduced.locate(near, at);
 #pragma unroll
     for (int k = 0; k < ROWS; ++k) {
       ready[k][u] = !CHECK || pack < rows.end[k];
@@ -109,7 +109,7 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, L
     rows.end[k] = min(static_cast<i64>(begin) + r.chunk, r.packs);
     rows.singles[k] = Op::identity();
   }
-  if constexpr (!PEELED) {
+  if constexpr (!RAGGED) {
     gather(rows, r, c, begin);
   } else {
     Index first_run = r.run_chunk < r.runs ? blockIdx.y * r.run_chunk : 0, end_run = min(first_run + r.run_chunk, r.runs);
@@ -130,7 +130,7 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, L
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
     value[k] = rows.packs[k].total(c);
-    if constexpr (PEELED) value[k] = Op::combine(rows.singles[k], value[k]);
+    if constexpr (RAGGED) value[k] = Op::combine(rows.singles[k], value[k]);
   }
   if constexpr (GROUP == BLOCK) {
     value[0] = block_reduce<Op, BLOCK>(value[0]);

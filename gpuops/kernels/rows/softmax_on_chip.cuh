@@ -1,6 +1,6 @@
 // What the kernels share that keep rows on chip: what a thread holds, how results are made of it, and how the partial
 // maxima and sums of a row are merged. Prologue, besides that of softmax.cuh: VEC, PACKS (of a thread in registers),
-// STAGED (groups of packs in shared memory, 0 if there are none), SHIFTED (packs of x may begin at any element), APART
+// STAGED (groups of packs in shared memory, 0 if there are none), FUNNEL (packs of x may begin at any element), APART
 // (the elements of a pack belong to neighbouring rows).
 
 constexpr bool KEEP = SAME<Tin, V> && !LOG && !APART;  // exponentials overwrite the elements
@@ -97,10 +97,10 @@ template <int WIDE, int COUNT> struct Held {
     return HIDDEN || has(n, v) ? scaled(item[n].get(v), p) : Limits<V>::least();
   }
   __device__ __forceinline__ void load(int n, const Tin* x, const b8* mask, Offset step) {
-    if constexpr (SHIFTED && WIDE > 1 && sizeof(Tin) >= 4) {  // fewer instructions than a funnel shift
+    if constexpr (FUNNEL && WIDE > 1 && sizeof(Tin) >= 4) {  // fewer instructions than a funnel shift
 #pragma unroll
       for (int v = 0; v < WIDE; ++v) item[n].set(v, x[v]);
-    } else if constexpr (SHIFTED && WIDE > 1) item[n] = shifted<WIDE>(x);
+    } else if constexpr (FUNNEL && WIDE > 1) item[n] = funnel_load<WIDE>(x);
     else item[n] = load_items<WIDE>(x);
     if constexpr (MASK == BESIDE) choose(n, load_items<WIDE>(reinterpret_cast<const u8*>(mask)));
     if constexpr (MASK == SCATTERED) choose(n, gathered<WIDE>(mask, step));

@@ -1,7 +1,7 @@
-// What the kernels share whose threads go along rows. Prologue, besides that of softmax_on_chip.cuh: PEELED.
-// PEELED: a row may begin and end at any element. The head and tail around its aligned packs are held element by
+// What the kernels share whose threads go along rows. Prologue, besides that of softmax_on_chip.cuh: RAGGED.
+// RAGGED: a row may begin and end at any element. The head and tail around its aligned packs are held element by
 // element.
-// SHIFTED: x and y are aligned differently. Packs are aligned in y, and the aligned packs of x around each of them must
+// FUNNEL: x and y are aligned differently. Packs are aligned in y, and the aligned packs of x around each of them must
 // not reach outside the row.
 
 // A block's part of a row: packs begin … end - 1 and, for the block of rank 0, the head and tail elements.
@@ -17,14 +17,14 @@ struct Part {
     Offset at[3];
     p.kept.locate(row, at);
     x = x_ + at[0], mask = mask_ + at[1], y = y_ + at[2];
-    step = p.reduced.stride[1][REDUCED - 1] / (PEELED ? 1 : VEC);
+    step = p.reduced.stride[1][REDUCED - 1] / (RAGGED ? 1 : VEC);
     Index packs = p.packs;
     head = tail = 0;
-    if constexpr (PEELED) {
+    if constexpr (RAGGED) {
       Offset length = p.cols;
       head = min(static_cast<Offset>(-(reinterpret_cast<u64>(y) / sizeof(Tout)) % VEC), length);
-      if constexpr (SHIFTED) head += VEC;
-      packs = (length - head) / VEC - SHIFTED;
+      if constexpr (FUNNEL) head += VEC;
+      packs = (length - head) / VEC - FUNNEL;
       tail = length - head - static_cast<Offset>(packs) * VEC;
     }
     begin = rank * static_cast<Index>(p.chunk);
@@ -43,7 +43,7 @@ struct Part {
 
 // The head and tail elements that one thread holds, of LANES threads or more.
 template <int LANES> struct Singles {
-  static constexpr int COUNT = PEELED ? (2 * (VEC - 1 + SHIFTED * VEC) + LANES - 1) / LANES : 0;
+  static constexpr int COUNT = RAGGED ? (2 * (VEC - 1 + FUNNEL * VEC) + LANES - 1) / LANES : 0;
   Held<1, COUNT ? COUNT : 1> held;
 
   __device__ __forceinline__ void load(const Part& part, int thread, int group, const Softmax& p) {

@@ -2,7 +2,7 @@
 // block has a row, or a cluster of CLUSTER blocks shares one; these exchange their parts' maxima and sums through
 // distributed shared memory. A thread holds PACKS packs of its row in registers and, if STAGED, p.staged more in shared
 // memory.
-// PEELED: a row may begin and end at any element. The head and tail around its aligned packs are held element by
+// RAGGED: a row may begin and end at any element. The head and tail around its aligned packs are held element by
 // element.
 // blockIdx.x: BLOCK / GROUP rows. With GROUP = 0, blockIdx.x / CLUSTER is the row, and blockIdx.x % CLUSTER the block's
 // rank in the cluster. BLOCK: threads of a block, at most.

@@ -10,7 +10,7 @@ from ..params import Field
 from ..work import Launch, Operand, check_grid, variant
 from .problems import PACK, Arg, Problem
 
-WAYS = {"packed": 0, "shifted": 1, "reversed": 2, "repeated": 3, "strided": 4, "tiled": 5}  # enum Way in broadcast.cuh
+WAYS = {"packed": 0, "funnel": 1, "reversed": 2, "repeated": 3, "strided": 4, "tiled": 5}  # enum Way in broadcast.cuh
 #: The last fields of every map's parameters.
 TAIL = (
     Field("double", "scale", "a factor on x, of softmax's last pass"),
@@ -27,12 +27,12 @@ def way(p: Problem, k: int, walk: str, vec: int, head: int = 0, shift: bool = Tr
         in_step = packable(vec, arg.itemsize, arg.start, k, p.axes, inner=p.axes)
     else:  # its packs must begin where the output's do
         ours, outs = p.axes.strides[k], p.axes.strides[0]
-        level = all((s - o) % vec == 0 for s, o in zip(ours, outs, strict=True)) if walk == "peeled" else ours == outs
+        level = all((s - o) % vec == 0 for s, o in zip(ours, outs, strict=True)) if walk == "ragged" else ours == outs
         in_step = inner == 1 and level and (arg.start - head * arg.itemsize) % min(vec * arg.itemsize, PACK) == 0
     if in_step:
         return "packed"
     if shift and walk != "short" and abs(inner) == 1 and arg.itemsize < 4 <= vec * arg.itemsize <= PACK:
-        return "shifted" if inner == 1 else "reversed"
+        return "funnel" if inner == 1 else "reversed"
     return "strided"
 
 

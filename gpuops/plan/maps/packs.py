@@ -16,7 +16,7 @@ IN_FLIGHT = 2  # packs that a thread makes, where there are many
 FEW = 2**18  # packs from which on it does: fewer are spread over as many threads
 LINE = 128  # bytes of a cache line
 AHEAD = 2**24  # bytes of an operand that are fetched ahead, at most
-WALKS = {"whole": 0, "crossing": 1, "narrow": 2, "short": 3, "peeled": 4}  # enum Walk in broadcast.cu
+WALKS = {"whole": 0, "crossing": 1, "narrow": 2, "short": 3, "ragged": 4}  # enum Walk in broadcast.cu
 
 PARAMS = Struct(
     "Broadcast",  # what every thread reads comes first, on few cache lines
@@ -25,7 +25,7 @@ PARAMS = Struct(
     Field("i32", "head", "elements between the start of y's first pack and y's first element"),
     Field("u32", "ahead", "blocks that prefetch operands"),
     Field("Axes<RANK, ARITY + !DENSE, Offset>", "axes", "operands a, b, c, and y unless it is dense"),
-    Field("Divisor", "row_packs", "PEELED: packs that a row may touch"),
+    Field("Divisor", "row_packs", "RAGGED: packs that a row may touch"),
     Field("Offset", "low[4]", "the lowest of a, b, c's elements, from their first one"),
     Field("Offset", "high[4]", "the end of a, b, c's elements"),
     Field("i32", "lines[4]", "cache lines of a, b, c to prefetch"),
@@ -47,11 +47,11 @@ def launch_flat(p: Problem, vec: int) -> Launch:
     walk = walk_of(p, vec, dense)
     if walk in ("narrow", "short") and vec > 2 and walk_of(p, vec // 2, dense) == "whole":
         walk, vec = "whole", vec // 2  # half as wide, but simple
-    if walk == "peeled" and p.cols < 2 * vec:
+    if walk == "ragged" and p.cols < 2 * vec:
         walk, vec = "whole", 1
     head = 0 if walk == "whole" else out.start % (vec * out.itemsize) // out.itemsize
     row_packs = -(-(p.cols + vec - 1) // vec)
-    count = size // p.cols * row_packs if walk == "peeled" else -(-(size + head) // vec)
+    count = size // p.cols * row_packs if walk == "ragged" else -(-(size + head) // vec)
     unroll, block = 1 if count < FEW else IN_FLIGHT, BLOCK[len(p.args) - 1]
     ways = [way(p, k, walk, vec, head) for k in range(1, len(p.args))]
     if unroll > 1 and vec == PACK and ways == ["repeated"]:
@@ -75,7 +75,7 @@ def walk_of(p: Problem, vec: int, dense: bool) -> str:
     if vec == 1 or packable(vec, out.itemsize, out.start, 0, p.axes, inner=p.axes):
         return "whole"
     if not dense:
-        return "peeled"
+        return "ragged"
     if len(p.axes.sizes) == 1:
         return "crossing"
     # The shorter the row and the fewer the dims, the cheaper to locate each element; with one operand, of four bytes an

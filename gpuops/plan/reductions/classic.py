@@ -43,13 +43,13 @@ def block_launch(p: Problem, step: int, work: tuple[int, int, int], first: bool,
     blocks, count, chunk = work
     far = reaches(p.kept, p.reduced)
     offset = offset_type(far)
-    constants = {"STEP": step, "SHIFTED": first and p.shifted, "FIRST": first, "LAST": last, "VEC": 1}
+    constants = {"STEP": step, "RELATIVE": first and p.relative, "FIRST": first, "LAST": last, "VEC": 1}
     design = Design(
         "reduce_block", Access(1, "beside" if p.other and first else "none"), (p.outputs, blocks), BLOCK, p.kept,
         p.reduced, (p.outputs, count, chunk, 1, 1), constants,
     )  # fmt: skip
     partials = None if first and last else Operand("partials")
-    shift = Operand("stats") if p.shifted else None
+    shift = Operand("stats") if p.relative else None
     args = (*p.arrays, partials, parameters(p, design, offset, far[0] + 1), shift)
     return Launch(kernel_of(p, design, offset, constants), grid(p, design.kernel, p.outputs, blocks), BLOCK, args)
 

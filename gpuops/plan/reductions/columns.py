@@ -91,7 +91,7 @@ def design(
     access = columns.access
     constants = {
         "WIDE": wide, "UNROLL": in_flight(p, -(-chunk * wide // block), access), "EDGED": columns.edged,
-        "PARTIAL": access.ragged or access.funnel, "UNALIGNED": access.funnel, "STORED": stored,
+        "PARTIAL": access.ragged or access.funnel, "FUNNEL": access.funnel, "STORED": stored,
     }  # fmt: skip
     counts = columns.packs, p.length, chunk, 1, 1
     return Design(

@@ -34,9 +34,9 @@ OTHERS = {"none": 0, "beside": 1, "repeated": 2}  # enum Other in reduce.cuh
 PARAMS = Struct(
     "Reduce",
     Field("i64", "outputs", "columns: packs of outputs"),
-    Field("i64", "packs", "packs of an output (PEELED: of a run)"),
+    Field("i64", "packs", "packs of an output (RAGGED: of a run)"),
     Field("i64", "chunk", "packs of a split (staged: rows of a block)"),
-    Field("i64", "runs", "rows, PEELED: runs along the innermost reduced dim"),
+    Field("i64", "runs", "rows, RAGGED: runs along the innermost reduced dim"),
     Field("i64", "run_chunk", "runs of a split"),
     Field("Axes<KEPT, 3, Offset>", "kept", "operands x, b, y, over the outputs"),
     Field("Axes<REDUCED, 2, Offset>", "reduced", "operands x, b, over the elements of an output"),

@@ -64,7 +64,7 @@ class Problem(NamedTuple):
     other: str | None = None  # dtype of the second operand: a mask, or a factor
     scale: float = 1.0
     initial: bytes | None = None
-    shifted: bool = False  # elements are relative to their rows' maxima
+    relative: bool = False  # elements are relative to their rows' maxima
 
     @property
     def outputs(self) -> int:

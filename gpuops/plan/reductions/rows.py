@@ -105,7 +105,7 @@ def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     size = rows.access.vec * ITEMSIZE[p.x]
     several = max(1, floor_power_of_2(min(ROWS * PACK // size, 16, enough)) // unroll)
     constants = {
-        "GROUP": group, "TEAM": group, "ROWS": several, "UNROLL": unroll, "PEELED": rows.access.ragged,
+        "GROUP": group, "TEAM": group, "ROWS": several, "UNROLL": unroll, "RAGGED": rows.access.ragged,
     }  # fmt: skip
     counts = p.outputs, rows.packs, rows.packs, rows.runs, rows.runs
     blocks = -(-p.outputs // (BLOCK // group * several)), 1
@@ -125,7 +125,7 @@ def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     team = block if rows.runs == 1 or chunk > LANES_PACKS * block // 32 else 32  # or each warp takes a run
     constants = {
         "GROUP": block, "TEAM": team, "ROWS": 1, "UNROLL": in_flight(p, -(-chunk // team), rows.access),
-        "PEELED": rows.access.ragged,
+        "RAGGED": rows.access.ragged,
     }  # fmt: skip
     counts = p.outputs, rows.packs, chunk, rows.runs, run_chunk
     return Design("reduce_rows", rows.access, (p.outputs, blocks), block, p.kept, rows.reduced, counts, constants)

@@ -65,7 +65,7 @@ def plan_two_pass(p: Problem, strategy: str, machine: Machine) -> Plan:
     """Grid-wide maximum, grid-wide sum of exponentials, divide: three readings of x."""
     how = "shuffle" + strategy.removeprefix("two_pass")
     maximum = statistic(p, SCALED_MAX, p.val, 0)
-    total = statistic(p, SHIFTED_EXP_SUM, p.val, ITEMSIZE[p.val])._replace(shifted=True)
+    total = statistic(p, SHIFTED_EXP_SUM, p.val, ITEMSIZE[p.val])._replace(relative=True)
     return divided(p, strategy, [reductions.plan(each, how, machine.multiprocessors) for each in (maximum, total)])
 
 

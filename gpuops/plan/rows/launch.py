@@ -67,7 +67,7 @@ def launch(p: Problem, strategy: str, design: Design, kernel: str = "", in_place
         "REDUCED": reduced.rank_class, "VEC": access.vec,
     }  # fmt: skip
     if held.registers:
-        more |= {"PACKS": held.registers, "STAGED": GROUPS if held.staged else 0, "SHIFTED": access.funnel}
+        more |= {"PACKS": held.registers, "STAGED": GROUPS if held.staged else 0, "FUNNEL": access.funnel}
     meeting = (Operand("scratch", BARRIERS_OFFSET), Operand("scratch", PARTIALS), LAUNCH) if held.team else ()
     params = PARAMS.pack(
         offset, rows=kept.size, cols=p.cols, packs=held.packs, chunk=held.part, staged=held.staged, team=held.team,

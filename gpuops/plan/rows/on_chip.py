@@ -135,5 +135,5 @@ def along_packs(
     reduced = p.reduced if access.ragged else p.reduced.in_packs(access.vec)
     bound = max(LANES_BLOCK, power_of_2(block))
     resident = LARGE_BLOCK // (bound * p.width) if full else 0
-    more = {"APART": 0, "BLOCK": bound, "RESIDENT": resident, "PEELED": access.ragged}
+    more = {"APART": 0, "BLOCK": bound, "RESIDENT": resident, "RAGGED": access.ragged}
     return launch(p, strategy, Design(count, block, access, held, p.kept, reduced, constants | more))
