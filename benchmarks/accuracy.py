@@ -20,10 +20,10 @@ from .results import ROOT, Document, Unusable, commit, positive, prepare, versio
 FOLDER = ROOT / "benchmarks" / "accuracy"
 PAGE = ROOT / "docs" / "accuracy.md"
 DTYPES = ("float32", "float16", "bfloat16", "float64")
-NAMED = ("gpuops", "numpy", "scipy", "cupy", "torch", "cuda runtime")  # of whose versions the page speaks
-LARGEST = 2.0**15  # of the sums: they fit float16
+NAMED = ("gpuops", "numpy", "scipy", "cupy", "torch", "cuda runtime")  # the versions that the page lists
+LARGEST = 2.0**15  # of the sums, so that they fit float16
 
-#: What is computed: an op, the shape of its operands, the axis, and the dtypes.
+#: Samples: an op, the shape of its operands, the axis, and the dtypes.
 SAMPLES: tuple[tuple[str, Shape, int | None, tuple[str, ...]], ...] = (
     ("sum", (2**28,), None, DTYPES[:1]),
     *(("sum", shape, axis, DTYPES) for shape, axis in (((2**24,), None), ((4096, 4096), 1), ((4096, 4096), 0))),
@@ -40,9 +40,9 @@ SAMPLES: tuple[tuple[str, Shape, int | None, tuple[str, ...]], ...] = (
     *(("matmul", (n, n), None, DTYPES[:2]) for n in (512, 1024)),
     ("matmul", (4096, 4096), None, DTYPES[:1]),
 )
-#: Rows of which one element is 0 and the others lie between these: the results, near 0, are made of the others alone.
+#: Rows with one element 0 and the others in this range: results near 0 depend on the others alone.
 FAR = (-60.0, -10.0)
-#: What is computed of such rows, with the dtypes that can tell their results from 0.
+#: Samples of such rows, in the dtypes that distinguish their results from 0.
 NEAR_ZERO = tuple((op, (4096, 64), 1, ("float32", "bfloat16", "float64")) for op in ("logsumexp", "log_softmax"))
 
 HEAD = """\
@@ -130,7 +130,7 @@ def main(arguments: list[str]) -> int:
 
 
 def document(machine: Any, elements: int) -> Document:
-    """Everything that is measured on a machine, and where."""
+    """All measurements on a machine, with its versions."""
     return {
         "machine": machine.name,
         "commit": commit(),
@@ -174,7 +174,7 @@ def rows(machine: Any, elements: int) -> Iterator[dict[str, Any]]:
 
 
 def reference(machine: Any) -> list[Provider]:
-    """gpuops for NumPy arrays, where it is not what is measured anyway: softmaxes, as its sums are NumPy's."""
+    """On a GPU also gpuops for NumPy arrays: softmaxes only, as its sums are NumPy's."""
     own = Gpuops(np)
     own.name, own.ops = "gpuops, NumPy", SOFTMAX
     return [] if machine.xp is np else [own]
@@ -191,7 +191,7 @@ def data(case: Case) -> tuple[np.ndarray, ...]:
 
 
 def one_far_above(case: Case) -> np.ndarray:
-    """Rows of which one element is 0, and the others lie together, further and further from it."""
+    """Rows with one element 0; the others are close together, at a distance that grows by row."""
     rows, cols = case.problem.operands[0].shape
     x = np.linspace(*FAR, rows)[:, None] + np.random.default_rng(0).random((rows, cols))
     x[np.arange(rows), np.arange(rows) % cols] = 0
@@ -217,36 +217,36 @@ def host(result: Any) -> np.ndarray:
 
 
 def error(result: np.ndarray, right: np.ndarray, dtype: np.dtype, size: np.ndarray | None = None) -> float:
-    """The largest error in units in the last place, or in ``eps`` of a size that is given."""
+    """The largest error in units in the last place, or in ``eps`` times ``size``."""
     steps = finfo(dtype)
     size = np.exp2(np.floor(np.log2(at_least_normal(right, steps)))) if size is None else size
     return largest(result, right, float(steps.eps) * size)
 
 
 def terms(case: Case, operands: tuple[np.ndarray, ...]) -> np.ndarray:
-    """The size of what a matrix product adds up, as if its signs were random."""
+    """The magnitude of a matrix product's terms, as if their signs were random."""
     size = OPS[case.op].magnitude
     assert size is not None
     return size(np, case, *(x.astype(np.float64) for x in operands))
 
 
 def relative_error(result: np.ndarray, right: np.ndarray, dtype: np.dtype) -> float:
-    """The largest error, each by the value that it is of."""
+    """The largest relative error."""
     return largest(result, right, at_least_normal(right, finfo(dtype)))
 
 
 def at_least_normal(right: np.ndarray, steps: Any) -> np.ndarray:
-    """The sizes of values, at least the smallest normal number."""
+    """The magnitudes of values, at least the smallest normal number."""
     return np.maximum(abs(right), float(steps.smallest_normal))
 
 
 def largest(result: np.ndarray, right: np.ndarray, unit: np.ndarray) -> float:
-    """The largest error by its unit, to three digits."""
+    """The largest error in given units, to three digits."""
     return float(f"{float(np.max(abs(result - right) / unit)):.3g}")
 
 
 def load_all(folder: Path) -> list[Document]:
-    """What was measured, on every machine."""
+    """The measurements of every machine."""
     try:
         return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
     except (OSError, ValueError) as failure:
@@ -254,7 +254,7 @@ def load_all(folder: Path) -> list[Document]:
 
 
 def page(documents: Iterable[Document]) -> str:
-    """The page, from what was measured."""
+    """The page, from the measurements."""
     parts = [HEAD]
     for found in documents:
         of = ", ".join(f"{name} {version}" for name, version in found["versions"].items() if name in NAMED)
@@ -275,7 +275,7 @@ def page(documents: Iterable[Document]) -> str:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Rows that are of the same libraries."""
+    """A Markdown table of rows with the same libraries."""
     names = [name for name in rows[0] if name not in ("op", "dtype", "shape", "axis", "relative", "near zero")]
     lines = [f"| op | dtype | shape | {' | '.join(names)} |", f"|{' --- |' * 3}{' ---: |' * len(names)}"]
     for row in rows:

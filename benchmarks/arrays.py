@@ -11,11 +11,11 @@ import numpy as np
 
 from .cases import Operand, Shape
 
-PATTERN = 1_000_003  # elements after which the data repeats: prime, so that rows differ
+PATTERN = 1_000_003  # period of the data: prime, so that rows differ
 
 
 class Layout(NamedTuple):
-    """How an operand lies in memory: the shape of the memory, and the view of it that is the operand."""
+    """A memory layout: the shape of the memory, and the view of it that is the operand."""
 
     memory: Callable[[Shape], Shape]
     view: Callable[[Any, Shape], Any]
@@ -61,7 +61,7 @@ def values(kind: str, dtype: np.dtype) -> np.ndarray:
 
 
 def allocate(xp: Any, operand: Operand, data: Any) -> Any:
-    """An operand in new memory of NumPy's or CuPy's, filled with ``data`` again and again."""
+    """An operand in new NumPy or CuPy memory, filled with repetitions of ``data``."""
     layout = LAYOUTS[operand.layout]
     memory = xp.empty(layout.memory(operand.shape), data.dtype)
     flat = memory.reshape(-1)
@@ -73,5 +73,5 @@ def allocate(xp: Any, operand: Operand, data: Any) -> Any:
 
 
 def stored(operand: Operand) -> int:
-    """How many different elements an operand has."""
+    """How many distinct elements in memory an operand has."""
     return math.prod(operand.shape) // (operand.shape[-1] if operand.layout == "broadcast" else 1)

@@ -1,4 +1,4 @@
-"""What is measured: for each op a table of groups of cases, each named after where its cases come from."""
+"""The cases: for each op a table of groups, each named after the origin of its cases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 JOINT = ("where", "matmul", "dot")  # ops of several arrays, without an axis
-CASTS = {"float32": "float16", "float16": "float32"}  # of results in another dtype, by the case's
+CASTS = {"float32": "float16", "float16": "float32"}  # dtypes of ``cast`` results, by the case's dtype
 
 Shape = tuple[int, ...]
 Axis = int | tuple[int, ...] | None
@@ -31,7 +31,7 @@ class Problem(NamedTuple):
 
     ``out`` is the layout of an array given as ``out=``; "" where a new one is made. Softmaxes may have a mask, as a
     second operand, a factor, and a result that is ``cast``: in another dtype, that of ``CASTS``. ``how`` says what of a
-    call ``--host`` times, if that is not the same call again and again. For ``--gpus``, arrays are what one worker has,
+    call ``--host`` times, if not repetitions of the same call. For ``--gpus``, arrays are what one worker has,
     in ``chunks`` of rows.
     """
 
@@ -58,11 +58,11 @@ class Group(NamedTuple):
     problems: tuple[Problem, ...]
     dtypes: str
     picks: tuple[int, ...]
-    along: str = ""  # what grows from problem to problem, if the group is to be plotted over it
+    along: str = ""  # the x axis of the group's plot, if it has one
     ladder: bool = False
     strategies: tuple[str, ...] = ()
     peers: bool = True  # whether they take part
-    only: tuple[str, ...] = ()  # the names of those that do, if not all
+    only: tuple[str, ...] = ()  # the names of the peers that do, if not all
 
 
 class Case(NamedTuple):
@@ -94,7 +94,7 @@ class Case(NamedTuple):
 
     @property
     def operands(self) -> str:
-        """The operands, and what is to be done with them."""
+        """The operands, the axis and the options, as text."""
         if not self.problem.operands:
             return ""
         if self.op in ("expand", *JOINT):
@@ -126,7 +126,7 @@ def rows(count: int, lengths: range | tuple[int, ...]) -> tuple[Problem, ...]:
 
 
 def together(*operands: Shape | Operand, shape: Shape = (), out: str = "") -> Problem:
-    """An op on several arrays, or one whose result has a shape of its own instead of that of a broadcast."""
+    """An op on several arrays; ``shape`` is that of the result, if not of their broadcast."""
     inputs = tuple(o if isinstance(o, Operand) else Operand(o) for o in operands)
     return Problem(inputs, shape=shape or np.broadcast_shapes(*(o.shape for o in inputs)), out=out)
 
@@ -257,7 +257,7 @@ REDUCTIONS = (
 
 
 def in_short(*groups: Group, dtypes: str) -> tuple[Group, ...]:
-    """The picks of some groups in other dtypes: for ops that share their kernels with one that is measured in full."""
+    """The picks of some groups in other dtypes: for ops that share kernels with one that is measured in full."""
     return tuple(
         group._replace(
             problems=tuple(group.problems[i] for i in group.picks), dtypes=dtypes, along="",
@@ -431,7 +431,7 @@ TABLES: dict[str, tuple[Group, ...]] = {
     "matmul": MATMUL,
 }
 
-#: The groups of ``--host``, of arrays so small that the host decides, and what starts only once.
+#: The groups of ``--host``: arrays so small that host time dominates, and first uses.
 HOST = Group("host", "arrays so small that the host decides", (), "float32", picks=())
 NEW_SHAPES = HOST._replace(
     name="new shapes",
@@ -455,20 +455,20 @@ TENSORS = HOST._replace(
 )
 
 NEW = "new shapes"
-EAGER, REPLAYED, REPLAYED_THERE = "eager", "replayed", "replayed: on the GPU"
+EAGER, REPLAYED, REPLAYED_ON_GPU = "eager", "replayed", "replayed: on the GPU"
 IMPORT, NOTHING_COMPILED, COMPILED_BEFORE = "over NumPy", "first call: nothing compiled", "first call: compiled before"
-REMEMBERED = ("array for the result", "launch", "whole call")
+CACHED_CALL_STEPS = ("array for the result", "launch", "whole call")
 WITH_TENSORS = "tensors"
-WITHOUT_GPU = frozenset(("", NEW, EAGER, IMPORT))  # what is timed where there is none
+WITHOUT_GPU = frozenset(("", NEW, EAGER, IMPORT))  # what is timed without a GPU
 
 
-def anew(*problems: Problem) -> tuple[Problem, ...]:
-    """Problems of which each call has a new shape."""
+def new_shapes(*problems: Problem) -> tuple[Problem, ...]:
+    """Problems in which each call has a new shape."""
     return tuple(problem._replace(how=NEW) for problem in problems)
 
 
 def into(*problems: Problem) -> tuple[Problem, ...]:
-    """Problems with a contiguous array for the result."""
+    """Problems with a contiguous ``out``."""
     return tuple(problem._replace(out="C") for problem in problems)
 
 
@@ -499,15 +499,15 @@ HOST_TABLES: tuple[tuple[Group, dict[str, tuple[Problem, ...]]], ...] = (
     (
         NEW_SHAPES,
         {
-            "softmax": anew(ROWS), "log_softmax": anew(ROWS), "sum": anew(ROWS, COLUMNS),
-            "max": anew(ROWS), "where": anew(THREE, SCALARS), "expand": anew(COLUMN),
+            "softmax": new_shapes(ROWS), "log_softmax": new_shapes(ROWS), "sum": new_shapes(ROWS, COLUMNS),
+            "max": new_shapes(ROWS), "where": new_shapes(THREE, SCALARS), "expand": new_shapes(COLUMN),
         },
     ),
     (
         PIPELINES,
         {
             "pipeline": tuple(
-                masked(n)._replace(how=how) for n in (32, 1024) for how in (EAGER, REPLAYED, REPLAYED_THERE)
+                masked(n)._replace(how=how) for n in (32, 1024) for how in (EAGER, REPLAYED, REPLAYED_ON_GPU)
             )
         },
     ),
@@ -518,7 +518,7 @@ HOST_TABLES: tuple[tuple[Group, dict[str, tuple[Problem, ...]]], ...] = (
             for op, problem in (("softmax", ROWS), ("sum", ROWS), ("where", THREE))
         },
     ),
-    (STEPS, {"sum": tuple(ROWS._replace(how=how) for how in REMEMBERED)}),
+    (STEPS, {"sum": tuple(ROWS._replace(how=how) for how in CACHED_CALL_STEPS)}),
     (
         TENSORS,
         {
@@ -531,8 +531,8 @@ HOST_TABLES: tuple[tuple[Group, dict[str, tuple[Problem, ...]]], ...] = (
     ),
 )  # fmt: skip
 
-#: The groups of ``--gpus``: Dask arrays in chunks of whole rows. 4 GiB take a GPU a few milliseconds, so that it shows
-#: when workers begin at different times; arrays that fill a good part of its memory show what remains of that.
+#: The groups of ``--gpus``: Dask arrays in chunks of whole rows. 4 GiB take a GPU a few milliseconds, which shows
+#: delays between workers; arrays that fill much of its memory show what remains of them.
 ROW_CHUNKS = Group(
     "row chunks", "each chunk is computed by itself: nothing goes from one GPU to another", (), "float32", picks=(0,)
 )
@@ -543,21 +543,21 @@ CHUNK_SIZES = ROW_CHUNKS._replace(
     name="chunk sizes", origin="softmax along rows in chunks of 1 MiB … 4 GiB", picks=(3,)
 )
 
-GIB = 2**14  # rows that have one, of as many elements
+GIB = 2**14  # rows and columns of a GiB of float32
 
 
 def in_chunks(problem: Problem, *counts: int) -> tuple[Problem, ...]:
-    """A problem with its rows in so many chunks."""
+    """A problem with its rows in ``count`` chunks, for each count."""
     return tuple(problem._replace(chunks=count) for count in counts)
 
 
 def gibibytes(count: float, axis: Axis) -> Problem:
-    """An op along an axis of an array of so many GiB."""
+    """An op along an axis of an array of ``count`` GiB."""
     return along((int(count * GIB), GIB), axis)
 
 
 def masked_pair(count: int) -> Problem:
-    """A mask and two arrays of so many GiB."""
+    """A mask and two arrays of ``count`` GiB."""
     return together(*((count * GIB, GIB),) * 3)
 
 
@@ -601,7 +601,7 @@ def cases(op: str) -> Iterator[Case]:
 
 
 def host_cases(op: str, gpu: bool) -> Iterator[Case]:
-    """The cases of an op for ``--host``, or those of them that need no GPU."""
+    """The cases of an op for ``--host``; without a GPU, only those that need none."""
     for group, table in HOST_TABLES:
         for problem in table.get(op, ()):
             if gpu or problem.how in WITHOUT_GPU:
@@ -616,7 +616,7 @@ def scaling_cases(op: str) -> Iterator[Case]:
 
 
 def shrunk(case: Case, elements: int) -> Case:
-    """A case like this one whose largest array has at most so many elements: the longest dims are halved.
+    """The case with its longest dims halved until no array has more than ``elements`` elements.
 
     Dims of length 1 and, for ``matmul`` and broadcasts, dims that belong together, stay so.
     """

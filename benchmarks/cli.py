@@ -1,4 +1,4 @@
-"""The arguments of ``python -m gpuops bench``, and what it does with them."""
+"""``python -m gpuops bench``: arguments and actions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .results import Unusable, positive
 from .show import Screen
 
 TINY = 2**10  # elements
-SHARED = {"host": HOST_TABLES, "scaling": SCALING_TABLES}  # the results files of all ops together
+SHARED = {"host": HOST_TABLES, "scaling": SCALING_TABLES}  # results files shared by all ops
 
 
 def arguments_of_run() -> argparse.ArgumentParser:
@@ -91,7 +91,7 @@ def selected(options: argparse.Namespace, machine: Any) -> dict[str, list[Case]]
     elements = options.elements or machine.elements
     if options.host:
         gpu, more = not isinstance(machine, Cpu), () if options.ops else ("pipeline", "import")
-        elements = elements if gpu else min(elements, TINY)  # there the call's own work is the host's
+        elements = elements if gpu else min(elements, TINY)  # without a GPU, the call's work is host time
         tables = {"host": [case for op in (*ops, *more) for case in host_cases(op, gpu)]}
     elif options.gpus:
         tables = {"scaling": [case for op in ops for case in scaling_cases(op)]}
@@ -105,7 +105,7 @@ def selected(options: argparse.Namespace, machine: Any) -> dict[str, list[Case]]
 
 
 def choose(every: list[Case], quick: bool = False, text: str | None = None, elements: int = Gpu.elements) -> list[Case]:
-    """Some of the cases, each once."""
+    """The selected cases, without duplicates."""
     chosen: dict[tuple[str, str], Case] = {}
     for case in every:
         if case.pick or not quick:
@@ -116,7 +116,7 @@ def choose(every: list[Case], quick: bool = False, text: str | None = None, elem
 
 
 def load_peers(machine: Any, names: str | None, screen: Screen) -> list[Provider]:
-    """The peers that can be used here, of those named; says which cannot."""
+    """The usable peers among those named; reports the others."""
     kinds = PEERS["cpu" if isinstance(machine, Cpu) else "gpu"]
     wanted = {kind.name for kind in kinds} if names is None else {name.strip() for name in names.split(",")}
     if unknown := wanted - {kind.name for kind in kinds} - {"gpuops"}:
@@ -133,12 +133,12 @@ def load_peers(machine: Any, names: str | None, screen: Screen) -> list[Provider
     return peers
 
 
-#: What measures a case: its record, given the machine, the case, the peers, and who is told which provider is at work.
+#: Measures a case: takes the machine, the case, the peers and ``watch``; returns the record.
 Measure = Callable[[Any, Case, list[Provider], Callable[[str], None]], dict[str, Any]]
 
 
 def measuring(machine: Any, mode: str, gpus: int) -> AbstractContextManager[Measure]:
-    """What measures cases, as long as it can."""
+    """A context with the function that measures cases."""
     if mode == "scaling":
         return scaling.measuring(machine, gpus)
     return nullcontext(host.measure if mode == "host" else harness.measure)
@@ -161,10 +161,10 @@ def measured(
 
 
 def wrong(records: list[dict[str, Any]]) -> list[str]:
-    """Where gpuops is at fault: wrong results, and cases that it should do and does not (its strategies may refuse)."""
+    """Faults of gpuops: wrong results, and cases that it fails (its named strategies may refuse)."""
     found = []
     for record in records:
-        skipped = record.get("skipped", "") if "workers" in record else ""  # where no other library can be at fault
+        skipped = record.get("skipped", "") if "workers" in record else ""  # no other library takes part
         if skipped and not skipped.startswith("out of memory"):
             found.append(f"{record['case']}: {skipped}")
         for result in record.get("results", ()):
@@ -175,7 +175,7 @@ def wrong(records: list[dict[str, Any]]) -> list[str]:
     return found
 
 
-#: What ``bench`` does with results.
+#: The actions on results.
 ACTIONS: dict[str, Callable[[list[str]], int]] = {
     "plot": plot.main, "report": report.main, "compare": compare.main, "accuracy": accuracy.main,
 }  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from .results import Document, Unusable, load, rivals, timed
 from .show import machine_name
 
-LOSS = 0.05  # a gpuops result that gets slower by more fails the comparison
+LOSS = 0.05  # fails the comparison if a gpuops result gets slower by more
 
 
 class Move(NamedTuple):
@@ -22,17 +22,17 @@ class Move(NamedTuple):
     old: float  # µs
     new: float
     noise: float  # relative
-    others: float  # how the speed of the case's limit and peers changed: what the machine did, not the code
-    steady: bool  # no time of the host is in it
+    others: float  # speed change of the case's limit and peers: due to the machine, not the code
+    steady: bool  # host time does not affect it
 
     @property
     def change(self) -> float:
-        """Of the speed: 0.1 is ten percent faster."""
+        """The change in speed: 0.1 is ten percent faster."""
         return self.old / self.new - 1
 
     @property
     def lost(self) -> bool:
-        """A loss of gpuops' own, by itself and beside the others (which are not ours to mend)."""
+        """Whether gpuops got slower, both absolutely and relative to the others."""
         beside = (1 + self.change) / (1 + self.others) - 1
         return self.provider.startswith("gpuops") and self.steady and max(self.change, beside) < -max(LOSS, self.noise)
 
@@ -68,7 +68,7 @@ def moves(old: Document, new: Document) -> Iterator[Move]:
 
 
 def vanished(old: Document, new: Document) -> Iterator[str]:
-    """Cases that gpuops did and no longer does."""
+    """Results of gpuops that the new file lacks."""
     for case, later in common(old, new):
         for provider in timed(case):
             if provider.startswith("gpuops") and provider not in timed(later):

@@ -1,4 +1,4 @@
-"""What happens once: imports, and a library's first call, each in a process of its own."""
+"""First uses: imports, and a library's first call, each in a new process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .results import ROOT
 from .timing import Subject
 
 REPEATS = 3
-CACHES = ("GPUOPS_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH")  # variables that say where compiled kernels are kept
+CACHES = ("GPUOPS_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH")  # variables for the folders of compiled kernels
 SCRIPT = """\
 import time
 {before}
@@ -30,7 +30,7 @@ print(started - begin, time.perf_counter() - started)
 
 
 class Library(NamedTuple):
-    """What a process does, as Python text: imports, what starts the GPU, and first calls by op."""
+    """A process as Python text: imports, GPU start-up, and first calls by op."""
 
     before: str
     start: str
@@ -61,14 +61,14 @@ LIBRARIES = {
 
 
 class Seconds(NamedTuple):
-    """What a process measured."""
+    """The times that a process measured."""
 
     start: float
     use: float
 
 
 def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable[[str], None]) -> dict[str, Any]:
-    """Measure a first use, all libraries in turns. The limit is what started before, in the first one's process."""
+    """Measure a first use, libraries round-robin. The limit is the start-up time in the first library's process."""
     lineup = [provider for provider in (Gpuops(machine.xp), *peers) if takes_part(provider.name, case)]
     limit = Subject(Limit("start"), [], fresh=False)
     subjects = [Subject(provider, [], fresh=False) for provider in lineup]
@@ -100,24 +100,24 @@ def takes_part(name: str, case: Case) -> bool:
 
 
 def imported(name: str, op: str, repeat: int) -> Seconds:
-    """NumPy's import, and after it the library's."""
+    """The import of NumPy, then of the library."""
     return process("", "import numpy", f"import {name}")
 
 
 @cache
 def compiled(name: str, op: str, repeat: int) -> tuple[TemporaryDirectory[str], Seconds]:
-    """A folder for compiled kernels, and a first call that found it empty and filled it."""
+    """A folder for compiled kernels, and the time of a first call that filled it."""
     folder = TemporaryDirectory()
     return folder, called(name, op, folder.name)
 
 
 def nothing_compiled(name: str, op: str, repeat: int) -> Seconds:
-    """A first call for which everything is compiled."""
+    """A first call that compiles everything."""
     return compiled(name, op, repeat)[1]
 
 
 def compiled_before(name: str, op: str, repeat: int) -> Seconds:
-    """The same in the next process."""
+    """A first call with filled caches, in a new process."""
     return called(name, op, compiled(name, op, repeat)[0].name)
 
 
@@ -128,7 +128,7 @@ def called(name: str, op: str, folder: str) -> Seconds:
 
 
 def process(before: str, start: str, use: str, variables: dict[str, str] | None = None) -> Seconds:
-    """Run the three of them in a process of their own, which times the latter two."""
+    """Run all three in a new process, which times the latter two."""
     command = [sys.executable, "-c", SCRIPT.format(before=before, start=start, use=use)]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": ""} | (variables or {})  # modules are compiled once for all
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT, env=environment)

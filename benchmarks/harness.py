@@ -1,4 +1,4 @@
-"""Measuring: cases times providers, each result checked before it is timed."""
+"""Measure each case with each provider. Results are checked before they are timed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .ops import OPS, Expected, check, expected, kinds, nbytes, result_dtype
 from .providers import Gpuops, Provider, Refused, first_line, strategies
 from .timing import COLD, ROUNDS, Runner, Subject, significant, slots
 
-MOSTLY_WRITTEN = 0.05  # share of the bytes below which reading does not count: such a case is bound by writing
+MOSTLY_WRITTEN = 0.05  # share of bytes read below which writing bounds a case
 
 
 class Limit(Runner):
-    """What the machine does with the same bytes, or BLAS with the same matrices: timed beside the providers."""
+    """The machine's limit: a copy of the same bytes, or BLAS on the same matrices, timed beside the providers."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -62,14 +62,14 @@ def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
 
 
 def providers_of(machine: Any, case: Case, peers: Iterable[Provider]) -> list[Provider]:
-    """Who runs a case: gpuops, the peers that have the op, and on a ladder the strategies."""
+    """The providers of a case: gpuops, the peers that have the op, and on a ladder the strategies."""
     group = case.group
-    climbs = machine.ladders and (group.strategies or (case.lead and group.ladder))
-    climbers = strategies(case.op, machine.xp) if climbs else []
+    named = machine.ladders and (group.strategies or (case.lead and group.ladder))
+    ladder = strategies(case.op, machine.xp) if named else []
     if group.strategies:
-        climbers = [climber for climber in climbers if climber.strategy in group.strategies]
-    guests = [peer for peer in peers if group.peers and (peer.name in group.only if group.only else peer.everywhere)]
-    everyone = [Gpuops(machine.xp), *guests, *climbers]
+        ladder = [provider for provider in ladder if provider.strategy in group.strategies]
+    peers = [peer for peer in peers if group.peers and (peer.name in group.only if group.only else peer.everywhere)]
+    everyone = [Gpuops(machine.xp), *peers, *ladder]
     return [provider for provider in everyone if case.op in provider.ops and (case.lead or not provider.compiles)]
 
 
@@ -93,7 +93,7 @@ def description(case: Case) -> dict[str, Any]:
 
 
 def ring_of(machine: Any, case: Case) -> list[tuple[Any, ...]]:
-    """The case's arrays, as many times as it takes for the cache to be cold."""
+    """The case's arrays, in as many copies as keep the cache cold."""
     dtype = dtype_of(case.dtype)
     data = [machine.upload(values(kind, dtype)) for kind in kinds(case)]
     pairs = list(zip(case.problem.operands, data, strict=True))
@@ -117,7 +117,7 @@ def limit_of(machine: Any, case: Case, ring: list[tuple[Any, ...]]) -> Subject:
 
 
 def prepare(machine: Any, case: Case, provider: Provider, ring: list[tuple[Any, ...]], right: Expected) -> Subject:
-    """The provider's calls, warmed up after its result has been found right."""
+    """The provider's calls, warmed up after a check of the result."""
     function = provider.into(case) if case.problem.out else provider.call(case)
     calls: list[Callable[[], Any]] = [partial(function, *map(provider.array, arrays)) for arrays in ring]
     result = calls[0]()
@@ -133,7 +133,7 @@ def warm(machine: Any, subject: Subject) -> Subject:
 
 
 def with_memory(machine: Any, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function, again if it ran out of memory that the libraries' pools had no use for."""
+    """Call a function; if it runs out of memory, free the libraries' pools and retry."""
     try:
         return function(*arguments)
     except Exception as failure:
@@ -144,14 +144,14 @@ def with_memory(machine: Any, function: Callable[..., Any], *arguments: Any) -> 
 
 
 def needs_fresh(machine: Any, case: Case, ring: list[tuple[Any, ...]]) -> bool:
-    """Whether the ring is too small to be used twice in a sample."""
+    """Whether the ring is too small to reuse its slots within a sample."""
     return not machine.hot and len(ring) * nbytes(case)[0] < COLD * machine.cache
 
 
 def rated(
     work: float, limit: Subject, subjects: list[Subject], lineup: list[Provider], refused: dict[str, str]
 ) -> dict[str, Any]:
-    """The limit and the results with speeds (``work`` per µs), and each over the limit's and the best peer's."""
+    """The limit and the results with speeds (``work`` per µs) and their ratios to the limit and the best peer."""
     timed = {s.runner.name: s.result() for s in (limit, *subjects) if s.runner.name not in refused}
     for result in timed.values():
         result["speed"] = significant(work / result["us"])
@@ -170,7 +170,7 @@ def rated(
 
 
 def case_work(case: Case) -> float:
-    """What a speed counts, per microsecond: GB/s, or TFLOP/s of matrix products."""
+    """The work that speeds count, per microsecond: GB/s, or TFLOP/s of matrix products."""
     return OPS[case.op].flop(case) * 1e-6 if OPS[case.op].limit == "BLAS" else sum(nbytes(case)) * 1e-3
 
 

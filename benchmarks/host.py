@@ -1,4 +1,4 @@
-"""``--host``: what calls cost the host."""
+"""``--host``: the host time of calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuops.run.context import find
 from gpuops.run.execute import maker, provided
 
 from . import first_use
-from .cases import EAGER, FIRST_USE, NEW, REMEMBERED, REPLAYED, REPLAYED_THERE, WITH_TENSORS, Case, Shape
+from .cases import CACHED_CALL_STEPS, EAGER, FIRST_USE, NEW, REPLAYED, REPLAYED_ON_GPU, WITH_TENSORS, Case, Shape
 from .harness import Limit, Wrong, description, prepare, providers_of, rated, reason, ring_of, warm
 from .ops import check, expected
 from .providers import Provider
@@ -21,9 +21,9 @@ from .timing import ROUNDS, Subject
 
 SAMPLES = 10  # per round
 CALLS = 200  # per sample
-FEW_CALLS = 50  # per sample of several kernels each: no more than the GPU's queue takes, which would have to be awaited
-NEW_ROWS = range(33, 600)  # of the arrays of new shapes
-KNOWN = 21  # every so many of these shapes are not timed, but called before: all kernels are loaded then
+FEW_CALLS = 50  # per sample of several kernels each: few enough not to fill the GPU's queue
+NEW_ROWS = range(33, 600)  # row counts of new shapes
+KNOWN = 21  # every 21st shape warms up instead of being timed, so that all kernels are loaded
 NEW_CALLS = 27  # per sample: 2 rounds of 10 samples take all of the other 540
 
 
@@ -33,7 +33,7 @@ def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
 
 
 def latency(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable[[str], None]) -> dict[str, Any]:
-    """Measure what a call costs: all libraries in turns, so that all of them see the host's slower seconds."""
+    """Measure what a call costs, libraries round-robin, so that slow moments of the host hit them all."""
     timing = TIMINGS[case.problem.how]
     lineup = [p for p in providers_of(machine, case, peers) if not (timing.any_shape and p.specialises)]
     subjects: list[Subject] = []
@@ -51,7 +51,7 @@ def latency(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
             refused[provider.name] = reason(failure)
     floor = warm(machine, Subject(Limit("launch"), [machine.launch], fresh=False))
     floor.count = timing.calls
-    again(machine, case, floor)
+    repeat_call(machine, case, floor)
     for _ in range(ROUNDS):
         everyone = [floor, *subjects]
         for subject in everyone:
@@ -62,8 +62,8 @@ def latency(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
     return description(case) | rated(1, floor, subjects, lineup, refused)
 
 
-def launches(machine: Any, subject: Subject) -> float:
-    """Seconds per call, of launches only: the device is waited for before."""
+def host_seconds(machine: Any, subject: Subject) -> float:
+    """Host seconds per call, launches only; the device is synchronised before."""
     batch = subject.calls[: subject.count]
     subject.calls = subject.calls[subject.count :] + batch
     machine.synchronize()
@@ -73,22 +73,22 @@ def launches(machine: Any, subject: Subject) -> float:
     return (time.perf_counter() - start) / len(batch)
 
 
-def there(machine: Any, subject: Subject) -> float:
+def gpu_seconds(machine: Any, subject: Subject) -> float:
     """Seconds per call on the device."""
     seconds, hidden = machine.sample(subject, [None])
     subject.hidden &= hidden
     return seconds
 
 
-def again(machine: Any, case: Case, subject: Subject) -> None:
-    """The same call, as often as a sample has calls."""
+def repeat_call(machine: Any, case: Case, subject: Subject) -> None:
+    """Repeat the same call within each sample."""
     subject.calls *= subject.count
     for call in subject.calls:
         call()
 
 
 def on_new_shapes(machine: Any, case: Case, subject: Subject) -> None:
-    """A call per shape."""
+    """One call per new shape."""
     provider = subject.runner
     assert isinstance(provider, Provider)
     tallest, *_ = ring_of(machine, taller(case, NEW_ROWS.stop))
@@ -102,7 +102,7 @@ def on_new_shapes(machine: Any, case: Case, subject: Subject) -> None:
 
 
 def taller(case: Case, rows: int) -> Case:
-    """A case like this one, of matrices with so many rows."""
+    """The case with ``rows`` rows."""
 
     def grown(shape: Shape) -> Shape:
         return (rows, *shape[1:]) if shape else ()
@@ -112,10 +112,10 @@ def taller(case: Case, rows: int) -> Case:
 
 
 def replayed(machine: Any, case: Case, subject: Subject) -> None:
-    """Launches of a graph of the call."""
+    """Replay a CUDA graph of the call."""
     provider, (call,) = subject.runner, subject.calls[:1]
     assert isinstance(provider, Provider)
-    arrays, *_ = ring_of(machine, case)  # with the same data as the call's
+    arrays, *_ = ring_of(machine, case)  # the same data as the call's
     machine.synchronize()
     replay, result, more = provider.captured(call)
     result[...] = 0
@@ -123,19 +123,19 @@ def replayed(machine: Any, case: Case, subject: Subject) -> None:
     if problem := check(machine.xp, expected(machine.xp, case, arrays), provider.wide(result)):
         raise Wrong(f"replayed, {problem}")
     subject.calls, subject.kept = [replay], (result, more)
-    again(machine, case, subject)
+    repeat_call(machine, case, subject)
 
 
 def one_step(machine: Any, case: Case, subject: Subject) -> None:
-    """One step of a cached call."""
+    """Time one step of a cached call."""
     (x,), *_ = ring_of(machine, case)
     calls, subject.kept = steps(getattr(gpuops, case.op), x, axis=case.axis)
     subject.calls = [calls[case.problem.how]]
-    again(machine, case, subject)
+    repeat_call(machine, case, subject)
 
 
 def steps(op: Any, x: Any, **options: Any) -> tuple[dict[str, Callable[[], Any]], Any]:
-    """What gpuops does when such a call hits the cache, each step as a call of its own; and the arrays they need."""
+    """The steps of a cache hit, each as a separate call; and the arrays that they need."""
     result, context, work = op(x, **options), find(op.__name__, "a", x), describe(op, x, **options)
     assert context is not None and work.plan is not None
     make = maker(context, [*work.results], 1)
@@ -146,16 +146,16 @@ def steps(op: Any, x: Any, **options: Any) -> tuple[dict[str, Callable[[], Any]]
     places = {name: i for i, name in enumerate(("a", "out", *work.plan.own))}
     launch = partial(step.ready(context.device, places), addresses + more)
     calls: tuple[Callable[[], Any], ...] = (lambda: make([]), launch, partial(op, x, **options))
-    return dict(zip(REMEMBERED, calls, strict=True)), (result, memory)
+    return dict(zip(CACHED_CALL_STEPS, calls, strict=True)), (result, memory)
 
 
 class Timing(NamedTuple):
     """How a case is timed."""
 
-    make_ready: Callable[[Any, Case, Subject], None] = again
+    make_ready: Callable[[Any, Case, Subject], None] = repeat_call
     calls: int = CALLS  # per sample
-    clock: Callable[[Any, Subject], float] = launches
-    any_shape: bool = False  # without the libraries that make something for each shape
+    clock: Callable[[Any, Subject], float] = host_seconds
+    any_shape: bool = False  # excludes libraries that specialise for each shape
 
 
 #: By ``Problem.how``.
@@ -164,6 +164,6 @@ TIMINGS: dict[str, Timing] = {
     NEW: Timing(on_new_shapes, NEW_CALLS, any_shape=True),
     EAGER: Timing(calls=FEW_CALLS),
     REPLAYED: Timing(replayed, FEW_CALLS),
-    REPLAYED_THERE: Timing(replayed, FEW_CALLS, there),
-    **dict.fromkeys(REMEMBERED, Timing(one_step)),
+    REPLAYED_ON_GPU: Timing(replayed, FEW_CALLS, gpu_seconds),
+    **dict.fromkeys(CACHED_CALL_STEPS, Timing(one_step)),
 }

@@ -1,4 +1,4 @@
-"""What Nsight Compute is to look at, to see in how many issue slots of matrix products there is a multiply-add.
+"""Matrix products to profile with Nsight Compute: the share of issue slots that hold a multiply-add.
 
 On a machine with a GPU and ``ncu``, in the root of the repository::
 
@@ -24,7 +24,7 @@ METRICS = {
 
 
 def main() -> None:
-    """The products that are looked at."""
+    """Run the products to profile."""
     import cupy
     import numpy as np
 
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def rows(file: Path) -> list[list[str]]:
-    """A row for each kernel, from what ncu has written."""
+    """A table row for each kernel, from the output of ncu."""
     lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.startswith('"')]
     found: dict[str, dict[str, float]] = {}
     for line in csv.DictReader(lines):

@@ -1,4 +1,4 @@
-"""The CPU and the GPU as the benchmarks see them: memory, the clock, and the limits of the machine."""
+"""The CPU and the GPU: memory, timing, and the machine's limits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Cpu:
     xp = np
     folder = "cpu"
     ladders = False  # gpuops' strategies are kernels
-    failures: tuple[type[Exception], ...] = ()  # after which nothing works any more
+    failures: tuple[type[Exception], ...] = ()  # fatal: nothing works after them
     elements = 2**20  # of a case's largest array, unless the user says otherwise
 
     def __init__(self, hot: bool = False) -> None:
@@ -65,7 +65,7 @@ class Cpu:
     tidy = free
 
     def sample(self, subject: Subject, results: list[Any]) -> tuple[float, bool]:
-        """Seconds per call. (The host's time is the time.)"""
+        """Seconds per call on the host."""
         if not self.hot:
             self.scratch.max()
         start = time.perf_counter()
@@ -84,7 +84,7 @@ class Cpu:
         return lambda: target.fill(1)
 
     def launch(self) -> None:
-        """The least that a call costs: a call."""
+        """The lower bound of a call's cost: an empty function."""
 
 
 class Gpu:
@@ -108,7 +108,7 @@ class Gpu:
         self.failures = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
 
     def environment(self) -> dict[str, Any]:
-        """What the GPU is, and its clocks now: call it right after the measurements."""
+        """The GPU's properties and current clocks: call this right after the measurements."""
         properties = self.properties
         capability = 10 * properties["major"] + properties["minor"]
         lanes = FP32_LANES.get(capability, FP32_LANES_SINCE_86)
@@ -125,7 +125,7 @@ class Gpu:
         }
 
     def workers(self, count: int) -> list[dict[str, str]]:
-        """The environment of each of several processes that have a GPU each; of fewer where there are fewer GPUs."""
+        """The environments of processes with one GPU each, at most as many as there are GPUs."""
         there = range(self.cupy.cuda.runtime.getDeviceCount())
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         names = visible.split(",") if visible else map(str, there)
@@ -140,25 +140,25 @@ class Gpu:
         self.cupy.cuda.Device().synchronize()
 
     def free(self) -> None:
-        """Give unused memory back, so that every library finds some."""
+        """Free the libraries' memory pools."""
         self.cupy.get_default_memory_pool().free_all_blocks()
         if torch := sys.modules.get("torch"):
             torch.cuda.empty_cache()
 
     def tidy(self) -> None:
-        """Give memory back if it gets scarce."""
+        """Free memory pools if memory is scarce."""
         free, total = self.cupy.cuda.runtime.memGetInfo()
         if free < total / 2:
             self.free()
 
     def keep_busy(self, seconds: float) -> None:
-        """Occupy the GPU while Python launches what is to be timed, and then empty its cache."""
+        """Occupy the GPU while Python queues the timed calls, then flush its cache."""
         self.spin((1,), (1,), (np.uint64(seconds * 1e9),))
         if not self.hot:
             self.scratch.max()
 
     def sample(self, subject: Subject, results: list[Any]) -> tuple[float, bool]:
-        """Seconds per call on the GPU, and whether all were launched before the first began."""
+        """Seconds per call on the GPU, and whether all calls were queued before the first began."""
         start, stop = self.cupy.cuda.Event(), self.cupy.cuda.Event()
         for patience in (1.5, 4) if subject.hidden else (0,):
             subject.runner.keep_busy(self, patience * subject.host * subject.count + 1e-4)
@@ -189,7 +189,7 @@ class Gpu:
         return lambda: self.cupy.cuda.runtime.memsetAsync(target.data.ptr, 1, nbytes, 0)
 
     def launch(self) -> None:
-        """The least that a call costs: the launch of a kernel."""
+        """The lower bound of a call's cost: an empty kernel."""
         self.spin((1,), (1,), (np.uint64(0),))
 
 
@@ -199,7 +199,7 @@ def machine_here(hot: bool = False) -> Any:
 
 
 def smi(bus: str) -> dict[str, Any]:
-    """Driver, clocks in MHz and power limit in W, as nvidia-smi has them; nothing if there is none."""
+    """Driver, clocks in MHz and power limit in W from nvidia-smi; empty without it."""
     fields = ("driver_version", "clocks.sm", "clocks.mem", "clocks.max.sm", "power.limit")
     command = ["nvidia-smi", f"--id={bus}", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
     try:

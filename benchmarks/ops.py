@@ -1,4 +1,4 @@
-"""The ops as the benchmarks see them: a reference in double precision, data, and what bounds their speed."""
+"""The ops: a reference in double precision, input data, and the limit of their speed."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Op:
 def softmax(xp: Any, case: Case, x: Any, mask: Any = True) -> Any:
     powers = xp.exp(case.problem.scale * (x - xp.max(x, axis=case.axis, keepdims=True))) * mask
     total = xp.sum(powers, axis=case.axis, keepdims=True)
-    return powers / xp.where(total, total, 1)  # a row of which nothing is selected gives 0
+    return powers / xp.where(total, total, 1)  # fully masked rows give 0
 
 
 def logsumexp(xp: Any, case: Case, x: Any, keepdims: bool = False) -> Any:
     peak = xp.max(x, axis=case.axis, keepdims=True)
-    below, options = x != peak, {"axis": case.axis, "keepdims": True}  # results near 0 are made of those alone
+    below, options = x != peak, {"axis": case.axis, "keepdims": True}  # results near 0 depend on those alone
     rest = xp.sum(xp.where(below, xp.exp(x - peak), 0), **options) + (xp.sum(~below, **options) - 1)
     total = xp.log1p(rest) + peak
     return total if keepdims else xp.squeeze(total, case.axis)
@@ -65,7 +65,7 @@ def reduced_shape(case: Case) -> Shape:
 
 
 def terms(case: Case) -> int:
-    """How many elements a result is made of."""
+    """How many elements each result reduces."""
     return elements(case) // max(1, math.prod(reduced_shape(case)))
 
 
@@ -82,7 +82,7 @@ def norm(xp: Any, case: Case, x: Any) -> Any:
     return xp.sqrt(xp.sum(abs(x) ** 2, axis=case.axis))
 
 
-#: An op is a row.
+#: One row per op.
 OPS: dict[str, Op] = {
     "softmax": Op(softmax, same_shape, "copy", per_element(5)),
     "log_softmax": Op(
@@ -94,7 +94,7 @@ OPS: dict[str, Op] = {
     "max": reduction("max"),
     "min": reduction("min"),
     "prod": reduction("prod", "signs"),
-    "any": reduction("any", "zeros"),  # what takes longest: the last element decides
+    "any": reduction("any", "zeros"),  # the worst case: every element must be read
     "all": reduction("all", "ones"),
     "dot": Op(
         lambda xp, case, x, y: xp.dot(x, y), given_shape, "read", lambda case: 2 * elements(case),
@@ -112,7 +112,7 @@ OPS: dict[str, Op] = {
         "BLAS", lambda case: 2 * math.prod(same_shape(case)) * case.problem.shape[-1],
         data=("normal", "normal"), magnitude=lambda xp, case, a, b: xp.sqrt(xp.matmul(abs(a) ** 2, abs(b) ** 2)),
     ),
-    # Of --host alone: three ops of which the last is checked, and an import, which has no arrays.
+    # For --host only: three ops, of which the last is checked, and an import, without arrays.
     "pipeline": Op(
         lambda xp, case, x, mask: softmax(xp, case, xp.where(mask, x, 0)), same_shape, "copy", per_element(6)
     ),
@@ -124,7 +124,7 @@ def often(times: int) -> Callable[[int], int]:
     return lambda cols: times
 
 
-#: How often each strategy of an op asks for an element of x, in rows of so many: by design, wherever x then comes from.
+#: How often each strategy loads an element of x, by row length: by design, whether from memory or cache.
 READINGS: dict[str, dict[str, Callable[[int], int]]] = {
     "softmax": {
         "naive": lambda cols: 2 * cols + 1,
@@ -163,16 +163,16 @@ def widened(xp: Any, x: Any) -> Any:
 
 
 class Expected(NamedTuple):
-    """What a result must be."""
+    """The expected result and its tolerance."""
 
     values: Any
     allowed: float | None  # the largest error; None where no bit may differ
 
 
 def expected(xp: Any, case: Case, arrays: tuple[Any, ...]) -> Expected:
-    """The reference result, and the error that rounding explains.
+    """The reference result and a tolerance for rounding.
 
-    Half of the digits of the largest magnitude must be right: this finds what is computed wrongly, not roundings.
+    Half of the digits of the largest magnitude must be right: this detects wrong results, not rounding.
     """
     op = OPS[case.op]
     wide = [widened(xp, x) for x in arrays]
@@ -186,7 +186,7 @@ def expected(xp: Any, case: Case, arrays: tuple[Any, ...]) -> Expected:
 
 
 def check(xp: Any, right: Expected, result: Any) -> str:
-    """What is wrong with a result (in double precision, or integers); "" if nothing is."""
+    """What is wrong with a result (in double precision, or integers); "" if it is right."""
     if result.shape != right.values.shape:
         return f"a result of shape {result.shape} instead of {right.values.shape}"
     if right.allowed is None:

@@ -20,7 +20,7 @@ PICTURES = ROOT / "docs" / "performance"
 
 Case = dict[str, Any]
 
-#: A colour for everybody, after Okabe and Ito, whose colours the colour-blind tell apart too.
+#: A colour per provider, after Okabe and Ito's colour-blind safe palette.
 COLOURS = {
     "gpuops": "#D55E00",
     "cupy": "#0072B2",
@@ -67,13 +67,13 @@ LIMITS = {
     "write": "a memset of as many bytes",
     "BLAS": "cuBLAS",
 }
-FEW = 3  # points that make no line
-WIDE = 64  # a span from which on an axis is logarithmic
-GAINS = {1 / 8: "⅛", 1 / 4: "¼", 1 / 2: "½", 1: "1", 2: "2", 4: "4", 8: "8"}  # marks of a speed-up; bars end with them
-BARS = 28  # of a picture at most: beyond, only those of each group's first dtype
+FEW = 3  # fewer points than this make no line
+WIDE = 64  # ratio from which on an axis is logarithmic
+GAINS = {1 / 8: "⅛", 1 / 4: "¼", 1 / 2: "½", 1: "1", 2: "2", 4: "4", 8: "8"}  # ticks of speed-ups; bars end there
+BARS = 28  # at most in a picture; beyond that, only each group's first dtype
 ACROSS = 3  # panels side by side
-COLUMN = 1.3  # inches of a legend
-BROAD = 1.8  # of one with the names of strategies
+COLUMN = 1.3  # inches per legend column
+BROAD = 1.8  # inches per legend column with names of strategies
 
 
 class Picture(NamedTuple):
@@ -128,7 +128,7 @@ def slug(*words: str) -> str:
 
 
 def sizes(cases: Iterable[Case], group: str) -> dict[str, list[Case]]:
-    """The cases of a group by dtype, if there are enough for lines."""
+    """The cases of a group by dtype, where there are enough points for lines."""
     panels: dict[str, list[Case]] = {}
     for case in cases:
         if case["group"] == group:
@@ -137,7 +137,7 @@ def sizes(cases: Iterable[Case], group: str) -> dict[str, list[Case]]:
 
 
 def selected(cases: Iterable[Case]) -> list[Case]:
-    """The cases that stand for their groups and that gpuops did, all of them only if they fit into a picture."""
+    """The picks that gpuops completed; only each group's first dtype if all do not fit into a picture."""
     picks = [case for case in cases if case["pick"] and "gpuops" in timed(case)]
     if len(picks) <= BARS:
         return picks
@@ -155,7 +155,7 @@ def figure(rows: int, columns: int, width: float, height: float, **options: Any)
 
 
 def title(made: Any, heading: str, details: str) -> None:
-    """A heading and, smaller, what one must know to read the picture."""
+    """A heading and, in smaller type, the details."""
     made.suptitle(f"{heading}\n", x=0.01, ha="left", fontsize=13, fontweight="bold")
     height = made.get_size_inches()[1]
     made.text(0.01, 1 - 0.36 / height, details, ha="left", va="top", fontsize=9, color="#555555")
@@ -171,7 +171,7 @@ def legend(made: Any, panels: list[Any], column: float = COLUMN) -> None:
 
 
 def draw_sizes(document: Document, group: str, panels: dict[str, list[Case]]) -> Any:
-    """Speed against size, a panel per dtype; where speeds differ so much that ratios cannot be seen, those too."""
+    """Speed against size, a panel per dtype; and panels of speed over the limit where speeds span a wide range."""
     limits = [case["limit"]["speed"] for cases in panels.values() for case in cases]
     rows = 2 if spans(limits) else 1
     count = len(panels)
@@ -218,7 +218,7 @@ def strategies(cases: Iterable[Case]) -> list[str]:
 
 
 def compared(cases: Iterable[Case]) -> list[str]:
-    """Those that are lines of their own: where there is no peer."""
+    """The strategies with lines of their own: only where there is no peer."""
     cases = list(cases)
     return [] if peers(cases) else strategies(cases)
 
@@ -235,7 +235,7 @@ def spans(values: list[Any]) -> bool:
 
 
 def line_style(name: str, count: int, of: int) -> dict[str, Any]:
-    """How a library is drawn: where it has few of the points, there is no line between them."""
+    """The style of a library: dots without a line where it has few of the points."""
     ours = name == "gpuops"
     dots = count < of / 2
     return {
@@ -257,7 +257,7 @@ def subtitle(document: Document) -> str:
 
 
 def draw_speedups(heading: str, document: Document, cases: list[Case], others: list[str]) -> Any:
-    """How many times as fast as each peer gpuops is: a bar per case."""
+    """The speed-up of gpuops over each peer: a bar per case."""
     made, axes = figure(1, len(others), 3.6 + 1.75 * len(others), 1.3 + 0.21 * len(cases), sharey=True)
     for axis, rival in zip(axes, others, strict=True):
         for y, case in enumerate(cases):
@@ -292,7 +292,7 @@ def draw_speedup(axis: Any, y: int, case: Case, rival: str) -> None:
 
 
 def draw_ladder(document: Document, cases: list[Case]) -> Any:
-    """What each strategy reaches, a panel per case."""
+    """The speed of each strategy, a panel per case."""
     names = [*strategies(cases), "gpuops"]
     columns = min(ACROSS, len(cases))
     rows = math.ceil(len(cases) / columns)
@@ -338,13 +338,13 @@ def intensities(document: Document) -> list[tuple[float, float]]:
 
 
 def memory_limit(document: Document) -> float:
-    """The fastest that memory was, in TB/s; 0 if it was not measured."""
+    """The highest measured memory bandwidth in TB/s; 0 if it was not measured."""
     limits = [case["limit"] for case in document["cases"] if "limit" in case]
     return max((limit["speed"] for limit in limits if limit["name"] in ("copy", "read")), default=0) * 1e-3
 
 
 def draw_roofline(machine: str, points: dict[str, list[tuple[float, float]]], peak: float, bandwidth: float) -> Any:
-    """Arithmetic against its intensity: where the work is bound by memory, and how near it comes to that bound."""
+    """FLOP/s against arithmetic intensity, under the roofs of memory and arithmetic."""
     made, (axis,) = figure(1, 1, 8.4, 5)
     draw_roofs(axis, 0.05, peak, bandwidth, named=0.06)
     for op, look in looks(points).items():
@@ -362,7 +362,7 @@ HOLLOW: dict[str, Any] = {"markersize": 5, "markerfacecolor": "none"}
 
 
 def draw_roofs(axis: Any, left: float, peak: float, bandwidth: float, named: float) -> None:
-    """The roofs of memory and of arithmetic, from an intensity on; memory's name stands at another."""
+    """The roofs of memory and arithmetic, from intensity ``left`` on; memory's label is at ``named``."""
     ridge = peak / bandwidth
     axis.plot([left, ridge, 2 * ridge], [left * bandwidth, peak, peak], color="black", lw=1.5)
     above = 1.4  # of a line that text belongs to
@@ -378,7 +378,7 @@ def draw_roofs(axis: Any, left: float, peak: float, bandwidth: float, named: flo
 
 
 def rungs(case: Case) -> dict[str, tuple[float, float]]:
-    """Operations per byte that each strategy asks for in a case, and TFLOP/s."""
+    """Operations per byte that each strategy loads or stores in a case, and TFLOP/s."""
     shape, axis = case["operands"][0]["shape"], case["axis"]
     cols = math.prod(n for d, n in enumerate(shape) if axis is None or d in ([axis] if isinstance(axis, int) else axis))
     found, points = timed(case), {}
@@ -391,7 +391,7 @@ def rungs(case: Case) -> dict[str, tuple[float, float]]:
 
 
 def draw_rungs(document: Document, cases: list[Case], peak: float, bandwidth: float) -> Any:
-    """Each rung under the roofs: all cases together, and each by itself, enlarged, where memory is the roof."""
+    """Each strategy under the roofs: all cases together, and each case enlarged under the memory roof."""
     from matplotlib.figure import Figure
 
     points = [rungs(case) for case in cases]
@@ -424,7 +424,7 @@ def draw_rungs(document: Document, cases: list[Case], peak: float, bandwidth: fl
 
 
 def draw_host(document: Document) -> Any:
-    """What a call costs the host."""
+    """The host time of calls."""
     cases = [case for case in document["cases"] if case["group"] == HOST.name and timed(case)]
     made, (axis,) = figure(1, 1, 9, 1.4 + 0.24 * len(cases))
     floor = [case["limit"]["us"] for case in cases]

@@ -1,4 +1,4 @@
-"""Whoever computes a case: gpuops, its strategies, and its peers."""
+"""The providers that compute a case: gpuops, its strategies, and its peers."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ EVERY = frozenset(TABLES)
 SOFTMAX = frozenset({"softmax", "log_softmax", "logsumexp"})
 PIPELINE = frozenset({"pipeline"})
 
-# Single precision is single precision (cuBLAS's switch), and JAX leaves memory to the others. Read at their start.
+# Disable TF32 in cuBLAS, and JAX's preallocation of memory. Both are read at start-up.
 os.environ.setdefault("NVIDIA_TF32_OVERRIDE", "0")
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 class Refused(Exception):
-    """A provider does not do a case; the message says why."""
+    """A provider does not support a case; the message says why."""
 
 
 class Provider(Runner, ABC):
-    """A library. Its methods may raise whatever the library raises: that is shown as its refusal of the case."""
+    """A library. Exceptions of its methods are reported as its refusal of the case."""
 
     module = ""  # what must be installed
     distribution = ""  # what has its version
     ops = EVERY
-    compiles = False  # for long, and for each shape
-    specialises = False  # to the arrays of a case, in whatever way
-    everywhere = True  # takes part in groups that do not name it, too
+    compiles = False  # slowly, and for each shape
+    specialises = False  # for the arrays of a case
+    everywhere = True  # also in groups that do not name it
 
     def __init__(self, xp: Any) -> None:
-        self.xp = xp  # NumPy or CuPy, which the case's arrays are of
+        self.xp = xp  # NumPy or CuPy: the library of the case's arrays
 
     def array(self, x: Any) -> Any:
-        """This library's array over the memory of one of NumPy's or CuPy's."""
+        """This library's array on the memory of a NumPy or CuPy array."""
         return x
 
     @abstractmethod
@@ -57,14 +57,14 @@ class Provider(Runner, ABC):
         """A function of the case's arrays."""
 
     def into(self, case: Case) -> Callable[..., Any]:
-        """A function of the case's arrays and of one more, which it fills with the result and returns."""
+        """A function of the case's arrays and ``out``, which it fills and returns."""
         raise Refused("has no out=")
 
     def captured(self, call: Callable[[], Any]) -> tuple[Callable[[], Any], Any, Any]:
-        """What a call launches as a CUDA graph: the launch of it, its result, and what else must live as long."""
+        """A CUDA graph of a call: its launch, its result, and an object to keep alive."""
         stream = self.xp.cuda.Stream(non_blocking=True)
         with stream:
-            call()  # on the memory that the capture will find in this stream's pool
+            call()  # fills this stream's pool with the memory that the capture needs
             stream.synchronize()
             stream.begin_capture()
             try:
@@ -100,7 +100,7 @@ class Gpuops(Provider):
     def __init__(self, xp: Any, strategy: str = "") -> None:
         super().__init__(xp)
         self.options = {"strategy": strategy} if strategy else {}
-        self.strategy = strategy.replace("_host", " host")  # as results have it
+        self.strategy = strategy.replace("_host", " host")  # its name in results
         self.name = f"gpuops {self.strategy}".rstrip()
 
     def call(self, case: Case) -> Callable[..., Any]:
@@ -125,7 +125,7 @@ class Gpuops(Provider):
 
 
 def strategies(op: str, xp: Any) -> list[Gpuops]:
-    """gpuops once per named strategy of an op."""
+    """gpuops with each named strategy of an op."""
     return [Gpuops(xp, name) for name in gpuops.strategies(op)] if op in Gpuops.ops else []
 
 
@@ -250,7 +250,7 @@ class Torch(Provider):
 class Tensors(Torch):
     """gpuops itself, on PyTorch's tensors."""
 
-    name = "gpuops(torch)"  # gpuops' own, as it begins with gpuops, and with no space after that no strategy
+    name = "gpuops(torch)"  # begins with gpuops: not a peer; without a space after it: not a strategy
     ops = Gpuops.ops
     everywhere = False
 
@@ -270,7 +270,7 @@ class TorchCompile(Torch):
 
     def __init__(self, xp: Any) -> None:
         super().__init__(xp)
-        warnings.filterwarnings("ignore", module=r"torch\._inductor")  # advice on how to report what it cannot do
+        warnings.filterwarnings("ignore", module=r"torch\._inductor")  # advice on reporting unsupported code
 
     def call(self, case: Case) -> Callable[..., Any]:
         self.torch._dynamo.reset()  # it stops compiling after a few shapes
@@ -317,11 +317,11 @@ class Quack(Triton):
 
 
 class Jax(Provider):
-    """JAX, jitted. Its stream is its own, so it is kept busy by JAX too, and DLPack joins it to the default stream."""
+    """JAX, jitted. It uses its own stream: a matmul queued first keeps it busy; DLPack synchronises the streams."""
 
     name = module = distribution = "jax"
     compiles = specialises = True
-    most = 16  # it has 32 computations under way at most
+    most = 16  # JAX queues at most 32 computations
 
     def __init__(self, xp: Any) -> None:
         import jax
@@ -333,7 +333,7 @@ class Jax(Provider):
         self.device = jax.devices("gpu")[0]
         self.product = jax.jit(lambda a: a @ a)
         self.square = jax.device_put(np.zeros((4096, 4096), np.float32), self.device)
-        self.seconds = 0.0  # that a product takes; it also reads and writes more than a cache holds
+        self.seconds = 0.0  # of one product, whose arrays also exceed the cache
 
     def array(self, x: Any) -> Any:
         self.xp.cuda.get_current_stream().synchronize()
@@ -372,7 +372,7 @@ class Jax(Provider):
         result.__dlpack__(stream=1)
 
 
-#: CUB's operators, and what they start from.
+#: CUB's operators and initial values.
 CUB_OPS = {
     "sum": ("PLUS", 0),
     "prod": ("MULTIPLIES", 1),
@@ -434,10 +434,10 @@ PEERS: dict[str, tuple[type[Provider], ...]] = {
 
 
 def load(kind: type[Provider], xp: Any) -> Provider | str:
-    """A provider, or why there is none."""
+    """A provider, or the reason why it cannot be used."""
     try:
         found = importlib.util.find_spec(kind.module) is not None
-    except ModuleNotFoundError:  # of the package that the module is in
+    except ModuleNotFoundError:  # the parent package is missing
         found = False
     if not found:
         return f"not installed ({kind.distribution or kind.module})"
@@ -448,7 +448,7 @@ def load(kind: type[Provider], xp: Any) -> Provider | str:
 
 
 def first_line(failure: BaseException) -> str:
-    """What an exception says, in a line."""
+    """An exception's message in one line."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", str(failure))  # some messages come in colour
     lines = [line.strip() for line in plain.splitlines() if line.strip()]
     text = lines[0] if lines else type(failure).__name__

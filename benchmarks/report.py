@@ -21,7 +21,7 @@ PROFILE = (
     "multiply-adds of all instructions", "issue slots used", "used by multiply-adds", "registers of a thread",
 )  # fmt: skip
 BEGIN, END = "<!-- bench report writes this table -->\n\n", "\n<!-- to here -->\n"
-LOSSES = 10  # of an op that are listed one by one, the worst first
+LOSSES = 10  # listed per op, the worst first
 
 HEAD = """\
 # Performance
@@ -85,7 +85,7 @@ def environment(documents: list[Document]) -> str:
     return f"{'; '.join(facts)}. Measured {days}, commits {commits}. Versions: {versions}.\n"
 
 
-#: What the page says of a machine.
+#: The facts that the page gives about a machine.
 ENVIRONMENT = (
     ("multiprocessors", " multiprocessors"),
     ("clock_sm_mhz", " MHz under load"),
@@ -109,7 +109,7 @@ VERDICT = ("cases", "of limit: median", "worst", "of best peer: median", "worst"
 
 
 def verdict(cases: Iterable[dict[str, Any]]) -> list[str]:
-    """How gpuops fares in some cases; even is within the noise."""
+    """Statistics of gpuops over some cases; even is within the noise."""
     pairs = [(case, ours) for case in cases if (ours := timed(case).get("gpuops"))]
     if not pairs:
         return ["0", *[MISSING] * (len(VERDICT) - 1)]
@@ -158,7 +158,7 @@ def op_section(folder: str, document: Document, pictures: dict[str, str]) -> Ite
 
 
 def host_section(folder: str, document: Document, pictures: dict[str, str]) -> Iterator[str]:
-    """What calls cost on tiny arrays."""
+    """The host time of calls on tiny arrays."""
     yield (
         "Microseconds per call on tiny arrays: launches only, waiting for the GPU once at the end. The limit is the "
         "launch of an empty kernel.\n"
@@ -167,7 +167,7 @@ def host_section(folder: str, document: Document, pictures: dict[str, str]) -> I
         yield picture(f"performance/{folder}", "host", pictures["host"])
     for name, group in document["groups"].items():
         cases = [case for case in document["cases"] if case["group"] == name]
-        more = name != HOST.name  # beside the calls on tiny arrays
+        more = name != HOST.name  # other groups than the calls on tiny arrays
         if cases and more:
             yield f"*{name}*: {group['origin']}.\n"
         if cases:
@@ -198,7 +198,7 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def guide(op: str, text: str, results: dict[str, list[Document]]) -> str:
-    """A guide with the table that results of an op, or those of the host or of several GPUs, give."""
+    """A guide with its table written from the results of an op, of the host or of several GPUs."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -214,7 +214,7 @@ def guide(op: str, text: str, results: dict[str, list[Document]]) -> str:
 
 
 def crossings(folder: str, document: Document) -> str:
-    """From which row length on a block is faster than a warp, for each of a warp's packs; "" if that is not known."""
+    """The row length from which a block is faster than a warp, for each pack size; "" if not measured."""
     group = "warp or block"
     by_dtype: dict[str, list[dict[str, Any]]] = {}
     for case in document["cases"]:
@@ -229,7 +229,7 @@ def crossings(folder: str, document: Document) -> str:
 
 
 def crossing(cases: list[dict[str, Any]], warp: str) -> str:
-    """The shortest row from which on, in all longer ones too, the best of the blocks is faster than that warp."""
+    """The shortest row from which on the best block strategy is always faster than that warp strategy."""
     shortest = f"not up to {WARP_COLS}"
     for case in sorted(cases, key=plot.ALONG["row length"], reverse=True):
         found = timed(case)
@@ -250,7 +250,7 @@ REFERENCE = {
 
 
 def rates(folder: str, document: Document) -> str:
-    """What each rung of the matrix product reaches, beside the ladder that it follows; "" if that is not known."""
+    """The speed of each matmul strategy, beside the reference ladder; "" if not measured."""
     found = {case["operands"][0]["shape"][0]: timed(case) for case in document["cases"] if case["group"] == "squares"}
     climbed = {n: results for n, results in found.items() if "gpuops naive" in results}
     if not climbed:
@@ -273,7 +273,7 @@ def rates(folder: str, document: Document) -> str:
 
 
 def budget(folder: str, document: Document) -> str:
-    """What the steps of a cached call take, each timed alone, and the whole of it; "" if that is not known."""
+    """The times of a cached call and of its steps, each timed alone; "" if not measured."""
     steps = [case for case in document["cases"] if case["group"] == STEPS.name and "gpuops" in timed(case)]
     if not steps:
         return ""
@@ -283,7 +283,7 @@ def budget(folder: str, document: Document) -> str:
 
 
 def scaled(folder: str, document: Document) -> str:
-    """What several GPUs reach beside one, group by group; "" if that is not known."""
+    """The speed of several GPUs beside one, by group; "" if not measured."""
     parts = [
         f"{machine_name(document)}, results of {document['date'][:10]}: {document['unit']} of one GPU and of all, each "
         "with as much data; then, with all of them, the tasks, the time from the start of the first to the end of the "

@@ -1,4 +1,4 @@
-"""Results files: what is in them, where they lie, and reading them back."""
+"""Results files: content, location, writing and reading."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ Document = dict[str, Any]
 
 
 class Unusable(Exception):
-    """A results file or folder is of no use; the message says which and why."""
+    """An unusable argument, results file or folder; the message says which and why."""
 
 
 def document(
     machine: Any, op: str, mode: str, selection: dict[str, Any], groups: Iterable[Group], cases: list[dict[str, Any]]
 ) -> Document:
-    """Everything that a run found, and where and how."""
+    """The results of a run, with its environment and settings."""
     return {
         "version": VERSION,
         "op": op,  # or "host" or "scaling", of all ops
@@ -53,7 +53,7 @@ def document(
 
 
 def versions(mode: str = "cold") -> dict[str, str]:
-    """Versions of everything that takes part."""
+    """Versions of gpuops, its peers and their platform."""
     peers = (peer.distribution for kinds in PEERS.values() for peer in kinds)
     distributions = {"dask", "distributed"} if mode == "scaling" else {*peers} - {""}
     found = {"gpuops": gpuops.__version__, "python": platform.python_version(), "numpy": np.__version__}
@@ -66,7 +66,7 @@ def versions(mode: str = "cold") -> dict[str, str]:
         import cupy
 
         runtime = cupy.cuda.runtime.runtimeGetVersion()
-    except Exception:  # none installed, or none that finds a GPU
+    except Exception:  # not installed, or finds no GPU
         return found
     return found | {"cupy": cupy.__version__, "cuda runtime": f"{runtime // 1000}.{runtime % 1000 // 10}"}
 
@@ -87,12 +87,12 @@ def git(*arguments: str) -> str:
 
 
 def file_name(op: str, mode: str, selection: dict[str, Any]) -> str:
-    """The name of a results file; that of a selection is another, so as never to replace a full run's."""
+    """The name of a results file; a selection has another, so that it never replaces a full run."""
     return f"{op}{'.hot' if mode == 'hot' else ''}{'.part' if selection else ''}.json"
 
 
 def prepare(folder: Path) -> None:
-    """Make a folder and see that it can be written to, before anything is measured."""
+    """Make a folder and check that it is writable, before anything is measured."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -158,7 +158,7 @@ def positive(text: str) -> int:
 def published(
     action: str, description: str, output: Path, arguments: list[str]
 ) -> tuple[dict[str, list[Document]], Path]:
-    """What actions on results begin with: the results of each machine's folder, and where the output goes."""
+    """Parse the arguments of an action: the results by machine folder, and the output path."""
     parser = argparse.ArgumentParser(f"python -m gpuops bench {action}", description=description)
     parser.add_argument("--results", metavar="FOLDER", type=Path, default=FOLDER, help="of results (%(default)s)")
     parser.add_argument("--output", metavar="PATH", type=Path, default=output, help="what is written (%(default)s)")
@@ -175,7 +175,7 @@ def timed(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def rivals(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Those of them that are not gpuops."""
+    """The timed results of peers."""
     return {name: result for name, result in timed(case).items() if not name.startswith("gpuops")}
 
 
@@ -185,10 +185,10 @@ def peers(cases: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def libraries(cases: Iterable[dict[str, Any]]) -> list[str]:
-    """All who have a time somewhere but gpuops and its strategies: the peers, and gpuops on other libraries' arrays."""
+    """The names with a time somewhere, without gpuops and its strategies: peers, and gpuops on foreign arrays."""
     return list(dict.fromkeys(name for case in cases for name in timed(case) if name.split()[0] != "gpuops"))
 
 
 def ladders(cases: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The cases that named strategies ran."""
+    """The cases in which named strategies have a time."""
     return (case for case in cases if any(name.startswith("gpuops ") for name in timed(case)))

@@ -1,7 +1,7 @@
 """``--gpus``: Dask arrays on several GPUs of one host, a worker process for each, beside the same on one of them.
 
-Arrays grow with the workers: each has as much of them as the one has that is alone. Times are those of the workers,
-from the start of the first task to the end of the last; how long the client waits is noted too.
+Weak scaling: arrays grow with the number of workers. Times are those of the workers, from the start of the first
+task to the end of the last; the time that the client waits is recorded too.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from .results import Unusable
 from .timing import ROUNDS, Subject, significant
 
 REPEATS = 4  # per round
-STEP = 7919  # elements between the beginnings of two chunks' data, which differ
+STEP = 7919  # elements between the starts of two chunks' data, so that chunks differ
 LINES = 8  # rows or columns of a result that are checked
-PATIENCE = 500  # hundredths of a second until results must be gone
+PATIENCE = 500  # hundredths of a second to wait for results to be freed
 
 Interval = tuple[float, float]  # when a task began and when it ended, in seconds
-Log = list[tuple[Any, Any]]  # the marks of its beginning and its end
+Log = list[tuple[Any, Any]]  # the marks of a task's start and end
 
 
 # -------------------------------------------------------------------------------------------------------- on a worker
 
 
 class TimedThreadPoolExecutor(ThreadPoolExecutor):
-    """The one thread of a worker, which writes down when tasks begin and end. (Dask looks for the word in the name.)"""
+    """A worker's single thread, which records task intervals. (Dask looks for ThreadPoolExecutor in the name.)"""
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -58,22 +58,21 @@ class TimedThreadPoolExecutor(ThreadPoolExecutor):
             self.log.append((begin, self.mark()))
 
     def take(self) -> list[Interval]:
-        """When each task began and ended, of those since the last time."""
+        """The intervals of the tasks since the last call."""
         log, self.log = self.log, []
         return self.intervals(log) if log else []
 
     def mark(self) -> Any:
-        """What tells later when this was."""
+        """A mark of the current time."""
         return time.time()
 
     def intervals(self, log: Log) -> list[Interval]:
-        """What marks tell."""
+        """The intervals between marks."""
         return log
 
 
 class GpuThreadPoolExecutor(TimedThreadPoolExecutor):
-    """The same by the GPU's own clock, which comes to what a task launches after all that was launched before: nobody
-    waits for it meanwhile, as nobody does without a benchmark."""
+    """Task intervals by the GPU's clock, from events in the stream: nothing synchronises while tasks run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,13 +81,13 @@ class GpuThreadPoolExecutor(TimedThreadPoolExecutor):
         self.cuda = cupy.cuda
 
     def mark(self) -> Any:
-        """Now, and an event that the GPU comes to later."""
+        """The host's time, and an event that the GPU reaches later."""
         event, now = self.cuda.Event(), time.time()
         event.record()
         return now, event
 
     def intervals(self, log: Log) -> list[Interval]:
-        (start, first), _ = log[0]  # when it had nothing else to do
+        (start, first), _ = log[0]  # when the GPU was idle
         _, (_, last) = log[-1]
         last.synchronize()
 
@@ -98,27 +97,27 @@ class GpuThreadPoolExecutor(TimedThreadPoolExecutor):
         return [(arrival(begin), arrival(end)) for begin, end in log]
 
 
-#: By the library whose arrays are chunks.
+#: By the library of the chunks.
 EXECUTORS = {"numpy": TimedThreadPoolExecutor, "cupy": GpuThreadPoolExecutor}
 
 
 def prepare(package: str, dask_worker: Any) -> None:
-    """Make a worker write its times down."""
+    """Make a worker record its task intervals."""
     dask_worker.executors["default"] = EXECUTORS[package]()
 
 
 def take(dask_worker: Any) -> list[Interval]:
-    """What a worker has written down."""
+    """The task intervals that a worker has recorded."""
     return dask_worker.executors["default"].take()
 
 
 def held(dask_worker: Any) -> set[Any]:
-    """The names of the chunks that a worker has."""
+    """The keys of the chunks that a worker holds."""
     return {*dask_worker.data}
 
 
 def tidy(package: str) -> None:
-    """Give unused memory back: the next case has chunks of another size."""
+    """Free the memory pool: the next case has chunks of another size."""
     if package == "cupy":
         import_module(package).get_default_memory_pool().free_all_blocks()
 
@@ -139,16 +138,16 @@ def on_host(x: Any) -> np.ndarray:
 
 
 class Run(NamedTuple):
-    """What one call took, in seconds."""
+    """The times of one call, in seconds."""
 
     work: float  # from the start of the first task to the end of the last
-    idle: float  # between tasks, for each of them
-    wall: float  # until the client knew that all was done
+    idle: float  # idle time per task
+    wall: float  # until the client had the answer
     tasks: int
 
 
 def summary(logs: Iterable[list[Interval]], called: float, returned: float) -> Run:
-    """A run, from what each worker has written down and from when the client called and was answered."""
+    """A run, from each worker's task intervals and the client's times of call and answer."""
     logs = list(logs)
     if not all(logs):
         raise Wrong("a worker had nothing to do")
@@ -162,7 +161,7 @@ def summary(logs: Iterable[list[Interval]], called: float, returned: float) -> R
 
 @contextmanager
 def measuring(machine: Any, count: int) -> Iterator[Callable[..., dict[str, Any]]]:
-    """What measures a case, on so many workers."""
+    """A function that measures a case on ``count`` workers."""
     try:
         import dask.array
         import distributed
@@ -199,7 +198,7 @@ class Team:
 
     @contextmanager
     def holding(self, case: Case) -> Iterator[None]:
-        """With each worker's part of the case's operands, made there."""
+        """Hold each worker's part of the case's operands, created on the worker."""
         cols, lengths = case.problem.operands[0].shape[1], parts(case)
         for (operand, kind), (place, worker) in product(enumerate(kinds(case)), enumerate(self.names)):
             for i, length in enumerate(lengths, place * len(lengths)):
@@ -214,7 +213,7 @@ class Team:
             self.client.run(tidy, self.package)
 
     def operands(self, case: Case, count: int) -> list[Any]:
-        """The parts of the first workers, together as Dask arrays."""
+        """The parts of the first ``count`` workers as Dask arrays."""
         from dask.array import Array
 
         (_, cols), lengths = case.problem.operands[0].shape, parts(case) * count
@@ -227,18 +226,18 @@ class Team:
         return made
 
     def done(self, array: Any, count: int) -> Any:
-        """A Dask array, computed by the first workers: its chunks stay there."""
+        """A Dask array, computed and persisted by the first ``count`` workers."""
         from distributed import futures_of, wait
 
         array = self.client.persist(array, workers=self.names[:count])
         wait(array)
         for future in futures_of(array):
             if future.status != "finished":
-                future.result()  # raises what went wrong
+                future.result()  # raises the task's error
         return array
 
     def run(self, call: Callable[[], Any], count: int) -> Run:
-        """Make a call on the first workers."""
+        """Time a call on the first ``count`` workers."""
         self.client.run(take)
         called = time.time()
         result = self.done(call(), count)
@@ -249,7 +248,7 @@ class Team:
         return summary([logs[name] for name in self.names[:count]], called, returned)
 
     def forget(self) -> None:
-        """Wait until the workers have nothing but the operands: what they still had would not be computed again."""
+        """Wait until the workers hold only operands: remaining results would not be recomputed."""
         for _ in range(PATIENCE):
             if set().union(*self.client.run(held).values()) <= self.chunks.keys():
                 break
@@ -259,7 +258,7 @@ class Team:
 def measure(
     team: Team, machine: Any, case: Case, peers: Iterable[Provider], watch: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Measure a case: its record in the results file. The limit is what the one worker does, times the workers."""
+    """Measure a case: its record in the results file. The limit is one worker's speed times the workers."""
     everyone, ours = len(team.names), Gpuops(machine.xp)
     whole, function = enlarged(case, everyone), ours.call(case)
     alone, together = (Subject(runner, [], fresh=False, kept=[]) for runner in (Limit("linear"), ours))
@@ -279,7 +278,7 @@ def measure(
 
 
 def sample(team: Team, case: Case, function: Callable[..., Any], turns: list[tuple[Subject, int]]) -> None:
-    """Take the samples of subjects, each on so many workers, after their results have been found right."""
+    """Check the results of subjects, each on its number of workers, then sample them."""
     calls = {count: partial(function, *team.operands(case, count)) for _, count in turns}
     for count, call in calls.items():
         if problem := fault(case, call.args, team.done(call(), count)):
@@ -293,7 +292,7 @@ def sample(team: Team, case: Case, function: Callable[..., Any], turns: list[tup
 
 
 def details(runs: list[Run]) -> dict[str, Any]:
-    """What else is known of a subject's runs: medians."""
+    """Medians of the other times of a subject's runs."""
     idle, wall = (statistics.median(getattr(run, name) for run in runs) for name in ("idle", "wall"))
     return {
         "tasks": runs[0].tasks, "overhead_us": significant(idle * 1e6), "wall_us": significant(wall * 1e6)
@@ -301,10 +300,10 @@ def details(runs: list[Run]) -> dict[str, Any]:
 
 
 def fault(case: Case, operands: Sequence[Any], result: Any) -> str:
-    """What is wrong with a result, in a few of its lines along the axis; "" if nothing is."""
+    """What is wrong with a few lines of a result along the axis; "" if they are right."""
     columns = case.axis == 0
     size = operands[0].shape[1 if columns else 0]
-    lines = slice(size // LINES // 2, None, max(1, size // LINES) | 1)  # an odd step: at other places of each chunk
+    lines = slice(size // LINES // 2, None, max(1, size // LINES) | 1)  # an odd step hits other positions in each chunk
     given = tuple(fetched(x[:, lines] if columns else x[lines]) for x in operands)
     found = fetched(result[..., lines] if columns else result[lines])
     return check(np, expected(np, case, given), widened(np, found))
@@ -322,12 +321,12 @@ def parts(case: Case) -> tuple[int, ...]:
 
 
 def name_of(case: Case, operand: int) -> str:
-    """The name of an operand's chunks: no other case's."""
+    """A name for an operand's chunks, unique to the case."""
     return f"{case.op} {case.group.name} {case.label} {operand}"
 
 
 def enlarged(case: Case, workers: int) -> Case:
-    """A case with the rows of so many workers."""
+    """The case with the rows of ``workers`` workers."""
 
     def grown(shape: Shape) -> Shape:
         return (shape[0] * workers, *shape[1:]) if shape else ()

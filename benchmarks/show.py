@@ -1,4 +1,4 @@
-"""What a run prints: a progress bar and tables on a terminal, plain lines elsewhere."""
+"""The output of a run: a progress bar and tables on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Bar(Watch):
 
 
 class Screen:
-    """Where a run prints."""
+    """The output of a run."""
 
     def __init__(self) -> None:
         self.console: Any = None
@@ -65,7 +65,7 @@ class Screen:
 
     @contextmanager
     def progress(self, op: str, total: int) -> Iterator[Watch]:
-        """Something that follows the cases of an op."""
+        """A progress display for the cases of an op."""
         if not self.console:
             yield Watch(op, total)
             return
@@ -94,7 +94,7 @@ class Screen:
 
 
 def tables(document: Document) -> Iterator[tuple[str, list[str], list[list[str]]]]:
-    """Title, header and rows: everybody on every case, and the strategies on the ladder."""
+    """Title, header and rows: all providers on every case, and the strategies on the ladder."""
     cases = [case for case in document["cases"] if "results" in case]
     if document["mode"] == "scaling":
         yield f"{document['unit']} on {machine_name(document)}, one and several", *scaling(cases)
@@ -124,7 +124,7 @@ def comparison(cases: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]
 
 
 def scaling(cases: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of a table with a line per case: what one worker reaches, what all do, and what tasks cost."""
+    """Header and rows of a table with a line per case: speeds of one and all workers, and the cost of tasks."""
     counts = sorted({case["workers"] for case in cases})
     several = "/".join(map(str, counts)) or MISSING
     header = ["case", "chunks of", "1 ×", f"{several} ×", "of linear", "tasks", "ms", "ms waited"]
@@ -154,7 +154,7 @@ def cell(case: dict[str, Any], provider: str) -> str:
 
 
 def of_host(case: dict[str, Any]) -> bool:
-    """Whether it is the host's time that was measured."""
+    """Whether the case measures host time."""
     return case["limit"]["name"] in ("launch", "start")
 
 
@@ -164,7 +164,7 @@ def label(case: dict[str, Any]) -> str:
 
 
 def number(case: dict[str, Any], result: dict[str, Any]) -> str:
-    """What a table says of a result: its speed, or the host's time in microseconds."""
+    """A result's number in tables: its speed, or the host time in microseconds."""
     return digits(result["us"] if of_host(case) else result["speed"])
 
 

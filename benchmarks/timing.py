@@ -1,4 +1,4 @@
-"""From calls to times: how often a call is made, and what is kept of the samples."""
+"""Sampling: how often a call is made, and the statistics of its times."""
 
 from __future__ import annotations
 
@@ -9,33 +9,35 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-COLD = 4  # a ring of arrays is this many times as large as the cache: none of it is still there when its turn comes
-SLOTS = 64  # arrays in a ring at most; where they do not fill it, each is used once per sample, after a flush
+COLD = 4  # a ring of arrays is this many times the cache size, so that each slot is evicted before its next use
+SLOTS = 64  # arrays in a ring at most; a ring too small for the cache is used once per sample, after a flush
 RING = 2**34  # bytes of a ring of arrays and of the results made of them, at most
-ROUNDS = 2  # turns of a runner, the others' between them: their difference shows the noise
+ROUNDS = 2  # rounds over all runners; the difference between them shows the noise
 SAMPLES = 4  # per round
 SAMPLE = 1e-3  # seconds that the calls of a sample should take together
-SLOW = 0.05  # seconds after which a sample has calls enough
+SLOW = 0.05  # seconds after which a sample ends
 
 
 def slots(read: int, written: int, cache: int) -> int:
-    """The arrays that a ring needs for calls that read and write so many bytes each to find a cold cache of ``cache``
-    bytes: what is read must be out of it, even if what is written leaves it alone."""
+    """How many arrays a ring needs so that calls find a cold cache of ``cache`` bytes.
+
+    What is read must be evicted even if writes bypass the cache.
+    """
     return max(2, min(SLOTS, RING // (read + written), math.ceil(COLD * cache / read))) if read else 2
 
 
 class Runner:
-    """Who is timed: a library, or the machine itself for a limit."""
+    """What is timed: a library, or the machine itself for a limit."""
 
     name = ""
-    most = 64  # calls that it can have waiting on the device
+    most = 64  # calls that may be queued on the device
 
     def keep_busy(self, machine: Any, seconds: float) -> None:
-        """Occupy the device on which the next calls wait, and empty its cache."""
+        """Occupy the device, so that the next calls queue, and flush its cache."""
         machine.keep_busy(seconds)
 
     def fence(self, result: Any) -> None:
-        """Let the default stream wait for a result that is computed on another."""
+        """Make the default stream wait for a result of another stream."""
 
 
 @dataclass
@@ -48,8 +50,8 @@ class Subject:
     host: float = 0.0  # seconds per call until Python has launched it
     count: int = 1  # calls per sample
     samples: list[list[float]] = field(default_factory=list)  # of each round: seconds per call
-    hidden: bool = True  # the host's time never showed
-    kept: Any = None  # whatever has to live as long as the calls
+    hidden: bool = True  # the host never was the bottleneck
+    kept: Any = None  # objects that must outlive the calls
 
     def warm_up(self, synchronize: Callable[[], None]) -> None:
         """Call on every slot, so that memory for every result is in the pool; choose the calls per sample."""
@@ -76,7 +78,7 @@ class Subject:
         self.samples.append(taken)
 
     def call(self, results: list[Any]) -> Any:
-        """Make the calls of a sample. Results stay until their slot's turn comes again: theirs is a ring too."""
+        """Make the calls of a sample. Results stay until their slot is reused: they form a ring too."""
         for i in range(self.count):
             slot = i % len(results)
             results[slot] = self.calls[slot]()

@@ -1,4 +1,4 @@
-"""A fused softmax in Triton, as a good user of it would write one: a program per row, the row in registers."""
+"""An idiomatic fused softmax in Triton: one program per row, the row in registers."""
 
 from __future__ import annotations
 

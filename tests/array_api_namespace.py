@@ -30,5 +30,5 @@ library = import_module(os.environ.get("GPUOPS_TEST_LIBRARY", "numpy"))
 
 
 def __getattr__(name):
-    """What gpuops does not have."""
+    """Names that gpuops lacks come from the other library."""
     return getattr(library, name)

@@ -1,5 +1,7 @@
-"""How much of what takes long one run tests: parts, one for each commit in turn; the deep profile takes all, the quick
-one leaves out what takes longest and draws few examples."""
+"""How much one run tests. Slow tests are split into parts, one per commit, round-robin.
+
+The deep profile runs all parts. The quick profile skips the slowest files and draws few examples.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ import hypothesis
 
 PROFILE = os.environ.get("GPUOPS_TEST_PROFILE", "ci")
 DEEP = PROFILE == "deep"
-FEW = 12  # examples of a property in the quick profile
+FEW = 8  # examples of a property in the quick profile
 #: Files that the quick profile leaves out.
 SLOW = (
-    "test_bench.py", "test_cli.py", "test_cluster.py", "test_emulator.py", "test_kernels.py", "test_package.py",
-    "test_scaling.py",
+    "test_array_api.py", "test_bench.py", "test_cli.py", "test_cluster.py", "test_dask.py", "test_emulator.py",
+    "test_interop.py", "test_kernels.py", "test_logsumexp.py", "test_package.py", "test_scaling.py", "test_warmup.py",
 )  # fmt: skip
 
 
@@ -32,7 +34,7 @@ def turn() -> int:
     try:
         if git("rev-parse", "--is-shallow-repository").strip() == "false":
             return int(git("rev-list", "--count", "HEAD"))
-        return int(git("rev-parse", "HEAD")[:6] or "0", 16)  # how many came before is not known
+        return int(git("rev-parse", "HEAD")[:6] or "0", 16)  # a shallow clone does not know its number
     except (OSError, ValueError):  # no git, no commit
         return 0
 
@@ -40,23 +42,23 @@ def turn() -> int:
 TURN = turn()
 
 
-def in_turn(items: Sequence[Any], count: int = 1, start: int = 0) -> list[Any]:
-    """The next few items, from turn to turn; other tests take others by their ``start``."""
+def round_robin(items: Sequence[Any], count: int = 1, start: int = 0) -> list[Any]:
+    """The next ``count`` items for this commit, round-robin; ``start`` gives other tests other items."""
     if DEEP:
         return list(items)
     return [items[(TURN * count + start + i) % len(items)] for i in range(count)]
 
 
 def pairs(rows: Iterable[Any], *columns: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """Each row with one item in turn of each column, of the next row with the next item.
+    """Each row with one item of each column, round-robin over rows and commits.
 
-    What is to meet in all combinations makes one column: two that are as long keep the same step.
+    Put items that must meet in all combinations into one column: two columns of equal length stay in step.
     """
-    return [(row, item) for i, row in enumerate(rows) for items in columns for item in in_turn(items, start=i)]
+    return [(row, item) for i, row in enumerate(rows) for items in columns for item in round_robin(items, start=i)]
 
 
 def examples(count: int) -> hypothesis.settings:
-    """A property's number of examples, fewer than usual where they repeat each other or others run more."""
+    """The number of examples of a property, fewer than the default where other tests cover the same ground."""
     if DEEP:
         return hypothesis.settings()
     return hypothesis.settings(max_examples=min(count, FEW) if PROFILE == "quick" else count)

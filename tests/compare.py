@@ -1,4 +1,4 @@
-"""How results are held against their references."""
+"""Comparisons of results with their references."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.layouts import HALVES, inexact, wide
 
 
 def assert_same(got: np.ndarray, expected: Any) -> None:
-    """The same dtype, shape and values; a NaN equals any NaN, a complex number that has one any other."""
+    """The same dtype, shape and values. NaNs are equal; so are complex numbers with a NaN component."""
     expected = np.asarray(expected)
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
     assert_values(got, expected)
 
 
 def assert_values(got: np.ndarray, expected: np.ndarray) -> None:
-    """Equal values; a NaN equals any NaN."""
+    """Equal values; NaNs are equal."""
     equal = got == expected
     if inexact(got.dtype):
         equal |= (got != got) & (expected != expected)
@@ -43,7 +43,7 @@ def assert_near(got: np.ndarray, exact: np.ndarray, error: Any) -> None:
     value = got.astype(np.float64)
     with np.errstate(all="ignore"):
         bound = error + ulp(got.dtype, exact)
-        rounded = exact.astype(got.dtype).astype(np.float64)  # an infinity where the exact value overflows
+        rounded = exact.astype(got.dtype).astype(np.float64)  # inf where the exact value overflows
         near = (np.abs(value - exact) <= bound) | (value == rounded)
     near |= np.isnan(value) & np.isnan(exact)
     near &= np.isnan(value) == np.isnan(exact)
@@ -63,7 +63,7 @@ def accumulator_eps(dtype: np.dtype) -> float:
 
 
 def report(got: np.ndarray, expected: np.ndarray, wrong: np.ndarray) -> str:
-    """The first few places that differ."""
+    """The first few elements that differ."""
     lines = [f"{wrong.sum()} of {wrong.size} elements differ"]
     for at in np.argwhere(wrong)[:5]:
         place = tuple(map(int, at))
@@ -72,14 +72,12 @@ def report(got: np.ndarray, expected: np.ndarray, wrong: np.ndarray) -> str:
 
 
 def widened(x: np.ndarray) -> np.ndarray:
-    """The values as a reference computes with them."""
+    """The values in the dtype of the reference."""
     return x.astype(wide(x.dtype))
 
 
-def run_there(
-    backend: Any, function: Any, x: np.ndarray, out: np.ndarray | None, options: dict[str, Any]
-) -> np.ndarray:
-    """A function's result on a backend; ``out`` must be what is returned, and its memory beside it unchanged."""
+def run_on(backend: Any, function: Any, x: np.ndarray, out: np.ndarray | None, options: dict[str, Any]) -> np.ndarray:
+    """A function's result on a backend. It must return ``out`` and leave the memory around it unchanged."""
     hosts = {name: value for name, value in (options | {"x": x, "out": out}).items() if isinstance(value, np.ndarray)}
     if out is not None:
         hosts["memory"] = out.base
@@ -89,5 +87,5 @@ def run_there(
     got = backend.numpy(result)
     if out is not None:
         assert result is there["out"]
-        assert backend.fetch(memory).tobytes() == layouts.untouched(out.base, out, got)
+        assert backend.fetch(memory).tobytes() == layouts.memory_after(out.base, out, got)
     return got

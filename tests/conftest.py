@@ -35,11 +35,11 @@ class Cpu:
     kinds: tuple[type, ...] = (np.ndarray, np.generic)
 
     def array(self, array: np.ndarray) -> Any:
-        """A copy there, with the same strides and alignment."""
+        """A copy on the backend, with the same strides and alignment."""
         return self.arrays(array)[0]
 
     def arrays(self, *arrays: np.ndarray) -> list[Any]:
-        """Copies there, with the same strides and alignment; arrays that share memory here share it there."""
+        """Copies on the backend, with the same strides and alignment; arrays that share memory still do."""
         memories: dict[int, tuple[Any, int]] = {}
         copies = []
         for array in arrays:
@@ -51,7 +51,7 @@ class Cpu:
         return copies
 
     def memory(self, owner: np.ndarray) -> tuple[Any, int]:
-        """A copy of an array's memory, and the address here that its first byte stands for."""
+        """A copy of an array's memory, and the host address that its first byte corresponds to."""
         low, high = byte_bounds(owner)
         margin = low % 16
         memory = self.reserve(margin + high - low)
@@ -59,7 +59,7 @@ class Cpu:
         return memory, low - margin
 
     def reserve(self, nbytes: int) -> Any:
-        """Memory of the backend, as bytes, aligned to 16."""
+        """Bytes of backend memory, aligned to 16."""
         memory = np.full(nbytes + 16, 0xFF, np.uint8)
         start = -memory.ctypes.data % 16
         return memory[start : start + nbytes]
@@ -73,7 +73,7 @@ class Cpu:
         return np.ndarray(like.shape, like.dtype, memory, offset, like.strides)
 
     def numpy(self, result: Any) -> np.ndarray:
-        """A result as a NumPy array, after a check that it is an array of the backend's own kind."""
+        """A result as a NumPy array, after a check that it is of the backend's array type."""
         assert isinstance(result, self.kinds), f"{self.name}: got a {type(result)}"
         return self.fetch(result)
 
@@ -131,14 +131,14 @@ if gpuops.info()["path"] == "gpu":
 
 
 @pytest.fixture(autouse=True)
-def forgotten() -> None:
-    """Calls are new to each test, which may have changed what decides them."""
+def empty_launch_cache() -> None:
+    """Each test starts with an empty launch cache, as tests may change what cached calls depend on."""
     launch_cache.entries.cache_clear()
 
 
 @pytest.fixture(scope="session", params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> Cpu:
-    """Where a test's arrays live: each test runs on every backend."""
+    """The backend of a test's arrays: each test runs on all of them."""
     if request.param == "emulated":
         request.getfixturevalue("emulation")
     return BACKENDS[request.param]()
@@ -154,14 +154,14 @@ def device(request: pytest.FixtureRequest) -> Cpu:
 
 @pytest.fixture(scope="session")
 def emulation() -> None:
-    """The emulator, where there is a compiler for it."""
+    """The emulator; skips the test if there is no compiler for it."""
     if reason := emulator.available():
         pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")
 def nvrtc() -> None:
-    """NVRTC, which compiles with no GPU; one that is there but broken is an error."""
+    """NVRTC, which compiles without a GPU. A broken installation is an error."""
     pytest.importorskip(
         "cupy_backends.cuda.libs.nvrtc", reason="compiling needs CuPy's NVRTC", exc_type=ModuleNotFoundError
     )

@@ -21,7 +21,7 @@ from . import emulator
 
 
 class EmulatedArray(np.ndarray):
-    """An array in the emulated GPU's memory, with what the launch cache reads of CuPy's."""
+    """An array in the emulated GPU's memory, with the CuPy attributes that the launch cache reads."""
 
     owner: Any  # of that memory, where the array is a view made from an address
 
@@ -35,7 +35,7 @@ class EmulatedArray(np.ndarray):
 
 
 class Address(int):
-    """Where an array begins, and the array: the emulator watches its bounds."""
+    """An array's address, and the array itself: the emulator checks its bounds."""
 
     array: Any = None
 
@@ -154,7 +154,7 @@ class EmulatedDevice:
         return partial(self.multiply, step, places)
 
     def multiply(self, step, places, addresses):
-        """What cuBLAS does: it adds up halves in float32, and reads ``out`` only if beta is not 0."""
+        """Like cuBLAS: half types accumulate in float32; ``out`` is read only if beta is not 0."""
         dtype, (m, n, k) = as_dtype("matmul", step.dtype), step.sizes
         acc = np.dtype(accumulator(step.dtype))
         alpha, beta = (np.frombuffer(factor, acc)[0] for factor in (step.alpha, step.beta))
@@ -189,7 +189,7 @@ def memory_at(low, high):
 
 
 def pointed(arg, arrays):
-    """An operand as a byte array that starts where it points and spans the memory of its array."""
+    """An operand as a byte array that starts at its pointer and spans the memory of its array."""
     if not isinstance(arg, Operand):
         return arg
     if arg == LAUNCH:

@@ -17,14 +17,14 @@ FLOATS = (*HALVES, np.dtype(np.float32), np.dtype(np.float64))
 COMPLEX = (np.dtype(np.complex64), np.dtype(np.complex128))
 DTYPES = BOOL + INTS + FLOATS + COMPLEX
 
-#: A few dtypes that stand for all: properties draw from these, one crossing test takes all of DTYPES.
+#: Representative dtypes that properties draw from; one test per op takes all of DTYPES.
 COMMON = tuple(map(np.dtype, ("f4", "f4", "f8", "f2", BFLOAT16, "i1", "i8", "u1", "?", "c8")))
 
 LAYOUTS = ("C", "F", "transposed", "sliced", "reversed", "broadcast", "unaligned", "window")
 
 
 def is_float(dtype: np.dtype) -> bool:
-    """Floating, half types of ml_dtypes included (their ``kind`` is V)."""
+    """Floating, including bfloat16 (whose ``kind`` is V)."""
     return dtype in FLOATS
 
 
@@ -70,7 +70,7 @@ def random(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype, spec
 def strided(
     shape: Sequence[int], dtype: np.dtype, order: Sequence[int], steps: Sequence[int], start: int = 0
 ) -> np.ndarray:
-    """An array over new memory, ``start`` elements from its beginning.
+    """An array in new memory, ``start`` elements from its beginning.
 
     ``order`` lists the dims from the outermost in memory; ``steps`` are the slicing steps of each dim (negative:
     reversed, 0: broadcast), of an array that is dense in that order.
@@ -109,7 +109,7 @@ def lay_out(values: np.ndarray, layout: str) -> np.ndarray:
 
 @st.composite
 def shapes(draw: st.DrawFn, max_dims: int = 6, max_size: int = 3000) -> tuple[int, ...]:
-    """Shapes of up to 6 dims, with size-1 dims, seldom zero-size ones, and some long dims."""
+    """Shapes of up to 6 dims: some of size 1, some long, a few of size 0."""
     ndim = draw(st.integers(0, max_dims))
     sides = (1, 2, 3, 4, 5, 8, 0) if ndim > 3 else (1, 2, 3, 5, 16, 17, 33, 64, 130, 0)
     shape: list[int] = []
@@ -141,7 +141,7 @@ def laid_out(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype) -> np.nda
 
 @st.composite
 def arrays(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype, special: bool | None = None) -> np.ndarray:
-    """An array of the shape in any layout, with random values, in the gaps of its memory too."""
+    """An array of the shape in any layout; random values also fill the gaps in its memory."""
     array = draw(laid_out(shape, dtype))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     special = draw(st.booleans()) if special is None else special
@@ -160,8 +160,8 @@ def masks(draw: st.DrawFn, shape: tuple[int, ...]) -> np.ndarray:
 
 @st.composite
 def outs(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype, inputs: Sequence[np.ndarray]) -> np.ndarray:
-    """Where a result may go: new memory in any layout without repeated elements, or memory of one of the inputs."""
-    # Not of an input of nothing: operands at one address are one to a call, and the emulator would see its bounds.
+    """An ``out``: new memory in any layout without repeated elements, or memory of one of the inputs."""
+    # Not an empty input: operands at one address count as one, and the emulator would check its empty bounds.
     memory = draw(st.sampled_from([None, *(a.base for a in inputs if a.size)]))
     size = math.prod(shape) * dtype.itemsize
     if memory is None or memory.size < size:
@@ -173,8 +173,8 @@ def outs(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype, inputs: Seque
     return np.ndarray(shape, dtype, memory, start, order=draw(st.sampled_from("CF")))
 
 
-def untouched(before: np.ndarray, out: np.ndarray, got: np.ndarray) -> bytes:
-    """The bytes that ``out``'s memory should hold once ``got`` is in it, given what it held ``before``."""
+def memory_after(before: np.ndarray, out: np.ndarray, got: np.ndarray) -> bytes:
+    """The bytes of ``out``'s memory after ``got`` is written to it, given its content ``before``."""
     memory = before.copy()
     first = out.ctypes.data - out.base.ctypes.data
     np.ndarray(out.shape, out.dtype, memory, first, out.strides)[...] = got

@@ -1,4 +1,4 @@
-"""The rooms of the package: who may import whom, and how large things may grow."""
+"""The layers of the package: allowed imports, and size limits."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ import pytest
 import gpuops
 
 PACKAGE = Path(gpuops.__file__).parent
-#: The rooms from top to bottom: imports go down only. What lies beside the rooms is "" (above) or "base" (below).
-ROOMS = ("", "tools", "adapters", "ops", "run", "plan", "base")
+#: The layers from top to bottom; imports only go down. Modules outside them are "" (above) or "base" (below).
+LAYERS = ("", "tools", "adapters", "ops", "run", "plan", "base")
 BASE = ("errors", "version")
 
 
 def modules() -> list[str]:
-    """All modules of the package, by their names below it."""
+    """All modules, named relative to the package."""
     paths = (path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py"))
     return sorted(".".join(path.parts).removesuffix("__init__").rstrip(".") for path in paths)
 
 
-def room(module: str) -> str:
-    """The room that a module is in."""
+def layer(module: str) -> str:
+    """The layer that a module is in."""
     head, _, rest = module.partition(".")
-    return head if head in ROOMS else "base" if head in BASE and not rest else ""
+    return head if head in LAYERS else "base" if head in BASE and not rest else ""
 
 
 @cache
@@ -44,7 +44,7 @@ def source(module: str) -> Path:
 
 
 def imports(module: str) -> Iterator[str]:
-    """The modules of the package that a module imports, anywhere in its text: also inside functions."""
+    """The gpuops modules that a module imports, also inside functions."""
     own = module.split(".") if module else []
     package = own if source(module).name == "__init__.py" else own[:-1]
     for node in ast.walk(tree(module)):
@@ -64,13 +64,13 @@ def imports(module: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("module", modules())
-def test_imports_go_down(module):
+def test_no_layer_imports_a_higher_one(module):
     for other in imports(module):
-        assert ROOMS.index(room(module)) <= ROOMS.index(room(other)), f"{module} imports {other}"
+        assert LAYERS.index(layer(module)) <= LAYERS.index(layer(other)), f"{module} imports {other}"
         assert other or not module, f"{module} imports the package itself"
 
 
-def test_imports_make_no_circle():
+def test_imports_have_no_cycles():
     done: set[str] = set()
 
     def visit(module: str, path: tuple[str, ...]) -> None:
@@ -84,7 +84,7 @@ def test_imports_make_no_circle():
         visit(module, ())
 
 
-def test_only_public_names_are_listed():
+def test_dir_lists_only_public_names():
     assert {*dir(gpuops)} == {*gpuops.__all__, "__version__"}
 
 
@@ -102,7 +102,7 @@ def test_importing_the_package_imports_no_other_library():
 
 LINES, FUNCTION_LINES, PARAMETERS = 400, 40, 8
 
-#: Files and functions that are larger, and why.
+#: Files and functions exempt from the limits, and why.
 LARGE_FILES: dict[str, str] = {}
 LARGE_FUNCTIONS: dict[str, str] = {
     "ops.reduce.reduction": "NumPy's parameters of reductions, and the op",
@@ -135,7 +135,7 @@ def length(function: ast.FunctionDef) -> int:
     return lines
 
 
-def test_exceptions_are_needed():
+def test_size_exemptions_are_still_needed():
     for module in LARGE_FILES:
         assert source(module).read_text(encoding="utf-8").count("\n") > LINES
     for name in LARGE_FUNCTIONS:

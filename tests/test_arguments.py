@@ -1,4 +1,4 @@
-"""Arguments in all the ways in which NumPy takes them, and what is said of those that it does not take."""
+"""Arguments in every form that NumPy accepts, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ X = np.arange(20, dtype="f4").reshape(4, 5) % 7
 
 
 @pytest.mark.parametrize("op", REDUCTIONS)
-def test_arrays_without_dims_have_an_axis(backend, op):
+def test_reductions_of_0d_arrays_take_axis_0(backend, op):
     x, function = backend.array(np.array(3.0)), getattr(gpuops, op)
     for axis in (None, 0, -1, ()):
         for keepdims in (False, True):
@@ -24,14 +24,14 @@ def test_arrays_without_dims_have_an_axis(backend, op):
             assert got.shape == () and got == getattr(np, op)(3.0)
 
 
-def test_softmax_of_arrays_without_dims(backend):
+def test_softmax_of_0d_arrays(backend):
     x = backend.array(np.array(3.0))
     for axis in (0, -1):
         for op in ("softmax", "log_softmax", "logsumexp"):
             assert_same(backend.numpy(getattr(gpuops, op)(x, axis)), getattr(scipy.special, op)(np.array(3.0), axis))
 
 
-def test_numpys_names_of_parameters(backend):
+def test_numpy_parameter_names_are_accepted(backend):
     x, y = backend.arrays(X, X.T.copy())
     for op in REDUCTIONS:
         got = getattr(gpuops, op)(a=x, axis=1, keepdims=True)
@@ -42,7 +42,7 @@ def test_numpys_names_of_parameters(backend):
 
 
 @pytest.mark.parametrize("op", [*REDUCTIONS, "softmax", "log_softmax", "logsumexp"])
-def test_pytorchs_names_of_parameters_get_a_hint(backend, op):
+def test_pytorch_parameter_names_get_a_hint(backend, op):
     for given, meant in (("dim", "axis"), ("keepdim", "keepdims")):
         if op in ("softmax", "log_softmax") and given == "keepdim":
             continue
@@ -51,8 +51,8 @@ def test_pytorchs_names_of_parameters_get_a_hint(backend, op):
             getattr(gpuops, op)(backend.array(X), **{given: 1})
 
 
-def test_masks_that_are_no_arrays():
-    """What is no array is a mask by its truth."""
+def test_lists_and_scalars_as_masks_are_cast_to_bool():
+    """Elements of other sequences count by their truth value."""
     for mask in ([True, False, True, False, True], [1, 0, 2, 0, 0.5], 1, 0, (0, 0, 1, 1, 1), np.True_):
         for op in ("sum", "any", "prod"):
             expected = getattr(np, op)(X, 1, where=np.asarray(mask, bool))
@@ -61,7 +61,7 @@ def test_masks_that_are_no_arrays():
         assert_same(gpuops.softmax(X, 1, where=mask), expected)
 
 
-def test_masks_that_are_scalars_go_with_arrays_of_a_device(device):
+def test_scalar_masks_work_with_device_arrays(device):
     x = device.array(X)
     for mask in (1, 0, False, np.True_, np.array(True)):
         assert_same(device.numpy(gpuops.sum(x, 1, where=mask)), np.sum(X, 1, where=bool(mask)))
@@ -72,26 +72,26 @@ def test_masks_that_are_scalars_go_with_arrays_of_a_device(device):
     lambda x: gpuops.dot(None, x), lambda x: gpuops.expand(None, 3), lambda x: gpuops.broadcast_to(None, 3),
     lambda x: gpuops.where(None, x, x),
 ])  # fmt: skip
-def test_none_is_no_operand(backend, call):
+def test_none_as_an_operand_raises(backend, call):
     with pytest.raises(TypeError, match=r"^\w+: \w+ is None; gpuops takes arrays and scalars"):
         call(backend.array(X))
 
 
 @pytest.mark.parametrize("out", [np.float32, np.dtype("f4"), memoryview(bytearray(20)), [0.0] * 5, 3.0], ids=type)
-def test_what_is_no_out(backend, out):
+def test_out_must_be_an_array(backend, out):
     for call in (lambda x: gpuops.sum(x, 0, out=out), lambda x: gpuops.softmax(x, out=out)):
         with pytest.raises(TypeError, match=r"^\w+: (out is a|NumPy and CuPy arrays do not mix)"):
             call(backend.array(X))
 
 
 @pytest.mark.parametrize("dtype", ["i4,,", "foo", "f4,", 3, [("a",)], b"\xff"], ids=repr)
-def test_what_is_no_dtype(backend, dtype):
+def test_invalid_dtypes_raise(backend, dtype):
     for op in ("sum", "softmax"):
         with pytest.raises(TypeError, match=f"^{op}: dtype .* (is not understood|is not supported)"):
             getattr(gpuops, op)(backend.array(X), dtype=dtype)
 
 
-def test_arrays_in_another_byte_order_give_native_results():
+def test_byte_swapped_arrays_give_native_results():
     x = X.astype(">f4")
     results = [getattr(gpuops, op)(x, 1) for op in (*REDUCTIONS, "softmax", "log_softmax", "logsumexp")]
     results += [gpuops.where(x > 1, x, x), gpuops.where(x > 1, x, 0), gpuops.expand(x, (2, 4, 5))]
@@ -103,7 +103,7 @@ def test_arrays_in_another_byte_order_give_native_results():
     assert gpuops.sum(x, 1, out=out) is out and (out == X.sum(1)).all()
 
 
-def test_minus_zero_stays_what_it_is(backend):
+def test_sums_are_negative_zero_only_if_initial_is(backend):
     def sign(value):
         return np.signbit(backend.numpy(value)).all()
 
@@ -123,14 +123,14 @@ def test_minus_zero_stays_what_it_is(backend):
 
 
 @pytest.mark.parametrize("strategy", gpuops.strategies("sum"))
-def test_minus_zero_by_every_strategy(device, strategy):
+def test_negative_zero_sums_by_every_strategy(device, strategy):
     x = device.array(-np.zeros((300, 40), "f4"))
     for axis in (None, 0, 1):
         assert np.signbit(device.numpy(gpuops.sum(x, axis, initial=-0.0, strategy=strategy))).all()
         assert not np.signbit(device.numpy(gpuops.sum(x, axis, strategy=strategy))).any()
 
 
-def test_dask_arrays_take_split_every():
+def test_split_every_applies_to_dask_arrays_only():
     da = pytest.importorskip("dask.array", reason="chunks are Dask's")
     x = da.from_array(np.arange(64.0), chunks=1)
     narrow, wide = (gpuops.sum(x, split_every=few) for few in (2, 64))

@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 import gpuops
 from gpuops import array_api as xp
 from tests import array_api_namespace
-from tests.budget import examples, in_turn
+from tests.budget import examples, round_robin
 from tests.compare import assert_near, assert_same
 from tests.layouts import COMPLEX, DTYPES, INTS, inexact, wide
 
@@ -35,12 +35,12 @@ SIGNATURES = {
     "where": "(condition, x1, x2, /)",
 }
 REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all")
-#: Those that the standard has.
+#: The dtypes of the standard.
 STANDARD = (np.dtype(bool), *INTS, np.dtype(np.float32), np.dtype(np.float64), *COMPLEX)
 NUMERIC = STANDARD[1:]
-#: Those that properties draw from; other tests take all.
+#: The dtypes that properties draw from; other tests take all.
 FEW = tuple(map(np.dtype, ("f4", "i1", "c8")))
-#: Python scalars that go with arrays of a kind and take their dtype.
+#: Python scalars that adopt the dtype of an array, by the array's kind.
 SCALARS = {"b": (True,), "i": (-3,), "u": (3,), "f": (-3, 0.5, float("inf")), "c": (-3, 0.5, 2j)}
 
 
@@ -51,13 +51,13 @@ def fetched(backend, result):
 
 
 def whole(rng, shape, dtype):
-    """Small whole numbers, few of them 0: sums and products are exact in every dtype, or overflow."""
+    """Small integers, few of them 0: sums and products are exact in every dtype, or overflow."""
     least = 1 if dtype.kind in "bu" else -1
     return np.asarray(rng.choice([0, least, 1, 2], shape, p=[0.1, 0.2, 0.5, 0.2])).astype(dtype)
 
 
 def result_dtype(op, dtype):
-    """The dtype that the standard gives to a reduction; of what it does not have, NumPy's."""
+    """The result dtype of a reduction by the standard; NumPy's for dtypes that the standard lacks."""
     if op in ("any", "all"):
         return np.dtype(bool)
     if op in ("max", "min"):
@@ -68,7 +68,7 @@ def result_dtype(op, dtype):
 
 
 def check_reduction(backend, op, x, **options):
-    """Hold a reduction of whole numbers against the standard's dtype, and NumPy's shape and values."""
+    """Compare a reduction of integers with the standard's dtype and NumPy's shape and values."""
     got = fetched(backend, getattr(xp, op)(backend.array(x), **options))
     exact = np.asarray(getattr(np, op)(x.astype(wide(x.dtype)), **options))
     dtype = result_dtype(op, x.dtype)
@@ -82,18 +82,18 @@ def check_reduction(backend, op, x, **options):
 # ---------------------------------------------------------------------------------------------------------- signatures
 
 
-def test_functions_are_those_of_gpuops_that_the_standard_names():
+def test_namespace_exports_the_standard_functions_of_gpuops():
     assert sorted(SIGNATURES) == xp.__all__
     assert set(xp.__all__) <= set(gpuops.__all__)
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
-def test_signatures_are_the_standards(name):
+def test_signatures_match_the_standard(name):
     assert str(inspect.signature(getattr(xp, name))) == SIGNATURES[name]
 
 
 @pytest.mark.parametrize("op", REDUCTIONS)
-def test_options_of_reductions_go_by_keyword_and_arrays_do_not(backend, op):
+def test_reductions_take_arrays_by_position_and_options_by_keyword(backend, op):
     x = backend.array(np.ones((2, 3)))
     reduce = getattr(xp, op)
     assert fetched(backend, reduce(x, axis=0)).shape == (3,)
@@ -103,7 +103,7 @@ def test_options_of_reductions_go_by_keyword_and_arrays_do_not(backend, op):
         reduce(x=x)
 
 
-def test_other_arrays_do_not_go_by_keyword(backend):
+def test_other_functions_take_arrays_by_position_only(backend):
     x = backend.array(np.ones((2, 2)))
     with pytest.raises(TypeError, match="positional-only"):
         xp.where(condition=x, x1=x, x2=x)
@@ -119,7 +119,7 @@ def test_other_arrays_do_not_go_by_keyword(backend):
 @pytest.mark.parametrize("op", REDUCTIONS)
 @examples(20)
 @given(data=st.data())
-def test_reductions(backend, op, data):
+def test_reductions_match_numpy(backend, op, data):
     least = 1 if op in ("max", "min") else 0
     shape = tuple(data.draw(st.lists(st.integers(least, 4), max_size=3)))
     ndim = len(shape)
@@ -135,13 +135,13 @@ def test_reductions(backend, op, data):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_reductions_of_every_dtype(backend, op, dtype):
-    """With the kernels of ``test_reduce.test_takes_every_dtype``."""
-    (axis, *_) = in_turn((0, 1), start=REDUCTIONS.index(op) + DTYPES.index(dtype))
+    """Reuses the kernels of ``test_reduce.test_takes_every_dtype``."""
+    (axis, *_) = round_robin((0, 1), start=REDUCTIONS.index(op) + DTYPES.index(dtype))
     check_reduction(backend, op, whole(np.random.default_rng(0), (5, 40), dtype), axis=axis)
 
 
 @pytest.mark.parametrize(("dtype", "wider"), [("i1", "i2"), ("u1", "u4"), ("u1", "i4"), ("i4", "i8")])
-def test_integers_are_cast_before_they_are_summed_or_multiplied(backend, dtype, wider):
+def test_integers_are_cast_to_dtype_before_accumulating(backend, dtype, wider):
     top = int(np.iinfo(dtype).max)
     x = backend.array(np.full((3, 2), top, dtype))
     assert_same(fetched(backend, xp.sum(x, axis=1, dtype=np.dtype(wider))), np.full(3, 2 * top, wider))
@@ -149,7 +149,7 @@ def test_integers_are_cast_before_they_are_summed_or_multiplied(backend, dtype, 
 
 
 @pytest.mark.parametrize("wider", ["f8", "c16"])
-def test_floats_are_cast_before_they_are_summed_or_multiplied(backend, wider):
+def test_floats_are_cast_to_dtype_before_accumulating(backend, wider):
     a, b = 1 + 2.0**-23, 2.0**-30 + 2.0**-53  # float32 holds each, and neither their sum nor their product
     x = backend.array(np.array([a, b], np.float32))
     assert_same(fetched(backend, xp.sum(x, dtype=np.dtype(wider))), np.array(a + b, wider))
@@ -158,21 +158,21 @@ def test_floats_are_cast_before_they_are_summed_or_multiplied(backend, wider):
 
 @pytest.mark.parametrize("op", REDUCTIONS)
 @pytest.mark.parametrize("axis", [2, -3, (0, 2), (0, 0), (1, -1)], ids=str)
-def test_axes_that_are_not_there_or_twice_are_refused(backend, op, axis):
+def test_out_of_range_and_duplicate_axes_raise(backend, op, axis):
     with pytest.raises(ValueError, match=f"{op}: "):
         getattr(xp, op)(backend.array(np.ones((2, 3))), axis=axis)
 
 
 @pytest.mark.parametrize("shape", [(0,), (2, 0)], ids=str)
-def test_reductions_of_nothing(backend, shape):
+def test_reductions_of_empty_arrays(backend, shape):
     x = backend.array(np.empty(shape))
     for op, expected in {"sum": 0.0, "prod": 1.0, "mean": np.nan, "any": False, "all": True}.items():
         assert_same(fetched(backend, getattr(xp, op)(x, axis=-1)), np.full(shape[:-1], expected))
 
 
 @pytest.mark.parametrize("op", ["max", "min"])
-def test_extremes_of_nothing_are_refused(backend, op):
-    """The standard leaves that open."""
+def test_max_and_min_of_empty_arrays_raise(backend, op):
+    """The standard leaves this case undefined."""
     with pytest.raises(ValueError, match=f"{op}: zero-size array"):
         getattr(xp, op)(backend.array(np.empty((2, 0))), axis=1)
 
@@ -185,14 +185,14 @@ def test_nan_propagates(backend, op, dtype):
     assert np.isnan(got).tolist() == [True, False, True]
 
 
-def test_means_of_complex_numbers_have_nan_where_an_element_has(backend):
+def test_complex_mean_propagates_nan_per_component(backend):
     x = backend.array(np.array([[complex(np.nan, 1), 1], [complex(1, np.nan), 1], [1, 2]]))
     got = fetched(backend, xp.mean(x, axis=1))
     assert np.isnan(got.real[0]) and np.isnan(got.imag[1]) and got[2] == 1.5
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1j, complex(0, np.nan), complex(np.nan, 0)], ids=str)
-def test_whatever_is_not_zero_is_true(backend, value):
+def test_nonzero_values_are_true(backend, value):
     dtype = np.complex128 if isinstance(value, complex) else np.float64
     assert_same(fetched(backend, xp.any(backend.array(np.array([0, value], dtype)))), True)
     assert_same(fetched(backend, xp.all(backend.array(np.array([value, value], dtype)))), True)
@@ -215,16 +215,16 @@ def test_where_broadcasts(backend, data):
 
 
 def with_values(backend, dtypes, first):
-    """Which of the dtypes go with the first not only in arrays of nothing: where kernels are compiled, some in turn."""
+    """The dtypes to test with non-empty arrays: all on the CPU, some round-robin where kernels are compiled."""
     if backend.name == "cpu":
         return dtypes
     same, start = [d for d in dtypes if d.kind == first.kind], dtypes.index(first)
-    return [*in_turn(same, start=start), *in_turn(dtypes, 2, start)]
+    return [*round_robin(same, start=start), *round_robin(dtypes, 2, start)]
 
 
 @pytest.mark.parametrize("first", STANDARD, ids=str)
-def test_where_promotes(backend, first):
-    """Arrays without dims take part like all others."""
+def test_where_promotes_dtypes(backend, first):
+    """0-d arrays promote like all others."""
     for second in STANDARD:
         for size in (0, 2) if second in with_values(backend, STANDARD, first) else (0,):
             x1, x2 = np.ones((), first), np.zeros(size, second)
@@ -241,7 +241,7 @@ def test_where_takes_python_scalars(backend, dtype):
         assert_same(fetched(backend, xp.where(condition, scalar, x)), np.array([scalar, 0], dtype))
 
 
-def test_where_without_dims(backend):
+def test_where_of_0d_arrays(backend):
     condition, x = backend.arrays(np.array(True), np.array(2, np.int8))
     assert_same(fetched(backend, xp.where(condition, x, 5)), np.array(2, np.int8))
 
@@ -250,7 +250,7 @@ def test_where_without_dims(backend):
 
 
 @given(data=st.data())
-def test_broadcast_to(backend, data):
+def test_broadcast_to_matches_numpy(backend, data):
     x = np.arange(data.draw(st.integers(0, 3)) * 2).reshape(-1, 1, 2) if data.draw(st.booleans()) else np.array(7)
     x = x.astype(data.draw(st.sampled_from(DTYPES)))
     wider = mutually_broadcastable_shapes(num_shapes=1, base_shape=x.shape, min_side=0, max_side=4, max_dims=5)
@@ -261,7 +261,7 @@ def test_broadcast_to(backend, data):
 
 
 @pytest.mark.parametrize(("shape", "to"), [((2,), (3,)), ((2, 1), (2,)), ((2,), ()), ((1, 3), (2, 1)), ((2,), (2, 3))])
-def test_shapes_to_which_an_array_does_not_broadcast_are_refused(backend, shape, to):
+def test_broadcast_to_incompatible_shapes_raises(backend, shape, to):
     with pytest.raises(ValueError, match="broadcast_to: "):
         xp.broadcast_to(backend.array(np.ones(shape)), to)
 
@@ -270,7 +270,7 @@ def test_shapes_to_which_an_array_does_not_broadcast_are_refused(backend, shape,
 
 
 @given(data=st.data())
-def test_matmul(backend, data):
+def test_matmul_matches_numpy(backend, data):
     """Of vectors, matrices and batches that broadcast."""
     shapes = data.draw(mutually_broadcastable_shapes(signature=np.matmul.signature, max_side=3, max_dims=2))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
@@ -282,7 +282,7 @@ def test_matmul(backend, data):
 
 
 @pytest.mark.parametrize("first", NUMERIC, ids=str)
-def test_matmul_promotes(backend, first):
+def test_matmul_promotes_dtypes(backend, first):
     for second in NUMERIC:
         for rows in (0, 1) if second in with_values(backend, NUMERIC, first) else (0,):
             x1, x2 = np.array([[1, 2]], first)[:rows].copy(), np.array([[3], [4]], second)
@@ -299,7 +299,7 @@ REFUSED = [((), (2,)), ((2,), ()), ((), ()), ((2,), (3,)), ((2,), (3, 2)), ((3, 
 
 
 @pytest.mark.parametrize(("first", "second"), [*REFUSED, ((2, 1, 1), (3, 1, 1))])
-def test_operands_that_matmul_cannot_multiply_are_refused(backend, first, second):
+def test_matmul_of_incompatible_shapes_raises(backend, first, second):
     with pytest.raises(ValueError, match="matmul: "):
         xp.matmul(*backend.arrays(np.ones(first), np.ones(second)))
 
@@ -307,7 +307,7 @@ def test_operands_that_matmul_cannot_multiply_are_refused(backend, first, second
 # ------------------------------------------------------------------------------------------------------ the namespaces
 
 
-def test_importing_it_brings_in_nothing_else():
+def test_importing_array_api_imports_nothing_else():
     code = "import sys, gpuops; had = {*sys.modules}; import gpuops.array_api; print({*sys.modules} - had)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[1]
@@ -316,7 +316,7 @@ def test_importing_it_brings_in_nothing_else():
 
 
 @given(data=st.data())
-def test_namespace_for_the_public_suite(data):
+def test_hypothesis_strategies_accept_the_namespace(data):
     """gpuops' functions, and a library's arrays as the suite draws them."""
     assert {name: getattr(array_api_namespace, name) for name in xp.__all__} == {n: getattr(xp, n) for n in xp.__all__}
     drawn = strategies.make_strategies_namespace(array_api_namespace, api_version="2024.12")

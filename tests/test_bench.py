@@ -1,4 +1,4 @@
-"""The benchmarks: what they measure, how, and what they make of it; on the CPU with tiny arrays."""
+"""The benchmarks: cases, checks, timing and reports; on the CPU with tiny arrays."""
 
 import json
 import os
@@ -39,9 +39,9 @@ SCHEMA = json.loads(results.SCHEMA.read_text(encoding="utf-8"))
 EVERY_CASE = [case for op in cases.TABLES for case in cases.cases(op)]
 HOST_CASES = [case for op in (*cases.TABLES, "pipeline", "import") for case in cases.host_cases(op, gpu=True)]
 OPTIONS = [case for case in EVERY_CASE if case.group.name == "options"]
-PUBLISHED = sorted(results.FOLDER / folder.name for folder in plot.PICTURES.iterdir())  # others are a user's own
-#: ``python -m gpuops`` where a cache is soon emptied before each sample, and with the fewest samples of processes.
-SOON = """
+PUBLISHED = sorted(results.FOLDER / folder.name for folder in plot.PICTURES.iterdir())  # others are the user's
+#: ``python -m gpuops`` made fast: a small cache to flush before each sample, and few samples of processes.
+FAST = """
 import sys
 from benchmarks import machines, scaling
 from gpuops.__main__ import main
@@ -50,9 +50,9 @@ sys.exit(main())
 """
 
 
-def bench(*arguments, soon=False, **options):
-    """``python -m gpuops bench`` as a user runs it: done where a machine's GPU, if it has one, stays unseen."""
-    command = [sys.executable, *(("-c", SOON) if soon else ("-m", "gpuops")), "bench", *map(str, arguments)]
+def bench(*arguments, fast=False, **options):
+    """``python -m gpuops bench`` as a user runs it, with any GPU hidden."""
+    command = [sys.executable, *(("-c", FAST) if fast else ("-m", "gpuops")), "bench", *map(str, arguments)]
     environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "COLUMNS": "160"}
     return subprocess.run(
         command, capture_output=True, text=True, encoding="utf-8", timeout=300, cwd=ROOT, env=environment, **options
@@ -61,9 +61,9 @@ def bench(*arguments, soon=False, **options):
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """Results of a run with tiny arrays, in a folder of their own, named as those of a full run are."""
+    """A folder with results of tiny arrays, named like those of a full run."""
     base = tmp_path_factory.getbasetemp()
-    made = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "results"  # of all workers
+    made = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "results"  # shared by all workers
     with disk_cache.locked(f"{made}.lock"):
         if not made.exists():
             measured(tmp_path_factory.mktemp("measured")).rename(made)
@@ -72,7 +72,7 @@ def folder(tmp_path_factory):
 
 def measured(made):
     """A folder with results."""
-    done = bench("softmax", "sum", "where", "--elements", 2000, "--results", made, soon=True)
+    done = bench("softmax", "sum", "where", "--elements", 2000, "--results", made, fast=True)
     assert done.returncode == 0, done.stderr + done.stdout
     assert bench("sum", "expand", "--host", "--results", made).returncode == 0
     for file in (made / "cpu").glob("*.part.json"):
@@ -87,7 +87,7 @@ def documents(folder):
 
 def conforms(document):
     """Whether a document follows the schema."""
-    import jsonschema  # which machines that only measure do without
+    import jsonschema  # not installed on machines that only measure
 
     try:
         jsonschema.validate(document, SCHEMA)
@@ -118,18 +118,18 @@ def test_published_results_follow_the_schema_and_are_complete(file):
         chosen = [scaling.enlarged(case, document["cases"][0]["workers"]) for case in chosen]
     elif document["mode"] != "host":
         chosen = cli.choose(list(cases.cases(document["op"])))
-    else:  # measured with the groups that there were
+    else:  # the groups of that commit
         return
     assert [case["case"] for case in document["cases"]] == [case.label for case in chosen]
 
 
-def test_schema_refuses_a_time_of_zero(documents):
+def test_schema_rejects_a_time_of_zero(documents):
     broken = json.loads(json.dumps(documents[0]))
     broken["cases"][0]["results"][0]["us"] = 0
     assert not conforms(broken)
 
 
-def test_every_result_is_rated(documents):
+def test_every_result_has_ratios_to_limit_and_best_peer(documents):
     for document in documents:
         for case in document["cases"]:
             found = results.timed(case)
@@ -153,7 +153,7 @@ def test_options_of_softmax_have_results_without_peers(documents):
         assert "options" not in {group.name for group in cases.TABLES[op]}
 
 
-def test_environment_says_where_and_with_what(documents):
+def test_environment_records_versions(documents):
     about = documents[0]["environment"]
     assert about["versions"]["gpuops"] == gpuops.__version__
     assert about["versions"]["numpy"] == np.__version__
@@ -169,7 +169,7 @@ def test_labels_are_unique_after_selection():
         assert len(labels) == len(set(labels))
 
 
-def test_quick_is_a_tenth():
+def test_quick_selects_about_a_tenth_of_the_cases():
     count = sum(len(cli.choose(list(cases.cases(op)), quick=True)) for op in cases.TABLES)
     assert 0.05 < count / len(EVERY_CASE) < 0.25
 
@@ -199,12 +199,12 @@ def test_quick_is_a_tenth():
         ("matmul", "float32 4092×4092, 4092×4092"),
     ],
 )
-def test_tables_have_the_cases_that_people_compare(op, label):
+def test_tables_contain_commonly_compared_cases(op, label):
     assert label in {case.label for case in cases.cases(op)}
 
 
 @pytest.mark.parametrize("elements", [1, 7, 1000, 10**6])
-def test_shrinking_keeps_operands_together(elements):
+def test_shrunk_operands_still_broadcast(elements):
     for case in EVERY_CASE:
         small = cases.shrunk(case, elements)
         shape = ops.OPS[case.op].shape(small)
@@ -214,7 +214,7 @@ def test_shrinking_keeps_operands_together(elements):
             assert np.broadcast_shapes(*(operand.shape for operand in small.problem.operands), shape) == shape
 
 
-def test_a_case_that_is_small_enough_stays():
+def test_small_cases_are_not_shrunk():
     for case in EVERY_CASE:
         assert cases.shrunk(case, 2**40) == case
 
@@ -236,7 +236,7 @@ def test_bytes_are_counted_once_per_element():
 
 
 @pytest.mark.parametrize("layout", arrays.LAYOUTS)
-def test_layouts_hold_the_data(layout):
+def test_allocate_fills_every_layout(layout):
     data = arrays.values("normal", np.dtype(np.float32))
     x = arrays.allocate(np, cases.Operand((12, 35), layout), data)
     assert x.shape == (12, 35)
@@ -249,7 +249,7 @@ def test_layouts_hold_the_data(layout):
 
 
 @pytest.mark.parametrize("dtype", cases.REDUCTION_DTYPES.split())
-def test_data_is_the_same_every_time_and_fits_the_dtype(dtype):
+def test_data_is_reproducible_and_fits_the_dtype(dtype):
     dtype = arrays.dtype_of(dtype)
     data = arrays.values.__wrapped__("normal", dtype)
     assert data.dtype == dtype and data.size == arrays.PATTERN
@@ -263,7 +263,7 @@ def test_data_is_the_same_every_time_and_fits_the_dtype(dtype):
 @pytest.mark.parametrize(
     "case", [*(case for case in EVERY_CASE if case.lead), *OPTIONS], ids=lambda case: f"{case.op} {case.label}"
 )
-def test_right_results_pass_and_wrong_ones_do_not(case):
+def test_check_accepts_right_and_rejects_wrong_results(case):
     case = cases.shrunk(case, 500)
     dtype = arrays.dtype_of(case.dtype)
     data = [arrays.values(kind, dtype) for kind in ops.kinds(case)]
@@ -282,7 +282,7 @@ def test_right_results_pass_and_wrong_ones_do_not(case):
 
 
 @pytest.mark.parametrize("case", OPTIONS, ids=lambda case: case.label)
-def test_no_option_of_softmax_can_be_disregarded(case):
+def test_check_detects_ignored_softmax_options(case):
     import scipy.special
 
     case = cases.shrunk(case, 4096)
@@ -302,14 +302,14 @@ def test_no_option_of_softmax_can_be_disregarded(case):
         assert "an error of" in ops.check(np, expected, gpuops_.wide(gpuops.softmax(x, axis=1, **rest)))
 
 
-def test_rows_of_which_nothing_is_selected_are_zero():
+def test_fully_masked_softmax_rows_are_zero():
     case, x = OPTIONS[0], np.zeros((2, 4))
     mask = np.array([[False] * 4, [True, False, True, False]])
     np.testing.assert_array_equal(ops.softmax(np, case, x, mask), [[0] * 4, [0.5, 0, 0.5, 0]])
     np.testing.assert_array_equal(providers.Gpuops(np).call(case)(x, mask), [[0] * 4, [0.5, 0, 0.5, 0]])
 
 
-def test_accuracy_is_measured_and_its_page_written(tmp_path):
+def test_accuracy_command_writes_measurements_and_page(tmp_path):
     page = tmp_path / "page.md"
     assert cli.main(["accuracy", "--elements", "4096", "--results", str(tmp_path), "--output", str(page)]) == 0
     (found,) = accuracy.load_all(tmp_path)
@@ -319,13 +319,13 @@ def test_accuracy_is_measured_and_its_page_written(tmp_path):
     assert all(row["gpuops"] < 20 for row in found["rows"])
     softmaxes = [row for row in found["rows"] if row["op"] in providers.SOFTMAX and row not in small]
     assert {row["op"] for row in softmaxes} == providers.SOFTMAX
-    for row in softmaxes:  # a number is 1 / eps to 2 / eps of its units
+    for row in softmaxes:  # a number is 1 / eps to 2 / eps ulps
         eps = float(ops.finfo(arrays.dtype_of(row["dtype"])).eps)
         assert row["gpuops"] * eps / 2.01 <= row["relative"]["gpuops"] <= row["gpuops"] * eps * 1.01
     assert page.read_text(encoding="utf-8") == accuracy.page([found])
 
 
-def test_an_error_of_one_unit_in_the_last_place_is_one():
+def test_errors_are_in_units_in_the_last_place():
     for dtype in map(arrays.dtype_of, accuracy.DTYPES):
         right = np.array([1.5, 3.0, 1000.0])
         step = float(ops.finfo(dtype).eps)
@@ -336,7 +336,7 @@ def test_an_error_of_one_unit_in_the_last_place_is_one():
 
 
 @pytest.mark.parametrize("op", sorted(providers.SOFTMAX))
-def test_exact_softmaxes_are_scipys(op):
+def test_exact_softmaxes_match_scipy(op):
     import scipy.special
 
     for shape, axis in (((30, 7), 0), ((30, 7), 1), ((50,), 0)):
@@ -346,12 +346,12 @@ def test_exact_softmaxes_are_scipys(op):
         np.testing.assert_allclose(accuracy.exact(case, (x,)), right(x.astype(float), axis=axis), rtol=1e-14)
 
 
-def test_the_page_on_accuracy_is_that_of_the_committed_measurements():
+def test_accuracy_page_is_up_to_date():
     assert accuracy.PAGE.read_text(encoding="utf-8") == accuracy.page(accuracy.load_all(accuracy.FOLDER))
 
 
 class Broken(providers.Numpy):
-    """A peer that fails as it is told to."""
+    """A peer that raises a given failure, or returns wrong results."""
 
     name = "broken"
 
@@ -373,7 +373,7 @@ def tiny(op="sum", group="axes"):
 
 
 def quiet(name):
-    """Watches a run and says nothing."""
+    """A silent ``watch``."""
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def quiet(name):
     ],
     ids=str,
 )
-def test_a_peer_that_fails_is_named_and_the_rest_goes_on(failure, reason):
+def test_failing_peers_are_reported_and_the_run_continues(failure, reason):
     record = harness.measure(Cpu(), tiny(), [Broken(failure), providers.Numpy(np)], quiet)
     assert list(results.timed(record)) == ["gpuops", "numpy"]
     (refused,) = (result for result in record["results"] if "refused" in result)
@@ -399,7 +399,7 @@ def test_a_peer_that_fails_is_named_and_the_rest_goes_on(failure, reason):
 
 
 @pytest.mark.parametrize("group", [g for g in cases.SOFTMAX if g.ladder or not g.peers], ids=lambda group: group.name)
-def test_named_strategies_run_on_ladders_and_where_they_are_compared(group, monkeypatch):
+def test_strategies_run_in_ladder_and_comparison_groups(group, monkeypatch):
     machine = Cpu()
     monkeypatch.setattr(machine, "ladders", True)
     scipy = providers.Scipy(np)
@@ -412,7 +412,7 @@ def test_named_strategies_run_on_ladders_and_where_they_are_compared(group, monk
             assert found == ["gpuops", "scipy", *(everyone if case.lead else [])]
 
 
-def test_a_case_without_memory_is_skipped(monkeypatch):
+def test_cases_out_of_memory_are_skipped(monkeypatch):
     def allocate(*arguments):
         raise MemoryError("Unable to allocate 8 TiB")
 
@@ -422,7 +422,7 @@ def test_a_case_without_memory_is_skipped(monkeypatch):
     assert "skipped: out of memory" in show.line(record)
 
 
-def test_memory_that_pools_hold_is_given_back_before_giving_up(monkeypatch):
+def test_memory_pools_are_freed_before_a_case_is_skipped(monkeypatch):
     machine, freed = Cpu(), []
     machine.free = lambda: freed.append(True)
     allocate = harness.allocate
@@ -444,7 +444,7 @@ def test_wrong_results_of_gpuops_fail_the_run(monkeypatch, tmp_path, capsys):
     assert "gpuops: wrong: an error of" in capsys.readouterr().err
 
 
-def test_missing_and_broken_peers_are_named():
+def test_missing_and_broken_peers_are_reported():
     class Absent(providers.Provider):
         name, module, distribution = "absent", "no_such_package.inner", "no-such-package"
 
@@ -458,8 +458,8 @@ def test_missing_and_broken_peers_are_named():
     assert providers.load(Unusable, np) == "cannot be used: libcudart.so.13: cannot open shared object file"
 
 
-def imagined(operand, dtype):
-    """An operand as an array that has no memory: only its shape, strides and alignment are true."""
+def placeholder(operand, dtype):
+    """An array with the shape, strides and alignment of an operand, but without its memory."""
     form = arrays.LAYOUTS[operand.layout]
     memory = form.memory(operand.shape)
     bytes_ = np.empty(32, "u1")
@@ -474,9 +474,9 @@ def variants(op):
     for case in cases.cases(op):
         shape, out = case.problem.shape, case.problem.out
         dtypes = [np.dtype("u1") if kind == "mask" else arrays.dtype_of(case.dtype) for kind in ops.OPS[op].data]
-        operands = [imagined(operand, dtype) for operand, dtype in zip(case.problem.operands, dtypes)]
+        operands = [placeholder(operand, dtype) for operand, dtype in zip(case.problem.operands, dtypes)]
         specs = [spec(f"operand_{i}", x) for i, x in enumerate(operands)]
-        into = {"out": spec("out", imagined(cases.Operand(shape, out), dtypes[-1]))} if out else {}
+        into = {"out": spec("out", placeholder(cases.Operand(shape, out), dtypes[-1]))} if out else {}
         more = (shape,) if op == "expand" else ()
         found |= {*describe(getattr(gpuops, op), *specs, *more, **into).plan.kernels}
     return found
@@ -488,7 +488,7 @@ def spec(name, x):
     return ArraySpec(name, x.shape, x.dtype, x.strides, Machine(132), x.ctypes.data % 16, value=value)
 
 
-def test_the_docs_count_the_variants_of_kernels():
+def test_docs_give_the_number_of_broadcast_kernel_variants():
     text = " ".join((plot.PICTURES.parent / "kernels" / "broadcast.md").read_text(encoding="utf-8").split())
     counts = [sum(1 for _ in cases.cases(op)) for op in ("expand", "where")]
     kernels = [len(variants(op)) for op in ("expand", "where")]
@@ -496,7 +496,7 @@ def test_the_docs_count_the_variants_of_kernels():
     assert f"take {kernels[0]} and {kernels[1]} variants" in text
 
 
-def test_the_docs_say_how_often_each_strategy_of_softmax_reads():
+def test_docs_give_the_reads_of_each_softmax_strategy():
     text = (report.KERNELS / "softmax.md").read_text(encoding="utf-8")
     lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
     table = {name: row[3:] for row in lines for name in row[0].replace("`", "").split(", ")}
@@ -510,7 +510,7 @@ def test_the_docs_say_how_often_each_strategy_of_softmax_reads():
 
 @pytest.mark.parametrize("provider", [providers.Gpuops, providers.Numpy])
 @pytest.mark.parametrize("op", ["expand", "where"])
-def test_results_go_to_the_array_that_is_given(op, provider):
+def test_broadcasts_write_into_out(op, provider):
     case = next(case for case in cases.cases(op) if case.problem.out)
     case = cases.shrunk(case, 1000)
     (*arrays, out), *_ = harness.ring_of(Cpu(), case)
@@ -529,7 +529,7 @@ def test_results_go_to_the_array_that_is_given(op, provider):
     [case for case in HOST_CASES if case.problem.out and case.op not in cases.JOINT],
     ids=lambda case: f"{case.op} {case.label}",
 )
-def test_results_along_an_axis_go_to_the_array_that_is_given(case, provider):
+def test_axis_ops_write_into_out(case, provider):
     (x, out), *_ = harness.ring_of(Cpu(), case)
     assert (out.shape, out.dtype) == (ops.OPS[case.op].shape(case), ops.result_dtype(case))
     if case.op in providers.SOFTMAX and provider is providers.Numpy:
@@ -548,12 +548,12 @@ def host_case(how, op=None):
 
 
 def host_labels(*arguments):
-    """What ``bench --host`` would measure here, without a GPU."""
+    """The labels of the cases of ``bench --host`` without a GPU."""
     options = cli.arguments_of_run().parse_args(["--host", *arguments])
     return [f"{case.op} {case.label}" for case in cli.selected(options, Cpu())["host"]]
 
 
-def test_everything_of_the_host_has_a_name_and_a_timing():
+def test_host_cases_have_unique_labels_and_a_timing():
     labels = [(case.op, case.label) for case in HOST_CASES]
     assert len(set(labels)) == len(labels)
     assert {case.problem.how for case in HOST_CASES} == {*host.TIMINGS, *first_use.MEASURED}
@@ -571,7 +571,7 @@ def test_everything_of_the_host_has_a_name_and_a_timing():
         assert tuple(label.split(" ", 1)) in labels
 
 
-def test_without_a_gpu_the_host_times_what_needs_none():
+def test_host_cases_without_a_gpu():
     labels = host_labels()
     assert labels[-2:] == ["pipeline float32 32×32 axis 1 where 32×32, eager", "import over NumPy"]
     assert not any(word in label for label in labels for word in ("replayed", "first call", "launch", "tensors"))
@@ -582,7 +582,7 @@ def test_without_a_gpu_the_host_times_what_needs_none():
 
 
 class Shapes(providers.Numpy):
-    """NumPy, which writes down the shapes that it is called with."""
+    """NumPy, which records the shapes that it is called with."""
 
     def __init__(self):
         super().__init__(np)
@@ -603,13 +603,13 @@ class Compiling(Shapes):
 
 
 @pytest.mark.parametrize("op", ["sum", "where", "expand"])
-def test_new_shapes_are_new(op, monkeypatch):
+def test_each_timed_new_shape_is_unseen(op, monkeypatch):
     every, timed = Shapes(), []
-    launches = host.launches
+    host_seconds = host.host_seconds
 
     def watched(machine, subject):
         start = len(every.seen)
-        seconds = launches(machine, subject)
+        seconds = host_seconds(machine, subject)
         timed.extend(every.seen[start:])
         return seconds
 
@@ -623,7 +623,7 @@ def test_new_shapes_are_new(op, monkeypatch):
 
 
 class Replays(providers.Scipy):
-    """SciPy, with what stands for a graph: calls that write where the captured one wrote."""
+    """SciPy with a fake graph: a replay calls again and writes to the captured result."""
 
     def __init__(self, wrong=0):
         super().__init__(np)
@@ -639,8 +639,8 @@ class Replays(providers.Scipy):
         return replay, result, None
 
 
-@pytest.mark.parametrize("how", [cases.REPLAYED, cases.REPLAYED_THERE])
-def test_replays_are_timed(how):
+@pytest.mark.parametrize("how", [cases.REPLAYED, cases.REPLAYED_ON_GPU])
+def test_graph_replays_are_timed(how):
     peer = Replays()
     record = host.measure(Cpu(), host_case(how), [peer], quiet)
     assert list(results.timed(record)) == ["scipy"], "NumPy captures nothing"
@@ -648,7 +648,7 @@ def test_replays_are_timed(how):
     assert peer.replays > timing.ROUNDS * host.SAMPLES * host.FEW_CALLS
 
 
-def test_replays_are_checked():
+def test_graph_replays_are_checked():
     record = host.measure(Cpu(), host_case(cases.REPLAYED), [Replays(wrong=1)], quiet)
     assert record["results"][1]["refused"].startswith("wrong: replayed, an error of")
 
@@ -656,7 +656,7 @@ def test_replays_are_checked():
 TENSOR_CASES = [case for case in HOST_CASES if case.group == cases.TENSORS]
 
 
-def test_tensors_are_given_to_gpuops_in_one_group_only():
+def test_gpuops_on_tensors_runs_only_in_the_tensors_group():
     everyone = [Named("numpy"), Named(providers.Tensors.name), Named("torch")]
     everyone[1].everywhere = providers.Tensors.everywhere
     for provider in everyone:
@@ -671,7 +671,7 @@ def test_tensors_are_given_to_gpuops_in_one_group_only():
 
 
 @pytest.mark.parametrize("case", TENSOR_CASES, ids=lambda case: f"{case.op} {case.label}")
-def test_what_tensors_cost_stands_beside_arrays_and_is_no_peer(case, monkeypatch, documents):
+def test_gpuops_on_tensors_is_reported_but_is_not_a_peer(case, monkeypatch, documents):
     pytest.importorskip("torch", exc_type=ModuleNotFoundError)
     monkeypatch.setattr(host, "SAMPLES", 2)
     given = []
@@ -694,14 +694,14 @@ def test_what_tensors_cost_stands_beside_arrays_and_is_no_peer(case, monkeypatch
 
 
 @pytest.mark.parametrize("refusal", ["wrong: an error of 1", "TypeError: no tensors"])
-def test_tensors_that_are_refused_fail_the_run(refusal):
+def test_refused_tensors_fail_the_run(refusal):
     found = cli.wrong([{"case": "x", "results": [{"provider": providers.Tensors.name, "refused": refusal}]}])
     assert found == [f"x: gpuops(torch): {refusal}"]
     assert cli.wrong([{"case": "x", "results": [{"provider": "torch", "refused": refusal}]}]) == []
 
 
-class Streams:
-    """What a capture needs of CuPy, noted down."""
+class FakeCupy:
+    """The CuPy functions that a capture uses; records their calls."""
 
     def __init__(self):
         self.notes = []
@@ -720,8 +720,8 @@ class Streams:
         return lambda: self.notes.append(name) or self
 
 
-def test_a_call_is_captured_after_it_has_been_made():
-    streams = Streams()
+def test_calls_are_warmed_up_before_capture():
+    streams = FakeCupy()
     launch, result, stream = providers.Gpuops(streams).captured(lambda: streams.notes.append("call") or "result")
     assert streams.notes == ["enter", "call", "synchronize", "begin_capture", "call", "end_capture", "exit"]
     assert (result, stream) == ("result", streams)
@@ -729,8 +729,8 @@ def test_a_call_is_captured_after_it_has_been_made():
     assert streams.notes[-1] == "launch"
 
 
-def test_a_call_that_cannot_be_captured_says_why():
-    streams = Streams()
+def test_capture_failures_are_raised_and_end_the_capture():
+    streams = FakeCupy()
 
     def call():
         if "begin_capture" in streams.notes:
@@ -744,7 +744,7 @@ def test_a_call_that_cannot_be_captured_says_why():
 def test_steps_of_a_cached_call(device):
     numbers = np.arange(6, dtype=np.float32).reshape(2, 3)
     steps, kept = host.steps(gpuops.sum, device.array(numbers), axis=1)
-    assert tuple(steps) == cases.REMEMBERED
+    assert tuple(steps) == cases.CACHED_CALL_STEPS
     made, launched, result = (step() for step in steps.values())
     assert (made.shape, made.dtype) == ((2,), np.float32) and launched is None
     np.testing.assert_array_equal(device.numpy(result), [3, 12])
@@ -755,7 +755,7 @@ def test_steps_of_a_cached_call(device):
 
 
 class Named(providers.Numpy):
-    """A peer of which only the name counts."""
+    """A peer that has only a name."""
 
     def __init__(self, name):
         super().__init__(np)
@@ -764,7 +764,7 @@ class Named(providers.Numpy):
 
 @pytest.fixture
 def processes(monkeypatch):
-    """What processes would have run, each a little faster than the one before."""
+    """Records the processes that would have run, each a little faster than the one before."""
     run = []
 
     def process(before, start, use, variables=None):
@@ -792,7 +792,7 @@ PEERS = [Named(name) for name in ("cupy", "torch", "jax")]
         (cases.COMPILED_BEFORE, "where", ["gpuops"]),
     ],
 )
-def test_first_uses(how, op, lineup, processes, documents):
+def test_first_uses_are_measured(how, op, lineup, processes, documents):
     record = host.measure(Cpu(), host_case(how, op), PEERS, quiet)
     assert list(results.timed(record)) == lineup and record["limit"]["name"] == "start"
     assert conforms(documents[-1] | {"cases": [record]})
@@ -800,7 +800,7 @@ def test_first_uses(how, op, lineup, processes, documents):
     assert show.number(record, record["limit"]) == show.digits(record["limit"]["us"])
 
 
-def test_caches_are_empty_at_first_and_filled_at_last(processes):
+def test_first_uses_start_with_empty_then_filled_caches(processes):
     host.measure(Cpu(), host_case(cases.NOTHING_COMPILED, "sum"), PEERS, quiet)
     folders = [variables["GPUOPS_CACHE_DIR"] for *_, variables in processes]
     assert len(set(folders)) == len(folders) == 2 * first_use.REPEATS
@@ -811,7 +811,7 @@ def test_caches_are_empty_at_first_and_filled_at_last(processes):
     assert all(set(variables) == set(first_use.CACHES) for *_, variables in processes)
 
 
-def test_a_library_without_a_first_use_is_refused(monkeypatch):
+def test_libraries_that_fail_at_first_use_are_reported(monkeypatch):
     def process(before, start, use, variables=None):
         if "cupy" in use:
             raise RuntimeError("ImportError: libcudart.so.13")
@@ -829,7 +829,7 @@ def test_a_library_without_a_first_use_is_refused(monkeypatch):
     assert host.measure(Cpu(), host_case(cases.IMPORT), [], quiet)["skipped"] == "RuntimeError: no more processes"
 
 
-def test_a_process_times_what_it_starts_and_what_it_uses():
+def test_process_times_start_and_use_separately():
     seconds = first_use.process("import time", "time.sleep(0.01)", "time.sleep(0.1)", {"ANY": "thing"})
     assert 0.01 <= seconds.start < 0.1 <= seconds.use
     with pytest.raises(RuntimeError, match="^ValueError: no such thing$"):
@@ -844,12 +844,12 @@ def test_a_process_times_what_it_starts_and_what_it_uses():
     ("read", "written", "expected"),
     [(10, 10, 64), (100, 0, 40), (100, 5000, 40), (4000, 0, 2), (10**9, 10**9, 2), (0, 10**9, 2), (10, 2**31, 7)],
 )
-def test_rings_are_four_times_the_cache_where_that_is_possible(read, written, expected):
+def test_ring_is_four_times_the_cache_within_limits(read, written, expected):
     assert timing.slots(read, written, cache=1000) == expected
 
 
-class Clockwork:
-    """A machine whose samples are known."""
+class FakeMachine:
+    """A machine with given samples."""
 
     def __init__(self, seconds, hidden=True):
         self.seconds, self.hidden = iter(seconds), hidden
@@ -860,7 +860,7 @@ class Clockwork:
 
 def test_median_spread_and_repeat():
     subject = timing.Subject(timing.Runner(), [lambda: None], fresh=False)
-    machine = Clockwork([1e-6, 2e-6, 3e-6, 4e-6, 3e-6, 4e-6, 5e-6, 6e-6])
+    machine = FakeMachine([1e-6, 2e-6, 3e-6, 4e-6, 3e-6, 4e-6, 5e-6, 6e-6])
     for _ in range(timing.ROUNDS):
         subject.sample(machine)
     result = subject.result()
@@ -872,12 +872,12 @@ def test_median_spread_and_repeat():
 
 def test_slow_calls_are_sampled_once_per_round():
     subject = timing.Subject(timing.Runner(), [lambda: None], fresh=False)
-    subject.sample(Clockwork([1.0], hidden=False))
+    subject.sample(FakeMachine([1.0], hidden=False))
     assert subject.samples == [[1.0]]
     assert not subject.hidden
 
 
-def test_calls_go_round_the_ring_and_results_stay():
+def test_calls_cycle_through_the_ring_and_keep_results():
     made = []
     calls = [lambda i=i: made.append(i) or i for i in range(3)]
     subject = timing.Subject(timing.Runner(), calls, fresh=False, count=5)
@@ -888,14 +888,14 @@ def test_calls_go_round_the_ring_and_results_stay():
 
 
 @pytest.mark.parametrize("fresh", [True, False])
-def test_slots_are_used_once_if_they_do_not_fill_the_cache(fresh):
+def test_fresh_slots_are_used_once_per_sample(fresh):
     subject = timing.Subject(timing.Runner(), [lambda: None] * 5, fresh)
     subject.warm_up(lambda: None)
     assert subject.count == (5 if fresh else timing.Runner.most)
 
 
 @pytest.mark.skipif(gpuops.info()["path"] == "cpu", reason=gpuops.info()["reason"])
-def test_on_a_gpu_times_are_the_devices_own():
+def test_gpu_times_exclude_the_host():
     from benchmarks.machines import Gpu
 
     machine = Gpu()
@@ -911,7 +911,7 @@ def test_on_a_gpu_times_are_the_devices_own():
 
 
 def altered(document, folder, change):
-    """The document in a file, changed."""
+    """A file with a changed copy of the document."""
     copy = json.loads(json.dumps(document))
     change(copy)
     file = folder / "new.json"
@@ -950,7 +950,7 @@ def test_compare_fails_on_a_loss_above_five_percent(old, tmp_path, capsys, facto
     assert ("LOSS softmax" in printed) == bool(status)
 
 
-def test_compare_lets_noise_and_peers_be(old, tmp_path, capsys):
+def test_compare_ignores_noise_and_peers(old, tmp_path, capsys):
     def change(document):
         for result in document["cases"][0]["results"]:
             if result["provider"] == "gpuops":
@@ -962,7 +962,7 @@ def test_compare_lets_noise_and_peers_be(old, tmp_path, capsys):
     assert "1 results moved, 0 losses" in capsys.readouterr().out
 
 
-def test_compare_knows_a_slower_machine_from_a_loss(old, tmp_path, capsys):
+def test_compare_distinguishes_a_slower_machine_from_a_loss(old, tmp_path, capsys):
     def change(document):
         for result in (document["cases"][0]["limit"], *document["cases"][0]["results"]):
             result.update(us=result["us"] * 1.3, spread=0.0, repeat=0.0)
@@ -977,7 +977,7 @@ def test_compare_knows_a_slower_machine_from_a_loss(old, tmp_path, capsys):
     assert "the others -23.1 %" in capsys.readouterr().out
 
 
-def test_compare_does_not_fail_on_times_in_which_the_host_shows(old, tmp_path, capsys):
+def test_compare_ignores_losses_in_times_that_include_the_host(old, tmp_path, capsys):
     def change(document):
         slower(2)(document)
         document["cases"][0]["results"][0]["host_hidden"] = False
@@ -986,7 +986,7 @@ def test_compare_does_not_fail_on_times_in_which_the_host_shows(old, tmp_path, c
     assert "1 results moved, 0 losses" in capsys.readouterr().out
 
 
-def test_compare_counts_a_vanished_result_as_a_loss(old, tmp_path, capsys):
+def test_compare_counts_a_missing_result_as_a_loss(old, tmp_path, capsys):
     def change(document):
         document["cases"][0]["results"][0] = {"provider": "gpuops", "refused": "wrong: everything"}
 
@@ -994,7 +994,7 @@ def test_compare_counts_a_vanished_result_as_a_loss(old, tmp_path, capsys):
     assert "gpuops has no result any more: wrong: everything" in capsys.readouterr().out
 
 
-def test_compare_refuses_files_that_do_not_compare(folder, tmp_path, capsys):
+def test_compare_rejects_files_of_different_ops_or_machines(folder, tmp_path, capsys):
     softmax, where = folder / "cpu" / "softmax.json", folder / "cpu" / "where.json"
     assert cli.main(["compare", str(softmax), str(where)]) == 2
     assert "is of op softmax" in capsys.readouterr().err
@@ -1007,7 +1007,7 @@ def test_compare_refuses_files_that_do_not_compare(folder, tmp_path, capsys):
     ("content", "rule"),
     [(None, "No such file"), (b"{", "is not JSON"), (b"[]", "is not a results file"), (b"\xff", "JSON")],
 )
-def test_compare_refuses_what_is_no_results_file(tmp_path, content, rule):
+def test_compare_rejects_files_that_are_not_results(tmp_path, content, rule):
     file = tmp_path / "x.json"
     if content is not None:
         file.write_bytes(content)
@@ -1030,20 +1030,20 @@ def test_compare_refuses_what_is_no_results_file(tmp_path, content, rule):
         (["report", "--results", "/no/such/folder"], "there are no results in /no/such/folder"),
     ],
 )
-def test_bad_arguments_are_refused_in_words(arguments, rule, tmp_path):
+def test_bad_arguments_are_reported(arguments, rule, tmp_path):
     done = bench(*arguments, *(() if "--results" in arguments else ("--results", tmp_path)))
     assert done.returncode == 2
     assert rule in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_is_measured(tmp_path):
+def test_unwritable_folders_are_reported_before_measuring(tmp_path):
     (tmp_path / "file").touch()
     done = bench("sum", "--results", tmp_path / "file")
     assert done.returncode == 2
     assert "cannot write to" in done.stderr and "[1/" not in done.stdout
 
 
-def test_a_selection_measures_what_was_asked_for(tmp_path):
+def test_selections_measure_only_what_was_asked_for(tmp_path):
     options = "--hot", "--quick", "--providers", "numpy", "--cases", "axes", "--elements", 500
     assert bench("sum", *options, "--results", tmp_path).returncode == 0
     document = results.load(tmp_path / "cpu" / "sum.hot.part.json")
@@ -1059,7 +1059,7 @@ def test_selections_never_replace_full_results():
     assert results.file_name("sum", "hot", {"quick": True}) == "sum.hot.part.json"
 
 
-def test_a_package_without_the_repository_says_where_the_benchmarks_are(tmp_path):
+def test_bench_without_the_repository_says_where_it_is(tmp_path):
     shutil.copytree(ROOT / "gpuops", tmp_path / "gpuops", ignore=shutil.ignore_patterns("__pycache__"))
     done = subprocess.run(
         [sys.executable, "-m", "gpuops", "bench"], capture_output=True, text=True, cwd=tmp_path,
@@ -1069,7 +1069,7 @@ def test_a_package_without_the_repository_says_where_the_benchmarks_are(tmp_path
     assert "in the repository" in done.stderr
 
 
-def test_on_a_terminal_there_is_a_table(documents, capsys, monkeypatch):
+def test_terminals_get_tables_and_progress(documents, capsys, monkeypatch):
     from rich.console import Console
 
     screen = show.Screen()
@@ -1087,7 +1087,7 @@ def test_on_a_terminal_there_is_a_table(documents, capsys, monkeypatch):
 # Pictures and the page
 
 
-def test_pictures_come_from_the_files_alone_and_are_the_same_each_time(folder, tmp_path):
+def test_plots_are_reproducible_from_results_files(folder, tmp_path):
     assert cli.main(["plot", "--results", str(folder), "--output", str(tmp_path / "a")]) == 0
     assert cli.main(["plot", "--results", str(folder), "--output", str(tmp_path / "b")]) == 0
     names = [name for name, _ in plot.names(results.load_all(folder / "cpu"))]
@@ -1097,7 +1097,7 @@ def test_pictures_come_from_the_files_alone_and_are_the_same_each_time(folder, t
         assert drawn[0] == drawn[1] and b"<svg" in drawn[0]
 
 
-def test_pictures_do_without_the_libraries_that_fail(documents):
+def test_plots_omit_libraries_without_results(documents):
     import matplotlib.figure
 
     document = json.loads(json.dumps(documents[0]))
@@ -1116,7 +1116,7 @@ def shown(strategy):
 
 
 def with_strategies(document, group, names):
-    """A document like this one, in whose cases of a group strategies have times."""
+    """A copy of the document in which strategies have times in the cases of a group."""
     made = json.loads(json.dumps(document))
     made["environment"]["fp32_tflops"] = 1.0
     for case in made["cases"]:
@@ -1129,7 +1129,7 @@ def drawn(document, name):
     return next(picture for picture in plot.plan([document]) if picture.name == name).draw()
 
 
-def test_every_rung_stands_under_the_roofs_at_the_traffic_that_it_makes(documents):
+def test_roofline_places_each_strategy_by_its_traffic(documents):
     names = [*map(shown, gpuops.strategies("softmax"))]
     document = with_strategies(documents[0], "tutorial", names)
     case = next(case for case in document["cases"] if case["group"] == "tutorial")
@@ -1147,7 +1147,7 @@ def test_every_rung_stands_under_the_roofs_at_the_traffic_that_it_makes(document
     assert {tuple(map(float, line.get_xydata()[0])) for line in axis.lines[:-1]} == set(points.values())
 
 
-def test_where_a_block_comes_to_beat_a_warp():
+def test_crossing_is_where_a_block_beats_a_warp():
     times = {  # by row length
         "block_online": lambda n: 2 * n,
         "block_shared": lambda n: 500,
@@ -1172,7 +1172,7 @@ def test_where_a_block_comes_to_beat_a_warp():
     }
 
 
-def test_the_guide_has_its_table_from_the_results(documents):
+def test_softmax_guide_table_comes_from_the_results(documents):
     text = (report.KERNELS / "softmax.md").read_text(encoding="utf-8")
     assert "Not measured yet." in report.guide("softmax", text, {"cpu": documents})
     document = with_strategies(documents[0], "warp or block", ("block_shared", "warp", "warp_pack4"))
@@ -1184,7 +1184,7 @@ def test_the_guide_has_its_table_from_the_results(documents):
     assert {"gpuops", "block_shared", "warp", "warp_pack4"} <= labels
 
 
-def test_the_rates_of_the_rungs_stand_beside_their_reference():
+def test_matmul_ladder_table_has_reference_rates():
     speeds = {"gpuops": 52.0, "gpuops naive": 0.5, "gpuops pipelined": 52.0}
     found = [{"provider": name, "us": 1.0, "speed": speed, "of_limit": speed / 50} for name, speed in speeds.items()]
     case = {"group": "squares", "operands": [{"shape": [4092, 4092]}], "results": found}
@@ -1195,20 +1195,20 @@ def test_the_rates_of_the_rungs_stand_beside_their_reference():
     assert list(report.REFERENCE) == [*gpuops.strategies("matmul")[: len(report.REFERENCE)]]
 
 
-def test_pictures_without_matplotlib_are_refused_in_words(folder, tmp_path, monkeypatch, capsys):
+def test_plot_without_matplotlib_is_reported(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(plot.importlib.util, "find_spec", lambda name: None)
     assert cli.main(["plot", "--results", str(folder), "--output", str(tmp_path)]) == 2
     assert "pictures need matplotlib" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("action", ["plot", "report"])
-def test_output_that_cannot_be_written_is_refused_in_words(action, folder, tmp_path, capsys):
+def test_unwritable_output_is_reported(action, folder, tmp_path, capsys):
     (tmp_path / "file").touch()
     assert cli.main([action, "--results", str(folder), "--output", str(tmp_path / "file" / "below")]) == 2
     assert "cannot write" in capsys.readouterr().err
 
 
-def test_every_group_of_the_host_has_its_table_and_the_picture_only_tiny_arrays(documents):
+def test_host_groups_have_tables_and_the_plot_shows_only_the_host_group(documents):
     document = json.loads(json.dumps(documents[-1]))
     found = {case["group"] for case in document["cases"]}
     assert found == {"host", "new shapes"}
@@ -1241,20 +1241,20 @@ def test_standing_is_even_within_the_noise(ours, best, noise, expected):
 
 
 @pytest.mark.parametrize("marker", [report.BEGIN, report.END])
-def test_guide_without_room_for_its_table_is_refused(marker):
-    """Whatever stands after a table that does not end would be lost."""
+def test_guide_without_table_markers_raises(marker):
+    """Text after an unterminated table would be lost."""
     text = f"above\n\n{report.BEGIN}old\n{report.END}below\n"
     assert report.guide("softmax", text, {}) == f"above\n\n{report.BEGIN}Not measured yet.\n{report.END}below\n"
     with pytest.raises(ValueError, match="lacks a line"):
         report.guide("softmax", text.replace(marker, ""), {})
 
 
-def test_every_drawing_is_shown():
+def test_every_drawing_is_shown_in_a_guide():
     pages = "".join(page.read_text(encoding="utf-8") for page in report.KERNELS.glob("*.md"))
     assert all(f"({drawing.name})" in pages for drawing in report.KERNELS.glob("*.svg"))
 
 
-def test_published_page_is_that_of_the_published_results():
+def test_published_pages_and_plots_are_up_to_date():
     made = {folder.name: results.load_all(folder) for folder in PUBLISHED}
     text = report.page(made)
     assert report.PAGE.read_text(encoding="utf-8") == text, "run python -m gpuops bench report"

@@ -21,12 +21,12 @@ from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, lay_out
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-#: Those that take every input.
+#: The strategies that take every input.
 STRATEGIES = (None, *(name for name in gpuops.strategies("where") if name not in ("stepped", "tiled")))
 WIDTHS = (1, 2, 3, 4, 5, 8, 16, 97, 256, 1024)
 ITEMS = ("u1", "f2", "f4", "f8", "c16")
 
-#: dtypes of out beside the result's, to which it casts.
+#: Other dtypes of out, to which the result is cast.
 OUT = {"b": "?bifF", "i": "bildF", "u": "BHIlf", "f": "efdFD", "V": "fd", "c": "FD"}
 
 
@@ -35,7 +35,7 @@ def rng() -> np.random.Generator:
 
 
 def run(backend: Any, function: Any, *operands: Any, out: np.ndarray | None = None, **options: Any) -> np.ndarray:
-    """gpuops' result; ``out`` must be what is returned, and all of its memory that is not out unchanged."""
+    """gpuops' result. The call must return ``out`` and leave the memory around it unchanged."""
     hosts = [a for a in operands if type(a) is np.ndarray] + ([] if out is None else [out, out.base])
     there = iter(backend.arrays(*hosts))
     operands = tuple(next(there) if type(a) is np.ndarray else a for a in operands)
@@ -45,7 +45,7 @@ def run(backend: Any, function: Any, *operands: Any, out: np.ndarray | None = No
     result = function(*operands, out=target, **options)
     assert result is target
     got = backend.numpy(result)
-    assert backend.fetch(memory).tobytes() == layouts.untouched(out.base, out, got)
+    assert backend.fetch(memory).tobytes() == layouts.memory_after(out.base, out, got)
     return got
 
 
@@ -59,7 +59,7 @@ def cast(values: Any, dtype: np.dtype) -> np.ndarray:
 
 @st.composite
 def expansions(draw: st.DrawFn, dtype: np.dtype) -> tuple[np.ndarray, tuple[int, ...], tuple[int, ...]]:
-    """An array, a shape to which it expands as callers write it (with -1), and that shape in full."""
+    """An array, a shape that it expands to as a caller writes it (with -1), and that shape in full."""
     full = draw(layouts.shapes())
     lead = draw(st.integers(0, len(full)))
     shape = tuple(draw(st.sampled_from((n, n, 1))) for n in full[lead:])
@@ -130,7 +130,7 @@ def test_expand_at_every_width_and_alignment(backend, dtype, inner):
 
 @examples(60)
 @given(data=st.data())
-def test_broadcast_to_is_a_view_as_numpys(backend, data):
+def test_broadcast_to_returns_the_same_view_as_numpy(backend, data):
     x, _, full = data.draw(expansions(data.draw(st.sampled_from(COMMON))))
     there = backend.array(x)
     y = gpuops.broadcast_to(there, full)
@@ -176,7 +176,7 @@ def test_where_agrees_with_numpy(backend, strategy, data):
     with np.errstate(all="ignore"):
         expected = np.where(condition, x, y)
     arrays = [a for a in (condition, x, y) if type(a) is np.ndarray]
-    if not arrays:  # nothing says which kind of array is wanted
+    if not arrays:  # no array determines the library of the result
         assert_same(np.asarray(gpuops.where(condition, x, y)), expected)
         return
     out = None
@@ -201,7 +201,7 @@ def test_where_takes_every_dtype(backend, strategy, dtype):
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if layouts.inexact(d)], ids=str)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_condition_is_true_unless_it_is_zero(backend, strategy, dtype):
+def test_conditions_are_true_unless_zero(backend, strategy, dtype):
     real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
     tiny = float(ml_dtypes.finfo(real).smallest_subnormal)
     values = np.array([0.0, -0.0, 1, -1, np.nan, np.inf, -np.inf, tiny, -tiny]).astype(real)
@@ -215,7 +215,7 @@ def test_a_condition_is_true_unless_it_is_zero(backend, strategy, dtype):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_where_moves_every_bit(backend, strategy):
+def test_where_preserves_every_bit(backend, strategy):
     nans, others = [0x7FC00001, 0x7F800001, 0xFFC12345], [0x80000000, 0x00000001, 0xFF800000, 0x3F800000, 0x807FFFFF]
     bits = np.array(nans + others, "u4")
     x, y = bits.view("f4"), bits[::-1].copy().view("f4")
@@ -236,7 +236,7 @@ PROMOTIONS = [
 
 
 @pytest.mark.parametrize("promotion,strategy", pairs(PROMOTIONS, STRATEGIES[:2], STRATEGIES[2:]), ids=str)
-def test_where_promotes_as_numpy(backend, promotion, strategy):
+def test_where_promotes_like_numpy(backend, promotion, strategy):
     x, y = promotion
     x = np.arange(6).astype(x) if isinstance(x, (str, np.dtype)) else x
     condition = np.array([True, False, True, True, False, False])
@@ -245,7 +245,7 @@ def test_where_promotes_as_numpy(backend, promotion, strategy):
 
 
 @pytest.mark.parametrize("scalar", [1.5, 1, True, -np.inf, 2**70, -3])
-def test_a_python_scalar_takes_bfloat16(backend, scalar):  # for which NumPy itself makes float64 of a float
+def test_python_scalars_adopt_bfloat16(backend, scalar):  # NumPy itself would promote to float64
     x, condition = np.arange(6).astype(BFLOAT16), np.array([True, False, True, True, False, False])
     expected = np.where(condition, x, np.asarray(float(scalar)).astype(BFLOAT16))
     assert_same(run(backend, gpuops.where, condition, x, scalar), expected)
@@ -253,7 +253,7 @@ def test_a_python_scalar_takes_bfloat16(backend, scalar):  # for which NumPy its
     assert_same(got, expected)
 
 
-def test_bfloat16_and_other_scalars(backend):
+def test_complex_and_numpy_scalars_promote_bfloat16(backend):
     x = backend.array(np.arange(3).astype(BFLOAT16))
     assert gpuops.where(backend.array(np.ones(3, bool)), x, 1j).dtype == np.complex64
     assert gpuops.where(backend.array(np.ones(3, bool)), x, np.float64(1)).dtype == np.float64
@@ -263,7 +263,7 @@ def test_bfloat16_and_other_scalars(backend):
     ("u1", -1), ("u1", 256), ("i1", 128), ("i1", -129), ("i8", 2**63), ("u8", 2**64), ("u8", -1), ("i4", 2**100),
     ("f4", 10**400), (BFLOAT16, 10**400), ("f8", -(10**400)),
 ])  # fmt: skip
-def test_ints_that_do_not_fit(backend, dtype, scalar):
+def test_python_ints_out_of_range_raise(backend, dtype, scalar):
     x, out, mask = *backend.arrays(np.ones(2, dtype), np.ones(2, dtype)), backend.array(np.array([True, False]))
     for args, name in (((x, scalar), "y"), ((scalar, x), "x")):
         with pytest.raises(OverflowError, match=f"^where: {name} {scalar} does not become {np.dtype(dtype).name}"):
@@ -271,7 +271,7 @@ def test_ints_that_do_not_fit(backend, dtype, scalar):
     assert_same(backend.fetch(out), np.ones(2, dtype))
 
 
-def test_ints_alone_are_numpys_own(backend):
+def test_where_of_two_python_ints_gives_int64(backend):
     mask = backend.array(np.array([True, False]))
     assert_same(backend.numpy(gpuops.where(mask, 2**62, 1)), np.array([2**62, 1]))
     for scalar in (2**63, 2**64, -(2**63) - 1):
@@ -288,7 +288,7 @@ def test_where_takes_a_scalar_condition(backend, strategy, condition):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_zero_dim_numpy_arrays_go_with_arrays_of_every_kind(backend, strategy):
+def test_0d_numpy_arrays_work_with_arrays_of_every_backend(backend, strategy):
     x, zero, one = np.arange(5, dtype="f4"), np.array(0), np.array(1, "f4")
     there = backend.array(x)
     assert_same(backend.numpy(gpuops.where(zero, there, one, strategy=strategy)), np.where(zero, x, one))
@@ -363,12 +363,12 @@ def test_where_of_transposed_operands(backend, dtype, shape):
     assert_bits(run(backend, gpuops.expand, x, shape, out=out), np.ascontiguousarray(x))
 
 
-# ------------------------------------------------------------------------------------- ways through memory
+# ------------------------------------------------------------------------------------ memory access patterns
 
 
 @pytest.fixture
 def planner(monkeypatch):
-    """The planner's module with constants of the test's choosing, and no plans from before."""
+    """Sets constants of a planner module, with an empty launch cache."""
     launch_cache.entries.cache_clear()
     yield lambda module, name, value: monkeypatch.setattr(module, name, value)
     launch_cache.entries.cache_clear()
@@ -376,7 +376,7 @@ def planner(monkeypatch):
 
 @st.composite
 def rows(draw: st.DrawFn, full: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An operand of rows: of the full shape or repeated along dims, its last dim contiguous, reversed, or repeated."""
+    """An operand that may broadcast along any dim; its last dim is contiguous, reversed, strided or broadcast."""
     shape = tuple(draw(st.sampled_from((n, n, 1))) for n in full)
     layout = draw(st.sampled_from(("C", "C", "unaligned", "window", "reversed", "sliced")))
     return lay_out(layouts.random(rng(), shape, dtype, special=True), layout)
@@ -386,7 +386,7 @@ def rows(draw: st.DrawFn, full: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 @examples(40)
 @given(data=st.data())
 def test_rows_of_any_length_and_alignment(device, dtype, data):
-    """Packs that cross rows, rows shorter than a pack, rows that lie apart."""
+    """Packs that cross rows, rows shorter than a pack, padded rows."""
     dtype = np.dtype(dtype)
     length = data.draw(st.sampled_from((2, 3, 5, 7, 15, 16, 17, 24, 31, 33, 63, 64, 65, 100, 333)))
     full = (data.draw(st.integers(1, 5)), data.draw(st.integers(1, 7)), length)
@@ -402,8 +402,8 @@ def test_rows_of_any_length_and_alignment(device, dtype, data):
 @pytest.mark.parametrize("dtype", ITEMS)
 @examples(40)
 @given(data=st.data())
-def test_tiles_transpose(device, dtype, data):
-    """Arrays whose contiguous dim is another than the result's, with sizes that are no multiples of tiles."""
+def test_tiles_transpose_operands(device, dtype, data):
+    """Operands whose contiguous dim differs from the result's; sizes are not multiples of the tile."""
     dtype = np.dtype(dtype)
     full = tuple(data.draw(st.sampled_from((16, 17, 31, 40, 65, 131))) for _ in range(2))
     full = (*full[:1], *data.draw(st.sampled_from(((), (2,), (3,)))), *full[1:])
@@ -421,13 +421,13 @@ def test_tiles_transpose(device, dtype, data):
     assert_bits(run(device, gpuops.where, chosen, x, y, out=out), np.where(chosen, x, y))
     turned = layouts.strided(full, dtype, order, steps, 0)
     turned[...] = layouts.random(rng(), full, dtype, special=True)
-    strategy = "tiled" if len(full) == 2 and dtype.itemsize > 1 else None  # 16 bytes lie too close for tiles
+    strategy = "tiled" if len(full) == 2 and dtype.itemsize > 1 else None  # 16 one-byte items are too close for tiles
     assert_bits(run(device, gpuops.expand, turned, full, strategy=strategy), turned)
 
 
 @pytest.mark.parametrize("steps", [2, 3, 64])
 @pytest.mark.parametrize("dtype", ITEMS)
-def test_steps_along_a_repeated_dim(device, planner, dtype, steps):
+def test_stepped_strategy_on_broadcast_dims(device, planner, dtype, steps):
     planner(stepped, "STEPS", ((np.inf, steps),))
     planner(stepped, "FEW", 1)
     for full in ((7, 160), (5, 3, 64), (2, 9, 48)):
@@ -439,7 +439,7 @@ def test_steps_along_a_repeated_dim(device, planner, dtype, steps):
 
 
 @pytest.mark.parametrize("layout", ["C", "unaligned", "reversed"])
-def test_small_operands_of_large_results_are_fetched_ahead(device, layout):
+def test_small_operands_of_large_results_are_prefetched(device, layout):
     x = lay_out(layouts.random(rng(), (2**12 + 5,), np.dtype("f4")), layout)
     assert_bits(run(device, gpuops.expand, x, (9, x.size)), np.broadcast_to(x, (9, x.size)))
 
@@ -447,7 +447,7 @@ def test_small_operands_of_large_results_are_fetched_ahead(device, layout):
 @pytest.mark.parametrize("most", [100, 1000])
 @examples(60)
 @given(data=st.data())
-def test_results_too_large_for_one_launch_are_made_in_pieces(device, most, data):
+def test_large_results_are_split_into_several_launches(device, most, data):
     full = data.draw(layouts.shapes())
     x, y = data.draw(layouts.arrays(full, np.dtype("f4"))), data.draw(layouts.arrays(full[1:], np.dtype("f4")))
     with pytest.MonkeyPatch.context() as patch:
@@ -458,7 +458,7 @@ def test_results_too_large_for_one_launch_are_made_in_pieces(device, most, data)
 
 
 @pytest.mark.parametrize("dtype", ITEMS)
-def test_offsets_beyond_32_bits(device, planner, dtype):
+def test_64_bit_offsets(device, planner, dtype):
     for module in (packs, stepped, tiled):
         planner(module, "offset_type", lambda p: "i64")
     for length in (3, 16, 37, 333):
@@ -471,7 +471,7 @@ def test_offsets_beyond_32_bits(device, planner, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["c8", "c16"])
-def test_complex_views_of_real_arrays_may_start_anywhere(backend, dtype):
+def test_complex_views_with_the_alignment_of_reals(backend, dtype):
     half = np.dtype(dtype).itemsize // 2
     memory = np.zeros((40 * 2 * half + half,), np.uint8)
     x = np.ndarray((5, 8), dtype, memory, half)
@@ -505,26 +505,26 @@ def test_where_without_values_is_nonzero(backend):
             assert_same(backend.numpy(ours), numpys)
 
 
-def test_a_new_result_lies_in_memory_as_its_operand(device):
+def test_where_keeps_fortran_order(device):
     x = device.array(lay_out(layouts.random(rng(), (4, 5), np.dtype("f4")), "F"))
     assert gpuops.where(x > 0, x, 0).flags.f_contiguous
 
 
-def test_lists_and_scalars_are_numpys():
+def test_lists_and_scalars_give_numpy_results():
     assert gpuops.where([True, False], [1, 2], 3).tolist() == [1, 3]
     assert gpuops.expand(3, (2,)).tolist() == [3, 3]
     assert gpuops.broadcast_to([1, 2], (2, 2)).tolist() == [[1, 2], [1, 2]]
 
 
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 4, 5)], ids=str)
-def test_zero_size(backend, shape):
+def test_empty_arrays(backend, shape):
     x = np.zeros(shape, "f4")
     for strategy in STRATEGIES:
         assert run(backend, gpuops.expand, x, (2, *shape), strategy=strategy).shape == (2, *shape)
         assert_same(run(backend, gpuops.where, x, x, 1, strategy=strategy), np.where(x, x, 1))
 
 
-def test_half_types_widen_exactly(backend):
+def test_half_types_cast_to_float32_exactly(backend):
     for dtype in HALVES:
         x = np.arange(2**16, dtype="u2").view(dtype)
         out = lay_out(np.zeros(x.shape, "f4"), "C")
@@ -532,13 +532,13 @@ def test_half_types_widen_exactly(backend):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_sliding_windows_overlap_in_memory(backend, strategy):
+def test_overlapping_sliding_windows(backend, strategy):
     x = np.lib.stride_tricks.sliding_window_view(np.arange(131, dtype="f4"), 4)
     got = backend.numpy(gpuops.expand(backend.array(x), (2, -1, -1), strategy=strategy))
     np.testing.assert_array_equal(got, np.broadcast_to(x, (2, *x.shape)))
 
 
-def test_broadcast_to_takes_numpys_parameters():
+def test_broadcast_to_takes_numpy_parameters():
     class Marked(np.ndarray):
         pass
 
@@ -548,14 +548,14 @@ def test_broadcast_to_takes_numpys_parameters():
     assert type(gpuops.broadcast_to(x, (2, 3), True)) is Marked
 
 
-def test_results_of_many_dims(device):
+def test_results_have_at_most_32_dims_on_gpus(device):
     x = device.array(np.ones((2, 1), "f4"))
     assert gpuops.expand(x, (1,) * 30 + (2, 3)).shape == (1,) * 30 + (2, 3)
     with pytest.raises(ValueError, match="^expand: the result has 33 dims; on a GPU gpuops takes at most 32"):
         gpuops.expand(x, (1,) * 31 + (2, 3))
 
 
-def test_arrays_of_many_dims():
+def test_operands_have_at_most_32_dims_on_gpus():
     x = np.ones((1,) * 62 + (2, 3), "f4")
     assert gpuops.sum(x) == 6
     assert gpuops.softmax(x, -1).shape == gpuops.where(x > 0, x, 0).shape == x.shape

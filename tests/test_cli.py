@@ -57,7 +57,7 @@ def test_demo_shows_a_line_for_each_op():
 
 
 @pytest.mark.parametrize("size", ["0", "-3", "many"])
-def test_demo_refuses_a_size(size):
+def test_demo_rejects_invalid_sizes(size):
     done = gpuops_command("demo", "--size", size)
     assert done.returncode == 2
     assert "--size" in done.stderr
@@ -76,7 +76,7 @@ def test_demo_refuses_a_size(size):
         ("float64", ()),
     ],
 )
-def test_demo_takes_an_array_of_ones_own(tmp_path, dtype, shape):
+def test_demo_takes_an_array_file(tmp_path, dtype, shape):
     values = np.random.default_rng(1).standard_normal(shape) * 50
     done = gpuops_command("demo", save(tmp_path, np.asarray(values).astype(dtype)))
     assert done.returncode == 0, done.stderr + done.stdout
@@ -85,7 +85,7 @@ def test_demo_takes_an_array_of_ones_own(tmp_path, dtype, shape):
     assert ("not for complex64" in lines["softmax(x, axis=-1)"]) == (dtype == "complex64")
 
 
-def test_demo_accepts_nan_and_infinity_where_they_are_due(tmp_path):
+def test_demo_accepts_nan_and_infinity(tmp_path):
     x = np.array([[np.nan, 1, np.inf], [1, 2, 3], [-np.inf] * 3], np.float32)
     assert gpuops_command("demo", save(tmp_path, x)).returncode == 0
 
@@ -99,7 +99,7 @@ def test_demo_accepts_nan_and_infinity_where_they_are_due(tmp_path):
     ],
     ids=["object", "str", "empty"],
 )
-def test_demo_refuses_an_array_in_one_line(tmp_path, array, rule):
+def test_demo_rejects_unsupported_arrays_in_one_line(tmp_path, array, rule):
     path = save(tmp_path, array, allow_pickle=True)
     done = gpuops_command("demo", path)
     assert done.returncode == 2
@@ -108,7 +108,7 @@ def test_demo_refuses_an_array_in_one_line(tmp_path, array, rule):
 
 
 @pytest.mark.parametrize("content", [None, b"", b"1 2 3\n4 5 6\n", b"\x93NUMPY\x01\x00"], ids=repr)
-def test_demo_refuses_a_file_in_one_line(tmp_path, content):
+def test_demo_rejects_unreadable_files_in_one_line(tmp_path, content):
     path = tmp_path / "x.npy"
     if content is not None:
         path.write_bytes(content)
@@ -132,7 +132,7 @@ def test_deviation_is_relative_to_the_scale():
     assert demo.deviation(reference, reference, reference) == 0
 
 
-def test_deviation_is_not_finite_where_the_result_is_not():
+def test_deviation_exceeds_1_for_nan_inf_and_wrong_shapes():
     ones = np.ones(2)
     assert not demo.deviation(np.array([1.0, np.nan]), ones, ones) <= 1
     assert not demo.deviation(np.array([1.0, np.inf]), ones, ones) <= 1
@@ -140,13 +140,13 @@ def test_deviation_is_not_finite_where_the_result_is_not():
 
 
 @pytest.mark.parametrize("size,rule", [("10000000", "there is not enough memory"), ("1" * 23, "")])
-def test_a_size_that_no_memory_holds(size, rule):
+def test_demo_rejects_sizes_beyond_memory(size, rule):
     done = gpuops_command("demo", "--size", size)
     assert done.returncode == 2
     assert done.stderr.startswith(f"demo: cannot use size {size}: {rule}") and done.stderr.count("\n") == 1
 
 
-def test_files_that_promise_too_much(tmp_path):
+def test_demo_rejects_oversized_files(tmp_path):
     shape = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000000,), }"
     contents = {
         "large.npy": b"\x93NUMPY\x03\x00" + len(shape).to_bytes(4, "little") + shape,
@@ -161,7 +161,7 @@ def test_files_that_promise_too_much(tmp_path):
         assert done.stderr.startswith(f"demo: cannot use {tmp_path / name}: ") and done.stderr.count("\n") == 1
 
 
-def test_output_that_nobody_reads_to_its_end():
+def test_demo_is_silent_when_stdout_is_closed_early():
     command = [sys.executable, "-u", "-m", "gpuops", "demo", "--size", "64"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         process.stdout.readline()
@@ -170,7 +170,7 @@ def test_output_that_nobody_reads_to_its_end():
     assert process.returncode in (0, 1)  # (the demo may have been faster)
 
 
-def test_warmup_names_a_dtype_that_it_does_not_know():
+def test_warmup_names_unknown_dtypes():
     for name, rule in (("foo", "dtype 'foo' is not understood"), ("U3", "dtype str96 of --dtype is not supported")):
         done = gpuops_command("warmup", "sum", "--dtype", "float32", name)
         assert (done.returncode, done.stderr) == (2, f"warmup: {rule}\n")

@@ -1,4 +1,4 @@
-"""Dask arrays on a cluster of processes: every op, the names of tasks, and a process that dies."""
+"""Dask arrays on a cluster of processes: every op, task names, and a killed worker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUES = np.random.default_rng(0).normal(size=(8, 12)).astype(np.float32)
 
 @contextmanager
 def cluster():
-    """Two processes with a thread each."""
+    """Two worker processes with one thread each."""
     waits = {"distributed.comm.timeouts.connect": "10s", "distributed.deploy.lost-worker-timeout": "1s"}
     with (
         dask.config.set(waits),
@@ -44,7 +44,7 @@ def client():
 
 @pytest.fixture
 def brittle():
-    """A client of a cluster of its own."""
+    """A client of a separate cluster, which the test may break."""
     with cluster() as client:
         yield client
 
@@ -69,7 +69,7 @@ def test_every_op_runs_on_a_cluster(client):
         np.testing.assert_allclose(got, value, rtol=1e-5, atol=1e-6)
 
 
-def test_the_scheduler_sees_tasks_by_their_ops(client):
+def test_scheduler_task_names_contain_the_op(client):
     x = da.from_array(VALUES, (2, 2)).persist()
     distributed.wait(x, timeout=TIMEOUT)
     with dask.config.set(split_every=4):
@@ -88,9 +88,9 @@ def test_the_scheduler_sees_tasks_by_their_ops(client):
     client.gather(futures)
 
 
-def test_a_process_that_dies_is_made_up_for(brittle, tmp_path):
+def test_tasks_of_a_killed_worker_are_recomputed(brittle, tmp_path):
 
-    def slowly(block):  # one chunk of each process is there, another one is being made
+    def slowly(block):  # each worker holds one chunk and computes another
         (tmp_path / f"{os.getpid()}-{time.time_ns()}").touch()
         time.sleep(0.2)
         return block

@@ -1,4 +1,4 @@
-"""How launches are handed to the driver, with CuPy's arrays and no GPU: the driver is one that takes notes."""
+"""Launches through the driver, with CuPy arrays and no GPU: a fake driver records them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ STREAM = 77
 F4 = np.dtype(np.float32)
 
 
-class Notes:
-    """A driver that writes down what it is to launch, and may do something else meanwhile."""
+class Recorder:
+    """A fake driver that records launches; ``meanwhile`` runs during each."""
 
     CUDADriverError = RuntimeError
 
@@ -54,8 +54,8 @@ class Notes:
 
 
 @pytest.fixture
-def notes(monkeypatch):
-    taken = Notes()
+def recorder(monkeypatch):
+    taken = Recorder()
     monkeypatch.setattr(cuda_driver, "driver", taken)
     monkeypatch.setattr(cuda_driver, "libcuda", lambda: taken)
     stream = SimpleNamespace(ptr=STREAM, is_capturing=lambda: False)
@@ -77,7 +77,7 @@ def gpu():
 
 
 def array(start, shape=(4,), dtype=np.float32):
-    """An array of CuPy's at an address, which nothing reads."""
+    """A CuPy array at an address that is never read."""
     memory = cupy.cuda.UnownedMemory(start, 4096, None, 0)
     return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0))
 
@@ -85,7 +85,7 @@ def array(start, shape=(4,), dtype=np.float32):
 X, Y, OUT = array(0x10000), array(0x20000), array(0x30000)
 
 
-#: Where an array's address is among those that a launcher is given.
+#: Positions of the operands' addresses in a launcher's arguments.
 PLACES = {"x": 0, "out": 2}
 
 
@@ -97,12 +97,12 @@ def expected(x, out):
     return [x.data.ptr + 8, 0, out.data.ptr, STRUCT, 0, x.data.ptr - 4]
 
 
-def test_addresses_structs_and_null_pointers(notes, gpu):
+def test_launch_passes_addresses_structs_and_null_pointers(recorder, gpu):
     launcher = gpu.launcher(Launch(KERNEL, (5, 2, 1), 96, ARGS), PLACES)
     launcher(given(X, OUT))
     launcher(given(Y, X))
     shape = (1234, (5, 2, 1), (96, 1, 1), 0, STREAM, {6: (1, 0, 0)})
-    assert notes.launches == [(*shape, expected(X, OUT)), (*shape, expected(Y, X))]
+    assert recorder.launches == [(*shape, expected(X, OUT)), (*shape, expected(Y, X))]
 
 
 @pytest.mark.parametrize(
@@ -113,63 +113,63 @@ def test_addresses_structs_and_null_pointers(notes, gpu):
         ({"cooperative": True, "shared": 8}, {2: (1, 0, 0)}),
     ],
 )
-def test_attributes(notes, gpu, options, attributes):
+def test_launch_attributes(recorder, gpu, options, attributes):
     launcher = gpu.launcher(Launch(KERNEL, (5, 1, 1), 128, ARGS, **options), PLACES)
     for x, out in ((X, OUT), (Y, X)):
         launcher(given(x, out))
         shared = options.get("shared", 0)
-        assert notes.launches.pop() == (1234, (5, 1, 1), (128, 1, 1), shared, STREAM, attributes, expected(x, out))
+        assert recorder.launches.pop() == (1234, (5, 1, 1), (128, 1, 1), shared, STREAM, attributes, expected(x, out))
 
 
-def test_an_older_driver_overlaps_nothing(notes, gpu):
+def test_old_drivers_get_no_overlap_attribute(recorder, gpu):
     gpu.overlaps = False
     gpu.launcher(Launch(KERNEL, (5, 1, 1), 128, ARGS), PLACES)(given(X, OUT))
-    assert notes.launches[0][5] == {}
+    assert recorder.launches[0][5] == {}
 
 
-def test_arguments_are_not_shared_while_they_are_in_use(notes, gpu):
+def test_concurrent_launches_do_not_share_argument_buffers(recorder, gpu):
     launcher = gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS), PLACES)
 
     def other_thread():
-        notes.meanwhile = lambda: None
+        recorder.meanwhile = lambda: None
         launcher(given(Y, X))
 
     for _ in range(2):
-        notes.meanwhile = other_thread
+        recorder.meanwhile = other_thread
         launcher(given(X, OUT))
-    assert [launch[-1] for launch in notes.launches] == [expected(Y, X), expected(X, OUT)] * 2
+    assert [launch[-1] for launch in recorder.launches] == [expected(Y, X), expected(X, OUT)] * 2
 
 
-def test_a_launch_goes_to_the_stream_that_is_current(notes, gpu):
+def test_launches_use_the_current_stream(recorder, gpu):
     launcher = gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS), PLACES)
     for stream in (0, 5, 2**40, 0):
-        notes.stream.ptr = stream
+        recorder.stream.ptr = stream
         launcher(given(X, OUT))
-        assert notes.launches[-1][4] == stream
+        assert recorder.launches[-1][4] == stream
 
 
-def test_a_launch_that_the_driver_refuses(notes, gpu):
-    notes.status = [701]
+def test_driver_errors_are_raised(recorder, gpu):
+    recorder.status = [701]
     launcher = gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS), PLACES)
     with pytest.raises(RuntimeError, match="701"):
         launcher(given(X, OUT))
 
 
 @pytest.mark.parametrize("status,words", [(400, "stream is of another device"), (709, "device was reset")])
-def test_a_launch_that_was_called_wrongly(notes, gpu, status, words):
-    notes.status = [status]
+def test_wrong_device_and_reset_errors_name_the_cause(recorder, gpu, status, words):
+    recorder.status = [status]
     with pytest.raises(RuntimeError, match=f"reduce_rows cannot be launched on cuda:3: .*{words}"):
         gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS), PLACES)(given(X, OUT))
 
 
-def test_a_thread_that_has_not_entered_the_device(notes, gpu, monkeypatch):
-    notes.status, entered = [0, 201], []
+def test_launch_sets_the_device_in_a_new_thread(recorder, gpu, monkeypatch):
+    recorder.status, entered = [0, 201], []
     monkeypatch.setattr(cupy.cuda.runtime, "setDevice", entered.append)
     gpu.launcher(Launch(KERNEL, (1, 1, 1), 32, ARGS), PLACES)(given(X, OUT))
-    assert entered == [3] and len(notes.launches) == 2 and notes.launches[0] == notes.launches[1]
+    assert entered == [3] and len(recorder.launches) == 2 and recorder.launches[0] == recorder.launches[1]
 
 
-def test_a_new_array_is_as_cupy_makes_it(gpu, monkeypatch):
+def test_new_arrays_equal_those_of_cupy(gpu, monkeypatch):
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: None)
     memory = cupy.cuda.UnownedMemory(0x10000, 4096, None, 0)
     with cupy.cuda.using_allocator(lambda nbytes: cupy.cuda.MemoryPointer(memory, 0)):
@@ -182,7 +182,7 @@ def test_a_new_array_is_as_cupy_makes_it(gpu, monkeypatch):
             assert made.data.ptr == right.data.ptr and str(made.flags) == str(right.flags)
 
 
-def test_new_arrays_and_workspace_are_aligned_whatever_the_allocator_gives(notes, gpu):
+def test_new_arrays_and_workspace_are_16_byte_aligned(recorder, gpu):
     asked, memory = [], cupy.cuda.UnownedMemory(0x10000, 4096, None, 0)
     with cupy.cuda.using_allocator(lambda nbytes: asked.append(nbytes) or cupy.cuda.MemoryPointer(memory, 4)):
         addresses = []
@@ -192,20 +192,20 @@ def test_new_arrays_and_workspace_are_aligned_whatever_the_allocator_gives(notes
     assert asked == [60, 60, 76, 100, 116]
 
 
-def test_a_kernel_that_is_not_loaded_when_a_capture_begins(notes, gpu):
+def test_kernels_not_loaded_before_capture_raise(recorder, gpu):
     gpu._functions.clear()
-    notes.stream.is_capturing = lambda: True
+    recorder.stream.is_capturing = lambda: True
     plan = Plan("rows", (Launch(KERNEL, (1, 1, 1), 32, ARGS),), scratch=64)
     work = Work("sum", (), HostCall(len, {}), plan)
     with pytest.raises(RuntimeError, match=r"reduce_rows is not loaded yet, .* make the same call once .*'rows'"):
         execute.prepare(work, gpu, ["x", "out"], None, None, True)
-    assert not notes.launches and not gpu._graphs.captured
+    assert not recorder.launches and not gpu._graphs.captured
 
 
-def test_what_a_graph_may_use_is_kept_until_it_is_gone(notes, gpu, monkeypatch):
+def test_memory_of_a_graph_is_kept_until_it_is_destroyed(recorder, gpu, monkeypatch):
     gpu._graphs.keep(X.data)
     assert gpu._graphs.captured == {}
-    notes.stream.is_capturing = lambda: True
+    recorder.stream.is_capturing = lambda: True
     graph = [1]
     monkeypatch.setattr(cuda_memory, "capture_of", lambda stream: (graph[0], None))
     made = []
@@ -227,8 +227,8 @@ def test_what_a_graph_may_use_is_kept_until_it_is_gone(notes, gpu, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there what graphs use is kept for good")
-def test_a_graph_that_is_gone_says_so_without_python(monkeypatch):
-    """The driver calls a function of the C library, with an argument of its own."""
+def test_graph_destruction_is_signalled_without_python(monkeypatch):
+    """The driver calls a function of the C library, with its own argument."""
     given = {}
 
     class Driver:
@@ -250,7 +250,7 @@ def test_a_graph_that_is_gone_says_so_without_python(monkeypatch):
 
 
 class External:
-    """A stream at an address that somebody else gave, as CuPy has it."""
+    """CuPy's view of a foreign stream at an address."""
 
     def __init__(self, ptr):
         self.ptr = ptr
@@ -260,12 +260,12 @@ class External:
 
 
 class Stream(External):
-    """One of CuPy's own."""
+    """A stream that CuPy owns."""
 
 
 @pytest.fixture
-def streams(notes, monkeypatch):
-    """What makes the current stream one at an address, with the driver's number of it."""
+def streams(recorder, monkeypatch):
+    """Makes a stream at an address current, with an id from the driver."""
     numbers = {}
 
     monkeypatch.setattr(cupy.cuda, "Stream", Stream)
@@ -276,8 +276,8 @@ def streams(notes, monkeypatch):
 
     def enter(ptr, number=None, own=False):
         numbers[ptr] = number
-        notes.stream = Stream(ptr) if own else External(ptr)
-        monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: notes.stream)
+        recorder.stream = Stream(ptr) if own else External(ptr)
+        monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: recorder.stream)
 
     enter.cleared = cleared
     return enter
@@ -295,7 +295,7 @@ def test_launches_of_a_stream_share_scratch_and_are_numbered(gpu, streams):
     assert gpu.scratch(64) == (first[0][0], 4096, 4)
 
 
-def test_a_new_stream_at_an_old_address_has_scratch_of_its_own(gpu, streams):
+def test_a_new_stream_at_a_reused_address_gets_new_scratch(gpu, streams):
     streams(77, 1)
     old, *_ = gpu.scratch(64)
     streams(77, 2)
@@ -304,13 +304,13 @@ def test_a_new_stream_at_an_old_address_has_scratch_of_its_own(gpu, streams):
     assert gpu.scratch(64) == (new, 4096, 2)
 
 
-def test_streams_of_cupys_keep_their_addresses(gpu, streams):
+def test_cupy_streams_with_scratch_are_kept_alive(gpu, streams):
     streams(77, own=True)
     memory, *_ = gpu.scratch(64)
     stream = weakref.ref(cupy.cuda.get_current_stream())
     streams(88, own=True)
     gc.collect()
-    assert stream() is not None  # so no other one can get its address
+    assert stream() is not None  # so its address is not reused
     streams(77, own=True)
     assert gpu.scratch(64) == (memory, 4096, 2)
 
@@ -322,14 +322,14 @@ def test_scratch_of_many_streams_is_bounded(gpu, streams):
     assert len(gpu._local.scratches) == cuda_memory.STREAMS and len(gpu.retired) == 5
 
 
-def test_numbers_begin_again_with_cleared_memory(gpu, streams, monkeypatch):
+def test_launch_numbers_restart_with_cleared_scratch(gpu, streams, monkeypatch):
     monkeypatch.setattr(cuda_memory, "LAUNCHES", 4)
     streams(0)
     assert [gpu.scratch(64)[2] for _ in range(7)] == [1, 2, 3, 1, 2, 3, 1]
     assert streams.cleared == [PARTIALS] * 2
 
 
-def test_scratch_of_a_thread_that_is_gone_is_parted_with(gpu, streams):
+def test_scratch_of_finished_threads_is_retired(gpu, streams):
     streams(77, 1)
     with ThreadPoolExecutor(1) as pool:
         memory, *_ = pool.submit(gpu.scratch, 64).result()
@@ -337,7 +337,7 @@ def test_scratch_of_a_thread_that_is_gone_is_parted_with(gpu, streams):
     assert gpu.retired == [memory]
 
 
-def test_retired_scratch_is_let_go_when_the_gpu_is_done(monkeypatch):
+def test_retired_scratch_is_freed_when_the_gpu_is_done(monkeypatch):
     done, waited = [], []
 
     class Event:
@@ -370,8 +370,8 @@ def test_retired_scratch_is_let_go_when_the_gpu_is_done(monkeypatch):
 
 @pytest.mark.parametrize("status", cuda.REFUSED)
 @pytest.mark.parametrize("options", [{"cooperative": True}, {"cluster": 8}])
-def test_blocks_that_cannot_run_together_are_refused(notes, gpu, status, options):
-    notes.status = [status]
+def test_launches_that_cannot_be_coresident_raise_refused(recorder, gpu, status, options):
+    recorder.status = [status]
     launch = Launch(KERNEL, (5, 1, 1), 128, ARGS, **options)
     with pytest.raises(Refused) as refused:
         gpu.launcher(launch, PLACES)(given(X, OUT))
@@ -380,7 +380,7 @@ def test_blocks_that_cannot_run_together_are_refused(notes, gpu, status, options
     assert gpu.machine == gpu.whole
 
 
-def test_a_refused_call_is_made_without_such_launches(monkeypatch):
+def test_refused_calls_are_retried_without_such_launches(monkeypatch):
     tries = []
 
     @contextlib.contextmanager
@@ -397,11 +397,11 @@ def test_a_refused_call_is_made_without_such_launches(monkeypatch):
             raise Refused(device, launches[len(tries)])
         return entry
 
-    assert call.attempt(make, None, call.Entry(), []) is None  # so that nothing is cached
+    assert call.attempt(make, None, call.Entry(), []) is None  # nothing is cached
     assert tries == [*launches, "back", "back"]
 
 
-def test_threads_get_the_same_device(monkeypatch):
+def test_concurrent_threads_get_the_same_device(monkeypatch):
     made, barrier = [], threading.Barrier(8)
 
     def slow(index):
@@ -416,7 +416,7 @@ def test_threads_get_the_same_device(monkeypatch):
     assert made == [5] and len({id(device) for device in devices}) == 1
 
 
-def test_a_module_that_does_not_load_is_compiled_anew(gpu, monkeypatch):
+def test_modules_that_fail_to_load_are_recompiled(gpu, monkeypatch):
     asked = []
 
     class Module:
@@ -441,7 +441,7 @@ def test_a_module_that_does_not_load_is_compiled_anew(gpu, monkeypatch):
     assert asked == [False, True]
 
 
-def test_what_decides_a_call_of_an_array(monkeypatch):
+def test_cache_key_holds_layout_dtype_and_alignment(monkeypatch):
     entry = SimpleNamespace(ready=lambda values, addresses: addresses)
     seen = []
     monkeypatch.setattr(launch_cache, "entries", lambda *facts: seen.append(facts) or entry)

@@ -1,4 +1,4 @@
-"""Dask arrays: lazy, with the results and errors of whole arrays, chunks of the same kind, tasks named after ops."""
+"""Dask arrays: lazy calls, results and errors as for whole arrays, chunk types, task names."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ REALS = [d for d in COMMON if d.kind != "c"]
 
 @concatenate_lookup.register(emulated.EmulatedArray)
 def concatenated(arrays, axis=0):
-    """As Dask has it for CuPy's arrays."""
+    """Like Dask's own for CuPy arrays."""
     return emulated.DEVICE.from_host(np.concatenate([np.array(array, subok=False) for array in arrays], axis))
 
 
 @pytest.fixture(autouse=True)
-def one_by_one():
-    """Tasks run one after the other, as errors and the emulator need it."""
+def synchronous_scheduler():
+    """Tasks run one after the other, as the tests of errors and the emulator require."""
     with dask.config.set(scheduler="sync"):
         yield
 
 
 def whole(value: Any) -> Any:
-    """An argument as an array, where it is a Dask array."""
+    """A Dask array as a NumPy array; other arguments unchanged."""
     return np.asarray(value.compute()) if isinstance(value, da.Array) else value
 
 
@@ -69,7 +69,7 @@ def call(op: str, *args: Any, **options: Any) -> None:
 
 
 def check(op: str, args: Any, options: Any, got: np.ndarray, expected: np.ndarray) -> None:
-    """The same, up to the order in which numbers were added."""
+    """Equal up to rounding, which depends on the order of additions."""
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
     if op in EXACT or not inexact(got.dtype):
         assert_same(got, expected)
@@ -79,13 +79,13 @@ def check(op: str, args: Any, options: Any, got: np.ndarray, expected: np.ndarra
     scale = [np.abs(np.where(np.isfinite(a), a, 0).astype("D")).max(initial=1) for a in inputs]
     error = eps * 16 * size * math.prod(scale) * abs(options.get("scale") or 1)
     exact = expected.astype("D" if got.dtype.kind == "c" else "d")
-    if got.dtype.kind == "c":  # which part gets the NaN depends on the order
+    if got.dtype.kind == "c":  # which component gets the NaN depends on the order
         got, exact = (np.where(np.isfinite(a), a, np.nan) for a in (got, exact))
     assert_near(got, exact, error + eps * np.nan_to_num(np.abs(exact), posinf=0))
 
 
 def check_meta(lazy: Any) -> None:
-    """What a Dask array says of itself holds for what it computes."""
+    """The metadata of a Dask array matches its computed chunks."""
     blocks = dask.compute(*lazy.to_delayed().ravel())
     kinds = (type(lazy._meta), np.generic) if lazy.ndim == 0 else (type(lazy._meta),)
     assert lazy._meta.dtype == lazy.dtype and lazy._meta.ndim == lazy.ndim
@@ -106,7 +106,7 @@ def chunks(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ..
 
 @st.composite
 def arrays(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype, special: bool | None = None) -> Any:
-    """A Dask array of random values whose chunks come from an array in any layout."""
+    """A Dask array of random values, cut from an array in any layout."""
     return da.from_array(draw(layouts.arrays(shape, dtype, special)), draw(chunks(shape)))
 
 
@@ -141,7 +141,7 @@ def test_reductions_agree_with_whole_arrays(op, data):
 @pytest.mark.parametrize("op", ["max", "min"])
 @examples(60)
 @given(data=st.data())
-def test_extremes_need_no_initial_where_only_chunks_are_empty(op, data):
+def test_max_and_min_of_empty_chunks_need_no_initial(op, data):
     shape, dtype = data.draw(shapes), data.draw(st.sampled_from(layouts.DTYPES))
     assume(math.prod(shape))
     call(op, data.draw(arrays(shape, dtype)), axis=data.draw(layouts.axes(len(shape))))
@@ -203,7 +203,7 @@ def test_expand_agrees_with_whole_arrays(data):
 
 
 @given(data=st.data())
-def test_products_agree_with_whole_arrays(data):
+def test_matmul_and_dot_agree_with_whole_arrays(data):
     m, n, k = (data.draw(st.sampled_from((0, 1, 2, 5, 9))) for _ in range(3))
     batch = data.draw(st.lists(st.sampled_from((1, 2, 3)), max_size=2))
     shape = [*batch, m, k], [*batch[data.draw(st.integers(0, len(batch))) :], k, n]
@@ -230,7 +230,7 @@ def test_dot_with_a_scalar_multiplies():
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
-def test_partial_results_are_not_rounded_to_halves(dtype):
+def test_partial_results_of_half_types_are_not_rounded(dtype):
     x = np.full(4096, 1.001, np.float32).astype(dtype)
     lazy = da.from_array(x, 64)
     exact = x.astype(np.float64).sum()
@@ -243,20 +243,20 @@ def test_partial_results_are_not_rounded_to_halves(dtype):
 
 
 @pytest.mark.parametrize("mask", [(6, 1), (1, 8), (8,), (1, 1), (6, 8)], ids=str)
-def test_a_mean_counts_a_mask_as_often_as_it_repeats(mask):
+def test_mean_counts_every_element_of_a_broadcast_mask(mask):
     x, chosen = np.arange(48.0).reshape(6, 8), np.arange(math.prod(mask)).reshape(mask) % 3 != 1
     for where in (chosen, da.from_array(chosen, 3)):
         for axis in (0, 1, None):
             call("mean", da.from_array(x, (2, 3)), axis=axis, where=where)
 
 
-def test_softmax_keeps_its_digits_far_from_zero():
+def test_softmax_is_accurate_for_large_values():
     x = (30000 + np.random.default_rng(0).normal(size=(4, 400))).astype(np.float32)
     got = gpuops.softmax(da.from_array(x, (2, 30)), axis=1).compute()
     np.testing.assert_allclose(got, gpuops.softmax(x.astype(np.float64), axis=1), rtol=2e-6)
 
 
-def test_rows_with_infinities_and_without_anything_selected():
+def test_rows_with_infinities_and_fully_masked_rows():
     x = np.zeros((6, 8), np.float32)
     x[0] = -np.inf
     x[1, :4] = -np.inf
@@ -273,7 +273,7 @@ def test_rows_with_infinities_and_without_anything_selected():
 # ------------------------------------------------------------------------------------------------------------- errors
 
 X = np.arange(12.0, dtype=np.float32).reshape(3, 4)
-#: Calls that are wrong, as functions of how arrays are made.
+#: Invalid calls, as functions of the namespace and of an array factory.
 WRONG = {
     "axis": lambda op, a: op.sum(a(X), axis=2),
     "axis twice": lambda op, a: op.max(a(X), axis=(0, -2)),
@@ -309,7 +309,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_errors_are_those_of_whole_arrays_when_called(case):
+def test_errors_are_raised_at_call_time_as_for_whole_arrays(case):
     with pytest.raises(Exception) as expected:
         WRONG[case](gpuops, lambda array: array)
     with pytest.raises(expected.type) as got:
@@ -317,7 +317,7 @@ def test_errors_are_those_of_whole_arrays_when_called(case):
     assert got.type is expected.type and str(got.value) == str(expected.value)
 
 
-def test_out_is_refused():
+def test_out_raises():
     x = da.from_array(X, 2)
     for call in (
         lambda: gpuops.sum(x, out=np.zeros(())),
@@ -328,7 +328,7 @@ def test_out_is_refused():
             call()
 
 
-def test_unknown_chunk_sizes_are_refused():
+def test_unknown_chunk_sizes_raise():
     x = da.from_array(X, 2)
     with pytest.raises(
         ValueError, match=r"softmax: x has unknown chunk sizes \(nan, 4\); call x.compute_chunk_sizes\(\) first"
@@ -338,7 +338,7 @@ def test_unknown_chunk_sizes_are_refused():
         gpuops.sum(x, where=x[0][x[0] > 0] > 0)
 
 
-def test_dask_arrays_in_place_of_numbers_are_refused():
+def test_dask_arrays_as_scalar_options_raise():
     x = da.from_array(X, 2)
     with pytest.raises(TypeError, match="softmax: scale is a dask.Array, and a call computes none"):
         gpuops.softmax(x, scale=x[0, 0])
@@ -347,7 +347,7 @@ def test_dask_arrays_in_place_of_numbers_are_refused():
             gpuops.sum(x, axis=axis)
 
 
-def test_chunks_of_other_kinds_are_refused():
+def test_unsupported_chunk_types_raise():
     x = da.from_array(np.ma.masked_array(X, X > 2), 2)
     with pytest.raises(TypeError, match="sum: a is a numpy.MaskedArray, whose mask is not looked at"):
         gpuops.sum(x)
@@ -357,7 +357,7 @@ def test_chunks_of_other_kinds_are_refused():
         gpuops.sum(x)
 
 
-def test_kinds_of_chunks_do_not_mix(device):
+def test_mixed_chunk_types_raise(device):
     there, theirs = device.array, kind(device.array(X))
     x, gpu = da.from_array(X, 2), on_device(device, X, 2)
     mix = "softmax: NumPy and CuPy arrays do not mix: "
@@ -375,7 +375,7 @@ def test_kinds_of_chunks_do_not_mix(device):
 
 # ------------------------------------------------------------------------------------------------------------- graphs
 
-#: Calls that go over chunks, with the names of the tasks they make beside those that they fuse with.
+#: Calls on chunked arrays, with the names of their own tasks.
 BIG = da.from_array(np.random.default_rng(0).normal(size=(8, 100)), (4, 5))
 TASKS = {
     "sum": (lambda: gpuops.sum(BIG), {"sum", "sum-partial", "sum-aggregate"}),
@@ -414,7 +414,7 @@ TASKS = {
     ),
     "dot": (lambda: gpuops.dot(BIG, BIG.T), {"dot", "dot-partial", "dot-aggregate"}),
 }
-#: What Dask's own tasks are named: the arrays, their slices, transposes and comparisons.
+#: Names of Dask's own tasks: arrays, slices, transposes and comparisons.
 GIVEN = {"array", "getitem", "transpose", "gt", "rechunk", "rechunk-merge", "rechunk-split"}
 
 
@@ -424,13 +424,13 @@ def test_tasks_are_named_after_the_op(case):
     lazy = make()
     every = {key_split(key) for key in lazy.__dask_graph__()}
     assert every - GIVEN == names
-    for key in dask.optimize(lazy)[0].__dask_graph__():  # fused ones have the names of all parts
+    for key in dask.optimize(lazy)[0].__dask_graph__():  # fused tasks have the names of all their parts
         name = key_split(key)
         assert name in names | GIVEN or any(part in name for part in names), name
 
 
 @pytest.mark.parametrize("op", ["sum", "logsumexp"])
-def test_partial_results_are_brought_together_a_few_at_a_time(op):
+def test_partial_results_are_merged_in_a_tree(op):
     def last(count):
         x = da.from_array(np.ones((count, 2), np.float32), (1, 2))
         graph = dict(getattr(gpuops, op)(x, axis=0).__dask_graph__())
@@ -442,12 +442,12 @@ def test_partial_results_are_brought_together_a_few_at_a_time(op):
 
 
 @pytest.mark.parametrize("case", TASKS)
-def test_the_same_call_makes_the_same_tasks(case):
+def test_equal_calls_have_equal_task_names(case):
     make, _ = TASKS[case]
     assert make().name == make().name
 
 
-def test_names_are_the_same_in_every_process():
+def test_task_names_are_the_same_in_every_process():
     code = (
         "import numpy as np, dask.array as da, gpuops; x = da.from_array(np.arange(9.0), 2);"
         "print(gpuops.softmax(x).name, gpuops.mean(x, where=x > 0).name, gpuops.dot(x, x).name, gpuops.max(x).name)"
@@ -457,7 +457,7 @@ def test_names_are_the_same_in_every_process():
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
-def test_other_schedulers(scheduler):
+def test_threaded_and_multiprocessing_schedulers(scheduler):
     lazy = {case: make() for case, (make, _) in TASKS.items()}
     with dask.config.set(scheduler=scheduler, num_workers=2):
         (there,) = dask.compute(lazy)
@@ -472,7 +472,7 @@ def test_graphs_pickle():
         np.testing.assert_array_equal(copy.compute(), lazy.compute())
 
 
-def test_nothing_is_computed_when_called():
+def test_calls_compute_nothing():
     def fail(block):
         raise AssertionError("computed")
 
@@ -521,7 +521,7 @@ def test_import_needs_no_dask():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_byte_order_and_memory_maps(tmp_path):
+def test_byte_swapped_and_memory_mapped_chunks(tmp_path):
     x = da.from_array(X.astype(">f4"), 2)
     assert gpuops.sum(x, axis=0).compute().tolist() == X.sum(0).tolist()
     call("where", da.from_array(X > 3, 2), X.astype(">f4"), 0)
@@ -531,7 +531,7 @@ def test_byte_order_and_memory_maps(tmp_path):
     assert type(gpuops.sum(mapped, axis=0)._meta) is np.ndarray
 
 
-def test_plain_arrays_go_along_with_dask_arrays():
+def test_numpy_operands_work_with_dask_arrays():
     mask = X > 3
     call("sum", X, axis=0, where=da.from_array(mask, 2))
     call("softmax", X, axis=1, where=da.from_array(mask[:1], 2))
@@ -575,7 +575,7 @@ def test_chunks_stay_on_their_device(device, op, dtype):
         check(op, (values,), {}, got, np.asarray(expected))
 
 
-def test_other_ops_stay_on_their_device(device):
+def test_chunks_of_other_ops_stay_on_their_device(device):
     values = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
     x, plain = on_device(device, values, ((1, 3), (2, 4))), device.array(values)
     for op, lazy, expected in (
@@ -591,7 +591,7 @@ def test_other_ops_stay_on_their_device(device):
         assert_same(fetched(device, found), expected)
 
 
-def test_a_softmax_in_chunks_loses_no_digits_of_large_values(backend):
+def test_softmax_of_device_chunks_is_accurate_for_large_values(backend):
     values = np.random.default_rng(0).normal(10_000, 1, (8, 600)).astype(np.float32)
     powers = np.exp(values.astype(np.float64) - values.max(1, keepdims=True))
     got = fetched(backend, gpuops.softmax(on_device(backend, values, ((3, 5), (1, 299, 300))), axis=1))

@@ -1,4 +1,4 @@
-"""What only real GPUs show: streams, several devices, memory."""
+"""Tests that need real GPUs: streams, several devices, memory."""
 
 import contextlib
 import ctypes
@@ -31,7 +31,7 @@ two_gpus = pytest.mark.skipif(cp.cuda.runtime.getDeviceCount() < 2, reason="need
 
 
 def needs_memory(gib):
-    """Skip a test of large arrays on a GPU that has no room for them, even when CuPy keeps nothing back."""
+    """Skip the test if the GPU has too little free memory, after freeing CuPy's pool."""
     cp.get_default_memory_pool().free_all_blocks()
     free = cp.cuda.runtime.memGetInfo()[0] / 2**30
     if free < gib:
@@ -39,7 +39,7 @@ def needs_memory(gib):
 
 
 def calls(x):
-    """One call of each kind of plan, with the result that NumPy gives."""
+    """One call of each kind of plan, with NumPy's result."""
     host = cp.asnumpy(x)
     yield gpuops.sum(x, axis=0), host.sum(0)
     yield gpuops.sum(x), host.sum()
@@ -64,19 +64,19 @@ def logits():
 
 
 @pytest.mark.parametrize("op", ["sum", "max", "mean", "softmax", "logsumexp", "expand", "where", "matmul", "dot"])
-def test_cupys_profiler_takes_every_op(op):
+def test_cupy_profiler_times_every_op(op):
     x = cp.ones((64, 64), np.float32)
     args = {"expand": (x[:1], (64, 64)), "where": (x > 0, x, 0), "matmul": (x, x), "dot": (x[0], x[0])}.get(op, (x,))
     times = benchmark(getattr(gpuops, op), args, n_repeat=3, n_warmup=1)
     assert times.gpu_times.shape == (1, 3) and (times.gpu_times > 0).all()
 
 
-def test_work_goes_on_the_current_stream():
+def test_calls_run_on_the_current_stream():
     x = logits()
     stream = cp.cuda.Stream(non_blocking=True)
     with stream:
         y = cp.zeros_like(x)
-        for _ in range(50):  # keeps the stream busy: on another one, the call would see zeros
+        for _ in range(50):  # keeps the stream busy: a call on another stream would see zeros
             y += 1e-3
         cp.copyto(y, x)
         got = gpuops.softmax(y, axis=1)
@@ -96,14 +96,14 @@ SHARED = {
     "mean": (partial(gpuops.mean, axis=0), (2**18, 16)),
     "all": (partial(gpuops.all, axis=0), (2**16, 64)),
     "logsumexp": (partial(gpuops.logsumexp, axis=1), (3, 2**20)),
-    # On an H200: a cluster of blocks to a row, or to a tile of columns; the whole grid to a row, or a part of it.
+    # On an H200: a cluster of blocks per row or per tile of columns; the whole grid per row, or a part of it.
     "softmax of rows": (partial(gpuops.softmax, axis=1), (40, 2**16)),
     "softmax of columns": (partial(gpuops.softmax, axis=0), (2**14, 64)),
     "softmax of a vector": (gpuops.softmax, (2**20,)),
     "log_softmax of long rows": (partial(gpuops.log_softmax, axis=1), (3, 2**20)),
     "product of long rows": (gram, (100, 2**15)),
     "product of a batch": (gram, (2, 64, 2**14)),
-    "large product": (gram, (2048, 1024)),  # a block to a tile, filled while it computes
+    "large product": (gram, (2048, 1024)),  # a block per tile, loaded while it computes
 }
 
 
@@ -111,8 +111,8 @@ def operand(shape, seed=0):
     return cp.asarray(np.random.default_rng(seed).standard_normal(shape, np.float32))
 
 
-def made(name):
-    """A shared call, an operand, and their result: compiled, and the pool has memory for another."""
+def warmed_up(name):
+    """A call, its operand and result, after compilation; the pool has memory for another result."""
     call, shape = SHARED[name]
     x = operand(shape)
     expected = call(x)
@@ -120,39 +120,39 @@ def made(name):
     return call, x, expected
 
 
-def differ(a, b):
-    """How many bytes of two arrays differ: a number on the device, so that no one waits for it."""
+def differing_bytes(a, b):
+    """How many bytes of two arrays differ, as a device scalar: nothing synchronises."""
     return cp.count_nonzero(a.reshape(-1).view(np.uint8) != b.reshape(-1).view(np.uint8))
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_a_hundred_runs_on_several_streams_give_the_same_bits(name):
-    call, x, expected = made(name)
+def test_results_are_bitwise_identical_across_streams(name):
+    call, x, expected = warmed_up(name)
     streams = [cp.cuda.Stream(non_blocking=True) for _ in range(4)]
     counts = []
     for _ in range(100):
         for stream in streams:
             with stream:
-                counts.append(differ(call(x), expected))
+                counts.append(differing_bytes(call(x), expected))
     cp.cuda.Device().synchronize()
     assert sum(count.item() for count in counts) == 0
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_a_new_thread_can_begin_with_a_call(name):
-    call, x, expected = made(name)  # nothing else in the thread asks for a context
+def test_a_call_may_be_the_first_cuda_use_of_a_thread(name):
+    call, x, expected = warmed_up(name)  # nothing else in the new thread creates a context
     with ThreadPoolExecutor(1) as pool:
         got = pool.submit(call, x).result()
-    assert differ(got, expected).item() == 0
+    assert differing_bytes(got, expected).item() == 0
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_threads_on_one_stream_and_on_their_own_do_not_meet(name):
-    call, x, expected = made(name)
+def test_threads_sharing_a_stream_do_not_interfere(name):
+    call, x, expected = warmed_up(name)
 
     def work(stream):
         with stream:
-            counts = [differ(call(x), expected) for _ in range(50)]
+            counts = [differing_bytes(call(x), expected) for _ in range(50)]
             return sum(count.item() for count in counts)
 
     common = cp.cuda.Stream(non_blocking=True)
@@ -162,7 +162,7 @@ def test_threads_on_one_stream_and_on_their_own_do_not_meet(name):
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_a_captured_call_can_run_beside_others(name):
+def test_captured_calls_run_concurrently_with_others(name):
     call, shape = SHARED[name]
     x, other = operand(shape), operand(shape, 1)
     stream = cp.cuda.Stream(non_blocking=True)
@@ -184,13 +184,13 @@ def test_a_captured_call_can_run_beside_others(name):
             concurrent = call(other)
         graph.launch(stream)
         with stream:
-            assert differ(out, call(x)).item() == 0, turn
+            assert differing_bytes(out, call(x)).item() == 0, turn
         with beside:
-            assert differ(concurrent, expected).item() == 0, turn
+            assert differing_bytes(concurrent, expected).item() == 0, turn
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_a_call_sees_what_the_kernel_before_it_wrote(name):
+def test_calls_see_writes_of_the_preceding_kernel(name):
     call, shape = SHARED[name]
     source = operand(shape)
     weights = operand(call(source).size, 1).astype(call(source).dtype)
@@ -200,18 +200,18 @@ def test_a_call_sees_what_the_kernel_before_it_wrote(name):
         for turn in range(60):
             cp.multiply(source, turn % 7 - 3, out=x)
             wait()
-            result = call(x)  # it may be made ready while x is still being written
+            result = call(x)  # may launch while x is still being written
             wait()
-            ends.append(gpuops.dot(result.reshape(-1), weights))  # as may this one while the result is
+            ends.append(gpuops.dot(result.reshape(-1), weights))  # may launch while the result is still being written
             wait()
         return cp.stack(ends)
 
-    assert differ(pipeline(lambda: None), pipeline(cp.cuda.Device().synchronize)).item() == 0
+    assert differing_bytes(pipeline(lambda: None), pipeline(cp.cuda.Device().synchronize)).item() == 0
 
 
-def test_a_reduction_sees_what_the_kernel_before_it_wrote():
+def test_reductions_see_writes_of_the_preceding_kernel():
     x = cp.zeros(2**22, np.float32)
-    for value in range(1, 200):  # each sum may be made ready while the fill before it still runs
+    for value in range(1, 200):  # each sum may launch while the fill before it still runs
         x.fill(value)
         assert gpuops.sum(x).item() == value * 2**22
         total = gpuops.sum(x[: 2**12])
@@ -219,23 +219,23 @@ def test_a_reduction_sees_what_the_kernel_before_it_wrote():
         assert gpuops.max(x).item() == value
 
 
-def test_sums_of_small_integers_do_not_overflow_on_the_way():
+def test_small_integer_sums_do_not_overflow_their_partial_sums():
     needs_memory(8)
-    length = 2**23  # of rows that a block each adds up: 4096 packs and more of the greatest numbers for a thread
+    length = 2**23  # one block per row: each thread adds at least 4096 packs of the largest value
     x = cp.full((300, length), 65535, np.uint16)
     assert (gpuops.sum(x, axis=1) == 65535 * length).all()
     assert (gpuops.sum(x.reshape(length, 300), axis=0) == 65535 * length).all()
     assert (gpuops.sum(cp.broadcast_to(x[0, :16], (2**22, 16)), axis=0) == 65535 * 2**22).all()
 
 
-def test_uniform_numbers_are_added_within_units_in_the_last_place():
+def test_float32_sums_are_accurate_to_a_few_ulps():
     needs_memory(6)
     x = cp.random.default_rng(0).random(2**28, np.float32)
     exact = cp.sum(x, dtype=np.float64).item()
     for shape, axis in (((2**28,), None), ((2**14, 2**14), 1), ((2**24, 16), 0), ((2**12, 2**16), 0)):
         got = cp.asnumpy(gpuops.sum(x.reshape(shape), axis=axis))
         right = cp.asnumpy(cp.sum(x.reshape(shape), axis=axis, dtype=np.float64))
-        units = 2 if right.size == 1 else 4  # of many sums, the worst
+        units = 2 if right.size == 1 else 4  # the worst of many sums
         assert (abs(got - right) <= units * np.spacing(right.astype(np.float32))).all()
     assert abs(gpuops.dot(x, cp.ones_like(x)).item() - exact) <= 2 * np.spacing(np.float32(exact))
 
@@ -255,7 +255,7 @@ def test_arrays_are_computed_on_their_own_device():
 
 @two_gpus
 @pytest.mark.parametrize("op", ["where", "sum out", "softmax where"])
-def test_arrays_of_two_devices_do_not_mix(op):
+def test_arrays_on_two_devices_raise(op):
     x = logits()
     with cp.cuda.Device(1):
         y = cp.zeros_like(x)
@@ -268,7 +268,7 @@ def test_arrays_of_two_devices_do_not_mix(op):
         run()
 
 
-def test_kernels_that_cannot_use_32_bit_indices():
+def test_arrays_of_more_than_2_to_the_31_elements():
     needs_memory(12)
     n = 2**31 + 12345
     x = cp.zeros(n, np.int8)
@@ -285,11 +285,11 @@ def test_kernels_that_cannot_use_32_bit_indices():
     assert row[-1].tolist() == [0, 1, 2] and row[2**29].tolist() == [0, 1, 2]
 
 
-# --------------------------------------------------------------------------------- streams and graphs that come and go
+# -------------------------------------------------------------------------------- lifetimes of streams and graphs
 
 
-class Raw:
-    """A stream of the runtime's, which is destroyed when it is told to be, as those of other libraries are."""
+class RawStream:
+    """A stream of the CUDA runtime, destroyed explicitly, as other libraries do."""
 
     def __init__(self):
         self.ptr = cp.cuda.runtime.streamCreateWithFlags(cp.cuda.runtime.streamNonBlocking)
@@ -315,53 +315,53 @@ def busy(x, y):
         cp.copyto(y, x)
 
 
-def test_a_stream_destroyed_with_work_pending_shares_nothing_with_the_next_one():
+def test_a_stream_destroyed_while_busy_shares_no_scratch_with_the_next():
     x = cp.asarray(np.random.default_rng(0).integers(0, 9, 2**22).astype(np.float64))
     expected, ballast = float(cp.sum(x)), (cp.zeros(2**26, np.uint8), cp.zeros(2**26, np.uint8))
     gpuops.sum(x)
     cp.cuda.Device().synchronize()
-    again = 0
+    reused = 0
     for _ in range(20):
-        old, outs = Raw(), [cp.empty((), np.float64) for _ in range(8)]
+        old, outs = RawStream(), [cp.empty((), np.float64) for _ in range(8)]
         with old.current():
             busy(*ballast)
             for out in outs[:4]:
                 gpuops.sum(x, out=out)
         old.destroy()
-        new = Raw()
-        again += new.ptr == old.ptr
+        new = RawStream()
+        reused += new.ptr == old.ptr
         with new.current():
             for out in outs[4:]:
                 gpuops.sum(x, out=out)
         cp.cuda.Device().synchronize()
         new.destroy()
         assert [float(out) for out in outs] == [expected] * 8
-    print(f"{again} of 20 new streams had the address of the old one")
+    print(f"{reused} of 20 new streams had the address of the old one")
 
 
 def scratch_of(device):
-    """How many streams have scratch, or had it and are gone."""
+    """How many scratch buffers there are, in use or retired."""
     retired = device._retired
     return len(device._local.scratches) + len(retired.known) + len(retired.unknown)
 
 
-@pytest.mark.parametrize("make", [Raw, partial(cp.cuda.Stream, non_blocking=True)], ids=["another's", "CuPy's"])
-def test_scratch_of_streams_that_are_gone_is_let_go(make):
+@pytest.mark.parametrize("make", [RawStream, partial(cp.cuda.Stream, non_blocking=True)], ids=["another's", "CuPy's"])
+def test_scratch_of_destroyed_streams_is_freed(make):
     x = cp.ones(2**22, np.float32)
     device = cuda.device(cp.cuda.Device().id)
     for _ in range(200):
         streams = [make() for _ in range(3)]
         for stream in streams:
-            with stream.current() if isinstance(stream, Raw) else stream:
+            with stream.current() if isinstance(stream, RawStream) else stream:
                 assert float(gpuops.sum(x)) == 2**22
         for stream in streams:
-            if isinstance(stream, Raw):
+            if isinstance(stream, RawStream):
                 stream.destroy()
     cp.cuda.Device().synchronize()
     assert scratch_of(device) <= 2 * cuda_memory.STREAMS + cuda_memory.GONE
 
 
-def test_arrays_of_graphs_that_are_gone_are_let_go():
+def test_arrays_of_destroyed_graphs_are_freed():
     x = cp.ones(2**22, np.float32)
     device = cuda.device(cp.cuda.Device().id)
     stream = cp.cuda.Stream(non_blocking=True)
@@ -378,7 +378,7 @@ def test_arrays_of_graphs_that_are_gone_are_let_go():
         assert float(total) == 2**22
         most = max(most, len(device._graphs.captured))
         del graph
-        time.sleep(0.02)  # the driver tells it from a thread of its own
+        time.sleep(0.02)  # the driver signals it from its own thread
     assert 1 <= most <= 3
 
 
@@ -411,7 +411,7 @@ def test_first_calls_from_many_threads_at_once():
         in_a_new_process(IN_THREADS)
 
 
-def test_a_damaged_cache_of_kernels(tmp_path):
+def test_damaged_cache_entries_are_recompiled(tmp_path):
     code = "import cupy, gpuops; assert float(gpuops.sum(cupy.ones(1000))) == 1000"
     in_a_new_process(code, GPUOPS_CACHE_DIR=str(tmp_path))
     (path,) = tmp_path.iterdir()
@@ -423,15 +423,15 @@ def test_a_damaged_cache_of_kernels(tmp_path):
         assert path.read_bytes() == whole
 
 
-# -------------------------------------------------------------------------------------------- what the hardware refuses
+# ------------------------------------------------------------------------------------------------ hardware limits
 
 
-def test_grids_of_many_steps():
+def test_long_broadcast_dims_fit_the_grid():
     got = gpuops.expand(cp.arange(4.0)[None], (200_000, 4), strategy="stepped")
     assert bool((got == cp.arange(4.0)).all())
 
 
-def test_a_result_of_16_gib_of_three_operands():
+def test_where_with_a_16_gib_result():
     needs_memory(20)
     condition = cp.arange(32) % 2 == 0
     x, y = cp.arange(32 * 32, dtype=np.complex128).reshape(32, 32), cp.arange(32, dtype=np.complex128)[:, None]
@@ -444,7 +444,7 @@ def test_a_result_of_16_gib_of_three_operands():
     cp.get_default_memory_pool().free_all_blocks()
 
 
-def test_products_of_many_columns():
+def test_matmul_with_2_to_the_34_columns():
     needs_memory(40)
     n = 2**34
     b = cp.zeros((1, n), np.int8)
@@ -457,8 +457,8 @@ def test_products_of_many_columns():
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16"])
-def test_layouts_that_cublas_may_refuse(dtype):
-    """Batches forwards, backwards, repeated, spread and interleaved, of matrices in rows and columns."""
+def test_matmul_of_layouts_that_cublas_may_reject(dtype):
+    """Batch strides positive, negative, zero, padded and interleaved, of row- and column-major matrices."""
     random = np.random.default_rng(0)
 
     def operand(batch, rows, cols):
@@ -494,7 +494,7 @@ def test_layouts_that_cublas_may_refuse(dtype):
             np.testing.assert_allclose(cp.asnumpy(got).astype("c16"), expected, rtol=1e-2)
 
 
-def test_cublas_is_left_as_it_was():
+def test_cublas_pointer_mode_is_restored():
     from cupy_backends.cuda.libs import cublas
 
     handle, x = cp.cuda.device.get_cublas_handle(), cp.ones((8, 8))
@@ -506,7 +506,7 @@ def test_cublas_is_left_as_it_was():
 
 @pytest.fixture
 def few_multiprocessors():
-    """A stream of a green context, to which the device gives few of its multiprocessors."""
+    """A stream of a green context with few multiprocessors."""
     driver, sm = cuda_driver.libcuda(), 1  # CU_DEV_RESOURCE_TYPE_SM
     if not hasattr(driver, "cuGreenCtxStreamCreate"):
         pytest.skip("needs a driver with green contexts")
@@ -519,7 +519,7 @@ def few_multiprocessors():
     cuda_driver.check(driver.cuDevResourceGenerateDesc(ctypes.byref(description), some, 1))
     cuda_driver.check(driver.cuGreenCtxCreate(ctypes.byref(context), description, cp.cuda.Device().id, 1))
     cuda_driver.check(driver.cuGreenCtxStreamCreate(ctypes.byref(stream), context, 1, 0))
-    raw = object.__new__(Raw)
+    raw = object.__new__(RawStream)
     raw.ptr = stream.value
     yield raw
     cp.cuda.Device().synchronize()
@@ -531,7 +531,7 @@ SHAPES = [((2**22,), 0), ((2, 2**20), 1), ((4, 100_000), 1), ((8192, 64), 0), ((
 
 
 @pytest.mark.parametrize("shape,axis", SHAPES)
-def test_streams_with_few_multiprocessors(few_multiprocessors, shape, axis):
+def test_green_context_streams_with_few_multiprocessors(few_multiprocessors, shape, axis):
     x = cp.asarray(np.random.default_rng(0).standard_normal(shape, np.float32))
     for function in (gpuops.softmax, gpuops.log_softmax, gpuops.sum):
         expected = cp.asnumpy(function(x, axis))
@@ -541,4 +541,4 @@ def test_streams_with_few_multiprocessors(few_multiprocessors, shape, axis):
         cp.cuda.Device().synchronize()
         for each in got:
             np.testing.assert_allclose(cp.asnumpy(each), expected, rtol=1e-4, atol=1e-6)
-        assert cp.asnumpy(function(x, axis)).tobytes() == expected.tobytes()  # whatever was refused meanwhile
+        assert cp.asnumpy(function(x, axis)).tobytes() == expected.tobytes()  # also after a refused launch

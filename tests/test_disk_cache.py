@@ -1,4 +1,4 @@
-"""The folder of compiled code: what is damaged or planted in it is not used, and nobody is kept waiting."""
+"""The disk cache: damaged or planted entries are not used, and nothing blocks for long."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_an_entry_is_made_once(folder):
     assert disk_cache.entry(str(folder), "kernel", "another key", lambda: b"other") == b"other"
 
 
-def test_a_new_folder_is_its_users_alone(folder):
+def test_new_folders_are_private(folder):
     old = os.umask(0)
     try:
         entry(folder)
@@ -52,7 +52,7 @@ def test_a_new_folder_is_its_users_alone(folder):
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_entries_can_be_read_by_those_that_a_folder_is_for(folder):
+def test_entries_in_a_shared_folder_are_readable(folder):
     folder.mkdir(mode=0o755)
     entry(folder)
     assert stat.S_IMODE(only(folder).stat().st_mode) & 0o444 == 0o444
@@ -60,7 +60,7 @@ def test_entries_can_be_read_by_those_that_a_folder_is_for(folder):
 
 
 @pytest.mark.parametrize("mode", [0o664, 0o646])
-def test_what_others_can_write_to_is_not_used(folder, mode):
+def test_entries_writable_by_others_are_not_used(folder, mode):
     entry(folder)
     only(folder).write_bytes(signed(b"planted"))
     only(folder).chmod(mode)
@@ -68,16 +68,16 @@ def test_what_others_can_write_to_is_not_used(folder, mode):
     assert only(folder).read_bytes() == signed(b"code")
 
 
-def test_what_others_have_written_is_not_used(folder, monkeypatch):
+def test_entries_owned_by_others_are_not_used(folder, monkeypatch):
     entry(folder)
     only(folder).write_bytes(signed(b"planted"))
     own = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: own + 1)
     used = entry(folder, b"made by another")
-    assert used == (b"planted" if own == 0 else b"made by another")  # root is trusted by all
+    assert used == (b"planted" if own == 0 else b"made by another")  # everyone trusts root
 
 
-def test_links_are_not_followed(folder, tmp_path):
+def test_symlinks_are_not_followed(folder, tmp_path):
     entry(folder)
     path, target = only(folder), tmp_path / "target"
     target.write_bytes(signed(b"planted"))
@@ -89,7 +89,7 @@ def test_links_are_not_followed(folder, tmp_path):
     assert target.read_bytes() == signed(b"planted")  # neither emptied by the lock nor replaced
 
 
-def test_a_pipe_keeps_nobody_waiting(folder):
+def test_named_pipes_do_not_block(folder):
     entry(folder)
     path = only(folder)
     path.unlink()
@@ -98,7 +98,7 @@ def test_a_pipe_keeps_nobody_waiting(folder):
     assert entry(folder) == b"code"
 
 
-def test_a_lock_that_is_never_released_is_not_waited_for_forever(folder, monkeypatch):
+def test_waiting_for_a_lock_times_out(folder, monkeypatch):
     fcntl = pytest.importorskip("fcntl", reason="files are locked by POSIX systems")
     monkeypatch.setattr(disk_cache, "PATIENCE", 0.2)
     entry(folder)
@@ -111,7 +111,7 @@ def test_a_lock_that_is_never_released_is_not_waited_for_forever(folder, monkeyp
         assert 0.2 <= time.monotonic() - begin < 10
 
 
-def test_who_waits_finds_what_another_has_made(folder):
+def test_waiting_threads_use_the_entry_that_another_made(folder):
     began, release, results = threading.Event(), threading.Event(), []
 
     def slow():
@@ -142,7 +142,7 @@ def test_a_full_disk_leaves_nothing_behind(folder, monkeypatch):
     assert list(folder.iterdir()) == []
 
 
-def test_an_entry_is_on_the_disk_before_it_has_its_name(folder, monkeypatch):
+def test_entries_are_synced_before_they_are_renamed(folder, monkeypatch):
     done = []
     replace, fsync = os.replace, os.fsync
     monkeypatch.setattr(os, "fsync", lambda descriptor: done.append("fsync") or fsync(descriptor))
@@ -151,7 +151,7 @@ def test_an_entry_is_on_the_disk_before_it_has_its_name(folder, monkeypatch):
     assert done == ["fsync", "replace"]
 
 
-def test_what_was_left_unfinished_is_swept_up(folder):
+def test_stale_temporary_files_are_removed(folder):
     folder.mkdir()
     old, new = (folder / f"{name}{disk_cache.UNFINISHED}" for name in ("old", "new"))
     stale_lock = folder / f"kernel.cubin{disk_cache.LOCK}"
@@ -164,7 +164,7 @@ def test_what_was_left_unfinished_is_swept_up(folder):
     assert not old.exists() and not stale_lock.exists() and new.exists()
 
 
-def test_a_folder_of_no_use_costs_only_the_cache(tmp_path):
+def test_unusable_folders_disable_only_the_cache(tmp_path):
     (tmp_path / "file").write_text("in the way")
     assert entry(tmp_path / "file" / "cache") == b"code"
     assert entry("") == b"code"

@@ -1,4 +1,4 @@
-"""Each fault that the emulator promises to report is planted here, next to the version without it."""
+"""Each fault that the emulator reports, planted next to a correct version."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def kernel(params, body, before=""):
 
 
 def without(text, removed, occurrence=0):
-    """The text with one occurrence of a statement blanked out."""
+    """The text without one occurrence of a statement."""
     parts = text.split(removed)
     assert len(parts) > occurrence + 1
     return (
@@ -47,7 +47,7 @@ ITEMS = {
 @pytest.mark.parametrize("size", ITEMS)
 @pytest.mark.parametrize("shift", [-1, 0, 1])
 @pytest.mark.parametrize("access", ["reads", "writes"])
-def test_global_bounds(size, shift, access):
+def test_out_of_bounds_global_accesses_are_reported(size, shift, access):
     ctype, dtype = ITEMS[size]
     source, target = ("i + shift", "i") if access == "reads" else ("i", "i + shift")
     text = kernel(
@@ -88,7 +88,7 @@ def test_bounds_of_a_strided_argument_are_those_of_its_elements():
         launch(text, [x[62:0:-2], empty(32, "f4"), 32])
 
 
-def test_null_pointer():
+def test_null_pointer_accesses_are_reported():
     text = kernel("float* x", "x[threadIdx.x] = 0;")
     with pytest.raises(EmulatorError, match="null pointer"):
         launch(text, [None])
@@ -101,7 +101,7 @@ def test_empty_array_has_no_bytes():
         launch(kernel("float* x", "x[0] = 0;"), [empty(0, "f4")])
 
 
-def test_write_to_a_read_only_array():
+def test_writes_to_read_only_arrays_are_reported():
     x = np.zeros(32, "f4")
     x.flags.writeable = False
     with pytest.raises(EmulatorError, match="read-only: this thread writes 4 bytes of argument 0"):
@@ -116,7 +116,7 @@ def test_an_unwritten_output_is_nan():
     assert np.isnan(y).nonzero()[0].tolist() == [7]
 
 
-def test_local_array_index():
+def test_local_array_bounds():
     text = kernel(
         "float* y, int n",
         "float a[4]; for (int i = 0; i < n; ++i) a[i] = i; y[threadIdx.x] = a[threadIdx.x % n];",
@@ -138,7 +138,7 @@ def test_memcpy_is_checked():
         launch(text, [x, y, 33])
 
 
-def test_misaligned_vector_access():
+def test_misaligned_vector_accesses_are_reported():
     text = kernel(
         "const float* x, float4* y",
         "y[threadIdx.x] = *reinterpret_cast<const float4*>(x + 4 * threadIdx.x);",
@@ -281,7 +281,7 @@ def test_write_after_read_is_a_race(readers, writer, seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_syncwarp_does_not_hide_the_readers_of_other_warps(seed):
+def test_syncwarp_does_not_hide_readers_in_other_warps(seed):
     body = """
     __shared__ int s;
     if (threadIdx.x == 0) s = 1;
@@ -298,7 +298,7 @@ def test_a_syncwarp_does_not_hide_the_readers_of_other_warps(seed):
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("access", ["y[threadIdx.x] = s", "atomicAdd(&s, 1)"])
-def test_an_access_by_the_writer_hides_nobody_elses(access, seed):
+def test_accesses_by_the_writer_do_not_hide_a_race(access, seed):
     body = f"""
     __shared__ int s;
     if (threadIdx.x == 0) s = 1;
@@ -311,7 +311,7 @@ def test_an_access_by_the_writer_hides_nobody_elses(access, seed):
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("threads", [2, 33])
-def test_an_atomic_hides_no_plain_access_of_its_thread(threads, seed):
+def test_atomics_do_not_hide_races_with_plain_accesses(threads, seed):
     text = kernel(
         "int* y",
         """
@@ -327,7 +327,7 @@ def test_an_atomic_hides_no_plain_access_of_its_thread(threads, seed):
             launch(without(text, barrier), [empty(33, "i4")], block=threads, seed=seed)
 
 
-def test_a_race_is_of_bytes_not_of_words():
+def test_races_are_detected_per_byte():
     text = kernel(
         "char* y",
         "__shared__ char s[32]; s[threadIdx.x] = threadIdx.x;\n__syncthreads();\ny[threadIdx.x] = s[31 - threadIdx.x];",
@@ -394,7 +394,7 @@ def test_shuffles_and_syncwarp_do_not_order_other_memory():
         launch(text, [empty(64, "i4")], block=64)
 
 
-def test_unwritten_shared_memory():
+def test_reads_of_uninitialised_shared_memory_are_reported():
     text = kernel(
         "int* y",
         "__shared__ int s[33]; s[threadIdx.x] = 1; __syncthreads(); y[threadIdx.x] = s[threadIdx.x + 1];",
@@ -405,7 +405,7 @@ def test_unwritten_shared_memory():
         launch(text, [empty(32, "i4")])
 
 
-def test_shared_memory_of_the_block_before_is_gone():
+def test_shared_memory_does_not_outlive_its_block():
     text = kernel(
         "int* y", "__shared__ int s; if (y[blockIdx.x]) s = 1; __syncthreads(); y[blockIdx.x] = s;"
     )
@@ -417,7 +417,7 @@ def test_shared_memory_of_the_block_before_is_gone():
     "index, side",
     [("-1", "starting 4 bytes before the start of"), ("n", "ending 4 bytes past the end of")],
 )
-def test_shared_bounds(index, side):
+def test_out_of_bounds_shared_accesses_are_reported(index, side):
     body = f"__shared__ int a[8]; __shared__ int s[32]; __shared__ int b[8]; a[0] = b[0] = 1; int* p = s; p[{index}] = 1;"
     with pytest.raises(
         EmulatorError, match=f"writes 4 bytes of shared memory, {side} s \\(128 bytes\\)"
@@ -477,7 +477,7 @@ def test_shared_declarations_outside_functions():
         compile(kernel("int* y", body, "struct S {};\n__shared__ int s[32];"))
 
 
-def test_too_much_shared_memory():
+def test_shared_memory_limits():
     text = kernel(
         "int* y", "__shared__ int s[N]; s[threadIdx.x] = 1; y[threadIdx.x] = s[threadIdx.x];"
     )
@@ -521,7 +521,7 @@ def test_too_much_shared_memory():
         ("volatile int* flag = y; while (*flag == 0) { }", "deadlock: this thread spins for ever"),
     ],
 )
-def test_divergent_barriers(body, fault):
+def test_divergent_barriers_are_reported(body, fault):
     with pytest.raises(EmulatorError, match=fault):
         launch(kernel("int* y", body), [np.zeros(64, "i4")], block=64)
 
@@ -535,7 +535,7 @@ def test_uniform_barriers_in_branches_and_loops():
         launch(text, [empty(64, "i4"), n], block=64)
 
 
-def test_a_thread_that_waits_for_another_of_its_block_gets_there():
+def test_spinning_on_another_thread_of_the_block_makes_progress():
     text = kernel(
         "int* y", "volatile int* flag = y; if (threadIdx.x == 63) *flag = 1; while (*flag == 0) { }"
     )
@@ -606,12 +606,12 @@ def test_votes():
         ("__shfl_sync(0xffffffffu, 1, 0, 12);", "width 12 is not a power of two"),
     ],
 )
-def test_wrong_shuffles(body, fault):
+def test_invalid_shuffles_are_reported(body, fault):
     with pytest.raises(EmulatorError, match=fault):
         launch(kernel("int* y", body), [empty(32, "i4")])
 
 
-def test_shuffle_in_a_part_of_a_warp():
+def test_shuffles_in_a_partial_warp():
     text = kernel(
         "int* y",
         "int v = threadIdx.x; for (int m = 4; m; m /= 2) v += __shfl_xor_sync(0xffu, v, m); y[threadIdx.x] = v;",
@@ -694,7 +694,7 @@ def orders(seed):
     return order
 
 
-def test_seed_sets_the_order():
+def test_seed_determines_the_execution_order():
     first = orders(1)
     assert (first == orders(1)).all()
     others = [orders(seed) for seed in range(2, 12)]
@@ -728,7 +728,7 @@ def test_seed_is_in_the_message_and_the_environment(monkeypatch):
         (1, (32, 33, 1), "1056 threads in a block, the kernel allows 1024"),
     ],
 )
-def test_impossible_launches(grid, block, fault):
+def test_impossible_launches_are_reported(grid, block, fault):
     with pytest.raises(EmulatorError, match=fault):
         launch(kernel("", ""), [], grid=grid, block=block)
 
@@ -786,7 +786,7 @@ def test_arguments_by_value():
         ([1, 1, b"12345678"], "argument 0: got an integer"),
     ],
 )
-def test_arguments_that_do_not_fit(args, fault):
+def test_mismatched_arguments_are_reported(args, fault):
     with pytest.raises(EmulatorError, match=fault):
         launch(kernel("float a, int b, float2 c", ""), args)
 
@@ -798,7 +798,7 @@ def test_compiler_errors_name_the_line():
         compile('#line 12 "where.cuh"\n__device__ int f() { return undeclared_name; }', "bad.cu")
 
 
-def test_too_large_a_local_array_does_not_compile():
+def test_oversized_local_arrays_do_not_compile():
     with pytest.raises(EmulatorError, match="frame size of .* is larger than 65536"):
         compile(
             kernel(
@@ -815,7 +815,7 @@ def test_undefined_functions_are_reported():
         )
 
 
-def test_device_only_code_is_left_out():
+def test_device_only_code_is_excluded():
     y = empty(1, "i4")
     launch(
         kernel("int* y", '#ifdef __CUDA_ARCH__\nasm("nonsense");\n#else\n*y = 1;\n#endif'),
@@ -825,7 +825,7 @@ def test_device_only_code_is_left_out():
     assert y[0] == 1
 
 
-def test_undefined_arithmetic():
+def test_undefined_arithmetic_is_reported():
     text = kernel("int* y, int n", "y[0] = 1 << n; y[1] = 7 / n;")
     launch(text, [empty(2, "i4"), 5])
     with pytest.raises(EmulatorError, match="division by zero"):

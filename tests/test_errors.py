@@ -1,4 +1,4 @@
-"""What goes wrong says so: the op, the rule, the values; and leaves ``out`` alone."""
+"""Errors name the op, the rule and the values, and leave ``out`` unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRST = dict.fromkeys((*REDUCTIONS, "logsumexp"), "a") | dict.fromkeys(("softmax
 
 
 def fails(kind: type[Exception], message: str, function: Callable[..., Any], *args: Any, **options: Any) -> None:
-    """The call raises exactly this, and ``out`` keeps its bits."""
+    """The call raises this error, and ``out`` keeps its bits."""
     out = options.get("out")
     before = out.tobytes() if hasattr(out, "tobytes") else out
     with pytest.raises(kind, match="^" + re.escape(message)):
@@ -30,7 +30,7 @@ def fails(kind: type[Exception], message: str, function: Callable[..., Any], *ar
 
 
 def zeros(backend: Any, *shape: int, dtype: Any = "f4") -> Any:
-    """A new array there, of something that is easily recognised."""
+    """A new array on the backend, filled with 7."""
     return backend.array(np.full(shape, 7).astype(dtype))
 
 
@@ -38,7 +38,7 @@ def zeros(backend: Any, *shape: int, dtype: Any = "f4") -> Any:
 
 
 @pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
-def test_axes(backend, op):
+def test_invalid_axes(backend, op):
     function, x = getattr(gpuops, op), backend.array(X)
     fails(AxisError, f"{op}: axis 2 is out of range for shape (4, 5)", function, x, 2)
     fails(AxisError, f"{op}: axis -3 is out of range for shape (4, 5)", function, x, (0, -3))
@@ -61,7 +61,7 @@ def test_out_is_untouched_by_a_wrong_axis(backend):
 # ---------------------------------------------------------------------------------------------------------- shapes
 
 
-def test_shapes_that_do_not_fit(backend):
+def test_incompatible_shapes(backend):
     x = backend.array(X)
     y, out = zeros(backend, 3), zeros(backend, 4, 5)
     fails(ValueError, "where: shapes (4, 5), (3,), (4, 5) do not broadcast", gpuops.where, x, y, x, out=out)
@@ -75,7 +75,7 @@ def test_shapes_that_do_not_fit(backend):
 
 
 @pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
-def test_masks(backend, op):
+def test_invalid_masks(backend, op):
     function, x = getattr(gpuops, op), backend.array(X)
     initial = {"initial": 0} if op in ("max", "min") else {}
     for shape in ((3,), (2, 4, 5), (5, 4)):
@@ -99,13 +99,13 @@ def test_unknown_strategies(backend, op):
 
 
 @pytest.mark.parametrize("op", ["softmax", "log_softmax"])
-def test_warp_takes_short_rows(device, op):
+def test_warp_rejects_long_rows(device, op):
     out = zeros(device, 2, 1025)
     message = f"{op}: strategy 'warp' takes rows of at most 1024 elements, got 1025"
     fails(ValueError, message, getattr(gpuops, op), zeros(device, 2, 1025), 1, out=out, strategy="warp")
 
 
-def test_ops_without_strategies():
+def test_strategies_of_an_unknown_op():
     fails(ValueError, "strategies: unknown op 'dance'; valid: expand, where, sum", gpuops.strategies, "dance")
 
 
@@ -129,7 +129,7 @@ def test_unsupported_dtypes(x):
 
 
 def test_longdouble_on_a_device(device):
-    if device.name == "emulated":  # CuPy has no such arrays
+    if device.name == "emulated":  # CuPy has no longdouble
         fails(TypeError, "sum: dtype float128 of a", gpuops.sum, device.array(np.zeros(2, np.longdouble)))
 
 
@@ -140,18 +140,18 @@ def test_unsupported_result_dtypes(backend, dtype):
         fails(TypeError, f"{op}: dtype {name} of the result is not supported", getattr(gpuops, op), x, dtype=dtype)
 
 
-def test_dtypes_that_are_none(backend):
+def test_invalid_dtype_strings(backend):
     for op in ("sum", "softmax"):
         fails(TypeError, f"{op}: ", getattr(gpuops, op), backend.array(X), dtype="nope")
 
 
-def test_dtypes_without_a_common_one(backend):
+def test_where_of_dtypes_without_a_common_dtype(backend):
     x, y = backend.array(X.astype("f2")), backend.array(X.astype(BFLOAT16))
     fails(TypeError, "where: ", gpuops.where, x, x, y)
 
 
 @pytest.mark.parametrize("op", SOFTMAXES)
-def test_softmax_is_real_and_floating(backend, op):
+def test_softmax_takes_real_operands_dtypes_and_scales(backend, op):
     function = getattr(gpuops, op)
     fails(TypeError, f"{op}: dtype complex64 of {FIRST[op]} is not supported", function, backend.array(X.astype("c8")))
     for dtype in (int, bool, complex):
@@ -166,7 +166,7 @@ def test_softmax_is_real_and_floating(backend, op):
 # ------------------------------------------------------------------------------------------------------------- dot
 
 
-def test_dot_of_shapes_that_do_not_align(backend):
+def test_dot_of_incompatible_shapes(backend):
     x, matrix = backend.array(X), backend.array(X.T)
     rule = "dot: shapes (4, 5) and (4, 5) do not align: 5 elements along the last axis meet 4 along axis 0"
     fails(ValueError, rule, gpuops.dot, x, x)
@@ -176,16 +176,16 @@ def test_dot_of_shapes_that_do_not_align(backend):
     fails(ValueError, rule, gpuops.dot, x, x[None])
 
 
-def test_dot_of_dtypes_that_do_not_go_together(backend):
+def test_dot_of_dtypes_without_a_common_dtype(backend):
     half, brain = zeros(backend, 4, dtype="f2"), zeros(backend, 4, dtype=BFLOAT16)
     fails(TypeError, "dot: dtypes float16 and bfloat16 do not promote to a common one", gpuops.dot, half, brain)
     fails(TypeError, "dot: dtype str32 of b is not supported", gpuops.dot, np.zeros(1), np.zeros(1, "U1"))
 
 
-def test_dot_does_not_mix_kinds(device, kinds):
+def test_dot_rejects_mixed_array_types(device, types):
     there = device.array(X[0])
-    check_mixed("dot", ("a", "b"), kinds, gpuops.dot, X[0], there)
-    check_mixed("dot", ("a", "b"), kinds[::-1], gpuops.dot, there, X[0])
+    check_mixed("dot", ("a", "b"), types, gpuops.dot, X[0], there)
+    check_mixed("dot", ("a", "b"), types[::-1], gpuops.dot, there, X[0])
 
 
 # ---------------------------------------------------------------------------------------------------------- matmul
@@ -193,7 +193,7 @@ def test_dot_does_not_mix_kinds(device, kinds):
 A, B = np.arange(12, dtype="f4").reshape(3, 4), np.arange(20, dtype="f4").reshape(4, 5)
 
 
-def test_matmul_of_shapes_that_do_not_go_together(backend):
+def test_matmul_of_incompatible_shapes(backend):
     def of(a: tuple[int, ...], b: tuple[int, ...], message: str) -> None:
         out = zeros(backend, 3, 6)
         fails(ValueError, f"matmul: {message}", gpuops.matmul, zeros(backend, *a), zeros(backend, *b), out=out)
@@ -213,7 +213,7 @@ def test_matmul_of_a_scalar(backend):
         fails(ValueError, "matmul: operands need at least one dimension: () @ (3, 4)", gpuops.matmul, scalar, x)
 
 
-def test_out_of_matmul(backend):
+def test_invalid_out_of_matmul(backend):
     a, b = backend.arrays(A, B)
     for shape in ((3,), (5, 3), (1, 3, 5), (), (3, 1)):
         message = f"matmul: out has shape {shape}, the result has shape (3, 5)"
@@ -229,7 +229,7 @@ def test_out_of_matmul(backend):
         fails(TypeError, "matmul: out is a ", gpuops.matmul, a, b, out=out)
 
 
-def test_the_addend_of_matmul(backend):
+def test_invalid_addend_of_matmul(backend):
     a, b, out = *backend.arrays(A, B), zeros(backend, 3, 5)
     for beta in (1, -0.5):
         fails(ValueError, f"matmul: beta is {beta!r}, and there is no c", gpuops.matmul, a, b, out=out, beta=beta)
@@ -241,13 +241,13 @@ def test_the_addend_of_matmul(backend):
     fails(ValueError, message, gpuops.matmul, a[0], b[:, 0], beta=1, c=zeros(backend, 1))
 
 
-def test_an_addend_that_its_dtype_does_not_hold(backend):
+def test_python_int_addends_out_of_range(backend):
     a, b, out = zeros(backend, 3, 4, dtype="u1"), zeros(backend, 4, 5, dtype="u1"), zeros(backend, 3, 5, dtype="u1")
     for c in (300, -1):
         fails(OverflowError, "matmul: ", gpuops.matmul, a, b, out=out, beta=1, c=c)
 
 
-def test_factors_of_matmul_are_numbers_of_its_dtype(backend):
+def test_matmul_factors_must_fit_the_dtype(backend):
     def of(dtype: Any, *wrong: Any) -> None:
         dtype = np.dtype(dtype)
         a, b, out = (zeros(backend, *shape, dtype=dtype) for shape in ((3, 4), (4, 5), (3, 5)))
@@ -264,18 +264,18 @@ def test_factors_of_matmul_are_numbers_of_its_dtype(backend):
     of("c8", np.str_("a"), np.datetime64("2020"))
 
 
-def test_factors_of_matmul_are_scalars(backend):
+def test_matmul_factors_must_be_scalars(backend):
     a, b, out = *backend.arrays(A, B), zeros(backend, 3, 5)
     for factor in ("a", [1], None, (1,), np.ones(1, "f4")):
         for name in ("alpha", "beta"):
-            if name == "beta" and factor is None:  # that of nobody who gives it
+            if name == "beta" and factor is None:  # None is beta's default
                 continue
             message = f"matmul: {name} must be a scalar, got {factor!r}"
             fails(TypeError, message, gpuops.matmul, a, b, out=out, c=out, **{name: factor})
     fails(TypeError, "matmul: alpha must be a scalar, got ", gpuops.matmul, a, b, out=out, alpha=zeros(backend, 1))
 
 
-def test_strategies_that_do_not_multiply_a_dtype(device):
+def test_matmul_strategies_reject_unsupported_dtypes(device):
     for dtype, other in (("f8", "f8"), ("f4", "f8"), ("f2", "f2"), (BFLOAT16, "f4"), ("i4", "i4"), ("c8", "f4")):
         a, b = device.arrays(A.astype(dtype), B.astype(other))
         out = zeros(device, 3, 5, dtype=np.result_type(a.dtype, b.dtype))
@@ -286,7 +286,7 @@ def test_strategies_that_do_not_multiply_a_dtype(device):
         message = "matmul: strategy 'cublas' takes float16, bfloat16, float32, float64, complex64, complex128, got "
         fails(ValueError, message + np.dtype(dtype).name, gpuops.matmul, a, b, out=out, strategy="cublas")
     a, b, out = *device.arrays(A, B), zeros(device, 3, 5, dtype="f8")
-    message = "matmul: strategy 'pipelined' takes float32 operands, got "  # of c they become float64
+    message = "matmul: strategy 'pipelined' takes float32 operands, got "  # c promotes them to float64
     fails(ValueError, message, gpuops.matmul, a, b, out=out, c=zeros(device, 5, dtype="f8"), strategy="pipelined")
 
 
@@ -299,73 +299,73 @@ def test_matmul_of_unsupported_dtypes(x):
     fails(TypeError, f"matmul: dtype {name} of c is not supported", gpuops.matmul, a, b[:, 0], out=out, beta=1, c=x)
 
 
-def test_matmul_of_dtypes_without_a_common_one(backend):
+def test_matmul_of_dtypes_without_a_common_dtype(backend):
     half, brain = zeros(backend, 4, 4, dtype="f2"), zeros(backend, 4, 4, dtype=BFLOAT16)
     fails(TypeError, "matmul: dtypes float16 and bfloat16 do not promote to a common one", gpuops.matmul, half, brain)
     message = "matmul: dtypes float16 and float16 and bfloat16 do not promote to a common one"
     fails(TypeError, message, gpuops.matmul, half, half, beta=1, c=brain)
 
 
-def test_matmul_does_not_mix_kinds(device, kinds):
+def test_matmul_rejects_mixed_array_types(device, types):
     a, b, out = device.arrays(A, B, np.zeros((3, 5), "f4"))
-    here, back = np.full((3, 5), 7, "f4"), kinds[::-1]
-    check_mixed("matmul", ("a", "b"), kinds, gpuops.matmul, A, b, out=here)
+    here, back = np.full((3, 5), 7, "f4"), types[::-1]
+    check_mixed("matmul", ("a", "b"), types, gpuops.matmul, A, b, out=here)
     check_mixed("matmul", ("a", "b"), back, gpuops.matmul, a, B, out=out)
-    check_mixed("matmul", ("a", "out"), kinds, gpuops.matmul, A, B, out=out)
+    check_mixed("matmul", ("a", "out"), types, gpuops.matmul, A, B, out=out)
     check_mixed("matmul", ("a", "out"), back, gpuops.matmul, a, b, out=here)
-    check_mixed("matmul", ("a", "c"), kinds, gpuops.matmul, A, B, beta=1, c=out)
+    check_mixed("matmul", ("a", "c"), types, gpuops.matmul, A, B, beta=1, c=out)
     check_mixed("matmul", ("a", "c"), back, gpuops.matmul, a, b, beta=1, c=here)
 
 
-# ----------------------------------------------------------------------------------------------------- mixed kinds
+# ----------------------------------------------------------------------------------------------- mixed array types
 
 
 def check_mixed(
-    op: str, names: tuple[str, str], kinds: tuple[str, str], function: Any, *args: Any, **more: Any
+    op: str, names: tuple[str, str], types: tuple[str, str], function: Any, *args: Any, **more: Any
 ) -> None:
     """A TypeError that names both arguments and both types."""
-    message = f"{op}: NumPy and CuPy arrays do not mix: {names[0]} is a {kinds[0]}, {names[1]} is a {kinds[1]}"
+    message = f"{op}: NumPy and CuPy arrays do not mix: {names[0]} is a {types[0]}, {names[1]} is a {types[1]}"
     fails(TypeError, message, function, *args, **more)
 
 
 @pytest.fixture
-def kinds(device):
-    """What messages call NumPy's arrays and the device's."""
+def types(device):
+    """The names of NumPy's and the device's array types in messages."""
     return "numpy.ndarray", {"emulated": "tests.EmulatedArray", "gpu": "cupy.ndarray"}[device.name]
 
 
 @pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
-def test_reductions_do_not_mix_kinds(device, kinds, op):
+def test_reductions_reject_mixed_array_types(device, types, op):
     function, x = getattr(gpuops, op), device.array(X)
     full = op in ("softmax", "log_softmax")
     dtype = bool if op in ("any", "all") else "f4"
     here, there = (np.zeros((4, 5) if full else 4, dtype), zeros(device, *((4, 5) if full else (4,)), dtype=dtype))
     mask = np.ones((4, 5), bool)
     initial = {"initial": 0} if op in ("max", "min") else {}
-    check_mixed(op, (FIRST[op], "out"), kinds, function, X, 1, out=there)
-    check_mixed(op, (FIRST[op], "out"), kinds[::-1], function, x, 1, out=here)
-    check_mixed(op, (FIRST[op], "where"), kinds, function, X, 1, where=device.array(mask), **initial)
-    check_mixed(op, (FIRST[op], "where"), kinds[::-1], function, x, 1, where=mask, **initial)
-    check_mixed(op, (FIRST[op], "where"), kinds, function, X, 1, out=here, where=device.array(mask), **initial)
+    check_mixed(op, (FIRST[op], "out"), types, function, X, 1, out=there)
+    check_mixed(op, (FIRST[op], "out"), types[::-1], function, x, 1, out=here)
+    check_mixed(op, (FIRST[op], "where"), types, function, X, 1, where=device.array(mask), **initial)
+    check_mixed(op, (FIRST[op], "where"), types[::-1], function, x, 1, where=mask, **initial)
+    check_mixed(op, (FIRST[op], "where"), types, function, X, 1, out=here, where=device.array(mask), **initial)
 
 
 @pytest.mark.parametrize("op", [*REDUCTIONS, "logsumexp"])
-def test_a_zero_dim_out_is_no_scalar(device, kinds, op):
+def test_0d_numpy_out_of_device_operands_is_rejected(device, types, op):
     out = np.zeros((), bool if op in ("any", "all") else "f4")
-    check_mixed(op, (FIRST[op], "out"), kinds[::-1], getattr(gpuops, op), device.array(X), out=out)
+    check_mixed(op, (FIRST[op], "out"), types[::-1], getattr(gpuops, op), device.array(X), out=out)
 
 
-def test_broadcasting_does_not_mix_kinds(device, kinds):
+def test_broadcasting_rejects_mixed_array_types(device, types):
     x, out = device.array(X), zeros(device, 4, 5)
-    back = kinds[::-1]
-    check_mixed("expand", ("x", "out"), kinds, gpuops.expand, X, (4, 5), out=out)
+    back = types[::-1]
+    check_mixed("expand", ("x", "out"), types, gpuops.expand, X, (4, 5), out=out)
     check_mixed("expand", ("x", "out"), back, gpuops.expand, x, (4, 5), out=X.copy())
-    check_mixed("where", ("condition", "x"), kinds, gpuops.where, X > 0, x, 0)
+    check_mixed("where", ("condition", "x"), types, gpuops.where, X > 0, x, 0)
     check_mixed("where", ("condition", "x"), back, gpuops.where, x, X, 0)
-    check_mixed("where", ("condition", "y"), kinds, gpuops.where, X > 0, 0, x)
+    check_mixed("where", ("condition", "y"), types, gpuops.where, X > 0, 0, x)
     check_mixed("where", ("condition", "y"), back, gpuops.where, x, x, X)
-    check_mixed("where", ("x", "y"), kinds, gpuops.where, True, X, x)
-    check_mixed("where", ("condition", "out"), kinds, gpuops.where, X > 0, X, 0, out=out)
+    check_mixed("where", ("x", "y"), types, gpuops.where, True, X, x)
+    check_mixed("where", ("condition", "out"), types, gpuops.where, X > 0, X, 0, out=out)
     check_mixed("where", ("condition", "out"), back, gpuops.where, x, x, 0, out=X.copy())
 
 
@@ -373,7 +373,7 @@ def test_broadcasting_does_not_mix_kinds(device, kinds):
 
 
 @pytest.mark.parametrize("op", REDUCTIONS)
-def test_out_of_reductions(backend, op):
+def test_invalid_out_shapes_of_reductions(backend, op):
     function, x = getattr(gpuops, op), backend.array(X)
     dtype = bool if op in ("any", "all") else "f4"
     for shape in ((5,), (4, 1), ()):
@@ -385,13 +385,13 @@ def test_out_of_reductions(backend, op):
 
 @pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
 @pytest.mark.parametrize("dtype", ["i8", "?", "u1"])
-def test_out_does_not_take_another_kind(backend, op, dtype):
+def test_out_of_another_dtype_kind_is_rejected(backend, op, dtype):
     message = f"{op}: cannot cast the result from float32 to {np.dtype(dtype).name} of out"
     fails(TypeError, message, getattr(gpuops, op), backend.array(X), 1, out=zeros(backend, 4, dtype=dtype))
 
 
 @pytest.mark.parametrize("op", ["softmax", "log_softmax"])
-def test_out_of_softmax(backend, op):
+def test_invalid_out_of_softmax(backend, op):
     function, x = getattr(gpuops, op), backend.array(X)
     fails(ValueError, f"{op}: out has shape (4,), the result has shape (4, 5)", function, x, 1, out=zeros(backend, 4))
     message = f"{op}: cannot cast the result from float32 to int64 of out"
@@ -400,7 +400,7 @@ def test_out_of_softmax(backend, op):
     fails(ValueError, message, gpuops.logsumexp, x, 0, out=zeros(backend, 4))
 
 
-def test_out_of_broadcasting(backend):
+def test_invalid_out_of_broadcasting(backend):
     x = backend.array(X)
     message = "expand: out has shape (4,), the result has shape (4, 5)"
     fails(ValueError, message, gpuops.expand, x, (4, 5), out=zeros(backend, 4))
@@ -442,7 +442,7 @@ def test_read_only_out(backend):
 
 
 @pytest.mark.parametrize("op", ["max", "min"])
-def test_a_missing_initial(backend, op):
+def test_max_and_min_without_a_required_initial(backend, op):
     function = getattr(gpuops, op)
     for shape, axis, dims in (((0,), None, (0,)), ((0, 3), 0, (0,)), ((3, 0), 1, (1,)), ((0, 0), 0, (0,))):
         message = f"{op}: zero-size array of shape {shape} has no identity over axis {dims}; give initial"
@@ -453,7 +453,7 @@ def test_a_missing_initial(backend, op):
         fails(ValueError, message, function, backend.array(X), 1, out=zeros(backend, 4), where=where)
 
 
-def test_initial_none_takes_the_identity_away(backend):
+def test_initial_none_removes_the_identity(backend):
     message = "sum: zero-size array of shape (0,) has no identity over axis (0,); give initial"
     fails(ValueError, message, gpuops.sum, zeros(backend, 0), initial=None)
     message = "prod: has no identity, so a where mask needs initial"
@@ -474,7 +474,7 @@ def test_initial_must_be_a_scalar_that_fits(backend, op):
 # ----------------------------------------------------------------------------------------------------------- where
 
 
-def test_where_with_one_of_two_values(backend):
+def test_where_needs_both_or_neither_of_x_and_y(backend):
     x = backend.array(X)
     message = "where: either both or neither of x and y must be given"
     fails(ValueError, message, gpuops.where, x, x)
@@ -486,7 +486,7 @@ def test_where_with_one_of_two_values(backend):
 
 
 class Foreign:
-    """An array that nobody can read."""
+    """An array whose memory cannot be shared."""
 
     shape, dtype, ndim = (3,), np.dtype("f4"), 1
 
@@ -495,21 +495,21 @@ class Foreign:
 
 
 @pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
-def test_arrays_of_other_libraries(op):
+def test_foreign_objects_without_shared_memory_are_rejected(op):
     message = f"{op}: {FIRST[op]} is a tests.Foreign, whose memory cannot be shared: it has neither"
     fails(TypeError, message, getattr(gpuops, op), Foreign())
     message = f"{op}: {FIRST[op]} is a builtins.str; gpuops takes arrays and scalars"
     fails(TypeError, message, getattr(gpuops, op), "abc")
 
 
-def test_matmul_of_arrays_of_other_libraries():
+def test_matmul_rejects_arrays_of_two_libraries():
     message = "matmul: arrays of two libraries do not mix: a is a tests.Foreign, b is a numpy.ndarray"
     fails(TypeError, message, gpuops.matmul, Foreign(), X[0])
     message = "matmul: arrays of two libraries do not mix: c is a tests.Foreign, a is a numpy.ndarray"
     fails(TypeError, message, gpuops.matmul, A, B, beta=1, c=Foreign())
 
 
-def test_masked_arrays_are_refused():
+def test_masked_arrays_are_rejected():
     masked = np.ma.array(X, mask=X > 3)
     rule = "is a numpy.MaskedArray, whose mask is not looked at: give"
     fails(TypeError, f"sum: a {rule} its data, and ~mask as where=", gpuops.sum, masked)
@@ -517,26 +517,26 @@ def test_masked_arrays_are_refused():
     fails(TypeError, f"sum: where {rule} where=mask.filled(False)", gpuops.sum, X, where=masked > 1)
 
 
-def test_an_out_whose_elements_lie_in_one_place(backend):
+def test_out_with_zero_strides_is_rejected(backend):
     out = backend.array(np.lib.stride_tricks.as_strided(np.zeros(4, "f4"), (4, 5), (4, 0)))
     message = "softmax: out has elements in one place: its shape is (4, 5), its strides (4, 0)"
     fails(ValueError, message, gpuops.softmax, backend.array(X), axis=1, out=out)
 
 
 @pytest.mark.parametrize("strides", [(4, 4), (8, 4), (-4, 4), (12, 8), (16, 4)])
-def test_an_out_whose_elements_overlap(backend, strides):
+def test_out_with_overlapping_elements_is_rejected(backend, strides):
     memory = np.full(200, 7, "u1")
     out = backend.array(np.ndarray((4, 5), "f4", memory, 80, strides))
     fails(ValueError, "expand: out has elements in one place: its shape is (4, 5)", gpuops.expand, 1.0, (4, 5), out=out)
 
 
 @pytest.mark.parametrize("op", ["sum", "mean", "softmax"])
-def test_a_dtype_in_another_byte_order(backend, op):
+def test_byte_swapped_result_dtypes_are_rejected(backend, op):
     message = f"{op}: dtype >f4 of dtype is not in the machine's byte order"
     fails(TypeError, message, getattr(gpuops, op), zeros(backend, 2, 3), dtype=">f4")
 
 
-def test_arrays_in_another_byte_order_are_the_cpus(device):
+def test_byte_swapped_arrays_are_rejected_on_devices(device):
     x, native = zeros(device, 2, 3, dtype=">f4"), zeros(device, 2, 3)
     assert gpuops.sum(np.ones((2, 3), ">f4")) == 6
     rule = "is not in the machine's byte order"

@@ -1,4 +1,4 @@
-"""Calls that are captured into CUDA graphs, and whose memory and streams are the caller's: only real GPUs show it."""
+"""CUDA graphs, and the caller's allocator and streams: tests that need a real GPU."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -33,7 +33,7 @@ OPS = {
     "matmul": lambda x: gpuops.matmul(x, x.T, strategy="pipelined"),
     "matmul of integers": lambda x: gpuops.matmul(x.view(np.int32), x.T.view(np.int32)),
 }
-#: An op with blocks that share results, through memory that a graph has for itself.
+#: Ops whose blocks share results through scratch, which each graph has for itself.
 SHARED = {
     "sum of a long vector": (gpuops.sum, (2**20,)),
     "softmax of a long vector": (gpuops.softmax, (2**20,)),
@@ -43,13 +43,13 @@ CASES = {name: (op, SHAPE) for name, op in OPS.items()} | SHARED
 
 
 def contents(shape, count=8):
-    """Arrays of different contents, some elements of which are zero."""
+    """Arrays of different contents; some elements are zero."""
     random = np.random.default_rng(0)
     return [cp.asarray(random.standard_normal(shape, np.float32) * (random.random(shape) < 0.9)) for _ in range(count)]
 
 
 def captured(stream, op, *arrays):
-    """A graph of a call that was made once before, and the result that it fills."""
+    """A graph of a warmed-up call, and the result that it fills."""
     with stream:
         op(*arrays)
         stream.begin_capture()
@@ -57,8 +57,8 @@ def captured(stream, op, *arrays):
         return stream.end_capture(), result
 
 
-def different(result, expected):
-    """How many bytes differ: on the GPU, so that nobody waits."""
+def differing_bytes(result, expected):
+    """How many bytes differ, as a device scalar: nothing synchronises."""
     return cp.count_nonzero(result.reshape(-1).view(np.uint8) != expected.reshape(-1).view(np.uint8))
 
 
@@ -76,12 +76,12 @@ def test_a_thousand_replays_with_changing_contents(name):
         for turn in range(1000):
             cp.copyto(x, inputs[turn % 8])
             graph.launch()
-            wrong += different(result, expected[turn % 8])
+            wrong += differing_bytes(result, expected[turn % 8])
     stream.synchronize()
     assert wrong.item() == 0
 
 
-def test_a_pipeline_in_a_graph():
+def test_a_pipeline_of_calls_in_a_graph():
     def pipeline(x, mask):
         kept = gpuops.where(mask, x, 0)
         total = gpuops.sum(kept, axis=1, keepdims=True)
@@ -95,20 +95,20 @@ def test_a_pipeline_in_a_graph():
     cp.cuda.Device().synchronize()
     graph, (result, _held) = captured(stream, pipeline, x, mask)
     with stream:
-        others = [cp.full(SHAPE, n, np.float32) for n in range(20)]  # made of memory that the graph must not write
+        others = [cp.full(SHAPE, n, np.float32) for n in range(20)]  # in memory that the graph must not write
         for turn in range(1000):
             cp.copyto(x, inputs[turn % 8])
             graph.launch()
             if turn % 100 == 0:
-                assert different(result, expected[turn % 8]).item() == 0
+                assert differing_bytes(result, expected[turn % 8]).item() == 0
         assert all((other == n).all() for n, other in enumerate(others))
 
 
-def test_kernels_of_two_streams_and_of_the_grid_in_a_graph():
-    """A kernel that waits for another stream, and one after a cooperative one, start no earlier than they may."""
+def test_graphs_with_two_streams_and_cooperative_kernels():
+    """A kernel that waits for another stream, and one after a cooperative kernel, do not start too early."""
 
     def work(x, stream, beside):
-        vector = gpuops.softmax(x, axis=None)  # the grid's
+        vector = gpuops.softmax(x, axis=None)  # a cooperative launch
         shifted = gpuops.where(vector, vector, 1)
         start, end = cp.cuda.Event(disable_timing=True), cp.cuda.Event(disable_timing=True)
         start.record(stream)
@@ -133,11 +133,11 @@ def test_kernels_of_two_streams_and_of_the_grid_in_a_graph():
         for turn in range(200):
             cp.copyto(x, inputs[turn % 4])
             graph.launch()
-            wrong += different(result, expected[turn % 4])
+            wrong += differing_bytes(result, expected[turn % 4])
         assert wrong.item() == 0
 
 
-def test_what_the_first_call_gave_to_cublas_says_how_to_be_captured():
+def test_capturing_a_cublas_call_says_how_to_warm_up():
     a = contents((64, 64))[0].astype(np.float16)
     gpuops.matmul(a, a)
     stream = cp.cuda.Stream(non_blocking=True)
@@ -152,8 +152,8 @@ def test_what_the_first_call_gave_to_cublas_says_how_to_be_captured():
         result = gpuops.matmul(a, a)
         graph = stream.end_capture()
         graph.launch()
-        assert different(result, expected).item() == 0
-    assert cp.allclose(gpuops.matmul(a, a), a @ a, atol=0.1)  # which cuBLAS does again
+        assert differing_bytes(result, expected).item() == 0
+    assert cp.allclose(gpuops.matmul(a, a), a @ a, atol=0.1)  # by cuBLAS again
 
 
 @pytest.mark.parametrize("name", OPS)
@@ -178,7 +178,7 @@ def test_memory_comes_from_the_current_allocator(name):
     assert taken and pool.total_bytes() > 0
 
 
-def test_threads_and_streams_at_once():
+def test_concurrent_threads_and_streams():
     inputs = contents(SHAPE, 16)
     expected = {name: [op(x) for x in inputs] for name, op in OPS.items()}
     cp.cuda.Device().synchronize()
@@ -188,7 +188,7 @@ def test_threads_and_streams_at_once():
         for stream in (cp.cuda.Stream(non_blocking=True), cp.cuda.Stream(non_blocking=True)):
             with stream:
                 for _ in range(20):
-                    wrong += [different(op(inputs[i]), expected[name][i]) for name, op in OPS.items()]
+                    wrong += [differing_bytes(op(inputs[i]), expected[name][i]) for name, op in OPS.items()]
             stream.synchronize()
         return sum(count.item() for count in wrong)
 
@@ -198,7 +198,7 @@ def test_threads_and_streams_at_once():
 
 @pytest.mark.skipif(cp.cuda.runtime.getDeviceCount() < 2, reason="needs two GPUs")
 @pytest.mark.parametrize("name", OPS)
-def test_remembered_calls_on_another_device_than_the_current_one(name):
+def test_cached_calls_on_a_device_that_is_not_current(name):
     here = contents(SHAPE)
     with cp.cuda.Device(1):
         there = contents(SHAPE)
@@ -209,7 +209,7 @@ def test_remembered_calls_on_another_device_than_the_current_one(name):
 
 
 @pytest.mark.skipif(cp.cuda.runtime.getDeviceCount() < 2, reason="needs two GPUs")
-def test_a_stream_of_another_device_is_refused_in_words():
+def test_streams_of_another_device_raise():
     x = contents(SHAPE)[0]
     gpuops.sum(x, axis=1)
     with cp.cuda.Device(1):

@@ -1,4 +1,4 @@
-"""What gpuops says of itself, and what importing it brings in."""
+"""``info``, strategies, and what importing gpuops imports."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_info_without_cupy_says_how_to_get_it(monkeypatch):
     assert facts["path"] == "cpu"
 
 
-def test_the_info_command_prints_it():
+def test_info_command_prints_versions():
     done = subprocess.run([sys.executable, "-m", "gpuops", "info"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert np.__version__ in done.stdout
@@ -85,7 +85,7 @@ def test_numpy_users_never_import_cupy(call):
     assert not names & {"cupy", "cupy_backends", "subprocess", "setuptools", "distutils", "ml_dtypes", "scipy"}
 
 
-def test_everything_public_is_documented():
+def test_public_names_have_examples():
     assert sorted(gpuops.__all__) == gpuops.__all__
     for name in gpuops.__all__:
         assert ">>> " in getattr(gpuops, name).__doc__, f"{name} has no example"

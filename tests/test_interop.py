@@ -1,4 +1,4 @@
-"""Arrays of other libraries go in, and arrays of the same library come out."""
+"""Arrays of other libraries: results are of the operands' library."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ X = layouts.random(np.random.default_rng(0), (4, 6), np.dtype("f4"))
 Y = layouts.random(np.random.default_rng(1), (4, 6), np.dtype("f4"))
 MASK = X > 0
 
-#: Calls on arrays: x and y of shape (4, 6), a mask of that shape. What they make of NumPy's arrays is right.
+#: Calls on x, y and a mask of shape (4, 6). Results with NumPy arrays are the reference.
 OPS = {
     "expand": lambda x, y, mask: gpuops.expand(x[:, :1], (2, -1, 6)),
     "broadcast_to": lambda x, y, mask: gpuops.broadcast_to(x[0], (3, 6)),
@@ -60,7 +60,7 @@ def fails(kind: type[Exception], message: str, call: Any) -> None:
 
 
 def check(result: Any, expected: Any, numpy: Any, kind: Any) -> None:
-    """The result is of a kind, and of the expected dtype, shape and bits."""
+    """The result has the given type and the expected dtype, shape and bits."""
     if isinstance(expected, tuple):
         assert len(result) == len(expected)
         for one, other in zip(result, expected):
@@ -80,7 +80,7 @@ def torch():
 
 @pytest.fixture(params=["cpu", "cuda"] if GPU else ["cpu"])
 def place(request, torch):
-    """Where tensors are."""
+    """The device of the tensors."""
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("needs PyTorch with CUDA")
     return request.param
@@ -99,31 +99,31 @@ def tensor(torch, array, place="cpu"):
     return torch.from_numpy(array.copy()).to(place)
 
 
-def untensor(torch, result):
+def to_numpy(torch, result):
     result = result.cpu()
     return result.view(torch.uint16).numpy().view(BFLOAT16) if result.dtype is torch.bfloat16 else result.numpy()
 
 
-def near(torch, result, expected):
+def check_tensor(torch, result, expected):
     assert type(result) is torch.Tensor
-    assert_close(untensor(torch, result), expected)
+    assert_close(to_numpy(torch, result), expected)
 
 
 def assert_close(got, expected):
-    """Results of a GPU are not NumPy's to the last bit."""
+    """Equal up to rounding: GPU results differ from NumPy's in the last bits."""
     expected = np.asarray(expected)
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
     np.testing.assert_allclose(got.astype("c16"), expected.astype("c16"), 1e-2 if got.itemsize == 2 else 1e-5, 1e-5)
 
 
 @pytest.mark.parametrize("name", OPS)
-def test_tensors(torch, place, name):
+def test_ops_on_tensors(torch, place, name):
     there = [tensor(torch, array, place) for array in (X, Y, MASK)]
     expected = OPS[name](X, Y, MASK)
-    for _ in range(3):  # the second call of a kind hits the cache
+    for _ in range(3):  # from the second call on, these hit the cache
         result = OPS[name](*there)
         for one, other in zip(*[r if type(r) is tuple else (r,) for r in (result, expected)]):
-            near(torch, one, other)
+            check_tensor(torch, one, other)
             assert one.device == there[0].device
 
 
@@ -131,22 +131,22 @@ def test_tensors(torch, place, name):
 def test_tensors_of_every_dtype(torch, place, dtype):
     x = layouts.random(np.random.default_rng(2), (5, 7), dtype)
     for op, options in (("sum", {"axis": 0}), ("max", {}), ("expand", {"shape": (2, 5, 7)})):
-        near(torch, getattr(gpuops, op)(tensor(torch, x, place), **options), getattr(gpuops, op)(x, **options))
+        check_tensor(torch, getattr(gpuops, op)(tensor(torch, x, place), **options), getattr(gpuops, op)(x, **options))
 
 
-def test_a_tensors_memory_is_shared(torch, place):
+def test_tensor_memory_is_shared(torch, place):
     x, out = tensor(torch, X, place), torch.zeros(4, 6, device=place)
     for _ in range(3):
         view, version = out[:, ::2], out._version
         assert gpuops.softmax(x[:, ::2], axis=1, out=view) is view
         assert out._version > version  # autograd is told
-        near(torch, view, gpuops.softmax(np.ascontiguousarray(X[:, ::2]), axis=1))
+        check_tensor(torch, view, gpuops.softmax(np.ascontiguousarray(X[:, ::2]), axis=1))
         assert not out[:, 1::2].any()
         out.zero_()
     assert gpuops.broadcast_to(x, (2, 4, 6)).data_ptr() == x.data_ptr()
 
 
-def test_dtypes_of_pytorch_are_options(torch, place):
+def test_pytorch_dtypes_are_accepted(torch, place):
     x = tensor(torch, X, place)
     for _ in range(2):
         assert gpuops.sum(x, dtype=torch.float64).dtype is torch.float64
@@ -158,45 +158,45 @@ def test_dtypes_of_pytorch_are_options(torch, place):
 def test_conjugated_and_negated_tensors(torch, place):
     z = tensor(torch, (X + 1j * Y).astype("c8"), place)
     for _ in range(2):
-        near(torch, gpuops.sum(z.conj(), axis=0), gpuops.sum((X - 1j * Y).astype("c8"), axis=0))
-        near(torch, gpuops.max(z.conj().imag, axis=0), gpuops.max(-Y, axis=0))
-        near(torch, gpuops.sum(z, axis=0), gpuops.sum((X + 1j * Y).astype("c8"), axis=0))
+        check_tensor(torch, gpuops.sum(z.conj(), axis=0), gpuops.sum((X - 1j * Y).astype("c8"), axis=0))
+        check_tensor(torch, gpuops.max(z.conj().imag, axis=0), gpuops.max(-Y, axis=0))
+        check_tensor(torch, gpuops.sum(z, axis=0), gpuops.sum((X + 1j * Y).astype("c8"), axis=0))
     out = torch.zeros(6, dtype=torch.complex64, device=place).conj()
     fails(ValueError, "sum: out is a conjugated or negated view", lambda: gpuops.sum(z, axis=0, out=out))
 
 
-def test_bfloat16_says_what_it_needs(torch, monkeypatch):
+def test_bfloat16_without_ml_dtypes_says_what_it_needs(torch, monkeypatch):
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     x = torch.ones(3, dtype=torch.bfloat16)
     fails(TypeError, "sum: a of dtype torch.bfloat16 needs the package ml_dtypes", lambda: gpuops.sum(x))
 
 
-def test_gradients_are_not_lost_silently(torch, place):
+def test_tensors_that_require_gradients_raise(torch, place):
     x = tensor(torch, X, place).requires_grad_()
     message = "softmax: x requires a gradient, which gpuops does not trace: call it under torch.no_grad()"
     for _ in range(2):
         fails(RuntimeError, message, lambda: gpuops.softmax(x, axis=1))
         with torch.no_grad():
-            near(torch, gpuops.softmax(x, axis=1), gpuops.softmax(X, axis=1))
-        near(torch, gpuops.softmax(torch.nn.Parameter(x.detach(), False), axis=1), gpuops.softmax(X, axis=1))
+            check_tensor(torch, gpuops.softmax(x, axis=1), gpuops.softmax(X, axis=1))
+        check_tensor(torch, gpuops.softmax(torch.nn.Parameter(x.detach(), False), axis=1), gpuops.softmax(X, axis=1))
     with torch.inference_mode():
-        near(torch, gpuops.softmax(x, axis=1, out=torch.empty(4, 6, device=place)), gpuops.softmax(X, axis=1))
+        check_tensor(torch, gpuops.softmax(x, axis=1, out=torch.empty(4, 6, device=place)), gpuops.softmax(X, axis=1))
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
-def test_derivatives_are_not_lost_silently(torch, place):
+def test_forward_mode_dual_tensors_raise(torch, place):
     x = tensor(torch, X, place)
     for _ in range(2):
         with torch.autograd.forward_ad.dual_level():
             dual = torch.autograd.forward_ad.make_dual(x, x)
             message = "softmax: x requires a gradient, which gpuops does not trace"
             fails(RuntimeError, message, lambda dual=dual: gpuops.softmax(dual, axis=1))
-            near(torch, gpuops.softmax(x, axis=1), gpuops.softmax(X, axis=1))
-        near(torch, gpuops.softmax(x, axis=1), gpuops.softmax(X, axis=1))
+            check_tensor(torch, gpuops.softmax(x, axis=1), gpuops.softmax(X, axis=1))
+        check_tensor(torch, gpuops.softmax(x, axis=1), gpuops.softmax(X, axis=1))
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors", "ignore:.torch.jit.script. is deprecated")
-def test_tensors_that_are_not_taken(torch, place):
+def test_unsupported_tensors_raise(torch, place):
     x = tensor(torch, X, place)
     gpuops.sum(x)
     freed = x.clone()
@@ -216,15 +216,15 @@ def test_tensors_that_are_not_taken(torch, place):
     fails(ValueError, "softmax: out has shape (4, 5)", lambda: gpuops.softmax(x, out=x[:, :5]))
 
 
-def test_kinds_do_not_mix(torch, place):
+def test_tensors_and_numpy_arrays_do_not_mix(torch, place):
     x = tensor(torch, X, place)
     words = "arrays of two libraries do not mix: condition is a torch.Tensor, y is a numpy.ndarray"
     fails(TypeError, f"where: {words}", lambda: gpuops.where(x > 0, x, Y))
     words = "arrays of two libraries do not mix: where is a torch.Tensor, a is a numpy.ndarray"
     fails(TypeError, f"sum: {words}", lambda: gpuops.sum(X, where=x > 0))
-    near(torch, gpuops.where(x > 0, x, np.float32(2)), gpuops.where(X > 0, X, np.float32(2)))
-    near(torch, gpuops.where(x > 0, x, np.array(2, "f4")), gpuops.where(X > 0, X, np.float32(2)))
-    near(torch, gpuops.where(x > 0, x, torch.tensor(2.0)), gpuops.where(X > 0, X, np.float32(2)))
+    check_tensor(torch, gpuops.where(x > 0, x, np.float32(2)), gpuops.where(X > 0, X, np.float32(2)))
+    check_tensor(torch, gpuops.where(x > 0, x, np.array(2, "f4")), gpuops.where(X > 0, X, np.float32(2)))
+    check_tensor(torch, gpuops.where(x > 0, x, torch.tensor(2.0)), gpuops.where(X > 0, X, np.float32(2)))
     words = "arrays of two libraries do not mix: condition is a torch.Tensor, x is a builtins.list"
     fails(TypeError, f"where: {words}", lambda: gpuops.where(x[0] > 0, [1.0] * 6, 0))
     words = "arrays of two libraries do not mix: a is a torch.Tensor, out is a numpy.ndarray"
@@ -234,14 +234,14 @@ def test_kinds_do_not_mix(torch, place):
     assert type(gpuops.broadcast_to([1, 2], torch.tensor([2, 2]))) is np.ndarray
 
 
-def test_gradients_as_the_guide_shows_them(torch, place):
+def test_autograd_functions_of_the_guide(torch, place):
     text = (Path(gpuops.__file__).parent.parent / "docs" / "interop.md").read_text(encoding="utf-8")
     (block,) = (block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "autograd.Function)" in block)
     names: dict[str, Any] = {}
     exec(block, names)
     rows = np.exp(names["x"].detach().numpy())
     share = rows / rows.sum(1, keepdims=True)
-    right = share * (np.eye(rows.shape[1])[0] - share[:, :1])  # of the first element of each row
+    right = share * (np.eye(rows.shape[1])[0] - share[:, :1])  # gradient of the first element of each row
     np.testing.assert_allclose(names["x"].grad.numpy(), right, atol=1e-12)
     x = tensor(torch, X.astype("f8"), place).requires_grad_()
     for function in (names["Softmax"], names["LogSumExp"]):
@@ -252,7 +252,7 @@ def test_gradients_as_the_guide_shows_them(torch, place):
 
 
 class EmulatedContext:
-    """The execution context of tensors of the CPU, on which the emulator computes; counts entering a stream."""
+    """An execution context for CPU tensors on the emulator; counts how often it is entered."""
 
     device, foreign = emulated.DEVICE, True
 
@@ -293,7 +293,7 @@ class EmulatedContext:
 
 @pytest.fixture
 def emulated_gpu(torch, emulation, monkeypatch):
-    """PyTorch's tensors of the CPU, computed as those of a GPU are, by the emulator."""
+    """CPU tensors that take the GPU path, on the emulator."""
     from gpuops.adapters import pytorch
 
     made = EmulatedContext(pytorch, torch)
@@ -310,35 +310,35 @@ CACHED = [name for name in OPS if name not in ("broadcast_to", "nonzero", "of no
 @pytest.mark.parametrize("name", CACHED)
 def test_the_second_call_with_tensors_hits_the_cache(torch, emulated_gpu, name):
     expected = OPS[name](X, Y, MASK)
-    near(torch, OPS[name](*[tensor(torch, array) for array in (X, Y, MASK)]), expected)
+    check_tensor(torch, OPS[name](*[tensor(torch, array) for array in (X, Y, MASK)]), expected)
     assert emulated_gpu.entered == 1
     for emulated_gpu.away in (False, True):
         with only_hits():
-            near(torch, OPS[name](*[tensor(torch, array) for array in (X, Y, MASK)]), expected)
+            check_tensor(torch, OPS[name](*[tensor(torch, array) for array in (X, Y, MASK)]), expected)
     assert emulated_gpu.entered == 2
 
 
-def test_a_cached_call_takes_its_workspace_where_it_is_made(torch, emulated_gpu):
+def test_cached_calls_enter_the_context_for_workspace(torch, emulated_gpu):
     expected = gpuops.softmax(X, axis=1)
     for call in (1, 2, 3):
         with only_hits() if call > 1 else contextlib.nullcontext():
-            near(torch, gpuops.softmax(tensor(torch, X), 1, strategy="two_pass"), expected)
+            check_tensor(torch, gpuops.softmax(tensor(torch, X), 1, strategy="two_pass"), expected)
         assert emulated_gpu.entered == call
 
 
-def test_a_cached_call_writes_into_out(torch, emulated_gpu):
+def test_cached_calls_write_into_out(torch, emulated_gpu):
     x, out = tensor(torch, X), torch.zeros(4, 6)
     for call in (1, 2, 3):
         version = out._version
         with only_hits() if call > 1 else contextlib.nullcontext():
             assert gpuops.softmax(x, axis=1, out=out) is out
         assert out._version == version + 1
-        near(torch, out, gpuops.softmax(X, axis=1))
+        check_tensor(torch, out, gpuops.softmax(X, axis=1))
         out.zero_()
 
 
-def test_tensors_as_cupys_arrays_and_back(torch):
-    """Without a GPU: nothing reads the memory."""
+def test_tensors_convert_to_cupy_arrays_and_back(torch):
+    """Needs no GPU: nothing reads the memory."""
     pytest.importorskip("cupy", reason="needs CuPy")
     from gpuops.adapters import pytorch
 
@@ -364,23 +364,23 @@ def test_tensors_as_cupys_arrays_and_back(torch):
 
 @pytest.fixture
 def jax(monkeypatch):
-    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # of a GPU's memory, which other tests need too
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # other tests need GPU memory too
     return pytest.importorskip("jax", reason="needs JAX")
 
 
 @pytest.fixture(params=["cpu", "gpu"] if GPU else ["cpu"])
 def jax_device(request, jax):
-    """Where JAX's arrays are."""
+    """The device of the JAX arrays."""
     if request.param == "gpu" and jax.default_backend() != "gpu":
         pytest.skip("needs JAX with CUDA")
     return jax.devices(request.param)[0]
 
 
 @pytest.mark.parametrize("name", OPS)
-def test_jax_arrays(jax, jax_device, name):
+def test_ops_on_jax_arrays(jax, jax_device, name):
     there = [jax.device_put(array, jax_device) for array in (X, Y, MASK)]
     expected, results = OPS[name](X, Y, MASK), OPS[name](*there)
-    if isinstance(expected, tuple):  # of indices, which JAX has with 32 bits
+    if isinstance(expected, tuple):  # indices, which are 32-bit in JAX
         expected = tuple(index.astype("i4") for index in expected)
     else:
         expected, results = (expected,), (results,)
@@ -389,15 +389,15 @@ def test_jax_arrays(jax, jax_device, name):
         (assert_bits if jax_device.platform == "cpu" else assert_close)(np.asarray(one), other)
 
 
-def test_jax_arrays_of_halves_and_wide_results(jax):
+def test_jax_bfloat16_and_64_bit_results(jax):
     x = jax.numpy.asarray(X).astype(jax.numpy.bfloat16)
     check(gpuops.sum(x, axis=0), gpuops.sum(X.astype(BFLOAT16), axis=0), np.asarray, jax.Array)
-    assert gpuops.sum(jax.numpy.arange(3)).dtype == np.int32  # JAX's, unless it is told to have 64 bits
+    assert gpuops.sum(jax.numpy.arange(3)).dtype == np.int32  # JAX's default without 64-bit types
     with jax.enable_x64(True):
         assert gpuops.sum(jax.numpy.arange(3)).dtype == np.int64
 
 
-def test_a_shape_may_be_an_array_of_any_library(jax):
+def test_shapes_may_be_integer_arrays_of_any_library(jax):
     for x in (X[0], jax.numpy.asarray(X[0])):
         for shape in (np.array([2, 6]), jax.numpy.array([2, 6]), [np.int8(2), -1]):
             assert gpuops.expand(x, shape).shape == (2, 6)
@@ -411,7 +411,7 @@ def test_jax_arrays_stay_on_their_device(jax):
     assert gpuops.softmax(x, axis=1).devices() == x.devices()
 
 
-def test_jax_arrays_that_are_not_taken(jax):
+def test_unsupported_jax_arrays_raise(jax):
     x = jax.numpy.asarray(X)
     fails(TypeError, "sum: out is a jaxlib.ArrayImpl, which cannot be written to", lambda: gpuops.sum(x, out=x[0, 0]))
     rule = "which JAX traces: call gpuops outside of jit, grad and vmap, or through jax.pure_callback"
@@ -422,7 +422,7 @@ def test_jax_arrays_that_are_not_taken(jax):
     fails(TypeError, f"where: {words}", lambda: gpuops.where(x, X, Y))
 
 
-def test_a_call_inside_of_jit_through_a_callback(jax):
+def test_jit_calls_through_pure_callback(jax):
     def softmax(x):
         like = jax.ShapeDtypeStruct(x.shape, x.dtype)
         return jax.pure_callback(lambda x: gpuops.softmax(np.asarray(x), axis=1), like, x)
@@ -430,7 +430,7 @@ def test_a_call_inside_of_jit_through_a_callback(jax):
     np.testing.assert_allclose(jax.jit(softmax)(jax.numpy.asarray(X)), gpuops.softmax(X, axis=1), rtol=1e-6)
 
 
-def test_scalars_may_be_arrays_without_dims_of_any_library(jax, torch):
+def test_scalar_options_may_be_0d_arrays_of_any_library(jax, torch):
     for zero_dim in (np.array(2.0), jax.numpy.asarray(2.0), torch.tensor(2.0)):
         assert gpuops.sum(X, initial=zero_dim) == gpuops.sum(X, initial=2.0)
         np.testing.assert_array_equal(gpuops.softmax(X, 1, scale=zero_dim), gpuops.softmax(X, 1, scale=2.0))
@@ -439,7 +439,7 @@ def test_scalars_may_be_arrays_without_dims_of_any_library(jax, torch):
             np.testing.assert_array_equal(got, gpuops.matmul(X, X.T, c=1, **{factor: 2.0}))
 
 
-def test_dtypes_of_another_librarys_arrays():
+def test_dtypes_of_array_api_strict_are_accepted():
     xp = pytest.importorskip("array_api_strict", reason="its dtypes are not NumPy's")
     x = xp.asarray(X)
     assert gpuops.sum(x, dtype=xp.float64).dtype == xp.float64
@@ -472,14 +472,14 @@ for shape in ((5, 6), (3, 4), (5, 6)):
 
 
 @pytest.mark.parametrize("name", ["softmax of bfloat16", "out"])
-def test_compiled_functions_of_pytorch_in_a_new_process(torch, name):
-    """gpuops is told of the compiler in time, even if it is imported first and the first tensor comes from there."""
+def test_torch_compile_in_a_new_process(torch, name):
+    """gpuops notices the compiler even if it is imported first and the first tensor is a traced one."""
     command, root = [sys.executable, "-c", COMPILED, name], Path(__file__).resolve().parent.parent
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_compiled_functions_of_pytorch(torch):
+def test_torch_compile(torch):
     x = tensor(torch, X)
     for function in compiled_functions(torch).values():
         torch._dynamo.reset()
@@ -487,14 +487,14 @@ def test_compiled_functions_of_pytorch(torch):
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.trace")
-def test_tracing_by_pytorch_is_refused(torch, place):
+def test_torch_jit_trace_raises(torch, place):
     x = tensor(torch, X, place)
     gpuops.sum(x), gpuops.sum(x)
     message = "sum: torch.jit.trace would record the result as a constant"
     fails(RuntimeError, message, lambda: torch.jit.trace(lambda x: gpuops.sum(x), x))
 
 
-def test_subclasses_of_numpys_arrays_are_arrays():
+def test_ndarray_subclasses_give_plain_arrays():
     class Marked(np.ndarray):
         pass
 
@@ -507,19 +507,19 @@ def test_subclasses_of_numpys_arrays_are_arrays():
     assert gpuops.sum(x, 0, out=out) is out
 
 
-def test_labelled_arrays_are_taken_without_labels():
+def test_xarray_arrays_give_plain_arrays():
     xarray = pytest.importorskip("xarray", reason="its arrays have labels")
     x = xarray.DataArray(X, dims=("row", "col"))
     assert type(gpuops.sum(x, 0)) is np.ndarray
     np.testing.assert_array_equal(gpuops.softmax(x, 1), gpuops.softmax(X, 1))
 
 
-def test_sparse_arrays_are_refused():
+def test_sparse_arrays_raise():
     sparse = pytest.importorskip("scipy.sparse", reason="SciPy has such arrays")
     fails(TypeError, "sum: dtype object of a is not supported", lambda: gpuops.sum(sparse.csr_array(X)))
 
 
-def test_arrays_of_two_libraries(torch, jax):
+def test_arrays_of_two_libraries_do_not_mix(torch, jax):
     words = "arrays of two libraries do not mix: a is a torch.Tensor, b is a jaxlib.ArrayImpl"
     fails(TypeError, f"matmul: {words}", lambda: gpuops.matmul(tensor(torch, X), jax.numpy.asarray(Y.T)))
 
@@ -528,7 +528,7 @@ def test_arrays_of_two_libraries(torch, jax):
 
 
 class Foreign:
-    """An array of a library that is only known to speak DLPack."""
+    """An array of an unknown library that supports DLPack."""
 
     def __init__(self, array: Any, device: tuple[int, int] = (1, 0)) -> None:
         self.array, self.device, self.shape = array, device, array.shape
@@ -541,7 +541,7 @@ class Foreign:
 
 
 class Standard(Foreign):
-    """One whose library follows the array API standard."""
+    """An array whose library follows the array API standard."""
 
     def __array_namespace__(self, api_version=None):
         return Standard
@@ -551,7 +551,7 @@ class Standard(Foreign):
         return cls(array)
 
 
-def test_arrays_that_speak_dlpack():
+def test_dlpack_arrays():
     check(gpuops.softmax(Foreign(X), axis=1), gpuops.softmax(X, axis=1), np.asarray, np.ndarray)
     out = np.zeros_like(X)
     into = Foreign(out)
@@ -559,7 +559,7 @@ def test_arrays_that_speak_dlpack():
     assert_bits(out, gpuops.softmax(X, axis=1))
 
 
-def test_arrays_of_the_array_api_come_back_as_they_were():
+def test_array_api_arrays_give_results_of_their_type():
     result = gpuops.sum(Standard(X), axis=1)
     check(result, gpuops.sum(X, axis=1), lambda result: result.array, Standard)
     assert [type(each) for each in gpuops.where(Standard(MASK))] == [Standard, Standard]
@@ -570,7 +570,7 @@ def test_arrays_of_two_types_of_one_library_mix():
 
 
 @pytest.mark.parametrize("make", [Foreign, lambda x: x], ids=["another library's", "NumPy's"])
-def test_wrong_arguments_are_pythons_matter(make):
+def test_wrong_arguments_raise_python_type_errors(make):
     x = make(X)
     for call, message in (
         (lambda: gpuops.softmax(x, x=x), "multiple values for argument 'x'"),
@@ -582,12 +582,12 @@ def test_wrong_arguments_are_pythons_matter(make):
         fails(TypeError, message, call)
 
 
-def test_devices_that_are_neither_cpus_nor_gpus_of_cuda():
+def test_dlpack_devices_other_than_cpu_and_cuda_raise():
     message = "sum: a is a tests.Foreign, whose memory cannot be shared: DLPack's device type 8 is no CPU and no GPU"
     fails(TypeError, message, lambda: gpuops.sum(Foreign(X, (8, 0))))
 
 
-def test_series_of_cudf_have_one_dim(monkeypatch):
+def test_only_1d_results_become_cudf_series(monkeypatch):
     cudf = SimpleNamespace(Series=lambda array, nan_as_null: (array, nan_as_null))
     monkeypatch.setitem(sys.modules, "cudf", cudf)
     row = X[0]
@@ -595,7 +595,7 @@ def test_series_of_cudf_have_one_dim(monkeypatch):
     assert exchange.to_cudf(X, None) is X
 
 
-def test_arrays_of_namespaces_that_take_none():
+def test_namespaces_without_from_dlpack_give_numpy_results():
     class Silent(Foreign):
         def __array_namespace__(self):
             return sys
@@ -603,9 +603,9 @@ def test_arrays_of_namespaces_that_take_none():
     check(gpuops.sum(Silent(X), axis=1), gpuops.sum(X, axis=1), np.asarray, np.ndarray)
 
 
-def test_what_numpy_makes_arrays_of_is_numpys():
+def test_objects_with_the_array_protocol_give_numpy_results():
     class Labelled:
-        """As xarray's arrays."""
+        """Like an xarray array."""
 
         __dask_graph__ = None
 
@@ -615,7 +615,7 @@ def test_what_numpy_makes_arrays_of_is_numpys():
     check(gpuops.sum(Labelled(), axis=1), gpuops.sum(X, axis=1), np.asarray, np.ndarray)
 
 
-def test_operands_are_kept_whatever_comes_first(monkeypatch):
+def test_operands_are_kept_until_their_event_is_done(monkeypatch):
     class Event:
         done = False
 
@@ -637,7 +637,7 @@ def test_operands_are_kept_whatever_comes_first(monkeypatch):
     assert [len(arrays) for _, arrays in exchange.IN_USE] == [1, 2]
 
 
-def test_buffers_of_cuda_core_keep_what_they_show():
+def test_cuda_core_buffers_keep_their_memory_alive():
     class Buffer:
         def __init__(self, *handle):
             self.handle = handle
@@ -652,7 +652,7 @@ def test_buffers_of_cuda_core_keep_what_they_show():
     assert nbytes == owner.nbytes == 3 * X[0].nbytes and owner.base is None
 
 
-def test_no_library_is_imported():
+def test_foreign_libraries_are_not_imported():
     code = """
 import sys, numpy as np, gpuops
 gpuops.softmax(np.ones(3)), gpuops.where(np.ones(3) > 0, 1, 2)
@@ -669,12 +669,12 @@ print({'torch', 'jax', 'numba', 'cudf', 'cuda', 'dask', 'cupy'} & set(sys.module
 # ------------------------------------------------------------------------------------------------- on a GPU
 
 
-def test_tensors_of_two_devices(gpu_torch):
+def test_tensors_on_two_devices_raise(gpu_torch):
     x = tensor(gpu_torch, X, "cuda")
     fails(ValueError, "where: condition is on cuda:0, y is on cpu", lambda: gpuops.where(x > 0, x, x.cpu()))
 
 
-def test_tensors_are_computed_on_pytorchs_current_stream(gpu_torch):
+def test_tensors_use_the_current_pytorch_stream(gpu_torch):
     torch, n = gpu_torch, 2**24
     stream, x = torch.cuda.Stream(), torch.zeros(n, device="cuda")
     torch.cuda.synchronize()
@@ -689,7 +689,7 @@ def test_tensors_are_computed_on_pytorchs_current_stream(gpu_torch):
         assert gpuops.sum(x).item() == call * n
 
 
-def test_results_are_in_pytorchs_memory(gpu_torch):
+def test_results_use_the_pytorch_allocator(gpu_torch):
     import cupy
 
     torch = gpu_torch
@@ -705,7 +705,7 @@ def test_results_are_in_pytorchs_memory(gpu_torch):
         assert torch.cuda.memory_allocated() - before < x.nbytes
 
 
-def test_tensors_in_a_graph_of_pytorch(gpu_torch):
+def test_pytorch_cuda_graphs(gpu_torch):
     torch = gpu_torch
     x = torch.zeros(512, 512, device="cuda")
     mask = x > 0
@@ -731,7 +731,7 @@ def test_tensors_in_a_graph_of_pytorch(gpu_torch):
             torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-4)
 
 
-def test_a_tensor_of_another_gpu(gpu_torch):
+def test_tensors_on_a_gpu_that_is_not_current(gpu_torch):
     torch = gpu_torch
     if torch.cuda.device_count() < 2:
         pytest.skip("needs two GPUs")
@@ -739,11 +739,11 @@ def test_a_tensor_of_another_gpu(gpu_torch):
     for _ in range(2):
         result = gpuops.softmax(x, axis=1)
         assert result.device == x.device
-        near(torch, result, gpuops.softmax(X, axis=1))
+        check_tensor(torch, result, gpuops.softmax(X, axis=1))
 
 
 @needs_gpu
-def test_arrays_of_gpus_come_back_as_they_were():
+def test_gpu_arrays_give_results_of_their_type():
     import cupy
 
     x = cupy.asarray(X)
@@ -758,7 +758,7 @@ def test_arrays_of_gpus_come_back_as_they_were():
 
 
 @needs_gpu
-def test_buffers_of_gpus():
+def test_cuda_core_buffers_on_gpus():
     import cupy
 
     core = pytest.importorskip("cuda.core", reason="needs cuda.core")
@@ -771,7 +771,7 @@ def test_buffers_of_gpus():
     assert cupy.from_dlpack(total).view(np.int64)[0] == 3 * 64
 
 
-def test_jax_arrays_of_gpus(jax):
+def test_jax_arrays_on_gpus(jax):
     if not GPU or jax.default_backend() != "gpu":
         pytest.skip("needs JAX and CuPy with a GPU")
     for dtype in (np.float32, ml_dtypes.bfloat16):
@@ -782,7 +782,7 @@ def test_jax_arrays_of_gpus(jax):
             expected = gpuops.softmax(X.astype(dtype), axis=1)
             np.testing.assert_allclose(np.asarray(result, "f8"), expected.astype("f8"), 1e-2)
     big = jax.numpy.ones((4096, 4096))
-    for _ in range(20):  # what is read is kept until it has been read
+    for _ in range(20):  # operands are kept until the kernel has read them
         total = gpuops.sum(big * 2)
         assert float(total) == 2 * 4096**2
     assert len(exchange.IN_USE) <= 2

@@ -1,4 +1,4 @@
-"""Source text, compilation and the disk cache, with no GPU."""
+"""Kernel sources, compilation and the disk cache, without a GPU."""
 
 import hashlib
 import os
@@ -45,7 +45,7 @@ def test_a_variant_is_compiled_once_and_then_read_from_disk(folder, monkeypatch)
     assert jit.compiled(KERNEL, 90) == code
 
 
-def test_the_key_holds_the_architecture_the_compiler_and_the_text(folder, monkeypatch):
+def test_cache_key_holds_architecture_compiler_and_source(folder, monkeypatch):
     jit.compiled(KERNEL, 90)
     jit.compiled(KERNEL, 80)
     assert len(list(folder.iterdir())) == 2
@@ -60,7 +60,7 @@ def test_the_key_holds_the_architecture_the_compiler_and_the_text(folder, monkey
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not say where a library is from")
-def test_builds_of_nvrtc_of_one_version_are_told_apart():
+def test_compiler_key_distinguishes_nvrtc_builds_of_one_version():
     from cupy_backends.cuda.libs import nvrtc
 
     version, head, size = jit.compiler().split("\0")
@@ -68,12 +68,12 @@ def test_builds_of_nvrtc_of_one_version_are_told_apart():
     assert bytes.fromhex(head).startswith(b"\x7fELF") and int(size) > 2**20
 
 
-def test_a_gpu_older_than_nvrtc_knows():
+def test_gpus_older_than_nvrtc_supports_raise():
     with pytest.raises(RuntimeError, match=r"^k\.cu: NVRTC [\d.]+ compiles for .* newer, the GPU has 2\.1: "):
         jit.compile('extern "C" __global__ void k() {}', "k.cu", 21)
 
 
-def test_a_damaged_entry_is_compiled_anew(folder, monkeypatch):
+def test_damaged_entries_are_recompiled(folder, monkeypatch):
     code = jit.compiled(KERNEL, 90)
     (path,) = folder.iterdir()
     whole = path.read_bytes()
@@ -83,7 +83,7 @@ def test_a_damaged_entry_is_compiled_anew(folder, monkeypatch):
         assert path.read_bytes() == whole
 
 
-def test_an_entry_is_replaced_if_asked(folder):
+def test_entries_are_recompiled_on_request(folder):
     code = jit.compiled(KERNEL, 90)
     (path,) = folder.iterdir()
     other = b"of no use"
@@ -92,7 +92,7 @@ def test_an_entry_is_replaced_if_asked(folder):
     assert jit.compiled(KERNEL, 90, anew=True) == code == jit.compiled(KERNEL, 90)
 
 
-def test_a_folder_that_cannot_be_made_costs_only_the_cache(tmp_path, monkeypatch):
+def test_an_unusable_folder_disables_only_the_cache(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("GPUOPS_CACHE_DIR", str(tmp_path / "file" / "cache"))
     assert jit.compiled(KERNEL, 90).startswith(b"\x7fELF")
@@ -114,7 +114,7 @@ jit.compiled(KERNEL, 90)
 """
 
 
-def test_processes_that_ask_at_once_compile_once(folder):
+def test_concurrent_processes_compile_once(folder):
     command = [sys.executable, "-c", COMPILE]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
     processes = [subprocess.Popen(command, **pipes) for _ in range(4)]
@@ -127,7 +127,7 @@ def test_processes_that_ask_at_once_compile_once(folder):
     assert [path.suffix for path in folder.iterdir()] == [".cubin"]
 
 
-def test_threads_that_ask_at_once_compile_once(folder, monkeypatch):
+def test_concurrent_threads_compile_once(folder, monkeypatch):
     compile, compiles = jit.compile, []
     monkeypatch.setattr(jit, "compile", lambda *arguments: compiles.append(arguments) or compile(*arguments))
     with ThreadPoolExecutor(8) as pool:
@@ -136,7 +136,7 @@ def test_threads_that_ask_at_once_compile_once(folder, monkeypatch):
     assert [content(path) for path in folder.iterdir()] == list(codes)
 
 
-def test_a_compile_that_fails_lets_the_next_one_try(folder, monkeypatch):
+def test_failed_compilations_can_be_retried(folder, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="broken"):
         patch.setattr(jit, "source", lambda kernel: "broken")
         patch.setattr(jit, "compile", broken)
@@ -145,7 +145,7 @@ def test_a_compile_that_fails_lets_the_next_one_try(folder, monkeypatch):
     assert jit.compiled(KERNEL, 90).startswith(b"\x7fELF")
 
 
-def test_folders_without_locks_cost_only_the_waiting(folder, monkeypatch):
+def test_compilation_works_without_file_locks(folder, monkeypatch):
     fcntl = pytest.importorskip("fcntl", reason="files are locked by POSIX systems")
 
     def refuse(*arguments):
@@ -164,12 +164,12 @@ def test_an_architecture_newer_than_nvrtc_gets_ptx():
     assert b".target sm_" in jit.compile(jit.source(KERNEL), "reduce_rows.cu", 999)
 
 
-def test_a_kernel_that_does_not_compile_says_why():
+def test_compile_errors_include_the_compiler_log():
     with pytest.raises(RuntimeError, match=r"bad\.cu does not compile for sm_90:\n.*identifier \"nonsense\""):
         jit.compile('extern "C" __global__ void k(int* x) { *x = nonsense; }', "bad.cu", 90)
 
 
-def test_messages_name_the_kernel_file_and_line():
+def test_compile_errors_name_the_kernel_file_and_line():
     text = jit.source(KERNEL).replace("State value[ROWS]", "Nonsense value[ROWS]")
     line = 1 + jit.read("reduce_rows.cu").splitlines()[1:].index(
         next(line for line in jit.read("reduce_rows.cu").splitlines() if "State value[ROWS]" in line)
@@ -194,10 +194,10 @@ def test_the_cache_folder_follows_the_environment(monkeypatch):
             jit.cache_folder()
 
 
-def test_without_a_home_nothing_is_kept(tmp_path, monkeypatch):
+def test_without_a_home_directory_nothing_is_cached(tmp_path, monkeypatch):
     for name in ("GPUOPS_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a user whom the system does not know
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a user without a passwd entry
     monkeypatch.chdir(tmp_path)
     assert jit.cache_folder() == ""
     assert jit.compiled(KERNEL, 90).startswith(b"\x7fELF")

@@ -1,4 +1,4 @@
-"""The kernels as text: every variant that plans ask for compiles with no GPU, names agree, each barrier is needed."""
+"""The kernel sources: every planned variant compiles without a GPU, names match, each barrier is needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gpuops.plan.geometry import Shape, contiguous_strides
 from gpuops.plan.work import Kernel, Machine, Plan
 from gpuops.run import jit
 from tests import emulated, emulator, layouts
-from tests.budget import DEEP, TURN, in_turn
+from tests.budget import DEEP, TURN, round_robin
 from tests.layouts import BFLOAT16
 from tests.works import STRUCTS, reduction_problem, softmax_problem
 
@@ -30,15 +30,15 @@ SOURCES = [name for name in FILES if name.endswith(".cu")]
 TEXTS = [name for name in FILES if name.endswith((".cu", ".cuh"))]
 #: Strategies that do not take rows of any length.
 LIMITED = ("naive", *softmax.WARPS, "block_shared", *softmax.ON_CHIP)
-PARTS = 7  # of the variants, one of which is compiled at a time (a prime: steps of a few commits reach all)
-CHUNKS = 8  # of a part, so that workers share the compiling
+PARTS = 7  # of the variants; each run compiles one (a prime: runs every few commits still reach all)
+CHUNKS = 8  # of a part: test workers share the compilation
 ARCH = 90
 OTHER_ARCHS = (75, 80, 86, 89, 100, 120)
 MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)
 
 
-def named(item: int) -> str:
-    """A test's id that says how to repeat it."""
+def repeatable_id(item: int) -> str:
+    """A test id that says how to reproduce the run."""
     return f"{item}-GPUOPS_TEST_TURN={TURN}"
 
 
@@ -46,7 +46,7 @@ def named(item: int) -> str:
 
 #: One dtype of each family.
 FAMILIES = ("bool", "int8", "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
-#: (shape, axis) for each way through the planners: short, middling and split rows and columns, the whole array.
+#: (shape, axis) for each branch of the planners: short, medium and split rows and columns, the whole array.
 REGIMES: tuple[tuple[Shape, Shape], ...] = (
     ((64, 3), (1,)), ((3, 64), (0,)), ((5000, 40), (1,)), ((5000, 300), (1,)), ((300, 5000), (0,)), ((64, 12800), (1,)),
     ((2, 999999), (1,)), ((999999, 2), (0,)), ((2**20,), (0,)), ((1, 2**33), (1,)), ((2**33, 1), (1,)),
@@ -56,7 +56,7 @@ REGIMES: tuple[tuple[Shape, Shape], ...] = (
 
 
 def padded(shape: Shape) -> Shape:
-    """The strides of an array none of whose dims merge."""
+    """Strides of an array whose dims cannot be merged."""
     return tuple(2 * s for s in contiguous_strides(tuple(n + 1 for n in shape)))
 
 
@@ -125,7 +125,7 @@ def reduction_plans() -> Iterator[Plan]:
         for other in (x, "bool"):
             for shape, axis in (((999999,), (0,)), ((64, 704), (1,)), ((704, 64), (0,)), ((64, 701), (1,))):
                 yield reduction("Sum" if other == "bool" else "Dot", names, shape, axis, other=other)
-        for axis in ((0,), (1,), (0, 1)):  # rows that lie apart
+        for axis in ((0,), (1,), (0, 1)):  # padded rows
             yield reduction("Sum", names, (8192, 2043), axis, x=(2048, 1))
     for rank, strategy, other in itertools.product((2, 3, 4, 6, 9), reductions.STRATEGIES, (None, "bool")):
         shape, axes, names = (2,) * rank, tuple(range(0, rank, 2)), ("float32",) * 3
@@ -207,7 +207,7 @@ def product_plans() -> Iterator[Plan]:
         yield product(("int8", "float32"), strategy)
         for rank in (2, 3, 4, 6):
             yield product(("float32",), strategy, batch=(2,) * rank)
-    for tile in products.TILES:  # (more of them in test_the_fastest_product_keeps_everything_in_registers)
+    for tile in products.TILES:  # (more of them in test_pipelined_matmul_does_not_spill_registers)
         yield product(("float32",), None, tile=tile, splits=2 if tile.resident == 1 else 1, batch=(2, 2))
     yield product(("float32", "float64"), "cublas", batch=(2, 2, 2, 2, 2))
 
@@ -225,9 +225,9 @@ def map_plans() -> Iterator[Plan]:
 
 
 def walks(x: str) -> Iterator[Plan]:
-    """Expand and where of one item size for each way through the planner."""
+    """Expand and where of one item size for each branch of the planner."""
     size = ITEMSIZE[x]
-    for cols in (704, 700, 333, 24, 5, 3, 2):  # whole packs, half packs, rows that end anywhere, short rows
+    for cols in (704, 700, 333, 24, 5, 3, 2):  # whole packs, half packs, partial packs, short rows
         shape = (64, 64, cols)
         dense, row, middle = contiguous_strides(shape), (0, 0, 1), (cols, 0, 1)
         reverse = (64 * cols, cols, -1)
@@ -272,10 +272,10 @@ def representatives() -> tuple[Kernel, ...]:
     return tuple(kernel for (_, read), kernel in found.items() if read in families)
 
 
-@pytest.mark.parametrize("part", in_turn(range(PARTS)), ids=lambda part: f"part {part} of {PARTS}")
-@pytest.mark.parametrize("chunk", range(CHUNKS), ids=named)
+@pytest.mark.parametrize("part", round_robin(range(PARTS)), ids=lambda part: f"part {part} of {PARTS}")
+@pytest.mark.parametrize("chunk", range(CHUNKS), ids=repeatable_id)
 def test_every_variant_compiles(nvrtc, part, chunk):
-    """A part at a time, for sm_90, and each fourth one for another architecture; the deep profile takes all for all."""
+    """One part per run, for sm_90; every fourth variant for another architecture too. The deep profile compiles all."""
     for i, kernel in itertools.islice(enumerate(variants()[part::PARTS]), chunk, None, CHUNKS):
         other, place = divmod(i + TURN // PARTS, 4)
         others = OTHER_ARCHS if DEEP else [OTHER_ARCHS[other % len(OTHER_ARCHS)]] * (place == 0)
@@ -283,9 +283,9 @@ def test_every_variant_compiles(nvrtc, part, chunk):
             assert jit.compile(jit.source(kernel), f"{kernel.name}.cu", arch)[:4] == b"\x7fELF"
 
 
-@pytest.mark.parametrize("arch", in_turn(OTHER_ARCHS), ids=named)
+@pytest.mark.parametrize("arch", round_robin(OTHER_ARCHS), ids=repeatable_id)
 def test_every_file_compiles_for_every_architecture(nvrtc, arch):
-    """One at a time."""
+    """One architecture per run."""
     for kernel in representatives():
         assert jit.compile(jit.source(kernel), f"{kernel.name}.cu", arch)
 
@@ -302,11 +302,11 @@ def assembled(kernel: Kernel, arch: int) -> str:
         nvrtc.destroyProgram(program)
 
 
-@pytest.mark.parametrize("arch", (ARCH, *in_turn(OTHER_ARCHS)), ids=named)
+@pytest.mark.parametrize("arch", (ARCH, *round_robin(OTHER_ARCHS)), ids=repeatable_id)
 @pytest.mark.parametrize("tile", products.TILES, ids=lambda tile: f"{tile.m}x{tile.n}")
-def test_the_fastest_product_keeps_everything_in_registers(nvrtc, tile, arch):
+def test_pipelined_matmul_does_not_spill_registers(nvrtc, tile, arch):
     ways = list(LAYOUTS)
-    for i, a in enumerate(ways):  # each way, for either operand
+    for i, a in enumerate(ways):  # each way for both operands
         b = ways[(i + products.TILES.index(tile)) % len(ways)]
         for splits in (1, 2) if tile.resident == 1 and i == arch // 5 % len(ways) else (1,):
             (launch,) = product(("float32",), None, a=a, b=b, tile=tile, splits=splits).steps
@@ -314,7 +314,7 @@ def test_the_fastest_product_keeps_everything_in_registers(nvrtc, tile, arch):
             assert "0 bytes spill stores" in report and not re.search(r"[1-9]\d* bytes spill", report), (a, report)
 
 
-def test_layouts_go_the_way_of_their_name():
+def test_pipelined_panels_use_the_way_of_their_layout():
     for a, b in itertools.product(LAYOUTS, repeat=2):
         constants = dict(product(("float32",), None, a=a, b=b, tile=products.TILES[0]).steps[0].kernel.constants)
         assert (constants["WAY_A"], constants["WAY_B"]) == (products.WAYS[a], products.WAYS[b])
@@ -340,7 +340,7 @@ def test_every_softmax_file_is_a_strategy():
     assert {name.removeprefix("softmax_") for name in stems("softmax_")} <= set(gpuops.strategies("softmax"))
 
 
-def test_a_strategy_plans_the_file_of_its_name():
+def test_strategies_plan_the_kernel_file_of_their_name():
     for strategy in softmax.STRATEGIES:
         names = {kernel.name for kernel in normalisation(("float32",) * 3, (64, 700), (1,), strategy).kernels}
         file = "softmax_warp" if strategy in softmax.WARPS else f"softmax_{strategy}"
@@ -364,7 +364,7 @@ def test_a_strategy_plans_the_file_of_its_name():
         ("broadcast.cu", "Walk", maps.WALKS),
     ],
 )
-def test_enums_and_tables_agree(file, enum, names):
+def test_cuda_enums_match_python_tables(file, enum, names):
     (members,) = re.findall(rf"enum {enum} {{ (.*?) }};", jit.read(file))
     assert {name.strip().lower(): i for i, name in enumerate(members.split(","))} == dict(names)
 
@@ -388,7 +388,7 @@ def test_a_kernel_file_opens_with_its_contract(file):
 
 @pytest.mark.parametrize("file", TEXTS)
 def test_no_atomics_whose_order_could_change_a_sum(file):
-    """Blocks count themselves, to find out whether they are the last or all have come; nothing else is atomic."""
+    """Atomics only count arriving blocks: for the last block of a ticket and for barriers."""
     atomics = re.findall(r"\b(?:atomic|atom\.|red\.)[^;]*;", jit.read(file))
     arrival = ["atomicMax(word, launch.number << 32);", "atomicAdd(word, u64(1)));"]
     counts = [*arrival, "atomicExch(ticket, u64(0));"]
@@ -396,8 +396,8 @@ def test_no_atomics_whose_order_could_change_a_sum(file):
 
 
 @pytest.mark.parametrize("name", sorted(stems()))
-def test_kernels_wait_for_the_one_before(name):
-    """Before they touch memory: they are launched while it may still run."""
+def test_kernels_wait_for_the_preceding_kernel(name):
+    """They wait before they touch memory: the preceding kernel may still run at launch."""
     body = re.search(r'extern "C" .*?\{\n(.*?)\n\}\n', jit.read(f"{name}.cu"), re.S)
     assert body
     assert body[1].strip().startswith("wait_for_previous();")
@@ -410,7 +410,7 @@ def test_subnormals_are_not_flushed_by_the_compiler():
 # -------------------------------------------------------------------------------------------------------- barriers
 
 BARRIER = re.compile(r"__sync(?:threads|warp)\(\);")
-#: These are for what other blocks do that run at the same time; the emulator runs them one after the other.
+#: Barriers that order concurrent blocks. The emulator runs blocks one after the other, so it cannot miss these.
 BETWEEN_BLOCKS = (
     "__shared__ bool last;\n  __syncthreads();",
     "meet(barriers + team, p.team, round, launch);\n      }\n      __syncwarp();",
@@ -424,26 +424,27 @@ BARRIERS = [
 ]
 
 
-def near(function: Callable[..., Any], shape: Shape, axis: int, strategy: str | None) -> bool:
-    """Whether a call on the emulator gives what it gives on the CPU."""
+def same_as_cpu(function: Callable[..., Any], shape: Shape, axis: int, strategy: str | None) -> bool:
+    """Whether a call gives the same on the emulator as on the CPU."""
     x = layouts.random(np.random.default_rng(0), shape, np.dtype("f4"))
     got = function(emulated.DEVICE.from_host(x), axis=axis, strategy=strategy)
     return np.allclose(np.asarray(got), function(x, axis=axis), rtol=1e-4, atol=1e-5)
 
 
 def calls() -> Iterator[bool]:
-    """Calls that pass every barrier."""
+    """Whether calls that reach every barrier give right results."""
     for strategy in gpuops.strategies("sum"):
         for op in (gpuops.sum, gpuops.max):
-            yield near(op, (3, 5000), 1, strategy)
-            yield near(op, (300, 5), 0, strategy)
+            yield same_as_cpu(op, (3, 5000), 1, strategy)
+            yield same_as_cpu(op, (300, 5), 0, strategy)
     for shape, axis, strategy in (((3, 50000), 1, "rows"), ((3000, 11), 1, "rows"), ((9000, 5), 0, "columns")):
-        yield near(gpuops.sum, shape, axis, strategy)  # rows of several blocks, short rows, columns of several blocks
+        # rows of several blocks, short rows, columns of several blocks
+        yield same_as_cpu(gpuops.sum, shape, axis, strategy)
     x = layouts.random(np.random.default_rng(0), (40, 70), np.dtype("f4"))
     yield bool((np.asarray(gpuops.expand(emulated.DEVICE.from_host(x).T, (70, 40))) == x.T).all())
     for strategy in gpuops.strategies("softmax"):
-        yield near(gpuops.softmax, (3, 500), 1, strategy)
-        yield near(gpuops.softmax, (300, 3), 0, strategy)
+        yield same_as_cpu(gpuops.softmax, (3, 500), 1, strategy)
+        yield same_as_cpu(gpuops.softmax, (300, 3), 0, strategy)
     for strategy in gpuops.strategies("matmul"):
         k = 600 if strategy == "pipelined" else 36  # so that blocks share it
         a, b = (layouts.random(np.random.default_rng(0), shape, np.dtype("f4")) for shape in ((40, k), (k, 44)))
@@ -451,7 +452,7 @@ def calls() -> Iterator[bool]:
         yield bool(np.allclose(np.asarray(got), a @ b, rtol=1e-4, atol=1e-2))
 
 
-def test_the_calls_are_right_with_every_barrier(emulation):
+def test_calls_are_right_with_every_barrier(emulation):
     assert all(calls())
 
 

@@ -1,4 +1,4 @@
-"""Calls that hit the launch cache do the same with other arrays, and nothing else."""
+"""The launch cache: hits give the results of misses, and only equivalent calls hit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import gpuops
 from gpuops.run import launch_cache
 from tests import emulated, layouts
-from tests.compare import assert_bits, run_there
+from tests.compare import assert_bits, run_on
 from tests.conftest import Emulated
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -60,7 +60,7 @@ OPS = {
 
 @contextlib.contextmanager
 def only_hits():
-    """No call may miss the cache."""
+    """Fails if a call misses the cache."""
 
     def refuse(*args, **named):
         raise AssertionError("misses the cache")
@@ -75,14 +75,14 @@ def numbers(seed, shape=(5, 6), dtype=F4):
 
 
 def missed(function, *arrays, **options):
-    """The result of a call that is not cached."""
+    """The result of a call that misses the cache."""
     launch_cache.entries.cache_clear()
     return function(*arrays, **options)
 
 
 @pytest.mark.parametrize("name", OPS)
 def test_the_second_call_hits_the_cache(device, name):
-    for _ in range(2):  # (a process's first one tells what kind of arrays there are)
+    for _ in range(2):  # (the first call of a process registers the array type)
         OPS[name](device.array(numbers(0)), device.array(numbers(1)))
     x, y = device.array(numbers(2)), device.array(numbers(3))
     with only_hits():
@@ -114,20 +114,20 @@ def test_transposed_results_stay_transposed(device):
 
 
 @pytest.mark.parametrize("pair", [(0.0, -0.0), (-0.0, 0.0), (1, True), (True, 1), (1, 1.0), (1.0, 1)], ids=repr)
-def test_scalars_that_are_equal_and_not_the_same(device, pair):
+def test_equal_scalars_of_different_type_or_sign_are_distinct(device, pair):
     condition = device.array(np.array([True, False]))
     for value in pair:
         assert_bits(device.numpy(gpuops.where(condition, value, value)), np.where([True, False], value, value))
 
 
-def test_a_nan_is_cached(device):
+def test_calls_with_nan_scalars_hit_the_cache(device):
     condition = device.array(np.array([True, False]))
     gpuops.where(condition, math.nan, 0.0)
     with only_hits():
         gpuops.where(condition, float("nan"), 0.0)
 
 
-def test_an_axis_that_equals_a_cached_one_is_still_refused(device):
+def test_invalid_axes_equal_to_cached_ones_still_raise(device):
     x = device.array(numbers(0))
     gpuops.sum(x, axis=1)
     gpuops.sum(x, axis=(0, 1))
@@ -136,19 +136,19 @@ def test_an_axis_that_equals_a_cached_one_is_still_refused(device):
             gpuops.sum(x, axis=axis)
 
 
-def test_arrays_that_are_read_as_values_are_not_cached(device):
+def test_arrays_given_as_options_are_not_cached(device):
     x = device.array(numbers(0))
     column = device.array(numbers(0, (2, 1)))
     for value in (False, True):
         assert gpuops.sum(x, keepdims=device.array(np.array(value))).ndim == 2 * value
-    if device.name == "emulated":  # CuPy's arrays are no index
+    if device.name == "emulated":  # CuPy arrays have no __index__
         for n in (3, 5):
             assert gpuops.expand(column, device.array(np.array([2, n]))).shape == (2, n)
             shape = device.array(np.array([n, 2]))
             assert gpuops.expand(shape, shape).shape == (n, 2)
 
 
-def test_elements_of_a_tuple_are_told_apart_and_not_kept(device):
+def test_tuples_of_custom_index_objects_are_not_cached(device):
     class Index:
         def __index__(self):
             return self.value
@@ -159,7 +159,7 @@ def test_elements_of_a_tuple_are_told_apart_and_not_kept(device):
     assert launch_cache.entries.cache_info().currsize == 0
 
 
-def test_what_a_call_may_not_take_is_refused_after_one_that_is_alike(device):
+def test_invalid_calls_raise_after_similar_cached_calls(device):
     x, y, mask = (device.array(array) for array in (numbers(0), numbers(1), numbers(2) > 0))
     gpuops.where(mask, x, x)
     with pytest.raises(TypeError, match="positional"):
@@ -170,13 +170,13 @@ def test_what_a_call_may_not_take_is_refused_after_one_that_is_alike(device):
 
 
 @pytest.mark.parametrize("nan", [math.nan, complex(math.nan, 0)])
-def test_the_sign_of_a_nan(device, nan):
+def test_nan_scalars_keep_their_sign(device, nan):
     mask = device.array(np.array([True]))
     for value in (nan, -nan, nan):
         assert_bits(device.numpy(gpuops.where(mask, value, value)), np.array([value]))
 
 
-def test_other_arrays_are_other_calls(device):
+def test_shape_strides_and_dtype_are_part_of_the_key(device):
     base = numbers(0, (8, 40))
     arrays = [base, base[:, :32], base[:, 1:33], base[:, ::2], base[::-1], base.T, base.astype("f8"), base[:4], base[0]]
     expected = [np.sum(array, axis=0, dtype="f8") for array in arrays]
@@ -185,7 +185,7 @@ def test_other_arrays_are_other_calls(device):
             np.testing.assert_allclose(device.numpy(gpuops.sum(device.array(array), axis=0)), right, rtol=1e-5)
 
 
-def test_the_same_array_twice_is_another_call_than_two(device):
+def test_operand_aliasing_is_part_of_the_key(device):
     x, y, mask = (device.array(array) for array in (numbers(0), numbers(1), numbers(2) > 0))
     for _ in range(2):
         for b, c in ((x, x), (x, y), (y, x), (y, y)):
@@ -193,7 +193,7 @@ def test_the_same_array_twice_is_another_call_than_two(device):
             assert_bits(device.numpy(gpuops.where(mask, b, c)), right)
 
 
-def test_a_result_that_overlaps_now_and_did_not_before(device):
+def test_out_may_overlap_in_some_calls_only(device):
     for axis in (0, 1):
         for start, stop in ((5, 10), (0, 5), (2, 7), (5, 10)):  # apart, in place, over part of x, apart
             memory = device.array(numbers(0, (10, 6)))
@@ -203,7 +203,7 @@ def test_a_result_that_overlaps_now_and_did_not_before(device):
             np.testing.assert_allclose(device.numpy(out), expected, rtol=1e-5)
 
 
-def test_the_result_is_the_array_that_was_given_for_it(device):
+def test_out_is_returned_even_if_it_aliases_an_operand(device):
     x, y = device.array(numbers(0)), device.array(numbers(1, (5, 5)))
     gpuops.softmax(x, axis=1, out=x)
     other = x[:]
@@ -213,7 +213,7 @@ def test_the_result_is_the_array_that_was_given_for_it(device):
     assert gpuops.matmul(y, x, beta=1, c=x, out=other) is other
 
 
-def test_a_result_that_begins_where_an_empty_array_does(emulation, monkeypatch):
+def test_results_may_share_an_address_with_an_empty_operand(emulation, monkeypatch):
     memory = emulated.DEVICE.empty((1024,), np.dtype(np.uint8))
     none = np.ndarray((0, 5), F4, memory, 64).view(emulated.EmulatedArray)
     mask = Emulated().array(np.ones((0, 5), bool))
@@ -227,7 +227,7 @@ def test_a_result_that_begins_where_an_empty_array_does(emulation, monkeypatch):
     assert (memory[512:] == 7).all()
 
 
-def test_strides_of_a_dim_of_length_1_decide_nothing(device):
+def test_strides_of_length_1_dims_do_not_matter(device):
     base = numbers(0, (4, 5))
     left, right = base[None, :, :4], base.reshape(1, 4, 5)[:, :, :4]
     whole = base[None], base.reshape(1, 4, 5)
@@ -238,7 +238,7 @@ def test_strides_of_a_dim_of_length_1_decide_nothing(device):
             assert results[0].strides == results[1].strides
 
 
-def test_a_call_beside_an_overlapping_one_stays_cached(device):
+def test_disjoint_calls_stay_cached_beside_overlapping_ones(device):
     memory, mask = device.array(numbers(0, (10, 6))), device.array(MASK)
     gpuops.where(mask, memory[:5], 0, out=memory[5:])
     gpuops.where(mask, memory[:5], 0, out=memory[1:6])
@@ -246,7 +246,7 @@ def test_a_call_beside_an_overlapping_one_stays_cached(device):
         gpuops.where(mask, memory[:5], 0, out=memory[5:])
 
 
-def test_what_is_wrong_is_refused_again_and_again(device):
+def test_invalid_calls_raise_every_time(device):
     x = device.array(numbers(0))
     for _ in range(2):
         with pytest.raises(ValueError, match="out has shape"):
@@ -255,7 +255,7 @@ def test_what_is_wrong_is_refused_again_and_again(device):
             gpuops.where(x, numbers(0), x)
 
 
-def test_options_and_positions_are_told_apart(device):
+def test_positional_and_keyword_arguments_are_distinguished(device):
     x = device.array(numbers(0))
     assert gpuops.sum(x, 1).shape == gpuops.sum(x, axis=1).shape == (5,)
     assert gpuops.sum(x, 0).shape == gpuops.sum(axis=0, a=x).shape == (6,)
@@ -264,7 +264,7 @@ def test_options_and_positions_are_told_apart(device):
         assert gpuops.sum(x, axis=1).shape == (5,)
 
 
-def test_only_so_many_calls_are_cached(device):
+def test_cache_size_is_limited(device):
     x = device.array(np.array([True, False]))
     for value in range(launch_cache.LIMIT + 10):
         launch_cache.entries(gpuops.where, value)
@@ -272,7 +272,7 @@ def test_only_so_many_calls_are_cached(device):
     assert launch_cache.entries.cache_info().currsize == launch_cache.LIMIT == gpuops.info()["calls"]["limit"]
 
 
-def test_info_counts_calls(device):
+def test_info_counts_hits_and_misses(device):
     x = device.array(numbers(0))
     before = gpuops.info()["calls"]
     for _ in range(5):
@@ -288,12 +288,12 @@ def test_calls_of_numpy_arrays_are_not_cached():
     assert launch_cache.entries.cache_info().currsize == 0
 
 
-def test_signatures_and_names_are_those_of_the_functions():
+def test_cached_functions_keep_names_and_signatures():
     assert str(inspect.signature(gpuops.expand)) == "(x, shape, *, out=None, strategy=None)"
     assert gpuops.sum.__name__ == "sum" and "numpy.sum" in gpuops.sum.__doc__
 
 
-def test_threads_share_what_is_cached(device):
+def test_threads_share_cache_entries(device):
     arrays = [device.array(numbers(seed)) for seed in range(8)]
     right = [device.numpy(missed(gpuops.softmax, x)) for x in arrays]
     launch_cache.entries.cache_clear()
@@ -303,7 +303,7 @@ def test_threads_share_what_is_cached(device):
         assert_bits(device.numpy(got), expected)
 
 
-def test_arrays_that_no_caller_sees_are_workspace(emulation, monkeypatch):
+def test_temporaries_are_allocated_as_workspace(emulation, monkeypatch):
     made, x, workspace = [], Emulated().array(numbers(0, (6, 6))), emulated.DEVICE.workspace
     monkeypatch.setattr(emulated.DEVICE, "workspace", lambda nbytes: made.append(nbytes) or workspace(nbytes))
     for _ in range(2):
@@ -318,7 +318,7 @@ def test_arrays_that_no_caller_sees_are_workspace(emulation, monkeypatch):
 
 
 @given(data=st.data())
-def test_hits_give_the_bits_of_misses(device, data):
+def test_hits_and_misses_give_the_same_bits(device, data):
     name = data.draw(st.sampled_from(["sum", "min", "any", "softmax", "log_softmax", "logsumexp"]))
     op, shape = getattr(gpuops, name), data.draw(layouts.shapes(max_dims=3, max_size=500))
     x = data.draw(layouts.arrays(shape, data.draw(st.sampled_from([F4, np.dtype(np.float16), np.dtype(np.int8)]))))
@@ -329,7 +329,7 @@ def test_hits_give_the_bits_of_misses(device, data):
         options["where"] = data.draw(layouts.masks(shape))
     like = op(x, **options)
     out = data.draw(layouts.outs(like.shape, like.dtype, [x])) if data.draw(st.booleans()) else None
-    run_there(device, op, x, out, options)
+    run_on(device, op, x, out, options)
     values = x.base[: x.base.size // x.itemsize * x.itemsize].view(x.dtype)
     values[...] = layouts.random(np.random.default_rng(data.draw(st.integers(0, 99))), values.shape, x.dtype)
-    assert_bits(run_there(device, op, x, out, options), run_there(device, partial(missed, op), x, out, options))
+    assert_bits(run_on(device, op, x, out, options), run_on(device, partial(missed, op), x, out, options))

@@ -14,12 +14,12 @@ from tests.layouts import BFLOAT16
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 STRATEGIES = gpuops.strategies("logsumexp")
-#: Rows whose sum of powers is hardly more than 1: the others are lost beside the maximum's 1 if they are added to it.
+#: Rows whose sum of exponentials is barely above 1: terms added directly to the maximum's 1 would be lost.
 SMALL = [[0, -40], [0, -20], [0, -30, -36], [-3, 0, -50, -17], [0, -80, -80.5], [-24, -25, -26, 0]]
 
 
 def exact(values: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """log(sum(weights * exp(values))), to many digits and rounded once."""
+    """log(sum(weights * exp(values))) in 80 digits, rounded once."""
     with localcontext() as context:
         context.prec = 80
         weights = np.ones(len(values)) if weights is None else weights
@@ -27,35 +27,34 @@ def exact(values: np.ndarray, weights: np.ndarray | None = None) -> float:
         return float(sum(b * x.exp() for b, x in pairs).ln())
 
 
-def spread(row: list[float], length: int, seed: int) -> np.ndarray:
-    """A row among many elements that are -inf, in any order."""
+def scattered(row: list[float], length: int, seed: int) -> np.ndarray:
+    """The row's elements in random order among many -inf."""
     values = np.full(length, -np.inf)
     values[np.random.default_rng(seed).permutation(length)[: len(row)]] = row
     return values
 
 
-def close(got: np.ndarray, expected: np.ndarray, eps: float) -> None:
-    """The values within some units in the last place, and one more for each power of e below 1: that is how exactly
-    the powers are taken."""
+def assert_close(got: np.ndarray, expected: np.ndarray, eps: float) -> None:
+    """Within some units in the last place, and one more per factor of e below 1: the accuracy of the exponentials."""
     bound = eps * abs(expected) * (8 - np.log(abs(expected)))
     assert (abs(got.astype("f8") - expected) <= bound).all(), (got, expected)
 
 
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
 @pytest.mark.parametrize("dtype", ["f4", "f8", BFLOAT16], ids=str)
-def test_small_results_keep_their_digits(backend, dtype, strategy):
+def test_logsumexp_near_zero_is_accurate(backend, dtype, strategy):
     eps = 2.0 ** -(8 if dtype == BFLOAT16 else 23 if dtype == "f4" else 52)
     for length in (4, 40, 1000):
-        rows = np.array([spread(row, length, seed) for seed, row in enumerate(SMALL)]).astype(dtype)
+        rows = np.array([scattered(row, length, seed) for seed, row in enumerate(SMALL)]).astype(dtype)
         expected = np.array([exact(row.astype("f8")) for row in rows])
         for axis, values in ((1, rows), (0, rows.T)):
             got = backend.numpy(gpuops.logsumexp(backend.array(values), axis, strategy=strategy))
-            close(got, expected, eps)
+            assert_close(got, expected, eps)
         got = backend.numpy(gpuops.logsumexp(backend.array(rows[0]), strategy=strategy))
-        close(got, expected[0], eps)
+        assert_close(got, expected[0], eps)
 
 
-def test_a_long_row_of_little(backend):
+def test_long_rows_of_small_terms_are_accurate(backend):
     x = np.full(300_000, -50.0)
     x[123_456] = 0
     expected = 299_999 * np.exp(-50.0)
@@ -74,14 +73,14 @@ def test_several_maxima_are_counted(backend):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", BFLOAT16], ids=str)
 @pytest.mark.parametrize("strategy", [None, *gpuops.strategies("log_softmax")])
-def test_the_largest_log_softmax_keeps_its_digits(backend, dtype, strategy):
+def test_log_softmax_of_the_maximum_is_accurate(backend, dtype, strategy):
     eps = 2.0 ** -(8 if dtype == BFLOAT16 else 23 if dtype == "f4" else 52)
     if strategy is not None and strategy.startswith("warp"):
         lengths: tuple[int, ...] = (4, 1000)
     else:
         lengths = (4, 1000, 3001)
     for length in lengths:
-        rows = np.array([spread(row, length, seed) for seed, row in enumerate(SMALL)]).astype(dtype)
+        rows = np.array([scattered(row, length, seed) for seed, row in enumerate(SMALL)]).astype(dtype)
         expected = -np.array([exact(row.astype("f8")) for row in rows])
         for axis, values in ((1, rows), (0, rows.T)):
             try:
@@ -89,13 +88,13 @@ def test_the_largest_log_softmax_keeps_its_digits(backend, dtype, strategy):
             except ValueError as failure:
                 assert "does not hold rows" in str(failure)
                 continue
-            close(got.max(axis), expected, eps)
+            assert_close(got.max(axis), expected, eps)
 
 
 @pytest.mark.parametrize("row", SMALL, ids=str)
-def test_dask_keeps_them_too(row):
+def test_dask_results_near_zero_are_accurate(row):
     da = pytest.importorskip("dask.array", reason="chunks are Dask's")
-    x = da.from_array(spread(row, 1000, 0), chunks=70)
+    x = da.from_array(scattered(row, 1000, 0), chunks=70)
     np.testing.assert_allclose(gpuops.logsumexp(x).compute(), exact(np.array(row, "f8")), rtol=1e-15)
     largest = gpuops.log_softmax(x).compute().max()
     np.testing.assert_allclose(largest, -exact(np.array(row, "f8")), rtol=1e-15)
@@ -137,7 +136,7 @@ def test_weights_broadcast_and_promote(backend):
     assert wide.shape == (5,)
 
 
-def test_a_negative_sum_has_no_logarithm_but_a_sign(backend):
+def test_negative_sums_give_nan_or_a_sign(backend):
     a, b = backend.arrays(np.array([[0.0, 1.0], [0.0, 1.0], [2.0, 2.0]]), np.array([[1.0, -1], [-1, 1], [1, -1]]))
     logarithm, sign = (backend.numpy(x) for x in gpuops.logsumexp(a, 1, b, return_sign=True))
     np.testing.assert_allclose(logarithm, [np.log(np.e - 1), np.log(np.e - 1), -np.inf])
@@ -145,7 +144,7 @@ def test_a_negative_sum_has_no_logarithm_but_a_sign(backend):
     assert np.isnan(backend.numpy(gpuops.logsumexp(a, 1, b))).tolist() == [True, False, False]
 
 
-def test_what_has_no_weight_is_not_there(backend):
+def test_zero_weights_exclude_elements(backend):
     a = np.array([[np.nan, 1.0], [np.inf, 1.0], [-np.inf, 1.0], [np.inf, np.nan]])
     b = np.array([[0.0, 1.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
     there = backend.arrays(a, b)
@@ -168,7 +167,7 @@ def test_weights_with_a_mask_and_a_scale(backend, dtype):
         np.testing.assert_allclose(backend.numpy(one), other, rtol=1e-5 if dtype == "f4" else 1e-12)
 
 
-def test_weights_of_halves(backend):
+def test_weights_of_half_types(backend):
     a = np.random.default_rng(0).standard_normal((3, 40))
     b = np.arange(40) % 5 - 1.0
     for dtype in ("f2", BFLOAT16):
@@ -179,14 +178,14 @@ def test_weights_of_halves(backend):
         np.testing.assert_allclose(backend.numpy(got).astype("f8"), expected, rtol=2e-2)
 
 
-def test_signs_without_weights(backend):
+def test_return_sign_without_weights(backend):
     a = np.array([[0.0, 1.0], [-np.inf, -np.inf]])
     logarithm, sign = gpuops.logsumexp(backend.array(a), 1, return_sign=True)
     assert_bits(backend.numpy(logarithm), scipy.special.logsumexp(a, 1))
     np.testing.assert_array_equal(backend.numpy(sign), [1, 0])
 
 
-def test_out_takes_the_logarithm(backend):
+def test_out_receives_the_logarithm(backend):
     a, b = backend.arrays(np.arange(12.0).reshape(3, 4), np.array([1.0, -1, 2, 1]))
     out = backend.array(np.zeros(3, "f4"))
     assert gpuops.logsumexp(a, 1, b, out=out) is out

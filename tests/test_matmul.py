@@ -18,10 +18,10 @@ from gpuops.plan import products as kernels
 from gpuops.plan.work import Machine
 from gpuops.run.call import describe
 from tests import layouts
-from tests.budget import examples, in_turn
-from tests.compare import accumulator_eps, assert_bits, assert_near, assert_same, run_there, ulp
+from tests.budget import examples, round_robin
+from tests.compare import accumulator_eps, assert_bits, assert_near, assert_same, run_on, ulp
 from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, inexact, lay_out, strided, wide
-from tests.works import carry_out, context_of
+from tests.works import context_of, execute_plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -47,13 +47,13 @@ class Call:
     def val(self) -> np.dtype:
         c = self.options.get("c")
         arrays = np.result_type(self.a.dtype, self.b.dtype)
-        if c is None or (arrays == BFLOAT16 and isinstance(c, float)):  # for which NumPy itself makes float64 of them
+        if c is None or (arrays == BFLOAT16 and isinstance(c, float)):  # NumPy itself would promote to float64
             return arrays
         return np.result_type(arrays, getattr(c, "dtype", c))
 
     def run(self, backend: Any) -> np.ndarray:
         """gpuops' result."""
-        return run_there(backend, multiply, self.a, self.out, self.options | {"b": self.b})
+        return run_on(backend, multiply, self.a, self.out, self.options | {"b": self.b})
 
 
 def multiply(x: Any, b: Any, **options: Any) -> Any:
@@ -61,7 +61,7 @@ def multiply(x: Any, b: Any, **options: Any) -> Any:
 
 
 def check(call: Call, got: np.ndarray) -> None:
-    """Hold a result against NumPy's: of integers in the same dtype, else in double precision."""
+    """Compare a result with NumPy's: in the same dtype for integers, else in double precision."""
     val, (alpha, beta) = call.val, (call.options.get("alpha", 1), call.options.get("beta", 0))
     assert got.dtype == (val if call.out is None else call.out.dtype)
     acc = np.dtype(np.float32) if val in HALVES else val
@@ -76,7 +76,7 @@ def check(call: Call, got: np.ndarray) -> None:
     size = abs(alpha) * np.matmul(sizes(a), sizes(b)) + sizes(addend)
     length, tiny = call.a.shape[-1], float(ml_dtypes.finfo(acc).smallest_subnormal)
     error = accumulator_eps(val) * (8 + math.sqrt(length)) * size + (length + 2) * tiny
-    if call.out is not None:  # the result is rounded to its dtype before it goes to out
+    if call.out is not None:  # the result is rounded to its dtype before the cast to out
         error = error + ulp(val, exact)
     if val.kind == "c":  # a product of complex infinities is an infinity or NaN
         got, exact = (np.where(np.isfinite(x), x, x.dtype.type(np.nan)) for x in (got, exact))
@@ -84,12 +84,12 @@ def check(call: Call, got: np.ndarray) -> None:
 
 
 def sizes(x: np.ndarray) -> np.ndarray:
-    """How large the values are, those that have a size."""
+    """Magnitudes of the values, 0 where not finite."""
     return np.where(np.isfinite(x), np.abs(x), 0)
 
 
 def check_run(backend: Any, *args: Any, **options: Any) -> np.ndarray:
-    """Run a call and hold it against NumPy."""
+    """Run a call and compare it with NumPy."""
     out = options.pop("out", None)
     call = Call(*args, options, out)
     got = call.run(backend)
@@ -162,7 +162,7 @@ def calls(draw: st.DrawFn) -> Call:
 
 
 def factors(val: np.dtype) -> st.SearchStrategy[Any]:
-    """Numbers of a dtype."""
+    """Factors that a dtype can hold."""
     if val.kind == "b":
         return st.sampled_from((0, 1, True, False))
     few = (0, 1, 2, 3) if val.kind == "u" else (0, 1, 2, -1, np.int8(3))
@@ -178,7 +178,7 @@ def test_agrees_with_numpy(backend, data):
 
 # ------------------------------------------------------------------------------------------------ every strategy
 
-#: m, n, k: across the edges of tiles, and far inside one.
+#: m, n, k: across tile edges, and within one tile.
 SIZES = (
     (1, 1, 1), (3, 65, 33), (33, 3, 64), (32, 32, 32), (31, 64, 63), (65, 127, 31), (129, 33, 3), (2, 257, 129),
 )  # fmt: skip
@@ -192,23 +192,23 @@ def test_products_of_every_size(backend, strategy, size):
 
 
 def padded(values: np.ndarray) -> np.ndarray:
-    """The values with rows (of memory) that lie apart, by whole packs of 16 bytes."""
+    """The values with rows padded by whole packs of 16 bytes."""
     wider = np.full((*values.shape[:-1], values.shape[-1] + 4), np.nan, values.dtype)
     wider[..., : values.shape[-1]] = values
     return placed(wider, range(values.ndim))[..., : values.shape[-1]]
 
 
-#: How a and b lie: functions of their values.
+#: Layouts of a and b, as functions of their values.
 PLACES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]] = {
     "rows": (lambda a: placed(a, (0, 1)), lambda b: placed(b, (0, 1))),
-    "a turned": (lambda a: placed(a, (1, 0)), lambda b: placed(b, (0, 1))),
-    "b turned": (lambda a: placed(a, (0, 1)), lambda b: placed(b, (1, 0))),
-    "both turned": (lambda a: placed(a, (1, 0)), lambda b: placed(b, (1, 0))),
+    "a transposed": (lambda a: placed(a, (1, 0)), lambda b: placed(b, (0, 1))),
+    "b transposed": (lambda a: placed(a, (0, 1)), lambda b: placed(b, (1, 0))),
+    "both transposed": (lambda a: placed(a, (1, 0)), lambda b: placed(b, (1, 0))),
     "padded": (padded, padded),
-    "padded and turned": (lambda a: padded(a.T).T, lambda b: padded(b.T).T),
+    "padded and transposed": (lambda a: padded(a.T).T, lambda b: padded(b.T).T),
     "reversed": (lambda a: placed(a, (0, 1), (-1, -1)), lambda b: placed(b, (0, 1), (-1, 1))),
     "unaligned": (lambda a: placed(a, (0, 1), start=1), lambda b: placed(b, (0, 1), start=3)),
-    "unaligned and turned": (lambda a: placed(a, (1, 0), start=1), lambda b: placed(b, (1, 0), start=3)),
+    "unaligned and transposed": (lambda a: placed(a, (1, 0), start=1), lambda b: placed(b, (1, 0), start=3)),
     "sliced": (lambda a: placed(a, (0, 1), (2, 3)), lambda b: placed(b, (1, 0), (3, 2))),
 }
 
@@ -235,13 +235,13 @@ def test_batches_that_broadcast(backend, strategy):
     check_run(backend, apart, random((3, 1, k, n), seed=1), strategy=strategy)
 
 
-#: dtypes that kernels treat alike, but for their size, as others: these go with a few strategies in turn.
+#: dtypes that differ from others only in size for the kernels: tested with a few strategies, round-robin.
 ALIKE = [np.dtype(name) for name in ("i2", "i4", "i8", "u1", "u2", "u4")]
 
 
 @pytest.mark.parametrize(
     "dtype,strategy",
-    [(d, s) for i, d in enumerate(DTYPES) for s in (in_turn(STRATEGIES, 2, i) if d in ALIKE else STRATEGIES)],
+    [(d, s) for i, d in enumerate(DTYPES) for s in (round_robin(STRATEGIES, 2, i) if d in ALIKE else STRATEGIES)],
     ids=str,
 )
 def test_takes_every_dtype(backend, dtype, strategy):
@@ -254,13 +254,13 @@ def test_takes_every_dtype(backend, dtype, strategy):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("place", ["rows", "columns", "turned", "sliced", "reversed", "unaligned", "other dtype"])
+@pytest.mark.parametrize("place", ["rows", "columns", "transposed", "sliced", "reversed", "unaligned", "other dtype"])
 def test_out_of_every_layout(backend, place, strategy):
     a, b, c = random((2, 33, 20)), random((20, 36), seed=1), random((2, 33, 36), seed=2)
     order, steps, start, dtype = {
         "rows": ((0, 1, 2), (1, 1, 1), 0, "f4"),
         "columns": ((2, 1, 0), (1, 1, 1), 0, "f4"),
-        "turned": ((0, 2, 1), (1, 1, 1), 0, "f4"),
+        "transposed": ((0, 2, 1), (1, 1, 1), 0, "f4"),
         "sliced": ((1, 0, 2), (1, 2, 3), 2, "f4"),
         "reversed": ((0, 1, 2), (-1, -1, -1), 0, "f4"),
         "unaligned": ((0, 2, 1), (2, 1, 1), 1, "f4"),
@@ -278,7 +278,7 @@ def test_out_may_be_an_operand(backend, strategy):
         check_run(backend, a, b, out={"a": a, "b": b}[which], strategy=strategy)
         check_run(backend, a, b, alpha=2, beta=1, c=a.copy(), out={"a": a, "b": b}[which], strategy=strategy)
     a = placed(random((20, 20)), (0, 1))
-    out = np.ndarray((20, 20), "f4", a.base, 0, (4, 80))  # c turned, in the memory of both operands
+    out = np.ndarray((20, 20), "f4", a.base, 0, (4, 80))  # c transposed, in the memory of both operands
     check_run(backend, a, a.T, beta=-1, c=a, out=out, strategy=strategy)
 
 
@@ -286,20 +286,20 @@ def test_out_may_be_an_operand(backend, strategy):
 
 
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
-def test_without_beta_the_addend_is_not_read(backend, strategy):
+def test_addend_and_out_are_not_read_if_beta_is_0(backend, strategy):
     a, b, c = random((9, 12)), random((12, 20), seed=1), np.full((9, 20), np.nan, "f4")
     for options in ({"beta": 0}, {"beta": 0.0, "alpha": 2}):
         for target in (None, placed(c, (0, 1))):
             got = check_run(backend, a, b, c=c if target is None else target, out=target, strategy=strategy, **options)
             assert np.isfinite(got).all()
-    for size in (9, 1):  # a vector's product too
+    for size in (9, 1):  # a vector product too
         out = placed(np.full((size, 20), np.nan, "f4"), (0, 1))
         assert np.isfinite(check_run(backend, a[:size], b, out=out, strategy=strategy)).all()
 
 
 @pytest.mark.parametrize("shape", [(4, 9, 20), (9, 20), (20,), (4, 1, 1), (9, 1), (1, 1, 1), ()], ids=str)
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
-def test_the_addend_broadcasts(backend, strategy, shape):
+def test_addend_broadcasts(backend, strategy, shape):
     a, b = random((4, 9, 12)), random((12, 20), seed=1)
     c = lay_out(random(shape, seed=2), "C")
     check_run(backend, a, b, beta=2, c=c, strategy=strategy)
@@ -316,14 +316,14 @@ def test_accumulates_in_place(backend, strategy, order):
     check_run(backend, random((33, 8)), random((8, 36), seed=1), alpha=0.5, beta=-2, c=c, out=c, strategy=strategy)
 
 
-@pytest.mark.parametrize("place", ["turned", "shifted", "reversed"])
+@pytest.mark.parametrize("place", ["transposed", "shifted", "reversed"])
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
 def test_out_may_overlap_the_addend(backend, strategy, place):
     a, b = random((40, 8)), random((8, 40), seed=1)
     memory = np.zeros(4 * 1600 + 16, np.uint8)
     c = np.ndarray((40, 40), "f4", memory)
     c[...] = random((40, 40), seed=2)
-    start, strides = {"turned": (0, (4, 160)), "shifted": (4, (160, 4)), "reversed": (4 * 1599, (-160, -4))}[place]
+    start, strides = {"transposed": (0, (4, 160)), "shifted": (4, (160, 4)), "reversed": (4 * 1599, (-160, -4))}[place]
     check_run(backend, a, b, beta=1, c=c, out=np.ndarray((40, 40), "f4", memory, start, strides), strategy=strategy)
 
 
@@ -341,46 +341,48 @@ def test_factors_of_every_dtype(backend, dtype):
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("strategy", [s for s in STRATEGIES if s != "pipelined"])
-def test_factors_of_halves_are_float32(backend, strategy, dtype):
+def test_factors_of_half_types_are_float32(backend, strategy, dtype):
     a, b, c = np.full((2, 3), 1, dtype), np.full((3, 2), 1, dtype), np.full((2, 2), 1, dtype)
     got = backend.numpy(gpuops.matmul(*backend.arrays(a, b), alpha=1 / 3, strategy=strategy))
     assert_bits(got, np.full((2, 2), np.float32(1 / 3) * 3).astype(dtype))
     there = backend.arrays(a, b, c)
     got = backend.numpy(gpuops.matmul(*there[:2], alpha=1e5, beta=-3e5, c=there[2], strategy=strategy))
-    assert_bits(got, np.zeros((2, 2), dtype))  # neither factor is a number of float16
+    assert_bits(got, np.zeros((2, 2), dtype))  # float16 holds neither factor
 
 
 # ------------------------------------------------------------------------------------------- the kernel `pipelined`
 
 
 def forced(device: Any, call: Call, tile: kernels.Tile, splits: int, whole: int = 0) -> np.ndarray:
-    """A float32 product by ``pipelined`` with given tiles, of which all but ``whole`` are shared by blocks."""
+    """A float32 product by ``pipelined`` with a given tile; split-K applies to all tiles but ``whole``."""
     m, n, k = *call.out.shape[-2:], call.a.shape[-1]
     hosts = {"a": call.a, "b": call.b, "out": call.out, "c": call.options.get("c")}
     hosts = {name: array for name, array in hosts.items() if array is not None}
     there = dict(zip(hosts, device.arrays(*hosts.values()), strict=True))
     context = context_of(there["a"])
     specs = {name: context.spec(name, array, context.device.machine)[0] for name, array in there.items()}
-    lain = {name: kernels.Layout(name, spec.dtype.name, spec.steps, spec.start) for name, spec in specs.items()}
+    operand_layouts = {
+        name: kernels.Layout(name, spec.dtype.name, spec.steps, spec.start) for name, spec in specs.items()
+    }
     alpha, beta = (np.float32(call.options.get(name, default)) for name, default in (("alpha", 1), ("beta", 0)))
     problem = kernels.problem(
-        "float32", (m, n, k), call.out.shape[:-2], lain, alpha.tobytes(), beta.tobytes(), bool(alpha != 1)
+        "float32", (m, n, k), call.out.shape[:-2], operand_layouts, alpha.tobytes(), beta.tobytes(), bool(alpha != 1)
     )
     ways = [kernels.way(problem.a, problem.m, k), kernels.way(problem.b.turned, problem.n, k)]
     plan = kernels.tiled(problem, "pipelined", tile, splits, whole)
     constants = dict(plan.steps[0].kernel.constants)
     assert [constants["WAY_A"], constants["WAY_B"]] == [kernels.WAYS[name] for name in ways]
-    carry_out(plan, **there)
+    execute_plan(plan, **there)
     return device.numpy(there["out"])
 
 
-#: Where (size, k) of an operand must lie to go each way: the order of its dims, and where it starts.
-LIES = {"packed": ((1, 0), 0), "turned": ((0, 1), 0), "across": ((1, 0), 1), "deep": ((0, 1), 1)}
+#: Layouts of an operand (size, k) that select each panel way: the order of its dims, and its start.
+WAY_LAYOUTS = {"packed": ((1, 0), 0), "turned": ((0, 1), 0), "across": ((1, 0), 1), "deep": ((0, 1), 1)}
 
 
-def going(way: str, size: int, k: int, seed: int) -> np.ndarray:
-    """An operand (size, k) that goes this way to shared memory."""
-    order, start = LIES[way]
+def operand_for(way: str, size: int, k: int, seed: int) -> np.ndarray:
+    """An operand (size, k) that takes this way to shared memory."""
+    order, start = WAY_LAYOUTS[way]
     x = placed(random((size, k), seed=seed), order, start=start)
     matrix = kernels.Matrix("x", "float32", *(s // 4 for s in x.strides), 0, x.ctypes.data % 16, ())
     assert kernels.way(matrix, size, k) == way
@@ -388,35 +390,35 @@ def going(way: str, size: int, k: int, seed: int) -> np.ndarray:
 
 
 def each_way() -> list[Any]:
-    """Each tile with each way of either operand, and each pair of ways: half of them in turn."""
+    """Each tile with each way of either operand, and each pair of ways: half of them per run, round-robin."""
     ways = tuple(kernels.WAYS)
     return [
         pytest.param(tile, way, ways[(i + turn) % 4], id=f"{tile.m}x{tile.n}-{way}-{ways[(i + turn) % 4]}")
         for turn, tile in enumerate(kernels.TILES)
-        for i, way in in_turn([*enumerate(ways)], 2, turn)
+        for i, way in round_robin([*enumerate(ways)], 2, turn)
     ]
 
 
 @pytest.mark.parametrize("tile,way_a,way_b", each_way())
-def test_panels_of_every_tile_go_every_way(device, tile, way_a, way_b):
+def test_every_tile_with_every_panel_way(device, tile, way_a, way_b):
     m, n, step = tile.m, tile.n, tile.step
     packs = (m, n, step), (m + 4, n - 28, 2 * step + 4), (4, 8, 4), (12, 4, 3 * step - 4)
     odd = ((m - 1, n + 1, step + 1), (1, 3, 5)) if {way_a, way_b} <= {"across", "deep"} else ()
     for m, n, k in (*packs, *odd):
-        a, b = going(way_a, m, k, 0), going(way_b, n, k, 1).T
+        a, b = operand_for(way_a, m, k, 0), operand_for(way_b, n, k, 1).T
         for splits in (1, 2) if tile.resident == 1 and k > step else (1,):
             call = Call(a, b, {}, strided((m, n), F4, (0, 1), (1, 1)))
             check(call, forced(device, call, tile, splits))
 
 
-SHARED = [tile for tile in kernels.TILES if tile.resident == 1]  # tiles that blocks may share
+SHARED = [tile for tile in kernels.TILES if tile.resident == 1]  # tiles that split-K may use
 
 
 @pytest.mark.parametrize("splits", [2, 5])
 @pytest.mark.parametrize("tile", SHARED, ids=lambda t: f"{t.m}x{t.n}")
-def test_blocks_that_share_a_tile(device, tile, splits):
+def test_split_k_tiles(device, tile, splits):
     m, n, k = tile.m + 4, tile.n - 4, (splits + 1) * tile.step + 4
-    a, b, c = going("turned", m, k, 0), going("turned", n, k, 1).T, random((m, n), seed=2)
+    a, b, c = operand_for("turned", m, k, 0), operand_for("turned", n, k, 1).T, random((m, n), seed=2)
     for options in ({}, {"alpha": 0.5, "beta": 2, "c": c}):
         call = Call(a, b, options, strided((m, n), F4, (0, 1), (1, 1)))
         got = forced(device, call, tile, splits)
@@ -426,7 +428,7 @@ def test_blocks_that_share_a_tile(device, tile, splits):
 
 @pytest.mark.parametrize("whole", [1, 3])
 @pytest.mark.parametrize("tile", SHARED, ids=lambda t: f"{t.m}x{t.n}")
-def test_blocks_that_share_the_last_tiles(device, tile, whole):
+def test_split_k_of_the_last_tiles_only(device, tile, whole):
     m, n, k = 2 * tile.m - 3, 2 * tile.n - 5, 3 * tile.step - 1
     c = random((m, n), seed=2)
     call = Call(random((m, k)), random((k, n), seed=1), {"alpha": 3, "beta": 2, "c": c}, c)
@@ -435,7 +437,7 @@ def test_blocks_that_share_the_last_tiles(device, tile, whole):
 
 @pytest.mark.parametrize("tile", kernels.TILES[1:], ids=lambda t: f"{t.m}x{t.n}x{t.slices}")
 @pytest.mark.parametrize("splits", [1, 4])
-def test_tiles_of_a_batch(device, tile, splits):
+def test_tiles_of_batched_products(device, tile, splits):
     splits = splits if tile.resident == 1 else 1
     m, n, k = tile.m + 3, 37, 4 * tile.step + 1
     a = np.broadcast_to(random((1, m, k)), (3, m, k))
@@ -447,8 +449,8 @@ def test_tiles_of_a_batch(device, tile, splits):
     check(call, forced(device, call, tile, splits))
 
 
-def test_rows_and_columns_that_lie_far_apart(device):
-    far = 2**30  # bytes from one to the next, of which there is none
+def test_huge_strides_of_length_1_dims(device):
+    far = 2**30  # bytes, along dims of length 1
     a, b = random((1, 70)), random((70, 1), seed=1)
     apart = [np.lib.stride_tricks.as_strided(x, x.shape, strides) for x, strides in ((a, (far, 4)), (b, (4, -far)))]
     for left, right in (apart, (apart[0], random((70, 3), seed=2)), (random((3, 70), seed=2), apart[1])):
@@ -457,7 +459,7 @@ def test_rows_and_columns_that_lie_far_apart(device):
     check_run(device, one, random((1, 5), seed=1), strategy="pipelined")
 
 
-def test_tiles_are_taken_in_groups(device):
+def test_grouped_tile_order(device):
     tile = kernels.TILES[-1]
     for rows, cols in ((kernels.GROUP + 3, 2), (2 * kernels.GROUP, 3), (1, 5)):
         m, n, k = tile.m * rows, tile.n * cols, 3
@@ -476,7 +478,7 @@ SHAPES = (
 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
-def test_results_have_numpys_shape(backend, strategy, shapes):
+def test_result_shapes_match_numpy(backend, strategy, shapes):
     a, b = (random(shape, seed=seed) for seed, shape in enumerate(shapes))
     got = check_run(backend, a, b, strategy=strategy)
     assert got.shape == np.matmul(a, b).shape
@@ -486,7 +488,7 @@ def test_results_have_numpys_shape(backend, strategy, shapes):
         check_run(backend, a, b, out=strided(got.shape, F4, range(got.ndim), (1,) * got.ndim, 1), strategy=strategy)
 
 
-def test_a_product_of_two_vectors_is_a_scalar_of_its_kind(backend):
+def test_products_of_two_vectors_are_0d_results_of_the_backend(backend):
     x, y = backend.arrays(random((5,)), random((5,), seed=1))
     for options in ({}, {"alpha": 2}, {"beta": 1, "c": 3}):
         got = gpuops.matmul(x, y, **options)
@@ -495,7 +497,7 @@ def test_a_product_of_two_vectors_is_a_scalar_of_its_kind(backend):
 
 @pytest.mark.parametrize("other", DTYPES, ids=str)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_dtypes_promote_as_in_numpy(backend, dtype, other):
+def test_dtypes_promote_like_numpy(backend, dtype, other):
     a, b, c = backend.array(np.zeros((0, 3), dtype)), backend.array(np.zeros((3, 4), other)), np.zeros((1, 4), other)
     if not promotes(dtype, other):
         for function in (gpuops.matmul, gpuops.dot):
@@ -519,13 +521,13 @@ def test_operands_of_two_dtypes(backend, strategy, dtype, other):
 
 @pytest.mark.parametrize("c", [True, 3, 2.5, 1 - 2j])
 @pytest.mark.parametrize("dtype", ["?", "u1", "i4", "f2", BFLOAT16, "f4", "c8"], ids=str)
-def test_a_python_scalar_yields_to_the_others_dtype(backend, dtype, c):
+def test_python_scalar_addends_adopt_the_dtype(backend, dtype, c):
     got = check_run(backend, random((4, 5), dtype), random((5, 6), dtype, 1), beta=1, c=c)
-    weak = dtype == BFLOAT16 and not isinstance(c, complex)  # for which NumPy itself makes float64 of a float
+    weak = dtype == BFLOAT16 and not isinstance(c, complex)  # NumPy itself would promote a float to float64
     assert got.dtype == (dtype if weak else np.result_type(np.dtype(dtype), c))
 
 
-def test_a_numpy_scalar_has_its_own_dtype(backend):
+def test_numpy_scalar_addends_keep_their_dtype(backend):
     for c in (np.float64(2.5), np.array(2.5)):
         got = backend.numpy(gpuops.matmul(*backend.arrays(np.ones((2, 3), "f4"), np.ones((3, 2), "f4")), beta=2, c=c))
         assert_same(got, np.full((2, 2), 8.0))
@@ -536,12 +538,12 @@ def test_a_numpy_scalar_has_its_own_dtype(backend):
 
 @pytest.mark.parametrize("strategy", [None, *(s for s in STRATEGIES if s != "pipelined")])
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
-def test_halves_are_added_up_in_float32_and_rounded_once(backend, dtype, strategy):
+def test_half_types_accumulate_in_float32_and_round_once(backend, dtype, strategy):
     a, b = np.full((3, 513), 1, dtype), np.full((513, 2), 1, dtype)
-    a[:, 0] = 2048  # and 1 is 2048 in either type
+    a[:, 0] = 2048  # 2048 + 1 rounds to 2048 in either type
     got = backend.numpy(gpuops.matmul(*backend.arrays(a, b), strategy=strategy))
     assert_bits(got, np.full((3, 2), 2560).astype(dtype))
-    a[:, 0] = 1000  # 1512 takes more digits than bfloat16 has
+    a[:, 0] = 1000  # 1512 needs more digits than bfloat16 has
     got = backend.numpy(gpuops.matmul(*backend.arrays(a, b), beta=1, c=backend.array(b[0]), strategy=strategy))
     assert_bits(got, np.full((3, 2), 1513.0).astype(dtype))
 
@@ -574,9 +576,9 @@ def test_integers_wrap_around(backend, dtype):
 
 
 @pytest.mark.parametrize("strategy", [None, *(s for s in STRATEGIES if s not in ("pipelined", "cublas"))])
-def test_a_product_of_bools_is_whether_any_pair_is_true(backend, strategy):
+def test_bool_products_are_true_if_any_pair_is(backend, strategy):
     a, b = np.zeros((3, 300), bool), np.zeros((300, 4), bool)
-    a[1, :] = b[:, 2] = True  # 300 pairs, which would wrap around to 44
+    a[1, :] = b[:, 2] = True  # 300 pairs: a uint8 sum would wrap to 44
     a[2, 255] = b[255, 0] = True
     got = check_run(backend, a, b, strategy=strategy)
     assert got.tolist() == [[False] * 4, [True, False, True, False], [True, False, True, False]]
@@ -584,7 +586,7 @@ def test_a_product_of_bools_is_whether_any_pair_is_true(backend, strategy):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf], ids=str)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_what_is_not_finite_stays_in_its_row_and_column(backend, strategy, value):
+def test_nan_and_inf_stay_in_their_row_and_column(backend, strategy, value):
     a, b = random((67, 36)), random((36, 68), seed=1)
     a[66, 35] = a[0, 0] = value
     b[35, 67] = value
@@ -597,14 +599,14 @@ def test_what_is_not_finite_stays_in_its_row_and_column(backend, strategy, value
 
 
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
-def test_the_same_call_gives_the_same_bits(backend, strategy):
+def test_repeated_calls_are_bitwise_identical(backend, strategy):
     a, b = backend.arrays(random((33, 130)), random((130, 34), seed=1))
     first, second = (backend.numpy(gpuops.matmul(a, b, strategy=strategy)) for _ in range(2))
     assert_bits(first, second)
 
 
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
-def test_the_operands_are_not_changed(backend, strategy):
+def test_operands_are_not_modified(backend, strategy):
     hosts = [lay_out(random((20, 20), seed=seed), "sliced") for seed in range(3)]
     there = backend.arrays(*hosts)
     gpuops.matmul(*there[:2], alpha=2, beta=1, c=there[2], strategy=strategy)
@@ -621,20 +623,20 @@ def test_reads_every_layout(backend, dtype, layout):
     check_run(backend, b.swapaxes(-1, -2), a.swapaxes(-1, -2))
 
 
-def test_sliding_windows_overlap_in_memory(backend):
+def test_overlapping_sliding_windows(backend):
     x = np.lib.stride_tricks.sliding_window_view(np.arange(99, dtype="f4"), 20)
     for strategy in (None, *STRATEGIES):
         check_run(backend, x, x.T, strategy=strategy)
         check_run(backend, x[:, :1], x[:1], strategy=strategy)
 
 
-def test_lists_and_scalars_are_numpys():
+def test_lists_and_scalars_give_numpy_results():
     assert gpuops.matmul([1, 2], [3, 4]) == 11
     assert gpuops.matmul([[1.0, 2.0]], [[3.0], [4.0]], alpha=2, beta=1, c=0.5).tolist() == [[22.5]]
     assert gpuops.matmul([True, False], [1, 1]).dtype == np.int64
 
 
-def test_a_new_result_lies_in_rows(backend):
+def test_new_results_are_c_contiguous(backend):
     a, b = backend.arrays(lay_out(random((4, 5)), "F"), lay_out(random((5, 6)), "F"))
     assert gpuops.matmul(a, b).flags.c_contiguous
 
@@ -667,7 +669,7 @@ def check_dot(backend: Any, x: np.ndarray, y: np.ndarray) -> None:
     # A product of complex infinities is an infinity or NaN.
     got, exact = (np.where(np.isfinite(a), a, a.dtype.type(np.nan)) for a in (got, exact))
     length = x.shape[-1] if x.ndim and y.ndim else 1
-    tiny = float(ml_dtypes.finfo(val).smallest_subnormal)  # to which a product of small numbers is rounded
+    tiny = float(ml_dtypes.finfo(val).smallest_subnormal)  # products of small numbers round to multiples of it
     assert_near(got, exact, accumulator_eps(val) * (8 + math.sqrt(length)) * np.dot(*finite) + length * tiny)
 
 
@@ -682,9 +684,9 @@ def test_dot_of_every_dtype_and_alignment(backend, dtype):
     rng = np.random.default_rng(0)
     memory = [lay_out(layouts.random(rng, (9000,), dtype), "C") for _ in range(2)]
     places = ((0, 0, 8192), (1, 1, 8191), (1, 0, 8191), (3, 5, 64), (0, 0, 1))
-    for first, second, length in in_turn(places, 2, DTYPES.index(dtype)):
+    for first, second, length in round_robin(places, 2, DTYPES.index(dtype)):
         check_dot(backend, memory[0][first : first + length], memory[1][second : second + length])
-    for step in in_turn((-1, 3), start=DTYPES.index(dtype)):
+    for step in round_robin((-1, 3), start=DTYPES.index(dtype)):
         x = memory[0][::step]
         check_dot(backend, x, memory[1][: x.size])
 
@@ -706,7 +708,7 @@ def test_dot_of_other_shapes(backend, shapes):
 # ------------------------------------------------------------------------------------------------- NumPy's signature
 
 
-def test_an_addend_is_added_once_unless_told(backend):
+def test_beta_defaults_to_1_with_an_addend(backend):
     a, b, c = backend.arrays(random((4, 5)), random((5, 6), seed=1), random((4, 6), seed=2))
     got = backend.numpy(gpuops.matmul(a, b, c=c))
     assert_bits(got, backend.numpy(gpuops.matmul(a, b, c=c, beta=1)))
@@ -723,7 +725,7 @@ AXES = [
 
 
 @pytest.mark.parametrize("a,b,axes", AXES, ids=str)
-def test_axes_of_the_matrices(backend, a, b, axes):
+def test_axes_match_numpy(backend, a, b, axes):
     a, b = np.round(random(a) * 8), np.round(random(b, seed=1) * 8)
     expected = np.matmul(a, b, axes=axes)
     there = backend.arrays(a, b)
@@ -736,7 +738,7 @@ def test_axes_of_the_matrices(backend, a, b, axes):
     assert_same(gpuops.matmul(*chunked, axes=axes).compute(), expected)
 
 
-def test_wrong_axes(backend):
+def test_invalid_axes_raise(backend):
     a, b = backend.arrays(np.ones((3, 4), "f4"), np.ones((4, 5), "f4"))
     vector, AxisError = backend.array(np.ones(4, "f4")), np.exceptions.AxisError
     for axes, right, kind, rule in (
@@ -755,7 +757,7 @@ def test_wrong_axes(backend):
         gpuops.matmul(a, b, out=vector, axes=[(0, 1), (0, 1), (0, 1)])
 
 
-def test_casting_rules_are_numpys(backend):
+def test_casting_rules_match_numpy(backend):
     a, b = backend.arrays(np.ones((3, 4)), np.ones((4, 5)))
     out = backend.array(np.zeros((3, 5), "i4"))
     gpuops.matmul(a, b, out=out, casting="unsafe")
@@ -769,7 +771,7 @@ def test_casting_rules_are_numpys(backend):
         gpuops.matmul(a, b, casting="rough")
 
 
-def test_out_may_be_a_tuple_of_one(backend):
+def test_out_may_be_a_one_element_tuple(backend):
     a, b, out = *backend.arrays(np.ones((3, 4)), np.ones((4, 5))), backend.array(np.zeros((3, 5)))
     assert gpuops.matmul(a, b, (out,)) is out
     assert gpuops.matmul(a, b, out=(out,)) is out
@@ -794,7 +796,7 @@ def test_dot_into_out(backend, x, y, order):
     assert_same(backend.fetch(out), np.asarray(expected, "f8"))
 
 
-def test_dot_into_its_own_operands(backend):
+def test_dot_out_may_overlap_its_operands(backend):
     square = np.round(random((6, 6)) * 8).astype("f8")
     for view in (lambda x: x, lambda x: x.T, lambda x: x[::-1], lambda x: x[:, ::-1]):
         x = backend.array(square)
@@ -805,7 +807,7 @@ def test_dot_into_its_own_operands(backend):
     assert_same(backend.fetch(tall)[:, 2], np.arange(24.0).reshape(4, 6) @ np.arange(6.0))
 
 
-def test_wrong_out_of_dot(backend):
+def test_dot_into_invalid_out_raises(backend):
     a, b = backend.arrays(np.ones((3, 4)), np.ones((4, 5)))
     with pytest.raises(ValueError, match=r"^dot: out has shape \(3, 4\), the result has shape \(3, 5\)"):
         gpuops.dot(a, b, out=backend.array(np.zeros((3, 4))))
@@ -813,7 +815,7 @@ def test_wrong_out_of_dot(backend):
         gpuops.dot(a, b, out=backend.array(np.zeros((3, 5), "i4")))
 
 
-# ------------------------------------------------------------------------------------------ what cuBLAS does not take
+# --------------------------------------------------------------------------------- operands unsupported by cuBLAS
 
 
 def gemms(made):
@@ -821,7 +823,7 @@ def gemms(made):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "c8", "c16"])
-def test_batches_that_go_backwards_are_copied_for_cublas(device, dtype):
+def test_batches_with_negative_strides_are_copied_for_cublas(device, dtype):
     a, b = random((3, 16, 16), dtype), random((3, 16, 65), dtype, 1)
     there = device.array(a), device.array(b[::-1])[::-1]
     plan = describe(gpuops.matmul, *there, strategy="cublas").plan
@@ -830,7 +832,7 @@ def test_batches_that_go_backwards_are_copied_for_cublas(device, dtype):
     np.testing.assert_allclose(device.numpy(result), a @ b, rtol=1e-4, atol=1e-4)
 
 
-def test_numbers_that_are_not_aligned_are_copied_for_cublas(device):
+def test_misaligned_operands_are_copied_for_cublas(device):
     memory = np.round(random((2 * 16 * 16 + 1,)) * 8)
     a = memory[1:].view("c8").reshape(16, 16)
     there = device.array(a), device.array(a.copy())
@@ -838,7 +840,7 @@ def test_numbers_that_are_not_aligned_are_copied_for_cublas(device):
     assert_same(device.numpy(gpuops.matmul(*there, strategy="cublas")), a @ a)
 
 
-def test_copies_that_no_device_holds_are_not_planned():
+def test_cublas_copies_beyond_device_memory_are_not_planned():
     large = kernels.Layout("a", "float64", (0, 0), 0)
     small = kernels.Layout("b", "float64", (0, 0), 0)
     out = kernels.Layout("out", "float64", (4, 1), 0)

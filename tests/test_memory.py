@@ -1,5 +1,4 @@
-"""Arrays whose elements lie anywhere: strides that are no whole items, addresses that are not aligned, bytes of bools
-that are neither 0 nor 1."""
+"""Unusual memory: strides that are no multiples of the item size, misaligned addresses, bools other than 0 and 1."""
 
 from __future__ import annotations
 
@@ -19,8 +18,8 @@ from tests.layouts import BFLOAT16
 DTYPES = {"c16": "f8", "c8": "f4"}
 
 
-def askew(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
-    """Complex numbers with strides that are odd numbers of reals, along every dim."""
+def misaligned(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    """Complex numbers whose strides are odd multiples of the real part's size, along every dim."""
     real = np.dtype(DTYPES[dtype])
     memory = np.random.default_rng(seed).integers(-9, 9, 4000).astype(real)
     strides, step = [], 3
@@ -35,7 +34,7 @@ CALLS = {
     "sum": lambda x, y: gpuops.sum(x, 1),
     "sum of all": lambda x, y: gpuops.sum(x),
     "max": lambda x, y: gpuops.max(x, 0),
-    "mean": lambda x, y: gpuops.mean(x[:4], 0),  # of a power of two, so that nothing is rounded
+    "mean": lambda x, y: gpuops.mean(x[:4], 0),  # a power of two: nothing is rounded
     "any": lambda x, y: gpuops.any(x, 1),
     "expand": lambda x, y: gpuops.expand(x, (2, 5, 6)),
     "expand by single elements": lambda x, y: gpuops.expand(x, (2, 5, 6), strategy="elementwise"),
@@ -51,15 +50,15 @@ CALLS = {
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", CALLS)
-def test_strides_that_are_no_whole_items(backend, name, dtype):
-    x, y = askew(dtype, (5, 6)), askew(dtype, (5, 6), 1)
+def test_strides_that_are_not_multiples_of_the_item_size(backend, name, dtype):
+    x, y = misaligned(dtype, (5, 6)), misaligned(dtype, (5, 6), 1)
     expected = CALLS[name](np.ascontiguousarray(x), np.ascontiguousarray(y))
     got = backend.numpy(CALLS[name](backend.array(x), backend.array(y)))
     assert got.dtype == np.asarray(expected).dtype
     assert_values(got, np.asarray(expected))
 
 
-#: Calls that make results in several steps, of two arrays and a mask.
+#: Calls whose results take several steps, on two arrays and a mask.
 STEPS = {
     "an out that overlaps": lambda x, y, mask: gpuops.where(x[:, ::-1], y, x, out=x),
     "a product into its operand": lambda x, y, mask: gpuops.matmul(x[:, :5], y, out=x),
@@ -70,9 +69,12 @@ STEPS = {
 
 
 @pytest.mark.parametrize("name", [*CALLS, *STEPS])
-def test_launches_use_only_arrays_of_the_call_results_and_workspace(device, monkeypatch, name):
-    """Nothing that lies between the launches of a plan is an array that might be gone when a graph runs them."""
-    arrays = [*(device.array(askew("c16", (5, 6), seed)) for seed in range(2)), device.array(np.eye(5, 6, dtype=bool))]
+def test_launches_use_only_operands_results_and_workspace(device, monkeypatch, name):
+    """Launches use no other arrays: those could be freed before a graph replays the launches."""
+    arrays = [
+        *(device.array(misaligned("c16", (5, 6), seed)) for seed in range(2)),
+        device.array(np.eye(5, 6, dtype=bool)),
+    ]
     described = []
     monkeypatch.setattr(call, "prepare", lambda work, *rest: described.append((work, *rest)) or prepare(work, *rest))
     (CALLS | STEPS)[name](*arrays[: 2 if name in CALLS else 3])
@@ -83,16 +85,16 @@ def test_launches_use_only_arrays_of_the_call_results_and_workspace(device, monk
     assert described
 
 
-def test_a_column_of_complex_views_of_reals(backend):
+def test_sum_of_a_column_of_a_complex_view(backend):
     z = np.arange(12, dtype="f8").reshape(4, 3)[:, :2].view("c16")[:, 0]
     assert backend.numpy(gpuops.sum(backend.array(z))) == 18 + 22j
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("op", ["expand", "where", "sum", "matmul", "add"])
-def test_out_between_other_numbers(backend, op, dtype):
-    """What lies between the elements of ``out`` stays as it is."""
-    x, out = np.ascontiguousarray(askew(dtype, (5, 6))), askew(dtype, (5, 6), 2)
+def test_out_with_gaps_leaves_other_memory_unchanged(backend, op, dtype):
+    """The memory between the elements of ``out`` is unchanged."""
+    x, out = np.ascontiguousarray(misaligned(dtype, (5, 6))), misaligned(dtype, (5, 6), 2)
     a, b = x[:, :3], x[:3]
     function = {
         "expand": lambda x, a, b, out: gpuops.expand(x, (5, 6), out=out),
@@ -112,7 +114,7 @@ def test_out_between_other_numbers(backend, op, dtype):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "c16", "c8", BFLOAT16], ids=str)
 @pytest.mark.parametrize("shift", [1, 2, 4])
-def test_elements_that_are_not_aligned(device, dtype, shift):
+def test_misaligned_elements(device, dtype, shift):
     memory = np.zeros(2000, "u1")
     x = np.ndarray((5, 7), dtype, memory, shift)
     x[...] = np.random.default_rng(0).integers(-9, 9, (5, 7))
@@ -128,16 +130,16 @@ def test_elements_that_are_not_aligned(device, dtype, shift):
     assert_bits(device.fetch(there), memory)
 
 
-def test_arrays_that_lie_askew_and_repeat_are_not_blown_up(device):
-    x = np.broadcast_to(askew("c16", (3, 1)), (3, 2**20))
+def test_copies_of_unaligned_broadcast_arrays_keep_stride_zero(device):
+    x = np.broadcast_to(misaligned("c16", (3, 1)), (3, 2**20))
     assert device.numpy(gpuops.sum(device.array(x), (0, 1))) == np.sum(x[:, 0]) * 2**20
 
 
 # -------------------------------------------------------------------------------------------------------------- bools
 
-#: Bytes of bools, as buffers of other libraries may have them.
+#: Bool bytes as buffers of other libraries may hold them.
 BYTES = np.frombuffer(bytes([0xFF, 2, 0, 1, 0x80, 0, 4, 3] * 40), bool)
-#: What is computed of an array of bools, b, and one of zeros and ones, x.
+#: Calls on an array of bools b and an array of small integers x.
 OF_BOOLS = {
     "sum": lambda b, x: gpuops.sum(b, -1),
     "sum of few": lambda b, x: gpuops.sum(b, -1, dtype=np.int16),
@@ -165,7 +167,7 @@ SHAPES = [(320,), (1, 320), (40, 8), (8, 40), (106, 3)]
 
 
 @pytest.mark.parametrize("name", OF_BOOLS)
-def test_any_byte_but_0_is_true(backend, name):
+def test_nonzero_bool_bytes_are_true(backend, name):
     for shape in SHAPES:
         for order in "CF":
             b = np.ndarray(shape, bool, BYTES.tobytes(), 0, None, order)
@@ -180,7 +182,7 @@ def test_any_byte_but_0_is_true(backend, name):
 
 @pytest.mark.parametrize("strategy", gpuops.strategies("sum"))
 @pytest.mark.parametrize("op", ["sum", "all", "min"])
-def test_any_byte_but_0_is_true_by_every_strategy(device, op, strategy):
+def test_nonzero_bool_bytes_are_true_by_every_strategy(device, op, strategy):
     for shape, axis in (((8, 40), 1), ((8, 40), 0), ((320,), 0)):
         b: Any = BYTES.reshape(shape)
         got = device.numpy(getattr(gpuops, op)(device.array(b), axis, strategy=strategy))

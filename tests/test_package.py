@@ -1,4 +1,4 @@
-"""What a wheel of gpuops holds, and what importing it costs."""
+"""The contents of the wheel, and the cost of the import."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ def run_python(*arguments, **options):
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """A wheel, built from a copy of the sources so that nothing an earlier build left behind gets in."""
+    """A wheel, built from a copy of the sources without leftovers of earlier builds."""
     have = {name: version(name) for name in ("pip", "setuptools") if find_spec(name)}
     if len(have) < 2 or int(have["setuptools"].split(".")[0]) < 77:
         pytest.skip(f"a wheel is built by pip and setuptools 77, which `make test` installs; here: {have}")
@@ -69,14 +69,16 @@ def test_wheel_metadata(wheel):
     assert 'cupy-cuda13x[ctk]>=14; extra == "cuda13"' in required
 
 
-def test_every_public_name_is_there():
+def test_public_names_exist_and_are_sorted():
     assert all(hasattr(gpuops, name) for name in gpuops.__all__)
     assert gpuops.__all__ == sorted(gpuops.__all__)
 
 
-def test_import_adds_little_to_numpys(tmp_path):
-    """With bytecode in a cache, as that of an installed package is. In CPU time and the best of several runs, as others
-    may slow any of them; what slows both slows NumPy too."""
+def test_import_time_is_within_budget(tmp_path):
+    """With cached bytecode, as for an installed package. CPU time, the best of several runs.
+
+    The bound scales with NumPy's own time, as a busy machine slows both.
+    """
     cached = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     cached["PYTHONPYCACHEPREFIX"] = str(tmp_path)
     clock = "time.process_time()"
@@ -86,6 +88,6 @@ def test_import_adds_little_to_numpys(tmp_path):
     assert ours < max(IMPORT_BUDGET, 0.25 * numpys), f"gpuops: {ours * 1e3:.0f} ms, NumPy: {numpys * 1e3:.0f} ms"
 
 
-def test_import_brings_in_no_other_library():
+def test_import_imports_no_other_library():
     code = "import sys, gpuops; print({'cupy', 'cupy_backends', 'ml_dtypes', 'scipy'} & set(sys.modules))"
     assert run_python("-c", code, cwd=ROOT).stdout == "set()\n"

@@ -1,4 +1,4 @@
-"""The pure half: geometry, plans and their bytes, with no device at all."""
+"""Geometry, plans and kernel parameters, without a device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gpuops.ops import arguments
@@ -42,7 +42,7 @@ def axes(draw: st.DrawFn) -> Axes:
 
 
 def visited(walk: Axes, starts: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Where each operand is at every step of a walk, sorted."""
+    """The offsets of all operands at every index, sorted."""
     strides = np.array(walk.strides, int).reshape(len(starts), len(walk.sizes))
     return sorted(tuple((strides @ step + starts).tolist()) for step in itertools.product(*map(range, walk.sizes)))
 
@@ -108,7 +108,7 @@ def quotient(n: int, value: int) -> int:
 
 
 @given(axes())
-def test_packed_axes_are_the_struct_of_the_kernels(walk):
+def test_packed_axes_match_the_cuda_struct(walk):
     rank = walk.rank_class
     data = walk.packed()
     assert len(data) == rank * (16 + 8 * len(walk.strides))
@@ -120,13 +120,13 @@ def test_packed_axes_are_the_struct_of_the_kernels(walk):
         assert strides[k * rank : (k + 1) * rank] == (0,) * pad + operand
 
 
-def test_rank_classes_hold_every_rank_of_numpy():
+def test_rank_classes_cover_every_rank():
     for rank in range(33):
         assert Axes((2,) * rank, ((0,) * rank,)).rank_class in geometry.RANKS
 
 
 @given(axes(), st.sampled_from((1, 2, 4)))
-def test_packs_visit_the_first_of_every_few_elements(walk, vec):
+def test_packs_visit_the_first_element_of_each_pack(walk, vec):
     normal, starts = geometry.normalize(walk)
     if normal.sizes and normal.sizes[-1] % vec == 0:
         packs = normal.in_packs(vec)
@@ -136,7 +136,7 @@ def test_packs_visit_the_first_of_every_few_elements(walk, vec):
         assert set(visited(packs, starts)) <= set(visited(normal, starts))
 
 
-def test_a_pack_needs_stride_one_whole_packs_and_alignment():
+def test_packs_need_unit_stride_whole_packs_and_alignment():
     rows = Axes((3, 8), ((8, 1),))
     assert packable(4, 4, 0, 0, rows, inner=rows)
     assert not packable(4, 4, 4, 0, rows, inner=rows)  # an address that is no multiple of 16
@@ -150,7 +150,7 @@ def test_a_pack_needs_stride_one_whole_packs_and_alignment():
 
 
 @given(st.data())
-def test_like_strides_are_numpys_order_k(data):
+def test_like_strides_match_numpy_order_k(data):
     shape = data.draw(layouts.shapes(max_size=200))
     x = data.draw(layouts.laid_out(shape, np.dtype("u1")))
     got = geometry.like_strides(x.shape, x.strides)
@@ -158,16 +158,16 @@ def test_like_strides_are_numpys_order_k(data):
         assert sorted(int(np.dot(i, got)) for i in np.ndindex(shape)) == list(range(x.size))
     if 0 not in x.strides and x.size:
         expected = np.empty_like(x, order="K", subok=False).strides
-        assert walked(shape, got) == walked(shape, expected)
+        assert significant_strides(shape, got) == significant_strides(shape, expected)
 
 
-def walked(shape: geometry.Shape, strides: geometry.Shape) -> list[int]:
-    """The strides that matter: of the dims that have more than one element."""
+def significant_strides(shape: geometry.Shape, strides: geometry.Shape) -> list[int]:
+    """The strides of the dims that have more than one element."""
     return [s for n, s in zip(shape, strides, strict=True) if n > 1]
 
 
 @given(st.data())
-def test_contiguous_strides_are_numpys(data):
+def test_contiguous_strides_match_numpy(data):
     shape = data.draw(layouts.shapes())
     if 0 not in shape:
         expected = np.zeros(shape, "u1").strides
@@ -175,7 +175,7 @@ def test_contiguous_strides_are_numpys(data):
 
 
 @given(st.data())
-def test_broadcast_strides_are_numpys(data):
+def test_broadcast_strides_match_numpy(data):
     to = data.draw(layouts.shapes(max_size=200))
     lead = data.draw(st.integers(0, len(to)))
     shape = tuple(data.draw(st.sampled_from((n, 1))) for n in to[lead:])
@@ -183,7 +183,7 @@ def test_broadcast_strides_are_numpys(data):
     if 0 not in to:
         expected = np.broadcast_to(x, to).strides
         got = geometry.broadcast_strides(x.shape, x.strides, to)
-        assert walked(to, got) == walked(to, expected)
+        assert significant_strides(to, got) == significant_strides(to, expected)
 
 
 SHAPES = st.lists(st.sampled_from((0, 1, 2, 3)), max_size=3).map(tuple)
@@ -216,7 +216,7 @@ def test_normalize_axis_agrees_with_numpy(data):
     axis = data.draw(st.one_of(st.none(), st.integers(-5, 5), st.lists(st.integers(-5, 5), max_size=3).map(tuple)))
     shape = (1,) * ndim
     try:
-        whole = axis is None or (ndim == 0 and axis in (0, -1))  # which NumPy's reductions take
+        whole = axis is None or (ndim == 0 and axis in (0, -1))  # as NumPy's reductions accept
         expected = set(range(ndim)) if whole else set(np.lib.array_utils.normalize_axis_tuple(axis, ndim))
     except ValueError as error:
         with pytest.raises(type(error)):
@@ -225,7 +225,7 @@ def test_normalize_axis_agrees_with_numpy(data):
         assert arguments.normalize_axis("sum", axis, shape) == tuple(sorted(expected))
 
 
-def test_wide_indices_from_2_to_the_31_on():
+def test_indices_are_64_bit_from_2_to_the_31():
     assert geometry.index_type(2**31 - 1, 5) == "u32"
     assert geometry.index_type(5, 2**31) == "i64"
 
@@ -272,7 +272,7 @@ PLANS = {"sum": sum_of_rows, "softmax": softmax_of_rows, "where": where_of_rows}
 
 
 @pytest.mark.parametrize("op", PLANS)
-def test_plans_are_data(op):
+def test_plans_compare_hash_and_print_by_value(op):
     made = PLANS[op](100, 700)
     assert made == PLANS[op](100, 700)
     assert made != PLANS[op](200000, 3)
@@ -283,10 +283,10 @@ def test_plans_are_data(op):
 
 
 @pytest.mark.parametrize("op", PLANS)
-def test_a_plan_has_the_strategy_that_was_asked_for(op):
+def test_plans_have_the_requested_strategy(op):
     planners = {"sum": reductions.STRATEGIES, "softmax": softmax.STRATEGIES, "where": maps.STRATEGIES}[op]
     for strategy in filter(None, planners):
-        if strategy in ("stepped", "tiled"):  # not for operands that all lie as the result
+        if strategy in ("stepped", "tiled"):  # these need an operand in another layout than the result
             with pytest.raises(ValueError, match=f"^where: strategy '{strategy}' takes an operand that "):
                 PLANS[op](100, 700, strategy)
         else:
@@ -297,14 +297,14 @@ def test_a_plan_has_the_strategy_that_was_asked_for(op):
     ("shape", "x", "chosen"),
     [
         ((2**13, 2**13), (2**13, 1), "vectorized"),
-        ((2**13, 2**13), (0, 1), "vectorized"),  # a row that the nearest cache holds
+        ((2**13, 2**13), (0, 1), "vectorized"),  # a row that fits L1
         ((2**8, 2**20), (0, 1), "stepped"),
         ((2**8, 2**20 + 1), (0, 1), "vectorized"),  # packs that cross rows
         ((2**13, 2**13), (1, 2**13), "tiled"),
         ((2**13, 3), (1, 2**13), "vectorized"),  # too narrow for a tile
     ],
 )
-def test_expand_chooses_by_where_its_operand_lies(shape, x, chosen):
+def test_expand_chooses_by_operand_strides(shape, x, chosen):
     out = maps.Arg("out", "u32", 4, geometry.contiguous_strides(shape))
     assert maps.plan("Expand", shape, out, (maps.Arg("a", "u32", 4, x),)).strategy == chosen
 
@@ -318,7 +318,7 @@ def test_expand_chooses_by_where_its_operand_lies(shape, x, chosen):
         ("int8", (2**24, 8), (1,), "reduce_tiny", {"LENGTH": 8, "ROWS": 2, "VEC": 8, "PILED": False}),
         ("float32", (2**20, 11), (1,), "reduce_staged", {}),
         ("float32", (4096, 256), (1,), "reduce_rows", {"GROUP": 32, "UNROLL": 2}),
-        ("float32", (4096, 781), (1,), "reduce_rows", {"GROUP": 32, "PEELED": True}),
+        ("float32", (4096, 781), (1,), "reduce_rows", {"GROUP": 32, "RAGGED": True}),
         ("float32", (8192, 8192), (1,), "reduce_rows", {"GROUP": 256, "RESIDENT": 0}),
         ("float32", (8, 2**24), (1,), "reduce_rows", {"GROUP": 512, "RESIDENT": 1024}),  # several blocks to a row
         ("float32", (2**13,), (0,), "reduce_rows", {"GROUP": 512, "RESIDENT": 0}),
@@ -326,8 +326,8 @@ def test_expand_chooses_by_where_its_operand_lies(shape, x, chosen):
         ("float32", (16, 2**22), (0,), "reduce_columns", {"WIDE": 256, "STORED": 4}),
         ("float32", (1000, 1000, 100), (1,), "reduce_columns", {"WIDE": 32, "EDGED": True}),
         ("float32", (999, 10007), (0,), "reduce_columns", {"VEC": 1, "RESIDENT": 1536}),
-        ("int8", (1000, 2**20 + 1), (0,), "reduce_columns", {"VEC": 16, "UNALIGNED": True}),
-        ("int8", (1000, 2**20 + 4), (0,), "reduce_columns", {"VEC": 4, "UNALIGNED": False}),
+        ("int8", (1000, 2**20 + 1), (0,), "reduce_columns", {"VEC": 16, "FUNNEL": True}),
+        ("int8", (1000, 2**20 + 4), (0,), "reduce_columns", {"VEC": 4, "FUNNEL": False}),
     ],
 )
 def test_reductions_choose_by_shape_and_alignment(dtype, shape, axis, kernel, constants):
@@ -346,7 +346,7 @@ def reduction_of(op: str, dtype: str, shape: tuple[int, ...], axis: tuple[int, .
 
 
 @pytest.mark.parametrize(("dtype", "group"), [("float32", 8), ("float16", 4)])
-def test_lanes_that_take_powers_have_two_packs_of_short_rows(dtype, group):
+def test_logsumexp_of_short_rows_has_two_packs_per_lane(dtype, group):
     constants = dict(reduction_of("LogSumExp", dtype, (2**20, 64), (1,)).kernel.constants)
     assert (constants["GROUP"], constants["UNROLL"], constants["ROWS"]) == (group, 2, 2)
 
@@ -363,7 +363,7 @@ def softmax_of(
 
 
 @pytest.mark.parametrize(("masked", "packs"), [(False, 4), (True, 2)])
-def test_tiles_with_a_mask_have_fewer_packs_in_registers(masked, packs):
+def test_masked_tiles_keep_fewer_packs_in_registers(masked, packs):
     (step,) = softmax_of("float16", (4096, 4096), (0,), masked=masked).steps
     assert dict(step.kernel.constants)["PACKS"] == packs
     assert step.shared % (8 * (2 + masked)) == 0 < step.shared  # packs of x, and of the mask beside them
@@ -373,9 +373,9 @@ def test_tiles_with_a_mask_have_fewer_packs_in_registers(masked, packs):
     ("dtype", "shape", "axis", "strategy", "constants"),
     [
         ("float32", (2**20, 64), (1,), "rows", {"GROUP": 8, "PACKS": 2, "CLUSTER": 1}),  # eight lanes to a row
-        ("float32", (4096, 127), (1,), "rows", {"GROUP": 16, "PEELED": True}),
+        ("float32", (4096, 127), (1,), "rows", {"GROUP": 16, "RAGGED": True}),
         ("float32", (4096, 4096), (1,), "rows", {"GROUP": 0, "PACKS": 4, "CLUSTER": 1, "STAGED": 0}),  # a block
-        ("float16", (4096, 4099), (1,), "rows", {"GROUP": 0, "VEC": 8, "PEELED": True}),
+        ("float16", (4096, 4099), (1,), "rows", {"GROUP": 0, "VEC": 8, "RAGGED": True}),
         ("float32", (4096, 12672), (1,), "rows", {"BLOCK": 128, "PACKS": 8, "CLUSTER": 4}),  # small blocks
         ("float32", (4096, 131072), (1,), "rows", {"BLOCK": 256, "PACKS": 8, "CLUSTER": 16, "STAGED": 0}),
         ("float32", (256, 262144), (1,), "rows", {"BLOCK": 256, "PACKS": 8, "CLUSTER": 16, "STAGED": 2}),
@@ -396,26 +396,26 @@ def test_tiles_with_a_mask_have_fewer_packs_in_registers(masked, packs):
         ("float32", (6, 2**20), (0,), "columns", {"WIDE": 128, "BLOCK": 128, "PACKS": 6}),  # a thread's own
     ],
 )
-def test_softmaxes_choose_by_what_fits_where(dtype, shape, axis, strategy, constants):
+def test_softmax_chooses_by_shape_and_on_chip_capacity(dtype, shape, axis, strategy, constants):
     made = softmax_of(dtype, shape, axis)
     assert made.strategy == strategy
     assert constants.items() <= dict(made.steps[0].kernel.constants).items()
 
 
 @pytest.mark.parametrize(
-    ("cols", "shifted", "vec"), [(4089, 1, 4), (16384, 1, 4), (131072, 1, 4), (131073, 0, 1), (31, 0, 1)]
+    ("cols", "funnel", "vec"), [(4089, 1, 4), (16384, 1, 4), (131072, 1, 4), (131073, 0, 1), (31, 0, 1)]
 )
-def test_rows_of_a_slice_are_shifted_as_long_as_registers_hold_them(cols, shifted, vec):
+def test_misaligned_rows_use_funnel_loads_if_registers_hold_them(cols, funnel, vec):
     strides = ((cols + 7, 1), (0, 0), (cols, 1))  # of x, of no mask, of the result
     names = ("float32",) * 3
     problem = softmax_problem("softmax", *names, (4096, cols), (1,), strides, (4, 0, 0), masked=False, scale=1.0)
     constants = dict(softmax.plan(problem, "rows", MACHINE).steps[0].kernel.constants)
-    assert (constants["SHIFTED"], constants["VEC"]) == (shifted, vec)
-    assert not (constants["SHIFTED"] and constants["STAGED"])
+    assert (constants["FUNNEL"], constants["VEC"]) == (funnel, vec)
+    assert not (constants["FUNNEL"] and constants["STAGED"])
 
 
 @pytest.mark.parametrize(("rows", "teams"), [(64, 8), (63, 9), (7, 7), (1, 1)])  # nine have room
-def test_teams_of_the_grid_end_together(rows, teams):
+def test_grid_softmax_balances_rows_among_teams(rows, teams):
     (step,) = softmax_of("float32", (rows, 2**20), (1,), strategy="grid").steps
     together = 132 if rows == 1 else 264
     assert step.grid[0] == together // teams * teams
@@ -429,7 +429,7 @@ def test_teams_of_the_grid_end_together(rows, teams):
         (4096, {"GROUP": 0, "PACKS": 16, "BLOCK": 256}),
     ],
 )
-def test_threads_hold_as_many_bytes_in_narrow_packs(cols, constants):
+def test_narrow_packs_hold_as_many_bytes_per_thread(cols, constants):
     strides = ((2 * cols, 2), (0, 0), (cols, 1))  # of x, of no mask, of the result
     problem = softmax_problem(
         "softmax", *("float32",) * 3, (4096, cols), (1,), strides, (0, 0, 0), masked=False, scale=1.0
@@ -438,7 +438,7 @@ def test_threads_hold_as_many_bytes_in_narrow_packs(cols, constants):
     assert ({"VEC": 1} | constants).items() <= made.items()
 
 
-def test_a_device_with_less_room_holds_fewer_rows_on_chip():
+def test_small_devices_hold_shorter_rows_on_chip():
     small = work.Machine(20, cluster=1, shared=48 * 1024)
     assert softmax_of("float32", (4096, 32768), (1,), small).strategy == "rows"
     assert softmax_of("float32", (4096, 131072), (1,), small).strategy == "grid_online"
@@ -452,7 +452,7 @@ def test_a_device_with_less_room_holds_fewer_rows_on_chip():
 
 
 @given(st.data())
-def test_what_is_held_on_chip_is_all_of_a_row_and_has_room(data):
+def test_on_chip_plans_hold_whole_rows_within_limits(data):
     dtype = data.draw(st.sampled_from(("float16", "float32", "float64")))
     cols, rows = data.draw(st.integers(1, 400000)), data.draw(st.sampled_from((1, 3, 64, 5000)))
     masked, apart = data.draw(st.booleans()), data.draw(st.integers(0, 9))
@@ -484,13 +484,13 @@ def test_what_is_held_on_chip_is_all_of_a_row_and_has_room(data):
 
 @given(st.data())
 def test_packs_and_blocks_of_reductions_are_powers_of_two(data):
-    """Whatever the op, dtypes and layout: loads, shuffles and shared memory are made for nothing else."""
+    """For any op, dtype and layout: loads, shuffles and shared memory require it."""
     op = data.draw(st.sampled_from(("Sum", "Max", "MaskedMean", "LogSumExp", "Dot")))
     x = data.draw(st.sampled_from(("bool", "float16", "float32", "float64", "complex64", "complex128")))
     other = {"MaskedMean": "bool", "Dot": x}.get(op) or data.draw(st.sampled_from((None, "bool")))
     shape = tuple(data.draw(st.lists(st.sampled_from((3, 20, 135, 640, 4099)), min_size=1, max_size=3)))
     axis = tuple(d for d in range(len(shape)) if data.draw(st.booleans()))
-    spread = [n + data.draw(st.sampled_from((0, 0, 1, 4))) for n in shape]  # cut out of a larger array
+    spread = [n + data.draw(st.sampled_from((0, 0, 1, 4))) for n in shape]  # a slice of a larger array
     strides = geometry.contiguous_strides(spread)
     beside = tuple(s * data.draw(st.integers(0, 1)) for s in strides)
     kept = geometry.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
@@ -504,7 +504,7 @@ def test_packs_and_blocks_of_reductions_are_powers_of_two(data):
         assert constants["VEC"] * dtypes.ITEMSIZE[x] <= PACK
 
 
-def test_few_small_integers_are_added_in_four_bytes():
+def test_short_sums_of_small_integers_use_int32():
     for x, val, most in (("bool", "int64", 2**23), ("uint8", "uint64", 2**23), ("int16", "int64", 2**15)):
         assert summed_in(x, val, most) == "int32"
         assert summed_in(x, val, most + 1) == val
@@ -532,12 +532,12 @@ def test_reductions_take_at_most_a_mebibyte_of_workspace(rows, cols):
 
 
 @pytest.mark.parametrize("cols", [2**31 - 256, 2**31, 2**33])
-def test_long_rows_get_wide_indices(cols):
+def test_long_rows_get_64_bit_indices(cols):
     (step, *_) = sum_of_rows(1, cols, "cross").steps
     assert dict(step.kernel.types)["Index"] == ("u32" if cols < 2**31 else "i64")
 
 
-def test_more_blocks_than_a_grid_holds_are_refused():
+def test_too_many_blocks_for_a_grid_raise():
     with pytest.raises(ValueError, match="^softmax: strategy 'block_tree' takes at most 2147483647 blocks"):
         softmax_of_rows(2**31, 1, "block_tree")
 
@@ -559,7 +559,7 @@ def test_planning_imports_no_cupy():
 def layout_of(
     name: str, shape: geometry.Shape, order: str = "C", dtype: str = "float32", pointer: int = 0
 ) -> products.Layout:
-    """An array whose matrices lie densely in rows or, in order F, in columns."""
+    """An array of dense matrices, row-major or, in order F, column-major."""
     rows, cols = shape[-2:]
     *batch, _, _ = geometry.contiguous_strides(shape)
     return products.Layout(name, dtype, (*batch, *((cols, 1) if order == "C" else (1, rows))), pointer)
@@ -569,18 +569,20 @@ def product_of(
     m: int, n: int, k: int, orders: str = "CCC", batch: geometry.Shape = (), dtype: str = "float32",
     **more: products.Layout,
 ) -> products.Problem:  # fmt: skip
-    """Products of dense matrices: in which order out, a, b and perhaps c lie; ``more`` replaces layouts."""
+    """A product of dense matrices. ``orders`` are those of out, a, b and perhaps c; ``more`` replaces layouts."""
     shapes = {"out": (m, n), "a": (m, k), "b": (k, n), "c": (m, n)}
     dense = {name: layout_of(name, (*batch, *shapes[name]), order, dtype) for name, order in zip(shapes, orders)}
-    lain = {"c": None} | dense | more
+    operand_layouts = {"c": None} | dense | more
     one = np.ones((), dtypes.accumulator(dtype)).tobytes()
-    return products.problem(dtype, (m, n, k), batch, {n: lain[n] for n in shapes if lain[n]}, one, one, False)
+    return products.problem(
+        dtype, (m, n, k), batch, {n: operand_layouts[n] for n in shapes if operand_layouts[n]}, one, one, False
+    )
 
 
-def test_a_result_in_columns_is_that_of_the_operands_turned():
+def test_column_major_results_swap_and_transpose_operands():
     p = product_of(30, 50, 70, "FCFC")
     assert (p.m, p.n, p.k) == (50, 30, 70)
-    assert (p.a.name, p.a.row, p.a.col) == ("b", 70, 1)  # b lies in columns, so its transpose in rows
+    assert (p.a.name, p.a.row, p.a.col) == ("b", 70, 1)  # b is column-major, so its transpose is row-major
     assert (p.b.name, p.b.row, p.b.col) == ("a", 1, 70)
     assert (p.out.row, p.out.col) == (30, 1)
     assert (p.c.row, p.c.col) == (1, 50)
@@ -603,7 +605,7 @@ def test_the_normal_form_multiplies_the_same_elements(data):
     assert abs(p.out.row) >= abs(p.out.col)
 
     def where(i: int, j: int, depth: int, place: geometry.Shape) -> tuple[int, ...]:
-        """Where out, a, b and c are for one multiplication, in elements from their first ones."""
+        """The element offsets of out, a, b and c for one multiplication."""
         steps = ((p.out, i, j), (p.a, i, depth), (p.b, depth, j), (p.c, i, j))
         at = {
             x.name: x.offset // 4 + r * x.row + q * x.col + sum(s * t for s, t in zip(x.batch, place))
@@ -619,7 +621,7 @@ def test_the_normal_form_multiplies_the_same_elements(data):
     assert sorted(got) == sorted(there(i, j, d, at) for i, j, d in np.ndindex(m, n, k) for at in np.ndindex(batch))
 
 
-def test_dims_of_a_batch_merge_where_all_operands_allow_it():
+def test_batch_dims_merge_if_all_operands_allow_it():
     assert product_of(4, 5, 6, batch=(2, 3, 4)).batch == (24,)
     assert product_of(4, 5, 6, batch=(1, 1)).batch == ()
     b = products.Layout("b", "float32", (0, 30, 5, 1), 0)  # repeats along the outer dim
@@ -632,7 +634,7 @@ def test_dims_of_a_batch_merge_where_all_operands_allow_it():
     assert (p.batch, p.c.batch, p.c.row, p.c.col) == ((2, 3), (0, 1), 0, 0)
 
 
-def test_a_batch_is_walked_forward():
+def test_negative_batch_strides_of_out_are_flipped():
     out = products.Layout("out", "float32", (-20, 5, 1), 12)
     p = product_of(4, 5, 6, batch=(3,), out=out)
     assert (p.out.batch, p.out.offset, p.out.pointer) == ((20,), -160, 12)
@@ -640,14 +642,14 @@ def test_a_batch_is_walked_forward():
 
 
 @pytest.mark.parametrize("size", [(4096,) * 3, (8192, 8192, 64), (4000, 5000, 6000)], ids=str)
-def test_large_products_have_large_tiles(size):
+def test_large_products_use_large_tiles(size):
     choice = products.best(product_of(*size), MACHINE)
     assert (choice.tile[:2], choice.splits) == ((128, 256), 1)
     assert products.choose(product_of(*size), MACHINE) == "pipelined"
 
 
 @pytest.mark.parametrize("size", [(1024,) * 3, (64, 4096, 4096), (128 * 33, 128, 2**14), (64, 64, 2**20)], ids=str)
-def test_smaller_products_have_a_block_for_most_multiprocessors(size):
+def test_smaller_products_occupy_most_multiprocessors(size):
     tile, whole, splits, cycles = products.best(product_of(*size), MACHINE)
     tiles = -(-size[0] // tile.m) * -(-size[1] // tile.n)
     assert 32 <= whole + (tiles - whole) * splits <= MACHINE.multiprocessors
@@ -656,7 +658,7 @@ def test_smaller_products_have_a_block_for_most_multiprocessors(size):
 
 
 @pytest.mark.parametrize("size", [(1152,) * 3, (1536,) * 3, (2560,) * 3, (5120,) * 3], ids=str)
-def test_blocks_share_the_tiles_of_a_last_round_that_is_short(size):
+def test_partial_last_waves_use_split_k(size):
     tile, whole, splits, cycles = products.best(product_of(*size), MACHINE)
     tiles = -(-size[0] // tile.m) * -(-size[1] // tile.n)
     assert whole == tiles // MACHINE.multiprocessors * MACHINE.multiprocessors > 0
@@ -667,7 +669,7 @@ def test_blocks_share_the_tiles_of_a_last_round_that_is_short(size):
 
 @pytest.mark.parametrize("tiles", [33, 44, 66, 2, 1])
 @pytest.mark.parametrize("multiprocessors", [132, 148, 20])
-def test_what_blocks_share_takes_at_most_8_mebibytes(multiprocessors, tiles):
+def test_split_k_workspace_is_at_most_8_mebibytes(multiprocessors, tiles):
     machine = MACHINE._replace(multiprocessors=multiprocessors)
     for side in (64, 128):
         for k in (4096, 2**14, 2**17):
@@ -675,7 +677,7 @@ def test_what_blocks_share_takes_at_most_8_mebibytes(multiprocessors, tiles):
             assert sum(nbytes for _, nbytes in made.workspace) <= 8 * 2**20
 
 
-def test_small_products_have_small_tiles_that_blocks_share():
+def test_small_products_use_small_tiles_and_split_long_k():
     choice = products.best(product_of(256, 256, 256), MACHINE)
     assert choice.tile[:3] == (32, 32, 8) and choice.splits == 1
     long = products.best(product_of(256, 256, 2**16), MACHINE)
@@ -684,22 +686,22 @@ def test_small_products_have_small_tiles_that_blocks_share():
     assert MACHINE.multiprocessors // 2 < tiles * long.splits <= MACHINE.multiprocessors
 
 
-def test_who_multiplies_what():
+def test_matmul_picks_kernel_by_dtype_and_factors():
     for dtype in dtypes.CTYPES:
         expected = {"float32": "pipelined"}.get(dtype, "cublas" if dtype in products.BLAS else "warptile")
         assert products.choose(product_of(1024, 1024, 1024, dtype=dtype), MACHINE) == expected
-        captured = MACHINE._replace(blas=False)  # a graph cannot have what cuBLAS launches
+        captured = MACHINE._replace(blas=False)  # cuBLAS cannot be captured in a graph
         expected = {"float32": "pipelined"}.get(dtype, "warptile")
         assert products.choose(product_of(64, 64, 64, dtype=dtype), captured) == expected
     half = layout_of("b", (64, 64), dtype="float16")
-    assert products.choose(product_of(64, 64, 64, b=half), MACHINE) == "cublas"  # which gets a copy of float32
+    assert products.choose(product_of(64, 64, 64, b=half), MACHINE) == "cublas"  # with b copied to float32
     large = product_of(1024, 1024, 1024)
     assert products.choose(large._replace(alpha=bytes(4)), MACHINE) == "pipelined"
     double = product_of(64, 64, 64, dtype="float64")
-    assert products.choose(double._replace(alpha=bytes(8)), MACHINE) == "warptile"  # BLAS would not read a and b
+    assert products.choose(double._replace(alpha=bytes(8)), MACHINE) == "warptile"  # for alpha 0, BLAS skips a and b
 
 
-def test_what_cublas_does_faster_is_its_own_if_it_takes_it():
+def test_matmul_picks_kernel_by_shape():
     for sizes, orders, batch, strategy in (
         ((256, 256, 256), "CCC", (), "pipelined"), ((1023, 1023, 1023), "CCC", (), "cublas"),
         ((255, 255, 255), "CCC", (), "pipelined"), ((4095, 4095, 4095), "CCC", (), "pipelined"),
@@ -710,12 +712,12 @@ def test_what_cublas_does_faster_is_its_own_if_it_takes_it():
         ((512, 512, 512), "CCC", (64,), "pipelined"), ((4092, 4092, 4092), "CCC", (), "pipelined"),
     ):  # fmt: skip
         assert products.choose(product_of(*sizes, orders, batch), MACHINE) == strategy
-    for strides in ((512, 2), (256, -1)):  # it would take a copy
+    for strides in ((512, 2), (256, -1)):  # cuBLAS would need a copy
         a = products.Layout("a", "float32", strides, 0)
         assert products.choose(product_of(256, 256, 256, a=a), MACHINE) == "pipelined"
 
 
-def test_machines_without_room_for_a_tile():
+def test_devices_without_shared_memory_for_a_tile():
     tiny = MACHINE._replace(shared=2**13)
     assert products.best(product_of(64, 64, 64), tiny) is None
     assert products.choose(product_of(64, 64, 64), tiny) == "cublas"
@@ -727,10 +729,11 @@ SIDES = st.one_of(st.integers(1, 300), st.sampled_from((512, 1000, 1024, 2048, 4
 
 
 @given(SIDES, SIDES, SIDES, st.sampled_from(((), (2,), (64,), (3, 5))), st.sampled_from((48, 64, 99, 227)))
-def test_what_blocks_share_is_bounded(m, n, k, batch, shared):
+def test_split_k_is_bounded(m, n, k, batch, shared):
     machine = MACHINE._replace(shared=shared * 1024)
     p = product_of(m, n, k, batch=batch)
     tile, whole, splits, _ = products.best(p, machine)
+    assume(p.number * -(-p.m // tile.m) * -(-p.n // tile.n) <= work.MAX_GRID[0])  # more are refused
     made = products.plan(p, "pipelined", machine)
     (step,) = made.steps
     has = dict(step.kernel.constants)
@@ -745,17 +748,17 @@ def test_what_blocks_share_is_bounded(m, n, k, batch, shared):
         return
     assert whole % machine.multiprocessors == 0 < sharing <= machine.multiprocessors  # which run together
     assert tiles - whole <= work.TICKETS and made.scratch == 8 * work.TICKETS
-    assert -(-k // tile.step) >= products.LEAST * splits  # every one has something to do
+    assert -(-k // tile.step) >= products.LEAST * splits  # every block has work
     ((name, nbytes),) = made.workspace
     assert name == "partials" and nbytes == sharing * 4 * tile.m * tile.n <= 8 * 2**20
 
 
-def test_tiles_are_shares_of_threads():
+def test_tile_table_is_consistent():
     for tile in products.TILES:
         assert tile.threads * math.prod(tile.thread) == tile.m * tile.n * tile.slices
         assert tile.shared >= 4 * 2 * tile.step * (tile.m + tile.n)
         assert tile.resident * tile.shared <= 164 * 1024 and tile.resident * tile.threads <= 1024
-    assert any(tile.shared <= 48 * 1024 for tile in products.TILES)  # so that every device has one
+    assert any(tile.shared <= 48 * 1024 for tile in products.TILES)  # every device has room for one
 
 
 @pytest.mark.parametrize(
@@ -770,14 +773,14 @@ def test_tiles_are_shares_of_threads():
         ((0, 0), 0, 64, 32, "across"), ((5, 5), 0, 64, 32, "across"),
     ],
 )  # fmt: skip
-def test_panels_go_as_their_operand_lies(strides, pointer, size, k, way):
+def test_panel_way_follows_operand_strides_and_alignment(strides, pointer, size, k, way):
     matrix = products.Matrix("a", "float32", *strides, 0, pointer, ())
     assert products.way(matrix, size, k) == way
     whole = matrix._replace(batch=(4 * size * k,))
     assert products.way(whole, size, k) == way
     if way in ("packed", "turned"):
         narrow = "across" if abs(strides[0]) <= abs(strides[1]) else "deep"
-        assert products.way(matrix._replace(batch=(size * k + 1,)), size, k) == narrow  # most matrices are not aligned
+        assert products.way(matrix._replace(batch=(size * k + 1,)), size, k) == narrow  # misaligned batch
         assert products.way(matrix._replace(offset=4), size, k) == narrow
         assert products.way(matrix._replace(offset=-16), size, k) == way
 
@@ -787,14 +790,14 @@ def test_panels_go_as_their_operand_lies(strides, pointer, size, k, way):
     [("CCC", ("turned", "packed")), ("CFC", ("packed", "packed")), ("CCF", ("turned", "turned")),
      ("CFF", ("packed", "turned")), ("FCC", ("packed", "turned")), ("FFF", ("turned", "packed"))],
 )  # fmt: skip
-def test_both_panels_of_a_product(orders, ways):
+def test_panel_ways_by_memory_order(orders, ways):
     (step,) = products.plan(product_of(256, 512, 1024, orders), None, MACHINE).steps
     has = dict(step.kernel.constants)
     assert (has["WAY_A"], has["WAY_B"]) == tuple(products.WAYS[way] for way in ways)
     assert has["VEC_OUT"] == 4
 
 
-def test_offsets_within_far_panels_are_wide():
+def test_offsets_within_large_panels_are_64_bit():
     def offset(**more: Any) -> str:
         (step,) = products.plan(product_of(64, 64, 64, **more), "pipelined", MACHINE).steps
         return dict(step.kernel.types)["Offset"]
@@ -809,7 +812,7 @@ def test_offsets_within_far_panels_are_wide():
     assert offset(**far("out", 2**40, 1)) == "i64"
 
 
-def test_packs_of_the_simple_rungs():
+def test_vector_widths_of_the_simple_matmul_kernels():
     def vectors(strategy: str, m: int, n: int, k: int, orders: str = "CCC", **more: Any) -> tuple[int, ...]:
         (step,) = products.plan(product_of(m, n, k, orders, **more), strategy, MACHINE).steps
         return tuple(dict(step.kernel.constants)[name] for name in ("VEC_A", "VEC_B", "VEC_OUT"))
@@ -831,12 +834,12 @@ def blas_of(*args: Any, **options: Any) -> work.Plan:
 
 
 def kinds_of(made: work.Plan) -> list[str]:
-    """What the steps are."""
+    """The kinds of the steps."""
     return ["gemm" if isinstance(step, products.Gemm) else step.kernel.name.split("_")[0] for step in made.steps]
 
 
 @pytest.mark.parametrize("orders", ["CCC", "CFC", "CCF", "CFF", "FCC"])
-def test_cublas_takes_rows_and_columns_as_they_lie(orders):
+def test_cublas_takes_row_and_column_major_operands(orders):
     made = blas_of(30, 50, 70, orders)
     assert made.workspace == ()
     (step,) = made.steps
@@ -855,7 +858,7 @@ def test_cublas_takes_padded_rows():
     assert step.leading == (99, 50, 50)
 
 
-def test_cublas_gets_copies_of_what_it_does_not_take():
+def test_unsupported_operands_are_copied_for_cublas():
     for strides in ((140, 2), (-70, 1), (0, 1), (1, -30), (69, 1)):
         made = blas_of(30, 50, 70, a=products.Layout("a", "float32", strides, 0))
         assert kinds_of(made) == ["broadcast", "gemm"]
@@ -867,7 +870,7 @@ def test_cublas_gets_copies_of_what_it_does_not_take():
         assert (kinds_of(made), made.workspace) == (["gemm", "broadcast"], (("dense_out", 4 * 30 * 50),))
 
 
-def test_cublas_counts_rows_in_31_bits():
+def test_cublas_leading_dimensions_fit_31_bits():
     for strides in ((2**31, 1), (1, 2**31)):
         far = {name: products.Layout(name, "float32", strides, 0) for name in ("out", "a", "b")}
         for name, layout in far.items():
@@ -875,7 +878,7 @@ def test_cublas_counts_rows_in_31_bits():
             assert max(gemm.leading) < 2**31
 
 
-def test_cublas_adds_to_what_its_result_holds():
+def test_cublas_accumulates_into_its_result():
     made = blas_of(30, 50, 70, "CCCC")
     assert kinds_of(made) == ["broadcast", "gemm"] and made.workspace == ()
     assert made.steps[-1].beta == np.float32(1).tobytes()
@@ -899,7 +902,7 @@ def test_cublas_is_called_once_for_a_batch_with_one_stride():
     assert [step.out.offset for step in made.steps] == [0, 4 * 3 * 1500]
 
 
-def test_copies_for_cublas_repeat_nothing():
+def test_copies_for_cublas_keep_broadcast_batches():
     b = products.Layout("b", "float32", (0, 0, 100, 2), 0)
     made = blas_of(30, 50, 70, batch=(2, 3), b=b)
     assert made.workspace == (("dense_b", 4 * 70 * 50),)
@@ -909,7 +912,7 @@ def test_copies_for_cublas_repeat_nothing():
     assert kinds_of(made) == ["broadcast", "gemm", "gemm"]
 
 
-def test_products_of_nothing_have_a_plan():
+def test_products_with_empty_k_have_a_plan():
     for strategy in products.STRATEGIES:
         made = products.plan(product_of(30, 50, 0), strategy, MACHINE)
         (step,) = made.steps
@@ -917,7 +920,7 @@ def test_products_of_nothing_have_a_plan():
         assert (made.strategy, step.kernel.name) == (strategy, f"matmul_{name}")
 
 
-def test_more_tiles_than_a_grid_holds_are_refused():
+def test_too_many_matmul_tiles_for_a_grid_raise():
     for strategy in (*products.STRATEGIES, None):
         if strategy != "cublas":
             rule = r"takes at most 2147483647 blocks in x, 1 products of \(4294967296, 1\) @ \(1, 1073741824\) need "
@@ -925,7 +928,7 @@ def test_more_tiles_than_a_grid_holds_are_refused():
                 products.plan(product_of(2**32, 2**30, 1), strategy, MACHINE)
 
 
-def test_parameters_are_the_struct_of_the_kernels():
+def test_matmul_parameters_match_the_cuda_struct():
     p = product_of(30, 50, 70, "CFCF", (2,))._replace(alpha=np.float32(3).tobytes(), scaled=True)
     (step,) = products.plan(p, "naive", MACHINE).steps
     *operands, params = step.args
@@ -940,25 +943,25 @@ def test_parameters_are_the_struct_of_the_kernels():
 
 
 def far_reductions(reach: int) -> list[tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
-    """Shapes, axes and strides of arrays whose last element lies so far from the first, along a dim of either kind."""
+    """Shapes, axes and strides of arrays whose last element is ``reach`` from the first, along either kind of dim."""
     return [
         ("rows", (3, reach // 2), (1,), (1, 2)), ("columns", (reach // 4, 64), (0,), (4, 1)),
         ("rows", (2, 7), (1,), (reach - 6, 1)), ("columns", (7, 2), (0,), (1, reach - 6)),
     ]  # fmt: skip
 
 
-EDGE = 2**31 - 2**10  # where 32-bit offsets end: a margin for packs that begin before an element, or end behind it
+EDGE = 2**31 - 2**10  # limit of 32-bit offsets, with a margin for packs that begin before or end after an element
 
 
 @pytest.mark.parametrize("op", ["Sum", "Max", "LogSumExp"])
 @pytest.mark.parametrize("strategy", [None, "rows", "columns", "shuffle"])
-def test_offsets_of_reductions_are_wide_in_time(op, strategy):
+def test_reduction_offsets_become_64_bit_in_time(op, strategy):
     for reach in (EDGE - 8, EDGE, 2**31, 2**32 - 8, 2**32, 2**33):
         for _, shape, axis, strides in far_reductions(reach):
             span = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
             kept = geometry.contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis))
-            lain = strides, (0,) * 2, kept
-            problem = reduction_problem(op, *("float32",) * 3, shape, axis, lain, POINTERS)
+            operand_layouts = strides, (0,) * 2, kept
+            problem = reduction_problem(op, *("float32",) * 3, shape, axis, operand_layouts, POINTERS)
             wanted = "i32" if span < EDGE else "i64"
             assert abs(span - reach) < 2**7
             for step in reductions.plan(problem, strategy, 132).steps:
@@ -966,7 +969,7 @@ def test_offsets_of_reductions_are_wide_in_time(op, strategy):
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_offsets_of_maps_are_wide_in_time(backwards):
+def test_map_offsets_become_64_bit_in_time(backwards):
     for reach in (EDGE - 3, EDGE, 2**31, 2**32 - 1, 2**32, 2**33):
         step = -reach if backwards else reach
         out = maps.Arg("out", "u32", 4, (1, 2))
@@ -976,7 +979,7 @@ def test_offsets_of_maps_are_wide_in_time(backwards):
             assert dict(launch.kernel.types)["Offset"] == ("i32" if reach < EDGE else "i64")
 
 
-def test_offsets_of_softmax_are_wide_in_time():
+def test_softmax_offsets_become_64_bit_in_time():
     for reach in (EDGE - 2, EDGE, 2**31, 2**32, 2**33):
         for strategy in (None, "naive", "block_online", "rows"):
             problem = softmax_problem(
@@ -986,7 +989,7 @@ def test_offsets_of_softmax_are_wide_in_time():
                 assert dict(step.kernel.types)["Offset"] == ("i32" if reach + 7 < EDGE else "i64")
 
 
-def test_offsets_of_products_are_wide_in_time():
+def test_product_offsets_become_64_bit_in_time():
     for row, expected in ((2**30 // 256 - 1, "i32"), (2**30 // 32, "i64"), (2**31, "i64"), (2**32, "i64")):
         problem = product_of(64, 64, 64)
         problem = problem._replace(a=problem.a._replace(row=row))
@@ -994,7 +997,7 @@ def test_offsets_of_products_are_wide_in_time():
         assert dict(step.kernel.types)["Offset"] == expected
 
 
-def test_one_place_checks_all_dims_of_a_grid():
+def test_check_grid_checks_every_dim():
     assert work.check_grid("op", "kernel", (5, 1), "things") == (5, 1, 1)
     assert work.check_grid("op", "kernel", work.MAX_GRID, "things") == (2**31 - 1, 65535, 1)
     for grid, axis in (((2**31, 1), "x"), ((1, 2**16), "y")):
@@ -1003,7 +1006,7 @@ def test_one_place_checks_all_dims_of_a_grid():
 
 
 @pytest.mark.parametrize("length", [65535 * 2, 65535 * 2 + 1, 200000, 2**24 + 1])
-def test_many_steps_along_a_dim_fit_a_grid(length):
+def test_stepped_grids_of_long_dims_fit_the_hardware(length):
     out = maps.Arg("out", "u64", 8, (4, 1))
     made = maps.plan("Expand", (length, 4), out, (maps.Arg("a", "u64", 8, (0, 1)),), "stepped")
     for step in made.steps:
@@ -1011,7 +1014,7 @@ def test_many_steps_along_a_dim_fit_a_grid(length):
         assert all(0 < blocks <= most for blocks, most in zip(step.grid, (*work.MAX_GRID, 1), strict=True))
 
 
-def test_large_results_of_three_operands_fit_a_grid():
+def test_where_grids_of_large_results_fit_the_hardware():
     shape = (2**20, 2**5, 2**5)
     out = maps.Arg("out", "bits128", 16, geometry.contiguous_strides(shape))
     condition = maps.Arg("a", "u8", 1, (0, 0, 1))

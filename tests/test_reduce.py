@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import gpuops
 from tests import layouts
-from tests.budget import examples, in_turn, pairs
-from tests.compare import accumulator_eps, assert_bits, assert_near, assert_same, run_there
+from tests.budget import examples, pairs, round_robin
+from tests.compare import accumulator_eps, assert_bits, assert_near, assert_same, run_on
 from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, inexact, lay_out, wide
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -23,11 +23,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 OPS = ("sum", "prod", "max", "min", "mean", "any", "all")
 STRATEGIES = (None, *gpuops.strategies("sum"))
 CLASSIC = ("cross", "interleaved", "shuffle")
-LENGTHS = (1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 8193, 50001)  # the last is shared by several blocks
+LENGTHS = (1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 8193, 50001)  # the last takes several blocks
 
 #: dtype= for each kind of input, where the conversion of each element is defined.
 DTYPE = {"b": "?bilfd", "i": "bilfde", "u": "BHILfd", "f": "fdD", "V": "fd", "c": "FD"}
-#: dtypes of out beside the result's, to which it casts.
+#: Other dtypes of out, to which the result is cast.
 OUT = {"b": "?bif", "i": "bildF", "u": "BHIlf", "f": "fdFD", "V": "fd", "c": "FD"}
 
 
@@ -48,11 +48,11 @@ class Call:
     def run(self, backend: Any) -> np.ndarray:
         """gpuops' result."""
         more = {"strategy": self.strategy}
-        return run_there(backend, getattr(gpuops, self.op), self.x, self.out, self.options | more)
+        return run_on(backend, getattr(gpuops, self.op), self.x, self.out, self.options | more)
 
 
 def check(call: Call, got: np.ndarray) -> None:
-    """Hold a result against NumPy's: its dtype, shape and value."""
+    """Compare a result with NumPy's: dtype, shape and values."""
     out = None if call.out is None else np.zeros(call.out.shape, call.out.dtype)
     expected = np.asarray(call.numpy() if out is None else call.numpy(out=out))
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
@@ -60,7 +60,7 @@ def check(call: Call, got: np.ndarray) -> None:
         assert_same(got, expected)
         return
     val = np.dtype(call.options.get("dtype") or (got.dtype if inexact(got.dtype) else call.x.dtype))
-    if not inexact(val):  # floats that were made integers before they were added
+    if not inexact(val):  # floats cast to integers before the sum
         assert_same(got, expected)
         return
     x = call.x.astype(val).astype(wide(val))
@@ -72,14 +72,14 @@ def check(call: Call, got: np.ndarray) -> None:
     if "initial" in options:
         options["initial"] = abs(options["initial"] or 0)
     size = np.abs(exact) if call.op == "prod" else getattr(np, call.op)(finite, **options)
-    if call.op in ("mean", "prod") and got.dtype.kind == "c":  # which part gets the NaN depends on the order
+    if call.op in ("mean", "prod") and got.dtype.kind == "c":  # which component gets the NaN depends on the order
         got, exact = (np.where(np.isfinite(a), a, np.nan) for a in (got, exact))
     error = eps * (8 + (length if call.op == "prod" else math.sqrt(length))) * np.where(np.isfinite(size), size, 0)
     assert_near(got, exact, error)
 
 
 def safe(x: np.ndarray, op: str) -> np.ndarray:
-    """Values whose product neither overflows nor depends on the order in which it does: signs, zeros, infinities."""
+    """Values whose product does not depend on the order: signs, zeros, infinities."""
     if op == "prod":
         whole = x.base[: x.base.size // x.itemsize * x.itemsize].view(x.dtype)
         if x.dtype.kind == "c":
@@ -92,13 +92,13 @@ def safe(x: np.ndarray, op: str) -> np.ndarray:
 
 @st.composite
 def calls(draw: st.DrawFn, op: str) -> Call:
-    """Any call of a reduction that NumPy computes too."""
+    """Any call of a reduction that NumPy supports too."""
     shape = draw(layouts.shapes())
     x = safe(draw(layouts.arrays(shape, draw(st.sampled_from(COMMON)))), op)
     options: dict[str, Any] = {"axis": draw(layouts.axes(len(shape))), "keepdims": draw(st.booleans())}
     if op in ("sum", "prod", "mean") and draw(st.booleans()):
         choice = DTYPE[x.dtype.kind]
-        if op == "mean":  # that of nothing is NaN, which no integer is
+        if op == "mean":  # an empty mean is NaN, which integers cannot hold
             choice = "".join(c for c in choice if inexact(np.dtype(c)))
         options["dtype"] = np.dtype(draw(st.sampled_from(choice)))
     if op in ("sum", "prod", "max", "min") and (op in ("max", "min") or draw(st.booleans())):
@@ -129,7 +129,7 @@ def test_agrees_with_numpy(backend, op, data):
 @pytest.mark.parametrize("op", OPS)
 def test_takes_every_dtype(backend, op, dtype):
     x = lay_out(layouts.random(np.random.default_rng(0), (5, 40), dtype, special=op != "prod"), "C")
-    for axis in in_turn((0, 1), start=OPS.index(op) + DTYPES.index(dtype)):
+    for axis in round_robin((0, 1), start=OPS.index(op) + DTYPES.index(dtype)):
         call = Call(op, x, {"axis": axis})
         check(call, call.run(backend))
 
@@ -152,22 +152,22 @@ def test_host_finish_merges_many_blocks(backend, op, strategy):
     check(call, call.run(backend))
 
 
-#: Shapes with an axis, and how the array is cut out of a larger one: for each way through memory.
+#: A shape, an axis and a slice for each memory access pattern.
 REGIMES: dict[str, tuple[tuple[int, ...], Any, tuple[slice, ...]]] = {
     "rows of a pack": ((8192, 4), 1, ()),
     "rows of a few packs": ((3000, 20), 1, ()),
     "tiny rows": ((3001, 3), 1, ()),
     "tiny rows of seven": ((333, 7), 1, ()),
-    "tiny rows from anywhere": ((3001, 3), 1, (slice(1, None),)),
-    "tiny rows that lie apart": ((3001, 4), 1, (slice(None), slice(1, None))),
+    "tiny rows from an odd offset": ((3001, 3), 1, (slice(1, None),)),
+    "padded tiny rows": ((3001, 4), 1, (slice(None), slice(1, None))),
     "a few short runs": ((2, 10), None, (slice(None), slice(5))),
     "a few tiny runs": ((2, 6), None, (slice(None), slice(3))),
     "short rows": ((3000, 11), 1, ()),
     "many short rows": ((40001, 5), 1, ()),
-    "short rows from anywhere": ((3001, 33), 1, (slice(1, None),)),
+    "short rows from an odd offset": ((3001, 33), 1, (slice(1, None),)),
     "rows of a warp": ((100, 260), 1, ()),
     "unaligned rows of a warp": ((100, 261), 1, ()),
-    "rows that lie apart": ((40, 2003), 1, (slice(None), slice(2, -3))),
+    "padded rows": ((40, 2003), 1, (slice(None), slice(2, -3))),
     "a row of several blocks": ((2, 160000), 1, ()),
     "an unaligned row of several blocks": ((160011,), None, (slice(5, -2),)),
     "runs of several blocks": ((20, 9000), None, (slice(None), slice(3, -1))),
@@ -175,10 +175,10 @@ REGIMES: dict[str, tuple[tuple[int, ...], Any, tuple[slice, ...]]] = {
     "a few columns": ((9000, 5), 0, ()),
     "columns": ((700, 100), 0, ()),
     "columns of several blocks": ((20000, 16), 0, ()),
-    "columns that begin and end anywhere": ((600, 640), 0, (slice(None), slice(3, -7))),
-    "columns that begin anywhere in a word": ((500, 131), 0, ()),
-    "such columns of several blocks": ((20001, 67), 0, (slice(None, None, -1), slice(1, None))),
-    "such columns of many runs": ((7, 300, 139), 1, ()),
+    "misaligned columns": ((600, 640), 0, (slice(None), slice(3, -7))),
+    "columns misaligned within a word": ((500, 131), 0, ()),
+    "columns misaligned within a word, several blocks": ((20001, 67), 0, (slice(None, None, -1), slice(1, None))),
+    "columns misaligned within a word, many runs": ((7, 300, 139), 1, ()),
     "columns of many runs": ((7, 300, 20), 1, ()),
     "shallow columns": ((6, 20000), 0, ()),
     "columns of pairs of axes": ((9, 40, 11, 24), (0, 2), ()),
@@ -193,7 +193,7 @@ FAMILIES = [
 
 
 @pytest.mark.parametrize("regime,kind", pairs(REGIMES, *FAMILIES), ids=str)
-def test_every_way_through_memory(backend, regime, kind):
+def test_every_memory_access_regime(backend, regime, kind):
     dtype, op = kind
     shape, axis, cut = REGIMES[regime]
     x = lay_out(layouts.random(np.random.default_rng(0), shape, np.dtype(dtype)), "C")[cut]
@@ -207,7 +207,7 @@ def test_every_way_through_memory(backend, regime, kind):
     pairs(["i1", "u1", "i2", "u2", "?", "f2", BFLOAT16], ["max", "min"], ["any", "all"], ["sum", "mean"]),
     ids=str,
 )
-def test_small_elements_anywhere_in_a_word(backend, op, dtype):
+def test_small_elements_at_every_position_in_a_word(backend, op, dtype):
     dtype = np.dtype(dtype)
     rest, found = {"any": (0, 1), "all": (1, 0), "min": (1, 0)}.get(op, (0, 1))
     for place in range(0, 40, 3):
@@ -219,7 +219,7 @@ def test_small_elements_anywhere_in_a_word(backend, op, dtype):
 
 
 @pytest.mark.parametrize("dtype,op", pairs(["i1", "u1", "i2", "u2"], ["sum", "mean"], ["max", "min"]))
-def test_the_extremes_of_small_integers(backend, op, dtype):
+def test_extreme_values_of_small_integers(backend, op, dtype):
     info = np.iinfo(dtype)
     for value in (info.min, info.max):
         for shape, axis in (((3, 5000), 1), ((5000, 48), 0), ((2**15, 2), 0), ((1, 2**15 + 1), 1), ((40, 5), 1)):
@@ -243,7 +243,7 @@ def test_masks_of_every_shape(backend, cut, mask, kind):
         check(call, call.run(backend))
 
 
-def test_a_million_uniform_numbers_are_added_within_two_units(device):
+def test_float32_sum_of_a_million_numbers_is_within_2_ulps(device):
     x = np.random.default_rng(0).random(2**20, np.float32)
     exact = x.astype(np.float64).sum()
     for shape, axis in (((2**20,), None), ((2, 2**19), 1), ((2**16, 16), 0)):
@@ -282,7 +282,7 @@ def test_reads_every_layout(backend, layout, dtype):
 
 @pytest.mark.parametrize("length", [33, 257, 1025, 8193])
 @pytest.mark.parametrize("op", ["max", "min"])
-def test_nan_wins_wherever_it_stands(backend, op, length):
+def test_nan_propagates_from_every_position(backend, op, length):
     for place in (0, length // 2, length - 1):
         for shape, axis in (((2, length), 1), ((length, 2), 0)):
             x = lay_out(layouts.random(np.random.default_rng(0), shape, np.dtype("f4")), "C")
@@ -302,7 +302,7 @@ def test_complex_numbers_are_ordered_by_real_then_imaginary_part(backend, op):
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("dtype", ["f4", "f2"])
-def test_the_same_call_gives_the_same_bits(backend, dtype, strategy):
+def test_repeated_calls_are_bitwise_identical(backend, dtype, strategy):
     for shape, axis in (((3, 20001), 1), ((20001, 3), 0), ((3, 20001), None)):
         x = backend.array(layouts.random(np.random.default_rng(0), shape, np.dtype(dtype)))
         first, second = (backend.numpy(gpuops.sum(x, axis, strategy=strategy)) for _ in range(2))
@@ -323,9 +323,9 @@ def test_subnormals_are_kept(backend, strategy, dtype):
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind in "biu"], ids=str)
 @pytest.mark.parametrize("op", ["sum", "prod"])
-def test_integers_wrap_as_in_numpy(backend, op, dtype):
+def test_integers_wrap_like_numpy(backend, op, dtype):
     x = lay_out(layouts.random(np.random.default_rng(0), (300,), dtype, special=True), "C") | dtype.type(1)
-    for options in ({}, *in_turn([{"dtype": d} for d in (dtype, np.dtype("i2"), np.dtype("u4"))])):
+    for options in ({}, *round_robin([{"dtype": d} for d in (dtype, np.dtype("i2"), np.dtype("u4"))])):
         call = Call(op, x, options)
         check(call, call.run(backend))
 
@@ -357,7 +357,7 @@ def test_out_may_be_part_of_the_input(backend, view, strategy):
 
 
 def placed(view: np.ndarray, memory: np.ndarray) -> tuple[int, tuple[int, ...]]:
-    """Where a view lies in memory; at its start if it is a copy."""
+    """The offset and strides of a view in memory; offset 0 for a copy."""
     offset = view.ctypes.data - memory.ctypes.data
     return (offset, view.strides) if 0 <= offset < memory.size else (0, (4,))
 
@@ -371,7 +371,7 @@ def test_out_may_be_the_input_when_nothing_is_reduced(backend, op):
 
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("shape,axis", [((0,), None), ((0, 3), 0), ((3, 0), 0), ((3, 0), 1), ((2, 0, 3), (0, 1))])
-def test_zero_size(backend, op, shape, axis):
+def test_empty_arrays(backend, op, shape, axis):
     options: dict[str, Any] = {"axis": axis}
     if op in ("max", "min"):
         options["initial"] = 7
@@ -380,7 +380,7 @@ def test_zero_size(backend, op, shape, axis):
 
 
 @pytest.mark.parametrize("dtype", ["i1", "i4", "u8", "?"])
-def test_a_mean_in_integers_is_cut(backend, dtype):
+def test_integer_means_are_truncated(backend, dtype):
     x = lay_out(np.array([[1, 2, 3, 5], [7, 7, 9, 4]], "i2"), "C")
     for strategy in STRATEGIES:
         call = Call("mean", x, {"axis": 1, "dtype": np.dtype(dtype)}, strategy=strategy)
@@ -394,7 +394,7 @@ def test_an_empty_result_needs_no_initial(backend, op):
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_zero_dims(backend, op):
+def test_0d_arrays(backend, op):
     for dtype in ("f4", "i1", "?"):
         for keepdims in (False, True):
             for axis in (None, ()):
@@ -403,7 +403,7 @@ def test_zero_dims(backend, op):
 
 
 @pytest.mark.parametrize("op", ["sum", "prod", "mean"])
-def test_a_mask_may_leave_out_everything(backend, op):
+def test_fully_masked_rows(backend, op):
     x = lay_out(layouts.random(np.random.default_rng(0), (3, 40), np.dtype("f4")), "C")
     mask = lay_out(np.array([[True], [False], [True]]), "C")
     for where in (mask, False):
@@ -414,7 +414,7 @@ def test_a_mask_may_leave_out_everything(backend, op):
 
 @pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
 @pytest.mark.parametrize("initial", [0, 5, -3, np.int8(4), 2.0])
-def test_initial_takes_part_once_in_every_reduction(backend, op, initial):
+def test_initial_is_applied_once(backend, op, initial):
     for shape, axis in (((3, 9000), 1), ((9000, 3), 0)):
         x = lay_out(layouts.random(np.random.default_rng(0), shape, np.dtype("f4")), "C")
         for strategy in STRATEGIES:
@@ -423,7 +423,7 @@ def test_initial_takes_part_once_in_every_reduction(backend, op, initial):
 
 
 @pytest.mark.parametrize("op", ["sum", "max"])
-def test_initial_none_is_no_initial(backend, op):
+def test_initial_none_means_no_initial(backend, op):
     call = Call(op, lay_out(np.arange(6.0).reshape(2, 3), "C"), {"axis": 1, "initial": None})
     check(call, call.run(backend))
 
@@ -433,7 +433,7 @@ def test_amax_and_amin_are_max_and_min():
     assert gpuops.amin is gpuops.min
 
 
-def test_lists_and_scalars_are_numpys():
+def test_lists_and_scalars_give_numpy_results():
     assert gpuops.sum([1, 2, 3]) == 6
     assert gpuops.max(3.5) == 3.5
     assert gpuops.any([[0, 0], [0, 1]], axis=1).tolist() == [False, True]
@@ -442,6 +442,6 @@ def test_lists_and_scalars_are_numpys():
 @pytest.mark.parametrize("dtype", ["f4", "i1"])
 @pytest.mark.parametrize("axis", [0, 1, None])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_sliding_windows_overlap_in_memory(backend, strategy, axis, dtype):
+def test_overlapping_sliding_windows(backend, strategy, axis, dtype):
     x = np.lib.stride_tricks.sliding_window_view(np.arange(299).astype(dtype), 4)
     check(call := Call("sum", x, {"axis": axis}, strategy=strategy), call.run(backend))

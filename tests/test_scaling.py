@@ -1,4 +1,4 @@
-"""``bench --gpus``: the whole mode on two processes with tiny arrays, and its parts."""
+"""``bench --gpus``: a run on two processes with tiny arrays, and its parts."""
 
 import json
 import sys
@@ -21,9 +21,9 @@ SMALL = [cases.shrunk(case, 1024) for case in EVERY_CASE if case.pick]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Results of a run on two processes, named as those of a full run are."""
+    """A folder with results of two processes, named like those of a full run."""
     made = tmp_path_factory.mktemp("results")
-    done = bench("--gpus", 2, "--elements", 1024, "--results", made, soon=True)
+    done = bench("--gpus", 2, "--elements", 1024, "--results", made, fast=True)
     assert done.returncode == 0, done.stderr + done.stdout
     assert done.stderr == "", "Dask is silent"
     (made / "cpu" / "scaling.part.json").rename(made / "cpu" / "scaling.json")
@@ -58,7 +58,7 @@ def test_results_of_two_workers(document):
             assert tasks == (case["chunks"] // 2, case["chunks"]), "a task per chunk: operands were there before"
 
 
-def test_the_schema_knows_what_is_of_several_gpus(document):
+def test_schema_requires_the_fields_of_scaling_results(document):
     for change in (
         lambda case: case.pop("workers"),
         lambda case: case["limit"].pop("tasks"),
@@ -105,18 +105,18 @@ def test_tables_are_shown_and_reported(document):
     ("nbytes", "text"),
     [(1, "1 B"), (1023, "1023 B"), (1024, "1 KiB"), (2**20, "1 MiB"), (3 * 2**29, "1.5 GiB"), (2**42, "4096 GiB")],
 )
-def test_sizes_in_words(nbytes, text):
+def test_sizes_have_binary_units(nbytes, text):
     assert show.size(nbytes) == text
 
 
-def test_other_pages_do_without(document, folder):
+def test_performance_page_excludes_scaling_results(document, folder):
     assert results.load_all(folder / "cpu") == [document]
     assert report.page({"cpu": [document]}) == report.HEAD
     other = document | {"op": "softmax", "mode": "cold", "cases": [], "date": "2001-01-01"}
     assert report.page({"cpu": [other, document]}) == report.page({"cpu": [other]})
 
 
-def test_compare_finds_what_scales_worse(document, tmp_path, capsys):
+def test_compare_finds_scaling_losses(document, tmp_path, capsys):
     for case in document["cases"]:
         for result in (case["limit"], *case["results"]):
             result |= {"spread": 0.001, "repeat": 0.001}
@@ -140,7 +140,7 @@ def test_compare_finds_what_scales_worse(document, tmp_path, capsys):
         (["sum", "--gpus", "2", "--cases", "moon"], "no case of sum has 'moon' in its group or label"),
     ],
 )
-def test_bad_arguments_are_refused_in_words(arguments, rule, tmp_path, capsys):
+def test_bad_arguments_are_reported(arguments, rule, tmp_path, capsys):
     try:
         status = cli.main([*arguments, "--results", str(tmp_path)])
     except SystemExit as stopped:  # by argparse
@@ -157,7 +157,7 @@ def test_without_dask_it_says_what_to_install(package, monkeypatch, tmp_path, ca
     assert f"--gpus needs {package}: pip install 'gpuops-cupy[dask]'" in capsys.readouterr().err
 
 
-def test_more_gpus_than_there_are_are_refused():
+def test_asking_for_too_many_gpus_raises():
     machine = SimpleNamespace(workers=lambda count: [{}], xp=np)
     with pytest.raises(results.Unusable, match="--gpus 2: there are 1 to be seen"), scaling.measuring(machine, 2):
         pass
@@ -179,7 +179,7 @@ def test_each_worker_sees_one_gpu(visible, count, names, monkeypatch):
 # What is measured
 
 
-def test_chunks_are_as_large_as_they_are_said_to_be():
+def test_chunk_sizes_match_their_group():
     sizes = [
         4 * cols * max(scaling.parts(case))
         for case in EVERY_CASE
@@ -216,7 +216,7 @@ def operands(case):
 
 
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: f"{case.op} {case.group.name}")
-def test_right_results_pass_and_wrong_ones_do_not(case):
+def test_check_accepts_right_and_rejects_wrong_results(case):
     given = operands(case)
     right = providers.Gpuops(np).call(case)(*given)
     assert isinstance(right, da.Array) and scaling.fault(case, given, right) == ""
@@ -228,13 +228,13 @@ def test_right_results_pass_and_wrong_ones_do_not(case):
     assert "shape" in scaling.fault(case, given, right[None])
 
 
-def test_chunks_differ():
+def test_chunks_hold_different_data():
     first, second = (scaling.chunk("numpy", "normal", "float32", (4, 8), i) for i in range(2))
     assert first.shape == second.shape == (4, 8) and first.dtype == np.float32
     assert not (first == second).any()
 
 
-def test_a_run_is_summed_up():
+def test_summary_of_a_run():
     logs = [[(10.0, 11.0), (11.5, 12.0)], [(10.5, 13.0)]]
     run = scaling.summary(logs, called=9.0, returned=14.0)
     assert run == scaling.Run(work=3.0, idle=pytest.approx((2 * 3.0 - 4.0) / 3), wall=5.0, tasks=3)
@@ -244,7 +244,7 @@ def test_a_run_is_summed_up():
         scaling.summary([[(1.0, 2.0)], []], 0.0, 3.0)
 
 
-def test_a_worker_writes_down_when_tasks_begin_and_end():
+def test_workers_record_task_intervals():
     executor = scaling.TimedThreadPoolExecutor()
     assert "ThreadPoolExecutor" in str(type(executor)), "Dask tells threads by it"
     before = scaling.time.time()
@@ -258,10 +258,10 @@ def test_a_worker_writes_down_when_tasks_begin_and_end():
 
 
 class SlowGpu:
-    """CuPy's events on a GPU that takes a second for each task."""
+    """CuPy's events, on a fake GPU that takes a second per task."""
 
     def __init__(self):
-        self.free = 0.0  # when it has done all
+        self.free = 0.0  # when all its work is done
         self.cuda = self
         self.synchronized = False
 
@@ -284,7 +284,7 @@ class Event:
         self.gpu.synchronized = True
 
 
-def test_times_of_a_gpu_are_its_own(monkeypatch):
+def test_gpu_workers_record_gpu_times(monkeypatch):
     gpu, now = SlowGpu(), [100.0]
     monkeypatch.setitem(sys.modules, "cupy", gpu)
     monkeypatch.setattr(scaling, "time", SimpleNamespace(time=lambda: now[0]))
@@ -303,8 +303,8 @@ def test_times_of_a_gpu_are_its_own(monkeypatch):
     assert executor.take() == []
 
 
-class Without:
-    """A team that cannot hold anything."""
+class FailingTeam:
+    """A team that raises when it is to hold a case."""
 
     names = ("a", "b")
 
@@ -325,8 +325,8 @@ class Without:
         (TypeError("no"), "TypeError: no", True),
     ],
 )
-def test_a_case_that_fails_is_skipped_and_fails_the_run_unless_memory_is_short(failure, why, fails, document):
-    record = scaling.measure(Without(failure), Cpu(), SMALL[0], [], quiet)
+def test_failing_cases_are_skipped_and_fail_the_run_unless_out_of_memory(failure, why, fails, document):
+    record = scaling.measure(FailingTeam(failure), Cpu(), SMALL[0], [], quiet)
     assert record["skipped"] == why and f"skipped: {why}" in show.line(record)
     assert conforms(document | {"cases": [record]})
     assert bool(cli.wrong([record])) == fails

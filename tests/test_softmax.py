@@ -16,25 +16,25 @@ from hypothesis import strategies as st
 import gpuops
 from gpuops.plan import rows as softmax_kernels
 from tests import layouts
-from tests.budget import examples, in_turn, pairs
-from tests.compare import accumulator_eps, assert_bits, assert_near, run_there, ulp
+from tests.budget import examples, pairs, round_robin
+from tests.compare import accumulator_eps, assert_bits, assert_near, run_on, ulp
 from tests.layouts import BFLOAT16, DTYPES, FLOATS, HALVES, LAYOUTS, lay_out
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 OPS = ("softmax", "log_softmax")
 STRATEGIES = (None, *gpuops.strategies("softmax"))
-#: Pairs of either op with whether it is masked, to be taken in turn.
+#: Each op with and without a mask, in two groups for round-robin tests.
 MASKED = ((("softmax", False), ("log_softmax", True)), (("softmax", True), ("log_softmax", False)))
 LENGTHS = (1, 31, 32, 33, 64, 127, 256, 781, 1023, 1024, 1025, 4099)
 COMMON = tuple(map(np.dtype, ("f4", "f4", "f8", "f2", BFLOAT16, "i4", "?")))
-#: Rows that a strategy takes on every device, or in time.
+#: The longest rows that a strategy takes on every device, or in reasonable time.
 LONGEST = {"columns": 512, "naive": 4099, "block_shared": 5000, **dict.fromkeys(softmax_kernels.WARPS, 1024)}
 
 
 @dataclass
 class Call:
-    """A softmax, or its like: the input and the options."""
+    """A call of softmax, log_softmax or logsumexp: the input and the options."""
 
     op: str
     x: np.ndarray
@@ -54,11 +54,11 @@ class Call:
 
     def run(self, backend: Any) -> np.ndarray:
         """gpuops' result."""
-        return run_there(backend, getattr(gpuops, self.op), self.x, self.out, self.options | {"axis": self.axis})
+        return run_on(backend, getattr(gpuops, self.op), self.x, self.out, self.options | {"axis": self.axis})
 
 
 def check(call: Call, got: np.ndarray) -> None:
-    """Hold a result against SciPy's of the same values in float64."""
+    """Compare a result with SciPy's of the same values in float64."""
     x, options = call.x, call.options
     floating = x.dtype if x.dtype in FLOATS else np.dtype(np.float64)
     result = np.dtype(options.get("dtype") or floating)
@@ -91,7 +91,7 @@ def check(call: Call, got: np.ndarray) -> None:
 
 
 def rounded(call: Call, result: np.dtype, exact: np.ndarray) -> Any:
-    """The error of a result that is rounded to ``dtype`` before it goes to ``out``."""
+    """The rounding error of a result in its dtype, before the cast to ``out``."""
     return 0 if call.out is None else ulp(result, exact)
 
 
@@ -162,7 +162,7 @@ def test_agrees_with_scipy(backend, op, data):
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind != "c"], ids=str)
 @pytest.mark.parametrize("op", [*OPS, "logsumexp"])
 def test_takes_every_dtype(backend, op, dtype):
-    for axis in in_turn((0, 1), start=len(op) + DTYPES.index(dtype)):
+    for axis in round_robin((0, 1), start=len(op) + DTYPES.index(dtype)):
         call = Call(op, random((5, 40), dtype, special=True), axis)
         check(call, call.run(backend))
 
@@ -182,20 +182,20 @@ def test_normalises_rows_of_every_length(backend, kind, strategy, axis):
 
 @pytest.mark.parametrize("length", [40, 700, 5000, 17001])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_rows_that_begin_elsewhere_in_their_packs_than_their_results(backend, dtype, length):
+def test_rows_aligned_differently_from_their_results(backend, dtype, length):
     x = random((3, length + 1), dtype)
     for values in (x[:, 1:], x[:, :-1]):
-        for op, masked in itertools.chain(*in_turn(MASKED, start=FLOATS.index(dtype))):
+        for op, masked in itertools.chain(*round_robin(MASKED, start=FLOATS.index(dtype))):
             call = Call(op, values, 1, {"where": random(values.shape) > 0} if masked else {})
             check(call, call.run(backend))
 
 
 @pytest.mark.parametrize("length", [60, 300, 700, 3000, 9000])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_rows_with_a_step_are_read_element_by_element(backend, dtype, length):
+def test_strided_rows(backend, dtype, length):
     x = random((3, 2 * length), dtype)
     for values in (x[:, ::2], x[:, ::-2]):
-        for op, masked in itertools.chain(*in_turn(MASKED, start=FLOATS.index(dtype))):
+        for op, masked in itertools.chain(*round_robin(MASKED, start=FLOATS.index(dtype))):
             call = Call(op, values, 1, {"where": random(values.shape) > 0} if masked else {})
             check(call, call.run(backend))
 
@@ -223,7 +223,7 @@ def test_many_rows(backend, dtype, shape, axis):
     np.testing.assert_allclose(got.astype("f8").sum(axis), 1, rtol=300 * float(np.finfo(dtype).eps))
 
 
-#: Rows in which something goes wrong easily.
+#: Rows with special or extreme values.
 ROWS = {
     "one -inf": [1, -np.inf, 2, 0.5],
     "one +inf": [1, np.inf, 2, 0.5],
@@ -277,10 +277,10 @@ def test_a_row_of_only_minus_infinity_is_nan_unless_masked(backend, strategy):
 
 @pytest.mark.parametrize("length,dtype", pairs([5, 700, 1024], ["f4", "f2", BFLOAT16]), ids=str)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_masked_elements_are_left_out(backend, length, strategy, dtype):
+def test_masked_elements_are_excluded(backend, length, strategy, dtype):
     x = random((4, length), dtype)
-    x[3, 2] = np.nan  # makes NaN of what is left
-    x[:, ::3] = np.nan  # what is masked may be anything
+    x[3, 2] = np.nan  # unmasked, so the rest of the row is NaN
+    x[:, ::3] = np.nan  # masked elements may be anything
     x[:, 1] = np.inf
     mask = np.ones((4, length), bool)
     mask[:, ::3] = mask[:, 1] = mask[2] = False
@@ -294,8 +294,8 @@ def test_masked_elements_are_left_out(backend, length, strategy, dtype):
 
 
 @pytest.mark.parametrize("dtype,op", pairs(["f4", "f2", BFLOAT16], OPS), ids=str)
-def test_masked_elements_are_left_out_of_tiles(backend, op, dtype):
-    x = random((700, 40), dtype)  # some packs of a thread are staged
+def test_masked_elements_are_excluded_from_column_tiles(backend, op, dtype):
+    x = random((700, 40), dtype)  # some packs of a thread are staged in shared memory
     mask = np.random.default_rng(1).random(x.shape) < 0.5
     mask[:, 3] = False
     x[~mask] = np.nan
@@ -309,7 +309,7 @@ def test_masked_elements_are_left_out_of_tiles(backend, op, dtype):
 
 @pytest.mark.parametrize("scale,op", pairs([1, 0.125, -1, 0, 30.0, np.float64(0.5)], OPS))
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_scale_is_a_factor_on_x(backend, strategy, scale, op):
+def test_scale_multiplies_x(backend, strategy, scale, op):
     call = Call(op, random((4, 300)), 1, {"scale": scale, "strategy": strategy})
     check(call, call.run(backend))
     call = Call("logsumexp", random((4, 300)), 1, {"scale": scale})
@@ -318,7 +318,7 @@ def test_scale_is_a_factor_on_x(backend, strategy, scale, op):
 
 @pytest.mark.parametrize("strategy", [None, *softmax_kernels.ON_CHIP])
 @pytest.mark.parametrize("spread", [1, 10, 40])
-@pytest.mark.parametrize("offset", [0, -1420, 3e5, 2**23, -(2**31)])  # where powers are taken in other ways
+@pytest.mark.parametrize("offset", [0, -1420, 3e5, 2**23, -(2**31)])  # where exponentials are computed differently
 def test_errors_in_float32_do_not_grow_with_the_spread(device, strategy, offset, spread):
     info = np.finfo("f4")
     x = (np.random.default_rng(0).standard_normal((3, 500)) * spread + offset).astype("f4")
@@ -330,7 +330,7 @@ def test_errors_in_float32_do_not_grow_with_the_spread(device, strategy, offset,
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_the_power_of_the_maximum_is_1(backend, dtype, strategy):
+def test_exp_of_the_maximum_is_exactly_1(backend, dtype, strategy):
     x = np.array([[5.3, -40, -50, -60], [-1000.7, -np.inf, -2000, -3000]], dtype)
     for axis, values in ((1, x), (0, x.T)):
         got = np.max(backend.numpy(gpuops.log_softmax(backend.array(values), axis, strategy=strategy)), axis)
@@ -341,7 +341,7 @@ def test_the_power_of_the_maximum_is_1(backend, dtype, strategy):
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("dtype", ["f4", "f2", "f8"])
-def test_small_results_keep_their_subnormal_value(backend, dtype, strategy):
+def test_subnormal_results_are_kept(backend, dtype, strategy):
     info = np.finfo(dtype)
     least = math.log(info.smallest_subnormal)
     small = math.log(info.smallest_normal) - 1, least + 4, least + 1, least + 0.2
@@ -353,8 +353,8 @@ def test_small_results_keep_their_subnormal_value(backend, dtype, strategy):
 
 
 @pytest.mark.parametrize("strategy", [each for each in STRATEGIES if applies(each, 2**20)])
-def test_a_million_halves_do_not_overflow_their_sum(backend, strategy):
-    for dtype in HALVES:  # the greatest float16 is 65504, and 256 + 1 is 256 in bfloat16
+def test_sums_over_a_million_half_type_elements_do_not_overflow(backend, strategy):
+    for dtype in HALVES:  # the largest float16 is 65504; in bfloat16, 256 + 1 rounds to 256
         x = backend.array(np.full(2**20, 3, dtype))
         try:
             got = gpuops.softmax(x, strategy=strategy)
@@ -367,7 +367,7 @@ def test_a_million_halves_do_not_overflow_their_sum(backend, strategy):
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("x_dtype", ["f4", BFLOAT16], ids=str)
-def test_small_results_in_bfloat16_keep_their_subnormal_value(backend, x_dtype, strategy):
+def test_subnormal_bfloat16_results_are_kept(backend, x_dtype, strategy):
     x = np.array([[0, -80, -88, -90, -92, -200]]).astype(x_dtype)
     for axis, values in ((1, x), (0, x.T)):
         got = gpuops.softmax(backend.array(values), axis, dtype=BFLOAT16, strategy=strategy)
@@ -378,7 +378,7 @@ def test_small_results_in_bfloat16_keep_their_subnormal_value(backend, x_dtype, 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("dtype", ["f4", BFLOAT16], ids=str)
-def test_elements_at_the_end_of_the_range(backend, dtype, strategy):
+def test_elements_near_the_largest_float(backend, dtype, strategy):
     x = np.array([[3e38, -3e38, 1e38, 2.9e38, 3e38], [-3e38, -3e38, -3.3e38, -3e38, -3e38]]).astype(dtype)
     got = backend.numpy(gpuops.softmax(backend.array(x), 1, strategy=strategy)).astype("f8")
     np.testing.assert_array_equal(got, np.array([[0.5, 0, 0, 0, 0.5], [0.25, 0.25, 0, 0.25, 0.25]]))
@@ -390,7 +390,7 @@ def test_half_types_are_rounded_once(backend, dtype, strategy):
     x = random((3, 500), dtype)
     got = backend.numpy(gpuops.softmax(backend.array(x), 1, strategy=strategy))
     exact = scipy.special.softmax(x.astype("f8"), 1)
-    half = np.abs(exact.astype(dtype).astype("f8") - exact)  # the rounding alone; more than it only by float32's
+    half = np.abs(exact.astype(dtype).astype("f8") - exact)  # the final rounding; float32 adds little
     assert (np.abs(got.astype("f8") - exact) <= half + exact * 1e-5 + 1e-30).all()
 
 
@@ -398,7 +398,7 @@ def test_half_types_are_rounded_once(backend, dtype, strategy):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_reads_and_writes_every_layout(backend, strategy, layout):
     x = lay_out(random((3, 8, 32)), layout)
-    for axis in in_turn((0, 1, 2, (0, 2), (1, 2)), start=LAYOUTS.index(layout)):
+    for axis in round_robin((0, 1, 2, (0, 2), (1, 2)), start=LAYOUTS.index(layout)):
         out = None if layout == "broadcast" else lay_out(np.zeros(x.shape, "f4"), layout)
         call = Call("softmax", x, axis, {"strategy": strategy}, out)
         check(call, call.run(backend))
@@ -445,7 +445,7 @@ def test_out_may_overlap_the_input(backend, place, axis, strategy):
 
 
 @pytest.mark.parametrize("op", [*OPS, "logsumexp"])
-def test_zero_dims(backend, op):
+def test_0d_arrays(backend, op):
     for axis in (None, ()):
         call = Call(op, lay_out(np.array(3, "f4"), "C"), axis)
         check(call, call.run(backend))
@@ -453,32 +453,32 @@ def test_zero_dims(backend, op):
 
 @pytest.mark.parametrize("op", [*OPS, "logsumexp"])
 @pytest.mark.parametrize("shape,axis", [((0,), None), ((0, 3), 0), ((3, 0), 0), ((3, 0), 1), ((0, 3), ())], ids=str)
-def test_zero_size(backend, op, shape, axis):
+def test_empty_arrays(backend, op, shape, axis):
     call = Call(op, np.zeros(shape, "f4"), axis)
     check(call, call.run(backend))
 
 
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_no_axes_normalise_every_element_alone(backend, strategy, op):
+def test_empty_axes_normalise_each_element_separately(backend, strategy, op):
     call = Call(op, np.array([[1, -np.inf, 3], [np.nan, np.inf, 0]], "f4"), (), {"strategy": strategy})
     check(call, call.run(backend))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_same_call_gives_the_same_bits(backend, strategy):
+def test_repeated_calls_are_bitwise_identical(backend, strategy):
     shape, axis = ((3, 5001), None) if applies(strategy, 15003) else ((3, LONGEST[strategy]), 1)
     x = backend.array(random(shape))
     first, second = (backend.numpy(gpuops.softmax(x, axis, strategy=strategy)) for _ in range(2))
     assert_bits(first, second)
 
 
-def test_a_new_result_has_the_layout_of_the_input(backend):
+def test_new_results_keep_fortran_order(backend):
     x = backend.array(lay_out(random((4, 5)), "F"))
     assert gpuops.softmax(x, 0).flags.f_contiguous
 
 
-def test_the_input_is_not_changed(backend):
+def test_input_is_not_modified(backend):
     x = random((4, 50))
     there = backend.array(x)
     for strategy in STRATEGIES:
@@ -486,14 +486,14 @@ def test_the_input_is_not_changed(backend):
     assert_bits(backend.numpy(there), x)
 
 
-def test_lists_and_scalars_are_numpys():
+def test_lists_and_scalars_give_numpy_results():
     np.testing.assert_allclose(gpuops.softmax([0, 0]), [0.5, 0.5])
     assert gpuops.softmax(3.0) == 1
     assert gpuops.logsumexp([0.0, 0.0]) == np.log(2)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f2"])
-def test_masks_whose_columns_lie_apart(backend, dtype):
+def test_masks_with_strided_columns(backend, dtype):
     x, mask = random((300, 64), dtype), (np.random.default_rng(1).random((300, 128)) < 0.5)[:, ::2]
     for op in OPS:
         got = backend.numpy(getattr(gpuops, op)(backend.array(x), 0, where=backend.array(mask)))

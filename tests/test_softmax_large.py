@@ -1,4 +1,4 @@
-"""Softmaxes of long rows: what only a GPU has the time and the clusters for."""
+"""Softmaxes of long rows, which need a GPU's speed and clusters."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tests.test_softmax import BFLOAT16, FLOATS, HALVES, Call, check
 if "gpu" not in BACKENDS:
     pytest.skip(gpuops.info()["reason"], allow_module_level=True)
 
-#: Matrices, and an axis of each.
+#: Shapes and axes.
 LARGE = [
     *(((rows, cols), 1) for cols in (1, 31, 4097, 50257, 131071, 2**18, 2**20 + 3) for rows in (1, 3, 200)),
     *(((cols, rows), 0) for cols in (1, 31, 4097, 50257, 131071, 2**18, 2**20 + 3) for rows in (5, 64, 256)),
 ]
-DIFFERENT = 5  # rows of such a matrix: they are repeated
+DIFFERENT = 5  # distinct rows of such a matrix, which repeat
 CONVERTED = dict(zip(FLOATS, (np.dtype("f8"), np.dtype("f4"), BFLOAT16, HALVES[0])))
 
 
 def different_rows(count: int, cols: int) -> np.ndarray:
-    """Rows of which all but one hold something special."""
+    """Distinct rows, most with special or large values."""
     x = np.random.default_rng(cols).standard_normal((DIFFERENT, cols)) * 3
     x[0, 3::7] = -np.inf
     x[1, cols // 2] = np.inf
@@ -40,7 +40,7 @@ def different_rows(count: int, cols: int) -> np.ndarray:
 
 
 def repeated(gpu: Any, x: Any, count: int, axis: int) -> Any:
-    """So many rows along an axis: those of an array on the GPU again and again."""
+    """``count`` rows along an axis, repeating those of an array on the GPU."""
     at = gpu.cupy.arange(count) % x.shape[axis]
     return gpu.cupy.take(x.view(f"u{x.itemsize}"), at, axis).view(x.dtype)
 
@@ -72,10 +72,10 @@ def test_large_matrices(shape, axis, strategy):
                 assert strategy and "does not hold rows" in str(failure)
                 continue
             check(Call(op, x, axis, options | {"where": where}), gpu.fetch(got[:count] if axis else got[:, :count]))
-            # Rows that are alike have nearly the same results, wherever they begin in a pack.
+            # Equal rows have nearly equal results, whatever their alignment.
             wide, eps = got.astype(np.float64), float(ml_dtypes.finfo(got.dtype).eps)
             again = repeated(gpu, wide[:count] if axis else wide[:, :count], total, across)
-            near = max(1000 * accumulator_eps(got.dtype), 4 * eps)  # exponents are rounded, and are as low as -800
+            near = max(1000 * accumulator_eps(got.dtype), 4 * eps)  # exponents as low as -800 are rounded
             least = near if op == "log_softmax" else 2 * float(ulp(got.dtype, np.zeros(())))
             assert gpu.cupy.allclose(wide, again, near, least, equal_nan=True)
             if got.dtype == dtype:

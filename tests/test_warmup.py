@@ -1,4 +1,4 @@
-"""``python -m gpuops warmup``: which kernels it compiles, and where they go."""
+"""``python -m gpuops warmup``: the kernels that it compiles, and the cache that it fills."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ def mask(like):
 
 @cache
 def kernels(op):
-    """What a warmup of the op for float32 compiles."""
+    """The kernels that a warm-up of the op for float32 compiles."""
     return {*warmup.needed([op], ["float32"], H200)}
 
 
 @pytest.mark.parametrize("op", CALLS)
-def test_common_calls_find_their_kernels(op):
+def test_common_calls_need_only_warmed_up_kernels(op):
     for shape in SHAPES:
         for call in CALLS[op]:
             found = {*call(array(shape)).plan.kernels}
             assert found and not found - kernels(op), shape
 
 
-def test_most_matrices_of_any_size_do():
+def test_most_matrix_sizes_need_only_warmed_up_kernels():
     rng, found = np.random.default_rng(0), []
     for _ in range(400):
         rows, cols = (int(2 ** rng.uniform(0, 13)) * (4 if rng.random() < 0.5 else 1) for _ in "rc")
@@ -71,7 +71,7 @@ def test_most_matrices_of_any_size_do():
     assert np.mean(found) >= 0.98
 
 
-def test_every_op_and_dtype_is_surveyed(monkeypatch):
+def test_warmup_covers_every_op(monkeypatch):
     for lengths in ("MANY", "FEW", "SOME", "SIDES"):
         monkeypatch.setattr(warmup, lengths, (3, 64))
     dtypes = {"softmax": ["float16", "int8"], "where": ["complex64"], "dot": ["bool"], "sum": ["uint8"]}
@@ -91,8 +91,8 @@ def test_kernels_are_compiled_into_the_cache(nvrtc, tmp_path, monkeypatch):
     assert {*warmup.compile_all(wanted, 90)} == {*wanted}
 
 
-def test_the_command_compiles_and_says_so(nvrtc, tmp_path, monkeypatch, capsys):
-    import cupy  # which is there, as its NVRTC is
+def test_warmup_command_compiles_and_reports(nvrtc, tmp_path, monkeypatch, capsys):
+    import cupy  # installed, as NVRTC comes with it
 
     from gpuops.run import cuda
 
@@ -113,14 +113,14 @@ def test_the_command_compiles_and_says_so(nvrtc, tmp_path, monkeypatch, capsys):
     assert "warmup: dtype 'real' is not understood" in capsys.readouterr().err
 
 
-def test_without_a_gpu_it_says_why(monkeypatch, capsys):
+def test_warmup_without_a_gpu_says_why(monkeypatch, capsys):
     monkeypatch.setattr(warmup, "info", lambda: {"path": "cpu", "reason": "CuPy finds no GPU"})
     assert command_line(["warmup", "sum"]) == 2
     assert capsys.readouterr().err == "warmup: CuPy finds no GPU\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["sing"], ["sum", "--dtype"]], ids=str)
-def test_what_the_command_does_not_take(arguments):
+def test_warmup_rejects_invalid_arguments(arguments):
     with pytest.raises(SystemExit) as stopped:
         command_line(["warmup", *arguments])
     assert stopped.value.code == 2

@@ -1,4 +1,4 @@
-"""Descriptions of calls, and plans that a test made itself."""
+"""Helpers that build specs and problems, and execute a test's own plans."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STRUCTS: dict[str, Reduction] = {
 }  # fmt: skip
 
 
-def carry_out(plan: Plan, **arrays: Any) -> None:
+def execute_plan(plan: Plan, **arrays: Any) -> None:
     """Execute a plan on the named arrays."""
     context = context_of(next(iter(arrays.values())))
     work = Work("test", (), HostCall(len, {}), plan)
