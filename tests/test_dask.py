@@ -14,6 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import gpuops
+from gpuops.ops import table
 from gpuops.run.context import kind
 from tests import emulated, layouts
 from tests.budget import examples, pairs
@@ -29,7 +30,7 @@ from dask.utils import key_split  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all")
+REDUCTIONS = tuple(table.REDUCTIONS)
 SOFTMAXES = ("softmax", "log_softmax", "logsumexp")
 EXACT = ("max", "min", "any", "all", "where", "expand", "broadcast_to")
 REALS = [d for d in COMMON if d.kind != "c"]

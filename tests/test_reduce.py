@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
+from gpuops.ops import table
 from tests import layouts
 from tests.budget import examples, pairs, round_robin
 from tests.compare import accumulator_eps, assert_bits, assert_near, assert_same, run_on
@@ -20,7 +21,7 @@ from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, inexact, la
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-OPS = ("sum", "prod", "max", "min", "mean", "any", "all")
+OPS = tuple(table.REDUCTIONS)
 STRATEGIES = (None, *gpuops.strategies("sum"))
 CLASSIC = ("cross", "interleaved", "shuffle")
 LENGTHS = (1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 8193, 50001)  # the last takes several blocks
