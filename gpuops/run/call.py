@@ -10,8 +10,8 @@ import numpy as np
 
 from ..errors import error
 from ..plan.work import ArraySpec, Work
-from .context import ARRAYS, LIBRARIES, ExecutionContext, Refused, context_of, is_scalar
-from .execute import Ready, apart, prepare, related
+from .context import ARRAYS, IMPORTERS, ExecutionContext, Refused, context_of, is_scalar
+from .execute import Fits, Ready, prepare, related
 
 #: What a parameter takes: arrays and scalars; arrays, and Python scalars that yield to the dtypes of others; the mask
 #: ``where``; the array that the result is written to; an array whose subclass counts.
@@ -88,7 +88,7 @@ def native_cupy() -> None:
     from . import cuda  # noqa: F401 - which imports CuPy
 
 
-LIBRARIES["cupy"] = native_cupy
+IMPORTERS["cupy"] = native_cupy
 #: Functions that give the adapter of a call; None if its arrays are native. (`gpuops.adapters` adds its own.)
 ADAPTERS: list[Callable[[Call], Adapter | None]] = []
 
@@ -201,13 +201,12 @@ def host_specs(arrays: dict[str, np.ndarray]) -> dict[str, ArraySpec]:
 def on_device(call: Call, context: ExecutionContext, entry: Entry | None, addresses: list[int]) -> Any:
     """The result of a call with arrays of a device."""
     captured = context.device.capturing()
-    specs, scalars, places = device_specs(call, context, captured)
+    specs, scalars, places, fits = device_specs(call, context, captured)
     work = call.describe(specs | scalars if scalars else specs)
     if work.method is not None:
         name, args = work.method
         return getattr(context, name)(*(call.arrays[arg] if type(arg) is str else arg for arg in args))
     out = [*call.given].index("out") if "out" in specs else None
-    fits = None if out is None else apart(specs, places)
     ready = prepare(work, context, [*specs], out, fits, captured)
     if entry is not None and not captured and len(places) == len(addresses) and (out is None or fits is not None):
         entry.ready = entering(context, work, ready)
@@ -216,8 +215,9 @@ def on_device(call: Call, context: ExecutionContext, entry: Entry | None, addres
 
 def device_specs(
     call: Call, context: ExecutionContext, captured: bool
-) -> tuple[dict[str, ArraySpec], dict[str, ArraySpec], list[int]]:
-    """The specs of arrays of a device, those of scalars beside them, and the addresses of the former."""
+) -> tuple[dict[str, ArraySpec], dict[str, ArraySpec], list[int], Fits | None]:
+    """The specs of arrays of a device, those of scalars beside them, the addresses of the former, and what tells
+    whether others lie to ``out`` as these do."""
     machine = context.device.machine
     machine = machine._replace(blas=False) if captured else machine
     specs: dict[str, ArraySpec] = {}
@@ -230,9 +230,10 @@ def device_specs(
             continue
         specs[name], address = context.spec(name, value, machine)
         places.append(address)
+    fits = None
     if "out" in specs:
-        specs["out"] = related(specs, places)
-    return specs, scalars, places
+        specs["out"], fits = related(specs, places)
+    return specs, scalars, places, fits
 
 
 def entering(context: ExecutionContext, work: Work, ready: Ready) -> Ready:
@@ -271,7 +272,7 @@ def describe(public: Callable[..., Any], *args: Any, **options: Any) -> Work:
     context = context_of(call.name, native.arrays)
     if context is None:
         return call.describe(specs | host_specs(host_arrays(native)))
-    found, scalars, _ = device_specs(native, context, context.device.capturing())
+    found, scalars, *_ = device_specs(native, context, context.device.capturing())
     return call.describe(specs | found | scalars)
 
 

@@ -109,7 +109,7 @@ CONTEXTS: dict[type, Callable[[Any], ExecutionContext | None]] = {
     np.ndarray: lambda array: None, np.generic: lambda array: None,
 }  # fmt: skip
 #: Functions that import what adds the contexts of a library's arrays, by its package.
-LIBRARIES: dict[str, Callable[[], Any]] = {}
+IMPORTERS: dict[str, Callable[[], Any]] = {}
 #: Array types with CuPy's attributes, which the launch cache reads in place.
 ARRAYS: set[type] = set()
 #: Array types of other libraries: what gives the address, and all else that decides a call. It raises TypeError for
@@ -158,8 +158,8 @@ def find(op: str, name: str, array: Any) -> ExecutionContext | None:
         rule = "give where=mask.filled(False)" if name == "where" else "give its data, and ~mask as where="
         raise error(TypeError, op, f"{name} is a {kind(array)}, whose mask is not looked at: {rule}")
     for cls in type(array).__mro__:
-        if cls not in CONTEXTS and (package := cls.__module__.partition(".")[0]) in LIBRARIES:
-            LIBRARIES[package]()
+        if cls not in CONTEXTS and (package := cls.__module__.partition(".")[0]) in IMPORTERS:
+            IMPORTERS[package]()
         if cls in CONTEXTS:
             return CONTEXTS[cls](array)
     if isinstance(array, (str, bytes)):

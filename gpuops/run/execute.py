@@ -93,32 +93,26 @@ def extent(spec: ArraySpec, address: int) -> tuple[int, int]:
     return low, high + spec.itemsize
 
 
-def related(specs: dict[str, ArraySpec], addresses: list[int]) -> ArraySpec:
-    """The spec of ``out``, told which of the other arrays share memory with it, and which begin at its address."""
-    places = dict(zip(specs, addresses, strict=True))
-    out, begin = specs["out"], places["out"]
-    low, high = extent(out, begin)
-    overlaps, aliases = [], []
-    for name, spec in specs.items():
-        if name != "out":
-            first, last = extent(spec, places[name])
-            if low < last and first < high:
-                overlaps.append(name)
-            if places[name] == begin:
-                aliases.append(name)
-    return out._replace(overlaps=tuple(overlaps), aliases=tuple(aliases))
+def related(specs: dict[str, ArraySpec], addresses: list[int]) -> tuple[ArraySpec, Fits | None]:
+    """The spec of ``out``, told which of the other arrays share memory with it, and which begin at its address.
 
-
-def apart(specs: dict[str, ArraySpec], addresses: list[int]) -> Fits | None:
-    """A function that tells, of other addresses of such arrays, whether none shares memory with ``out``; those that
-    begin at its address are left out. None if one does now."""
+    Also a function that tells, of other addresses of such arrays, whether none shares memory with ``out`` but those
+    that begin there, which the launch cache knows of; None if another one does now.
+    """
     place = [*specs].index("out")
-    first = addresses[place]
-    low, high = extent(specs["out"], first)
+    out, first = specs["out"], addresses[place]
+    low, high = extent(out, first)
+    overlaps, aliases = [], []
     others = []  # the index of an array, and the distances from ``out`` between which it would overlap
-    for i, (spec, address) in enumerate(zip(specs.values(), addresses, strict=True)):
-        if spec.size and address != first:
-            begin, end = extent(spec, address)
+    for i, (name, address) in enumerate(zip(specs, addresses, strict=True)):
+        if i == place:
+            continue
+        begin, end = extent(specs[name], address)
+        if low < end and begin < high:
+            overlaps.append(name)
+        if address == first:
+            aliases.append(name)
+        elif specs[name].size:
             others.append((i, low - first - end + address, high - first - begin + address))
 
     def fits(addresses: list[int]) -> bool:
@@ -128,4 +122,5 @@ def apart(specs: dict[str, ArraySpec], addresses: list[int]) -> Fits | None:
                 return False
         return True
 
-    return fits if fits(addresses) else None
+    out = out._replace(overlaps=tuple(overlaps), aliases=tuple(aliases))
+    return out, fits if {*overlaps} <= {*aliases} else None

@@ -1,8 +1,8 @@
 """The launch cache: what a kind of calls does is looked up and done, without checks and planning.
 
 What a call does is decided by its arguments: by shape, strides, dtype, device and address modulo 16 of arrays and by
-which of them share an address; by type and value of all else. A hit costs two Python frames and asks of arrays only
-where they begin.
+which of them share an address; by type and value of all else. A hit looks these up, makes the new results and fills
+addresses into launches that lie ready: no argument is checked, nothing is planned.
 """
 
 from __future__ import annotations

@@ -1,0 +1,110 @@
+"""Descriptions of calls are pure: specs in, an equal and printable `Work` out; and how ``out`` lies to the operands."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpuops
+from gpuops.plan.work import ArraySpec, Machine
+from gpuops.run.call import describe
+from gpuops.run.execute import related
+
+MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)
+#: Calls on an array x of shape (6, 40), a mask of that shape, and an array ``out`` of shape (6,).
+CALLS = {
+    **{
+        f"{op} {name}": (op, lambda x, mask, out, options=options: ((x,), options))
+        for op in ("all", "amax", "amin", "any", "max", "mean", "min", "prod", "sum")
+        for name, options in {"rows": {"axis": 1}, "columns": {"axis": 0, "keepdims": True}, "whole": {}}.items()
+    },
+    "sum of another dtype": ("sum", lambda x, mask, out: ((x,), {"axis": 1, "dtype": np.float64})),
+    "sum of a mask": ("sum", lambda x, mask, out: ((x,), {"axis": 1, "where": mask, "initial": 2.5})),
+    "sum into": ("sum", lambda x, mask, out: ((x,), {"axis": 1, "out": out})),
+    "softmax": ("softmax", lambda x, mask, out: ((x,), {"axis": 1})),
+    "log_softmax": ("log_softmax", lambda x, mask, out: ((x,), {"axis": 0, "scale": 0.5})),
+    "logsumexp": ("logsumexp", lambda x, mask, out: ((x,), {"axis": 1, "where": mask})),
+    "expand": ("expand", lambda x, mask, out: ((x, (3, -1, 40)), {})),
+    "broadcast_to": ("broadcast_to", lambda x, mask, out: ((x, (3, 6, 40)), {})),
+    "where": ("where", lambda x, mask, out: ((mask, x, 0), {})),
+    "where alone": ("where", lambda x, mask, out: ((x,), {})),
+    "dot": ("dot", lambda x, mask, out: ((out, x), {})),
+    "matmul": ("matmul", lambda x, mask, out: ((out, x), {})),
+    "matmul by a rung": ("matmul", lambda x, mask, out: ((out, x), {"strategy": "warptile"})),
+}
+ARRAYS = {
+    "x": np.linspace(-1, 1, 240, dtype=np.float32).reshape(6, 40), "mask": np.arange(240).reshape(6, 40) % 3 == 0,
+    "out": np.ones(6, np.float32),
+}  # fmt: skip
+
+
+def test_every_op_is_described():
+    others = {"array_api", "info", "strategies"}
+    assert {op for op, _ in CALLS.values()} == {*gpuops.__all__} - others
+
+
+def described(call, machine):
+    """The description of a call, made of specs alone."""
+    specs = {name: ArraySpec(name, x.shape, x.dtype, x.strides, machine) for name, x in ARRAYS.items()}
+    op, arguments = CALLS[call]
+    args, options = arguments(**specs)
+    return describe(getattr(gpuops, op), *args, **options)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_description_needs_specs_alone(call, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)  # which makes its import an error
+    first, again = described(call, MACHINE), described(call, MACHINE)
+    assert repr(first) == repr(again)
+    assert (first.op, first.results, first.plan, first.method) == (again.op, again.results, again.plan, again.method)
+    assert (first.plan is None) != (first.method is None)
+    assert described(call, None).plan is None
+
+
+@pytest.mark.parametrize("call", [call for call in CALLS if call not in ("where alone", "broadcast_to")])
+def test_a_description_has_the_shape_and_dtype_of_the_result(call):
+    op, arguments = CALLS[call]
+    args, options = arguments(**ARRAYS)
+    expected = getattr(gpuops, op)(*args, **options)
+    (result,) = described(call, MACHINE).results
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+
+
+# ------------------------------------------------------------------------------------------------------------ overlap
+
+
+SPAN = 160  # bytes
+
+
+@st.composite
+def views(draw, memory):
+    """An array over the middle third of memory, with strides of either sign."""
+    shape = tuple(draw(st.lists(st.integers(1, 4), max_size=2)))
+    strides = tuple(draw(st.integers(-12, 12)) for _ in shape)
+    spans = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
+    low, high = sum(min(0, span) for span in spans), sum(max(0, span) for span in spans)
+    offset = draw(st.integers(SPAN - low, 2 * SPAN - high - 2))
+    return np.ndarray(shape, np.int16, memory, offset, strides)
+
+
+@given(st.data())
+def test_out_knows_which_arrays_share_its_memory(data):
+    """By the first and last byte, as ``np.may_share_memory`` tells it."""
+    memory = np.zeros(3 * SPAN, np.uint8)
+    x, y, out = (data.draw(views(memory)) for _ in range(3))
+    arrays = {"x": x, "out": out, "y": y}
+    specs = {name: ArraySpec(name, array.shape, array.dtype, array.strides) for name, array in arrays.items()}
+    begin = [array.ctypes.data for array in arrays.values()]
+    spec, fits = related(specs, begin)
+    near = {name for name, array in (("x", x), ("y", y)) if np.may_share_memory(array, out)}
+    same = {name for name, array in (("x", x), ("y", y)) if array.ctypes.data == out.ctypes.data}
+    assert ({*spec.overlaps}, {*spec.aliases}) == (near, same)
+    assert (fits is None) == bool(near - same)
+    if fits is not None and "x" not in same:
+        start = x.ctypes.data - memory.ctypes.data + data.draw(st.integers(-SPAN, SPAN))
+        moved = np.ndarray(x.shape, x.dtype, memory, start, x.strides)
+        assert fits([moved.ctypes.data, *begin[1:]]) != np.may_share_memory(moved, out)
