@@ -14,6 +14,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from gpuops.ops.arguments import as_dtype
 from gpuops.plan.dtypes import accumulator
+from gpuops.plan.params import Params
 from gpuops.plan.work import LAUNCH, PARTIALS, SCRATCH, ArraySpec, Machine, Operand
 from gpuops.run import context, jit
 
@@ -191,7 +192,7 @@ def memory_at(low, high):
 def pointed(arg, arrays):
     """An operand as a byte array that starts at its pointer and spans the memory of its array."""
     if not isinstance(arg, Operand):
-        return arg
+        return bytes(arg) if isinstance(arg, Params) else arg
     if arg == LAUNCH:
         return arrays[arg.name].to_bytes(8, "little")
     array = arrays[arg.name]

@@ -19,6 +19,7 @@ from gpuops.plan import dtypes, geometry, maps, products, reductions, work
 from gpuops.plan import rows as softmax
 from gpuops.plan.access import PACK, packable
 from gpuops.plan.geometry import Axes
+from gpuops.plan.params import Field, Struct
 from gpuops.plan.reductions.problems import summed_in
 from gpuops.plan.rows.classic import STATES
 from tests import layouts
@@ -100,7 +101,7 @@ def test_divisor_at_its_edges(value):
 
 def quotient(n: int, value: int) -> int:
     """``divide`` of axes.cuh: 32-bit arithmetic."""
-    stored, magic, shift = struct.unpack("<QII", geometry.divisor(value))
+    stored, magic, shift = geometry.divisor(value)
     assert stored == value
     total = (n * magic >> 32) + n
     assert total < 2**32
@@ -110,7 +111,7 @@ def quotient(n: int, value: int) -> int:
 @given(axes())
 def test_packed_axes_match_the_cuda_struct(walk):
     rank = walk.rank_class
-    data = walk.packed()
+    data = bytes(Struct("Walk", Field("Axes<RANK, OPERANDS>", "axes", "")).pack("i64", axes=walk))
     assert len(data) == rank * (16 + 8 * len(walk.strides))
     sizes = tuple(size for size, _, _ in struct.iter_unpack("<QII", data[: 16 * rank]))
     strides = struct.unpack(f"<{rank * len(walk.strides)}q", data[16 * rank :])
@@ -472,7 +473,7 @@ def test_on_chip_plans_hold_whole_rows_within_limits(data):
         staged = step.shared // (step.block * vec * (size + masked))
         assert (staged > 0) == (has["STAGED"] > 0)
         threads = has.get("GROUP") or step.block // has.get("WIDE", 1)
-        team = struct.unpack_from("<6q", step.args[-1])[5] or step.cluster  # blocks to a row
+        team = step.args[-1].values[5] or step.cluster  # blocks to a row
         packs = cols // (1 if strategy == "columns" else vec)
         assert team * threads * (has["PACKS"] + staged) >= packs
         state, wide = 2 * dtypes.ITEMSIZE[dtypes.accumulator(dtype)], has.get("WIDE")
@@ -933,10 +934,13 @@ def test_matmul_parameters_match_the_cuda_struct():
     (step,) = products.plan(p, "naive", MACHINE).steps
     *operands, params = step.args
     assert operands == [work.Operand(name) for name in ("a", "b", "c", "out")]
-    sizes, packed = struct.unpack_from("<3q2I8q2i", params), struct.calcsize("<3q2I8q2i")
+    data = bytes(params)
+    sizes, packed = struct.unpack_from("<3q2I8q2i", data), struct.calcsize("<3q2I8q2i")
     assert sizes == (30, 50, 70, 0, 1, 1, 30, 50, 1, 1, 30, 50, 1, 1, 1)
-    assert struct.unpack_from("<f12xf12x", params, packed) == (3, 1)
-    assert params[packed + 32 :] == p.axes(p.out, p.a, p.b, p.c).packed()
+    assert struct.unpack_from("<f12xf12x", data, packed) == (3, 1)
+    batch = p.axes(p.out, p.a, p.b, p.c)
+    batches = Struct("Batches", Field("Axes<BATCH, 4>", "batch", ""))
+    assert data[packed + 32 :] == bytes(batches.pack("i64", batch=batch))
 
 
 # ------------------------------------------------------------------------------------------------- bounds of indices

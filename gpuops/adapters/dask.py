@@ -26,8 +26,9 @@ from ..ops.softmax import arguments, finished, merged, statistics
 from ..ops.table import REDUCTIONS
 from ..plan.geometry import Shape, contiguous_strides
 from ..plan.work import ArraySpec, new_array
-from ..run.call import WEAK_TYPES, describe, operation_of
+from ..run.call import describe
 from ..run.context import find, is_scalar, kind
+from ..run.operation import WEAK_TYPES, operation_of
 from .dask_graphs import (
     FEWER,
     Function,

@@ -7,8 +7,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from ..errors import error
-from ..run.call import ADAPTERS, Adapter, Call, Entry
+from ..run.call import ADAPTERS, Adapter, Entry
 from ..run.context import CONTEXTS, is_scalar, kind
+from ..run.operation import Call
 from .exchange import Exchange, same_namespace, to_cuda, to_cudf, to_jax, to_numba
 
 

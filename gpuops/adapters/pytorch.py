@@ -22,9 +22,10 @@ from ..errors import error
 from ..plan.dtypes import CTYPES
 from ..plan.geometry import Shape
 from ..plan.work import ALIGNMENT, ArraySpec, Machine
-from ..run.call import Call, Entry, exclude_from_compilers, perform
+from ..run.call import Entry, exclude_from_compilers, perform
 from ..run.context import CONTEXTS, READERS, kind
-from ..run.launch_cache import FACTS
+from ..run.facts import FACTS
+from ..run.operation import Call
 from .exchange import converted
 
 #: NumPy's names of the dtypes that both have.

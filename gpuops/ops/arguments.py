@@ -12,7 +12,7 @@ from ..errors import error
 from ..plan.dtypes import CTYPES, dtype_name
 from ..plan.geometry import MAX_RANK, Shape, overlaps_itself
 from ..plan.work import ArraySpec, Machine
-from ..run.call import WEAK_TYPES
+from ..run.operation import WEAK_TYPES
 
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
@@ -118,10 +118,10 @@ def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
     ndim = max(map(len, shapes))
     result: list[int] = []
     for lengths in zip(*[(1,) * (ndim - len(shape)) + shape for shape in shapes], strict=True):
-        long = {*lengths} - {1} or {1}
-        if len(long) > 1:
+        long = [n for n in lengths if n != 1] or [1]
+        if long.count(long[0]) < len(long):
             raise error(ValueError, op, f"shapes {', '.join(map(str, shapes))} do not broadcast")
-        result += long
+        result.append(long[0])
     return tuple(result)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections import Counter
 from typing import Any
 
@@ -13,10 +12,11 @@ from ..plan import maps
 from ..plan.builder import Builder, unsafe
 from ..plan.dtypes import dtype_name
 from ..plan.geometry import Shape, contiguous_strides, like_strides
+from ..plan.recording import index
 from ..plan.work import ArraySpec, HostCall, Work, new_array
 from ..run import numpy_engine
-from ..run.call import ARRAY, OUT, SUBCLASS, WEAK, WEAK_TYPES
 from ..run.launch_cache import operation, view
+from ..run.operation import ARRAY, OUT, SHAPE, SUBCLASS, WEAK, WEAK_TYPES
 from .arguments import (
     broadcast_shapes,
     broadcasts_to,
@@ -31,7 +31,7 @@ from .arguments import (
 from .table import STRATEGIES
 
 
-@operation(x=ARRAY, out=OUT)
+@operation(x=ARRAY, shape=SHAPE, out=OUT)
 def expand(x, shape, *, out=None, strategy=None):
     """Repeat an array along new and length-1 dims into a new array: ``torch.Tensor.expand``, but materialised.
 
@@ -238,7 +238,7 @@ def as_shape(op: str, shape: Any) -> Shape:
     """A shape given as an int or a sequence of ints."""
     lengths = np.asarray(shape.tolist()) if hasattr(shape, "tolist") else shape  # of an array, wherever it is
     try:
-        return tuple([operator.index(n) for n in (lengths if np.iterable(lengths) else (lengths,))])
+        return tuple([index(n) for n in (lengths if np.iterable(lengths) else (lengths,))])
     except TypeError:
         raise error(TypeError, op, f"shape must be an int or a tuple of ints, got {shape!r}") from None
 
@@ -262,7 +262,8 @@ def layout(shape: Shape, operands: list[ArraySpec]) -> Shape | None:
         if array.value is None and array.shape == shape
         if all(s or n == 1 for n, s in zip(shape, array.strides, strict=True))
     ]
-    if {strides for strides, _ in lying} <= {contiguous_strides(shape)}:
+    in_order = contiguous_strides(shape)
+    if all(strides == in_order for strides, _ in lying):
         return None
     votes: Counter[Shape] = Counter()
     for strides, itemsize in lying:

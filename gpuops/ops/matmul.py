@@ -13,9 +13,9 @@ from ..plan.dtypes import accumulator, dtype_name
 from ..plan.geometry import Shape, broadcast_strides
 from ..plan.work import ArraySpec, HostCall, Work, new_array
 from ..run import numpy_engine
-from ..run.call import ARRAY, OUT, WEAK, WEAK_TYPES
 from ..run.context import is_scalar
 from ..run.launch_cache import operation
+from ..run.operation import ARRAY, OUT, WEAK, WEAK_TYPES
 from .arguments import (
     Casting,
     as_index,

@@ -13,9 +13,9 @@ from ..plan.dtypes import INTEGERS, dtype_name
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, HostCall, Work, new_array
 from ..run import numpy_engine
-from ..run.call import ARRAY, MASK, OUT
 from ..run.context import is_scalar
 from ..run.launch_cache import operation
+from ..run.operation import ARRAY, MASK, OUT
 from .arguments import (
     as_mask,
     check_array,

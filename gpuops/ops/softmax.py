@@ -14,8 +14,8 @@ from ..plan.dtypes import FLOATS, REALS, accumulator, ctype, dtype_name
 from ..plan.geometry import Shape, broadcast_strides, like_strides
 from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
 from ..run import numpy_engine
-from ..run.call import ARRAY, MASK, OUT, WEAK, WEAK_TYPES
 from ..run.launch_cache import operation
+from ..run.operation import ARRAY, MASK, OUT, WEAK, WEAK_TYPES
 from .arguments import (
     as_mask,
     broadcast_shapes,

@@ -7,10 +7,8 @@ with the smallest stride, and neighbours merged wherever every operand allows it
 from __future__ import annotations
 
 import math
-import struct
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 Shape = tuple[int, ...]
@@ -47,28 +45,25 @@ class Axes(NamedTuple):
             tuple([(*s[:-1], s[-1] * vec) for s in self.strides]),
         )
 
-    def packed(self, offset: str = "i64") -> bytes:
-        """The bytes of ``struct Axes`` in ``kernels/common/axes.cuh``, with strides of a 32- or 64-bit type."""
+    def numbers(self) -> list[int]:
+        """The numbers of ``struct Axes`` in ``kernels/common/axes.cuh``: a divisor for each dim, then the strides."""
         pad = self.rank_class - len(self.sizes)
-        ones, zeros = (1,) * pad, (0,) * pad
-        strides: Shape = ()
+        found, zeros = [*ONE] * pad, (0,) * pad
+        for size in self.sizes:
+            found += divisor(size)
         for operand in self.strides:
-            strides += zeros + operand
-        return b"".join(map(divisor, ones + self.sizes)) + integers(offset, *strides)
+            found += zeros
+            found += operand
+        return found
 
 
-@lru_cache(maxsize=1024)
-def divisor(value: int) -> bytes:
-    """The bytes of ``struct Divisor``: the value and the multiplier and shift that divide n < 2**31 by it."""
+def divisor(value: int) -> Shape:
+    """The numbers of ``struct Divisor``: the value, and the multiplier and shift that divide n < 2**31 by it."""
     shift = (value - 1).bit_length()
-    magic = ((1 << 32) * ((1 << shift) - value) // value + 1) % 2**32
-    return struct.pack("<QII", value, magic, shift)
+    return value, (((1 << shift) - value << 32) // value + 1) % 2**32, shift
 
 
-def integers(ctype: str, *values: int) -> bytes:
-    """The bytes of an array of ``i32`` or ``i64`` (in a struct: filled up to a multiple of 8)."""
-    count = len(values)
-    return struct.pack(f"<{count}i{count % 2 * 4}x" if ctype == "i32" else f"<{count}q", *values)
+ONE = divisor(1)
 
 
 def index_type(*counts: int) -> str:
@@ -108,7 +103,7 @@ def normalize(axes: Axes) -> tuple[Axes, Shape]:
     (Axes(sizes=(20,), strides=((1,),)), (-19,))
     """
     offsets = (0,) * len(axes.strides)
-    if len({*axes.strides}) == 1 and axes.strides[0] == contiguous_strides(axes.sizes):  # one run of all operands
+    if axes.strides.count(contiguous_strides(axes.sizes)) == len(offsets):  # one run of all operands
         n = math.prod(axes.sizes)
         return Axes((n,), ((1,),) * len(offsets)) if n != 1 else Axes((), ((),) * len(offsets)), offsets
     return normal_form(zip(axes.sizes, *axes.strides, strict=True), len(axes.strides))

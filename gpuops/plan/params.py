@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .geometry import Axes, divisor
 
-#: Types of fields that ``struct`` packs, with its format characters; ``Offset`` is one of the two.
+#: Types of numbers, with the format characters of ``struct``; ``Offset`` is one of the two ``OFFSETS``.
 FORMATS = {"i32": "i", "u32": "I", "i64": "q", "u64": "Q", "double": "d"}
 OFFSETS = ("i32", "i64")
+FILLED = "0q"  # up to a multiple of 8 bytes, as C++ aligns what holds such numbers
 
 
 class Field(NamedTuple):
     """A field of a struct: its C++ type, its name (with array bounds), and what it is.
 
-    Integers and doubles are given as numbers, arrays of one dim as sequences, ``Axes`` as they are in ``geometry``, a
-    ``Divisor`` as an int, everything else as bytes.
+    Numbers are given as such, pairs and arrays of them as sequences, ``Axes`` as they are in ``geometry``, a
+    ``Divisor`` as an int, what is of the caller's dtype as bytes.
     """
 
     type: str
@@ -28,10 +29,19 @@ class Field(NamedTuple):
     def name(self) -> str:
         return self.declarator.partition("[")[0]
 
-    @property
-    def length(self) -> int:
-        """The length of an array; 0 of a single value."""
-        return int(self.declarator.partition("[")[2].rstrip("]") or 0)
+
+class Params(NamedTuple):
+    """A parameter struct with its values: a format of ``struct``, and what it packs."""
+
+    format: str
+    values: tuple[Any, ...]
+
+    def __bytes__(self) -> bytes:
+        return struct.pack(self.format, *self.values)
+
+
+#: How the value of a field is packed: 0 for a number, n for so many of them, -n for bytes, (rank, operands) for Axes.
+Packed = int | tuple[int, int]
 
 
 class Struct:
@@ -43,77 +53,52 @@ class Struct:
       i64 size;  // elements
       Offset at[3];  // where
     };
-    >>> len(point.pack("i32", size=1, at=(2, 3, 4))), len(point.pack("i64", size=1, at=(2, 3, 4)))
-    (24, 32)
+    >>> point.pack("i32", size=1, at=(2, 3, 4))
+    Params(format='@q3i0q', values=(1, 2, 3, 4))
     """
 
     def __init__(self, name: str, *fields: Field) -> None:
         self.fields = fields
         lines = (f"  {field.type} {field.declarator};  // {field.comment}" for field in fields)
         self.text = "\n".join((f"struct {name} {{", *lines, "};"))
-        self.packers = {offset: packers(fields, offset) for offset in OFFSETS}
+        self.format = lru_cache(maxsize=1024)(self.format_of)
 
-    def pack(self, offset: str, **values: Any) -> bytes:
-        """The bytes of the struct for offsets of a type."""
-        parts = []
-        for packer, names, arrays in self.packers[offset]:
-            if packer is None:
-                parts.append(as_bytes(values[names[0]], offset))
+    def pack(self, offset: str, **values: Any) -> Params:
+        """The struct with these values, for offsets of a type."""
+        numbers: list[Any] = []
+        kinds: list[Packed] = []
+        for field in self.fields:
+            value = values[field.name]
+            kind = type(value)
+            if kind is Axes:
+                kinds.append((value.rank_class, len(value.strides)))
+                numbers += value.numbers()
+            elif field.type == "Divisor":
+                kinds.append(0)
+                numbers += divisor(value)
+            elif kind is tuple or kind is list:
+                kinds.append(len(value))
+                numbers += value
             else:
-                numbers = flat(values, names) if arrays else [values[name] for name in names]
-                parts.append(packer.pack(*numbers))
-        return b"".join(parts)
+                kinds.append(-len(value) if kind is bytes else 0)
+                numbers.append(value)
+        return Params(self.format(offset, tuple(kinds)), tuple(numbers))
+
+    def format_of(self, offset: str, kinds: tuple[Packed, ...]) -> str:
+        """The format of the whole struct: fields aligned and filled up as C++ does."""
+        pieces = (format_of(field.type, kind, offset) for field, kind in zip(self.fields, kinds, strict=True))
+        return f"@{''.join(pieces)}{FILLED}"
 
 
-class Packer(NamedTuple):
-    """What packs the values of some fields."""
-
-    numbers: struct.Struct | None  # of neighbouring numbers; None: of one value that has bytes of its own
-    names: tuple[str, ...]
-    arrays: bool = False  # whether some of the numbers are arrays
+DIVISOR = "QII"  # the format of ``struct Divisor``
 
 
-def packers(fields: Sequence[Field], offset: str) -> list[Packer]:
-    """What packs the fields in order: neighbouring numbers together, aligned and filled up as C++ does."""
-    found: list[Packer] = []
-    numbers: list[Field] = []
-
-    def close() -> None:
-        if numbers:
-            characters = (f"{f.length or ''}{FORMATS[offset if f.type == 'Offset' else f.type]}" for f in numbers)
-            made = struct.Struct(f"@{''.join(characters)}0q")
-            found.append(Packer(made, tuple(f.name for f in numbers), any(f.length for f in numbers)))
-            numbers.clear()
-
-    for field in fields:
-        if (field.type in FORMATS or field.type == "Offset") and field.declarator.count("[") < 2:
-            numbers.append(field)
-        else:
-            close()
-            found.append(Packer(None, (field.name,)))
-    close()
-    return found
-
-
-def flat(values: dict[str, Any], names: tuple[str, ...]) -> list[Any]:
-    """Numbers in order, those of arrays one by one."""
-    found: list[Any] = []
-    for name in names:
-        value = values[name]
-        if isinstance(value, (tuple, list)):
-            found += value
-        elif isinstance(value, bytes):
-            found += struct.unpack(f"<{len(value) // 8}Q", value)
-        else:
-            found.append(value)
-    return found
-
-
-def as_bytes(value: Any, offset: str) -> bytes:
-    """The bytes of dims, of a divisor, of numbers of 8 bytes each, or of what is bytes already."""
-    if isinstance(value, Axes):
-        return value.packed(offset)
-    if isinstance(value, tuple):
-        return struct.pack(f"<{len(value)}q", *value)
-    data: bytes = value if isinstance(value, bytes) else divisor(value)
-    return data
+def format_of(type_: str, kind: Packed, offset: str) -> str:
+    """The format of a field."""
+    if isinstance(kind, tuple):  # Axes<…, Offset>, or with strides of 64 bits
+        rank, operands = kind
+        return f"{DIVISOR * rank}{rank * operands}{FORMATS[offset if 'Offset' in type_ else 'i64']}{FILLED}"
+    if kind < 0:
+        return f"{FILLED}{-kind}s"
+    letter = DIVISOR if type_ == "Divisor" else FORMATS.get(offset if type_ == "Offset" else type_, FORMATS["i64"])
+    return f"{kind or ''}{letter}"

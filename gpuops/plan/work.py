@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import error
 from .geometry import Shape, broadcast_strides, contiguous_strides
+from .params import Params
 
 MAX_GRID = (2**31 - 1, 2**16 - 1)  # blocks of a launch in x and y
 ALIGNMENT = 16  # bytes: of new results and workspace, and of the widest load
@@ -99,7 +100,7 @@ class Launch(NamedTuple):
     kernel: Kernel
     grid: tuple[int, int, int]
     block: int
-    args: tuple[Operand | bytes | None, ...]  # None: a null pointer
+    args: tuple[Operand | Params | bytes | None, ...]  # None: a null pointer
     cluster: int = 1  # neighbouring blocks that run together and reach each other's shared memory
     shared: int = 0  # bytes of dynamic shared memory
     cooperative: bool = False  # its blocks wait for each other: all of them must be resident

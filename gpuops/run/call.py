@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import error
 from ..plan.work import ArraySpec, Work
 from .context import ARRAYS, IMPORTERS, ExecutionContext, Refused, context_of, is_scalar
 from .execute import Fits, Ready, prepare, related
+from .operation import MASK, OUT, SUBCLASS, WEAK, WEAK_TYPES, Call, Operation, bind, operation_of
+from .shapes import described
 
-#: What a parameter takes: arrays and scalars; arrays, and Python scalars that yield to the dtypes of others; the mask
-#: ``where``; the array that the result is written to; an array whose subclass counts.
-ARRAY, WEAK, MASK, OUT, SUBCLASS = "array", "weak", "mask", "out", "subclass"
 #: Types of arguments that are no arrays.
 PLAIN = frozenset((int, bool, float, str, tuple, type, type(None)))
-WEAK_TYPES = (int, float, complex)  # Python's scalars, which yield to the dtypes of arrays (NEP 50)
-#: PyTorch's names of parameters, and NumPy's.
-MEANT = {"dim": "axis", "keepdim": "keepdims"}
-
-
-class Operation:
-    """A public function: the pure description of its calls, and what those of its parameters take that are arrays."""
-
-    def __init__(self, describe: Callable[..., Work], operands: dict[str, str]) -> None:
-        code = describe.__code__
-        self.describe, self.operands, self.name = describe, operands, describe.__name__
-        self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]  # positional ones first
-
-
 class Entry:
     """What the launch cache knows of a kind of calls: nothing at first."""
 
@@ -39,40 +23,6 @@ class Entry:
 
     def __init__(self) -> None:
         self.ready: Ready | None = None
-
-
-class Call(NamedTuple):
-    """A call that is to be made: the public function, its operation, the arguments by name, of which the first few are
-    given by position, and those among them that are arrays."""
-
-    public: Callable[..., Any]
-    operation: Operation
-    given: dict[str, Any]
-    positional: int
-    arrays: dict[str, Any]
-
-    @property
-    def name(self) -> str:
-        return self.operation.name
-
-    def on(self, arrays: dict[str, Any]) -> Call:
-        """The same call with other arrays."""
-        return self._replace(given=self.given | arrays, arrays=arrays)
-
-    def make(self, function: Callable[..., Any], given: dict[str, Any]) -> Any:
-        """The result of a function for the arguments."""
-        items = [*given.items()]
-        args = [value for _, value in items[: self.positional]]
-        return function(*args, **dict(items[self.positional :]))
-
-    def describe(self, specs: dict[str, ArraySpec]) -> Work:
-        """The description of the call, given specs of the arrays."""
-        work: Work = self.make(self.operation.describe, self.given | specs)
-        return work
-
-    def repeat(self) -> Any:
-        """Call the public function."""
-        return self.make(self.public, self.given)
 
 
 class Adapter(Protocol):
@@ -102,28 +52,15 @@ def miss(
     call = bind(public, operation, args, options)
     if type(out := call.given.get("out")) is tuple and len(out) == 1:  # as NumPy's ufuncs take it
         return call.on({"out": out[0]}).repeat()
-    adapters = filter(None, (adapter_of(call) for adapter_of in ADAPTERS))
-    make = next((adapter.call for adapter in adapters), perform)
-    return attempt(make, call, entry, addresses)
+    return attempt(adapter_of(call), call, entry, addresses)
 
 
-def bind(
-    public: Callable[..., Any], operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
-) -> Call:
-    """The arguments of a call by name; None and True (no mask) are no arrays."""
-    parameters, operands = operation.parameters, operation.operands
-    for name in options:
-        if name in MEANT and MEANT[name] in parameters:
-            raise error(TypeError, operation.name, f"{name} is not a parameter; {MEANT[name]} is, as in NumPy")
-    given = dict(zip(parameters, args, strict=False))
-    if len(args) > len(parameters) or not given.keys().isdisjoint(options):
-        operation.describe(*args, **options)  # Python words it
-    given |= options
-    arrays = {
-        name: value for name, value in given.items()
-        if name in operands and value is not None and not (value is True and operands[name] is MASK)
-    }  # fmt: skip
-    return Call(public, operation, given, len(args), arrays)
+def adapter_of(call: Call) -> Callable[[Call, Entry | None, list[int]], Any]:
+    """What makes a call with its arrays: `perform`, if they are native."""
+    if not ARRAYS.issuperset(map(type, call.arrays.values())):
+        for adapter in filter(None, (find(call) for find in ADAPTERS)):
+            return adapter.call
+    return perform
 
 
 def attempt(make: Callable[..., Any], call: Call, entry: Entry | None, addresses: list[int]) -> Any:
@@ -202,7 +139,7 @@ def on_device(call: Call, context: ExecutionContext, entry: Entry | None, addres
     """The result of a call with arrays of a device."""
     captured = context.device.capturing()
     specs, scalars, places, fits = device_specs(call, context, captured)
-    work = call.describe(specs | scalars if scalars else specs)
+    work = described(call, specs | scalars if scalars else specs)
     if work.method is not None:
         name, args = work.method
         return getattr(context, name)(*(call.arrays[arg] if type(arg) is str else arg for arg in args))
@@ -251,12 +188,6 @@ def entering(context: ExecutionContext, work: Work, ready: Ready) -> Ready:
         return ready(values, addresses)
 
     return entered
-
-
-def operation_of(public: Any) -> Operation:
-    """The operation of a public function."""
-    made: Operation = public.operation
-    return made
 
 
 def describe(public: Callable[..., Any], *args: Any, **options: Any) -> Work:

@@ -197,9 +197,9 @@ class CudaDevice:
     def launcher(self, launch: Launch, places: dict[str, int]) -> Step:
         """A launch that is made again and again: all of its arguments lie ready but the addresses of the arrays."""
         handle = ctypes.c_void_p(self.function(launch).ptr)
-        pointers = [arg for arg in launch.args if not isinstance(arg, bytes)]
         first = cuda_driver.LAUNCH_CONFIG.size // 8 + len(launch.args)
-        operands = [(i, places[arg.name], arg.offset) for i, arg in enumerate(pointers, first) if arg is not None]
+        arrays = ((i, arg) for i, arg in enumerate(launch.args, first) if isinstance(arg, Operand))
+        operands = [(i, places[arg.name], arg.offset) for i, arg in arrays]
         attributes = cuda_driver.attributes_of(launch.cluster, launch.cooperative, self.overlaps)
         free: list[Arguments] = []
         launch_kernel, stream = cuda_driver.libcuda().cuLaunchKernelEx, cupy.cuda.get_current_stream

@@ -11,6 +11,7 @@ from typing import Any
 
 from cupy_backends.cuda.api import driver
 
+from ..plan.params import Params
 from ..plan.work import Launch
 
 
@@ -21,7 +22,8 @@ class LaunchAttribute(ctypes.Structure):
 
 
 #: CUlaunchConfig of cuda.h: the grid, the block and its shared memory; the stream, the attributes and their number.
-LAUNCH_CONFIG = struct.Struct("<7I4x2QI4x")
+HEAD = "7I4x2QI4x"
+LAUNCH_CONFIG = struct.Struct(f"@{HEAD}")
 STREAM = 4  # where in it the stream is, in words of eight bytes
 #: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: the kernel may be made ready while the one before it ends.
 OVERLAP = LaunchAttribute(id=6, value=(1,))
@@ -60,27 +62,35 @@ class Arguments:
     addresses of arrays and the stream are filled in."""
 
     def __init__(self, launch: Launch, attributes: Any) -> None:
-        structs = [arg for arg in launch.args if type(arg) is bytes]
-        places, end, size = places_of(tuple([len(arg) if type(arg) is bytes else 0 for arg in launch.args]))
-        self.memory = ctypes.create_string_buffer(size)
+        formats = [arg.format if type(arg) is Params else len(arg) if type(arg) is bytes else 0 for arg in launch.args]
+        whole, places = layout_of(*formats)
+        self.memory = ctypes.create_string_buffer(whole.size)
         start = ctypes.addressof(self.memory)
-        shape = (*launch.grid, launch.block, 1, 1, launch.shared)
-        head = LAUNCH_CONFIG.pack(*shape, 0, ctypes.addressof(attributes), len(attributes))
-        head += struct.pack(f"{len(places)}Q", *[start + place for place in places])
-        ctypes.memmove(start, head, len(head))
-        ctypes.memmove(start + end, b"".join(structs), size - end)
-        self.words = memoryview(self.memory).cast("B")[:end].cast("q")
+        values: list[Any] = [0] * len(launch.args)
+        for arg in launch.args:
+            if type(arg) is Params:
+                values += arg.values
+            elif type(arg) is bytes:
+                values.append(arg)
+        whole.pack_into(
+            self.memory, 0, *launch.grid, launch.block, 1, 1, launch.shared, 0, ctypes.addressof(attributes),
+            len(attributes), *[start + place for place in places], *values,
+        )  # fmt: skip
+        self.words = memoryview(self.memory).cast("B").cast("q")
         self.config, self.addresses = ctypes.c_void_p(start), ctypes.c_void_p(start + LAUNCH_CONFIG.size)
 
 
 @cache
-def places_of(sizes: tuple[int, ...]) -> tuple[list[int], int, int]:
-    """Where in a launch's memory its arguments lie, addresses of arrays (of size 0) before structs; where the structs
-    begin, and where they end."""
-    first = LAUNCH_CONFIG.size + 8 * len(sizes)
-    end = first + 8 * sizes.count(0)
-    operands, structs = itertools.count(first, 8), itertools.accumulate(filter(None, sizes), initial=end)
-    return [next(structs if size else operands) for size in sizes], end, end + sum(sizes)
+def layout_of(*args: str | int) -> tuple[struct.Struct, list[int]]:
+    """The format of a launch's memory, and where in it the arguments lie: the configuration, the addresses of the
+    arguments, words for those that are addresses of arrays, structs. Of these ``args`` has the formats, or how many
+    bytes they are; 0 of an address."""
+    formats = [f"@{arg}s0q" if isinstance(arg, int) and arg else arg or "" for arg in args]
+    words = LAUNCH_CONFIG.size + 8 * len(formats)
+    structs = itertools.accumulate(map(struct.calcsize, filter(None, formats)), initial=words + 8 * len(formats))
+    places = [next(structs) if each else words + 8 * i for i, each in enumerate(formats)]
+    body = "".join(each.removeprefix("@") for each in formats)
+    return struct.Struct(f"@{HEAD}{2 * len(formats)}Q{body}"), places
 
 
 def get_attribute(function: Any, attribute: int) -> int:

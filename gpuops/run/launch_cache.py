@@ -9,29 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from struct import Struct
 from typing import Any
 
-import numpy as np
-
-from ..plan.dtypes import CTYPES
-from .call import Entry, Operation, miss
+from .call import Entry, miss
 from .context import ARRAYS, READERS, Refused
+from .facts import FACTS, PLAIN
+from .operation import Operation
 
 LIMIT = 4096  # kinds of calls that are cached: the latest ones
-
-DTYPES = [np.dtype(name) for name in CTYPES if name != "bfloat16"]
-#: Types whose values decide as they are: those of two are never equal.
-PLAIN = frozenset((int, str, type, type(None)))
-#: What of other arguments decides, by their type; calls with arguments of types that are nowhere are not cached.
-FACTS: dict[type, Callable[[Any], Any]] = {
-    bool: lambda value: (bool, value),
-    **dict.fromkeys(map(type, DTYPES), lambda dtype: dtype),
-    **dict.fromkeys((dtype.type for dtype in DTYPES), lambda scalar: (scalar.dtype, scalar.tobytes())),
-    float: Struct("d").pack,  # the bits: 0.0 and -0.0 are equal, NaN and NaN are not
-    complex: lambda value: np.complex128(value).tobytes(),
-    tuple: lambda values: tuple([(kind := type(v), v if kind in PLAIN else FACTS[kind](v)) for v in values]),
-}
 
 
 @lru_cache(maxsize=LIMIT)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..access import packable
-from ..params import Field
+from ..params import Field, Params
 from ..work import Launch, Operand, check_grid, variant
 from .problems import PACK, Arg, Problem
 
@@ -45,7 +45,7 @@ ABSENT = Arg("", "u8", 1, (), value=b"\0")  # in place of the operands that a ma
 
 
 def launch(
-    name: str, p: Problem, vec: int, offset: str, ways: list[str], params: bytes, grid: tuple[int, int],
+    name: str, p: Problem, vec: int, offset: str, ways: list[str], params: Params, grid: tuple[int, int],
     constants: dict[str, int],
 ) -> Launch:  # fmt: skip
     """A launch of a map's kernel, with ``BLOCK`` threads."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..access import PACK, RAGGED, Access, packable
 from ..dtypes import CTYPES, ITEMSIZE
 from ..geometry import Axes, floor_power_of_2, index_type, offset_type, power_of_2, reaches
-from ..params import Field, Struct
+from ..params import Field, Params, Struct
 from ..work import (
     LAUNCH,
     NO_LAUNCH,
@@ -101,8 +101,8 @@ def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]
     return variant(design.kernel, types, more | constants)
 
 
-def parameters(p: Problem, design: Design, offset: str, high: int) -> bytes:
-    """The bytes of the kernels' parameters; x's elements lie below ``high``."""
+def parameters(p: Problem, design: Design, offset: str, high: int) -> Params:
+    """The kernels' parameters; x's elements lie below ``high``."""
     outputs, packs, chunk, runs, run_chunk = design.counts
     return PARAMS.pack(
         offset, outputs=outputs, packs=packs, chunk=chunk, runs=runs, run_chunk=run_chunk, kept=design.kept,

@@ -1,0 +1,205 @@
+"""Recording: what a pure function does with numbers, as straight-line Python.
+
+A function is called once with symbols in the place of numbers. Each operation on them becomes a line, each decision a
+guard. The recorded function repeats the lines for other numbers: it gives what the function itself would give, or None
+if one of the guards fails, which is where the function would have decided otherwise. (Compilers call this tracing with
+symbolic shapes.) The function must be pure, and must not decide by catching errors of arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+NUMBERS = (int, float, bool)
+ARITHMETIC: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "add": ("+", operator.add), "sub": ("-", operator.sub), "mul": ("*", operator.mul), "mod": ("%", operator.mod),
+    "truediv": ("/", operator.truediv), "floordiv": ("//", operator.floordiv), "and": ("&", operator.and_),
+    "or": ("|", operator.or_), "lshift": ("<<", operator.lshift), "rshift": (">>", operator.rshift),
+}  # fmt: skip
+#: What changes nothing, on the right and on the left of another number.
+NEUTRAL = {("+", 0), ("-", 0), ("*", 1), ("//", 1), ("<<", 0), (">>", 0), ("|", 0)}
+NEUTRAL_LEFT = {("+", 0), ("*", 1), ("|", 0)}
+COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    "eq": ("==", operator.eq), "ne": ("!=", operator.ne), "lt": ("<", operator.lt), "le": ("<=", operator.le),
+    "gt": (">", operator.gt), "ge": (">=", operator.ge),
+}  # fmt: skip
+
+
+class Symbol:
+    """A number of a recording: its value in the call that is recorded, and the name of its variable.
+
+    Whoever asks for the value itself, to index or to hash with it, decides by it: that is a guard.
+    """
+
+    __slots__ = ("name", "recording", "value")
+
+    def __init__(self, recording: Recording, value: Any, name: str) -> None:
+        self.recording, self.value, self.name = recording, value, name
+
+    def __index__(self) -> int:
+        self.recording.guard(f"{self.name} == {self.value!r}", True)
+        return operator.index(self.value)
+
+    def __int__(self) -> int:
+        self.recording.guard(f"{self.name} == {self.value!r}", True)
+        return int(self.value)
+
+    def __hash__(self) -> int:
+        self.recording.guard(f"{self.name} == {self.value!r}", True)
+        return hash(self.value)
+
+    def __bool__(self) -> bool:
+        return self.recording.guard(self.name, bool(self.value))
+
+    def __neg__(self) -> Symbol:
+        return self.recording.line(-self.value, f"-{self.name}")
+
+    def __abs__(self) -> Symbol:
+        return self.recording.line(abs(self.value), f"abs({self.name})")
+
+    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+        return other // self, other % self
+
+    def bit_length(self) -> Symbol:
+        return self.recording.line(self.value.bit_length(), f"{self.name}.bit_length()")
+
+    def __repr__(self) -> str:
+        return f"{self.name}={self.value!r}"
+
+
+def arithmetic(sign: str, function: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The methods of an operation of symbols with numbers on their right and on their left."""
+
+    def method(self: Symbol, other: Any) -> Any:
+        if type(other) is Symbol:
+            return self.recording.line(function(self.value, other.value), f"{self.name} {sign} {other.name}")
+        if type(other) not in NUMBERS:
+            return NotImplemented
+        if type(other) is int and (sign, other) in NEUTRAL:
+            return self
+        return self.recording.line(function(self.value, other), f"{self.name} {sign} {literal(other)}")
+
+    def reflected(self: Symbol, other: Any) -> Any:
+        if type(other) not in NUMBERS:
+            return NotImplemented
+        if type(other) is int and (sign, other) in NEUTRAL_LEFT:
+            return self
+        return self.recording.line(function(other, self.value), f"{literal(other)} {sign} {self.name}")
+
+    return method, reflected
+
+
+def comparison(sign: str, function: Callable[[Any, Any], bool]) -> Callable[..., Any]:
+    """The method of a comparison of symbols, which is a decision."""
+
+    def method(self: Symbol, other: Any) -> Any:
+        if type(other) is Symbol:
+            return self.recording.guard(f"{self.name} {sign} {other.name}", function(self.value, other.value))
+        if type(other) not in NUMBERS:
+            return NotImplemented
+        return self.recording.guard(f"{self.name} {sign} {literal(other)}", function(self.value, other))
+
+    return method
+
+
+def index(number: Any) -> Any:
+    """What is an int or is like one as an int; a symbol as it is."""
+    return number if type(number) is Symbol else operator.index(number)
+
+
+def literal(number: Any) -> str:
+    """A number in Python."""
+    return f"float('{number}')" if number in (math.inf, -math.inf) else repr(number)
+
+
+for name, (sign, function) in ARITHMETIC.items():
+    for prefix, method in zip(("__", "__r"), arithmetic(sign, function), strict=True):
+        setattr(Symbol, f"{prefix}{name}__", method)
+for name, (sign, decide) in COMPARISONS.items():
+    setattr(Symbol, f"__{name}__", comparison(sign, decide))
+
+
+class Recording:
+    """The lines and guards of one call, in order."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, Symbol] = {}  # by their right sides: what is known is not computed again
+        self.guards: dict[str, bool] = {}  # conditions, and whether they held
+        self.order: list[str] = []  # of both
+        self.constants: list[Any] = []
+
+    def line(self, value: Any, expression: str) -> Symbol:
+        """The symbol of a number that is computed."""
+        if (known := self.lines.get(expression)) is None:
+            known = self.lines[expression] = Symbol(self, value, f"v{len(self.lines)}")
+            self.order.append(expression)
+        return known
+
+    def guard(self, condition: str, holds: bool) -> bool:
+        """What a condition was, which must be so again."""
+        if condition not in self.guards:
+            self.guards[condition] = holds
+            self.order.append(condition)
+        return holds
+
+    def function(self, names: Sequence[str], result: Any) -> Callable[..., Any]:
+        """The recorded function, of numbers with these names."""
+        made = self.expression(result)
+        needed = set(made.translate(SPLIT).split())
+        body = [f"    return {made}"]
+        for text in reversed(self.order):
+            if text in self.guards:
+                body.append(f"    if {'not ' * self.guards[text]}({text}): return None")
+            elif (variable := self.lines[text].name) in needed:
+                body.append(f"    {variable} = {text}")
+            else:
+                continue
+            needed.update(text.translate(SPLIT).split())
+        source = "\n".join([f"def recorded({', '.join(names)}):", *reversed(body)])
+        space = {"new": tuple.__new__, **{f"k{i}": value for i, value in enumerate(self.constants)}}
+        exec(compile(source, "<recorded>", "exec"), space)
+        return space["recorded"]  # type: ignore[no-any-return]
+
+    def expression(self, value: Any) -> str:
+        """The expression that makes a value anew: tuples, lists and dicts of symbols and of what does not change."""
+        if type(value) is Symbol:
+            return value.name
+        if not symbolic(value):
+            self.constants.append(value)
+            return f"k{len(self.constants) - 1}"
+        if isinstance(value, dict):
+            return f"{{{', '.join(f'{key!r}: {self.expression(item)}' for key, item in value.items())}}}"
+        items = "".join(f"{self.expression(item)}, " for item in value)
+        if isinstance(value, list):
+            return f"[{items}]"
+        self.constants.append(type(value))
+        return f"({items})" if type(value) is tuple else f"new(k{len(self.constants) - 1}, ({items}))"
+
+
+#: Leaves the names in an expression apart.
+SPLIT = str.maketrans(dict.fromkeys("()[]{},:=<>!+-*/%&|", " ") | {".": " "})
+
+
+def symbolic(value: Any) -> bool:
+    """Whether symbols are in a value."""
+    if isinstance(value, (tuple, list)):
+        return any(map(symbolic, value))
+    return any(map(symbolic, value.values())) if isinstance(value, dict) else type(value) is Symbol
+
+
+def record(function: Callable[[list[Any]], Any], numbers: Sequence[int]) -> Callable[..., Any]:
+    """What a pure function of a list of numbers does with these, as a function of them.
+
+    >>> blocks = record(lambda n: ("few" if n[0] < 100 else "many", -(-n[0] // 4)), [10])
+    >>> blocks(30), blocks(31), blocks(100)
+    (('few', 8), ('few', 8), None)
+    """
+    recording, names = Recording(), [f"n{i}" for i in range(len(numbers))]
+    result = function([Symbol(recording, value, name) for value, name in zip(numbers, names, strict=True)])
+    return recording.function(names, result)

@@ -1,0 +1,94 @@
+"""A public function and a call of it: which of its arguments are arrays, and the description of the call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from ..errors import error
+from ..plan.work import ArraySpec, Work
+
+#: What a parameter takes: arrays and scalars; arrays, and Python scalars that yield to the dtypes of others; the mask
+#: ``where``; the array that the result is written to; an array whose subclass counts.
+ARRAY, WEAK, MASK, OUT, SUBCLASS = "array", "weak", "mask", "out", "subclass"
+SHAPE = "shape"  # no array: a shape, whose lengths are sizes as those of arrays are
+WEAK_TYPES = (int, float, complex)  # Python's scalars, which yield to the dtypes of arrays (NEP 50)
+#: PyTorch's names of parameters, and NumPy's.
+MEANT = {"dim": "axis", "keepdim": "keepdims"}
+
+
+class Operation:
+    """A public function: the pure description of its calls, and what those of its parameters take that are arrays."""
+
+    def __init__(self, describe: Callable[..., Work], operands: dict[str, str]) -> None:
+        code = describe.__code__
+        self.describe, self.name = describe, describe.__name__
+        self.operands = {name: takes for name, takes in operands.items() if takes != SHAPE}
+        self.shapes = operands.keys() - self.operands.keys()
+        self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]  # positional ones first
+
+
+class Call(NamedTuple):
+    """A call that is to be made: the public function, its operation, the arguments by name, of which the first few are
+    given by position, and those among them that are arrays."""
+
+    public: Callable[..., Any]
+    operation: Operation
+    given: dict[str, Any]
+    positional: int
+    arrays: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.operation.name
+
+    def on(self, arrays: dict[str, Any]) -> Call:
+        """The same call with other arrays."""
+        return self._replace(given=self.given | arrays, arrays=arrays)
+
+    def make(self, function: Callable[..., Any], given: dict[str, Any]) -> Any:
+        """The result of a function for the arguments."""
+        items = [*given.items()]
+        args = [value for _, value in items[: self.positional]]
+        return function(*args, **dict(items[self.positional :]))
+
+    def describe(self, specs: dict[str, ArraySpec]) -> Work:
+        """The description of the call, given specs of the arrays."""
+        work: Work = self.make(self.operation.describe, self.given | specs)
+        return work
+
+    def repeat(self) -> Any:
+        """Call the public function."""
+        return self.make(self.public, self.given)
+
+
+def bind(
+    public: Callable[..., Any], operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
+) -> Call:
+    """The arguments of a call by name; None and True (no mask) are no arrays."""
+    names, operands = names_of(operation, len(args), *options), operation.operands
+    if len(names) < len(args) + len(options):
+        operation.describe(*args, **options)  # Python words it
+    given = dict(zip(names, (*args, *options.values()), strict=True))
+    arrays = {
+        name: value for name, value in given.items()
+        if name in operands and value is not None and not (value is True and operands[name] is MASK)
+    }  # fmt: skip
+    return Call(public, operation, given, len(args), arrays)
+
+
+@lru_cache(maxsize=1024)
+def names_of(operation: Operation, positional: int, *options: str) -> tuple[str, ...]:
+    """The names of a call's arguments; too few, if there are too many or some are given twice."""
+    parameters = operation.parameters
+    for name in options:
+        if name in MEANT and MEANT[name] in parameters:
+            raise error(TypeError, operation.name, f"{name} is not a parameter; {MEANT[name]} is, as in NumPy")
+    return tuple(dict.fromkeys((*parameters[:positional], *options)))
+
+
+def operation_of(public: Any) -> Operation:
+    """The operation of a public function."""
+    made: Operation = public.operation
+    return made
