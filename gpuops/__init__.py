@@ -7,7 +7,7 @@ from . import array_api
 from .adapters import libraries as _libraries  # noqa: F401 - which makes calls with arrays of other libraries
 from .ops.broadcast import broadcast_to, expand, where
 from .ops.matmul import dot, matmul
-from .ops.reduce import all, amax, amin, any, max, mean, min, prod, sum
+from .ops.reduce import all, amax, amin, any, argmax, argmin, max, mean, min, prod, sum
 from .ops.softmax import log_softmax, logsumexp, softmax
 from .tools.info import info, strategies
 from .version import __version__ as __version__
@@ -17,6 +17,8 @@ __all__ = [
     "amax",
     "amin",
     "any",
+    "argmax",
+    "argmin",
     "array_api",
     "broadcast_to",
     "dot",

@@ -21,7 +21,7 @@ from .ops import broadcast as _broadcast
 from .ops import matmul as _products
 from .ops import reduce as _reductions
 
-__all__ = ["all", "any", "broadcast_to", "matmul", "max", "mean", "min", "prod", "sum", "where"]
+__all__ = ["all", "any", "argmax", "argmin", "broadcast_to", "matmul", "max", "mean", "min", "prod", "sum", "where"]
 
 
 # ----------------------------------------------------------------------------------------------- statistical functions
@@ -91,6 +91,33 @@ def mean(x, /, *, axis=None, keepdims=False):
     array(2.75, dtype=float32)
     """
     return as_array(_reductions.mean(x, axis=axis, keepdims=keepdims))
+
+
+# ------------------------------------------------------------------------------------------------- searching functions
+
+
+def argmax(x, /, *, axis=None, keepdims=False):
+    """Index of the first maximum along an axis, as ``argmax`` of the standard's searching functions: NaN wins.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.argmax(np.array([[1, 5, 5], [9, 3, 4]]), axis=1)
+    array([1, 0])
+    """
+    return as_array(_reductions.argmax(x, axis=axis, keepdims=keepdims))
+
+
+def argmin(x, /, *, axis=None, keepdims=False):
+    """Index of the first minimum along an axis, as ``argmin`` of the standard's searching functions: NaN wins.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.argmin(np.array([[4, 2], [7, 7]]))
+    array(1)
+    """
+    return as_array(_reductions.argmin(x, axis=axis, keepdims=keepdims))
 
 
 # --------------------------------------------------------------------------------------------------- utility functions

@@ -17,7 +17,8 @@ from gpuops import array_api as xp
 from tests import array_api_namespace
 from tests.budget import examples, round_robin
 from tests.compare import assert_near, assert_same
-from tests.layouts import COMPLEX, DTYPES, INTS, inexact, wide
+from tests.layouts import DTYPES, HALVES, inexact, wide
+from tests.ops import EXTREMA, REDUCTIONS
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -25,6 +26,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 SIGNATURES = {
     "all": "(x, /, *, axis=None, keepdims=False)",
     "any": "(x, /, *, axis=None, keepdims=False)",
+    "argmax": "(x, /, *, axis=None, keepdims=False)",
+    "argmin": "(x, /, *, axis=None, keepdims=False)",
     "broadcast_to": "(x, /, shape)",
     "matmul": "(x1, x2, /)",
     "max": "(x, /, *, axis=None, keepdims=False)",
@@ -34,9 +37,8 @@ SIGNATURES = {
     "sum": "(x, /, *, axis=None, dtype=None, keepdims=False)",
     "where": "(condition, x1, x2, /)",
 }
-REDUCTIONS = ("sum", "prod", "max", "min", "mean", "any", "all")
 #: The dtypes of the standard.
-STANDARD = (np.dtype(bool), *INTS, np.dtype(np.float32), np.dtype(np.float64), *COMPLEX)
+STANDARD = tuple(d for d in DTYPES if d not in HALVES)
 NUMERIC = STANDARD[1:]
 #: The dtypes that properties draw from; other tests take all.
 FEW = tuple(map(np.dtype, ("f4", "i1", "c8")))
@@ -120,7 +122,7 @@ def test_other_functions_take_arrays_by_position_only(backend):
 @examples(20)
 @given(data=st.data())
 def test_reductions_match_numpy(backend, op, data):
-    least = 1 if op in ("max", "min") else 0
+    least = 1 if op in EXTREMA else 0
     shape = tuple(data.draw(st.lists(st.integers(least, 4), max_size=3)))
     ndim = len(shape)
     one = st.integers(-ndim, ndim - 1) if ndim else st.none()
@@ -170,7 +172,7 @@ def test_reductions_of_empty_arrays(backend, shape):
         assert_same(fetched(backend, getattr(xp, op)(x, axis=-1)), np.full(shape[:-1], expected))
 
 
-@pytest.mark.parametrize("op", ["max", "min"])
+@pytest.mark.parametrize("op", EXTREMA)
 def test_max_and_min_of_empty_arrays_raise(backend, op):
     """The standard leaves this case undefined."""
     with pytest.raises(ValueError, match=f"{op}: zero-size array"):

@@ -22,6 +22,8 @@ CALLS = {
         for op in ("all", "amax", "amin", "any", "max", "mean", "min", "prod", "sum")
         for name, options in {"rows": {"axis": 1}, "columns": {"axis": 0, "keepdims": True}, "whole": {}}.items()
     },
+    "argmax": ("argmax", lambda x, mask, out: ((x,), {"axis": 1})),
+    "argmin of all": ("argmin", lambda x, mask, out: ((x,), {})),
     "sum of another dtype": ("sum", lambda x, mask, out: ((x,), {"axis": 1, "dtype": np.float64})),
     "sum of a mask": ("sum", lambda x, mask, out: ((x,), {"axis": 1, "where": mask, "initial": 2.5})),
     "sum into": ("sum", lambda x, mask, out: ((x,), {"axis": 1, "out": out})),

@@ -17,17 +17,16 @@ import dask
 import dask.array as da
 import numpy as np
 
-from ..errors import error
 from ..ops import broadcast, matmul, reduce, softmax
 from ..ops.arguments import normalize_axis
 from ..ops.matmul import as_factor, axis_orders
 from ..ops.reduce import NOT_GIVEN, as_initial
 from ..ops.softmax import arguments, finished, merged, statistics
-from ..ops.table import REDUCTIONS
+from ..ops.table import REDUCTIONS, SEARCHES
 from ..plan.geometry import Shape, contiguous_strides
 from ..plan.work import ArraySpec, new_array
 from ..run.call import describe
-from ..run.context import find, is_scalar, kind
+from ..run.context import is_scalar
 from ..run.operation import WEAK_TYPES, operation_of
 from .dask_graphs import (
     FEWER,
@@ -35,15 +34,16 @@ from .dask_graphs import (
     Operand,
     accumulated,
     alone,
+    arrays_of,
     blocks,
     converted,
     cut,
     filled,
     is_dask,
-    known,
     labelled,
     like,
     masked,
+    on_block,
     on_blocks,
     single,
     tree,
@@ -76,34 +76,6 @@ def over_chunks(op: Function, compute: Function) -> Function:
         return compute(name, results[0] if results else None, **given.arguments)
 
     return call
-
-
-def arrays_of(op: str, operands: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that are arrays and no scalars: Dask's, or NumPy's or CuPy's, all of one kind."""
-    if given.get("out") is not None:
-        raise error(TypeError, op, "out is not for dask arrays, which cannot be written to")
-    arrays: dict[str, Any] = {}
-    kinds: dict[bool, str] = {}
-    for name, value in given.items():
-        if name not in operands and hasattr(value, "__dask_graph__"):
-            raise error(TypeError, op, f"{name} is a {kind(value)}, and a call computes none")
-        if name not in operands or value is None or is_scalar(value):
-            continue
-        host = find(op, name, value._meta if is_dask(value) else value) is None
-        if is_dask(value):
-            words = f"{name} is a {kind(value)} of {kind(value._meta)}"
-            value = known(op, name, value)
-        else:
-            words = f"{name} is a {kind(value)}"
-            # (What is no array is a mask by its truth, as in NumPy.)
-            truth = bool if name == "where" and not hasattr(value, "dtype") else None
-            value = np.asarray(value, truth) if host else value
-        # In the machine's byte order, as a GPU's arrays are.
-        arrays[name] = value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
-        kinds.setdefault(host, words)
-        if len(kinds) > 1:
-            raise error(TypeError, op, f"NumPy and CuPy arrays do not mix: {', '.join(kinds.values())}")
-    return arrays
 
 
 def host_operand(name: str, value: Any) -> Any:
@@ -147,6 +119,16 @@ def reduction(op: str, result: ArraySpec, a: Any, axis: Any, keepdims: bool, whe
         count = reduced(Tree("sum", f"{op}-count", selected, keepdims, dtype, dtype), where, True, None, strategy)
     finish = partial(quotient, result.dtype, times)
     return blocks(finish, f"{op}-finish", range(result.ndim), [total, count], result.dtype)
+
+
+def search(op: str, result: ArraySpec, a: Any, axis: Any, keepdims: bool, strategy: Any) -> da.Array:
+    """argmax and argmin, of chunks that are alone along the axis."""
+    x = whole(a)
+    along = normalize_axis(op, axis, x.shape)
+    x = x.rechunk(dict.fromkeys(along, -1))
+    dims = tuple([d for d in range(x.ndim) if keepdims or d not in along])
+    function = partial(on_block, partial(FUNCTIONS[op], axis=axis, keepdims=keepdims, strategy=strategy))
+    return blocks(function, op, dims, [labelled(x, x.ndim)], result.dtype, {d: 1 for d in dims if d in along})
 
 
 class Tree(NamedTuple):
@@ -387,6 +369,7 @@ def scaled(val: np.dtype, alpha: Any, beta: Any, total: Any, c: Any) -> Any:
 #: What makes the graph of each public function.
 GRAPHS: dict[Function, Function] = {
     **{getattr(reduce, name): reduction for name in REDUCTIONS},
+    **{getattr(reduce, name): search for name in SEARCHES},
     **dict.fromkeys((softmax.softmax, softmax.log_softmax), exponential),
     softmax.logsumexp: log_sum,
     broadcast.where: choice,

@@ -16,7 +16,7 @@ from ..errors import error
 from ..ops import reduce
 from ..plan.dtypes import accumulator, dtype_name
 from ..plan.geometry import Shape
-from ..run.context import CONTEXTS, find, kind
+from ..run.context import CONTEXTS, find, is_scalar, kind
 
 #: Partial results that a task brings together, if Dask's option ``split_every`` says nothing; of products, which are
 #: large, fewer.
@@ -119,6 +119,11 @@ def on_blocks(function: Function, keyword: str, *arrays: Any) -> Any:
     return function(*first, **{keyword: last})
 
 
+def on_block(function: Function, x: Any) -> Any:
+    """A call with the blocks of one array."""
+    return function(single(x))
+
+
 def single(x: Any) -> Any:
     while isinstance(x, list):
         (x,) = x
@@ -143,3 +148,31 @@ def alone(x: da.Array, axis: Shape) -> bool:
 def whole(x: Any) -> da.Array:
     """An array, of a scalar too."""
     return x if is_dask(x) else da.from_array(np.asarray(x))
+
+
+def arrays_of(op: str, operands: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that are arrays and no scalars: Dask's, or NumPy's or CuPy's, all of one kind."""
+    if given.get("out") is not None:
+        raise error(TypeError, op, "out is not for dask arrays, which cannot be written to")
+    arrays: dict[str, Any] = {}
+    kinds: dict[bool, str] = {}
+    for name, value in given.items():
+        if name not in operands and hasattr(value, "__dask_graph__"):
+            raise error(TypeError, op, f"{name} is a {kind(value)}, and a call computes none")
+        if name not in operands or value is None or is_scalar(value):
+            continue
+        host = find(op, name, value._meta if is_dask(value) else value) is None
+        if is_dask(value):
+            words = f"{name} is a {kind(value)} of {kind(value._meta)}"
+            value = known(op, name, value)
+        else:
+            words = f"{name} is a {kind(value)}"
+            # (What is no array is a mask by its truth, as in NumPy.)
+            truth = bool if name == "where" and not hasattr(value, "dtype") else None
+            value = np.asarray(value, truth) if host else value
+        # In the machine's byte order, as a GPU's arrays are.
+        arrays[name] = value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
+        kinds.setdefault(host, words)
+        if len(kinds) > 1:
+            raise error(TypeError, op, f"NumPy and CuPy arrays do not mix: {', '.join(kinds.values())}")
+    return arrays

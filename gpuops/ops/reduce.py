@@ -1,4 +1,4 @@
-"""Reductions with NumPy's semantics: sum, prod, max, min, mean, any, all."""
+"""Reductions with NumPy's semantics: sum, prod, max, min, mean, any, all, argmax, argmin."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ..run.context import is_scalar
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY, MASK, OUT
 from .arguments import (
+    as_index,
     as_mask,
     check_array,
     check_choice,
@@ -26,7 +27,7 @@ from .arguments import (
     fitted,
     normalize_axis,
 )
-from .table import REDUCTIONS, STRATEGIES, ReductionOp, is_exact
+from .table import REDUCTIONS, SEARCHES, STRATEGIES, ReductionOp, is_exact
 
 NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]  # None has a meaning of its own for ``initial``
 
@@ -196,6 +197,66 @@ def all(a, axis=None, out=None, keepdims=False, *, where=True, strategy=None):
     return reduction("all", a, axis, None, out, keepdims, NOT_GIVEN, where, strategy)
 
 
+@operation(a=ARRAY, out=OUT)
+def argmax(a, axis=None, out=None, *, keepdims=False, strategy=None):
+    """Index of the maximum along an axis, as ``numpy.argmax``: of the first one, if there are several.
+
+    NaN wins; complex numbers are ordered by real, then imaginary part.
+
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None or int, optional
+        The axis to search along; None searches the whole array, whose elements are counted in C order.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, an integer dtype that int64 holds. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the axis with length 1.
+    strategy : str, optional
+        One of ``gpuops.strategies("argmax")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray or scalar
+        int64, of the same kind and on the same device as ``a``. Workspace is that of `sum`.
+
+    Raises
+    ------
+    AxisError
+        If the axis is out of range.
+    TypeError
+        If the axis is no int, a dtype is not supported, or int64 does not hold that of ``out``.
+    ValueError
+        If there is nothing to search, the shape of ``out`` does not fit, or a strategy is unknown.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.argmax(np.array([[1, 5, 5], [9, 3, 4]]), axis=1)
+    array([1, 0])
+    """
+    return search("argmax", a, axis, out, keepdims, strategy)
+
+
+@operation(a=ARRAY, out=OUT)
+def argmin(a, axis=None, out=None, *, keepdims=False, strategy=None):
+    """Index of the minimum along an axis, as ``numpy.argmin``: of the first one, if there are several.
+
+    NaN wins; complex numbers are ordered by real, then imaginary part. Parameters, errors and workspace are those of
+    `argmax`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.argmin(np.array([[4, 2], [7, 7]]), axis=0)
+    array([0, 0])
+    """
+    return search("argmin", a, axis, out, keepdims, strategy)
+
+
 amax = max
 amin = min
 
@@ -236,6 +297,31 @@ def reduction(
     target = builder.target(out, out is not None and shared(out, x, other), shape, result)
     start = None if first is None else first.tobytes()
     add_reduction(builder, reductions.problem(kernel, x, other, target, axis, dtype_name(val), start), strategy)
+    builder.deliver(target, out)
+    return Work(op, (out or target,), host, builder.finish())
+
+
+def search(op: str, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str | None) -> Work:
+    """The description of argmax and argmin."""
+    record, index = SEARCHES[op], np.dtype(np.int64)
+    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    check_array(op, "a", a)
+    axis = normalize_axis(op, axis if axis is None else as_index(op, "axis", axis, axis), a.shape)
+    shape = reduced_shape(a.shape, axis, keepdims)
+    if 0 in [a.shape[d] for d in axis]:
+        raise error(ValueError, op, f"there is nothing to search along axis {axis} of shape {a.shape}")
+    if out is not None:
+        check_out(op, out, shape, index, "unsafe")
+        if not np.can_cast(out.dtype, index):
+            raise error(TypeError, op, f"out is of dtype {out.dtype.name}, which int64 does not hold")
+    host = HostCall(numpy_engine.search, {"function": record.numpy, "axis": axis, "keepdims": keepdims})
+    if a.machine is None:
+        return Work(op, (result_of(out, shape, index),), host)
+    builder = Builder(a.machine)
+    x = builder.readable(a)
+    target = builder.target(out, out is not None and shared(out, x), shape, index)
+    places = reductions.positions(x, axis)
+    add_reduction(builder, reductions.problem(record.reduction, x, places, target, axis, dtype_name(a.dtype)), strategy)
     builder.deliver(target, out)
     return Work(op, (out or target,), host, builder.finish())
 

@@ -44,6 +44,11 @@ def ordered(val: str) -> np.dtype:
     return np.dtype(np.int32) if acc.itemsize < 4 else acc
 
 
+def indexed(val: str) -> np.dtype:
+    """The state of argmax and argmin."""
+    return np.dtype([("value", ordered(val)), ("index", np.int64)])
+
+
 def counted(val: str) -> np.dtype:
     """The state of masked means: a sum and the number of its elements."""
     return np.dtype([("total", reductions.accumulated(val)), ("count", np.int64)])
@@ -72,13 +77,20 @@ REDUCTIONS = {
         ReductionOp("all", Reduction("All", boolean, np.bitwise_and), np.all, logical=True, casting="unsafe"),
     )
 }  # fmt: skip
-DOT = Reduction("Dot", merge=np.add, product=True)
+#: Reductions to the index of an element.
+SEARCHES = {
+    name: ReductionOp(name, Reduction(struct, indexed, second=reductions.POSITION), function, merges=False)
+    for name, struct, function in (("argmax", "ArgMax", np.argmax), ("argmin", "ArgMin", np.argmin))
+}
+DOT = Reduction("Dot", merge=np.add, second=reductions.FACTOR)
 
+#: Strategies of reductions whose partial results NumPy does not merge.
+ON_DEVICE = tuple(name for name in reductions.STRATEGIES if not name.endswith(reductions.ON_HOST))
 #: The strategies of each op that has some, slowest first.
 STRATEGIES: dict[str, tuple[str, ...]] = (
     dict.fromkeys(("expand", "where"), tuple(maps.STRATEGIES))
     | dict.fromkeys(REDUCTIONS, tuple(reductions.STRATEGIES))
-    | {"logsumexp": tuple(name for name in reductions.STRATEGIES if not name.endswith(reductions.ON_HOST))}
+    | dict.fromkeys((*SEARCHES, "logsumexp"), ON_DEVICE)
     | dict.fromkeys(("softmax", "log_softmax"), tuple(rows.STRATEGIES))
     | {"matmul": tuple(products.STRATEGIES)}
 )

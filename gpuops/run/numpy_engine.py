@@ -27,6 +27,11 @@ def reduce(
     return deliver(reduce(wide, function=function, val=acc, typed=typed, **options).astype(val), out)
 
 
+def search(a: np.ndarray, out: np.ndarray | None = None, *, function: Any, axis: Shape, keepdims: bool) -> Any:
+    """argmax or argmin along one axis, or over all."""
+    return function(a, axis=axis[0] if len(axis) < a.ndim else None, out=out, keepdims=keepdims)
+
+
 def softmax(
     x: np.ndarray, out: np.ndarray | None = None, where: np.ndarray | None = None, *, op: str, axis: Shape,
     val: np.dtype, dtype: np.dtype, scale: float,

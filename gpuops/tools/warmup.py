@@ -22,7 +22,7 @@ from ..ops.arguments import as_dtype, check_dtype
 from ..ops.broadcast import expand, where
 from ..ops.matmul import dot, matmul
 from ..ops.softmax import log_softmax, logsumexp, softmax
-from ..ops.table import REDUCTIONS
+from ..ops.table import REDUCTIONS, SEARCHES
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, Kernel, Machine, Work, new_array
 from ..run import jit
@@ -85,7 +85,7 @@ def dots(array: Maker) -> Iterator[Work]:
 
 #: An op is a row: the calls that stand for all.
 OPS: dict[str, Callable[[Maker], Iterator[Work]]] = {
-    **{name: partial(over_axes, getattr(reduce, name)) for name in REDUCTIONS},
+    **{name: partial(over_axes, getattr(reduce, name)) for name in (*REDUCTIONS, *SEARCHES)},
     **{op.__name__: partial(over_axes, op) for op in (softmax, log_softmax, logsumexp)},
     "expand": expands,
     "where": wheres,

@@ -121,7 +121,7 @@ def _cell(value: Any, parameter: _Parameter) -> bytes:
     if value is None or isinstance(value, np.ndarray):
         found, data = b"p", (0 if value is None else value.ctypes.data).to_bytes(8, "little")
     elif isinstance(value, bytes):
-        found, data = b"s", value
+        found, data = kind if kind == b"p" else b"s", value
     elif isinstance(value, np.generic):
         found, data = _SCALAR_KINDS.get(value.dtype.kind, b"s"), value.tobytes()
     elif isinstance(value, (bool, int)):
@@ -171,7 +171,7 @@ class Module:
         ----------
         grid, block : (x, y, z)
         args : arrays (as a pointer to the first element), ints (8 bytes, cut to the parameter's
-            size), floats (double), NumPy scalars (as they are), bytes (a struct) or None.
+            size), floats (double), NumPy scalars (as they are), bytes (a struct, or an address) or None.
         shared : bytes of dynamic shared memory.
         seed : the order in which blocks, warps and lanes run; random unless given here or in the
             environment as EMULATOR_SEED.

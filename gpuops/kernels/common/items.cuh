@@ -52,6 +52,14 @@ template <class T, int N> struct Items<T, N, true> {
   }
 };
 
+// An operand that is not in memory: the address of each of its elements is its value, an index.
+struct Position { u8 here; };
+template <int N> constexpr bool WORDY<Position, N> = false;
+template <int N> struct Items<Position, N, false> {
+  i64 first;
+  __device__ __forceinline__ i64 get(int v) const { return first + v; }
+};
+
 // ---- two elements of 16 bits in a word
 
 // Elementwise maximum (GREATER) or minimum of two pairs of 16-bit numbers. NaN propagates.
@@ -114,6 +122,10 @@ template <class T> __device__ __forceinline__ u32 pair_of(float low, float high)
 
 template <int N, class T> __device__ __forceinline__ Items<T, N> load_items(const T* from) {
   return bit_cast<Items<T, N>>(*reinterpret_cast<const typename Items<T, N>::Loaded*>(from));
+}
+
+template <int N> __device__ __forceinline__ Items<Position, N> load_items(const Position* from) {
+  return {reinterpret_cast<i64>(from)};
 }
 
 // N elements from any address: two aligned packs, funnel-shifted into one. The loads may reach up to N - 1 elements

@@ -110,6 +110,40 @@ template <class V> struct Min : Max<V> {
   static __device__ A combine(A a, A b) { return lesser_of(a, b); }
 };
 
+constexpr i64 NOWHERE = 0x7fffffffffffffff;  // an index that is greater than all others
+
+// The first of the greatest elements: their value and its index. NaN is the greatest.
+template <class V> struct ArgMax {
+  using A = typename Widen<V>::type;
+  struct State {  // no padding, so that every byte is written
+    A value;
+    u32 low, high;
+    __device__ i64 index() const { return static_cast<i64>(high) << 32 | low; }
+  };
+  static __device__ State state(A value, i64 index) { return {value, static_cast<u32>(index), static_cast<u32>(index >> 32)}; }
+  static __device__ State identity() { return state(Limits<A>::least(), NOWHERE); }
+  static __device__ State map(V x, const Context<A>&, i64 index = NOWHERE) { return state(convert<A>(x), index); }
+  static __device__ State combine(State a, State b) { return first<false>(a, b); }
+  template <bool LEAST> static __device__ State first(State a, State b) {
+    bool nan = is_nan(a.value), other = is_nan(b.value);
+    bool ahead = nan || other ? nan && !other : LEAST ? less(a.value, b.value) : less(b.value, a.value);
+    bool behind = nan || other ? other && !nan : LEAST ? less(b.value, a.value) : less(a.value, b.value);
+    return ahead || (!behind && a.index() < b.index()) ? a : b;
+  }
+  template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(s.index()); }
+};
+
+template <class V> struct ArgMin : ArgMax<V> {
+  using Base = ArgMax<V>;
+  using State = typename Base::State;
+  static __device__ State identity() { return Base::state(Limits<typename Base::A>::greatest(), NOWHERE); }
+  static __device__ State combine(State a, State b) { return Base::template first<true>(a, b); }
+};
+
+template <class Op> constexpr bool INDEXED = false;  // takes elements with their index
+template <class V> constexpr bool INDEXED<ArgMax<V>> = true;
+template <class V> constexpr bool INDEXED<ArgMin<V>> = true;
+
 template <class V> struct Any {
   using A = bool;
   using State = u32;

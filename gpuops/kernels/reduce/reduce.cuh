@@ -6,7 +6,7 @@
 using State = typename Op::State;
 using A = typename Op::A;
 
-// The second operand: a factor of each element (y of a dot product, weights), or a mask.
+// The second operand: a factor of each element (y of a dot product, weights), its index, or a mask.
 //   NONE      there is none
 //   BESIDE    laid out as x, one element for each of x
 //   REPEATED  one element for a whole pack of x
@@ -21,8 +21,9 @@ template <class O = Op, class X> __device__ __forceinline__ State mapped(X x, co
 }
 
 // Combines an element into `value`. With a mask, elements that are left out contribute nothing.
-template <class O = Op, class X> __device__ __forceinline__ State joined(State value, X x, Tb b, const Context<A>& c) {
-  if constexpr (PRODUCT<O>) return O::combine(value, O::product(convert<Tval>(x), convert<Tval>(b), c));
+template <class O = Op, class X, class B> __device__ __forceinline__ State joined(State value, X x, B b, const Context<A>& c) {
+  if constexpr (INDEXED<O>) return O::combine(value, O::map(convert<Tval>(x), c, b));
+  else if constexpr (PRODUCT<O>) return O::combine(value, O::product(convert<Tval>(x), convert<Tval>(b), c));
   else if constexpr (OTHER == NONE) return O::combine(value, mapped<O>(x, c));
   else return nonzero(b) ? O::combine(value, mapped<O>(x, c)) : value;
 }

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from ..work import Plan
 from .classic import ON_HOST, STEPS, plan_block
 from .columns import plan_columns
-from .problems import Problem, Reduction, accumulated, maximum_and_sums, problem
+from .problems import FACTOR, POSITION, Problem, Reduction, accumulated, maximum_and_sums, positions, problem
 from .rows import plan_rows
 
 __all__ = [
-    "ON_HOST", "STEPS", "STRATEGIES", "Problem", "Reduction", "accumulated", "choose", "maximum_and_sums", "plan",
-    "problem",
+    "FACTOR", "ON_HOST", "POSITION", "STEPS", "STRATEGIES", "Problem", "Reduction", "accumulated", "choose",
+    "maximum_and_sums", "plan", "positions", "problem",
 ]  # fmt: skip
 
 #: The strategies and what plans each.

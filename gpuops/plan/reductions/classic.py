@@ -50,7 +50,7 @@ def block_launch(p: Problem, step: int, work: tuple[int, int, int], first: bool,
     )  # fmt: skip
     partials = None if first and last else Operand("partials")
     shift = Operand("stats") if p.relative else None
-    args = (*p.arrays, partials, parameters(p, design, offset, far[0] + 1), shift)
+    args = (*p.pointers, partials, parameters(p, design, offset, far[0] + 1), shift)
     return Launch(kernel_of(p, design, offset, constants), grid(p, design.kernel, p.outputs, blocks), BLOCK, args)
 
 

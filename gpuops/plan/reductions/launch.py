@@ -23,7 +23,7 @@ from ..work import (
     check_grid,
     variant,
 )
-from .problems import Problem
+from .problems import MASK, POSITION, Problem
 
 NARROW = 4  # bytes of a pack that is narrow: elements that do not go together
 IN_FLIGHT = 8  # packs that a thread has in flight, at most; twice as many narrow ones
@@ -75,7 +75,7 @@ def launch(p: Problem, strategy: str, design: Design) -> Plan:
     offset = offset_type(far)
     constants = design.constants | {"VEC": design.access.vec, "RESIDENT": design.resident if split else 0}
     partials = (Operand("scratch"), Operand("scratch", PARTIALS), LAUNCH) if split else (None, None, NO_LAUNCH)
-    args = (*p.arrays, *partials, parameters(p, design, offset, far[0] + 1))
+    args = (*p.pointers, *partials, parameters(p, design, offset, far[0] + 1))
     kernel = kernel_of(p, design, offset, constants)
     step = Launch(kernel, grid(p, design.kernel, *design.blocks), design.block, args)
     scratch = PARTIALS + math.prod(design.blocks) * design.states * p.state if split else 0
@@ -89,9 +89,10 @@ def grid(p: Problem, kernel: str, blocks: int, splits: int) -> tuple[int, int, i
 
 def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]) -> Kernel:
     """The kernel for a problem's types."""
-    beside = "u8" if p.other is None or not p.op.product else CTYPES[p.other]  # a mask is what its bytes are
+    kinds = {MASK: "u8", POSITION: "Position"}  # a mask is what its bytes are
     types = {
-        "Tin": CTYPES[p.x], "Tb": beside, "Tval": CTYPES[p.val], "Op": f"{p.op.struct}<Tval>",
+        "Tin": CTYPES[p.x], "Tb": "u8" if p.other is None else kinds.get(p.op.second, CTYPES[p.other]),
+        "Tval": CTYPES[p.val], "Op": f"{p.op.struct}<Tval>",
         "Tout": "Op::State" if p.out is None else CTYPES[p.out], "Index": index_type(*design.counts), "Offset": offset,
     }  # fmt: skip
     more = {
@@ -127,7 +128,7 @@ def access_of(p: Problem, inner: Axes, most: int = PACK) -> Access:
 def candidates(p: Problem, inner: Axes, most: int) -> Iterator[Access]:
     """The accesses to try, best first: narrower and narrower aligned packs; full ones with head and tail where runs are
     long; funnel loads for neighbouring outputs whose aligned packs are less than a word."""
-    size = ITEMSIZE[p.other] if p.op.product and p.other else 1
+    size = ITEMSIZE[p.other] if p.other else 1
     full = floor_power_of_2(min(most, PACK // max(ITEMSIZE[p.x], size)))
     long = inner.sizes and inner.sizes[-1] >= RAGGED * full
     vec = full
@@ -146,6 +147,8 @@ def beside(p: Problem, inner: Axes, access: Access) -> str:
         return "none"
     if inner.inner(1) == 0:
         return "repeated"
+    if p.op.second == POSITION:
+        return "beside" if inner.inner(1) == 1 and not access.funnel else ""
     if access.funnel or not fits(p, inner, access, 1):
         return ""
     if access.ragged:  # its packs must begin where those of x do

@@ -10,12 +10,17 @@ import numpy as np
 
 from ..dtypes import INTEGERS, ITEMSIZE, accumulator, dtype_name
 from ..geometry import Axes, Shape, broadcast_strides, normal_form
+from ..params import Params
 from ..work import ALIGNMENT, ArraySpec, Operand
 
 
 def accumulated(val: str) -> np.dtype:
     """The state of most reductions: a value of the dtype in which values are added up."""
     return np.dtype(accumulator(val))
+
+
+#: What a second operand is: a mask; a factor of each element; an element's index, which is not in memory.
+MASK, FACTOR, POSITION = "mask", "factor", "position"
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +30,7 @@ class Reduction:
     struct: str
     state: Callable[[str], np.dtype] = accumulated  # a partial result in memory, given the dtype of the values
     merge: Any = None  # the ufunc that merges partial results on the host
-    product: bool = False  # its second operand is a factor of each element, not a mask
+    second: str = MASK  # what its second operand is, if it has one
     exponential: bool = False  # it takes powers of whole packs
     exact: bool = False  # sums of integers, which may be held in fewer bytes
 
@@ -41,6 +46,14 @@ def maximum_and_sums(*names: str) -> Callable[[str], np.dtype]:
         return np.dtype([(name, part) for name in names])
 
     return state
+
+
+def positions(x: ArraySpec, axis: Shape) -> ArraySpec:
+    """The operand whose elements are the indices of those of x, in C order of the dims that are reduced."""
+    steps, step = [0] * x.ndim, 1
+    for d in reversed(axis):
+        steps[d], step = step, step * x.shape[d]
+    return ArraySpec(POSITION, x.shape, np.dtype(np.uint8), tuple(steps), x.machine)
 
 
 def summed_in(x: str, val: str, length: int) -> str:
@@ -65,6 +78,12 @@ class Problem(NamedTuple):
     scale: float = 1.0
     initial: bytes | None = None
     relative: bool = False  # elements are relative to their rows' maxima
+
+    @property
+    def pointers(self) -> tuple[Operand | Params | None, ...]:
+        """The pointer arguments for x, other and out: an index is its own address."""
+        x, other, out = self.arrays
+        return x, Params("@q", (other.offset,)) if other and self.op.second == POSITION else other, out
 
     @property
     def outputs(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..dtypes import ITEMSIZE, accumulator, dtype_name
 from ..geometry import Axes, Shape, broadcast_strides, normal_form
-from ..reductions import Reduction, maximum_and_sums
+from ..reductions import FACTOR, Reduction, maximum_and_sums
 from ..work import ALIGNMENT, ArraySpec, Operand
 
 SCALED_MAX = Reduction("ScaledMax", merge=np.maximum)
@@ -16,7 +16,7 @@ SHIFTED_EXP_SUM = Reduction("ShiftedExpSum", lambda val: np.result_type(accumula
 MAX_EXP_SUM = Reduction("MaxExpSum", maximum_and_sums("max", "rest"), exponential=True)
 MERGED_MAX_EXP_SUM = Reduction("MergedMaxExpSum", maximum_and_sums("max", "rest"))
 LOG_SUM_EXP = Reduction("LogSumExp", maximum_and_sums("max", "rest"), exponential=True)
-WEIGHTED_LOG_SUM_EXP = Reduction("WeightedLogSumExp", maximum_and_sums("max", "top", "rest"), product=True)
+WEIGHTED_LOG_SUM_EXP = Reduction("WeightedLogSumExp", maximum_and_sums("max", "top", "rest"), second=FACTOR)
 
 
 class Problem(NamedTuple):

@@ -1,0 +1,165 @@
+"""argmax and argmin against NumPy, on every path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpuops
+from gpuops.ops.table import SEARCHES
+from tests import layouts
+from tests.budget import examples
+from tests.compare import run
+from tests.layouts import COMMON, DTYPES, LAYOUTS, lay_out
+
+STRATEGIES = (None, *gpuops.strategies("argmax"))
+#: A shape and an axis for each way in which the kernels read.
+REGIMES: dict[str, tuple[tuple[int, ...], int | None]] = {
+    "a row": ((300,), None),
+    "a row of several blocks": ((160011,), None),
+    "rows of a pack": ((700, 4), 1),
+    "short rows": ((300, 11), 1),
+    "rows of a warp": ((40, 260), 1),
+    "rows of a block": ((3, 9001), 1),
+    "columns": ((70, 100), 0),
+    "columns of several blocks": ((9000, 16), 0),
+    "a middle axis": ((5, 40, 6), 1),
+    "a whole array": ((5, 40, 6), None),
+    "rows of one element": ((7, 1), 1),
+}
+
+
+def check(backend: Any, op: str, x: np.ndarray, out: np.ndarray | None = None, **options: Any) -> None:
+    """gpuops' result must be NumPy's."""
+    strategy = {"strategy": options.pop("strategy")} if "strategy" in options else {}
+    expected = getattr(np, op)(x, **options)
+    got = run(backend, getattr(gpuops, op), x, out=out, **options, **strategy)
+    assert (got.dtype, got.shape) == (np.dtype(np.int64) if out is None else out.dtype, np.shape(expected))
+    np.testing.assert_array_equal(got, expected)
+
+
+def few(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> np.ndarray:
+    """Values of which there are few different ones."""
+    return np.random.default_rng(seed).integers(-1 if np.dtype(dtype).kind not in "ub?" else 0, 2, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("op", SEARCHES)
+@examples(60)
+@given(data=st.data())
+def test_agrees_with_numpy(backend, op, data):
+    shape = data.draw(layouts.shapes().filter(lambda shape: 0 not in shape))
+    x = data.draw(layouts.arrays(shape, data.draw(st.sampled_from(COMMON))))
+    options = {"axis": data.draw(st.none() | st.integers(-len(shape), len(shape) - 1) if shape else st.none())}
+    options["keepdims"] = data.draw(st.booleans())
+    out = None
+    if data.draw(st.booleans()):
+        expected = getattr(np, op)(x, **options)
+        dtype = np.dtype(data.draw(st.sampled_from(["i8", "i4", "u2"])))
+        out = data.draw(layouts.outs(np.shape(expected), dtype, (x,)))
+    with np.errstate(invalid="ignore"):
+        check(backend, op, x, out, strategy=data.draw(st.sampled_from(STRATEGIES)), **options)
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("op", SEARCHES)
+def test_the_first_of_equal_elements_wins(backend, op, regime):
+    shape, axis = REGIMES[regime]
+    check(backend, op, few(shape, "f4"), axis=axis)
+    check(backend, op, np.zeros(shape, "f4"), axis=axis)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_reads_every_layout(backend, strategy):
+    for layout in LAYOUTS:
+        x = lay_out(few((6, 70, 5), "f4"), layout)
+        for axis in (None, 0, 1, 2):
+            check(backend, "argmax", x, axis=axis, strategy=strategy)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("op", SEARCHES)
+def test_takes_every_dtype(backend, op, dtype):
+    for axis in (0, 1):
+        check(backend, op, few((5, 40), dtype), axis=axis)
+
+
+@pytest.mark.parametrize("op", SEARCHES)
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8"])
+def test_the_first_nan_wins(backend, op, dtype):
+    x = np.ones((4, 50), dtype)
+    x[0, 0] = x[1, 7] = x[1, 31] = x[2, 49] = np.nan
+    x[:, 20], x[:, 21] = np.inf, -np.inf
+    check(backend, op, x, axis=1)
+    check(backend, op, x.T, axis=0)
+
+
+@pytest.mark.parametrize("op", SEARCHES)
+def test_rows_of_the_least_and_of_the_greatest_value(backend, op):
+    info = np.iinfo("i4")
+    for value in (-np.inf, np.inf):
+        check(backend, op, np.full((3, 40), value, "f4"), axis=1)
+    for value in (info.min, info.max):
+        check(backend, op, np.full((3, 40), value, "i4"), axis=1)
+
+
+@pytest.mark.parametrize("op", SEARCHES)
+def test_zeros_of_both_signs_are_equal(backend, op):
+    check(backend, op, np.array([[0.0, -0.0, 0.0], [-0.0, 0.0, -0.0]], "f4"), axis=1)
+
+
+@pytest.mark.parametrize("op", SEARCHES)
+def test_complex_numbers_are_ordered_by_real_then_imaginary_part(backend, op):
+    check(backend, op, np.array([1 + 2j, 1 + 3j, 1 - 9j, 0 + 9j], "c8"))
+
+
+@pytest.mark.parametrize("op", SEARCHES)
+def test_nothing_to_search_raises(backend, op):
+    function = getattr(gpuops, op)
+    with pytest.raises(ValueError, match=rf"^{op}: there is nothing to search along axis \(0,\) of shape \(0, 3\)$"):
+        function(backend.array(np.zeros((0, 3))), axis=0)
+    with pytest.raises(ValueError, match=f"^{op}: there is nothing to search"):
+        function(backend.array(np.zeros((0,))))
+    assert backend.numpy(function(backend.array(np.zeros((0, 3))), axis=1)).shape == (0,)
+
+
+@pytest.mark.parametrize("op", SEARCHES)
+def test_axis_must_be_an_int(backend, op):
+    x = backend.array(np.zeros((2, 3)))
+    for axis in ((0, 1), 1.0, True, "0"):
+        with pytest.raises(TypeError, match=f"^{op}: axis must be"):
+            getattr(gpuops, op)(x, axis=axis)
+    with pytest.raises(np.exceptions.AxisError, match=f"^{op}: axis 2 is out of range"):
+        getattr(gpuops, op)(x, axis=2)
+
+
+@pytest.mark.parametrize("dtype", ["u8", "f8"])
+def test_out_must_be_an_integer_that_int64_holds(backend, dtype):
+    x, out = backend.arrays(np.zeros((2, 3)), np.zeros(2, dtype))
+    with pytest.raises(TypeError, match=rf"^argmax: out is of dtype {np.dtype(dtype)}, which int64 does not hold"):
+        gpuops.argmax(x, 1, out)
+
+
+def test_out_has_the_shape_of_the_result(backend):
+    x, out = backend.arrays(np.zeros((2, 3)), np.zeros(3, int))
+    with pytest.raises(ValueError, match=r"^argmax: out has shape \(3,\), the result has shape \(2,\)$"):
+        gpuops.argmax(x, 1, out)
+
+
+def test_strategies_that_finish_on_the_host_are_not_for_indices(backend):
+    assert not any(name.endswith("_host") for name in gpuops.strategies("argmax"))
+    with pytest.raises(ValueError, match="^argmax: unknown strategy 'cross_host'; valid: None, "):
+        gpuops.argmax(backend.array(np.zeros(3)), strategy="cross_host")
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_dask_arrays(axis):
+    da = pytest.importorskip("dask.array")
+    x = few((9, 14), "f4")
+    for keepdims in (False, True):
+        got = gpuops.argmax(da.from_array(x, (4, 5)), axis=axis, keepdims=keepdims)
+        assert isinstance(got, da.Array)
+        np.testing.assert_array_equal(got.compute(), np.argmax(x, axis=axis, keepdims=keepdims))
