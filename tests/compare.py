@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+import pytest
 
 from tests import layouts
 from tests.layouts import HALVES, inexact, wide
@@ -33,10 +36,16 @@ def assert_bits(got: np.ndarray, expected: Any) -> None:
     assert got.tobytes() == expected.tobytes(), f"got\n{got}\nexpected\n{expected}"
 
 
-def assert_near(got: np.ndarray, exact: np.ndarray, error: Any) -> None:
-    """``got`` is the exact value within ``error``, plus one unit in the last place for rounding to its dtype."""
+def assert_near(got: np.ndarray, exact: np.ndarray, error: Any, infinities: bool = True) -> None:
+    """``got`` is the exact value within ``error``, plus one unit in the last place for rounding to its dtype.
+
+    Without ``infinities``, any complex numbers that are not finite are equal: in a product of complex infinities, the
+    order of operations decides which component is NaN.
+    """
     assert got.shape == exact.shape
     if got.dtype.kind == "c":
+        if not infinities:
+            got, exact = (np.where(np.isfinite(x), x, np.nan) for x in (got, exact))
         assert_near(got.real, exact.real, error)
         assert_near(got.imag, exact.imag, error)
         return
@@ -53,13 +62,22 @@ def assert_near(got: np.ndarray, exact: np.ndarray, error: Any) -> None:
 def ulp(dtype: np.dtype, value: np.ndarray) -> np.ndarray:
     """At most the distance from a value to its neighbour in a dtype (and at least half of it)."""
     info = ml_dtypes.finfo(dtype)
-    size = np.where(np.isfinite(value), np.abs(value), 0)
-    return float(info.eps) * np.maximum(size, float(info.smallest_normal))
+    return float(info.eps) * np.maximum(magnitude(value), float(info.smallest_normal))
+
+
+def magnitude(x: Any) -> np.ndarray:
+    """Absolute values, 0 where not finite."""
+    return np.where(np.isfinite(x), np.abs(x), 0)
+
+
+def accumulator(dtype: np.dtype) -> np.dtype:
+    """The dtype in which a dtype accumulates."""
+    return np.dtype(np.float32) if dtype in HALVES else dtype
 
 
 def accumulator_eps(dtype: np.dtype) -> float:
     """The precision in which a dtype accumulates."""
-    return float(ml_dtypes.finfo(np.float32 if dtype in HALVES else dtype).eps)
+    return float(ml_dtypes.finfo(accumulator(dtype)).eps)
 
 
 def report(got: np.ndarray, expected: np.ndarray, wrong: np.ndarray) -> str:
@@ -76,16 +94,36 @@ def widened(x: np.ndarray) -> np.ndarray:
     return x.astype(wide(x.dtype))
 
 
-def run_on(backend: Any, function: Any, x: np.ndarray, out: np.ndarray | None, options: dict[str, Any]) -> np.ndarray:
+def run(
+    backend: Any, function: Callable[..., Any], *operands: Any, out: np.ndarray | None = None, **options: Any
+) -> np.ndarray:
     """A function's result on a backend. It must return ``out`` and leave the memory around it unchanged."""
-    hosts = {name: value for name, value in (options | {"x": x, "out": out}).items() if isinstance(value, np.ndarray)}
-    if out is not None:
-        hosts["memory"] = out.base
-    there = dict(zip(hosts, backend.arrays(*hosts.values()), strict=True))
-    memory = there.pop("memory", None)
-    result = function(there.pop("x"), **(options | there))
+    given = [*operands, *options.values(), *(() if out is None else (out, out.base))]
+    copies = iter(backend.arrays(*(value for value in given if type(value) is np.ndarray)))
+    there = [next(copies) if type(value) is np.ndarray else value for value in given]
+    operands, options = there[: len(operands)], dict(zip(options, there[len(operands) :]))
+    if out is None:
+        return backend.numpy(function(*operands, **options))
+    target, memory = there[-2:]
+    result = function(*operands, out=target, **options)
     got = backend.numpy(result)
-    if out is not None:
-        assert result is there["out"]
-        assert backend.fetch(memory).tobytes() == layouts.memory_after(out.base, out, got)
+    assert result is target
+    assert backend.fetch(memory).tobytes() == layouts.memory_after(out.base, out, got)
     return got
+
+
+def assert_repeatable(backend: Any, function: Callable[..., Any], *operands: np.ndarray, **options: Any) -> None:
+    """A second call on the same arrays gives the same bits."""
+    there = backend.arrays(*operands)
+    first, second = (backend.numpy(function(*there, **options)) for _ in range(2))
+    assert_bits(first, second)
+
+
+def fails(kind: type[Exception], message: str, function: Callable[..., Any], *args: Any, **options: Any) -> None:
+    """The call raises an error that begins with the message, and ``out`` keeps its bits."""
+    out = options.get("out")
+    content = getattr(out, "tobytes", out.__repr__)
+    before = content()
+    with pytest.raises(kind, match="^" + re.escape(message)):
+        function(*args, **options)
+    assert content() == before

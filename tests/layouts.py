@@ -3,41 +3,54 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 from hypothesis import strategies as st
 
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+from gpuops.plan import dtypes
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)  # its ``kind`` is V
+DTYPES = tuple(map(np.dtype, dtypes.CTYPES))
+FLOATS = tuple(map(np.dtype, dtypes.FLOATS))
+HALVES = tuple(d for d in FLOATS if d.itemsize == 2)
 BOOL = (np.dtype(bool),)
-INTS = tuple(np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8))
-HALVES = (np.dtype(np.float16), BFLOAT16)
-FLOATS = (*HALVES, np.dtype(np.float32), np.dtype(np.float64))
-COMPLEX = (np.dtype(np.complex64), np.dtype(np.complex128))
-DTYPES = BOOL + INTS + FLOATS + COMPLEX
+INTS = tuple(d for d in DTYPES if d.kind in "iu")
+COMPLEX = tuple(d for d in DTYPES if d.kind == "c")
+REALS = BOOL + INTS + FLOATS
 
 #: Representative dtypes that properties draw from; one test per op takes all of DTYPES.
 COMMON = tuple(map(np.dtype, ("f4", "f4", "f8", "f2", BFLOAT16, "i1", "i8", "u1", "?", "c8")))
+COMMON_REALS = tuple(d for d in COMMON if d in REALS)
+#: Other dtypes of out, to which a result is cast, by the kind of its dtype.
+CASTS = {"b": "?bifF", "i": "bildF", "u": "BHIlf", "f": "efdFD", "V": "fd", "c": "FD"}
 
 LAYOUTS = ("C", "F", "transposed", "sliced", "reversed", "broadcast", "unaligned", "window")
-
-
-def is_float(dtype: np.dtype) -> bool:
-    """Floating, including bfloat16 (whose ``kind`` is V)."""
-    return dtype in FLOATS
+#: A shape with an axis of a given length, and that axis.
+ALONG: dict[str, Callable[[int], tuple[tuple[int, ...], int | None]]] = {
+    "last": lambda length: ((3, length), 1),
+    "first": lambda length: ((length, 3), 0),
+    "whole": lambda length: ((length,), None),
+}
 
 
 def inexact(dtype: np.dtype) -> bool:
     """Floating or complex."""
-    return is_float(dtype) or dtype.kind == "c"
+    return dtype in FLOATS or dtype.kind == "c"
 
 
 def wide(dtype: np.dtype) -> np.dtype:
     """The dtype of a reference: float64 or complex128 for inexact dtypes, else the dtype itself."""
     if dtype.kind == "c":
         return np.dtype(np.complex128)
-    return np.dtype(np.float64) if is_float(dtype) else dtype
+    return np.dtype(np.float64) if dtype in FLOATS else dtype
+
+
+def smallest_subnormal(dtype: np.dtype) -> float:
+    """The smallest positive number of a dtype."""
+    return float(ml_dtypes.finfo(dtype).smallest_subnormal)
 
 
 def random(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype, special: bool = False) -> np.ndarray:
@@ -61,10 +74,15 @@ def random(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype, spec
         return values
     values = (rng.normal(size=shape) * 1.5).astype(dtype)
     if special:
-        tiny = float(ml_dtypes.finfo(dtype).smallest_subnormal)
+        tiny = smallest_subnormal(dtype)
         odd = rng.choice(np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -3 * tiny]), shape).astype(dtype)
         values = np.where(rng.random(shape) < rng.choice([0.02, 0.2]), odd, values)
     return values
+
+
+def sample(shape: Sequence[int], dtype: Any = "f4", seed: int = 0, special: bool = False) -> np.ndarray:
+    """The values of ``random`` that belong to a seed."""
+    return np.asarray(random(np.random.default_rng(seed), shape, np.dtype(dtype), special))
 
 
 def strided(
@@ -88,6 +106,17 @@ def strided(
     )  # fmt: skip
 
 
+def placed(
+    values: np.ndarray, order: Sequence[int] | None = None, steps: Sequence[int] | None = None, start: int = 0
+) -> np.ndarray:
+    """The values in a layout of ``strided``, C order if not given; the bytes in the gaps and around are 0xFF, NaN."""
+    order, steps = order or range(values.ndim), steps or (1,) * values.ndim
+    array = strided(values.shape, values.dtype, order, steps, start)
+    array.base[...] = 0xFF
+    array[...] = values
+    return array
+
+
 def lay_out(values: np.ndarray, layout: str) -> np.ndarray:
     """The values in a named layout (``broadcast`` repeats them along the last dim)."""
     n = values.ndim
@@ -102,9 +131,28 @@ def lay_out(values: np.ndarray, layout: str) -> np.ndarray:
         "unaligned": (forward, ones, 1),
         "window": (forward, (1,) * (n - 2) + (2, 1)[2 - min(n, 2) :], 3),
     }[layout]
-    array = strided(values.shape, values.dtype, order, steps, start)
-    array[...] = values
-    return array
+    return placed(values, order, steps, start)
+
+
+def unmergeable() -> np.ndarray:
+    """Six dims, no two of which merge."""
+    return placed(sample((3, 2, 4, 3, 2, 5)), range(6), (2, 1, 2, -1, 2, 3))
+
+
+def overlapping(place: str, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A square float32 matrix and a mask beside it in one memory, and an ``out`` that overlaps one of them."""
+    memory = np.zeros(8 * n * n + 16, np.uint8)
+
+    def at(start: int, dtype: Any = "f4") -> np.ndarray:
+        return np.ndarray((n, n), dtype, memory, start)
+
+    x, mask = at(8), at(8 + 4 * n * n, bool)
+    x[...], mask[...] = sample(x.shape), sample(mask.shape, bool, 1)
+    out = {
+        "in place": x, "forward": at(12), "back": at(4), "reversed": x[::-1, ::-1], "transposed": x.T,
+        "narrower": at(8, "f2"), "wider": at(8, "f8"), "mask": mask, "over the mask": at(8 + x.nbytes),
+    }[place]  # fmt: skip
+    return x, mask, out
 
 
 @st.composite
@@ -143,26 +191,36 @@ def laid_out(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype) -> np.nda
 def arrays(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype, special: bool | None = None) -> np.ndarray:
     """An array of the shape in any layout; random values also fill the gaps in its memory."""
     array = draw(laid_out(shape, dtype))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     special = draw(st.booleans()) if special is None else special
     memory = array.base
     whole = memory[: memory.size // dtype.itemsize * dtype.itemsize].view(dtype)
-    whole[...] = random(rng, whole.shape, dtype, special)
+    whole[...] = sample(whole.shape, dtype, draw(st.integers(0, 2**32 - 1)), special)
     return array
 
 
 @st.composite
-def masks(draw: st.DrawFn, shape: tuple[int, ...]) -> np.ndarray:
-    """A boolean array that broadcasts to the shape, in any layout."""
+def narrowed(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape that broadcasts to the shape."""
     narrow = tuple(draw(st.sampled_from((n, n, 1))) for n in shape)
-    return draw(arrays(narrow[draw(st.integers(0, len(shape))) :] if draw(st.booleans()) else narrow, np.dtype(bool)))
+    return narrow[draw(st.integers(0, len(shape))) :] if draw(st.booleans()) else narrow
+
+
+def masks(shape: tuple[int, ...]) -> st.SearchStrategy[np.ndarray]:
+    """Boolean arrays that broadcast to the shape, in any layout."""
+    return narrowed(shape).flatmap(lambda narrow: arrays(narrow, np.dtype(bool)))
+
+
+def casts(dtype: np.dtype) -> st.SearchStrategy[np.dtype]:
+    """The dtype of an ``out``: mostly a result's own, else one to which it is cast."""
+    others = st.sampled_from(CASTS[dtype.kind]).map(np.dtype)
+    return st.integers(0, 3).flatmap(lambda turn: st.just(dtype) if turn else others)
 
 
 @st.composite
-def outs(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype, inputs: Sequence[np.ndarray]) -> np.ndarray:
-    """An ``out``: new memory in any layout without repeated elements, or memory of one of the inputs."""
+def outs(draw: st.DrawFn, shape: tuple[int, ...], dtype: np.dtype, inputs: Iterable[Any]) -> np.ndarray:
+    """An ``out``: new memory in any layout without repeated elements, or memory of one of the arrays in the inputs."""
     # Not an empty input: operands at one address count as one, and the emulator would check its empty bounds.
-    memory = draw(st.sampled_from([None, *(a.base for a in inputs if a.size)]))
+    memory = draw(st.sampled_from([None, *(a.base for a in inputs if isinstance(a, np.ndarray) and a.size)]))
     size = math.prod(shape) * dtype.itemsize
     if memory is None or memory.size < size:
         n = len(shape)

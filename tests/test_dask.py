@@ -14,13 +14,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.ops import table
 from gpuops.run.context import kind
 from tests import emulated, layouts
 from tests.budget import examples, pairs
-from tests.compare import accumulator_eps, assert_near, assert_same
+from tests.compare import accumulator_eps, assert_near, assert_same, magnitude
 from tests.conftest import Cpu
-from tests.layouts import BFLOAT16, COMMON, FLOATS, HALVES, inexact
+from tests.layouts import BFLOAT16, COMMON, COMMON_REALS, FLOATS, HALVES, inexact
+from tests.ops import EXTREMA, LOGICAL, REDUCTIONS, SOFTMAXES, WITH_AXIS, initial, reduction_options, softmax_options
 
 dask = pytest.importorskip("dask", reason="needs Dask")
 da = pytest.importorskip("dask.array", reason="needs Dask")
@@ -30,10 +30,7 @@ from dask.utils import key_split  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-REDUCTIONS = tuple(table.REDUCTIONS)
-SOFTMAXES = ("softmax", "log_softmax", "logsumexp")
-EXACT = ("max", "min", "any", "all", "where", "expand", "broadcast_to")
-REALS = [d for d in COMMON if d.kind != "c"]
+EXACT = (*EXTREMA, *LOGICAL, "where", "expand", "broadcast_to")
 
 
 @concatenate_lookup.register(emulated.EmulatedArray)
@@ -77,12 +74,10 @@ def check(op: str, args: Any, options: Any, got: np.ndarray, expected: np.ndarra
         return
     inputs = [np.asarray(whole(a)) for a in args]
     size, eps = max(2, *(a.size for a in inputs)), accumulator_eps(got.dtype)
-    scale = [np.abs(np.where(np.isfinite(a), a, 0).astype("D")).max(initial=1) for a in inputs]
+    scale = [magnitude(a.astype("D")).max(initial=1) for a in inputs]
     error = eps * 16 * size * math.prod(scale) * abs(options.get("scale") or 1)
     exact = expected.astype("D" if got.dtype.kind == "c" else "d")
-    if got.dtype.kind == "c":  # which component gets the NaN depends on the order
-        got, exact = (np.where(np.isfinite(a), a, np.nan) for a in (got, exact))
-    assert_near(got, exact, error + eps * np.nan_to_num(np.abs(exact), posinf=0))
+    assert_near(got, exact, error + eps * magnitude(exact), infinities=False)
 
 
 def check_meta(lazy: Any) -> None:
@@ -129,9 +124,7 @@ def test_reductions_agree_with_whole_arrays(op, data):
     x = data.draw(arrays(shape, dtype, special=None if op in EXACT else False))
     if op == "prod":
         x = x.astype(bool) if dtype.kind in "bc" else x.map_blocks(np.sign, dtype=dtype)
-    options: dict[str, Any] = {"axis": data.draw(layouts.axes(len(shape))), "keepdims": data.draw(st.booleans())}
-    if op in ("max", "min") or (op in ("sum", "prod") and data.draw(st.booleans())):
-        options["initial"] = data.draw(st.sampled_from([0, 1] if x.dtype == bool else [2, 0, np.int8(3)]))
+    options = data.draw(reduction_options(op, shape, x.dtype))
     if data.draw(st.booleans()):
         options["where"] = data.draw(masks(shape))
     if op in ("sum", "mean") and data.draw(st.booleans()):
@@ -139,7 +132,7 @@ def test_reductions_agree_with_whole_arrays(op, data):
     call(op, x, **options)
 
 
-@pytest.mark.parametrize("op", ["max", "min"])
+@pytest.mark.parametrize("op", EXTREMA)
 @examples(60)
 @given(data=st.data())
 def test_max_and_min_of_empty_chunks_need_no_initial(op, data):
@@ -153,16 +146,10 @@ def test_max_and_min_of_empty_chunks_need_no_initial(op, data):
 @given(data=st.data())
 def test_softmax_agrees_with_whole_arrays(op, data):
     shape = data.draw(shapes)
-    x = data.draw(arrays(shape, data.draw(st.sampled_from(REALS))))
-    options: dict[str, Any] = {"axis": data.draw(layouts.axes(len(shape)))}
+    x = data.draw(arrays(shape, data.draw(st.sampled_from(COMMON_REALS))))
+    options = data.draw(softmax_options(op, shape))
     if data.draw(st.booleans()):
         options["where"] = data.draw(masks(shape))
-    if data.draw(st.booleans()):
-        options["dtype"] = data.draw(st.sampled_from(FLOATS))
-    if data.draw(st.booleans()):
-        options["scale"] = data.draw(st.sampled_from([0.5, -2.0, np.float32(3)]))
-    if op == "logsumexp":
-        options["keepdims"] = data.draw(st.booleans())
     call(op, x, **options)
 
 
@@ -170,9 +157,8 @@ def test_softmax_agrees_with_whole_arrays(op, data):
 def test_where_agrees_with_whole_arrays(data):
     shape = data.draw(shapes)
     operands = []
-    for dtypes in (COMMON, COMMON, COMMON):
-        narrow = tuple(data.draw(st.sampled_from((n, n, 1))) for n in shape)[data.draw(st.integers(0, len(shape))) :]
-        array = data.draw(arrays(narrow, data.draw(st.sampled_from(dtypes))))
+    for _ in range(3):
+        array = data.draw(arrays(data.draw(layouts.narrowed(shape)), data.draw(st.sampled_from(COMMON))))
         operands.append(data.draw(st.sampled_from([array, array, whole(array), 2, 1.5, np.float32(3)])))
     assume(any(isinstance(operand, da.Array) for operand in operands))
     call("where", *operands)
@@ -479,9 +465,8 @@ def test_calls_compute_nothing():
 
     x = BIG.map_blocks(fail, meta=np.zeros((0, 0)))
     mask = BIG.map_blocks(fail, meta=np.zeros((0, 0), bool))
-    for op in (*REDUCTIONS, *SOFTMAXES):
-        more = {"initial": 0.0} if op in ("max", "min") else {}
-        getattr(gpuops, op)(x, axis=1, where=mask, **more)
+    for op in WITH_AXIS:
+        getattr(gpuops, op)(x, axis=1, where=mask, **initial(op))
     gpuops.where(mask, x, 0)
     gpuops.where(mask)
     gpuops.expand(x, (2, -1, -1))
@@ -560,19 +545,17 @@ def fetched(device: Cpu, lazy: Any) -> np.ndarray:
     return device.numpy(lazy.compute())
 
 
-@pytest.mark.parametrize("op,dtype", pairs([*REDUCTIONS, *SOFTMAXES], ["f4", BFLOAT16]), ids=str)
+@pytest.mark.parametrize("op,dtype", pairs(WITH_AXIS, ["f4", BFLOAT16]), ids=str)
 def test_chunks_stay_on_their_device(device, op, dtype):
-    dtype = np.dtype(dtype)
-    values = layouts.random(np.random.default_rng(0), (4, 40), dtype, special=op != "prod")
+    values = layouts.sample((4, 40), dtype, special=op != "prod")
     values[1, :13] = -np.inf if op in SOFTMAXES else 1
     mask = np.random.default_rng(1).random(values.shape) < 0.6
     mask[3] = False
-    more = {"initial": 0} if op in ("max", "min") else {}
     x = on_device(device, values, ((1, 3), (13, 0, 27)))
-    for where in (None, mask):
-        options = more if where is None else more | {"where": on_device(device, where, ((4,), (20, 20)))}
-        got = fetched(device, getattr(gpuops, op)(x, axis=1, **options))
-        expected = getattr(gpuops, op)(values, axis=1, **(more if where is None else more | {"where": where}))
+    for where in (True, mask):
+        chosen = True if where is True else on_device(device, where, ((4,), (20, 20)))
+        got = fetched(device, getattr(gpuops, op)(x, axis=1, where=chosen, **initial(op)))
+        expected = getattr(gpuops, op)(values, axis=1, where=where, **initial(op))
         check(op, (values,), {}, got, np.asarray(expected))
 
 

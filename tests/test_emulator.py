@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 from tests import emulator
 from tests.emulator import ElementwiseKernel, EmulatorError, compile, empty
+from tests.layouts import DTYPES
 
 pytestmark = pytest.mark.skipif(emulator.available() is not None, reason=str(emulator.available()))
 
@@ -876,26 +876,7 @@ def test_elementwise_layouts(layout):
     np.testing.assert_array_equal(z, 2 * x + 1)
 
 
-@pytest.mark.parametrize(
-    "dtype",
-    [
-        "?",
-        "i1",
-        "u1",
-        "i2",
-        "u2",
-        "i4",
-        "u4",
-        "i8",
-        "u8",
-        "f2",
-        "f4",
-        "f8",
-        "c8",
-        "c16",
-        ml_dtypes.bfloat16,
-    ],
-)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_elementwise_dtypes(dtype):
     copy = ElementwiseKernel(
         "raw T x, bool flip",

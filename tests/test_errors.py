@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gpuops
-from gpuops.ops import table
+from tests import ops
+from tests.compare import fails
 from tests.layouts import BFLOAT16
+from tests.ops import EXTREMA, LOGICAL, REDUCTIONS, ROWWISE, SOFTMAXES, UFUNCS, WITH_AXIS, WITH_DTYPE, initial
 
 AxisError = np.exceptions.AxisError
 X = np.arange(20, dtype="f4").reshape(4, 5)
-REDUCTIONS = tuple(table.REDUCTIONS)
-SOFTMAXES = ("softmax", "log_softmax", "logsumexp")
 #: The name of an op's first parameter: NumPy's or SciPy's.
-FIRST = dict.fromkeys((*REDUCTIONS, "logsumexp"), "a") | dict.fromkeys(("softmax", "log_softmax"), "x")
-
-
-def fails(kind: type[Exception], message: str, function: Callable[..., Any], *args: Any, **options: Any) -> None:
-    """The call raises this error, and ``out`` keeps its bits."""
-    out = options.get("out")
-    before = out.tobytes() if hasattr(out, "tobytes") else out
-    with pytest.raises(kind, match="^" + re.escape(message)):
-        function(*args, **options)
-    assert (out.tobytes() if hasattr(out, "tobytes") else out) == before
+FIRST = {op: ops.parameters(op)[0] for op in WITH_AXIS}
 
 
 def zeros(backend: Any, *shape: int, dtype: Any = "f4") -> Any:
@@ -38,7 +27,7 @@ def zeros(backend: Any, *shape: int, dtype: Any = "f4") -> Any:
 # ------------------------------------------------------------------------------------------------------------ axes
 
 
-@pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
+@pytest.mark.parametrize("op", WITH_AXIS)
 def test_invalid_axes(backend, op):
     function, x = getattr(gpuops, op), backend.array(X)
     fails(AxisError, f"{op}: axis 2 is out of range for shape (4, 5)", function, x, 2)
@@ -75,23 +64,23 @@ def test_incompatible_shapes(backend):
     fails(TypeError, "broadcast_to: shape must be an int or a tuple of ints, got 'ab'", gpuops.broadcast_to, x, "ab")
 
 
-@pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
+@pytest.mark.parametrize("op", WITH_AXIS)
 def test_invalid_masks(backend, op):
     function, x = getattr(gpuops, op), backend.array(X)
-    initial = {"initial": 0} if op in ("max", "min") else {}
     for shape in ((3,), (2, 4, 5), (5, 4)):
         mask = zeros(backend, *shape, dtype=bool)
         message = f"{op}: where of shape {shape} does not broadcast to (4, 5)"
-        fails(ValueError, message, function, x, where=mask, **initial)
+        fails(ValueError, message, function, x, where=mask, **initial(op))
     for mask, name in ((zeros(backend, 5, dtype="i8"), "int64"), (zeros(backend, 5), "float32")):
-        fails(TypeError, f"{op}: where must be boolean, got {name}", function, x, where=mask, **initial)
-    fails(TypeError, f"{op}: where is None; pass a mask, or True for all elements", function, x, where=None, **initial)
+        fails(TypeError, f"{op}: where must be boolean, got {name}", function, x, where=mask, **initial(op))
+    message = f"{op}: where is None; pass a mask, or True for all elements"
+    fails(TypeError, message, function, x, where=None, **initial(op))
 
 
 # ------------------------------------------------------------------------------------------------------ strategies
 
 
-@pytest.mark.parametrize("op", ["expand", "where", "matmul", *REDUCTIONS, *SOFTMAXES])
+@pytest.mark.parametrize("op", ["expand", "where", "matmul", *WITH_AXIS])
 def test_unknown_strategies(backend, op):
     valid = ", ".join(("None", *gpuops.strategies(op)))
     x = backend.array(X)
@@ -99,7 +88,7 @@ def test_unknown_strategies(backend, op):
     fails(ValueError, f"{op}: unknown strategy 'fast'; valid: {valid}", getattr(gpuops, op), *args, strategy="fast")
 
 
-@pytest.mark.parametrize("op", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("op", ROWWISE)
 def test_warp_rejects_long_rows(device, op):
     out = zeros(device, 2, 1025)
     message = f"{op}: strategy 'warp' takes rows of at most 1024 elements, got 1025"
@@ -121,7 +110,7 @@ UNSUPPORTED = [
 @pytest.mark.parametrize("x", UNSUPPORTED, ids=lambda x: x.dtype.name)
 def test_unsupported_dtypes(x):
     name = x.dtype.name
-    for op in (*REDUCTIONS, *SOFTMAXES):
+    for op in WITH_AXIS:
         fails(TypeError, f"{op}: dtype {name} of {FIRST[op]} is not supported", getattr(gpuops, op), x)
     fails(TypeError, f"expand: dtype {name} of x is not supported", gpuops.expand, x, (3, x.size))
     fails(TypeError, f"where: dtype {name} of condition is not supported", gpuops.where, x, 1, 2)
@@ -137,7 +126,7 @@ def test_longdouble_on_a_device(device):
 @pytest.mark.parametrize("dtype", [object, "M8[D]", "S3", np.longdouble])
 def test_unsupported_result_dtypes(backend, dtype):
     x, name = backend.array(X), np.dtype(dtype).name
-    for op in ("sum", "prod", "mean", *SOFTMAXES):
+    for op in (*WITH_DTYPE, *SOFTMAXES):
         fails(TypeError, f"{op}: dtype {name} of the result is not supported", getattr(gpuops, op), x, dtype=dtype)
 
 
@@ -335,24 +324,23 @@ def types(device):
     return "numpy.ndarray", {"emulated": "tests.EmulatedArray", "gpu": "cupy.ndarray"}[device.name]
 
 
-@pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
+@pytest.mark.parametrize("op", WITH_AXIS)
 def test_reductions_reject_mixed_array_types(device, types, op):
     function, x = getattr(gpuops, op), device.array(X)
-    full = op in ("softmax", "log_softmax")
-    dtype = bool if op in ("any", "all") else "f4"
+    full = op in ROWWISE
+    dtype = bool if op in LOGICAL else "f4"
     here, there = (np.zeros((4, 5) if full else 4, dtype), zeros(device, *((4, 5) if full else (4,)), dtype=dtype))
     mask = np.ones((4, 5), bool)
-    initial = {"initial": 0} if op in ("max", "min") else {}
     check_mixed(op, (FIRST[op], "out"), types, function, X, 1, out=there)
     check_mixed(op, (FIRST[op], "out"), types[::-1], function, x, 1, out=here)
-    check_mixed(op, (FIRST[op], "where"), types, function, X, 1, where=device.array(mask), **initial)
-    check_mixed(op, (FIRST[op], "where"), types[::-1], function, x, 1, where=mask, **initial)
-    check_mixed(op, (FIRST[op], "where"), types, function, X, 1, out=here, where=device.array(mask), **initial)
+    check_mixed(op, (FIRST[op], "where"), types, function, X, 1, where=device.array(mask), **initial(op))
+    check_mixed(op, (FIRST[op], "where"), types[::-1], function, x, 1, where=mask, **initial(op))
+    check_mixed(op, (FIRST[op], "where"), types, function, X, 1, out=here, where=device.array(mask), **initial(op))
 
 
 @pytest.mark.parametrize("op", [*REDUCTIONS, "logsumexp"])
 def test_0d_numpy_out_of_device_operands_is_rejected(device, types, op):
-    out = np.zeros((), bool if op in ("any", "all") else "f4")
+    out = np.zeros((), bool if op in LOGICAL else "f4")
     check_mixed(op, (FIRST[op], "out"), types[::-1], getattr(gpuops, op), device.array(X), out=out)
 
 
@@ -376,7 +364,7 @@ def test_broadcasting_rejects_mixed_array_types(device, types):
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_invalid_out_shapes_of_reductions(backend, op):
     function, x = getattr(gpuops, op), backend.array(X)
-    dtype = bool if op in ("any", "all") else "f4"
+    dtype = bool if op in LOGICAL else "f4"
     for shape in ((5,), (4, 1), ()):
         message = f"{op}: out has shape {shape}, the result has shape (4,)"
         fails(ValueError, message, function, x, 1, out=zeros(backend, *shape, dtype=dtype))
@@ -384,14 +372,14 @@ def test_invalid_out_shapes_of_reductions(backend, op):
     fails(ValueError, message, function, x, 1, out=zeros(backend, 4, dtype=dtype), keepdims=True)
 
 
-@pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("op", UFUNCS)
 @pytest.mark.parametrize("dtype", ["i8", "?", "u1"])
 def test_out_of_another_dtype_kind_is_rejected(backend, op, dtype):
     message = f"{op}: cannot cast the result from float32 to {np.dtype(dtype).name} of out"
     fails(TypeError, message, getattr(gpuops, op), backend.array(X), 1, out=zeros(backend, 4, dtype=dtype))
 
 
-@pytest.mark.parametrize("op", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("op", ROWWISE)
 def test_invalid_out_of_softmax(backend, op):
     function, x = getattr(gpuops, op), backend.array(X)
     fails(ValueError, f"{op}: out has shape (4,), the result has shape (4, 5)", function, x, 1, out=zeros(backend, 4))
@@ -417,7 +405,7 @@ def test_invalid_out_of_broadcasting(backend):
 @pytest.mark.parametrize("out", [[0, 0, 0, 0], 3, "abcd", (1,)], ids=repr)
 def test_out_must_be_an_array(backend, out):
     x = backend.array(X)
-    for op in (*REDUCTIONS, *SOFTMAXES):
+    for op in WITH_AXIS:
         fails(TypeError, f"{op}: ", getattr(gpuops, op), x, 1, out=out)
     fails(TypeError, "expand: ", gpuops.expand, x, (4, 5), out=out)
     fails(TypeError, "where: ", gpuops.where, x, x, x, out=out)
@@ -429,9 +417,9 @@ def test_read_only_out(backend):
         assert not hasattr(row.flags, "writeable")  # CuPy's arrays cannot be read-only
         return
     row.flags.writeable = full.flags.writeable = False
-    for op in ("sum", "prod", "max", "min", "mean", "logsumexp"):
+    for op in (*REDUCTIONS, "logsumexp"):
         fails(ValueError, f"{op}: out is read-only", getattr(gpuops, op), x, 1, out=row)
-    for op in ("softmax", "log_softmax"):
+    for op in ROWWISE:
         fails(ValueError, f"{op}: out is read-only", getattr(gpuops, op), x, 1, out=full)
     fails(ValueError, "expand: out is read-only", gpuops.expand, x, (4, 5), out=full)
     fails(ValueError, "where: out is read-only", gpuops.where, x, x, 0, out=full)
@@ -442,7 +430,7 @@ def test_read_only_out(backend):
 # --------------------------------------------------------------------------------------------------------- initial
 
 
-@pytest.mark.parametrize("op", ["max", "min"])
+@pytest.mark.parametrize("op", EXTREMA)
 def test_max_and_min_without_a_required_initial(backend, op):
     function = getattr(gpuops, op)
     for shape, axis, dims in (((0,), None, (0,)), ((0, 3), 0, (0,)), ((3, 0), 1, (1,)), ((0, 0), 0, (0,))):
@@ -461,14 +449,14 @@ def test_initial_none_removes_the_identity(backend):
     fails(ValueError, message, gpuops.prod, backend.array(X), initial=None, where=zeros(backend, 4, 5, dtype=bool))
 
 
-@pytest.mark.parametrize("op", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("op", UFUNCS)
 def test_initial_must_be_a_scalar_that_fits(backend, op):
     function, x = getattr(gpuops, op), backend.array(X)
     fails(ValueError, f"{op}: initial must be a scalar, got ", function, x, initial=backend.array(X))
     fails(ValueError, f"{op}: initial must be a scalar, got [1]", function, x, initial=[1])
     fails(ValueError, f"{op}: initial must be a scalar, got 'a'", function, x, initial="a")
     fails(TypeError, f"{op}: ", function, x, initial=1j)
-    big = 300 if op in ("max", "min") else 2**70  # int8 is summed as int64
+    big = 300 if op in EXTREMA else 2**70  # int8 is summed as int64
     fails(OverflowError, f"{op}: ", function, zeros(backend, 3, dtype="i1"), initial=big)
 
 
@@ -495,7 +483,7 @@ class Foreign:
         raise AssertionError("its device is asked for first")
 
 
-@pytest.mark.parametrize("op", [*REDUCTIONS, *SOFTMAXES])
+@pytest.mark.parametrize("op", WITH_AXIS)
 def test_foreign_objects_without_shared_memory_are_rejected(op):
     message = f"{op}: {FIRST[op]} is a tests.Foreign, whose memory cannot be shared: it has neither"
     fails(TypeError, message, getattr(gpuops, op), Foreign())

@@ -426,7 +426,7 @@ BARRIERS = [
 
 def same_as_cpu(function: Callable[..., Any], shape: Shape, axis: int, strategy: str | None) -> bool:
     """Whether a call gives the same on the emulator as on the CPU."""
-    x = layouts.random(np.random.default_rng(0), shape, np.dtype("f4"))
+    x = layouts.sample(shape)
     got = function(emulated.DEVICE.from_host(x), axis=axis, strategy=strategy)
     return np.allclose(np.asarray(got), function(x, axis=axis), rtol=1e-4, atol=1e-5)
 
@@ -440,14 +440,14 @@ def calls() -> Iterator[bool]:
     for shape, axis, strategy in (((3, 50000), 1, "rows"), ((3000, 11), 1, "rows"), ((9000, 5), 0, "columns")):
         # rows of several blocks, short rows, columns of several blocks
         yield same_as_cpu(gpuops.sum, shape, axis, strategy)
-    x = layouts.random(np.random.default_rng(0), (40, 70), np.dtype("f4"))
+    x = layouts.sample((40, 70))
     yield bool((np.asarray(gpuops.expand(emulated.DEVICE.from_host(x).T, (70, 40))) == x.T).all())
     for strategy in gpuops.strategies("softmax"):
         yield same_as_cpu(gpuops.softmax, (3, 500), 1, strategy)
         yield same_as_cpu(gpuops.softmax, (300, 3), 0, strategy)
     for strategy in gpuops.strategies("matmul"):
         k = 600 if strategy == "pipelined" else 36  # so that blocks share it
-        a, b = (layouts.random(np.random.default_rng(0), shape, np.dtype("f4")) for shape in ((40, k), (k, 44)))
+        a, b = (layouts.sample(shape) for shape in ((40, k), (k, 44)))
         got = gpuops.matmul(emulated.DEVICE.from_host(a), emulated.DEVICE.from_host(b), strategy=strategy)
         yield bool(np.allclose(np.asarray(got), a @ b, rtol=1e-4, atol=1e-2))
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import gpuops
 from gpuops.run import launch_cache
 from tests import emulated, layouts
-from tests.compare import assert_bits, run_on
+from tests.compare import assert_bits, run
 from tests.conftest import Emulated
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -329,7 +329,7 @@ def test_hits_and_misses_give_the_same_bits(device, data):
         options["where"] = data.draw(layouts.masks(shape))
     like = op(x, **options)
     out = data.draw(layouts.outs(like.shape, like.dtype, [x])) if data.draw(st.booleans()) else None
-    run_on(device, op, x, out, options)
+    run(device, op, x, out=out, **options)
     values = x.base[: x.base.size // x.itemsize * x.itemsize].view(x.dtype)
     values[...] = layouts.random(np.random.default_rng(data.draw(st.integers(0, 99))), values.shape, x.dtype)
-    assert_bits(run_on(device, op, x, out, options), run_on(device, partial(missed, op), x, out, options))
+    assert_bits(run(device, op, x, out=out, **options), run(device, partial(missed, op), x, out=out, **options))

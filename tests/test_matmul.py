@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,10 +16,10 @@ import gpuops
 from gpuops.plan import products as kernels
 from gpuops.plan.work import Machine
 from gpuops.run.call import describe
-from tests import layouts
+from tests import compare, layouts
 from tests.budget import examples, round_robin
-from tests.compare import accumulator_eps, assert_bits, assert_near, assert_same, run_on, ulp
-from tests.layouts import BFLOAT16, COMMON, DTYPES, HALVES, LAYOUTS, inexact, lay_out, strided, wide
+from tests.compare import assert_bits, assert_near, assert_repeatable, assert_same, magnitude, run, widened
+from tests.layouts import BFLOAT16, COMMON, DTYPES, FLOATS, HALVES, INTS, LAYOUTS, inexact, lay_out, placed, sample
 from tests.works import context_of, execute_plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -34,67 +33,43 @@ def takes(strategy: str | None, dtype: np.dtype) -> bool:
     return {"pipelined": dtype == F4, "cublas": inexact(dtype)}.get(strategy, True)
 
 
-@dataclass
-class Call:
-    """A product: the operands and the options."""
-
-    a: np.ndarray
-    b: np.ndarray
-    options: dict[str, Any] = field(default_factory=dict)
-    out: np.ndarray | None = None
-
-    @property
-    def val(self) -> np.dtype:
-        c = self.options.get("c")
-        arrays = np.result_type(self.a.dtype, self.b.dtype)
-        if c is None or (arrays == BFLOAT16 and isinstance(c, float)):  # NumPy itself would promote to float64
-            return arrays
-        return np.result_type(arrays, getattr(c, "dtype", c))
-
-    def run(self, backend: Any) -> np.ndarray:
-        """gpuops' result."""
-        return run_on(backend, multiply, self.a, self.out, self.options | {"b": self.b})
+def result_dtype(a: np.ndarray, b: np.ndarray, c: Any = None) -> np.dtype:
+    """The dtype of a product, in which it is computed."""
+    arrays = np.result_type(a.dtype, b.dtype)
+    if c is None or (arrays == BFLOAT16 and isinstance(c, float)):  # NumPy itself would promote to float64
+        return arrays
+    return np.result_type(arrays, getattr(c, "dtype", c))
 
 
-def multiply(x: Any, b: Any, **options: Any) -> Any:
-    return gpuops.matmul(x, b, **options)
+def check_run(backend: Any, a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None, **options: Any) -> np.ndarray:
+    """Run a call and compare it with NumPy."""
+    got = run(backend, gpuops.matmul, a, b, out=out, **options)
+    check(got, a, b, out, **options)
+    return got
 
 
-def check(call: Call, got: np.ndarray) -> None:
+def check(
+    got: np.ndarray, a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None, alpha: Any = 1, beta: Any = 0,
+    c: Any = None, strategy: str | None = None, product: Callable[..., Any] = np.matmul,
+) -> None:  # fmt: skip
     """Compare a result with NumPy's: in the same dtype for integers, else in double precision."""
-    val, (alpha, beta) = call.val, (call.options.get("alpha", 1), call.options.get("beta", 0))
-    assert got.dtype == (val if call.out is None else call.out.dtype)
-    acc = np.dtype(np.float32) if val in HALVES else val
-    exact_in = wide(val)
-    alpha, beta = (np.asarray(factor, acc).astype(exact_in) for factor in (alpha, beta))
-    a, b, c = (np.asarray(x, val).astype(exact_in) for x in (call.a, call.b, call.options.get("c") if beta else 0))
-    product, addend = np.asarray(np.matmul(a, b)), beta * c
-    exact = np.asarray(alpha * product + addend).astype(exact_in)
+    val = result_dtype(a, b, c)
+    assert got.dtype == (val if out is None else out.dtype)
+    acc = compare.accumulator(val)
+    alpha, beta = (widened(np.asarray(factor, acc)) for factor in (alpha, beta))
+    a, b, c = (widened(np.asarray(x, val)) for x in (a, b, c if beta else 0))
+    addend = beta * c
+    exact = np.asarray(alpha * product(a, b) + addend).astype(a.dtype)
     if not inexact(val):
         assert_same(got, exact.astype(got.dtype))
         return
-    size = abs(alpha) * np.matmul(sizes(a), sizes(b)) + sizes(addend)
-    length, tiny = call.a.shape[-1], float(ml_dtypes.finfo(acc).smallest_subnormal)
-    error = accumulator_eps(val) * (8 + math.sqrt(length)) * size + (length + 2) * tiny
-    if call.out is not None:  # the result is rounded to its dtype before the cast to out
-        error = error + ulp(val, exact)
-    if val.kind == "c":  # a product of complex infinities is an infinity or NaN
-        got, exact = (np.where(np.isfinite(x), x, x.dtype.type(np.nan)) for x in (got, exact))
-    assert_near(got, exact, error)
-
-
-def sizes(x: np.ndarray) -> np.ndarray:
-    """Magnitudes of the values, 0 where not finite."""
-    return np.where(np.isfinite(x), np.abs(x), 0)
-
-
-def check_run(backend: Any, *args: Any, **options: Any) -> np.ndarray:
-    """Run a call and compare it with NumPy."""
-    out = options.pop("out", None)
-    call = Call(*args, options, out)
-    got = call.run(backend)
-    check(call, got)
-    return got
+    length = a.shape[-1] if a.ndim and b.ndim else 1
+    size = abs(alpha) * product(magnitude(a), magnitude(b)) + magnitude(addend)
+    error = compare.accumulator_eps(val) * (8 + math.sqrt(length)) * size
+    error = error + (length + 2) * layouts.smallest_subnormal(acc)
+    if out is not None:  # the result is rounded to its dtype before the cast to out
+        error = error + compare.ulp(val, exact)
+    assert_near(got, exact, error, infinities=False)
 
 
 def promotes(a: np.dtype, b: np.dtype) -> bool:
@@ -106,59 +81,35 @@ def promotes(a: np.dtype, b: np.dtype) -> bool:
     return True
 
 
-def random(shape: Sequence[int], dtype: Any = F4, seed: int = 0, special: bool = False) -> np.ndarray:
-    return layouts.random(np.random.default_rng(seed), shape, np.dtype(dtype), special)
-
-
-def placed(values: np.ndarray, order: Sequence[int], steps: Sequence[int] | None = None, start: int = 0) -> np.ndarray:
-    """The values in a layout of ``layouts.strided``, with NaN in the gaps and around."""
-    array = strided(values.shape, values.dtype, order, steps or (1,) * values.ndim, start)
-    array.base[: array.base.size // values.itemsize * values.itemsize].view(values.dtype)[...] = np.nan
-    array[...] = values
-    return array
-
-
 # ------------------------------------------------------------------------------------------------------- any call
 
 SIDES = (1, 2, 3, 4, 5, 8, 16, 17, 31, 32, 33, 40, 0)
 
 
 @st.composite
-def narrowed(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape that broadcasts to the shape."""
-    narrow = tuple(draw(st.sampled_from((n, n, 1))) for n in shape)
-    return narrow[draw(st.integers(0, len(shape))) :] if draw(st.booleans()) else narrow
-
-
-@st.composite
-def calls(draw: st.DrawFn) -> Call:
-    """Any call."""
+def calls(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    """The operands and the options of any call."""
     m, n, k = (draw(st.sampled_from(SIDES)) for _ in range(3))
     batch = tuple(draw(st.lists(st.sampled_from((1, 2, 2, 3, 0)), max_size=3)))
     dtype = draw(st.sampled_from(COMMON))
     others = [d for d in COMMON if promotes(d, dtype)] if draw(st.integers(0, 3)) == 0 else [dtype]
     row, column = draw(st.integers(0, 5)) == 0, draw(st.integers(0, 5)) == 0
-    a = draw(layouts.arrays((k,) if row else (*draw(narrowed(batch)), m, k), dtype))
-    b = draw(layouts.arrays((k,) if column else (*draw(narrowed(batch)), k, n), draw(st.sampled_from(others))))
-    call, inputs = Call(a, b), [a, b]
-    shape = np.matmul(np.zeros(a.shape, bool), np.zeros(b.shape, bool)).shape
-    val = call.val
+    a = draw(layouts.arrays((k,) if row else (*draw(layouts.narrowed(batch)), m, k), dtype))
+    b = draw(layouts.arrays((k,) if column else (*draw(layouts.narrowed(batch)), k, n), draw(st.sampled_from(others))))
+    options: dict[str, Any] = {}
+    shape, val = np.matmul(np.zeros(a.shape, bool), np.zeros(b.shape, bool)).shape, result_dtype(a, b)
     if draw(st.booleans()):
-        call.options["alpha"] = draw(factors(val))
+        options["alpha"] = draw(factors(val))
     if draw(st.booleans()):
-        call.options["beta"] = draw(factors(val))
-        whole = draw(st.booleans())
-        c = draw(st.one_of(layouts.arrays(shape if whole else draw(narrowed(shape)), val), st.sampled_from((1, True))))
-        call.options["c"] = c
-        inputs += [c] if isinstance(c, np.ndarray) else []
+        options["beta"] = draw(factors(val))
+        c_shape = shape if draw(st.booleans()) else draw(layouts.narrowed(shape))
+        options["c"] = draw(st.one_of(layouts.arrays(c_shape, val), st.sampled_from((1, True))))
     if draw(st.booleans()):
-        c = call.options.get("c")
+        c = options.get("c")
         mine = isinstance(c, np.ndarray) and c.shape == shape and 0 not in c.strides and draw(st.booleans())
-        dtype = val
-        if draw(st.integers(0, 5)) == 0:
-            dtype = np.dtype(draw(st.sampled_from([d for d in COMMON if np.can_cast(val, d, "same_kind")])))
-        call.out = c if mine else draw(layouts.outs(shape, dtype, inputs))
-    return call
+        dtypes = layouts.casts(result_dtype(a, b, c))
+        options["out"] = c if mine else draw(layouts.outs(shape, draw(dtypes), (a, b, c)))
+    return a, b, options
 
 
 def factors(val: np.dtype) -> st.SearchStrategy[Any]:
@@ -172,8 +123,8 @@ def factors(val: np.dtype) -> st.SearchStrategy[Any]:
 
 @given(data=st.data())
 def test_agrees_with_numpy(backend, data):
-    call = data.draw(calls())
-    check(call, call.run(backend))
+    a, b, options = data.draw(calls())
+    check_run(backend, a, b, **options)
 
 
 # ------------------------------------------------------------------------------------------------ every strategy
@@ -188,28 +139,26 @@ SIZES = (
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_products_of_every_size(backend, strategy, size):
     m, n, k = size
-    check_run(backend, placed(random((m, k)), (0, 1)), placed(random((k, n), seed=1), (0, 1)), strategy=strategy)
+    check_run(backend, placed(sample((m, k))), placed(sample((k, n), seed=1)), strategy=strategy)
 
 
 def padded(values: np.ndarray) -> np.ndarray:
-    """The values with rows padded by whole packs of 16 bytes."""
-    wider = np.full((*values.shape[:-1], values.shape[-1] + 4), np.nan, values.dtype)
-    wider[..., : values.shape[-1]] = values
-    return placed(wider, range(values.ndim))[..., : values.shape[-1]]
+    """A matrix with rows padded by whole packs of 16 bytes."""
+    return np.pad(values, ((0, 0), (0, 4)), constant_values=np.nan)[:, :-4]
 
 
 #: Layouts of a and b, as functions of their values.
 PLACES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]] = {
-    "rows": (lambda a: placed(a, (0, 1)), lambda b: placed(b, (0, 1))),
-    "a transposed": (lambda a: placed(a, (1, 0)), lambda b: placed(b, (0, 1))),
-    "b transposed": (lambda a: placed(a, (0, 1)), lambda b: placed(b, (1, 0))),
+    "rows": (placed, placed),
+    "a transposed": (lambda a: placed(a, (1, 0)), placed),
+    "b transposed": (placed, lambda b: placed(b, (1, 0))),
     "both transposed": (lambda a: placed(a, (1, 0)), lambda b: placed(b, (1, 0))),
     "padded": (padded, padded),
     "padded and transposed": (lambda a: padded(a.T).T, lambda b: padded(b.T).T),
-    "reversed": (lambda a: placed(a, (0, 1), (-1, -1)), lambda b: placed(b, (0, 1), (-1, 1))),
-    "unaligned": (lambda a: placed(a, (0, 1), start=1), lambda b: placed(b, (0, 1), start=3)),
+    "reversed": (lambda a: placed(a, None, (-1, -1)), lambda b: placed(b, None, (-1, 1))),
+    "unaligned": (lambda a: placed(a, start=1), lambda b: placed(b, start=3)),
     "unaligned and transposed": (lambda a: placed(a, (1, 0), start=1), lambda b: placed(b, (1, 0), start=3)),
-    "sliced": (lambda a: placed(a, (0, 1), (2, 3)), lambda b: placed(b, (1, 0), (3, 2))),
+    "sliced": (lambda a: placed(a, None, (2, 3)), lambda b: placed(b, (1, 0), (3, 2))),
 }
 
 
@@ -217,7 +166,7 @@ PLACES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_operands_of_every_layout(backend, strategy, place):
     for m, n, k in ((68, 36, 20), (33, 65, 18)):
-        a, b = (put(random(shape, seed=m)) for put, shape in zip(PLACES[place], ((m, k), (k, n)), strict=True))
+        a, b = (put(sample(shape, seed=m)) for put, shape in zip(PLACES[place], ((m, k), (k, n)), strict=True))
         check_run(backend, a, b, strategy=strategy)
 
 
@@ -226,13 +175,12 @@ def test_batches_that_broadcast(backend, strategy):
     m, n, k = 5, 36, 12
     batches = ((3,), (3,)), ((3,), ()), ((), (2, 3)), ((2, 1), (3,)), ((1, 2), (3, 1))
     for left, right in batches:
-        a, b = random((*left, m, k)), random((*right, k, n), seed=1)
+        a, b = sample((*left, m, k)), sample((*right, k, n), seed=1)
         check_run(backend, a[..., ::-1, :], lay_out(b, "F"), strategy=strategy)
-    repeated = np.broadcast_to(random((m, k)), (4, m, k)), np.broadcast_to(random((k, 1), seed=1), (4, k, n))
+    repeated = np.broadcast_to(sample((m, k)), (4, m, k)), np.broadcast_to(sample((k, 1), seed=1), (4, k, n))
     check_run(backend, *repeated, strategy=strategy)
-    apart = strided((2, 3, 2, m, k), F4, (2, 0, 3, 1, 4), (1, -1, 2, 1, 1))  # batch dims that do not merge
-    apart[...] = random(apart.shape)
-    check_run(backend, apart, random((3, 1, k, n), seed=1), strategy=strategy)
+    apart = placed(sample((2, 3, 2, m, k)), (2, 0, 3, 1, 4), (1, -1, 2, 1, 1))  # batch dims that do not merge
+    check_run(backend, apart, sample((3, 1, k, n), seed=1), strategy=strategy)
 
 
 #: dtypes that differ from others only in size for the kernels: tested with a few strategies, round-robin.
@@ -245,7 +193,7 @@ ALIKE = [np.dtype(name) for name in ("i2", "i4", "i8", "u1", "u2", "u4")]
     ids=str,
 )
 def test_takes_every_dtype(backend, dtype, strategy):
-    a, b = lay_out(random((35, 21), dtype, 0, True), "C"), lay_out(random((21, 37), dtype, 1, True), "C")
+    a, b = lay_out(sample((35, 21), dtype, 0, True), "C"), lay_out(sample((21, 37), dtype, 1, True), "C")
     if backend.name == "cpu" or takes(strategy, dtype):
         check_run(backend, a, b, strategy=strategy)
     else:
@@ -256,7 +204,7 @@ def test_takes_every_dtype(backend, dtype, strategy):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("place", ["rows", "columns", "transposed", "sliced", "reversed", "unaligned", "other dtype"])
 def test_out_of_every_layout(backend, place, strategy):
-    a, b, c = random((2, 33, 20)), random((20, 36), seed=1), random((2, 33, 36), seed=2)
+    a, b, c = sample((2, 33, 20)), sample((20, 36), seed=1), sample((2, 33, 36), seed=2)
     order, steps, start, dtype = {
         "rows": ((0, 1, 2), (1, 1, 1), 0, "f4"),
         "columns": ((2, 1, 0), (1, 1, 1), 0, "f4"),
@@ -266,18 +214,18 @@ def test_out_of_every_layout(backend, place, strategy):
         "unaligned": ((0, 2, 1), (2, 1, 1), 1, "f4"),
         "other dtype": ((0, 1, 2), (1, 1, 1), 1, "f8"),
     }[place]
-    check_run(backend, a, b, out=strided(c.shape, np.dtype(dtype), order, steps, start), strategy=strategy)
-    out = strided(c.shape, np.dtype(dtype), order, steps, start)
+    out = placed(np.zeros(c.shape, dtype), order, steps, start)
+    check_run(backend, a, b, out, strategy=strategy)
     check_run(backend, a, b, alpha=-2, beta=0.5, c=c, out=out, strategy=strategy)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_out_may_be_an_operand(backend, strategy):
     for which in ("a", "b"):
-        a, b = (placed(random((20, 20), seed=seed), (0, 1)) for seed in (0, 1))
+        a, b = (placed(sample((20, 20), seed=seed)) for seed in (0, 1))
         check_run(backend, a, b, out={"a": a, "b": b}[which], strategy=strategy)
         check_run(backend, a, b, alpha=2, beta=1, c=a.copy(), out={"a": a, "b": b}[which], strategy=strategy)
-    a = placed(random((20, 20)), (0, 1))
+    a = placed(sample((20, 20)))
     out = np.ndarray((20, 20), "f4", a.base, 0, (4, 80))  # c transposed, in the memory of both operands
     check_run(backend, a, a.T, beta=-1, c=a, out=out, strategy=strategy)
 
@@ -287,21 +235,21 @@ def test_out_may_be_an_operand(backend, strategy):
 
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
 def test_addend_and_out_are_not_read_if_beta_is_0(backend, strategy):
-    a, b, c = random((9, 12)), random((12, 20), seed=1), np.full((9, 20), np.nan, "f4")
+    a, b, c = sample((9, 12)), sample((12, 20), seed=1), np.full((9, 20), np.nan, "f4")
     for options in ({"beta": 0}, {"beta": 0.0, "alpha": 2}):
-        for target in (None, placed(c, (0, 1))):
+        for target in (None, placed(c)):
             got = check_run(backend, a, b, c=c if target is None else target, out=target, strategy=strategy, **options)
             assert np.isfinite(got).all()
     for size in (9, 1):  # a vector product too
-        out = placed(np.full((size, 20), np.nan, "f4"), (0, 1))
+        out = placed(np.full((size, 20), np.nan, "f4"))
         assert np.isfinite(check_run(backend, a[:size], b, out=out, strategy=strategy)).all()
 
 
 @pytest.mark.parametrize("shape", [(4, 9, 20), (9, 20), (20,), (4, 1, 1), (9, 1), (1, 1, 1), ()], ids=str)
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
 def test_addend_broadcasts(backend, strategy, shape):
-    a, b = random((4, 9, 12)), random((12, 20), seed=1)
-    c = lay_out(random(shape, seed=2), "C")
+    a, b = sample((4, 9, 12)), sample((12, 20), seed=1)
+    c = lay_out(sample(shape, seed=2), "C")
     check_run(backend, a, b, beta=2, c=c, strategy=strategy)
     check_run(backend, a, b, alpha=-0.5, beta=3, c=np.broadcast_to(c, (4, 9, 20)), strategy=strategy)
 
@@ -310,27 +258,23 @@ def test_addend_broadcasts(backend, strategy, shape):
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
 def test_accumulates_in_place(backend, strategy, order):
     for m, n, k in ((33, 36, 20), (1, 40, 7), (40, 1, 7), (5, 6, 0)):
-        c = placed(random((m, n), seed=2), order)
-        check_run(backend, random((m, k)), random((k, n), seed=1), beta=1, c=c, out=c, strategy=strategy)
-    c = placed(random((33, 36), seed=2), order, (2, 1), 3)
-    check_run(backend, random((33, 8)), random((8, 36), seed=1), alpha=0.5, beta=-2, c=c, out=c, strategy=strategy)
+        c = placed(sample((m, n), seed=2), order)
+        check_run(backend, sample((m, k)), sample((k, n), seed=1), beta=1, c=c, out=c, strategy=strategy)
+    c = placed(sample((33, 36), seed=2), order, (2, 1), 3)
+    check_run(backend, sample((33, 8)), sample((8, 36), seed=1), alpha=0.5, beta=-2, c=c, out=c, strategy=strategy)
 
 
-@pytest.mark.parametrize("place", ["transposed", "shifted", "reversed"])
+@pytest.mark.parametrize("place", ["transposed", "forward", "reversed"])
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
 def test_out_may_overlap_the_addend(backend, strategy, place):
-    a, b = random((40, 8)), random((8, 40), seed=1)
-    memory = np.zeros(4 * 1600 + 16, np.uint8)
-    c = np.ndarray((40, 40), "f4", memory)
-    c[...] = random((40, 40), seed=2)
-    start, strides = {"transposed": (0, (4, 160)), "shifted": (4, (160, 4)), "reversed": (4 * 1599, (-160, -4))}[place]
-    check_run(backend, a, b, beta=1, c=c, out=np.ndarray((40, 40), "f4", memory, start, strides), strategy=strategy)
+    c, _, out = layouts.overlapping(place, 40)
+    check_run(backend, sample((40, 8)), sample((8, 40), seed=1), out, beta=1, c=c, strategy=strategy)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_factors_of_every_dtype(backend, dtype):
     for alpha, beta in ((0, 1), (1, 1)) if dtype in layouts.BOOL else ((3, 1), (1, 2), (0, 5)):
-        a, b, c = (random(shape, dtype, seed) for seed, shape in enumerate(((5, 7), (7, 9), (5, 9))))
+        a, b, c = (sample(shape, dtype, seed) for seed, shape in enumerate(((5, 7), (7, 9), (5, 9))))
         check_run(backend, a, b, alpha=alpha, beta=beta, c=c)
         check_run(backend, a, b, alpha=dtype.type(alpha))
     if dtype.kind == "c":
@@ -343,37 +287,39 @@ def test_factors_of_every_dtype(backend, dtype):
 @pytest.mark.parametrize("strategy", [s for s in STRATEGIES if s != "pipelined"])
 def test_factors_of_half_types_are_float32(backend, strategy, dtype):
     a, b, c = np.full((2, 3), 1, dtype), np.full((3, 2), 1, dtype), np.full((2, 2), 1, dtype)
-    got = backend.numpy(gpuops.matmul(*backend.arrays(a, b), alpha=1 / 3, strategy=strategy))
+    got = run(backend, gpuops.matmul, a, b, alpha=1 / 3, strategy=strategy)
     assert_bits(got, np.full((2, 2), np.float32(1 / 3) * 3).astype(dtype))
-    there = backend.arrays(a, b, c)
-    got = backend.numpy(gpuops.matmul(*there[:2], alpha=1e5, beta=-3e5, c=there[2], strategy=strategy))
+    got = run(backend, gpuops.matmul, a, b, alpha=1e5, beta=-3e5, c=c, strategy=strategy)
     assert_bits(got, np.zeros((2, 2), dtype))  # float16 holds neither factor
 
 
 # ------------------------------------------------------------------------------------------- the kernel `pipelined`
 
 
-def forced(device: Any, call: Call, tile: kernels.Tile, splits: int, whole: int = 0) -> np.ndarray:
-    """A float32 product by ``pipelined`` with a given tile; split-K applies to all tiles but ``whole``."""
-    m, n, k = *call.out.shape[-2:], call.a.shape[-1]
-    hosts = {"a": call.a, "b": call.b, "out": call.out, "c": call.options.get("c")}
-    hosts = {name: array for name, array in hosts.items() if array is not None}
+def check_tile(
+    device: Any, a: np.ndarray, b: np.ndarray, tile: kernels.Tile, splits: int, whole: int = 0,
+    out: np.ndarray | None = None, alpha: float = 1, beta: float = 0, c: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
+    """Check a float32 product by ``pipelined`` with a given tile; split-K applies to all tiles but ``whole``."""
+    m, n, k = a.shape[-2], b.shape[-1], a.shape[-1]
+    out = np.zeros((*a.shape[:-1], n), F4) if out is None else out
+    hosts = {"a": a, "b": b, "out": out} | ({} if c is None else {"c": c})
     there = dict(zip(hosts, device.arrays(*hosts.values()), strict=True))
     context = context_of(there["a"])
     specs = {name: context.spec(name, array, context.device.machine)[0] for name, array in there.items()}
     operand_layouts = {
         name: kernels.Layout(name, spec.dtype.name, spec.steps, spec.start) for name, spec in specs.items()
     }
-    alpha, beta = (np.float32(call.options.get(name, default)) for name, default in (("alpha", 1), ("beta", 0)))
-    problem = kernels.problem(
-        "float32", (m, n, k), call.out.shape[:-2], operand_layouts, alpha.tobytes(), beta.tobytes(), bool(alpha != 1)
-    )
+    scalars = (np.float32(factor).tobytes() for factor in (alpha, beta))
+    problem = kernels.problem("float32", (m, n, k), out.shape[:-2], operand_layouts, *scalars, alpha != 1)
     ways = [kernels.way(problem.a, problem.m, k), kernels.way(problem.b.turned, problem.n, k)]
     plan = kernels.tiled(problem, "pipelined", tile, splits, whole)
     constants = dict(plan.steps[0].kernel.constants)
     assert [constants["WAY_A"], constants["WAY_B"]] == [kernels.WAYS[name] for name in ways]
     execute_plan(plan, **there)
-    return device.numpy(there["out"])
+    got = device.numpy(there["out"])
+    check(got, a, b, out, alpha, beta, c)
+    return got
 
 
 #: Layouts of an operand (size, k) that select each panel way: the order of its dims, and its start.
@@ -383,7 +329,7 @@ WAY_LAYOUTS = {"packed": ((1, 0), 0), "turned": ((0, 1), 0), "across": ((1, 0), 
 def operand_for(way: str, size: int, k: int, seed: int) -> np.ndarray:
     """An operand (size, k) that takes this way to shared memory."""
     order, start = WAY_LAYOUTS[way]
-    x = placed(random((size, k), seed=seed), order, start=start)
+    x = placed(sample((size, k), seed=seed), order, start=start)
     matrix = kernels.Matrix("x", "float32", *(s // 4 for s in x.strides), 0, x.ctypes.data % 16, ())
     assert kernels.way(matrix, size, k) == way
     return x
@@ -407,8 +353,7 @@ def test_every_tile_with_every_panel_way(device, tile, way_a, way_b):
     for m, n, k in (*packs, *odd):
         a, b = operand_for(way_a, m, k, 0), operand_for(way_b, n, k, 1).T
         for splits in (1, 2) if tile.resident == 1 and k > step else (1,):
-            call = Call(a, b, {}, strided((m, n), F4, (0, 1), (1, 1)))
-            check(call, forced(device, call, tile, splits))
+            check_tile(device, a, b, tile, splits)
 
 
 SHARED = [tile for tile in kernels.TILES if tile.resident == 1]  # tiles that split-K may use
@@ -418,21 +363,18 @@ SHARED = [tile for tile in kernels.TILES if tile.resident == 1]  # tiles that sp
 @pytest.mark.parametrize("tile", SHARED, ids=lambda t: f"{t.m}x{t.n}")
 def test_split_k_tiles(device, tile, splits):
     m, n, k = tile.m + 4, tile.n - 4, (splits + 1) * tile.step + 4
-    a, b, c = operand_for("turned", m, k, 0), operand_for("turned", n, k, 1).T, random((m, n), seed=2)
+    a, b, c = operand_for("turned", m, k, 0), operand_for("turned", n, k, 1).T, sample((m, n), seed=2)
     for options in ({}, {"alpha": 0.5, "beta": 2, "c": c}):
-        call = Call(a, b, options, strided((m, n), F4, (0, 1), (1, 1)))
-        got = forced(device, call, tile, splits)
-        check(call, got)
-    assert_bits(forced(device, call, tile, splits), got)
+        got = check_tile(device, a, b, tile, splits, **options)
+    assert_bits(check_tile(device, a, b, tile, splits, **options), got)
 
 
 @pytest.mark.parametrize("whole", [1, 3])
 @pytest.mark.parametrize("tile", SHARED, ids=lambda t: f"{t.m}x{t.n}")
 def test_split_k_of_the_last_tiles_only(device, tile, whole):
     m, n, k = 2 * tile.m - 3, 2 * tile.n - 5, 3 * tile.step - 1
-    c = random((m, n), seed=2)
-    call = Call(random((m, k)), random((k, n), seed=1), {"alpha": 3, "beta": 2, "c": c}, c)
-    check(call, forced(device, call, tile, 3, whole))
+    c = sample((m, n), seed=2)
+    check_tile(device, sample((m, k)), sample((k, n), seed=1), tile, 3, whole, c, alpha=3, beta=2, c=c)
 
 
 @pytest.mark.parametrize("tile", kernels.TILES[1:], ids=lambda t: f"{t.m}x{t.n}x{t.slices}")
@@ -440,31 +382,27 @@ def test_split_k_of_the_last_tiles_only(device, tile, whole):
 def test_tiles_of_batched_products(device, tile, splits):
     splits = splits if tile.resident == 1 else 1
     m, n, k = tile.m + 3, 37, 4 * tile.step + 1
-    a = np.broadcast_to(random((1, m, k)), (3, m, k))
-    call = Call(a, random((3, k, n), seed=1), {}, strided((3, m, n), F4, (0, 1, 2), (1, 1, 1)))
-    check(call, forced(device, call, tile, splits))
-    out = strided((3, m, n), F4, (0, 2, 1), (1, 1, 1))
-    out[...] = random(out.shape, seed=3)
-    call = Call(a, call.b, {"beta": 1, "c": out}, out)
-    check(call, forced(device, call, tile, splits))
+    a, b = np.broadcast_to(sample((1, m, k)), (3, m, k)), sample((3, k, n), seed=1)
+    check_tile(device, a, b, tile, splits)
+    out = placed(sample((3, m, n), seed=3), (0, 2, 1))
+    check_tile(device, a, b, tile, splits, out=out, beta=1, c=out)
 
 
 def test_huge_strides_of_length_1_dims(device):
     far = 2**30  # bytes, along dims of length 1
-    a, b = random((1, 70)), random((70, 1), seed=1)
+    a, b = sample((1, 70)), sample((70, 1), seed=1)
     apart = [np.lib.stride_tricks.as_strided(x, x.shape, strides) for x, strides in ((a, (far, 4)), (b, (4, -far)))]
-    for left, right in (apart, (apart[0], random((70, 3), seed=2)), (random((3, 70), seed=2), apart[1])):
+    for left, right in (apart, (apart[0], sample((70, 3), seed=2)), (sample((3, 70), seed=2), apart[1])):
         check_run(device, left, right, strategy="pipelined")
-    one = np.lib.stride_tricks.as_strided(random((3, 1)), (3, 1), (4, far))
-    check_run(device, one, random((1, 5), seed=1), strategy="pipelined")
+    one = np.lib.stride_tricks.as_strided(sample((3, 1)), (3, 1), (4, far))
+    check_run(device, one, sample((1, 5), seed=1), strategy="pipelined")
 
 
 def test_grouped_tile_order(device):
     tile = kernels.TILES[-1]
     for rows, cols in ((kernels.GROUP + 3, 2), (2 * kernels.GROUP, 3), (1, 5)):
         m, n, k = tile.m * rows, tile.n * cols, 3
-        call = Call(random((m, k)), random((k, n), seed=1), {}, strided((m, n), F4, (0, 1), (1, 1)))
-        check(call, forced(device, call, tile, 1))
+        check_tile(device, sample((m, k)), sample((k, n), seed=1), tile, 1)
 
 
 # ------------------------------------------------------------------------------------------------- shapes and dtypes
@@ -479,17 +417,17 @@ SHAPES = (
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
 def test_result_shapes_match_numpy(backend, strategy, shapes):
-    a, b = (random(shape, seed=seed) for seed, shape in enumerate(shapes))
+    a, b = (sample(shape, seed=seed) for seed, shape in enumerate(shapes))
     got = check_run(backend, a, b, strategy=strategy)
     assert got.shape == np.matmul(a, b).shape
-    c = random(got.shape[-1:], seed=2)
+    c = sample(got.shape[-1:], seed=2)
     check_run(backend, a, b, beta=2, c=c, strategy=strategy)
     if got.size:
-        check_run(backend, a, b, out=strided(got.shape, F4, range(got.ndim), (1,) * got.ndim, 1), strategy=strategy)
+        check_run(backend, a, b, lay_out(np.zeros(got.shape, F4), "unaligned"), strategy=strategy)
 
 
 def test_products_of_two_vectors_are_0d_results_of_the_backend(backend):
-    x, y = backend.arrays(random((5,)), random((5,), seed=1))
+    x, y = backend.arrays(sample((5,)), sample((5,), seed=1))
     for options in ({}, {"alpha": 2}, {"beta": 1, "c": 3}):
         got = gpuops.matmul(x, y, **options)
         assert isinstance(got, np.float32 if backend.name == "cpu" else backend.kinds) and got.shape == ()
@@ -514,15 +452,15 @@ def test_dtypes_promote_like_numpy(backend, dtype, other):
 @pytest.mark.parametrize("dtype,other", [("i1", "u1"), ("f4", "f8"), ("f2", "f4"), ("?", "f4"), ("i4", "c8")])
 @pytest.mark.parametrize("strategy", [None, "vectorized"])
 def test_operands_of_two_dtypes(backend, strategy, dtype, other):
-    a, b = random((20, 12), dtype), random((12, 24), other, 1)
+    a, b = sample((20, 12), dtype), sample((12, 24), other, 1)
     check_run(backend, a, b, strategy=strategy)
-    check_run(backend, b.T, a.T, beta=2, c=random((20,), dtype, 2), strategy=strategy)
+    check_run(backend, b.T, a.T, beta=2, c=sample((20,), dtype, 2), strategy=strategy)
 
 
 @pytest.mark.parametrize("c", [True, 3, 2.5, 1 - 2j])
 @pytest.mark.parametrize("dtype", ["?", "u1", "i4", "f2", BFLOAT16, "f4", "c8"], ids=str)
 def test_python_scalar_addends_adopt_the_dtype(backend, dtype, c):
-    got = check_run(backend, random((4, 5), dtype), random((5, 6), dtype, 1), beta=1, c=c)
+    got = check_run(backend, sample((4, 5), dtype), sample((5, 6), dtype, 1), beta=1, c=c)
     weak = dtype == BFLOAT16 and not isinstance(c, complex)  # NumPy itself would promote a float to float64
     assert got.dtype == (dtype if weak else np.result_type(np.dtype(dtype), c))
 
@@ -541,30 +479,27 @@ def test_numpy_scalar_addends_keep_their_dtype(backend):
 def test_half_types_accumulate_in_float32_and_round_once(backend, dtype, strategy):
     a, b = np.full((3, 513), 1, dtype), np.full((513, 2), 1, dtype)
     a[:, 0] = 2048  # 2048 + 1 rounds to 2048 in either type
-    got = backend.numpy(gpuops.matmul(*backend.arrays(a, b), strategy=strategy))
+    got = run(backend, gpuops.matmul, a, b, strategy=strategy)
     assert_bits(got, np.full((3, 2), 2560).astype(dtype))
     a[:, 0] = 1000  # 1512 needs more digits than bfloat16 has
-    got = backend.numpy(gpuops.matmul(*backend.arrays(a, b), beta=1, c=backend.array(b[0]), strategy=strategy))
+    got = run(backend, gpuops.matmul, a, b, beta=1, c=b[0], strategy=strategy)
     assert_bits(got, np.full((3, 2), 1513.0).astype(dtype))
 
 
-TINY = {"f4": 1.4e-45, "f2": 6e-8, BFLOAT16: 9.2e-41, "f8": 5e-324}
-
-
 @pytest.mark.parametrize(
-    "strategy,dtype", [(s, d) for s in (None, *STRATEGIES) for d in TINY if takes(s, np.dtype(d))], ids=str
+    "strategy,dtype", [(s, d) for s in (None, *STRATEGIES) for d in FLOATS if takes(s, d)], ids=str
 )
 def test_subnormals_are_kept(backend, dtype, strategy):
-    tiny = TINY[dtype]
+    tiny = layouts.smallest_subnormal(dtype)
     a = (np.array([[3, 1, 2, 0], [0, -5, 0, 0]]).astype("f8") * tiny).astype(dtype)
     b, c = np.ones((4, 3), dtype), a[0, 0]
-    got = backend.numpy(gpuops.matmul(*backend.arrays(a, b), strategy=strategy))
+    got = run(backend, gpuops.matmul, a, b, strategy=strategy)
     assert_bits(got, np.repeat((np.array([[6], [-5]]).astype("f8") * tiny).astype(dtype), 3, 1))
-    got = backend.numpy(gpuops.matmul(*backend.arrays(a, b), beta=1, c=backend.array(np.full(3, c)), strategy=strategy))
+    got = run(backend, gpuops.matmul, a, b, beta=1, c=np.full(3, c), strategy=strategy)
     assert_bits(got, np.repeat((np.array([[9], [-2]]).astype("f8") * tiny).astype(dtype), 3, 1))
 
 
-@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind in "iu"], ids=str)
+@pytest.mark.parametrize("dtype", INTS, ids=str)
 def test_integers_wrap_around(backend, dtype):
     info = np.iinfo(dtype)
     a, b = np.full((3, 40), info.max, dtype), np.full((40, 5), info.max, dtype)
@@ -587,10 +522,10 @@ def test_bool_products_are_true_if_any_pair_is(backend, strategy):
 @pytest.mark.parametrize("value", [np.nan, np.inf], ids=str)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_nan_and_inf_stay_in_their_row_and_column(backend, strategy, value):
-    a, b = random((67, 36)), random((36, 68), seed=1)
+    a, b = sample((67, 36)), sample((36, 68), seed=1)
     a[66, 35] = a[0, 0] = value
     b[35, 67] = value
-    got = check_run(backend, placed(a, (0, 1)), placed(b, (0, 1)), strategy=strategy)
+    got = check_run(backend, placed(a), placed(b), strategy=strategy)
     odd = ~np.isfinite(got)
     assert odd[[0, 66]].all() and odd[:, 67].all() and not odd[1:66, :67].any()
 
@@ -600,14 +535,12 @@ def test_nan_and_inf_stay_in_their_row_and_column(backend, strategy, value):
 
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
 def test_repeated_calls_are_bitwise_identical(backend, strategy):
-    a, b = backend.arrays(random((33, 130)), random((130, 34), seed=1))
-    first, second = (backend.numpy(gpuops.matmul(a, b, strategy=strategy)) for _ in range(2))
-    assert_bits(first, second)
+    assert_repeatable(backend, gpuops.matmul, sample((33, 130)), sample((130, 34), seed=1), strategy=strategy)
 
 
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
 def test_operands_are_not_modified(backend, strategy):
-    hosts = [lay_out(random((20, 20), seed=seed), "sliced") for seed in range(3)]
+    hosts = [lay_out(sample((20, 20), seed=seed), "sliced") for seed in range(3)]
     there = backend.arrays(*hosts)
     gpuops.matmul(*there[:2], alpha=2, beta=1, c=there[2], strategy=strategy)
     for array, host in zip(there, hosts, strict=True):
@@ -617,7 +550,7 @@ def test_operands_are_not_modified(backend, strategy):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["i1", "f2", "f8", "c16"])
 def test_reads_every_layout(backend, dtype, layout):
-    a, b = lay_out(random((3, 20, 32), dtype), layout), lay_out(random((3, 32, 24), dtype, 1), layout)
+    a, b = lay_out(sample((3, 20, 32), dtype), layout), lay_out(sample((3, 32, 24), dtype, 1), layout)
     check_run(backend, a, b)
     check_run(backend, a, b[0])
     check_run(backend, b.swapaxes(-1, -2), a.swapaxes(-1, -2))
@@ -637,7 +570,7 @@ def test_lists_and_scalars_give_numpy_results():
 
 
 def test_new_results_are_c_contiguous(backend):
-    a, b = backend.arrays(lay_out(random((4, 5)), "F"), lay_out(random((5, 6)), "F"))
+    a, b = backend.arrays(lay_out(sample((4, 5)), "F"), lay_out(sample((5, 6)), "F"))
     assert gpuops.matmul(a, b).flags.c_contiguous
 
 
@@ -656,21 +589,8 @@ def products(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_dot(backend: Any, x: np.ndarray, y: np.ndarray) -> None:
-    """gpuops.dot against NumPy's, in double precision where that rounds."""
-    got = backend.numpy(gpuops.dot(*backend.arrays(x, y)))
-    val = np.result_type(x, y)
-    if not inexact(val):
-        assert_same(got, np.asarray(np.dot(x, y)))
-        return
-    wider = [a.astype(val).astype(wide(val)) for a in (x, y)]
-    exact = np.asarray(np.dot(*wider))
-    finite = [np.where(np.isfinite(a), np.abs(a), 0) for a in wider]
-    assert (got.dtype, got.shape) == (val, exact.shape)
-    # A product of complex infinities is an infinity or NaN.
-    got, exact = (np.where(np.isfinite(a), a, a.dtype.type(np.nan)) for a in (got, exact))
-    length = x.shape[-1] if x.ndim and y.ndim else 1
-    tiny = float(ml_dtypes.finfo(val).smallest_subnormal)  # products of small numbers round to multiples of it
-    assert_near(got, exact, accumulator_eps(val) * (8 + math.sqrt(length)) * np.dot(*finite) + length * tiny)
+    """Compare gpuops.dot with NumPy's."""
+    check(run(backend, gpuops.dot, x, y), x, y, product=np.dot)
 
 
 @examples(60)
@@ -681,8 +601,7 @@ def test_dot_agrees_with_numpy(backend, data):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_dot_of_every_dtype_and_alignment(backend, dtype):
-    rng = np.random.default_rng(0)
-    memory = [lay_out(layouts.random(rng, (9000,), dtype), "C") for _ in range(2)]
+    memory = [sample((9000,), dtype, seed) for seed in range(2)]
     places = ((0, 0, 8192), (1, 1, 8191), (1, 0, 8191), (3, 5, 64), (0, 0, 1))
     for first, second, length in round_robin(places, 2, DTYPES.index(dtype)):
         check_dot(backend, memory[0][first : first + length], memory[1][second : second + length])
@@ -701,19 +620,18 @@ def test_dot_of_every_dtype_and_alignment(backend, dtype):
 )  # fmt: skip
 def test_dot_of_other_shapes(backend, shapes):
     for dtype in ("f4", "i2", "c8", BFLOAT16):
-        x, y = (lay_out(layouts.random(np.random.default_rng(0), shape, np.dtype(dtype)), "C") for shape in shapes)
-        check_dot(backend, x, y)
+        check_dot(backend, *(sample(shape, dtype, seed) for seed, shape in enumerate(shapes)))
 
 
 # ------------------------------------------------------------------------------------------------- NumPy's signature
 
 
 def test_beta_defaults_to_1_with_an_addend(backend):
-    a, b, c = backend.arrays(random((4, 5)), random((5, 6), seed=1), random((4, 6), seed=2))
-    got = backend.numpy(gpuops.matmul(a, b, c=c))
-    assert_bits(got, backend.numpy(gpuops.matmul(a, b, c=c, beta=1)))
-    assert_bits(backend.numpy(gpuops.matmul(a, b, c=c, beta=0)), backend.numpy(gpuops.matmul(a, b)))
-    assert_bits(backend.numpy(gpuops.matmul(a, b, c=2)), backend.numpy(gpuops.matmul(a, b, c=2, beta=1)))
+    product = partial(run, backend, gpuops.matmul, sample((4, 5)), sample((5, 6), seed=1))
+    c = sample((4, 6), seed=2)
+    assert_bits(product(c=c), product(c=c, beta=1))
+    assert_bits(product(c=c, beta=0), product())
+    assert_bits(product(c=2), product(c=2, beta=1))
 
 
 AXES = [
@@ -726,7 +644,7 @@ AXES = [
 
 @pytest.mark.parametrize("a,b,axes", AXES, ids=str)
 def test_axes_match_numpy(backend, a, b, axes):
-    a, b = np.round(random(a) * 8), np.round(random(b, seed=1) * 8)
+    a, b = np.round(sample(a) * 8), np.round(sample(b, seed=1) * 8)
     expected = np.matmul(a, b, axes=axes)
     there = backend.arrays(a, b)
     assert_same(backend.numpy(gpuops.matmul(*there, axes=axes)), expected)
@@ -787,7 +705,7 @@ DOTS = [
 @pytest.mark.parametrize("x,y", DOTS, ids=str)
 @pytest.mark.parametrize("order", ["C", "F", "strided"])
 def test_dot_into_out(backend, x, y, order):
-    a, b = (np.asarray(np.round(random(shape, seed=seed) * 8)) for seed, shape in enumerate((x, y)))
+    a, b = (np.asarray(np.round(sample(shape, seed=seed) * 8)) for seed, shape in enumerate((x, y)))
     expected = np.dot(a, b)
     step = 2 if order == "strided" else 1
     memory = np.full([step * n for n in np.shape(expected)], 7, "f8", order="F" if order == "F" else "C")
@@ -797,7 +715,7 @@ def test_dot_into_out(backend, x, y, order):
 
 
 def test_dot_out_may_overlap_its_operands(backend):
-    square = np.round(random((6, 6)) * 8).astype("f8")
+    square = np.round(sample((6, 6)) * 8).astype("f8")
     for view in (lambda x: x, lambda x: x.T, lambda x: x[::-1], lambda x: x[:, ::-1]):
         x = backend.array(square)
         gpuops.dot(x, x.T, out=view(x))
@@ -824,7 +742,7 @@ def gemms(made):
 
 @pytest.mark.parametrize("dtype", ["f4", "c8", "c16"])
 def test_batches_with_negative_strides_are_copied_for_cublas(device, dtype):
-    a, b = random((3, 16, 16), dtype), random((3, 16, 65), dtype, 1)
+    a, b = sample((3, 16, 16), dtype), sample((3, 16, 65), dtype, 1)
     there = device.array(a), device.array(b[::-1])[::-1]
     plan = describe(gpuops.matmul, *there, strategy="cublas").plan
     assert all(stride >= 0 for step in gemms(plan) for stride in step.strides)
@@ -833,7 +751,7 @@ def test_batches_with_negative_strides_are_copied_for_cublas(device, dtype):
 
 
 def test_misaligned_operands_are_copied_for_cublas(device):
-    memory = np.round(random((2 * 16 * 16 + 1,)) * 8)
+    memory = np.round(sample((2 * 16 * 16 + 1,)) * 8)
     a = memory[1:].view("c8").reshape(16, 16)
     there = device.array(a), device.array(a.copy())
     assert {name for name, _ in describe(gpuops.matmul, *there, strategy="cublas").plan.workspace} == {"dense_a"}

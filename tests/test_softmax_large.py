@@ -14,7 +14,8 @@ import gpuops
 from gpuops.plan import rows as softmax_kernels
 from tests.compare import accumulator_eps, ulp
 from tests.conftest import BACKENDS
-from tests.test_softmax import BFLOAT16, FLOATS, HALVES, Call, check
+from tests.layouts import BFLOAT16, FLOATS, HALVES
+from tests.test_softmax import check
 
 if "gpu" not in BACKENDS:
     pytest.skip(gpuops.info()["reason"], allow_module_level=True)
@@ -71,7 +72,7 @@ def test_large_matrices(shape, axis, strategy):
             except ValueError as failure:
                 assert strategy and "does not hold rows" in str(failure)
                 continue
-            check(Call(op, x, axis, options | {"where": where}), gpu.fetch(got[:count] if axis else got[:, :count]))
+            check(gpu.fetch(got[:count] if axis else got[:, :count]), op, x, axis, where=where, **options)
             # Equal rows have nearly equal results, whatever their alignment.
             wide, eps = got.astype(np.float64), float(ml_dtypes.finfo(got.dtype).eps)
             again = repeated(gpu, wide[:count] if axis else wide[:, :count], total, across)

@@ -124,8 +124,10 @@ template <int N, class T> __device__ __forceinline__ Items<T, N> load_items(cons
   return bit_cast<Items<T, N>>(*reinterpret_cast<const typename Items<T, N>::Loaded*>(from));
 }
 
+template <class T> __device__ __forceinline__ T element(const T* from) { return *from; }
+__device__ __forceinline__ i64 element(const Position* from) { return reinterpret_cast<i64>(from); }
 template <int N> __device__ __forceinline__ Items<Position, N> load_items(const Position* from) {
-  return {reinterpret_cast<i64>(from)};
+  return {element(from)};
 }
 
 // N elements from any address: two aligned packs, funnel-shifted into one. The loads may reach up to N - 1 elements

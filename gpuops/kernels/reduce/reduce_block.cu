@@ -44,9 +44,8 @@ reduce_block(const Tin* x, const Tb* b, Tout* y, State* partials, Reduce r, cons
   for (i64 i = split * r.chunk + threadIdx.x; i < end; i += BLOCK) {
     if constexpr (FIRST) {
       r.reduced.locate(static_cast<Index>(i), reduced);
-      Items<Tb, 1> other;
-      if constexpr (OTHER != NONE) other = load_items<1>(b + kept[1] + reduced[1]);
-      value = joined(value, x[kept[0] + reduced[0]], other.get(0), c);
+      value = joined(value, x[kept[0] + reduced[0]],
+                     OTHER == NONE ? decltype(element(b)){} : element(b + kept[1] + reduced[1]), c);
     } else {
       value = Op::combine(value, partials[i * r.outputs + output]);
     }
