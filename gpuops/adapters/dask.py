@@ -23,6 +23,7 @@ from ..ops.matmul import as_factor, axis_orders
 from ..ops.reduce import NOT_GIVEN, as_initial
 from ..ops.softmax import arguments, finished, merged, statistics
 from ..ops.table import REDUCTIONS, SEARCHES
+from ..plan import rows
 from ..plan.geometry import Shape, contiguous_strides
 from ..plan.work import ArraySpec, new_array
 from ..run.call import describe
@@ -370,7 +371,7 @@ def scaled(val: np.dtype, alpha: Any, beta: Any, total: Any, c: Any) -> Any:
 GRAPHS: dict[Function, Function] = {
     **{getattr(reduce, name): reduction for name in REDUCTIONS},
     **{getattr(reduce, name): search for name in SEARCHES},
-    **dict.fromkeys((softmax.softmax, softmax.log_softmax), exponential),
+    **{getattr(softmax, name): exponential for name in rows.OPS},
     softmax.logsumexp: log_sum,
     broadcast.where: choice,
     **dict.fromkeys((broadcast.expand, broadcast.broadcast_to), stretched),

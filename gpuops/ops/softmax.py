@@ -346,5 +346,5 @@ def finished(x, where, stats, op, dtype, scale=1.0):
         chosen = mask and maps.argument(mask, ctype(mask.dtype), x.shape)
         over = broadcast_strides(stats.shape, stats.steps, x.shape)
         pairs = rows.statistics_arg(val.name, over, stats.name, stats.start)
-        builder.add(rows.last_pass(op, val.name, x.shape, out, (source, chosen), pairs, scale))
+        builder.add(rows.last_pass(rows.OPS[op], x.shape, out, (source, chosen), pairs, scale))
     return Work(op, (target,), host, builder.finish())

@@ -91,7 +91,7 @@ STRATEGIES: dict[str, tuple[str, ...]] = (
     dict.fromkeys(("expand", "where"), tuple(maps.STRATEGIES))
     | dict.fromkeys(REDUCTIONS, tuple(reductions.STRATEGIES))
     | dict.fromkeys((*SEARCHES, "logsumexp"), ON_DEVICE)
-    | dict.fromkeys(("softmax", "log_softmax"), tuple(rows.STRATEGIES))
+    | dict.fromkeys(rows.OPS, tuple(rows.STRATEGIES))
     | {"matmul": tuple(products.STRATEGIES)}
 )
 

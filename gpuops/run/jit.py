@@ -19,7 +19,7 @@ from ..plan.work import Kernel
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
 COMMON = ("launch.cuh", "types.cuh", "axes.cuh", "ops.cuh", "items.cuh")
 MATMUL = ("matmul.cuh",)
-SOFTMAX_ON_CHIP = ("block.cuh", "softmax.cuh", "softmax_on_chip.cuh")
+SOFTMAX_ON_CHIP = ("block.cuh", "softmax.cuh", "row_ops.cuh", "softmax_on_chip.cuh")
 #: Headers that come after the variant's types, per family (the first word of a kernel's name) or kernel.
 FAMILY = {
     "broadcast": ("broadcast.cuh",),

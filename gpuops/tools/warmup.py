@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ops import reduce
+from ..ops import reduce, softmax
 from ..ops.arguments import as_dtype, check_dtype
 from ..ops.broadcast import expand, where
 from ..ops.matmul import dot, matmul
-from ..ops.softmax import log_softmax, logsumexp, softmax
 from ..ops.table import REDUCTIONS, SEARCHES
+from ..plan import rows
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, Kernel, Machine, Work, new_array
 from ..run import jit
@@ -86,7 +86,7 @@ def dots(array: Maker) -> Iterator[Work]:
 #: An op is a row: the calls that stand for all.
 OPS: dict[str, Callable[[Maker], Iterator[Work]]] = {
     **{name: partial(over_axes, getattr(reduce, name)) for name in (*REDUCTIONS, *SEARCHES)},
-    **{op.__name__: partial(over_axes, op) for op in (softmax, log_softmax, logsumexp)},
+    **{name: partial(over_axes, getattr(softmax, name)) for name in (*rows.OPS, "logsumexp")},
     "expand": expands,
     "where": wheres,
     "matmul": products,

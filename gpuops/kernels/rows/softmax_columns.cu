@@ -105,7 +105,7 @@ softmax_columns(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   if (!inside) return;
   Ending ending[VEC];
 #pragma unroll
-  for (int v = 0; v < VEC; ++v) ending[v] = Ending::of<true>(row[v].max, row[v]);
+  for (int v = 0; v < VEC; ++v) ending[v] = Ending::of<true>(row[v].max, row[v], p);
   packs.store_held(y, ending, p, locate);
   if constexpr (STAGED) packs.store_staged(y, ending, p, locate, 0, packs.staged);
 }

@@ -1,58 +1,18 @@
-// What the kernels share that keep rows on chip: what a thread holds, how results are made of it, and how the partial
-// maxima and sums of a row are merged. Prologue, besides that of softmax.cuh: VEC, PACKS (of a thread in registers),
-// STAGED (groups of packs in shared memory, 0 if there are none), FUNNEL (packs of x may begin at any element), APART
-// (the elements of a pack belong to neighbouring rows).
+// What the kernels share that keep rows on chip: what a thread holds, and how the partial states of a row are merged.
+// Prologue, besides that of softmax.cuh: RowOp (see row_ops.cuh), VEC, PACKS (of a thread in registers), STAGED (groups
+// of packs in shared memory, 0 if there are none), FUNNEL (packs of x may begin at any element), APART (the elements of a
+// pack belong to neighbouring rows).
 
-constexpr bool KEEP = SAME<Tin, V> && !LOG && !APART;  // exponentials overwrite the elements
-constexpr int RAISED = SAME<Tout, bf16> ? 64 : 0;      // bfloat16's subnormals are below float32's normal range
-constexpr bool HUGE = !SAME<Tin, f16> || SCALED;
-// SHORT exponentials are precise enough for half-type results. The exception is bfloat16 from float32: near 2^29,
-// neighbouring float32 values differ by 64, and exp(-64) is not 0 in bfloat16.
-constexpr bool QUICK = HALF<Tout> && !(RAISED && SAME<Tin, V> && !LOG);
-// Result: exponentials that results are made of. Base: those that are only added up; their errors mostly cancel.
-using Result = Powers<V, LEAVES_OUT ? Taken::PLAIN : QUICK ? Taken::SHORT : LOG ? Taken::PLAIN : Taken::CLOSE, HUGE,
-                      LEAVES_OUT ? 0 : RAISED>;
-using Base = Powers<V, LEAVES_OUT ? Taken::PLAIN : QUICK ? Taken::SHORT : KEEP ? Taken::CLOSE : Taken::PLAIN, HUGE,
-                    LEAVES_OUT ? 0 : RAISED>;
+using Base = RowOp::Base;
+using Ending = RowOp::Ending;
+constexpr bool KEEP = RowOp::KEEP;  // terms overwrite the elements
 
-// A partial state: the key of a maximum (see Powers), and the sum of exponentials relative to it, as `stored`. The sum
-// of an empty part rescales to 0.
-struct alignas(2 * sizeof(V)) State { V max, sum; };
-__device__ __forceinline__ State state_of(V max, Total sum) { return {max, Of::stored(sum)}; }
-template <class B> __device__ __forceinline__ V lift(V key, const B& to) {
-  return key == Limits<V>::least() ? V(0) : to.lift(key);
-}
 __device__ __forceinline__ Total lifted(V key, Total part, const Base& to) {
-  return Of::at_max(key, to) ? part : Of::of(Of::sum(part) * lift(key, to), V(0));
+  return Of::at_max(key, to) ? part : Of::of(Of::sum(part) * lift<RowOp>(key, to), V(0));
 }
 __device__ __forceinline__ Total lifted(State part, const Base& to) {
   return lifted(part.max, Of::read(part.sum, part.max != Limits<V>::least()), to);
 }
-template <class B> __device__ __forceinline__ V logarithm(State row, const B& base) {
-  return row.max == Limits<V>::greatest() ? V(0) : Of::log(row.sum * base.rest());
-}
-
-// How results are made of a row's elements or, if KEEP, of the exponentials that replaced them.
-struct Ending {
-  Result base;
-  V top, factor;
-
-  Ending() = default;
-  // part: the key of the exponentials that were kept (WHOLE: it is the row's own). row: the row's state.
-  template <bool WHOLE> static __device__ __forceinline__ Ending of(V part, State row) {
-    Ending end;
-    end.base = Result(SAME<Result, Base> ? row.max : Result::key(row.max)), end.top = row.max;
-    if constexpr (LOG) end.factor = logarithm(row, end.base);
-    else if constexpr (!SAME<Result, Base>) end.factor = 1 / (row.sum * end.base.of(row.max));
-    else end.factor = (KEEP && !WHOLE ? lift(part, end.base) : V(1)) / row.sum;
-    return end;
-  }
-  __device__ __forceinline__ V operator()(V value) const {
-    if constexpr (LOG) return value - top - factor;
-    else if constexpr (KEEP) return value * factor;
-    else return base.of(value) * factor;
-  }
-};
 
 // Loads WIDE elements of the mask that are `step` apart.
 template <int WIDE> __device__ __forceinline__ Items<u8, WIDE> gathered(const b8* mask, Offset step) {
@@ -84,7 +44,7 @@ template <int WIDE, int COUNT> struct Held {
 #pragma unroll
       for (int w = 0; w < WIDE / 4; ++w) chosen[n].word[w] = filled(bytes.word[w]);
 #pragma unroll
-      for (int w = 0; w < WIDE / 2; ++w) item[n].word[w] = or_else(n, w, item[n].word[w], Limits<float>::least());
+      for (int w = 0; w < WIDE / 2; ++w) item[n].word[w] = or_else(n, w, item[n].word[w], RowOp::left_out());
     }
   }
   // Pair w of pack n, with `other` in the place of elements that the mask leaves out.
@@ -94,7 +54,7 @@ template <int WIDE, int COUNT> struct Held {
   }
   __device__ __forceinline__ bool has(int n, int v) const { return MASK == NONE || chosen[n].get(v) != 0; }
   __device__ __forceinline__ V get(int n, int v, const Softmax& p) const {
-    return HIDDEN || has(n, v) ? scaled(item[n].get(v), p) : Limits<V>::least();
+    return HIDDEN || has(n, v) ? scaled(item[n].get(v), p) : RowOp::left_out();
   }
   __device__ __forceinline__ void load(int n, const Tin* x, const b8* mask, Offset step) {
     if constexpr (FUNNEL && WIDE > 1 && sizeof(Tin) >= 4) {  // fewer instructions than a funnel shift
@@ -108,7 +68,7 @@ template <int WIDE, int COUNT> struct Held {
   // A last pack that is loaded again does not change a maximum. For a logarithm it is skipped all the same: the maximum
   // must be an element that the thread itself adds up.
   __device__ __forceinline__ void maximum(V (&top)[ROWS], const Softmax& p) const {
-    if (!any) return;
+    if (!RowOp::MAXIMUM || !any) return;
     if constexpr (IN_PAIRS && (MASK == NONE || HIDDEN) && !SCALED) {
       constexpr int WORDS = WIDE / 2, MAXIMA = APART ? WORDS : 1;
       u32 words[MAXIMA];

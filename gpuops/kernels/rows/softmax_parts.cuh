@@ -126,12 +126,12 @@ struct RowOnChip {
   }
   __device__ __forceinline__ void store(const Part& part, State whole, int thread, int group, const Softmax& p) const {
     auto locate = finder(part, thread, group, p);
-    Ending ending[1] = {Ending::of<false>(key[0], whole)};
+    Ending ending[1] = {Ending::of<false>(key[0], whole, p)};
     packs.store_held(part.y, ending, p, locate);
     edges.store(part, ending, thread, group, p);
 #pragma unroll
     for (int g = 0; g < GROUPS; ++g) {
-      Ending its_own[1] = {Ending::of<false>(key[g + 1], whole)};
+      Ending its_own[1] = {Ending::of<false>(key[g + 1], whole, p)};
       packs.store_staged(part.y, its_own, p, locate, packs.first(g), packs.first(g + 1));
     }
   }

@@ -36,7 +36,7 @@ softmax_rows(const Tin* x, const b8* mask, Tout* y, Softmax p) {
     State whole = state_of(key, warp_reduce<Sum<Total>, LANES>(sum[0]));
     let_next_start();
     if (!inside) return;
-    Ending ending[1] = {Ending::of<true>(key, whole)};
+    Ending ending[1] = {Ending::of<true>(key, whole, p)};
     packs.store_held(part.y, ending, p, locate);
     edges.store(part, ending, thread, LANES, p);
   } else {

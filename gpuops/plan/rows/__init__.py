@@ -25,6 +25,7 @@ from .problems import (
     LOG_SUM_EXP,
     MAX_EXP_SUM,
     MERGED_MAX_EXP_SUM,
+    OPS,
     SCALED_MAX,
     SHIFTED_EXP_SUM,
     WEIGHTED_LOG_SUM_EXP,
@@ -33,7 +34,7 @@ from .problems import (
 )
 
 __all__ = [
-    "LOG_SUM_EXP", "MAX_EXP_SUM", "MERGED_MAX_EXP_SUM", "ON_CHIP", "SCALED_MAX", "SHIFTED_EXP_SUM", "STRATEGIES",
+    "LOG_SUM_EXP", "MAX_EXP_SUM", "MERGED_MAX_EXP_SUM", "ON_CHIP", "OPS", "SCALED_MAX", "SHIFTED_EXP_SUM", "STRATEGIES",
     "WARPS", "WARP_COLS", "WEIGHTED_LOG_SUM_EXP", "Problem", "choose", "last_pass", "plan", "problem",
     "statistics_arg",
 ]  # fmt: skip
@@ -68,7 +69,7 @@ def plan_on_chip(p: Problem, strategy: str, machine: Machine) -> Plan:
     made = ON_CHIP[strategy](p, machine)
     if made is None:
         rule = f"strategy {strategy!r} does not hold rows of {p.cols} elements on this device's chip"
-        raise error(ValueError, p.op, rule)
+        raise error(ValueError, p.op.name, rule)
     return made
 
 

@@ -10,7 +10,7 @@ from ..geometry import Axes, Shape, contiguous_strides, power_of_2
 from ..reductions import Reduction
 from ..work import Machine, Operand, Plan
 from .launch import Design, Held, fits, launch
-from .problems import MAX_EXP_SUM, SCALED_MAX, SHIFTED_EXP_SUM, Problem
+from .problems import MAX_EXP_SUM, SCALED_MAX, SHIFTED_EXP_SUM, Problem, RowOp
 
 BLOCK = 256
 WARP_COLS = 1024  # the longest row that a warp holds in registers: 32 elements a lane
@@ -33,7 +33,7 @@ def plan_block_shared(p: Problem, strategy: str, machine: Machine) -> Plan:
     nbytes, room = p.cols * ITEMSIZE[p.val], machine.shared - STATES
     if nbytes > room:
         rule = f"strategy {strategy!r} takes rows of at most {room // ITEMSIZE[p.val]} elements"
-        raise error(ValueError, p.op, f"{rule} on this device, got {p.cols}")
+        raise error(ValueError, p.op.name, f"{rule} on this device, got {p.cols}")
     (step,) = (made := launch(p, strategy, by_elements(p, p.rows))).steps
     return made._replace(steps=(step._replace(shared=nbytes),))
 
@@ -48,7 +48,7 @@ def plan_warp(p: Problem, strategy: str, machine: Machine) -> Plan:
     """One warp per row, which reads it in packs of so many elements as the strategy says, if they are aligned."""
     if p.cols > WARP_COLS:
         rule = f"strategy {strategy!r} takes rows of at most {WARP_COLS} elements, got {p.cols}"
-        raise error(ValueError, p.op, rule)
+        raise error(ValueError, p.op.name, rule)
     tries = (n for n in (8, 4, 2) if n <= WARPS[strategy])
     vec = next((n for n in tries if all(fits(p, p.reduced, Access(n), operand) for operand in (0, 2))), 1)
     packs = p.cols // vec
@@ -101,7 +101,7 @@ def divided(p: Problem, strategy: str, passes: list[Plan]) -> Plan:
     x, mask, out = args
     assert x is not None and out is not None
     stats = contiguous_strides(p.kept.sizes) + (0,) * len(p.reduced.sizes)
-    last = last_pass(p.op, p.val, p.kept.sizes + p.reduced.sizes, out, (x, mask), statistics_arg(p.val, stats), p.scale)
+    last = last_pass(p.op, p.kept.sizes + p.reduced.sizes, out, (x, mask), statistics_arg(p.val, stats), p.scale)
     steps = tuple(step for each in (*passes, last) for step in each.steps)
     workspace = dict(item for each in passes for item in each.workspace)
     pairs = ("stats", p.rows * 2 * ITEMSIZE[p.val])
@@ -115,9 +115,9 @@ def statistics_arg(val: str, strides: Shape, name: str = "stats", pointer: int =
 
 
 def last_pass(
-    op: str, val: str, shape: Shape, out: maps.Arg, x: tuple[maps.Arg, maps.Arg | None], stats: maps.Arg, scale: float
+    op: RowOp, shape: Shape, out: maps.Arg, x: tuple[maps.Arg, maps.Arg | None], stats: maps.Arg, scale: float
 ) -> Plan:
     """The map that applies the rows' statistics to every element of x, given with its mask."""
     values, mask = x
     operands = (values, stats) if mask is None else (values, stats, mask)
-    return maps.plan({"softmax": "Softmax", "log_softmax": "LogSoftmax"}[op], shape, out, operands, scale=scale)
+    return maps.plan(op.last, shape, out, operands, scale=scale)

@@ -56,17 +56,18 @@ class Design(NamedTuple):
 def launch(p: Problem, strategy: str, design: Design, kernel: str = "", in_place: bool = True) -> Plan:
     """The plan of a strategy that is one launch of ``softmax_<strategy>.cu``, or of another kernel's."""
     held, kept, reduced, access = design.held, design.kept, design.reduced, design.access
-    grid = check_grid(p.op, f"strategy {strategy!r}", (design.blocks, 1), "{} rows", p.rows)
+    grid = check_grid(p.op.name, f"strategy {strategy!r}", (design.blocks, 1), "{} rows", p.rows)
     offset = offset_type(reaches(p.kept, p.reduced))
     types = {
         "Tin": CTYPES[p.x], "V": CTYPES[p.val], "Tout": CTYPES[p.out], "Index": index_type(kept.size, p.cols),
         "Offset": offset,
     }  # fmt: skip
     more = {
-        "LOG": p.op == "log_softmax", "MASK": MASKS[access.beside], "SCALED": p.scale != 1, "KEPT": kept.rank_class,
+        "LOG": p.op.log, "MASK": MASKS[access.beside], "SCALED": p.scale != 1, "KEPT": kept.rank_class,
         "REDUCED": reduced.rank_class, "VEC": access.vec,
     }  # fmt: skip
     if held.registers:
+        types |= {"RowOp": f"struct {p.op.struct}"}
         more |= {"PACKS": held.registers, "STAGED": GROUPS if held.staged else 0, "FUNNEL": access.funnel}
     meeting = (Operand("scratch", BARRIERS_OFFSET), Operand("scratch", PARTIALS), LAUNCH) if held.team else ()
     params = PARAMS.pack(

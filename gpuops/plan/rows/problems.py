@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +20,32 @@ LOG_SUM_EXP = Reduction("LogSumExp", maximum_and_sums("max", "rest"), exponentia
 WEIGHTED_LOG_SUM_EXP = Reduction("WeightedLogSumExp", maximum_and_sums("max", "top", "rest"), second=FACTOR)
 
 
+@dataclass(frozen=True, eq=False)
+class RowOp:
+    """What the host knows of an op whose results depend on their whole row; ``kernels/rows/row_ops.cuh`` and
+    ``kernels/maps/broadcast.cuh`` have the rest."""
+
+    name: str
+    struct: str  # in row_ops.cuh
+    last: str  # the map that makes the results, given the row's statistics
+    log: bool = False
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+OPS = {
+    op.name: op
+    for op in (
+        RowOp("softmax", "SoftmaxOp", "Softmax"), RowOp("log_softmax", "SoftmaxOp", "LogSoftmax", log=True),
+    )
+}  # fmt: skip
+
+
 class Problem(NamedTuple):
     """A softmax in normal form, over ``reduced`` for each of ``kept``."""
 
-    op: str  # "softmax" or "log_softmax"
+    op: RowOp
     x: str  # dtype names: of the elements, of the arithmetic, of the result
     val: str
     out: str
@@ -62,5 +85,5 @@ def problem(
     )  # fmt: skip
     names = dtype_name(x.dtype), val, dtype_name(out.dtype)
     return Problem(
-        op, *names, kept, reduced, arrays, starts, mask is not None, scale, sizes, kept.size, reduced.size
+        OPS[op], *names, kept, reduced, arrays, starts, mask is not None, scale, sizes, kept.size, reduced.size
     )
