@@ -10,7 +10,7 @@ from ..geometry import Axes, Shape, contiguous_strides, power_of_2
 from ..reductions import Reduction
 from ..work import Machine, Operand, Plan
 from .launch import Design, Held, fits, launch
-from .problems import MAX_EXP_SUM, SCALED_MAX, SHIFTED_EXP_SUM, Problem, RowOp
+from .problems import SCALED_MAX, SHIFTED_EXP_SUM, Problem, RowOp
 
 BLOCK = 256
 WARP_COLS = 1024  # the longest row that a warp holds in registers: 32 elements a lane
@@ -71,7 +71,7 @@ def plan_two_pass(p: Problem, strategy: str, machine: Machine) -> Plan:
 
 def plan_grid_online(p: Problem, strategy: str, machine: Machine) -> Plan:
     """Maximum and sum of exponentials together in one grid-wide reduction, then divide: two readings of x."""
-    both = statistic(p, MAX_EXP_SUM, None, 0)
+    both = statistic(p, p.op.statistics, None, 0)
     return divided(p, strategy, [reductions.plan(both, None, machine.multiprocessors)])
 
 

@@ -29,6 +29,7 @@ class RowOp:
     struct: str  # in row_ops.cuh
     last: str  # the map that makes the results, given the row's statistics
     log: bool = False
+    statistics: Reduction = MAX_EXP_SUM  # what the last pass reads of a row
 
     def __repr__(self) -> str:
         return self.name

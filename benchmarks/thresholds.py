@@ -1,0 +1,310 @@
+"""``bench thresholds``: what the planners' thresholds are worth, each measured beside other values of it.
+
+A threshold is a constant of a planner whose value was found by measurement. It is set to another value for a while, and
+the calls that it decides are planned and timed anew; docs/kernels/thresholds.md is written from that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import json
+import math
+import pkgutil
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gpuops.plan
+from gpuops.run import launch_cache, shapes
+
+from .cases import Case, Group, Operand, Problem, along, together
+from .harness import prepare as prepared
+from .harness import ring_of, with_memory
+from .machines import machine_here
+from .ops import expected
+from .providers import Gpuops, first_line
+from .results import ROOT, Document, Unusable, commit, prepare, versions, write
+from .timing import ROUNDS, Subject
+
+FOLDER = ROOT / "benchmarks" / "thresholds"
+PAGE = ROOT / "docs" / "kernels" / "thresholds.md"
+
+
+class Probe(NamedTuple):
+    """A call that a threshold decides."""
+
+    op: str
+    problem: Problem
+    dtype: str = "float32"
+    strategy: str = ""
+
+    @property
+    def case(self) -> Case:
+        group = Group("thresholds", "", (self.problem,), self.dtype, ())
+        return Case(self.op, group, self.problem, self.dtype, pick=False, lead=False)
+
+
+class Threshold(NamedTuple):
+    """A constant of a module of ``gpuops.plan``, other values of it, and calls near the place where it decides."""
+
+    module: str
+    name: str
+    others: tuple[Any, ...]
+    probes: tuple[Probe, ...]
+
+    @property
+    def path(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+def over(op: str, *cases: Any, dtype: str = "float32", strategy: str = "") -> tuple[Probe, ...]:
+    """Probes along an axis: a shape, an axis and perhaps a layout each."""
+    return tuple(Probe(op, along(*case), dtype, strategy) for case in cases)
+
+
+def stretch(*cases: Any, dtype: str = "float32") -> tuple[Probe, ...]:
+    """Probes of ``expand``: from a shape to a shape."""
+    return tuple(Probe("expand", Problem((Operand(*one),), shape=to), dtype) for *one, to in cases)
+
+
+def product(m: int, n: int, k: int, *layouts: str) -> tuple[Probe, ...]:
+    """A probe of ``matmul``."""
+    a, b = layouts or ("C", "C")
+    return (Probe("matmul", Problem((Operand((m, k), a), Operand((k, n), b)), shape=(m, n))),)
+
+
+WIDE = (8192, 8192)
+INF = math.inf
+THRESHOLDS = (
+    Threshold("access", "RAGGED", (2, 16), over("sum", ((2**20, 45), 1)) + over("softmax", ((2**18, 127), 1))),
+    # ---- maps
+    Threshold("maps.packs", "BLOCK", (dict.fromkeys((1, 2, 3), 256), dict.fromkeys((1, 2, 3), 128)), (
+        *stretch(((1, 8192), WIDE)), Probe("where", together(WIDE, WIDE, WIDE)))),
+    Threshold("maps.packs", "IN_FLIGHT", (1, 4), (
+        *stretch(((1, 8192), WIDE)), Probe("where", together(WIDE, WIDE, WIDE)))),
+    Threshold("maps.packs", "FEW", (2**16, 2**20), stretch(((1, 2048), (1024, 2048)), ((1, 2048), (256, 2048)))),
+    Threshold("maps.packs", "AHEAD", (0, 2**26), stretch(((1, 2**21), (64, 2**21)), ((1, 2**23), (16, 2**23)))),
+    Threshold("maps.stepped", "BLOCK", (128, 512), stretch(((1, 2**21), (64, 2**21)))),
+    Threshold("maps.stepped", "IN_FLIGHT", (1, 4), stretch(((1, 2**21), (64, 2**21)))),
+    Threshold("maps.stepped", "FEW", (2**16, 2**20), stretch(((1, 2**18), (64, 2**18)))),
+    Threshold("maps.stepped", "STEPS", (((INF, 1),), ((2**17, 1), (INF, 4)), ((2**17, 1), (INF, 64))), stretch(
+        ((1, 2**15), (2048, 2**15)), ((1, 2**21), (64, 2**21)), ((1, 2**23), (16, 2**23)))),
+    Threshold("maps.tiled", "BLOCK", (128,), stretch((WIDE, "F", WIDE)) + stretch((WIDE, "F", WIDE), dtype="float16")),
+    Threshold("maps.tiled", "SIDE", (8, 32), stretch(((2**20, 24), "F", (2**20, 24)))),
+    Threshold("maps.tiled", "TILES", ({1: 64, 2: 32, 4: 32, 8: 16, 16: 16},), (
+        *stretch((WIDE, "F", WIDE), dtype="int8"), *stretch((WIDE, "F", WIDE)),
+        *stretch(((4096, 8192), "F", (4096, 8192)), dtype="float64"))),
+    # ---- reductions
+    Threshold("reductions.launch", "IN_FLIGHT", (4, 16), over("sum", (WIDE, 1), (WIDE, 0), ((2**28,), None))),
+    Threshold("reductions.launch", "THREADS_PER_SM", (512, 2048), over("sum", ((2**28,), None), ((2**22, 16), 0))),
+    Threshold("reductions.launch", "WAVES", (2, 9), over("sum", ((2**26,), None), ((7, 2**24), 1), ((2**22, 16), 0))),
+    Threshold("reductions.classic", "LEAST", (1, 16), over("sum", ((2**20,), None), strategy="shuffle")),
+    Threshold("reductions.rows", "BLOCK", (128, 512), over("sum", ((2**18, 256), 1), ((2**20, 64), 1))),
+    Threshold("reductions.rows", "LANES_PACKS", (128, 512), over("sum", ((2**17, 768), 1), ((2**16, 1536), 1))),
+    Threshold("reductions.rows", "WARPS_PER_SM", (2, 32), over("sum", ((2048, 1000), 1), ((600, 1000), 1))),
+    Threshold("reductions.rows", "LANES_ALWAYS", (8, 128), over("sum", ((512, 96), 1), ((512, 256), 1))),
+    Threshold("reductions.rows", "ALONE", (4096, 2**14), over("sum", ((256, 24576), 1), ((256, 49152), 1))),
+    Threshold("reductions.rows", "EXPONENTIAL_PACKS", (1, 4), over("logsumexp", ((2**20, 64), 1))),
+    Threshold("reductions.rows", "ROWS", (1, 8), over("sum", ((2**24, 4), 1), ((2**23, 8), 1))),
+    Threshold("reductions.rows", "TINY", (4, 16), over("sum", ((2**23, 7), 1), ((2**22, 13), 1))),
+    Threshold("reductions.rows", "ROW_BLOCK", (
+        {1: 256, 2: 128, 4: 128, 8: 256, 16: 256}, {1: 512, 2: 512, 4: 512, 8: 512, 16: 512},
+    ), (*over("sum", ((16384, 8192), 1)), *over("sum", ((16384, 8192), 1), dtype="int8"),
+        *over("sum", ((8192, 8192), 1), dtype="float64"))),
+    Threshold("reductions.rows", "BLOCKS_PER_SM", (1, 8), over("sum", ((200, 2**15), 1), ((800, 8192), 1))),
+    Threshold("reductions.rows", "SPLIT_BLOCK", (256, 1024), over("sum", ((2**28,), None), ((16, 2**22), 1))),
+    Threshold("reductions.rows", "STAGED", (128, 512), over("sum", ((2**21, 41), 1), ((2**20, 101), 1))),
+    Threshold("reductions.rows", "STAGE", (2**13, 2**15), over("sum", ((2**21, 41), 1), ((2**22, 17), 1))),
+    Threshold("reductions.columns", "THREAD_BLOCK", (128, 512), over("sum", ((16, 2**22), 0))),
+    Threshold("reductions.columns", "SHARED_BLOCK", (256, 1024), over("sum", (WIDE, 0), ((2**22, 16), 0))),
+    Threshold("reductions.columns", "STATE", (32, 128), over("sum", (WIDE, 0), dtype="float16") + over(
+        "max", (WIDE, 0), dtype="int8")),
+    Threshold("reductions.columns", "SEGMENT", (128, 512), over("sum", (WIDE, 0), ((65536, 1024), 0))),
+    Threshold("reductions.columns", "COLUMNS", (128, 512), over("sum", (WIDE, 0), dtype="int8")),
+    Threshold("reductions.columns", "LONG", (64, 256), over("sum", ((2**18, 2, 200), 0), ((2**17, 3, 331), 0))),
+    Threshold("reductions.columns", "LEAST", (1, 16), over("sum", ((500, 4096), 0), ((64, 2**16), 0))),
+    Threshold("reductions.columns", "SHALLOW", (16, 64), over("sum", ((24, 2**21), 0), ((48, 2**20), 0))),
+    Threshold("reductions.columns", "DEEP", (1, 16), over("sum", ((100, 2**20), 0), ((30, 2**22), 0))),
+    # ---- rows on chip
+    Threshold("rows", "LONG", (2**15, 2**17), over("softmax", ((256, 2**17 * 3), 1), ((256, 2**18), 1))),
+    Threshold("rows.on_chip", "MOST_PACKS", (4,), over("softmax", ((4096, 16384), 1), ((512, 131072), 1))),
+    Threshold("rows.on_chip", "NARROW", (2, 8), over("softmax", ((4096, 4096), 1, "[:, ::2]"))),
+    Threshold("rows.on_chip", "LANE_PACKS", (1, 4), over("softmax", ((2**18, 128), 1), ((2**17, 512), 1))),
+    Threshold("rows.on_chip", "WARP_PACKS", (88, 352), over("softmax", ((2**16, 512), 1), ((2**16, 1024), 1))),
+    Threshold("rows.on_chip", "LANES_BLOCK", (256,), over("softmax", ((2**18, 128), 1), ((2**20, 64), 1))),
+    Threshold("rows.on_chip", "SHORT", (2**10, 2**12), over("softmax", ((8192, 6144), 1), ((8192, 12288), 1))),
+    Threshold("rows.on_chip", "FEW_PACKS", (2, 8), over("softmax", ((16384, 2048), 1), ((8192, 8192), 1))),
+    Threshold("rows.on_chip", "BLOCK", (128, 512), over("softmax", ((4096, 16384), 1), ((512, 131072), 1))),
+    Threshold("rows.on_chip", "PART", (384, 1536), over("softmax", ((4096, 16384), 1), ((4096, 32768), 1))),
+    Threshold("rows.on_chip", "SPREAD", (128, 512), over("softmax", ((16, 8192), 1), ((8, 32768), 1))),
+    Threshold("rows.on_chip", "GRID_BLOCKS", (1,), over("softmax", ((8, 2**22), 1), ((64, 2**20), 1))),
+    Threshold("rows.on_chip", "GRID_PACKS", (4, 8), over("softmax", ((8, 2**22), 1), ((64, 2**20), 1))),
+    Threshold("rows.columns", "BLOCK", (256,), over("softmax", ((128, 8192, 256), 1), dtype="float16")),
+    Threshold("rows.columns", "SMALL_BLOCK", (128,), over("softmax", ((4096, 4096), 0), ((128, 1024, 256), 1))),
+    Threshold("rows.columns", "SMALL_CLUSTERS", ({}, {4: 16, 2: 16}), (
+        *over("softmax", ((4096, 4096), 0)), *over("softmax", ((4096, 4096), 0), dtype="float16"))),
+    Threshold("rows.columns", "REGISTERS", ((2, 2), (4, 4)), over("softmax", ((4096, 4096), 0), ((128, 8192, 256), 1))),
+    Threshold("rows.columns", "SEGMENT", (64, 256), over("softmax", ((4096, 4096), 0), ((128, 1024, 256), 1))),
+    Threshold("rows.columns", "FAR", (2**15, 2**20), over("softmax", ((4096, 8192), 0), ((4096, 65536), 0))),
+    Threshold("rows.columns", "LONGER", (1, 4), over("softmax", ((4096, 65536), 0))),
+    Threshold("rows.columns", "ROWS", (32, 128), over("softmax", ((4096, 4096), 0), dtype="float16")),
+    # ---- products
+    Threshold("products", "LARGE", (100_000, 2_500_000), (
+        *product(2048, 2048, 2048, "C", "F"), *product(1024, 1024, 2048, "C", "F"))),
+    Threshold("products", "DEEP", (256, 4096), (
+        *product(4096, 4096, 512, "C", "F"), *product(2048, 2048, 2048, "C", "F"))),
+    Threshold("products", "MIDDLE", (range(0), range(2**40)), (
+        *product(511, 511, 511), *product(1023, 1023, 1023), *product(2047, 2047, 2047))),
+    Threshold("products.pipelined", "START", (2750, 11000), product(1024, 1024, 1024) + product(512, 512, 512)),
+    Threshold("products.pipelined", "SHARE", (3250, 13000), product(512, 512, 4096) + product(1536, 1536, 1536)),
+    Threshold("products.pipelined", "BYTES", (22, 88), product(512, 512, 4096) + product(1536, 1536, 1536)),
+    Threshold("products.pipelined", "LEAST", (1, 8), product(256, 256, 512) + product(512, 512, 512)),
+    Threshold("products.pipelined", "WORKSPACE", (2**21, 2**25), product(512, 512, 16384) + product(1536, 1536, 4096)),
+    Threshold("products.pipelined", "GROUP", (2, 32), product(8192, 8192, 1024)),
+)  # fmt: skip
+
+HEAD = """\
+# What the planners' thresholds are worth
+
+This page is written by `python -m gpuops bench thresholds` from what it measures; no number is typed.
+
+The constants at the top of the modules of `gpuops/plan` are thresholds: where one way to share out the work becomes
+faster than another. Each is measured here beside other values of it, on calls near the place where it decides. The
+times are medians with a cold cache, all values of a row in turns in one run; a ratio above 1 means that the other value
+is slower. The rest of the planners' constants are limits of the hardware, of the kernels' types or of CUDA.
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """``bench thresholds``: measure, and write the page from this and earlier measurements."""
+    parser = argparse.ArgumentParser("python -m gpuops bench thresholds", description=__doc__)
+    parser.add_argument("--only", metavar="TEXT", default="", help="thresholds with this text in their name")
+    parser.add_argument("--results", metavar="FOLDER", type=Path, default=FOLDER, help="of results (%(default)s)")
+    parser.add_argument("--output", metavar="FILE", type=Path, default=PAGE, help="the page (%(default)s)")
+    options = parser.parse_args(arguments)
+    machine = machine_here()
+    if not machine.ladders:
+        raise Unusable("thresholds are those of kernels: this needs a GPU")
+    prepare(options.results)
+    chosen = [threshold for threshold in THRESHOLDS if options.only in threshold.path]
+    rows = [row for threshold in chosen for row in measured(machine, threshold)]
+    found = {"machine": machine.name, "commit": commit(), "versions": versions(), "rows": rows}
+    text = json.dumps({**found, "rows": []}, indent=1)[:-4] + "[\n"
+    write(options.results / f"{machine.folder}.json", text + ",\n".join(map(json.dumps, rows)) + "\n ]\n}\n")
+    write(options.output, page(load_all(options.results)))
+    print(f"{options.output}: {len(rows)} rows, {machine.name}")
+    return 0
+
+
+def load_all(folder: Path) -> list[Document]:
+    """The measurements of every machine."""
+    return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
+
+
+# ------------------------------------------------------------------------------------------------------------ settings
+
+
+@cache
+def planners() -> dict[str, Any]:
+    """The modules of ``gpuops.plan``, by their names in it."""
+    root = gpuops.plan.__name__
+    names = (module.name for module in pkgutil.walk_packages(gpuops.plan.__path__, f"{root}."))
+    return {name.removeprefix(f"{root}."): importlib.import_module(name) for name in names}
+
+
+def holders(threshold: Threshold) -> list[Any]:
+    """The modules that have a threshold: its own, and those that import it from there."""
+    found = [planners()[threshold.module]]
+    for module in planners().values():
+        assert module.__file__ is not None
+        package = module.__name__ if module.__file__.endswith("__init__.py") else module.__name__.rpartition(".")[0]
+        for node in ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom) and any(alias.name == threshold.name for alias in node.names):
+                source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+                found += [module] if source == found[0].__name__ else []
+    return found
+
+
+class Setting(Gpuops):
+    """gpuops with a threshold set to a value, in turns with others: what calls do is planned anew at each turn."""
+
+    active: Setting | None = None
+
+    def __init__(self, xp: Any, threshold: Threshold, value: Any, strategy: str) -> None:
+        super().__init__(xp, strategy)
+        self.threshold, self.value, self.name = threshold, value, repr(value)
+
+    def call(self, case: Case) -> Callable[..., Any]:
+        return partial(self.make, super().call(case))
+
+    def make(self, function: Callable[..., Any], *arrays: Any) -> Any:
+        """The call, as planned with the setting."""
+        if Setting.active is not self:
+            self.activate()
+        return function(*arrays)
+
+    def activate(self) -> None:
+        """Make this the setting in force."""
+        Setting.active = self
+        for module in holders(self.threshold):
+            setattr(module, self.threshold.name, self.value)
+        launch_cache.entries.cache_clear()
+        shapes.kinds.cache_clear()
+
+
+def measured(machine: Any, threshold: Threshold) -> Iterator[dict[str, Any]]:
+    """A row for each call: the microseconds it takes with each value."""
+    value = getattr(planners()[threshold.module], threshold.name)
+    for probe in threshold.probes:
+        case = probe.case
+        ring = with_memory(machine, ring_of, machine, case)
+        right = with_memory(machine, expected, machine.xp, case, ring[0][: len(case.problem.operands)])
+        settings = [Setting(machine.xp, threshold, each, probe.strategy) for each in (value, *threshold.others)]
+        times: dict[str, Any] = {}
+        subjects: list[Subject] = []
+        try:
+            for setting in settings:
+                try:
+                    subjects.append(with_memory(machine, prepared, machine, case, setting, ring, right))
+                except Exception as failure:  # a value that kernels do not take
+                    times[setting.name] = first_line(failure)
+            for turn in range(ROUNDS):
+                for subject in subjects[:: -1 if turn % 2 else 1]:
+                    subject.sample(machine)
+            times |= {subject.runner.name: subject.result()["us"] for subject in subjects}
+        finally:
+            settings[0].activate()
+        us = times.pop(repr(value))
+        what = {"op": case.op, "strategy": probe.strategy, "case": case.label}
+        row = {"threshold": threshold.path, "value": repr(value), **what, "us": us, "others": times}
+        machine.tidy()
+        print(row, flush=True)
+        yield row
+
+
+# ---------------------------------------------------------------------------------------------------------------- page
+
+
+def page(documents: list[Document]) -> str:
+    """The page, from the measurements."""
+    parts = [HEAD]
+    for found in documents:
+        known = ("gpuops", "cupy", "cuda runtime")
+        of = ", ".join(f"{name} {version}" for name, version in found["versions"].items() if name in known)
+        parts.append(f"## {found['machine']}\n\n{of}; commit {found['commit'][:10]}.\n")
+        head = ("| threshold | value | call | µs | other values: time over that |", "| --- | --- | --- | ---: | --- |")
+        parts.append("\n".join((*head, *map(line, found["rows"]))) + "\n")
+    return "\n".join(parts)
+
+
+def line(row: dict[str, Any]) -> str:
+    """A row of the table."""
+    others = (
+        f"`{value}` {us / row['us']:.2f}" if isinstance(us, float) else f"`{value}` refused"
+        for value, us in row["others"].items()
+    )
+    call = f"{row['op']} {row['case']}" + (f", {row['strategy']}" if row["strategy"] else "")
+    return f"| `{row['threshold']}` | `{row['value']}` | {call} | {row['us']:g} | {', '.join(others)} |"
