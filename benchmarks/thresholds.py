@@ -92,19 +92,26 @@ THRESHOLDS = (
     Threshold("maps.stepped", "FEW", (2**16, 2**20), stretch(((1, 2**18), (64, 2**18)))),
     Threshold("maps.stepped", "STEPS", (((INF, 1),), ((2**17, 1), (INF, 4)), ((2**17, 1), (INF, 64))), stretch(
         ((1, 2**15), (2048, 2**15)), ((1, 2**21), (64, 2**21)), ((1, 2**23), (16, 2**23)))),
-    Threshold("maps.tiled", "BLOCK", (128,), stretch((WIDE, "F", WIDE)) + stretch((WIDE, "F", WIDE), dtype="float16")),
-    Threshold("maps.tiled", "SIDE", (8, 32), stretch(((2**20, 24), "F", (2**20, 24)))),
+    Threshold("maps.tiled", "BLOCK", (128, 512), (
+        *stretch((WIDE, "F", WIDE)), *stretch((WIDE, "F", WIDE), dtype="float16"))),
+    Threshold("maps.tiled", "SIDE", (8, 32), stretch(((24, 2**20), "F", (24, 2**20)))),
+    Threshold("maps.tiled", "COLS", (16, 32), stretch(*(((2**20, n), "F", (2**20, n)) for n in (24, 32, 40)))),
     Threshold("maps.tiled", "TILES", ({1: 64, 2: 32, 4: 32, 8: 32, 16: 32},), (
         *stretch((WIDE, "F", WIDE), dtype="int8"), *stretch((WIDE, "F", WIDE)))),
     # ---- reductions
     Threshold("reductions.launch", "IN_FLIGHT", (4, 16), over("sum", (WIDE, 1), (WIDE, 0), ((2**28,), None))),
     Threshold("reductions.launch", "THREADS_PER_SM", (512, 2048), over("sum", ((2**28,), None), ((2**22, 16), 0))),
     Threshold("reductions.launch", "WAVES", (2, 9), over("sum", ((2**26,), None), ((7, 2**24), 1), ((2**22, 16), 0))),
+    Threshold("reductions.launch", "START", (0, 8), (
+        *over("sum", ((777, 3333), 0), ((16, 10**5), 1), ((65536, 1024), 0)),)),
     Threshold("reductions.classic", "LEAST", (1, 16), over("sum", ((2**20,), None), strategy="shuffle")),
     Threshold("reductions.rows", "BLOCK", (128, 512), over("sum", ((2**18, 256), 1), ((2**20, 64), 1))),
-    Threshold("reductions.rows", "LANES_PACKS", (128, 512), over("sum", ((2**17, 768), 1), ((2**16, 1536), 1))),
+    Threshold("reductions.rows", "LANES_PACKS", ({False: 256, True: 256}, {False: 768, True: 768}), (
+        *over("sum", ((2**16, 1088), 1), ((4096, 1536), 1)), *over("sum", ((2**15, 4096), 1), dtype="float16"),
+        *over("logsumexp", ((2**15, 2048), 1)))),
     Threshold("reductions.rows", "WARPS_PER_SM", (2, 32), over("sum", ((2048, 1000), 1), ((600, 1000), 1))),
-    Threshold("reductions.rows", "LANES_ALWAYS", (8, 128), over("sum", ((512, 96), 1), ((512, 256), 1))),
+    Threshold("reductions.rows", "LANES_ALWAYS", (32, 256), over("sum", ((512, 256), 1), ((512, 768), 1))),
+    Threshold("reductions.rows", "RUN_PACKS", (128, 512), over("sum", ((100, 300, 1000), (0, 2), "[:, :-7]"))),
     Threshold("reductions.rows", "ALONE", (4096, 2**14), over("sum", ((256, 24576), 1), ((256, 49152), 1))),
     Threshold("reductions.rows", "EXPONENTIAL_PACKS", (1, 4), over("logsumexp", ((2**20, 64), 1))),
     Threshold("reductions.rows", "ROWS", (1, 8), over("sum", ((2**24, 4), 1), ((2**23, 8), 1))),
@@ -115,18 +122,23 @@ THRESHOLDS = (
         *over("sum", ((8192, 8192), 1), dtype="float64"))),
     Threshold("reductions.rows", "BLOCKS_PER_SM", (1, 8), over("sum", ((200, 2**15), 1), ((800, 8192), 1))),
     Threshold("reductions.rows", "SPLIT_BLOCK", (256, 1024), over("sum", ((2**28,), None), ((16, 2**22), 1))),
-    Threshold("reductions.rows", "STAGED", (128, 512), over("sum", ((2**21, 41), 1), ((2**20, 101), 1))),
+    Threshold("reductions.rows", "STAGED", (128, 512), over("sum", ((2**21, 41), 1), ((2**20, 65), 1))),
+    Threshold("reductions.rows", "STAGED_IDLE", (256, 1024), over("sum", ((2**20, 77), 1), ((2**18, 199), 1))),
+    Threshold("reductions.rows", "BUSY", (20, 32), over("sum", ((2**20, 77), 1), ((2**19, 101), 1), ((2**19, 115), 1))),
     Threshold("reductions.rows", "STAGE", (2**13, 2**15), over("sum", ((2**21, 41), 1), ((2**22, 17), 1))),
     Threshold("reductions.columns", "THREAD_BLOCK", (128, 512), over("sum", ((16, 2**22), 0))),
     Threshold("reductions.columns", "SHARED_BLOCK", (256, 1024), over("sum", (WIDE, 0), ((2**22, 16), 0))),
     Threshold("reductions.columns", "STATE", (32, 128), over("sum", (WIDE, 0), dtype="float16") + over(
         "max", (WIDE, 0), dtype="int8")),
     Threshold("reductions.columns", "SEGMENT", (128, 512), over("sum", (WIDE, 0), ((65536, 1024), 0))),
-    Threshold("reductions.columns", "COLUMNS", (128, 512), over("sum", (WIDE, 0), dtype="int8")),
+    Threshold("reductions.columns", "COLUMNS", (64, 256), (
+        *over("sum", (WIDE, 0), dtype="int8"), *over("sum", ((65536, 32769), 0), dtype="int8"))),
     Threshold("reductions.columns", "LONG", (64, 256), over("sum", ((2**18, 2, 200), 0), ((2**17, 3, 331), 0))),
-    Threshold("reductions.columns", "LEAST", (1, 16), over("sum", ((500, 4096), 0), ((64, 2**16), 0))),
-    Threshold("reductions.columns", "SHALLOW", (16, 64), over("sum", ((24, 2**21), 0), ((48, 2**20), 0))),
-    Threshold("reductions.columns", "DEEP", (1, 16), over("sum", ((100, 2**20), 0), ((30, 2**22), 0))),
+    Threshold("reductions.columns", "LEAST", (1, 16), over("sum", ((2000, 2000), 0), ((10**4, 512), 0))),
+    Threshold("reductions.columns", "WORTH", (16, 512), (
+        *over("sum", ((500, 4096), 0), ((2000, 2000), 0)), *over("mean", ((999, 10007), 0), dtype="float16"))),
+    Threshold("reductions.columns", "SHALLOW", (32, 128), over("sum", ((48, 2**20), 0), ((100, 335488), 0))),
+    Threshold("reductions.columns", "DEEP", (0.5, 4), over("sum", ((70, 1917376), 0), ((500, 2**18), 0))),
     # ---- rows on chip
     Threshold("rows", "LONG", (2**15, 2**17), over("softmax", ((256, 2**17 * 3), 1), ((256, 2**18), 1))),
     Threshold("rows.on_chip", "MOST_PACKS", (4,), over("softmax", ((4096, 16384), 1), ((512, 131072), 1))),
@@ -139,7 +151,6 @@ THRESHOLDS = (
     Threshold("rows.on_chip", "BLOCK", (128, 512), over("softmax", ((4096, 16384), 1), ((512, 131072), 1))),
     Threshold("rows.on_chip", "PART", (384, 1536), over("softmax", ((4096, 16384), 1), ((4096, 32768), 1))),
     Threshold("rows.on_chip", "SPREAD", (128, 512), over("softmax", ((16, 8192), 1), ((8, 32768), 1))),
-    Threshold("rows.on_chip", "GRID_BLOCKS", (1,), over("softmax", ((8, 2**22), 1), ((64, 2**20), 1))),
     Threshold("rows.on_chip", "GRID_PACKS", (4, 8), over("softmax", ((8, 2**22), 1), ((64, 2**20), 1))),
     Threshold("rows.columns", "BLOCK", (256,), over("softmax", ((128, 8192, 256), 1), dtype="float16")),
     Threshold("rows.columns", "SMALL_BLOCK", (128,), over("softmax", ((4096, 4096), 0), ((128, 1024, 256), 1))),
@@ -280,7 +291,7 @@ def measured(machine: Any, threshold: Threshold) -> Iterator[dict[str, Any]]:
         what = {"op": case.op, "strategy": probe.strategy, "case": case.label}
         row = {"threshold": threshold.path, "value": repr(value), **what, "us": us, "others": times}
         machine.tidy()
-        print(row, flush=True)
+        print(line(row), flush=True)
         yield row
 
 

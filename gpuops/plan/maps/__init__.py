@@ -13,7 +13,7 @@ from .launch import WAYS
 from .packs import WALKS, launch_flat, launch_packs
 from .problems import Arg, Problem, argument, condition_type, element_types, in_halves, pieces, problem
 from .stepped import affordable, along, launch_stepped, worthwhile
-from .tiled import across, launch_tiled
+from .tiled import COLS, across, launch_tiled
 
 __all__ = [
     "STRATEGIES", "WALKS", "WAYS", "Arg", "Problem", "argument", "choose", "condition_type", "element_types", "plan",
@@ -33,7 +33,7 @@ def choose(p: Problem) -> str:
     """The strategy for callers who name none."""
     if len(p.axes.sizes) == 1:  # there is no other to repeat along, or to lie across
         return "vectorized"
-    if across(p) is not None:
+    if p.cols >= COLS and across(p) is not None:
         return "tiled"
     dim = along(p) if affordable(p) > 1 else None
     return "vectorized" if dim is None or worthwhile(p, dim) < 2 else "stepped"

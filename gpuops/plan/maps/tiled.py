@@ -12,6 +12,7 @@ from .problems import PACK, Problem, offset_type, reaches
 BLOCK = 256
 SECTOR = 32  # bytes that memory delivers at once: elements this far apart waste the rest of it
 SIDE = 16  # dims shorter than this are no side of a tile
+COLS = 48  # shorter rows of the output are written pack by pack, though operands lie across them
 SHARED = 48 * 1024  # bytes of shared memory that every GPU gives a block
 TILES = {1: 128, 2: 64, 4: 64, 8: 32, 16: 32}  # side of a tile, by bytes of an element
 
@@ -62,7 +63,7 @@ def launch_tiled(p: Problem, dim: int) -> Launch:
     side = TILES[max(out.itemsize, *staged)]
     while sum(tile_bytes(side, itemsize) for itemsize in staged) > SHARED:
         side //= 2
-    block = BLOCK if side * side * out.itemsize < 2 * BLOCK * PACK else 2 * BLOCK
+    block = BLOCK if side * side * out.itemsize < 4 * BLOCK * PACK else 2 * BLOCK
     rows, cols = p.axes.sizes[dim], p.cols
     tile_rows, tile_cols = -(-rows // side), -(-cols // side)
     order = (*range(1, len(p.args)), 0)  # the kernel's: the output comes last

@@ -8,7 +8,7 @@ from ..access import PACK, Access, packable
 from ..dtypes import ITEMSIZE
 from ..geometry import Axes, power_of_2
 from ..work import Plan
-from .launch import NARROW, THREADS_PER_SM, Design, access_of, in_flight, launch, split
+from .launch import NARROW, THREADS_PER_SM, Design, Split, access_of, in_flight, launch, split
 from .problems import Problem
 
 THREAD_BLOCK = 256  # threads of a block whose threads have their outputs alone
@@ -16,11 +16,12 @@ SHARED_BLOCK = 512  # and of one whose threads share them
 STATE = 64  # bytes of partial results in a thread: with more, registers spill
 SHARED = 48 * 1024  # and in a block's shared memory
 SEGMENT = 256  # bytes next to each other that a block reads; twice as many in narrow packs
-COLUMNS = 256  # outputs of a block, at most
+COLUMNS = 128  # outputs of a block, at most; twice as many through a funnel
 LONG = 128  # and packs of them
 LEAST = 4  # elements for each thread of a block that shares its outputs, at least
-SHALLOW = 32  # elements of an output that one thread may take alone
-DEEP = 4  # or any number, if every thread of the machine finds so many packs of outputs
+WORTH = 128  # values that a thread reads, in packs of four or more, before its block shares its outputs with others
+SHALLOW = 64  # elements of an output that one thread may take alone
+DEEP = 1  # or any number, if every thread of the machine finds so many packs of outputs
 STORE = 16  # bytes of results that such a thread writes, at most: what one store can
 
 
@@ -75,11 +76,14 @@ def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design
         resident, segment = THREADS_PER_SM * 3 // 2, 2 * SEGMENT
     wide = columns.run
     if not columns.block_per_run:
-        wide = min(power_of_2(columns.packs), LONG, segment // nbytes, COLUMNS // vec)
+        most = 2 * COLUMNS if columns.access.funnel else COLUMNS
+        wide = min(power_of_2(columns.packs), LONG, segment // nbytes, most // vec)
     while wide > 1 and cells(SHARED_BLOCK, wide) * vec * p.state > SHARED:
         wide //= 2
-    fill = multiprocessors * resident // SHARED_BLOCK
-    shared = split(p, -(-columns.packs // wide), fill, p.length, SHARED_BLOCK // wide, LEAST, vec * wide)
+    fill, deep = multiprocessors * resident // SHARED_BLOCK, SHARED_BLOCK // wide
+    shared = Split(1, max(1, p.length))
+    if p.length * max(vec, 4) >= WORTH * deep:
+        shared = split(p, -(-columns.packs // wide), fill, p.length, deep, LEAST, vec * wide)
     return design(p, columns, SHARED_BLOCK, wide, shared, resident, 1)
 
 

@@ -29,6 +29,7 @@ NARROW = 4  # bytes of a pack that is narrow: elements that do not go together
 IN_FLIGHT = 8  # packs that a thread has in flight, at most; twice as many narrow ones
 THREADS_PER_SM = 1024  # that are at work on every multiprocessor when a grid fills the machine
 WAVES = 5  # blocks share an output so that they fill the machine fewer times than this
+START = 2  # steps that a block costs besides those that it takes
 OTHERS = {"none": 0, "beside": 1, "repeated": 2}  # enum Other in reduce.cuh
 
 PARAMS = Struct(
@@ -200,7 +201,7 @@ def split(p: Problem, blocks: int, fill: int, packs: int, step: int, least: int 
     splits = 1
     if most > 1:
         tries = [1, *[max(1, min(most, waves * fill // blocks)) for waves in range(1, WAVES)]]
-        splits = min(tries, key=lambda n: -(-blocks * n // fill) / n)
+        splits = min(tries, key=lambda n: -(-blocks * n // fill) * (packs / (n * step) + START))
     chunk = -(-packs // splits)
     chunk = max(1, -(-chunk // step) * step if chunk > step else chunk)
     return Split(max(1, -(-packs // chunk)), chunk)

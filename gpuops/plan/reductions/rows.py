@@ -13,17 +13,20 @@ from .launch import NARROW, THREADS_PER_SM, Design, access_of, in_flight, launch
 from .problems import Problem
 
 BLOCK = 256
-LANES_PACKS = 256  # packs of a row that some lanes of a warp take, where there are rows enough:
-WARPS_PER_SM = 8  # so many for each multiprocessor; or, however few rows there are:
-LANES_ALWAYS = 32
+LANES_PACKS = {False: 384, True: 512}  # packs of a row that some lanes of a warp take (True: that take powers), where
+WARPS_PER_SM = 8  # there are rows enough: so many for each multiprocessor; or, however few rows there are:
+LANES_ALWAYS = 128
 ALONE = 8192  # packs of a row that a block takes alone
 EXPONENTIAL_PACKS = 2  # of a lane that takes powers: lanes then merge fewer sums
 ROWS = 4  # rows of a thread, at most, if they are a pack each
 TINY = 8  # elements of a row that one thread takes, and others with it, if they make no full pack
 ROW_BLOCK = {1: 128, 2: 256, 4: 256, 8: 128, 16: 128}  # threads of a block, by item size, where there are rows enough
 BLOCKS_PER_SM = 2  # that are rows enough
+RUN_PACKS = 256  # packs of a run for each warp of a block, of more than which the whole block takes it
 SPLIT_BLOCK = 512  # threads of a block that shares its row
-STAGED = 256  # bytes of a row that is too short for packs of its own, unless they are aligned
+STAGED = 256  # bytes of a row that is too short for packs of its own, unless they are aligned;
+STAGED_IDLE = 512  # and of one whose packs would leave many lanes idle: all but so many of 32
+BUSY = 26
 STAGE = 2**14  # bytes of such rows that a block has in shared memory
 
 
@@ -46,11 +49,11 @@ def plan_rows(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     if p.other is None and (access.ragged or access.vec * ITEMSIZE[p.x] < PACK):  # packs would be in vain
         if 0 < p.length <= TINY:
             return launch(p, strategy, thread_per_rows(p, access))
-        if p.length < STAGED // ITEMSIZE[p.x] and dense(p):
+        if p.length < (STAGED_IDLE if idle(p) else STAGED) // ITEMSIZE[p.x] and dense(p):
             return launch(p, strategy, staged(p, multiprocessors))
     rows = in_packs(p, access)
     many = p.outputs >= multiprocessors * WARPS_PER_SM
-    short = rows.total <= (LANES_PACKS if many else LANES_ALWAYS)
+    short = rows.total <= (LANES_PACKS[p.op.exponential] if many else LANES_ALWAYS)
     design = lanes_per_row(p, rows, multiprocessors) if short else blocks_per_row(p, rows, multiprocessors)
     return launch(p, strategy, design)
 
@@ -62,6 +65,12 @@ def in_packs(p: Problem, access: Access) -> Rows:
         return Rows(access, p.reduced, length // access.vec, p.reduced.size // length)
     reduced = p.reduced.in_packs(access.vec)
     return Rows(access, reduced, reduced.size if p.length else 0, 1)
+
+
+def idle(p: Problem) -> bool:
+    """Whether packs of a row would leave many of its lanes idle."""
+    packs = p.length * ITEMSIZE[p.x] // PACK
+    return 32 * packs < BUSY * power_of_2(packs)
 
 
 def dense(p: Problem) -> bool:
@@ -122,7 +131,7 @@ def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
         else:
             blocks, run_chunk = split(p, p.outputs, fill, rows.runs, 1)
     block = SPLIT_BLOCK if blocks > 1 else block_of(p, rows.total, multiprocessors)
-    team = block if rows.runs == 1 or chunk > LANES_PACKS * block // 32 else 32  # or each warp takes a run
+    team = block if rows.runs == 1 or chunk > RUN_PACKS * block // 32 else 32  # or each warp takes a run
     constants = {
         "GROUP": block, "TEAM": team, "ROWS": 1, "UNROLL": in_flight(p, -(-chunk // team), rows.access),
         "RAGGED": rows.access.ragged,

@@ -22,8 +22,7 @@ BLOCK = 256  # threads of a block of those that share a longer one, four of whic
 PART = 768  # packs of such a block, at least
 LARGE_BLOCK = 1024  # threads of a block that has a multiprocessor alone
 SPREAD = 256  # packs of a block, at least, if few rows are spread over many
-GRID_BLOCKS = 2  # blocks that share a multiprocessor if the grid shares rows, unless there is one row only
-GRID_PACKS = 6  # of a thread of theirs in registers
+GRID_PACKS = 6  # packs of a thread in registers if the grid shares rows
 
 
 class BlockShape(NamedTuple):
@@ -112,9 +111,8 @@ def clusters(machine: Machine) -> list[int]:
 def rows_on_grid(p: Problem, machine: Machine) -> Plan | None:
     """The plan for rows that the blocks which run at a time share, if they fit them."""
     access = access_of(p, p.reduced)
-    packs, resident = p.cols // access.vec, 1 if p.rows == 1 else GRID_BLOCKS
-    block, together = LARGE_BLOCK // (resident * p.width), machine.together * resident
-    stage = staged_packs(machine.shared // resident - STATES, block * pack_size(p, access))  # packs of a thread
+    packs, block, together = p.cols // access.vec, LARGE_BLOCK // p.width, machine.together
+    stage = staged_packs(machine.shared - STATES, block * pack_size(p, access))  # packs of a thread
     room = block * (GRID_PACKS + stage)  # of a block
     most = min(p.rows, together // -(-packs // room))
     if most == 0:
