@@ -304,7 +304,8 @@ def page(documents: list[Document]) -> str:
     for found in documents:
         known = ("gpuops", "cupy", "cuda runtime")
         of = ", ".join(f"{name} {version}" for name, version in found["versions"].items() if name in known)
-        parts.append(f"## {found['machine']}\n\n{of}; commit {found['commit'][:10]}.\n")
+        changes = " with changes" if found["commit"].endswith("+") else ""
+        parts.append(f"## {found['machine']}\n\n{of}; commit {found['commit'][:10]}{changes}.\n")
         head = ("| threshold | value | call | µs | other values: time over that |", "| --- | --- | --- | ---: | --- |")
         parts.append("\n".join((*head, *map(line, found["rows"]))) + "\n")
     return "\n".join(parts)

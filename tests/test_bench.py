@@ -1,5 +1,6 @@
 """The benchmarks: cases, checks, timing and reports; on the CPU with tiny arrays."""
 
+import ast
 import json
 import os
 import shutil
@@ -26,6 +27,7 @@ from benchmarks import (
     results,
     scaling,
     show,
+    thresholds,
     timing,
 )
 from benchmarks.machines import Cpu
@@ -348,6 +350,71 @@ def test_exact_softmaxes_match_scipy(op):
 
 def test_accuracy_page_is_up_to_date():
     assert accuracy.PAGE.read_text(encoding="utf-8") == accuracy.page(accuracy.load_all(accuracy.FOLDER))
+
+
+# --------------------------------------------------------------------------------------------------------- thresholds
+
+#: Numbers of the planners that are no thresholds: limits of hardware, kernels and libraries, sizes of the classic
+#: rungs, candidates between which a model chooses.
+LIMITS = {
+    "access.PACK", "geometry.MAX_RANK", "maps.packs.LINE", "maps.problems.MOST", "maps.problems.PACK",
+    "maps.tiled.SECTOR", "maps.tiled.SHARED", "products.cublas.CALLS", "products.cublas.LIMIT",
+    "products.pipelined.FULL", "products.pipelined.LANES", "products.pipelined.LANES_M",
+    "products.pipelined.LANES_N", "products.pipelined.STAGES", "products.rungs.BLOCK", "products.rungs.DEPTH",
+    "products.rungs.ROWS_1D", "products.rungs.SHARED_TILE", "products.rungs.TILE_1D", "products.rungs.WARP_DEPTH",
+    "reductions.classic.BLOCK", "reductions.columns.SHARED", "reductions.columns.STORE",
+    "reductions.launch.NARROW", "rows.classic.BLOCK", "rows.classic.STATES", "rows.classic.WARP_COLS",
+    "rows.columns.RESERVED", "rows.columns.SECTOR", "rows.launch.GROUPS", "rows.on_chip.LARGE_BLOCK",
+    "work.ALIGNMENT", "work.BARRIERS", "work.BARRIERS_OFFSET", "work.PARTIALS", "work.SCRATCH", "work.TICKETS",
+}  # fmt: skip
+
+
+def test_every_number_of_the_planners_is_a_measured_threshold_or_a_limit():
+    numbers = {
+        f"{module}.{name}"
+        for module, planner in thresholds.planners().items()
+        for node in ast.parse(Path(planner.__file__).read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        for name in (each.id for each in ast.walk(target) if isinstance(each, ast.Name))
+        if isinstance(getattr(planner, name), (int, float))
+    }
+    assert numbers - LIMITS <= {threshold.path for threshold in thresholds.THRESHOLDS}
+    assert numbers >= LIMITS
+
+
+@pytest.mark.parametrize("threshold", thresholds.THRESHOLDS, ids=lambda threshold: threshold.path)
+def test_thresholds_are_constants_and_have_other_values(threshold):
+    value = getattr(thresholds.planners()[threshold.module], threshold.name)
+    assert threshold.others and value not in threshold.others
+    assert all(probe.case.label for probe in threshold.probes)
+    for module in thresholds.holders(threshold):
+        assert getattr(module, threshold.name) is value
+
+
+def test_a_setting_changes_what_calls_do_until_the_next_one():
+    threshold = next(each for each in thresholds.THRESHOLDS if each.path == "access.RAGGED")
+    first, other = (thresholds.Setting(np, threshold, value, "") for value in (8, 16))
+    planners = thresholds.planners()
+    case = threshold.probes[0].case._replace(problem=cases.along((2, 3), 1))
+    x = np.ones((2, 3), np.float32)
+    try:
+        np.testing.assert_array_equal(other.call(case)(x), [3, 3])
+        assert planners["access"].RAGGED == planners["rows.launch"].RAGGED == 16
+    finally:
+        np.testing.assert_array_equal(first.call(case)(x), [3, 3])
+    assert planners["access"].RAGGED == planners["rows.launch"].RAGGED == 8
+
+
+def test_thresholds_need_a_gpu(tmp_path, capsys):
+    if gpuops.info()["path"] != "gpu":
+        assert cli.main(["thresholds", "--results", str(tmp_path), "--output", str(tmp_path / "page.md")]) == 2
+        assert "this needs a GPU" in capsys.readouterr().err
+
+
+def test_thresholds_page_is_up_to_date():
+    assert thresholds.PAGE.read_text(encoding="utf-8") == thresholds.page(thresholds.load_all(thresholds.FOLDER))
+
 
 
 class Broken(providers.Numpy):
