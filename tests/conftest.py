@@ -11,7 +11,7 @@ import pytest
 from numpy.lib.array_utils import byte_bounds
 
 import gpuops
-from gpuops.run import launch_cache
+from gpuops.run import launch_cache, shapes
 from tests import budget, emulated, emulator
 
 # The examples in the emulator's docstrings need g++.
@@ -131,9 +131,10 @@ if gpuops.info()["path"] == "gpu":
 
 
 @pytest.fixture(autouse=True)
-def empty_launch_cache() -> None:
-    """Each test starts with an empty launch cache, as tests may change what cached calls depend on."""
+def nothing_cached() -> None:
+    """Each test starts with nothing cached or recorded, as tests may change what calls depend on."""
     launch_cache.entries.cache_clear()
+    shapes.kinds.cache_clear()
 
 
 @pytest.fixture(scope="session", params=BACKENDS)

@@ -146,13 +146,6 @@ def test_symbols_print_their_name_and_value():
 # ---------------------------------------------------------------------------------------------------------- new shapes
 
 
-@pytest.fixture(autouse=True)
-def nothing_recorded():
-    shapes.kinds.cache_clear()
-    yield
-    shapes.kinds.cache_clear()
-
-
 def call_of(op: str, args: list[Any], **options: Any) -> tuple[Any, dict[str, ArraySpec]]:
     """A call with specs in the place of arrays, and these."""
     public = getattr(gpuops, op)
