@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .tools import demo, warmup
+from .tools import cache, demo, warmup
 from .tools.info import info
 from .version import __version__
 
@@ -28,7 +28,8 @@ def show_info(arguments: argparse.Namespace) -> int:
     """Print ``gpuops.info()``."""
     facts = info()
     rows = [*facts["versions"].items(), *facts["devices"].items()]
-    rows += [("path", f"{facts['path']}: {facts['reason']}"), ("kernel cache", facts["cache"])]
+    cached = f"{facts['cache']}: {cache.words(**facts['cached'])}"
+    rows += [("path", f"{facts['path']}: {facts['reason']}"), ("kernel cache", cached)]
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"{name:<{width}}  {value}")
@@ -37,6 +38,7 @@ def show_info(arguments: argparse.Namespace) -> int:
 
 #: A subcommand is a row.
 COMMANDS = (
+    Command("cache", "list, clear or check the compiled kernels on disk", cache.main, cache.arguments),
     Command("demo", "run, check and time the main ops on the best device present", demo.main, demo.arguments),
     Command("info", "show versions, devices and the path that calls take", show_info),
     Command("warmup", "compile the kernels of some ops before they are needed", warmup.main, warmup.arguments),

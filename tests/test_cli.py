@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops.tools import demo
+from gpuops.run import disk_cache
+from gpuops.tools import cache, demo
 
 
 def gpuops_command(*arguments):
@@ -174,3 +175,46 @@ def test_warmup_names_unknown_dtypes():
     for name, rule in (("foo", "dtype 'foo' is not understood"), ("U3", "dtype str96 of --dtype is not supported")):
         done = gpuops_command("warmup", "sum", "--dtype", "float32", name)
         assert (done.returncode, done.stderr) == (2, f"warmup: {rule}\n")
+
+
+# --------------------------------------------------------------------------------------------------------- kernel cache
+
+
+@pytest.fixture
+def cached(tmp_path, monkeypatch):
+    """A folder with three compiled kernels."""
+    monkeypatch.setenv("GPUOPS_CACHE_DIR", str(tmp_path))
+    for name, key in (("reduce_rows", "a"), ("reduce_rows", "b"), ("softmax_rows", "c")):
+        disk_cache.entry(str(tmp_path), name, key, lambda: bytes(10**6))
+    return tmp_path
+
+
+def test_cache_lists_kernels_by_name(cached):
+    done = gpuops_command("cache")
+    head, *rows, total = done.stdout.splitlines()
+    assert (done.returncode, head.split()) == (0, ["kernel", "variants", "size", "last", "used"])
+    assert [row.split()[:4] for row in rows] == [["reduce_rows", "2", "2.0", "MB"], ["softmax_rows", "1", "1.0", "MB"]]
+    assert total == f"{cached}: 3 kernels, 3.0 MB of at most 256.0 MB"
+    assert total in gpuops_command("info").stdout
+
+
+def test_cache_clear_removes_kernels_and_nothing_else(cached):
+    (cached / "notes.txt").write_text("mine")
+    assert gpuops_command("cache", "clear").stdout == f"Removed 3 kernels, 3.0 MB, from {cached}\n"
+    assert [path.name for path in cached.iterdir()] == ["notes.txt"]
+
+
+def test_cache_check_names_damaged_kernels(cached):
+    assert gpuops_command("cache", "check").returncode == 0
+    damaged = sorted(cached.glob("softmax*"))[0]
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    done = gpuops_command("cache", "check")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0] == f"{damaged} is damaged, or others may have written it: it is not used"
+
+
+def test_cache_of_a_user_without_a_home(monkeypatch):
+    monkeypatch.delenv("GPUOPS_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("gpuops.run.jit.cache_folder", lambda: "")
+    assert cache.main(Namespace(action="list")) == 0

@@ -169,3 +169,111 @@ def test_unusable_folders_disable_only_the_cache(tmp_path):
     assert entry(tmp_path / "file" / "cache") == b"code"
     assert entry("") == b"code"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+# ---------------------------------------------------------------------------------------------------------------- size
+
+
+@pytest.fixture
+def small(folder, monkeypatch):
+    """A folder for 1000 bytes, which is looked through after each entry; what stores an entry of 100 bytes in it."""
+    monkeypatch.setattr(disk_cache, "WRITTEN", {})
+    monkeypatch.setenv("GPUOPS_CACHE_SIZE", "1 kB")
+
+    def store(name):
+        code = b"x" * (100 - disk_cache.DIGEST)
+        assert disk_cache.entry(str(folder), name, name, lambda: code) == code
+
+    return store
+
+
+def kernels(folder):
+    return [file.kernel for file in disk_cache.files(str(folder))]
+
+
+def age(folder, name, seconds):
+    (path,) = (file.path for file in disk_cache.files(str(folder)) if file.kernel == name)
+    then = time.time() - seconds
+    os.utime(path, (then, then))
+
+
+def test_the_least_recently_used_entries_go_first(folder, small):
+    for i in range(10):
+        small(f"k{i}")
+        age(folder, f"k{i}", 10**6 - 10**4 * i)
+    assert len(kernels(folder)) == 10
+    small("k0")  # used again: found, not made
+    small("new")
+    assert kernels(folder) == [f"k{i}" for i in range(4, 10)] + ["k0", "new"]
+
+
+def test_recent_uses_are_not_noted_again(folder, small):
+    small("k")
+    age(folder, "k", disk_cache.RECENT / 2)
+    (before,) = disk_cache.files(str(folder))
+    small("k")
+    assert disk_cache.files(str(folder)) == [before]
+    age(folder, "k", 2 * disk_cache.RECENT)
+    small("k")
+    assert time.time() - disk_cache.files(str(folder))[0].used < 60
+
+
+def test_other_files_are_left_alone(folder, small):
+    folder.mkdir()
+    others = [folder / name for name in ("notes.txt", "kernel.cubin", "kernel-0123.cubin")]
+    for path in others:
+        path.write_bytes(bytes(5000))
+        os.utime(path, (0, 0))
+    for i in range(30):
+        small(f"k{i}")
+    assert all(path.exists() for path in others)
+    assert 0 < len(kernels(folder)) <= 10
+
+
+def test_a_folder_is_looked_through_after_each_16th_of_its_limit(folder, small, monkeypatch):
+    monkeypatch.setenv("GPUOPS_CACHE_SIZE", "16 kB")
+    looks = []
+    look = disk_cache.files
+    monkeypatch.setattr(disk_cache, "files", lambda folder: looks.append(1) or look(folder))
+    for i in range(40):
+        small(f"k{i}")
+    assert len(looks) == 1 + 39 // 11
+
+
+def test_a_limit_of_0_keeps_nothing(folder, small, monkeypatch):
+    monkeypatch.setenv("GPUOPS_CACHE_SIZE", "0")
+    small("k")
+    assert kernels(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "nbytes"),
+    [("", 256 * 10**6), ("1000", 1000), ("3kb", 3000), ("2 MiB", 2**21), ("0.5 GB", 5 * 10**8), (" 7 B ", 7)],
+)
+def test_sizes_in_units(monkeypatch, text, nbytes):
+    monkeypatch.setenv("GPUOPS_CACHE_SIZE", text)
+    assert disk_cache.limit() == nbytes
+
+
+@pytest.mark.parametrize("text", ["much", "-1", "1 XB", "1e9", "MB"])
+def test_other_sizes_are_reported_and_the_usual_one_holds(monkeypatch, text):
+    monkeypatch.setenv("GPUOPS_CACHE_SIZE", text)
+    with pytest.warns(UserWarning, match=f"^GPUOPS_CACHE_SIZE '{text}' is no size such as 256 MB: .* 256 MB$"):
+        assert disk_cache.limit() == 256 * 10**6
+
+
+def test_several_processes_may_trim_a_folder_together(folder, small, monkeypatch):
+    removed = os.unlink
+
+    def unlink(path):  # another process has just removed it
+        removed(path)
+        removed(path)
+
+    for i in range(10):
+        small(f"k{i}")
+    monkeypatch.setattr(os, "unlink", unlink)
+    with pytest.raises(FileNotFoundError):
+        unlink(disk_cache.files(str(folder))[0].path)
+    small("k10")
+    small("k11")
+    assert 0 < len(kernels(folder)) <= 10

@@ -43,11 +43,12 @@ def test_every_strategy_is_a_distinct_name():
 def test_info_has_versions_devices_and_a_reason(monkeypatch, tmp_path):
     monkeypatch.setenv("GPUOPS_CACHE_DIR", str(tmp_path))
     facts = gpuops.info()
-    assert set(facts) == {"versions", "devices", "path", "reason", "cache", "calls"}
+    assert set(facts) == {"versions", "devices", "path", "reason", "cache", "cached", "calls"}
     assert facts["versions"]["numpy"] == np.__version__
     assert facts["versions"]["python"] == platform.python_version()
     assert {"gpuops", "cupy"} <= set(facts["versions"])
     assert facts["cache"] == str(tmp_path)
+    assert facts["cached"] == {"kernels": 0, "bytes": 0, "limit": 256 * 10**6}
     assert facts["reason"]
     assert "cpu" in facts["devices"]
     assert facts["path"] == ("gpu" if any(name.startswith("cuda:") for name in facts["devices"]) else "cpu")

@@ -2,17 +2,20 @@
 
 An entry is a digest and the code. It is used only if the digest is right and the file is a regular one that nobody but
 this user or root can have written; else it is as if it were not there. Links are not followed, and nobody is waited for
-longer than a compile may take.
+longer than a compile may take. The folder is bounded: the entries that were not used for the longest time go first.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 DIGEST = hashlib.sha256().digest_size
 PATIENCE = 60.0  # seconds that another process's compile is waited for
@@ -20,6 +23,11 @@ PAUSE = 0.01  # seconds between looks
 STALE = 3600.0  # seconds after which what is unfinished was left behind
 UNFINISHED = ".unfinished"
 LOCK = ".lock"
+ENTRY = re.compile(r"(\w+)-[0-9a-f]{32}\.cubin")  # the file of an entry, with its kernel's name
+SIZE = 256 * 10**6  # bytes of a folder, unless GPUOPS_CACHE_SIZE says otherwise
+UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+LOOK, LEFT = 16, 8  # after each 16th of that is written, the folder is looked through; an 8th is left free
+RECENT = 3600.0  # seconds in which the use of an entry is not noted again
 #: Links are not followed, and a FIFO is not waited for. (Windows has no such flags.)
 CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 CAREFULLY |= getattr(os, "O_BINARY", 0)
@@ -39,6 +47,7 @@ def entry(folder: str, name: str, key: str, make: Callable[[], bytes], anew: boo
         code = make()
         with suppress(OSError):  # a read-only home, or a full disk, costs a compile per process, nothing else
             store(path, code)
+            trim(folder, DIGEST + len(code))
     return code
 
 
@@ -77,9 +86,12 @@ def stored(path: str) -> bytes:
     except OSError:
         return b""
     with open(descriptor, "rb") as file:
-        if not trusted(os.fstat(descriptor)):
+        if not trusted(status := os.fstat(descriptor)):
             return b""
         content = file.read()
+        if time.time() - status.st_mtime > RECENT:
+            with suppress(OSError):
+                os.utime(descriptor if os.utime in os.supports_fd else path)  # used now
     digest, code = content[:DIGEST], content[DIGEST:]
     return code if hashlib.sha256(code).digest() == digest else b""
 
@@ -108,6 +120,77 @@ def store(path: str, code: bytes) -> None:
         with suppress(OSError):
             os.unlink(unfinished)
         raise
+
+
+# ---------------------------------------------------------------------------------------------------------------- size
+
+
+class File(NamedTuple):
+    """An entry in a folder."""
+
+    path: str
+    kernel: str
+    size: int
+    used: float  # when it was last used
+
+
+def files(folder: str) -> list[File]:
+    """The entries of a folder, those first that were not used for the longest time."""
+    found = []
+    with suppress(OSError), os.scandir(folder) as there:
+        for file in there:
+            if match := ENTRY.fullmatch(file.name):
+                with suppress(OSError):  # another process has just removed it
+                    status = file.stat(follow_symlinks=False)
+                    found.append(File(file.path, match[1], status.st_size, status.st_mtime))
+    return sorted(found, key=lambda file: file.used)
+
+
+def limit() -> int:
+    """How many bytes of entries a folder keeps: ``GPUOPS_CACHE_SIZE``, such as 256 MB.
+
+    >>> os.environ["GPUOPS_CACHE_SIZE"] = "1.5 GB"
+    >>> limit()
+    1500000000
+    >>> del os.environ["GPUOPS_CACHE_SIZE"]
+    """
+    text = os.environ.get("GPUOPS_CACHE_SIZE", "").strip()
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Z]*)", text.upper())
+    if match and match[2] in UNITS:
+        return int(float(match[1]) * UNITS[match[2]])
+    if text:
+        rule = f"is no size such as 256 MB: the kernel cache keeps {SIZE // 10**6} MB"
+        warnings.warn(f"GPUOPS_CACHE_SIZE {text!r} {rule}", stacklevel=2)
+    return SIZE
+
+
+WRITTEN: dict[str, int] = {}  # bytes that this process has stored in a folder since it looked through it
+
+
+def trim(folder: str, added: int) -> None:
+    """Keep a folder to which so many bytes were added below its limit."""
+    most = limit()
+    WRITTEN[folder] = WRITTEN.get(folder, most) + added  # the first time it looks
+    if WRITTEN[folder] <= most // LOOK:
+        return
+    WRITTEN[folder] = 0
+    there = files(folder)
+    total = sum(file.size for file in there)
+    if total > most:
+        remove(there, total - (most - most // LEFT))
+
+
+def remove(there: list[File], nbytes: int) -> int:
+    """Remove entries in order, so many bytes at least; how many they were. (Who has read one goes on with it.)"""
+    count = 0
+    for file in there:
+        if nbytes <= 0:
+            break
+        with suppress(OSError):  # another process was faster
+            os.unlink(file.path)
+            count += 1
+        nbytes -= file.size
+    return count
 
 
 @contextmanager

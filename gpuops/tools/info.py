@@ -10,7 +10,7 @@ import numpy as np
 
 from ..ops.arguments import check_choice
 from ..ops.table import STRATEGIES
-from ..run import jit
+from ..run import disk_cache, jit
 from ..run.launch_cache import entries
 
 
@@ -50,7 +50,8 @@ def info() -> dict[str, Any]:
     -------
     dict
         ``versions`` (of each library, or why it is missing), ``devices`` (label to description), ``path`` (``"gpu"``
-        or ``"cpu"``, for callers who may choose), ``reason``, ``cache`` (a folder), ``calls`` (the launch cache: the
+        or ``"cpu"``, for callers who may choose), ``reason``, ``cache`` (the folder of compiled kernels), ``cached``
+        (how many ``kernels`` and ``bytes`` are in it, and the ``limit`` of these), ``calls`` (the launch cache: the
         kinds of calls that it has, at most how many, hits and misses).
 
     Examples
@@ -89,8 +90,11 @@ def info() -> dict[str, Any]:
     counts = entries.cache_info()
     calls = {"known": counts.currsize, "limit": counts.maxsize, "hits": counts.hits, "misses": counts.misses}
     folder = jit.cache_folder()
+    files = disk_cache.files(folder)
+    cached = {"kernels": len(files), "bytes": sum(file.size for file in files), "limit": disk_cache.limit()}
     return {
-        "versions": versions, "devices": devices, "path": path, "reason": reason, "cache": folder, "calls": calls,
+        "versions": versions, "devices": devices, "path": path, "reason": reason, "cache": folder, "cached": cached,
+        "calls": calls,
     }  # fmt: skip
 
 
