@@ -64,6 +64,15 @@ def test_agrees_with_numpy(backend, op, data):
         check(backend, op, x, out, strategy=data.draw(st.sampled_from(STRATEGIES)), **options)
 
 
+@pytest.mark.parametrize("start", [0, 5, 9])
+def test_out_may_lie_in_the_input(backend, start):
+    memory = np.zeros(20, np.int64)
+    memory[:18] = np.tile([0, 0, 1], 6)
+    a, out = backend.arrays(memory[:18].reshape(6, 3), memory[start : start + 6])
+    assert gpuops.argmax(a, 1, out) is out
+    np.testing.assert_array_equal(backend.fetch(out), np.full(6, 2))
+
+
 @pytest.mark.parametrize("regime", REGIMES)
 @pytest.mark.parametrize("op", SEARCHES)
 def test_the_first_of_equal_elements_wins(backend, op, regime):

@@ -104,6 +104,7 @@ def test_what_does_not_depend_on_numbers_is_made_once():
     [
         lambda n: "abcdef"[n[0]], lambda n: {3: "three"}.get(n[0]), lambda n: list(range(n[0])),
         lambda n: int(n[0]) * 2, lambda n: math.gcd(n[0], 6), lambda n: hash((n[0], 1)), lambda n: {n[0]} == {3},
+        lambda n: f"{n[0]}", lambda n: float(n[0]), lambda n: round(n[0] / 2), lambda n: repr(n[0]),
         lambda n: lru_cache(lambda k: "cached")(n[0]), lambda n: n[0] * 2 if n[0].bit_length() in (2,) else 0,
     ],
 )  # fmt: skip
@@ -137,10 +138,18 @@ def test_index_keeps_symbols_and_refuses_what_is_no_int():
         index(1.5)
 
 
-def test_symbols_print_their_name_and_value():
-    shown = []
-    record(lambda n: shown.append(repr(n[0])), [5])
-    assert shown == ["n0=5"]
+def test_floats_keep_the_type_and_the_sign_of_zero():
+    functions = (
+        lambda n: n[0] / 2 // 1, lambda n: n[0] * -0.0 + 0, lambda n: 0 + n[0] * -0.0, lambda n: 1 * (n[0] / 2),
+        lambda n: n[0] * math.nan, lambda n: n[0] ** 2 ^ 5,
+    )  # fmt: skip
+    for function in functions:
+        assert repr(record(function, [5])(4)) == repr(function([4]))
+
+
+def test_sets_of_symbols_cannot_be_recorded():
+    with pytest.raises(TypeError, match="a set of symbols cannot be recorded"):
+        record(lambda n: {n[0]}, [5])
 
 
 # ---------------------------------------------------------------------------------------------------------- new shapes
@@ -194,7 +203,8 @@ def test_recorded_descriptions_equal_the_ones_they_stand_for(name, data, monkeyp
         m, n = data.draw(SIZES), data.draw(SIZES)
         strides = data.draw(st.sampled_from([None, None, (1, m), (n + 1, 1), (-n, 1), (0, 1)]))
         call, specs = CALLS[name](spec("x", (m, n), strides=strides), spec("y", (m, n)))
-        assert repr(shapes.described(call, specs)) == repr(call.describe(specs))
+        found, right = shapes.described(call, specs), call.describe(specs)
+        assert found == right and repr(found) == repr(right)
 
 
 @pytest.fixture(scope="module")
@@ -251,6 +261,25 @@ def test_arguments_that_cannot_be_hashed_are_described_each_time():
     call, specs = call_of("expand", [x, [3, 5, 7]])
     assert shapes.described(call, specs) == call.describe(specs)
     assert shapes.kinds.cache_info().currsize == 0
+
+
+def test_what_cannot_be_recorded_is_described_each_time(monkeypatch):
+    def record(function, numbers):
+        raise TypeError("an operation that symbols do not have")
+
+    monkeypatch.setattr(shapes, "record", record)
+    for rows in range(5, 5 + 4 * shapes.EVERY):
+        call, specs = CALLS["sum"](spec("x", (rows, 7)), None)
+        assert shapes.described(call, specs) == call.describe(specs)
+    assert kind_of(call, specs).recorded == []
+
+
+def test_results_whose_elements_interleave_are_recorded():
+    for length in range(2, 20):
+        out = spec("out", (2, 3), strides=(3, 2))._replace(overlaps=(), aliases=())
+        call, specs = call_of("sum", [spec("x", (2, 3, length))], axis=2, out=out)
+        assert shapes.described(call, specs) == call.describe(specs)
+    assert kind_of(call, specs).recorded
 
 
 def test_symbols_do_not_leave_a_recording():

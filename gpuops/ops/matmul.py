@@ -339,15 +339,14 @@ def add_dots(
 
 def check_shapes(op: str, a: Shape, b: Shape) -> None:
     """Two shapes must go together."""
-    both = f"{a} @ {b}"
     if not a or not b:
-        raise error(ValueError, op, f"operands need at least one dimension: {both}")
+        raise error(ValueError, op, f"operands need at least one dimension: {a} @ {b}")
     if a[-1] != b[-2 if len(b) > 1 else -1]:
-        raise error(ValueError, op, f"inner dimensions differ: {both}")
+        raise error(ValueError, op, f"inner dimensions differ: {a} @ {b}")
     try:
         broadcast_shapes(op, a[:-2], b[:-2])
     except ValueError:
-        raise error(ValueError, op, f"batch dimensions {a[:-2]} and {b[:-2]} do not broadcast: {both}") from None
+        raise error(ValueError, op, f"batch dimensions {a[:-2]} and {b[:-2]} do not broadcast: {a} @ {b}") from None
 
 
 KINDS = "biufc"  # of numbers, each of which takes those before it

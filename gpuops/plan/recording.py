@@ -17,9 +17,10 @@ NUMBERS = (int, float, bool)
 ARITHMETIC: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "add": ("+", operator.add), "sub": ("-", operator.sub), "mul": ("*", operator.mul), "mod": ("%", operator.mod),
     "truediv": ("/", operator.truediv), "floordiv": ("//", operator.floordiv), "and": ("&", operator.and_),
-    "or": ("|", operator.or_), "lshift": ("<<", operator.lshift), "rshift": (">>", operator.rshift),
+    "or": ("|", operator.or_), "xor": ("^", operator.xor), "pow": ("**", operator.pow),
+    "lshift": ("<<", operator.lshift), "rshift": (">>", operator.rshift),
 }  # fmt: skip
-#: What changes nothing, on the right and on the left of another number.
+#: What changes nothing, on the right and on the left of another int.
 NEUTRAL = {("+", 0), ("-", 0), ("*", 1), ("//", 1), ("<<", 0), (">>", 0), ("|", 0)}
 NEUTRAL_LEFT = {("+", 0), ("*", 1), ("|", 0)}
 COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
@@ -31,7 +32,7 @@ COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 class Symbol:
     """A number of a recording: its value in the call that is recorded, and the name of its variable.
 
-    Whoever asks for the value itself, to index or to hash with it, decides by it: that is a guard.
+    Whoever asks for the value itself, to index, to hash or to print it, decides by it: that is a guard.
     """
 
     __slots__ = ("name", "recording", "value")
@@ -39,17 +40,28 @@ class Symbol:
     def __init__(self, recording: Recording, value: Any, name: str) -> None:
         self.recording, self.value, self.name = recording, value, name
 
+    def decided(self) -> Any:
+        """The value, which must be the same again."""
+        self.recording.guard(f"{self.name} == {literal(self.value)}", True)
+        return self.value
+
     def __index__(self) -> int:
-        self.recording.guard(f"{self.name} == {self.value!r}", True)
-        return operator.index(self.value)
+        return operator.index(self.decided())
 
     def __int__(self) -> int:
-        self.recording.guard(f"{self.name} == {self.value!r}", True)
-        return int(self.value)
+        return int(self.decided())
+
+    def __float__(self) -> float:
+        return float(self.decided())
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.decided(), digits)
 
     def __hash__(self) -> int:
-        self.recording.guard(f"{self.name} == {self.value!r}", True)
-        return hash(self.value)
+        return hash(self.decided())
+
+    def __repr__(self) -> str:
+        return repr(self.decided())
 
     def __bool__(self) -> bool:
         return self.recording.guard(self.name, bool(self.value))
@@ -69,9 +81,6 @@ class Symbol:
     def bit_length(self) -> Symbol:
         return self.recording.line(self.value.bit_length(), f"{self.name}.bit_length()")
 
-    def __repr__(self) -> str:
-        return f"{self.name}={self.value!r}"
-
 
 def arithmetic(sign: str, function: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The methods of an operation of symbols with numbers on their right and on their left."""
@@ -81,14 +90,14 @@ def arithmetic(sign: str, function: Callable[[Any, Any], Any]) -> tuple[Callable
             return self.recording.line(function(self.value, other.value), f"{self.name} {sign} {other.name}")
         if type(other) not in NUMBERS:
             return NotImplemented
-        if type(other) is int and (sign, other) in NEUTRAL:
+        if type(self.value) is type(other) is int and (sign, other) in NEUTRAL:
             return self
         return self.recording.line(function(self.value, other), f"{self.name} {sign} {literal(other)}")
 
     def reflected(self: Symbol, other: Any) -> Any:
         if type(other) not in NUMBERS:
             return NotImplemented
-        if type(other) is int and (sign, other) in NEUTRAL_LEFT:
+        if type(self.value) is type(other) is int and (sign, other) in NEUTRAL_LEFT:
             return self
         return self.recording.line(function(other, self.value), f"{literal(other)} {sign} {self.name}")
 
@@ -115,7 +124,7 @@ def index(number: Any) -> Any:
 
 def literal(number: Any) -> str:
     """A number in Python."""
-    return f"float('{number}')" if number in (math.inf, -math.inf) else repr(number)
+    return repr(number) if math.isfinite(number) else f"float('{number}')"
 
 
 for name, (sign, function) in ARITHMETIC.items():
@@ -175,6 +184,8 @@ class Recording:
             return f"k{len(self.constants) - 1}"
         if isinstance(value, dict):
             return f"{{{', '.join(f'{key!r}: {self.expression(item)}' for key, item in value.items())}}}"
+        if not isinstance(value, (tuple, list)):
+            raise TypeError(f"a {type(value).__name__} of symbols cannot be recorded")
         items = "".join(f"{self.expression(item)}, " for item in value)
         if isinstance(value, list):
             return f"[{items}]"
@@ -188,7 +199,7 @@ SPLIT = str.maketrans(dict.fromkeys("()[]{},:=<>!+-*/%&|", " ") | {".": " "})
 
 def symbolic(value: Any) -> bool:
     """Whether symbols are in a value."""
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, (tuple, list, set, frozenset)):
         return any(map(symbolic, value))
     return any(map(symbolic, value.values())) if isinstance(value, dict) else type(value) is Symbol
 

@@ -29,7 +29,8 @@ def reduce(
 
 def search(a: np.ndarray, out: np.ndarray | None = None, *, function: Any, axis: Shape, keepdims: bool) -> Any:
     """argmax or argmin along one axis, or over all."""
-    return function(a, axis=axis[0] if len(axis) < a.ndim else None, out=out, keepdims=keepdims)
+    # (NumPy's own ``out`` may not overlap ``a``.)
+    return deliver(function(a, axis=axis[0] if len(axis) < a.ndim else None, keepdims=keepdims), out)
 
 
 def softmax(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -67,7 +68,8 @@ def described(call: Call, specs: Specs) -> Work:
     work = call.describe(specs)
     if kind.due():
         kind.made += 1
-        kind.add(record(lambda symbols: together(call, specs, iter(symbols)), numbers))
+        with suppress(TypeError):  # it does with sizes what symbols cannot: it is described each time
+            kind.add(record(lambda symbols: together(call, specs, iter(symbols)), numbers))
     return work
 
 
