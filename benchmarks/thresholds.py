@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import gpuops.plan
-from gpuops.run import launch_cache, shapes
+from gpuops.run import launch_cache, recordings
 
+from .accuracy import load_all
 from .cases import Case, Group, Operand, Problem, along, together
 from .harness import prepare as prepared
 from .harness import ring_of, with_memory
@@ -209,11 +210,6 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def load_all(folder: Path) -> list[Document]:
-    """The measurements of every machine."""
-    return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
-
-
 # ------------------------------------------------------------------------------------------------------------ settings
 
 
@@ -225,14 +221,15 @@ def planners() -> dict[str, Any]:
     return {name.removeprefix(f"{root}."): importlib.import_module(name) for name in names}
 
 
-def holders(threshold: Threshold) -> list[Any]:
-    """The modules that have a threshold: its own, and those that import it from there."""
-    found = [planners()[threshold.module]]
+@cache
+def holders(owner: str, name: str) -> list[Any]:
+    """The modules that have a constant: its own, and those that import it from there."""
+    found = [planners()[owner]]
     for module in planners().values():
         assert module.__file__ is not None
         package = module.__name__ if module.__file__.endswith("__init__.py") else module.__name__.rpartition(".")[0]
         for node in ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ImportFrom) and any(alias.name == threshold.name for alias in node.names):
+            if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
                 source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
                 found += [module] if source == found[0].__name__ else []
     return found
@@ -259,10 +256,10 @@ class Setting(Gpuops):
     def activate(self) -> None:
         """Make this the setting in force."""
         Setting.active = self
-        for module in holders(self.threshold):
+        for module in holders(self.threshold.module, self.threshold.name):
             setattr(module, self.threshold.name, self.value)
         launch_cache.entries.cache_clear()
-        shapes.kinds.cache_clear()
+        recordings.kinds.cache_clear()
 
 
 def measured(machine: Any, threshold: Threshold) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ import pytest
 from numpy.lib.array_utils import byte_bounds
 
 import gpuops
-from gpuops.run import launch_cache, shapes
+from gpuops.run import launch_cache, recordings
 from tests import budget, emulated, emulator
 
 # The examples in the emulator's docstrings need g++.
@@ -134,7 +134,7 @@ if gpuops.info()["path"] == "gpu":
 def nothing_cached() -> None:
     """Each test starts with nothing cached or recorded, as tests may change what calls depend on."""
     launch_cache.entries.cache_clear()
-    shapes.kinds.cache_clear()
+    recordings.kinds.cache_clear()
 
 
 @pytest.fixture(scope="session", params=BACKENDS)

@@ -166,7 +166,7 @@ def test_strategies_that_finish_on_the_host_are_not_for_indices(backend):
 
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_dask_arrays(axis):
-    da = pytest.importorskip("dask.array")
+    da = pytest.importorskip("dask.array", reason="needs Dask")
     x = few((9, 14), "f4")
     for keepdims in (False, True):
         got = gpuops.argmax(da.from_array(x, (4, 5)), axis=axis, keepdims=keepdims)

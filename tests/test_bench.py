@@ -357,15 +357,14 @@ def test_accuracy_page_is_up_to_date():
 #: Numbers of the planners that are no thresholds: limits of hardware, kernels and libraries, sizes of the classic
 #: rungs, candidates between which a model chooses.
 LIMITS = {
-    "access.PACK", "geometry.MAX_RANK", "maps.packs.LINE", "maps.problems.MOST", "maps.problems.PACK",
-    "maps.tiled.SECTOR", "maps.tiled.SHARED", "products.cublas.CALLS", "products.cublas.LIMIT",
-    "products.pipelined.FULL", "products.pipelined.LANES", "products.pipelined.LANES_M",
-    "products.pipelined.LANES_N", "products.pipelined.STAGES", "products.rungs.BLOCK", "products.rungs.DEPTH",
-    "products.rungs.ROWS_1D", "products.rungs.SHARED_TILE", "products.rungs.TILE_1D", "products.rungs.WARP_DEPTH",
-    "reductions.classic.BLOCK", "reductions.columns.SHARED", "reductions.columns.STORE",
+    "access.PACK", "access.SECTOR", "geometry.MAX_RANK", "maps.packs.LINE", "maps.problems.MOST",
+    "products.cublas.CALLS", "products.cublas.LIMIT", "products.pipelined.FULL", "products.pipelined.LANES",
+    "products.pipelined.LANES_M", "products.pipelined.LANES_N", "products.pipelined.STAGES",
+    "products.rungs.BLOCK", "products.rungs.DEPTH", "products.rungs.ROWS_1D", "products.rungs.SHARED_TILE",
+    "products.rungs.TILE_1D", "products.rungs.WARP_DEPTH", "reductions.classic.BLOCK", "reductions.columns.STORE",
     "reductions.launch.NARROW", "rows.classic.BLOCK", "rows.classic.STATES", "rows.classic.WARP_COLS",
-    "rows.columns.RESERVED", "rows.columns.SECTOR", "rows.launch.GROUPS", "rows.on_chip.LARGE_BLOCK",
-    "work.ALIGNMENT", "work.BARRIERS", "work.BARRIERS_OFFSET", "work.PARTIALS", "work.SCRATCH", "work.TICKETS",
+    "rows.columns.RESERVED", "rows.launch.GROUPS", "rows.on_chip.LARGE_BLOCK", "work.ALIGNMENT", "work.BARRIERS",
+    "work.BARRIERS_OFFSET", "work.PARTIALS", "work.SCRATCH", "work.STATIC_SHARED", "work.TICKETS",
 }  # fmt: skip
 
 
@@ -388,7 +387,7 @@ def test_thresholds_are_constants_and_have_other_values(threshold):
     value = getattr(thresholds.planners()[threshold.module], threshold.name)
     assert threshold.others and value not in threshold.others
     assert all(probe.case.label for probe in threshold.probes)
-    for module in thresholds.holders(threshold):
+    for module in thresholds.holders(threshold.module, threshold.name):
         assert getattr(module, threshold.name) is value
 
 
@@ -406,14 +405,15 @@ def test_a_setting_changes_what_calls_do_until_the_next_one():
     assert planners["access"].RAGGED == planners["rows.launch"].RAGGED == 8
 
 
-def test_thresholds_need_a_gpu(tmp_path, capsys):
-    if gpuops.info()["path"] != "gpu":
-        assert cli.main(["thresholds", "--results", str(tmp_path), "--output", str(tmp_path / "page.md")]) == 2
-        assert "this needs a GPU" in capsys.readouterr().err
+def test_thresholds_need_a_gpu(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(thresholds, "machine_here", Cpu)
+    assert cli.main(["thresholds", "--results", str(tmp_path), "--output", str(tmp_path / "page.md")]) == 2
+    assert "this needs a GPU" in capsys.readouterr().err
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_thresholds_page_is_up_to_date():
-    assert thresholds.PAGE.read_text(encoding="utf-8") == thresholds.page(thresholds.load_all(thresholds.FOLDER))
+    assert thresholds.PAGE.read_text(encoding="utf-8") == thresholds.page(accuracy.load_all(thresholds.FOLDER))
 
 
 
@@ -739,7 +739,7 @@ def test_gpuops_on_tensors_runs_only_in_the_tensors_group():
 
 @pytest.mark.parametrize("case", TENSOR_CASES, ids=lambda case: f"{case.op} {case.label}")
 def test_gpuops_on_tensors_is_reported_but_is_not_a_peer(case, monkeypatch, documents):
-    pytest.importorskip("torch", exc_type=ModuleNotFoundError)
+    pytest.importorskip("torch", reason="needs PyTorch", exc_type=ModuleNotFoundError)
     monkeypatch.setattr(host, "SAMPLES", 2)
     given = []
     op = getattr(gpuops, case.op)

@@ -15,7 +15,7 @@ from gpuops.plan.work import ArraySpec, HostCall, Plan, Work
 from gpuops.run.context import ExecutionContext, find
 from gpuops.run.execute import prepare
 
-#: Every reduction that kernels compute, by its name in ``kernels/ops.cuh``.
+#: Every reduction that kernels compute, by its name in ``kernels/common/ops.cuh``.
 STRUCTS: dict[str, Reduction] = {
     each.struct: each
     for each in (

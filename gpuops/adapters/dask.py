@@ -104,8 +104,6 @@ def reduction(op: str, result: ArraySpec, a: Any, axis: Any, keepdims: bool, whe
     x = whole(a)
     axis = normalize_axis(op, axis, x.shape)
     options = {name: value for name, value in options.items() if value is not NOT_GIVEN}
-    if op != "mean" and not REDUCTIONS[op].merges:
-        x = x.rechunk(dict.fromkeys(axis, -1))
     if alone(x, axis):
         return at_once(op, result, x, where, axis, keepdims=keepdims, **options)
     initial, strategy = options.get("initial"), options["strategy"]

@@ -27,7 +27,6 @@ class ReductionOp:
     logical: bool = False  # the result is bool, and elements count by their truth
     zero: bool = False  # NumPy's reduction begins with 0, so that the sum of -0 is 0
     typed: bool = True  # whether ``numpy`` takes a dtype to compute with
-    merges: bool = True  # whether results of parts merge by the op itself, as Dask's trees need it
     casting: Casting = "same_kind"  # of the result to ``out``
     masked: Reduction | None = None  # instead, with a mask
     exact: Reduction | None = None  # instead, for integers whose sum is exact
@@ -70,7 +69,7 @@ REDUCTIONS = {
             "min", Reduction("Min", ordered, np.minimum), np.minimum.reduce, np.minimum, identity=False, typed=False
         ),
         ReductionOp(
-            "mean", Reduction("Mean", merge=np.add), np.mean, merges=False, casting="unsafe",
+            "mean", Reduction("Mean", merge=np.add), np.mean, casting="unsafe",
             masked=Reduction("MaskedMean", counted), exact=Reduction("IntegerMean", merge=np.add, exact=True),
         ),
         ReductionOp("any", Reduction("Any", boolean, np.bitwise_or), np.any, logical=True, casting="unsafe"),
@@ -79,7 +78,7 @@ REDUCTIONS = {
 }  # fmt: skip
 #: Reductions to the index of an element.
 SEARCHES = {
-    name: ReductionOp(name, Reduction(struct, indexed, second=reductions.POSITION), function, merges=False)
+    name: ReductionOp(name, Reduction(struct, indexed, second=reductions.POSITION), function)
     for name, struct, function in (("argmax", "ArgMax", np.argmax), ("argmin", "ArgMin", np.argmin))
 }
 DOT = Reduction("Dot", merge=np.add, second=reductions.FACTOR)

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from .geometry import Axes
 
-PACK = 16  # bytes of the widest load
+PACK = 16  # bytes of the widest load and store
+SECTOR = 32  # bytes: the least that memory moves
 RAGGED = 8  # the shortest run that is read with head and tail, in packs
 
 

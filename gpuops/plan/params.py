@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from .geometry import Axes, divisor
 
-#: Types of numbers, with the format characters of ``struct``; ``Offset`` is one of the two ``OFFSETS``.
+#: Types of numbers, with the format characters of ``struct``; ``Offset`` is i32 or i64.
 FORMATS = {"i32": "i", "u32": "I", "i64": "q", "u64": "Q", "double": "d"}
-OFFSETS = ("i32", "i64")
 FILLED = "0q"  # up to a multiple of 8 bytes, as C++ aligns what holds such numbers
 
 

@@ -17,8 +17,7 @@ NUMBERS = (int, float, bool)
 ARITHMETIC: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "add": ("+", operator.add), "sub": ("-", operator.sub), "mul": ("*", operator.mul), "mod": ("%", operator.mod),
     "truediv": ("/", operator.truediv), "floordiv": ("//", operator.floordiv), "and": ("&", operator.and_),
-    "or": ("|", operator.or_), "xor": ("^", operator.xor), "pow": ("**", operator.pow),
-    "lshift": ("<<", operator.lshift), "rshift": (">>", operator.rshift),
+    "or": ("|", operator.or_), "lshift": ("<<", operator.lshift), "rshift": (">>", operator.rshift),
 }  # fmt: skip
 #: What changes nothing, on the right and on the left of another int.
 NEUTRAL = {("+", 0), ("-", 0), ("*", 1), ("//", 1), ("<<", 0), (">>", 0), ("|", 0)}

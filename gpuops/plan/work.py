@@ -18,6 +18,7 @@ from .geometry import Shape, broadcast_strides, contiguous_strides
 from .params import Params
 
 MAX_GRID = (2**31 - 1, 2**16 - 1)  # blocks of a launch in x and y
+STATIC_SHARED = 48 * 1024  # bytes of shared memory that every GPU gives a block
 ALIGNMENT = 16  # bytes: of new results and workspace, and of the widest load
 
 # Scratch: memory that a stream's launches share. Tickets, barriers (8 bytes each), partials.
@@ -33,7 +34,7 @@ class Machine(NamedTuple):
 
     multiprocessors: int
     cluster: int = 1  # most blocks that reach each other's shared memory
-    shared: int = 48 * 1024  # most bytes of shared memory of a block, and nearly those of a multiprocessor
+    shared: int = STATIC_SHARED  # most bytes of shared memory of a block, and nearly those of a multiprocessor
     together: int = 0  # blocks that can wait for each other, if each has a multiprocessor to itself
     blas: bool = True  # whether cuBLAS can be called
     memory: int = 2**63  # bytes in all

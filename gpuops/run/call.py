@@ -12,7 +12,7 @@ from ..plan.work import ArraySpec, Work
 from .context import ARRAYS, IMPORTERS, ExecutionContext, Refused, context_of, is_scalar
 from .execute import Fits, Ready, prepare, related
 from .operation import MASK, OUT, SUBCLASS, WEAK, WEAK_TYPES, Call, Operation, bind, operation_of
-from .shapes import described
+from .recordings import described
 
 #: Types of arguments that are no arrays.
 PLAIN = frozenset((int, bool, float, str, tuple, type, type(None)))

@@ -13,8 +13,9 @@ import re
 import stat
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import accumulate
 from typing import NamedTuple
 
 DIGEST = hashlib.sha256().digest_size
@@ -175,21 +176,19 @@ def trim(folder: str, added: int) -> None:
         return
     WRITTEN[folder] = 0
     there = files(folder)
-    total = sum(file.size for file in there)
-    if total > most:
-        remove(there, total - (most - most // LEFT))
+    before = [0, *accumulate(file.size for file in there)]  # bytes that are used less recently than each
+    if before[-1] > most:
+        over = before[-1] - (most - most // LEFT)
+        remove(file for file, nbytes in zip(there, before, strict=False) if nbytes < over)
 
 
-def remove(there: list[File], nbytes: int) -> int:
-    """Remove entries in order, so many bytes at least; how many they were. (Who has read one goes on with it.)"""
+def remove(there: Iterable[File]) -> int:
+    """Remove entries; how many they were. (Who has read one goes on with it.)"""
     count = 0
     for file in there:
-        if nbytes <= 0:
-            break
         with suppress(OSError):  # another process was faster
             os.unlink(file.path)
             count += 1
-        nbytes -= file.size
     return count
 
 

@@ -41,7 +41,7 @@ def show(folder: str, there: list[File]) -> int:
 def clear(folder: str, there: list[File]) -> int:
     """Remove all entries."""
     total = sum(file.size for file in there)
-    print(f"Removed {disk_cache.remove(there, total)} kernels, {megabytes(total)}, from {folder}")
+    print(f"Removed {disk_cache.remove(there)} kernels, {megabytes(total)}, from {folder}")
     return 0
 
 

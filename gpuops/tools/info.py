@@ -10,7 +10,7 @@ import numpy as np
 
 from ..ops.arguments import check_choice
 from ..ops.table import STRATEGIES
-from ..run import disk_cache, jit
+from ..run import jit
 from ..run.launch_cache import entries
 
 
@@ -89,6 +89,8 @@ def info() -> dict[str, Any]:
     path = "gpu" if len(devices) > 1 else "cpu"
     counts = entries.cache_info()
     calls = {"known": counts.currsize, "limit": counts.maxsize, "hits": counts.hits, "misses": counts.misses}
+    from ..run import disk_cache  # slow to import, as in `jit`
+
     folder = jit.cache_folder()
     files = disk_cache.files(folder)
     cached = {"kernels": len(files), "bytes": sum(file.size for file in files), "limit": disk_cache.limit()}

@@ -1,5 +1,5 @@
 // The reductions: what one element contributes (map), how two partial results merge (combine), what is written
-// (finish). To add an op, add a struct here and a row in gpuops/ops/table.py (softmax's are in gpuops/plan/rows.py).
+// (finish). To add an op, add a struct here and a row in gpuops/ops/table.py (softmax's are in gpuops/plan/rows/problems.py).
 namespace gpuops {
 
 // ---- arithmetic on accumulators

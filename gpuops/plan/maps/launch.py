@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..access import packable
+from ..access import PACK, packable
 from ..params import Field, Params
 from ..work import Launch, Operand, check_grid, variant
-from .problems import PACK, Arg, Problem
+from .problems import Arg, Problem
 
 WAYS = {"packed": 0, "funnel": 1, "reversed": 2, "repeated": 3, "strided": 4, "tiled": 5}  # enum Way in broadcast.cuh
 #: The last fields of every map's parameters.

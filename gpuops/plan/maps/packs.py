@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from ..access import packable
+from ..access import PACK, packable
 from ..geometry import Axes, contiguous_strides
 from ..params import Field, Struct
 from ..work import Launch
 from .launch import TAIL, launch, padded, scalars, way
-from .problems import PACK, Problem, offset_type, reaches
+from .problems import Problem, offset_type, reaches
 
 BLOCK = {1: 256, 2: 128, 3: 128}  # threads, by operands of the map
 IN_FLIGHT = 2  # packs that a thread makes, where there are many

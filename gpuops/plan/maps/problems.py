@@ -9,7 +9,6 @@ from ..dtypes import BITS, CTYPES, ITEMSIZE
 from ..geometry import Axes, Shape, broadcast_strides, normalize
 from ..work import ArraySpec
 
-PACK = 16  # bytes of output that a thread writes at once
 HALVES = {BITS[8]: "split64", BITS[16]: "split128"}  # types of the same size at half the alignment
 MOST = 2**30  # elements of one launch, so that 32-bit indices do
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from ..access import packable
+from ..access import PACK, packable
 from ..geometry import Axes
 from ..params import Field, Struct
 from ..work import MAX_GRID, Launch
 from .launch import TAIL, launch, padded, scalars, way
-from .problems import PACK, Problem, offset_type, reaches
+from .problems import Problem, offset_type, reaches
 
 BLOCK = 256
 IN_FLIGHT = 2  # packs that a thread makes at a time

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from ..access import packable
+from ..access import PACK, SECTOR, packable
 from ..geometry import Axes
 from ..params import Field, Struct
-from ..work import Launch
+from ..work import STATIC_SHARED, Launch
 from .launch import TAIL, launch, padded, scalars, way
-from .problems import PACK, Problem, offset_type, reaches
+from .problems import Problem, offset_type, reaches
 
 BLOCK = 256
-SECTOR = 32  # bytes that memory delivers at once: elements this far apart waste the rest of it
 SIDE = 16  # dims shorter than this are no side of a tile
 COLS = 48  # shorter rows of the output are written pack by pack, though operands lie across them
-SHARED = 48 * 1024  # bytes of shared memory that every GPU gives a block
 TILES = {1: 128, 2: 64, 4: 64, 8: 32, 16: 32}  # side of a tile, by bytes of an element
 
 PARAMS = Struct(
@@ -61,7 +59,7 @@ def launch_tiled(p: Problem, dim: int) -> Launch:
     ]
     staged = [p.args[k].itemsize for k, w in enumerate(ways, 1) if w == "tiled"]
     side = TILES[max(out.itemsize, *staged)]
-    while sum(tile_bytes(side, itemsize) for itemsize in staged) > SHARED:
+    while sum(tile_bytes(side, itemsize) for itemsize in staged) > STATIC_SHARED:
         side //= 2
     block = BLOCK if side * side * out.itemsize < 4 * BLOCK * PACK else 2 * BLOCK
     rows, cols = p.axes.sizes[dim], p.cols

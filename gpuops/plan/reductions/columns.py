@@ -7,14 +7,13 @@ from typing import NamedTuple
 from ..access import PACK, Access, packable
 from ..dtypes import ITEMSIZE
 from ..geometry import Axes, power_of_2
-from ..work import Plan
+from ..work import STATIC_SHARED, Plan
 from .launch import NARROW, THREADS_PER_SM, Design, Split, access_of, in_flight, launch, split
 from .problems import Problem
 
 THREAD_BLOCK = 256  # threads of a block whose threads have their outputs alone
 SHARED_BLOCK = 512  # and of one whose threads share them
 STATE = 64  # bytes of partial results in a thread: with more, registers spill
-SHARED = 48 * 1024  # and in a block's shared memory
 SEGMENT = 256  # bytes next to each other that a block reads; twice as many in narrow packs
 COLUMNS = 128  # outputs of a block, at most; twice as many through a funnel
 LONG = 128  # and packs of them
@@ -78,7 +77,7 @@ def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design
     if not columns.block_per_run:
         most = 2 * COLUMNS if columns.access.funnel else COLUMNS
         wide = min(power_of_2(columns.packs), LONG, segment // nbytes, most // vec)
-    while wide > 1 and cells(SHARED_BLOCK, wide) * vec * p.state > SHARED:
+    while wide > 1 and cells(SHARED_BLOCK, wide) * vec * p.state > STATIC_SHARED:
         wide //= 2
     fill, deep = multiprocessors * resident // SHARED_BLOCK, SHARED_BLOCK // wide
     shared = Split(1, max(1, p.length))

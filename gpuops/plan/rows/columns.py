@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..access import Access
+from ..access import SECTOR, Access
 from ..dtypes import ITEMSIZE
 from ..geometry import Axes, power_of_2
 from ..work import Machine, Plan
@@ -20,7 +20,6 @@ REGISTERS = (4, 2)  # packs of a thread in registers; and with a mask
 SEGMENT = 128  # bytes next to each other that a block reads
 FAR, LONGER = 2**17, 2  # bytes from row to row from which on they are so many times as many, for elements of 4 bytes
 ROWS = 64  # rows of a block, at most
-SECTOR = 32  # bytes: the least that memory moves
 RESERVED = 2**10 + 2**8  # bytes of shared memory: the system's for every block, and where blocks of a cluster meet
 
 

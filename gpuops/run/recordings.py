@@ -14,9 +14,9 @@ from .facts import fact
 from .operation import Call
 
 KINDS = 256  # kinds of calls whose recordings are kept: the latest ones
-MOST = 8  # recordings of a kind, of 20 KB each, the latest used first
+MOST = 8  # recordings of a kind, the latest used first
 EVERY = 4  # calls of a kind that none of them serves, before the next one is made;
-FREE, EARNED = 2, 16  # after the first few, as long as they serve so many calls each: to make one takes 1 ms
+FREE, EARNED = 2, 16  # after the first few, as long as they serve so many calls each, which costs less than to make one
 
 Specs = dict[str, ArraySpec]
 
