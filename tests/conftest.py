@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import hypothesis
@@ -12,7 +14,7 @@ from numpy.lib.array_utils import byte_bounds
 
 import gpuops
 from gpuops.run import launch_cache, recordings
-from tests import budget, emulated, emulator
+from tests import budget, emulated, emulator, tiers
 
 # The examples in the emulator's docstrings need g++.
 collect_ignore = ["emulator"] if emulator.available() else []
@@ -125,9 +127,10 @@ def root(array: np.ndarray) -> np.ndarray:
     return array
 
 
-BACKENDS: dict[str, type[Cpu]] = {"cpu": Cpu, "emulated": Emulated}
+#: With the tuned kernels, or with those that serve all small arrays.
+BACKENDS: dict[str, type[Cpu]] = {"cpu": Cpu, "emulated": Emulated, "emulated-small": Emulated}
 if gpuops.info()["path"] == "gpu":
-    BACKENDS["gpu"] = Gpu
+    BACKENDS |= {"gpu": Gpu, "gpu-small": Gpu}
 
 
 @pytest.fixture(autouse=True)
@@ -137,20 +140,24 @@ def nothing_cached() -> None:
     recordings.kinds.cache_clear()
 
 
-@pytest.fixture(scope="session", params=BACKENDS)
-def backend(request: pytest.FixtureRequest) -> Cpu:
+def started(request: pytest.FixtureRequest) -> Iterator[Cpu]:
+    """A backend, while a test runs on it."""
+    if BACKENDS[request.param] is Emulated:
+        request.getfixturevalue("emulation")
+    with nullcontext() if request.param.endswith("small") else tiers.tuned():
+        yield BACKENDS[request.param]()
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> Iterator[Cpu]:
     """The backend of a test's arrays: each test runs on all of them."""
-    if request.param == "emulated":
-        request.getfixturevalue("emulation")
-    return BACKENDS[request.param]()
+    yield from started(request)
 
 
-@pytest.fixture(scope="session", params=[name for name in BACKENDS if name != "cpu"])
-def device(request: pytest.FixtureRequest) -> Cpu:
+@pytest.fixture(params=[name for name in BACKENDS if name != "cpu"])
+def device(request: pytest.FixtureRequest) -> Iterator[Cpu]:
     """A backend that runs kernels."""
-    if request.param == "emulated":
-        request.getfixturevalue("emulation")
-    return BACKENDS[request.param]()
+    yield from started(request)
 
 
 @pytest.fixture(scope="session")

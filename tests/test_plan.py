@@ -112,13 +112,11 @@ def quotient(n: int, value: int) -> int:
 def test_packed_axes_match_the_cuda_struct(walk):
     rank = walk.rank_class
     data = bytes(Struct("Walk", Field("Axes<RANK, OPERANDS>", "axes", "")).pack("i64", axes=walk))
-    assert len(data) == rank * (16 + 8 * len(walk.strides))
-    sizes = tuple(size for size, _, _ in struct.iter_unpack("<QII", data[: 16 * rank]))
-    strides = struct.unpack(f"<{rank * len(walk.strides)}q", data[16 * rank :])
-    pad = rank - len(walk.sizes)
-    assert sizes == (1,) * pad + walk.sizes
-    for k, operand in enumerate(walk.strides):
-        assert strides[k * rank : (k + 1) * rank] == (0,) * pad + operand
+    dims = list(struct.iter_unpack(f"<QII{len(walk.strides)}q", data))
+    assert len(dims) == rank
+    found = [(size, *strides) for size, _, _, *strides in dims[::-1]]  # innermost first, filled up outside
+    pad = (1, *(0,) * len(walk.strides))
+    assert found == [pad] * (rank - len(walk.sizes)) + [*zip(walk.sizes, *walk.strides)]
 
 
 def test_rank_classes_cover_every_rank():

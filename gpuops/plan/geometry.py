@@ -14,6 +14,7 @@ from typing import NamedTuple
 Shape = tuple[int, ...]
 
 RANKS = (1, 2, 3, 4, 6, 12, 32)  # the rank classes that kernels are compiled for
+MANY = 4  # from which on a kernel finds out how many there are
 MAX_RANK = RANKS[-1]
 
 
@@ -36,6 +37,13 @@ class Axes(NamedTuple):
         """The innermost stride of an operand, 0 without dims."""
         return self.strides[operand][-1] if self.sizes else 0
 
+    def wide(self) -> Axes:
+        """The same for kernels that are compiled once for all of few dims."""
+        pad = MANY - len(self.sizes)
+        if pad <= 0:
+            return self
+        return Axes((*(1,) * pad, *self.sizes), tuple([(*(0,) * pad, *strides) for strides in self.strides]))
+
     def in_packs(self, vec: int) -> Axes:
         """The same walk in steps of ``vec`` elements along the innermost dim."""
         if vec == 1:
@@ -46,15 +54,14 @@ class Axes(NamedTuple):
         )
 
     def numbers(self) -> list[int]:
-        """The numbers of ``struct Axes`` in ``kernels/common/axes.cuh``: a divisor for each dim, then the strides."""
-        pad = self.rank_class - len(self.sizes)
-        found, zeros = [*ONE] * pad, (0,) * pad
-        for size in self.sizes:
+        """The numbers of ``struct Axes`` in ``kernels/common/axes.cuh``: each dim's divisor and strides, innermost
+        first."""
+        found: list[int] = []
+        for size, *strides in zip(self.sizes[::-1], *[operand[::-1] for operand in self.strides], strict=True):
             found += divisor(size)
-        for operand in self.strides:
-            found += zeros
-            found += operand
-        return found
+            found += strides
+        empty = (*ONE, *(0,) * len(self.strides))
+        return found + [*empty] * (self.rank_class - len(self.sizes))
 
 
 def divisor(value: int) -> Shape:
@@ -184,6 +191,11 @@ def power_of_2(n: int) -> int:
     (8, 1)
     """
     return 1 << max(n - 1, 0).bit_length()
+
+
+def log2(n: int) -> int:
+    """The logarithm of a power of two."""
+    return n.bit_length() - 1
 
 
 def floor_power_of_2(n: int) -> int:

@@ -7,9 +7,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .geometry import Axes, divisor
+from .small import Shares
 
 #: Types of numbers, with the format characters of ``struct``; ``Offset`` is i32 or i64.
-FORMATS = {"i32": "i", "u32": "I", "i64": "q", "u64": "Q", "double": "d"}
+FORMATS = {"i32": "i", "u32": "I", "i64": "q", "u64": "Q", "double": "d", "Shares": "i"}
 FILLED = "0q"  # up to a multiple of 8 bytes, as C++ aligns what holds such numbers
 
 
@@ -75,7 +76,7 @@ class Struct:
             elif field.type == "Divisor":
                 kinds.append(0)
                 numbers += divisor(value)
-            elif kind is tuple or kind is list:
+            elif kind is tuple or kind is list or kind is Shares:
                 kinds.append(len(value))
                 numbers += value
             else:
@@ -96,7 +97,7 @@ def format_of(type_: str, kind: Packed, offset: str) -> str:
     """The format of a field."""
     if isinstance(kind, tuple):  # Axes<…, Offset>, or with strides of 64 bits
         rank, operands = kind
-        return f"{DIVISOR * rank}{rank * operands}{FORMATS[offset if 'Offset' in type_ else 'i64']}{FILLED}"
+        return f"{DIVISOR}{operands}{FORMATS[offset if 'Offset' in type_ else 'i64']}{FILLED}" * rank
     if kind < 0:
         return f"{FILLED}{-kind}s"
     letter = DIVISOR if type_ == "Divisor" else FORMATS.get(offset if type_ == "Offset" else type_, FORMATS["i64"])

@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from functools import cache
 
-from ..plan.maps import packs, stepped, tiled
+from ..plan.maps import elements, packs, stepped, tiled
 from ..plan.products import rungs
 from ..plan.reductions import launch as reductions
 from ..plan.rows import launch as rows
@@ -28,18 +28,23 @@ FAMILY = {
     "reduce": ("block.cuh", "reduce.cuh", "accumulate.cuh"),
     "softmax": ("block.cuh", "softmax.cuh"),
     "softmax_columns": SOFTMAX_ON_CHIP,
+    "softmax_small": ("block.cuh", "softmax.cuh", "row_ops.cuh"),
     **dict.fromkeys(("softmax_rows", "softmax_grid"), (*SOFTMAX_ON_CHIP, "softmax_parts.cuh")),
 }
 #: The parameter struct, likewise.
 PARAMS = {
     "broadcast": packs.PARAMS,
+    "broadcast_elements": elements.PARAMS,
     "broadcast_stepped": stepped.PARAMS,
     "broadcast_tiled": tiled.PARAMS,
     "matmul": rungs.PARAMS,
     "reduce": reductions.PARAMS,
+    "reduce_small": reductions.SMALL_PARAMS,
     "softmax": rows.PARAMS,
 }
 OPTIONS = ("--std=c++17",)
+#: Those that save time, by the NVRTC that has them first.
+SINCE = {(12, 4): ("--minimal",)}
 #: More options, by kernel. Where every register counts, the assembler keeps the order of the text.
 MORE = {"matmul_pipelined": ("--ptxas-options=-O1",)}
 
@@ -81,7 +86,11 @@ def source(kernel: Kernel) -> str:
 
 def options(name: str) -> tuple[str, ...]:
     """NVRTC's options for a kernel, or its file."""
-    return (*OPTIONS, *MORE.get(name.removesuffix(".cu"), ()))
+    from cupy_backends.cuda.libs import nvrtc
+
+    version = nvrtc.getVersion()
+    new = (option for first, options in SINCE.items() if first <= version for option in options)
+    return (*OPTIONS, *new, *MORE.get(name.removesuffix(".cu"), ()))
 
 
 def cache_folder() -> str:

@@ -25,6 +25,20 @@ template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::Stat
   return value;
 }
 
+// Reduces over lanes that differ in bits HIGH … LOW of their index, both known at run time; LOW > HIGH: over none.
+template <class Op> __device__ __forceinline__ typename Op::State lanes_reduce(typename Op::State value, int low, int high) {
+  if constexpr (EXPONENTIAL<Op>) {  // the maximum first: each sum is rescaled once
+    using A = typename Op::A;
+    A max = lanes_reduce<Max<A>>(value.max, low, high);
+    bool at_max = value.max == max;  // each such lane has left out one 1
+    A ones = lanes_reduce<Sum<A>>(A(at_max), low, high);
+    return {max, rest_of(lanes_reduce<Sum<A>>(at_max ? value.rest : Op::lifted(value, max), low, high), ones)};
+  }
+#pragma unroll 1
+  for (int mask = high; mask >= low; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
+  return value;
+}
+
 // Reduce-scatter of N values over the lanes that differ in bits HIGH … LOW of their index. At each step a lane sends
 // half of its values to its partner and combines the other half with what it receives, so N values cost hardly more
 // shuffles than one. Afterwards a lane holds results first … first + N / lanes - 1. With more lanes than values it
@@ -63,6 +77,22 @@ template <class Op, int THREADS> __device__ __forceinline__ typename Op::State b
   if (lane == 0) partial[warp] = value;
   __syncthreads();
   return warp_reduce<Op, THREADS / 32>(partial[lane % (THREADS / 32)]);
+}
+
+// Reduces over the threads of each output; every thread gets its output's result. BLOCK: the most threads. Between two
+// calls with the same Op a kernel must pass a barrier.
+template <class Op, int BLOCK> __device__ __forceinline__ typename Op::State shared_reduce(typename Op::State value, const Shares& shares) {
+  __shared__ typename Op::State cells[BLOCK], total[32];
+  u32 wide = 1u << shares.wide, warps = blockDim.x / 32, lane = threadIdx.x % 32;
+  value = lanes_reduce<Op>(value, shares.across ? wide : 1, shares.across ? 16 : (1 << min(shares.lanes, 5)) / 2);
+  if (!shares.across && shares.lanes <= 5) return value;
+  if (lane < wide) cells[threadIdx.x / 32 * wide + lane] = value;
+  __syncthreads();
+  u32 level = threadIdx.x & (warps - 1), output = threadIdx.x >> (shares.lanes + shares.wide - 5);
+  value = lanes_reduce<Op>(output < wide ? cells[level * wide + output] : Op::identity(), 1, warps / 2);
+  if (output < wide && level == 0) total[output] = value;
+  __syncthreads();
+  return total[shares.output()];
 }
 
 // ---- asynchronous copies to shared memory (cp.async)

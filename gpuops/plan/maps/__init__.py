@@ -8,9 +8,10 @@ from typing import Any
 from ...errors import error
 from ..geometry import Shape
 from ..work import Launch, Plan
+from .elements import is_small, launch_elements
 from .elementwise import plan_elementwise
 from .launch import WAYS
-from .packs import WALKS, launch_flat, launch_packs
+from .packs import WALKS, launch_packs
 from .problems import Arg, Problem, argument, condition_type, element_types, in_halves, pieces, problem
 from .stepped import affordable, along, launch_stepped, worthwhile
 from .tiled import COLS, across, launch_tiled
@@ -31,6 +32,8 @@ def plan(
 
 def choose(p: Problem) -> str:
     """The strategy for callers who name none."""
+    if is_small(p):
+        return "collapsed"
     if len(p.axes.sizes) == 1:  # there is no other to repeat along, or to lie across
         return "vectorized"
     if p.cols >= COLS and across(p) is not None:
@@ -46,7 +49,7 @@ def plan_vectorized(p: Problem) -> tuple[Launch, ...]:
 
 def plan_collapsed(p: Problem) -> tuple[Launch, ...]:
     """Single elements, over the same collapsed dims."""
-    return tuple(launch_flat(piece, 1) for piece in pieces(p))
+    return tuple(map(launch_elements, pieces(p)))
 
 
 def plan_stepped(p: Problem) -> tuple[Launch, ...]:

@@ -34,13 +34,9 @@ PARAMS = Struct(
 
 
 def launch_packs(p: Problem) -> Launch:
-    """A launch with packs of 16 bytes."""
-    return launch_flat(p, PACK // p.args[0].itemsize)
-
-
-def launch_flat(p: Problem, vec: int) -> Launch:
-    """A launch of ``broadcast.cu`` with packs of at most ``vec`` elements."""
+    """A launch of ``broadcast.cu`` with packs of at most 16 bytes."""
     out, size = p.args[0], p.axes.size
+    vec = PACK // out.itemsize
     dense = p.axes.strides[0] == contiguous_strides(p.axes.sizes)
     if p.axes.inner(0) != 1 or not out.aligned:
         vec = 1

@@ -9,6 +9,7 @@ from .classic import ON_HOST, STEPS, plan_block
 from .columns import plan_columns
 from .problems import FACTOR, POSITION, Problem, Reduction, accumulated, maximum_and_sums, positions, problem
 from .rows import plan_rows
+from .small import is_small, plan_small
 
 __all__ = [
     "FACTOR", "ON_HOST", "POSITION", "STEPS", "STRATEGIES", "Problem", "Reduction", "accumulated", "choose",
@@ -32,5 +33,7 @@ def choose(p: Problem) -> str:
 
 def plan(p: Problem, strategy: str | None, multiprocessors: int) -> Plan:
     """Plan a reduction."""
+    if strategy is None and is_small(p):
+        return plan_small(p, choose(p), multiprocessors)
     strategy = strategy or choose(p)
     return STRATEGIES[strategy](p, strategy, multiprocessors)

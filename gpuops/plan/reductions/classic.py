@@ -43,7 +43,7 @@ def block_launch(p: Problem, step: int, work: tuple[int, int, int], first: bool,
     blocks, count, chunk = work
     far = reaches(p.kept, p.reduced)
     offset = offset_type(far)
-    constants = {"STEP": step, "RELATIVE": first and p.relative, "FIRST": first, "LAST": last, "VEC": 1}
+    constants = {"STEP": step, "RELATIVE": first and p.relative, "FIRST": first, "LAST": last, "VEC": 1, "BLOCK": BLOCK}
     design = Design(
         "reduce_block", Access(1, "beside" if p.other and first else "none"), (p.outputs, blocks), BLOCK, p.kept,
         p.reduced, (p.outputs, count, chunk, 1, 1), constants,

@@ -10,6 +10,7 @@ from ..access import PACK, RAGGED, Access, packable
 from ..dtypes import CTYPES, ITEMSIZE
 from ..geometry import Axes, floor_power_of_2, index_type, offset_type, power_of_2, reaches
 from ..params import Field, Params, Struct
+from ..small import Shares
 from ..work import (
     LAUNCH,
     NO_LAUNCH,
@@ -50,6 +51,20 @@ PARAMS = Struct(
     Field("i64", "has_initial", "whether there is an initial value"),
     Field("Tval", "initial", "which takes part in every output"),
 )
+#: For small arrays: the fields that all threads read first lie together.
+SMALL_PARAMS = Struct(
+    "Reduce",
+    Field("i64", "outputs", "outputs"),
+    Field("i64", "packs", "elements of an output"),
+    Field("i64", "chunk", "elements of a split"),
+    Field("Shares", "shares", "how threads share outputs"),
+    Field("i32", "has_initial", "whether there is an initial value"),
+    Field("Axes<KEPT, 3, Offset>", "kept", "operands x, b, y, over the outputs"),
+    Field("Axes<REDUCED, 2, Offset>", "reduced", "operands x, b, over the elements of an output"),
+    Field("double", "count", "elements of an output, for the op's Context"),
+    Field("double", "scale", "a factor on x, likewise"),
+    Field("Tval", "initial", "which takes part in every output"),
+)
 
 
 class Design(NamedTuple):
@@ -67,6 +82,7 @@ class Design(NamedTuple):
     head: int = 0
     states: int = 1  # partial results of a block
     resident: int = THREADS_PER_SM  # threads of a multiprocessor, if blocks share an output
+    shares: Shares | None = None  # of a small array
 
 
 def launch(p: Problem, strategy: str, design: Design) -> Plan:
@@ -74,7 +90,8 @@ def launch(p: Problem, strategy: str, design: Design) -> Plan:
     split = design.blocks[1] > 1
     far = reaches(p.kept, p.reduced)
     offset = offset_type(far)
-    constants = design.constants | {"VEC": design.access.vec, "RESIDENT": design.resident if split else 0}
+    constants = {"BLOCK": design.block, "VEC": design.access.vec, "RESIDENT": design.resident if split else 0}
+    constants |= design.constants
     partials = (Operand("scratch"), Operand("scratch", PARTIALS), LAUNCH) if split else (None, None, NO_LAUNCH)
     args = (*p.pointers, *partials, parameters(p, design, offset, far[0] + 1))
     kernel = kernel_of(p, design, offset, constants)
@@ -98,7 +115,7 @@ def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]
     }  # fmt: skip
     more = {
         "OTHER": OTHERS[design.access.beside], "KEPT": design.kept.rank_class, "REDUCED": design.reduced.rank_class,
-        "BLOCK": design.block, "SCALED": p.scale != 1,
+        "SCALED": p.scale != 1,
     }  # fmt: skip
     return variant(design.kernel, types, more | constants)
 
@@ -106,10 +123,11 @@ def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]
 def parameters(p: Problem, design: Design, offset: str, high: int) -> Params:
     """The kernels' parameters; x's elements lie below ``high``."""
     outputs, packs, chunk, runs, run_chunk = design.counts
-    return PARAMS.pack(
-        offset, outputs=outputs, packs=packs, chunk=chunk, runs=runs, run_chunk=run_chunk, kept=design.kept,
-        reduced=design.reduced, run_packs=design.run_packs, head=design.head, high=high, y_inner=p.kept.inner(2),
-        count=p.length, scale=p.scale, has_initial=p.initial is not None,
+    struct = SMALL_PARAMS if design.shares else PARAMS
+    return struct.pack(
+        offset, outputs=outputs, packs=packs, chunk=chunk, runs=runs, run_chunk=run_chunk, shares=design.shares,
+        kept=design.kept, reduced=design.reduced, run_packs=design.run_packs, head=design.head, high=high,
+        y_inner=p.kept.inner(2), count=p.length, scale=p.scale, has_initial=p.initial is not None,
         initial=(p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0"),
     )  # fmt: skip
 

@@ -32,6 +32,7 @@ from .problems import (
     Problem,
     problem,
 )
+from .small import is_small, plan_small
 
 __all__ = [
     "LOG_SUM_EXP", "MAX_EXP_SUM", "MERGED_MAX_EXP_SUM", "ON_CHIP", "OPS", "SCALED_MAX", "SHIFTED_EXP_SUM", "STRATEGIES",
@@ -55,9 +56,12 @@ def plan(p: Problem, strategy: str | None, machine: Machine) -> Plan:
 
 def choose(p: Problem, machine: Machine) -> Plan:
     """The plan for callers who name no strategy: one that holds the rows on chip, if there is room."""
+    across = not along_rows(p)
+    if is_small(p, across):
+        return plan_small(p, across, machine)
     idle = p.rows * machine.cluster < machine.multiprocessors  # if each row has a cluster
     long = p.cols * p.sizes[0] > LONG * PACK and (p.width == 1 or idle)
-    tries = ("columns",) if not along_rows(p) else ("grid", "rows") if long else ("rows", "grid")
+    tries = ("columns",) if across else ("grid", "rows") if long else ("rows", "grid")
     for strategy in tries:
         if made := ON_CHIP[strategy](p, machine):
             return made

@@ -9,6 +9,7 @@ from ..access import PACK, RAGGED, Access, packable
 from ..dtypes import CTYPES, ITEMSIZE
 from ..geometry import Axes, index_type, offset_type, reaches
 from ..params import Field, Struct
+from ..small import Shares
 from ..work import BARRIERS_OFFSET, LAUNCH, PARTIALS, Launch, Operand, Plan, check_grid, variant
 from .problems import Problem
 
@@ -27,6 +28,7 @@ PARAMS = Struct(
     Field("double", "scale", "a factor on x"),
     Field("Axes<KEPT, 3, Offset>", "kept", "operands x, mask, y, over the rows"),
     Field("Axes<REDUCED, 3, Offset>", "reduced", "operands x, mask, y, over the elements of a row"),
+    Field("Shares", "shares", "how threads share rows, if some lanes of a warp have one or the array is small"),
 )
 
 
@@ -51,6 +53,7 @@ class Design(NamedTuple):
     kept: Axes
     reduced: Axes
     constants: dict[str, int]
+    shares: Shares = Shares()
 
 
 def launch(p: Problem, strategy: str, design: Design, kernel: str = "", in_place: bool = True) -> Plan:
@@ -60,19 +63,18 @@ def launch(p: Problem, strategy: str, design: Design, kernel: str = "", in_place
     offset = offset_type(reaches(p.kept, p.reduced))
     types = {
         "Tin": CTYPES[p.x], "V": CTYPES[p.val], "Tout": CTYPES[p.out], "Index": index_type(kept.size, p.cols),
-        "Offset": offset,
+        "Offset": offset, "RowOp": f"struct {p.op.struct}",
     }  # fmt: skip
     more = {
         "LOG": p.op.log, "MASK": MASKS[access.beside], "SCALED": p.scale != 1, "KEPT": kept.rank_class,
         "REDUCED": reduced.rank_class, "VEC": access.vec,
     }  # fmt: skip
     if held.registers:
-        types |= {"RowOp": f"struct {p.op.struct}"}
         more |= {"PACKS": held.registers, "STAGED": GROUPS if held.staged else 0, "FUNNEL": access.funnel}
     meeting = (Operand("scratch", BARRIERS_OFFSET), Operand("scratch", PARTIALS), LAUNCH) if held.team else ()
     params = PARAMS.pack(
         offset, rows=kept.size, cols=p.cols, packs=held.packs, chunk=held.part, staged=held.staged, team=held.team,
-        scale=p.scale, kept=kept, reduced=reduced,
+        scale=p.scale, shares=design.shares, kept=kept, reduced=reduced,
     )  # fmt: skip
     step = Launch(
         variant(f"softmax_{kernel or strategy}", types, more | design.constants), grid, design.block,

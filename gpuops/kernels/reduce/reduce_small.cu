@@ -1,0 +1,51 @@
+// Reduces small arrays, whatever their strides, element by element. Threads share outputs as r.shares says.
+// blockIdx.x: the outputs. blockIdx.y: the split of what is reduced, r.chunk elements; the last block to arrive adds up
+// the splits' partial results. Prologue, besides that of reduce.cuh: UNROLL (elements of a thread in flight), BLOCK (the
+// most threads of a block).
+extern "C" __global__ void __launch_bounds__(BLOCK)
+reduce_small(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, Launch launch, Reduce r) {
+  wait_for_previous();
+  Context<A> c = context(r);
+  u32 lane = r.shares.lane(), step = 1u << r.shares.lanes, begin = blockIdx.y * static_cast<u32>(r.chunk);
+  u32 output = (blockIdx.x << r.shares.wide) + r.shares.output(), outputs = r.outputs;
+  u32 end = min(begin + static_cast<u32>(r.chunk), static_cast<u32>(r.packs));
+  bool writes = lane == 0 && output < outputs;
+  output = min(output, outputs - 1);  // past the last output, the last one is read again
+  Offset from[3];
+  r.kept.locate(output, from);
+  State value = Op::identity();
+  for (u32 i = begin + lane; i < end; i += UNROLL * step) {
+    Items<Tin, 1> item[UNROLL];
+    Items<Tb, 1> other[UNROLL];
+#pragma unroll
+    for (int n = 0; n < UNROLL; ++n) {
+      if (i + n * step >= end) break;
+      Offset at[2];
+      r.reduced.locate(i + n * step, at);
+      item[n] = load_items<1>(x + from[0] + at[0]);
+      if constexpr (OTHER != NONE) other[n] = load_items<1>(b + from[1] + at[1]);
+    }
+#pragma unroll
+    for (int n = 0; n < UNROLL; ++n) {
+      if (i + n * step >= end) break;
+      value = joined(value, item[n].get(0), other[n].get(0), c);
+    }
+  }
+  let_next_start();
+  bool split = gridDim.y > 1;
+#pragma unroll 1
+  while (true) {
+    value = shared_reduce<Op, BLOCK>(value, r.shares);
+    if (!split) {
+      if (writes) y[from[2]] = finished(value, r);
+      return;
+    }
+    State* parts = partials + output * gridDim.y;
+    if (writes) parts[blockIdx.y] = value;
+    if (!last_block(tickets + blockIdx.x, gridDim.y, launch)) return;
+    value = Op::identity();
+#pragma unroll 1
+    for (u32 n = lane; n < gridDim.y; n += step) value = Op::combine(value, parts[n]);
+    split = false;
+  }
+}

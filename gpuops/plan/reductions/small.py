@@ -1,0 +1,42 @@
+"""Small arrays: one kernel for whatever strides, element by element."""
+
+from __future__ import annotations
+
+from ..access import PACK, Access, packable
+from ..dtypes import ITEMSIZE
+from ..small import BLOCK, shared
+from ..work import Plan
+from .launch import THREADS_PER_SM, Design, launch, split
+from .problems import Problem
+
+#: Bytes of x below which it is small: of one contiguous output; of rows that are read in packs; of others.
+WHOLE, SMALL, ODD = 2**13, 2**20, 2**23
+UNROLL = 8  # elements that a thread has in flight
+WORTH = 48  # elements of a thread from which on blocks share an output;
+LEAST = 8  # and of one of theirs, at least
+
+
+def is_small(p: Problem) -> bool:
+    """Whether x is so small that it hardly matters how it is read."""
+    size = ITEMSIZE[p.x]
+    most, full = ODD, PACK // size
+    if p.reduced.inner(0) == 1 and packable(full, size, p.starts[0], 0, p.kept, p.reduced, inner=p.reduced):
+        most = WHOLE if p.outputs == 1 and len(p.reduced.sizes) == 1 else SMALL
+    return p.outputs * p.length * size < most
+
+
+def plan_small(p: Problem, strategy: str, multiprocessors: int) -> Plan:
+    """The plan for a small array: threads along whichever dims are contiguous in memory."""
+    shares = shared(p.outputs, p.length, ITEMSIZE[p.x], strategy == "columns", multiprocessors)
+    lanes, wide = 1 << shares.lanes, 1 << shares.wide
+    count, blocks, chunk = -(-p.outputs // wide), 1, max(1, p.length)
+    if p.length >= WORTH * lanes and (shares.across or wide == 1):
+        fill = multiprocessors * THREADS_PER_SM // shares.block
+        blocks, chunk = split(p, count, fill, p.length, lanes, LEAST, wide)
+    counts = p.outputs, p.length, chunk, 1, 1
+    constants = {"UNROLL": UNROLL, "BLOCK": BLOCK, "RESIDENT": 0}
+    design = Design(
+        "reduce_small", Access(1, "beside" if p.other else "none"), (count, blocks), shares.block, p.kept.wide(),
+        p.reduced, counts, constants, states=wide, shares=shares,
+    )  # fmt: skip
+    return launch(p, strategy, design)
