@@ -170,12 +170,12 @@ def test_compile_errors_include_the_compiler_log():
 
 
 def test_compile_errors_name_the_kernel_file_and_line():
-    text = jit.source(KERNEL).replace("State value[ROWS]", "Nonsense value[ROWS]")
-    line = 1 + jit.read("reduce_rows.cu").splitlines()[1:].index(
-        next(line for line in jit.read("reduce_rows.cu").splitlines() if "State value[ROWS]" in line)
+    text = jit.source(KERNEL).replace("State value = Op", "Nonsense value = Op")
+    line = 1 + jit.read("reduce_small.cu").splitlines()[1:].index(
+        next(line for line in jit.read("reduce_small.cu").splitlines() if "State value = Op" in line)
     )
-    with pytest.raises(RuntimeError, match=rf"reduce_rows\.cu\({line}\): error"):
-        jit.compile(text, "reduce_rows.cu", 90)
+    with pytest.raises(RuntimeError, match=rf"reduce_small\.cu\({line}\): error"):
+        jit.compile(text, "reduce_small.cu", 90)
 
 
 def test_the_cache_folder_follows_the_environment(monkeypatch):

@@ -1,4 +1,4 @@
-"""Small arrays have kernels of their own; with the limits at 0, the tuned kernels serve the small arrays of tests too."""
+"""Small arrays have kernels of their own; with the limits at 0, the tuned ones serve the small arrays of tests too."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def along_packs(
     blocks share a multiprocessor as it has registers for."""
     count, block = blocks
     reduced = p.reduced if access.ragged else p.reduced.in_packs(access.vec)
-    bound = max(LANES_BLOCK if constants.get("GROUP") else BLOCK, power_of_2(block))
+    bound = max(BLOCK if constants.get("GROUP") == 0 and held.cluster == 1 else LANES_BLOCK, power_of_2(block))
     resident = LARGE_BLOCK // (bound * p.width) if full else 0
     more = {"APART": 0, "BLOCK": bound, "RESIDENT": resident, "RAGGED": access.ragged}
     return launch(p, strategy, Design(count, block, access, held, p.kept, reduced, constants | more, shares))
