@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import gpuops
 from gpuops.run.call import describe
 from gpuops.run.context import find
-from gpuops.run.execute import maker, provided
+from gpuops.run.execute import maker, provided, workspace_of
 
 from . import first_use
 from .cases import CACHED_CALL_STEPS, EAGER, FIRST_USE, NEW, REPLAYED, REPLAYED_ON_GPU, WITH_TENSORS, Case, Shape
@@ -141,7 +141,7 @@ def steps(op: Any, x: Any, **options: Any) -> tuple[dict[str, Callable[[], Any]]
     make = maker(context, [*work.results], 1)
     addresses = [context.spec("", array, context.device.machine)[1] for array in (x, result)]
     assert make is not None
-    memory, more = provided(work.plan, context.device)
+    memory, more = provided(context.device, workspace_of(work.plan), work.plan.scratch)
     (step,) = work.plan.steps
     places = {name: i for i, name in enumerate(("a", "out", *work.plan.own))}
     launch = partial(step.ready(context.device, places), addresses + more)

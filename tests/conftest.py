@@ -13,7 +13,7 @@ import pytest
 from numpy.lib.array_utils import byte_bounds
 
 import gpuops
-from gpuops.run import launch_cache, recordings
+from gpuops.run import launch_cache, new_shapes, recordings
 from tests import budget, emulated, emulator, tiers
 
 # The examples in the emulator's docstrings need g++.
@@ -138,6 +138,7 @@ def nothing_cached() -> None:
     """Each test starts with nothing cached or recorded, as tests may change what calls depend on."""
     launch_cache.entries.cache_clear()
     recordings.kinds.cache_clear()
+    new_shapes.slots.cache_clear()
 
 
 def started(request: pytest.FixtureRequest) -> Iterator[Cpu]:

@@ -78,9 +78,9 @@ class EmulatedDevice:
         memory = emulator.empty((math.prod(shape) * dtype.itemsize,), np.uint8)
         return np.ndarray(shape, dtype, memory, 0, strides).view(EmulatedArray)
 
-    def maker(self, spec):
-        def make(addresses):
-            array = self.empty(spec.shape, spec.dtype, spec.strides)
+    def maker(self, dtype):
+        def make(shape, strides, addresses):
+            array = self.empty(shape, dtype, strides)
             addresses.append(Address.of(array))
             return array
 
@@ -125,7 +125,12 @@ class EmulatedDevice:
     def launcher(self, launch, places):
         return partial(self.launch, launch, places)
 
-    def launch(self, launch, places, addresses):
+    def launch(self, launch, places, addresses, given=None):
+        if given is not None:
+            (*grid, block, _, _, shared), structs = given
+            values = iter(structs)
+            args = [arg._replace(values=next(values)) if isinstance(arg, Params) else arg for arg in launch.args]
+            launch = launch._replace(grid=tuple(grid), block=block, shared=shared, args=tuple(args))
         arrays = {name: getattr(addresses[place], "array", addresses[place]) for name, place in places.items()}
         pointers, block = [pointed(arg, arrays) for arg in launch.args], (launch.block, 1, 1)
         module(launch.kernel).launch(launch.kernel.name, launch.grid, block, pointers, shared=launch.shared)

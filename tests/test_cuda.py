@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops.plan.work import PARTIALS, HostCall, Kernel, Launch, Machine, Operand, Plan, Work, new_array
+from gpuops.plan.work import PARTIALS, HostCall, Kernel, Launch, Machine, Operand, Plan, Work
 from gpuops.run import call, context, execute, launch_cache
 from gpuops.run.context import Refused
 
@@ -175,7 +175,7 @@ def test_new_arrays_equal_those_of_cupy(gpu, monkeypatch):
     with cupy.cuda.using_allocator(lambda nbytes: cupy.cuda.MemoryPointer(memory, 0)):
         for shape, dtype in (((3, 5), F4), ((), np.dtype(bool)), ((0, 2), np.dtype(np.complex128))):
             addresses = []
-            made, right = gpu.maker(new_array("out", shape, dtype))(addresses), cupy.ndarray(shape, dtype)
+            made, right = gpu.maker(dtype)(shape, None, addresses), cupy.ndarray(shape, dtype)
             assert type(made) is cupy.ndarray and addresses == [right.data.ptr]
             for name in ("shape", "strides", "dtype", "size", "itemsize", "nbytes", "ndim", "base"):
                 assert getattr(made, name) == getattr(right, name), name
@@ -186,7 +186,7 @@ def test_new_arrays_and_workspace_are_16_byte_aligned(recorder, gpu):
     asked, memory = [], cupy.cuda.UnownedMemory(0x10000, 4096, None, 0)
     with cupy.cuda.using_allocator(lambda nbytes: asked.append(nbytes) or cupy.cuda.MemoryPointer(memory, 4)):
         addresses = []
-        made = gpu.maker(new_array("out", (3, 5), F4, (1, 3)))(addresses)
+        made = gpu.maker(F4)((3, 5), (4, 12), addresses)
         assert addresses == [made.data.ptr] == [0x10010] and made.strides == (4, 12)
         assert gpu.workspace(100)[1] == 0x10010
     assert asked == [60, 60, 76, 100, 116]

@@ -16,6 +16,7 @@ import pytest
 
 import gpuops
 from gpuops.adapters import exchange
+from gpuops.plan.geometry import contiguous_strides
 from gpuops.plan.work import ArraySpec
 from gpuops.run import context
 from tests import emulated, layouts
@@ -268,9 +269,10 @@ class EmulatedContext:
     def spec(self, name, tensor, machine=None):
         return self.device.spec(name, self.array(tensor), machine)
 
-    def maker(self, spec):
-        def make(addresses):
-            made = self.torch.empty_strided(spec.shape, spec.steps, dtype=self.pytorch.torch_dtype(spec.dtype))
+    def maker(self, dtype):
+        def make(shape, strides, addresses):
+            steps = contiguous_strides(shape) if strides is None else [s // dtype.itemsize for s in strides]
+            made = self.torch.empty_strided(shape, steps, dtype=self.pytorch.torch_dtype(dtype))
             addresses.append(emulated.Address.of(self.array(made)))
             return made
 

@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Callable
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from gpuops.plan.geometry import contiguous_strides
 from gpuops.plan.recording import Symbol, index, record
 from gpuops.plan.work import ArraySpec, Machine
 from gpuops.run import recordings
+from gpuops.run.execute import changes_of
 from gpuops.run.operation import bind
 from tests.budget import examples
 
@@ -211,6 +213,11 @@ def test_recorded_descriptions_equal_the_ones_they_stand_for(name, data, monkeyp
         call, specs = CALLS[name](spec("x", (m, n), strides=strides), spec("y", (m, n)))
         found, right = recordings.described(call, specs), call.describe(specs)
         assert found == right and repr(found) == repr(right)
+        numbers = recordings.apart(call, specs)[1]
+        for recorded in kind_of(call, specs).recorded:
+            changes = recorded.changes and recorded.changes(*numbers)
+            assert changes is None or changes == changes_of(right, [*right.results])
+            assert (changes is None) == (recorded.changes is None or recorded.work(*numbers) is None)
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +253,10 @@ def test_recordings_are_made_while_they_pay():
 
 def test_the_latest_recordings_are_kept_and_tried_first():
     kind = recordings.Kind()
-    every = [lambda *numbers, n=n: n if numbers == (n,) else None for n in range(recordings.MOST + 3)]
+    every = [
+        SimpleNamespace(work=lambda *numbers, n=n: n if numbers == (n,) else None, changes=None)
+        for n in range(recordings.MOST + 3)
+    ]
     for each in every:
         kind.add(each)
     assert kind.recorded == every[: -recordings.MOST - 1 : -1]
@@ -270,10 +280,10 @@ def test_arguments_that_cannot_be_hashed_are_described_each_time():
 
 
 def test_what_cannot_be_recorded_is_described_each_time(monkeypatch):
-    def record(function, numbers):
+    def recorded(*arguments):
         raise TypeError("an operation that symbols do not have")
 
-    monkeypatch.setattr(recordings, "record", record)
+    monkeypatch.setattr(recordings, "Recorded", recorded)
     for rows in range(5, 5 + 4 * recordings.EVERY):
         call, specs = CALLS["sum"](spec("x", (rows, 7)), None)
         assert recordings.described(call, specs) == call.describe(specs)

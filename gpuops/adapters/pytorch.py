@@ -232,12 +232,15 @@ class TensorContext:
         strides = tuple([step * dtype.itemsize for step in tensor.stride()])
         return ArraySpec(name, tuple(tensor.shape), dtype, strides, machine, address % ALIGNMENT), address
 
-    def maker(self, spec: ArraySpec) -> Callable[[list[int]], torch.Tensor]:
-        empty, shape, steps = torch.empty_strided, spec.shape, spec.steps
-        of, place = torch_dtype(spec.dtype), self.place
+    def maker(self, dtype: np.dtype) -> Callable[[Shape, Shape | None, list[int]], torch.Tensor]:
+        of, place, itemsize = torch_dtype(dtype), self.place, dtype.itemsize
 
-        def make(addresses: list[int]) -> torch.Tensor:
-            tensor = empty(shape, steps, dtype=of, device=place)
+        def make(shape: Shape, strides: Shape | None, addresses: list[int]) -> torch.Tensor:
+            if strides is None:
+                tensor = torch.empty(shape, dtype=of, device=place)
+            else:
+                steps = [stride // itemsize for stride in strides]
+                tensor = torch.empty_strided(shape, steps, dtype=of, device=place)
             addresses.append(tensor.data_ptr())  # a multiple of 512
             return tensor
 

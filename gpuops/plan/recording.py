@@ -121,6 +121,11 @@ def index(number: Any) -> Any:
     return number if type(number) is Symbol else operator.index(number)
 
 
+def known(number: Any) -> Any:
+    """What is known of a number: itself, or how it is computed."""
+    return number.name if type(number) is Symbol else number
+
+
 def literal(number: Any) -> str:
     """A number in Python."""
     return repr(number) if math.isfinite(number) else f"float('{number}')"
@@ -137,10 +142,16 @@ class Recording:
     """The lines and guards of one call, in order."""
 
     def __init__(self) -> None:
+        self.names: list[str] = []  # of the numbers
         self.lines: dict[str, Symbol] = {}  # by their right sides: what is known is not computed again
         self.guards: dict[str, bool] = {}  # conditions, and whether they held
         self.order: list[str] = []  # of both
         self.constants: list[Any] = []
+
+    def symbols(self, numbers: Sequence[int]) -> list[Symbol]:
+        """The symbols of the numbers that the function is called with."""
+        self.names = [f"n{i}" for i in range(len(numbers))]
+        return [Symbol(self, value, name) for value, name in zip(numbers, self.names, strict=True)]
 
     def line(self, value: Any, expression: str) -> Symbol:
         """The symbol of a number that is computed."""
@@ -156,8 +167,8 @@ class Recording:
             self.order.append(condition)
         return holds
 
-    def function(self, names: Sequence[str], result: Any) -> Callable[..., Any]:
-        """The recorded function, of numbers with these names."""
+    def function(self, result: Any) -> Callable[..., Any]:
+        """The recorded function of the numbers, which gives this result."""
         made = self.expression(result)
         needed = set(made.translate(SPLIT).split())
         body = [f"    return {made}"]
@@ -169,7 +180,7 @@ class Recording:
             else:
                 continue
             needed.update(text.translate(SPLIT).split())
-        source = "\n".join([f"def recorded({', '.join(names)}):", *reversed(body)])
+        source = "\n".join([f"def recorded({', '.join(self.names)}):", *reversed(body)])
         space = {"new": tuple.__new__, **{f"k{i}": value for i, value in enumerate(self.constants)}}
         exec(compile(source, "<recorded>", "exec"), space)
         return space["recorded"]  # type: ignore[no-any-return]
@@ -210,6 +221,5 @@ def record(function: Callable[[list[Any]], Any], numbers: Sequence[int]) -> Call
     >>> blocks(30), blocks(31), blocks(100)
     (('few', 8), ('few', 8), None)
     """
-    recording, names = Recording(), [f"n{i}" for i in range(len(numbers))]
-    result = function([Symbol(recording, value, name) for value, name in zip(numbers, names, strict=True)])
-    return recording.function(names, result)
+    recording = Recording()
+    return recording.function(function(recording.symbols(numbers)))

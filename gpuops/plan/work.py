@@ -87,6 +87,11 @@ NO_LAUNCH = bytes(8)  # in its place, where a kernel needs none
 Step = Callable[[list[int]], None]  # a plan's step, ready for a device: called with the addresses of the arrays
 
 
+#: What launches of one kernel differ in: the grid and the block, each in three dims, and bytes of shared memory; the
+#: values of each parameter struct.
+Given = tuple[tuple[int, ...], tuple[tuple[Any, ...], ...]]
+
+
 class PlanStep(Protocol):
     """A step of a plan: a launch, a call of cuBLAS, …"""
 
@@ -111,6 +116,12 @@ class Launch(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Launch(kernel={self.kernel!r}, grid={self.grid}, block={self.block})"
+
+
+def given(launch: Launch) -> Given:
+    """What a launch does not share with others of its kernel."""
+    structs = tuple([arg.values for arg in launch.args if isinstance(arg, Params)])
+    return (*launch.grid, launch.block, 1, 1, launch.shared), structs
 
 
 def check_grid(op: str, kernel: str, blocks: tuple[int, int], problem: str, *values: int) -> tuple[int, int, int]:

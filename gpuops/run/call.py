@@ -10,19 +10,13 @@ import numpy as np
 
 from ..plan.work import ArraySpec, Work
 from .context import ARRAYS, IMPORTERS, ExecutionContext, Refused, context_of, is_scalar
-from .execute import Fits, Ready, prepare, related
+from .execute import Fits, entering, prepare, related
+from .new_shapes import served
 from .operation import MASK, OUT, SUBCLASS, WEAK, WEAK_TYPES, Call, Operation, bind, operation_of
-from .recordings import described
+from .recordings import Entry, described
 
 #: Types of arguments that are no arrays.
 PLAIN = frozenset((int, bool, float, str, tuple, type, type(None)))
-class Entry:
-    """What the launch cache knows of a kind of calls: nothing at first."""
-
-    __slots__ = ("ready",)
-
-    def __init__(self) -> None:
-        self.ready: Ready | None = None
 
 
 class Adapter(Protocol):
@@ -49,6 +43,10 @@ def miss(
 ) -> Any:  # fmt: skip
     """A call that is not cached."""
     exclude_from_compilers()
+    if entry is not None and entry.ready is None:
+        result = served(operation, args, options, entry, addresses)
+        if result is not None:
+            return result
     call = bind(public, operation, args, options)
     if type(out := call.given.get("out")) is tuple and len(out) == 1:  # as NumPy's ufuncs take it
         return call.on({"out": out[0]}).repeat()
@@ -139,7 +137,8 @@ def on_device(call: Call, context: ExecutionContext, entry: Entry | None, addres
     """The result of a call with arrays of a device."""
     captured = context.device.capturing()
     specs, scalars, places, fits = device_specs(call, context, captured)
-    work = described(call, specs | scalars if scalars else specs)
+    slot = entry.slot if entry is not None and not captured else None
+    work = described(call, specs | scalars if scalars else specs, slot)
     if work.method is not None:
         name, args = work.method
         return getattr(context, name)(*(call.arrays[arg] if type(arg) is str else arg for arg in args))
@@ -171,23 +170,6 @@ def device_specs(
     if "out" in specs:
         specs["out"], fits = related(specs, places)
     return specs, scalars, places, fits
-
-
-def entering(context: ExecutionContext, work: Work, ready: Ready) -> Ready:
-    """The same, which enters the execution context where that is not the current one."""
-    elsewhere, enter = context.elsewhere, context.enter
-    if elsewhere is None:
-        return ready
-    assert work.plan is not None
-    always = context.foreign and bool(work.plan.own)  # whose memory comes from CuPy's current allocator
-
-    def entered(values: tuple[Any, ...], addresses: list[int]) -> Any:
-        if always or elsewhere():
-            with enter():
-                return ready(values, addresses)
-        return ready(values, addresses)
-
-    return entered
 
 
 def describe(public: Callable[..., Any], *args: Any, **options: Any) -> Work:

@@ -49,8 +49,9 @@ class Device(Protocol):
         """Copy from the host to memory, on the current stream."""
         ...
 
-    def launcher(self, launch: Launch, places: dict[str, int]) -> Step:
-        """A function that launches a kernel, which is loaded; ``places`` has the index of each array's address."""
+    def launcher(self, launch: Launch, places: dict[str, int]) -> Callable[..., None]:
+        """A function of the arrays' addresses that launches a kernel, which is loaded; ``places`` has the index of each
+        array's address. It may be told what else than the launch itself says the kernel is to be given."""
         ...
 
     def elementwise(self, step: Any, places: dict[str, int]) -> Step:
@@ -91,8 +92,9 @@ class ExecutionContext(Protocol):
         """The spec of an array on the device, which is a machine for plans, and the array's address."""
         ...
 
-    def maker(self, spec: ArraySpec) -> Callable[[list[int]], Any]:
-        """A function that makes a new aligned array of that shape, dtype and strides, and appends its address."""
+    def maker(self, dtype: np.dtype) -> Callable[[Shape, Shape | None, list[int]], Any]:
+        """A function that makes a new aligned array of that dtype, of a shape and strides in bytes (None: in C order),
+        and appends its address."""
         ...
 
     def broadcast_to(self, array: Any, shape: Shape) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from cupy_backends.cuda.api import driver
 
 from ..plan.geometry import Shape
-from ..plan.work import ALIGNMENT, ArraySpec, Kernel, Launch, Machine, Operand, Step, new_array
+from ..plan.work import ALIGNMENT, ArraySpec, Given, Kernel, Launch, Machine, Operand, Step
 from . import cuda_driver, jit
 from .context import ARRAYS, CONTEXTS, NotLoaded, Refused
 from .cuda_driver import STREAM, Arguments
@@ -112,11 +112,10 @@ class CudaDevice:
         address: int = array.data.ptr
         return ArraySpec(name, array.shape, array.dtype, array.strides, machine, address % ALIGNMENT), address
 
-    def maker(self, spec: ArraySpec) -> Callable[[list[int]], cupy.ndarray]:
-        new, cls, shape, dtype = NEW, cupy.ndarray, spec.shape, spec.dtype
-        strides = None if spec.strides == new_array("", shape, dtype).strides else spec.strides
+    def maker(self, dtype: np.dtype) -> Callable[[Shape, Shape | None, list[int]], cupy.ndarray]:
+        new, cls = NEW, cupy.ndarray
 
-        def make(addresses: list[int]) -> cupy.ndarray:
+        def make(shape: Shape, strides: Shape | None, addresses: list[int]) -> cupy.ndarray:
             array = new(cls)
             array._init(shape, dtype, None, strides)
             address = array.data.ptr
@@ -194,7 +193,7 @@ class CudaDevice:
                     self._functions[kernel] = function
         return function
 
-    def launcher(self, launch: Launch, places: dict[str, int]) -> Step:
+    def launcher(self, launch: Launch, places: dict[str, int]) -> Callable[..., None]:
         """A launch that is made again and again: all of its arguments lie ready but the addresses of the arrays."""
         handle = ctypes.c_void_p(self.function(launch).ptr)
         first = cuda_driver.LAUNCH_CONFIG.size // 8 + len(launch.args)
@@ -204,12 +203,14 @@ class CudaDevice:
         free: list[Arguments] = []
         launch_kernel, stream = cuda_driver.libcuda().cuLaunchKernelEx, cupy.cuda.get_current_stream
 
-        def go(addresses: list[int]) -> None:
+        def go(addresses: list[int], given: Given | None = None) -> None:
             """Launch it on the current stream, on the arrays that begin at these addresses."""
             try:
                 arguments = free.pop()  # no thread shares them while they are in use
             except IndexError:
                 arguments = Arguments(launch, attributes)
+            if given is not None:
+                arguments.give(given)
             words = arguments.words
             words[STREAM] = stream().ptr
             for i, place, offset in operands:

@@ -12,7 +12,7 @@ from typing import Any
 from cupy_backends.cuda.api import driver
 
 from ..plan.params import Params
-from ..plan.work import Launch
+from ..plan.work import Given, Launch
 
 
 class LaunchAttribute(ctypes.Structure):
@@ -24,6 +24,7 @@ class LaunchAttribute(ctypes.Structure):
 #: CUlaunchConfig of cuda.h: the grid, the block and its shared memory; the stream, the attributes and their number.
 HEAD = "7I4x2QI4x"
 LAUNCH_CONFIG = struct.Struct(f"@{HEAD}")
+GRID = struct.Struct("@7I")  # its beginning
 STREAM = 4  # where in it the stream is, in words of eight bytes
 #: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: the kernel may be made ready while the one before it ends.
 OVERLAP = LaunchAttribute(id=6, value=(1,))
@@ -64,6 +65,8 @@ class Arguments:
     def __init__(self, launch: Launch, attributes: Any) -> None:
         formats = [arg.format if type(arg) is Params else len(arg) if type(arg) is bytes else 0 for arg in launch.args]
         whole, places = layout_of(*formats)
+        pairs = zip(launch.args, places, strict=True)
+        self.structs = [(struct_of(arg.format), place) for arg, place in pairs if type(arg) is Params]
         self.memory = ctypes.create_string_buffer(whole.size)
         start = ctypes.addressof(self.memory)
         values: list[Any] = [0] * len(launch.args)
@@ -78,6 +81,17 @@ class Arguments:
         )  # fmt: skip
         self.words = memoryview(self.memory).cast("B").cast("q")
         self.config, self.addresses = ctypes.c_void_p(start), ctypes.c_void_p(start + LAUNCH_CONFIG.size)
+
+
+    def give(self, given: Given) -> None:
+        """Change all that is no address."""
+        head, structs = given
+        GRID.pack_into(self.memory, 0, *head)
+        for (packed, place), values in zip(self.structs, structs, strict=True):
+            packed.pack_into(self.memory, place, *values)
+
+
+struct_of = cache(struct.Struct)
 
 
 @cache

@@ -6,13 +6,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..plan.work import ArraySpec, Launch, Plan, Work
+from ..plan.geometry import Shape
+from ..plan.work import ArraySpec, Given, Launch, Plan, Work, given, new_array
 from .context import Device, ExecutionContext, NotLoaded
 
 #: A `Work` that is ready for a device: called with the call's arguments, and the addresses of the arrays among them. It
 #: returns None if they are not what the work was described for.
 Ready = Callable[[tuple[Any, ...], list[int]], Any]
-Maker = Callable[[list[int]], Any]  # makes a new array and appends its address
+#: What differs among calls of one template: shapes of the new results, bytes of workspace and of scratch, and what
+#: launches are given.
+Changes = tuple[tuple[Shape, ...], tuple[int, ...], int, tuple[Given, ...]]
 
 
 def prepare(
@@ -33,7 +36,7 @@ def prepare(
         rule = "is not loaded yet, and a capture does not allow that: make the same call once before it begins"
         raise RuntimeError(f"{missing} {rule}, so that it takes strategy {plan.strategy!r}") from None
     make, written = maker(context, new, len(work.results)), context.written
-    provide = partial(provided, plan, device) if plan.own else None
+    provide = partial(provided, device, workspace_of(plan), plan.scratch) if plan.own else None
     # What is no launch of ours, such as cuBLAS, is planned differently for a capture.
     guarded = not captured and not all(isinstance(step, Launch) for step in plan.steps)
     capturing = device.capturing if guarded else None
@@ -56,26 +59,81 @@ def prepare(
     return ready
 
 
-def maker(context: ExecutionContext, new: list[ArraySpec], results: int) -> Maker | None:
+def maker(context: ExecutionContext, new: list[ArraySpec], results: int) -> Callable[[list[int]], Any] | None:
     """A function that makes the new ones of a number of results; a tuple, if there are several."""
-    makers = [context.maker(spec) for spec in new]
+    makers = []
+    for _, shape, dtype, strides, *_ in new:
+        ordered = strides == new_array("", shape, dtype).strides
+        makers.append(partial(context.maker(dtype), shape, None if ordered else strides))
     if results == 1:
         return makers[0] if makers else None
     return lambda addresses: tuple([make(addresses) for make in makers])
 
 
-def provided(plan: Plan, device: Device) -> tuple[list[Any], list[int]]:
+class Template:
+    """What works have in common that are launches alone and differ in numbers: loaded kernels, places of addresses."""
+
+    def __init__(self, work: Work, context: ExecutionContext, names: list[str]) -> None:
+        plan = work.plan
+        assert plan is not None
+        self.device, self.own = context.device, bool(plan.own)
+        places = {name: i for i, name in enumerate((*names, *(spec.name for spec in work.results), *plan.own))}
+        self.steps = [self.device.launcher(step, places) for step in plan.steps]
+        self.makers = [context.maker(spec.dtype) for spec in work.results]
+
+    def __call__(self, changes: Changes, addresses: list[int]) -> Any:
+        """The result of a call whose arrays begin at these addresses."""
+        shapes, workspace, scratch, launches = changes
+        made = [make(shape, None, addresses) for make, shape in zip(self.makers, shapes, strict=True)]
+        if self.own:
+            _memory, more = provided(self.device, workspace, scratch)  # which lives until the launches are made
+            addresses += more
+        for step, its in zip(self.steps, launches, strict=True):
+            step(addresses, its)
+        return tuple(made) if len(made) > 1 else made[0]
+
+
+def changes_of(work: Work, new: list[ArraySpec]) -> Changes:
+    """What a template is given for a work."""
+    assert work.plan is not None
+    launches = tuple(given(step) for step in work.plan.steps)
+    return tuple([spec.shape for spec in new]), workspace_of(work.plan), work.plan.scratch, launches
+
+
+def workspace_of(plan: Plan) -> tuple[int, ...]:
+    """The bytes of each array of a plan's workspace."""
+    return tuple([nbytes for _, nbytes in plan.workspace])
+
+
+def provided(device: Device, workspace: tuple[int, ...], scratch: int) -> tuple[list[Any], list[int]]:
     """The memory that a plan's steps use beside the caller's arrays, and the addresses of ``plan.own``."""
     memory, addresses = [], []
-    for _, nbytes in plan.workspace:
+    for nbytes in workspace:
         array, address = device.workspace(nbytes)
         memory.append(array)
         addresses.append(address)
-    if plan.scratch:
-        array, address, number = device.scratch(plan.scratch)
+    if scratch:
+        array, address, number = device.scratch(scratch)
         memory.append(array)
         addresses += address, number
     return memory, addresses
+
+
+def entering(context: ExecutionContext, work: Work, ready: Ready) -> Ready:
+    """The same, which enters the execution context where that is not the current one."""
+    elsewhere, enter = context.elsewhere, context.enter
+    if elsewhere is None:
+        return ready
+    assert work.plan is not None
+    always = context.foreign and bool(work.plan.own)  # whose memory comes from CuPy's current allocator
+
+    def entered(values: tuple[Any, ...], addresses: list[int]) -> Any:
+        if always or elsewhere():
+            with enter():
+                return ready(values, addresses)
+        return ready(values, addresses)
+
+    return entered
 
 
 # ------------------------------------------------------------------------------------------------------------ overlap

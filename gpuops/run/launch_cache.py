@@ -11,10 +11,11 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any
 
-from .call import Entry, miss
+from .call import miss
 from .context import ARRAYS, READERS, Refused
 from .facts import FACTS, PLAIN
 from .operation import Operation
+from .recordings import Entry
 
 LIMIT = 4096  # kinds of calls that are cached: the latest ones
 

@@ -8,8 +8,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from ..plan.recording import record
-from ..plan.work import ArraySpec, Work
+from ..plan.recording import Recording, known
+from ..plan.work import ArraySpec, Launch, Operand, Work, new_array
+from .context import ExecutionContext
+from .execute import Changes, Ready, Template, changes_of
 from .facts import fact
 from .operation import Call
 
@@ -21,26 +23,79 @@ FREE, EARNED = 2, 16  # after the first few, as long as they serve so many calls
 Specs = dict[str, ArraySpec]
 
 
+class Recorded:
+    """A recorded description of calls: their work, as a function of sizes and strides that pass its guards.
+
+    ``changes`` gives less: what of the work is not the same for all of them. ``templates`` have the rest, ready.
+    """
+
+    __slots__ = ("changes", "templates", "work")
+
+    def __init__(self, call: Call, specs: Specs, numbers: list[int]) -> None:
+        recording = Recording()
+        work = together(call, specs, iter(recording.symbols(numbers)))
+        self.work: Callable[..., Work | None] = recording.function(work)
+        some = changing(work, [*call.arrays])
+        self.changes: Callable[..., Changes | None] | None = None if some is None else recording.function(some)
+        self.templates: dict[ExecutionContext, Template] = {}
+
+    def template(self, context: ExecutionContext, names: list[str], numbers: list[int]) -> Template:
+        """What calls have in common in an execution context, of which one has these numbers."""
+        if (found := self.templates.get(context)) is None:
+            work = self.work(*numbers)
+            assert work is not None
+            found = self.templates[context] = Template(work, context, names)
+        return found
+
+
+def changing(work: Work, names: list[str]) -> Changes | None:
+    """What of a work with symbols changes with them, if that is no more than a template takes."""
+    plan = work.plan
+    if plan is None or not all(isinstance(step, Launch) for step in plan.steps):
+        return None
+    whole = all(spec.name not in names and is_contiguous(spec) for spec in work.results)
+    fixed = all(type(arg.offset) is int for step in plan.steps for arg in step.args if isinstance(arg, Operand))
+    return changes_of(work, [*work.results]) if whole and fixed else None
+
+
+def is_contiguous(spec: ArraySpec) -> bool:
+    """Whether a spec with symbols is that of an array in C order, whatever their values."""
+    ordered = new_array(spec.name, spec.shape, spec.dtype).strides
+    return [*map(known, spec.strides)] == [*map(known, ordered)]
+
+
 class Kind:
     """Calls that differ in sizes and strides alone: their recorded descriptions."""
 
     __slots__ = ("made", "missed", "recorded", "served")
 
     def __init__(self) -> None:
-        self.recorded: list[Callable[..., Work | None]] = []
+        self.recorded: list[Recorded] = []
         self.made = self.missed = self.served = 0
 
     def find(self, numbers: list[int]) -> Work | None:
-        """The description that a recording gives."""
+        """The work that a recording gives."""
         for recorded in self.recorded:
-            if (work := recorded(*numbers)) is not None:
-                self.served += 1
-                if recorded is not self.recorded[0]:
-                    self.add(recorded)
+            if (work := recorded.work(*numbers)) is not None:
+                self.use(recorded)
                 return work
         return None
 
-    def add(self, recorded: Callable[..., Work | None]) -> None:
+    def changes(self, numbers: list[int]) -> tuple[Recorded, Changes] | None:
+        """A recording that has a template for a call, and what of its work is the call's own."""
+        for recorded in self.recorded:
+            if recorded.changes is not None and (found := recorded.changes(*numbers)) is not None:
+                self.use(recorded)
+                return recorded, found
+        return None
+
+    def use(self, recorded: Recorded) -> None:
+        """A recording has served a call."""
+        self.served += 1
+        if recorded is not self.recorded[0]:
+            self.add(recorded)
+
+    def add(self, recorded: Recorded) -> None:
         """Put a recording first."""
         self.recorded = [recorded, *[each for each in self.recorded if each is not recorded]][:MOST]
 
@@ -56,20 +111,42 @@ def kinds(*facts: Any) -> Kind:
     return Kind()
 
 
-def described(call: Call, specs: Specs) -> Work:
+class Slot:
+    """Where a kind is found without specs."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self) -> None:
+        self.kind: Kind | None = None
+
+
+class Entry:
+    """What the launch cache knows of a kind of calls: nothing at first."""
+
+    __slots__ = ("ready", "seen", "slot")
+
+    def __init__(self) -> None:
+        self.ready: Ready | None = None
+        self.seen = False
+        self.slot: Slot | None = None
+
+
+def described(call: Call, specs: Specs, slot: Slot | None = None) -> Work:
     """The description of a call, given the specs of its arrays."""
     try:
         facts, numbers = apart(call, specs)
         kind = kinds(call.operation.describe, call.positional, *facts)
     except (KeyError, TypeError):  # as the launch cache: a type that is in no table, an element without a hash
         return call.describe(specs)
+    if slot is not None:
+        slot.kind = kind
     if (work := kind.find(numbers)) is not None:
         return work
     work = call.describe(specs)
     if kind.due():
         kind.made += 1
         with suppress(TypeError):  # it does with sizes what symbols cannot: it is described each time
-            kind.add(record(lambda symbols: together(call, specs, iter(symbols)), numbers))
+            kind.add(Recorded(call, specs, numbers))
     return work
 
 
