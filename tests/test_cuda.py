@@ -68,6 +68,7 @@ def recorder(monkeypatch):
 def gpu():
     """A device whose kernel is loaded."""
     made = object.__new__(cuda.CudaDevice)
+    made._codes = {}
     made._functions, made._lock = {KERNEL: SimpleNamespace(ptr=1234)}, threading.Lock()
     made.index, made.label, made.overlaps, made._graphs = 3, "cuda:3", True, cuda_memory.Graphs()
     made.whole, made._local = Machine(132, cluster=16, together=132), threading.local()

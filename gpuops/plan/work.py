@@ -40,6 +40,17 @@ class Machine(NamedTuple):
     memory: int = 2**63  # bytes in all
 
 
+PORTABLE_CLUSTER = 8  # blocks of a cluster that every device with clusters takes
+LARGE = 2**17  # bytes of shared memory for a block, of devices that take clusters twice as large
+
+
+def largest_cluster(arch: int, shared: int) -> int:
+    """Most blocks of a cluster, on devices of a compute capability (90 for 9.0) with so much shared memory."""
+    if arch < 90:
+        return 1
+    return PORTABLE_CLUSTER if shared < LARGE else 2 * PORTABLE_CLUSTER
+
+
 # ---------------------------------------------------------------------------------------------------------- launches
 
 

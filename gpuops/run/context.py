@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import error
 from ..plan.geometry import Shape
-from ..plan.work import ArraySpec, Launch, Machine, Step
+from ..plan.work import ArraySpec, Kernel, Launch, Machine, Step
 
 
 class Device(Protocol):
@@ -47,6 +47,10 @@ class Device(Protocol):
 
     def write(self, address: int, data: bytes) -> None:
         """Copy from the host to memory, on the current stream."""
+        ...
+
+    def load(self, kernels: list[Kernel]) -> None:
+        """Be told of kernels that are about to be launched for the first time, several of them."""
         ...
 
     def launcher(self, launch: Launch, places: dict[str, int]) -> Callable[..., None]:

@@ -14,8 +14,19 @@ import numpy as np
 from cupy_backends.cuda.api import driver
 
 from ..plan.geometry import Shape
-from ..plan.work import ALIGNMENT, ArraySpec, Given, Kernel, Launch, Machine, Operand, Step
-from . import cuda_driver, jit
+from ..plan.work import (
+    ALIGNMENT,
+    PORTABLE_CLUSTER,
+    ArraySpec,
+    Given,
+    Kernel,
+    Launch,
+    Machine,
+    Operand,
+    Step,
+    largest_cluster,
+)
+from . import cuda_driver, jit, record
 from .context import ARRAYS, CONTEXTS, NotLoaded, Refused
 from .cuda_driver import STREAM, Arguments
 from .cuda_memory import Graphs, Retired, Scratches, aligned
@@ -28,7 +39,6 @@ MISUSE = {
 #: What it says of blocks that are too many to run together: CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
 #: CUDA_ERROR_INVALID_CLUSTER_SIZE.
 REFUSED = (720, 912)
-PORTABLE_CLUSTER = 8  # blocks of a cluster that every device with clusters takes
 #: The first of the two steps of ``cupy.ndarray(shape, dtype)``, without what it does for subclasses.
 NEW = cupy.ndarray.__base__.__new__
 #: cuBLAS's names of a dtype (cudaDataType) and of how its products are added up (cublasComputeType).
@@ -36,7 +46,6 @@ BLAS_TYPES = {
     "float16": (2, 68), "bfloat16": (14, 68), "float32": (0, 68), "float64": (1, 70), "complex64": (4, 68),
     "complex128": (5, 70),
 }  # fmt: skip
-LARGE = 2**17  # bytes of shared memory for a block, of devices that take clusters twice as large
 
 DEVICES: dict[int, CudaDevice] = {}
 DEVICES_LOCK = threading.Lock()
@@ -67,14 +76,14 @@ class CudaDevice:
         attributes = cupy.cuda.Device(index).attributes
         self.arch: int = int(cupy.cuda.Device(index).compute_capability)
         shared: int = attributes["MaxSharedMemoryPerBlockOptin"]
-        cluster = 1 if self.arch < 90 else PORTABLE_CLUSTER if shared < LARGE else 2 * PORTABLE_CLUSTER
         count: int = attributes["MultiProcessorCount"]
         together = count if attributes["CooperativeLaunch"] else 0
         memory = cupy.cuda.runtime.getDeviceProperties(index)["totalGlobalMem"]
-        self.whole = Machine(count, cluster, shared, together, memory=memory)
+        self.whole = Machine(count, largest_cluster(self.arch, shared), shared, together, memory=memory)
         self.elsewhere = self.is_elsewhere if cupy.cuda.runtime.getDeviceCount() > 1 else None
         self.overlaps = self.arch >= 90 and cupy.cuda.runtime.driverGetVersion() >= 12030
         self._functions: dict[Kernel, Any] = {}
+        self._codes: dict[Kernel, bytes] = {}  # of kernels that are to be loaded
         self._local = threading.local()
         self._retired = Retired(index)
         self._graphs = Graphs()
@@ -169,6 +178,19 @@ class CudaDevice:
         kind = cupy.cuda.runtime.memcpyHostToDevice  # of pageable memory: it is staged before the call returns
         cupy.cuda.runtime.memcpyAsync(address, ctypes.addressof(memory), len(data), kind, stream.ptr)
 
+    def load(self, kernels: list[Kernel]) -> None:
+        """Compile kernels side by side, if several are in no cache."""
+        missing = [kernel for kernel in dict.fromkeys(kernels) if kernel not in self._functions]
+        if len(missing) > 1 and not self.capturing():
+            from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+            with ThreadPoolExecutor(len(missing)) as pool:
+                self._codes |= zip(missing, pool.map(self.compiled, missing), strict=True)
+
+    def compiled(self, kernel: Kernel) -> bytes:
+        """Machine code for this GPU."""
+        return jit.compiled(kernel, self.arch)
+
     def function(self, launch: Launch) -> Any:
         """The loaded kernel, compiled on first use."""
         kernel = launch.kernel
@@ -178,8 +200,9 @@ class CudaDevice:
             with self._lock:
                 if (function := self._functions.get(kernel)) is None:
                     module = cupy.cuda.function.Module()
+                    record.note(kernel)
                     try:
-                        module.load(jit.compiled(kernel, self.arch))
+                        module.load(self._codes.pop(kernel, None) or self.compiled(kernel))
                     except driver.CUDADriverError:  # what lies in the cache is of no use
                         module = cupy.cuda.function.Module()
                         module.load(jit.compiled(kernel, self.arch, anew=True))

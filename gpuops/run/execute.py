@@ -30,6 +30,8 @@ def prepare(
     plan, device = work.plan, context.device
     new = [spec for spec in work.results if spec.name not in names]
     places = {name: i for i, name in enumerate((*names, *(spec.name for spec in new), *plan.own))}
+    if len(plan.steps) > 1:
+        device.load(plan.kernels)
     try:
         steps = [step.ready(device, places) for step in plan.steps]
     except NotLoaded as missing:
@@ -78,6 +80,7 @@ class Template:
         assert plan is not None
         self.device, self.own = context.device, bool(plan.own)
         places = {name: i for i, name in enumerate((*names, *(spec.name for spec in work.results), *plan.own))}
+        self.device.load(plan.kernels)
         self.steps = [self.device.launcher(step, places) for step in plan.steps]
         self.makers = [context.maker(spec.dtype) for spec in work.results]
 

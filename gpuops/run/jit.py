@@ -113,7 +113,7 @@ def compile(text: str, name: str, arch: int) -> bytes:  # noqa: A001 - jit.compi
     """
     from cupy_backends.cuda.libs import nvrtc
 
-    supported = nvrtc.getSupportedArchs()
+    supported = architectures()
     known = [a for a in supported if a <= arch]
     if not known:
         version = ".".join(map(str, nvrtc.getVersion()))
@@ -131,13 +131,23 @@ def compile(text: str, name: str, arch: int) -> bytes:  # noqa: A001 - jit.compi
         nvrtc.destroyProgram(program)
 
 
-def compiled(kernel: Kernel, arch: int, anew: bool = False) -> bytes:
-    """Machine code of a variant, from the disk cache where it has been compiled before (``anew``: not from there)."""
+def compiled(kernel: Kernel, arch: int, anew: bool = False, folder: str | None = None) -> bytes:
+    """Machine code of a variant, from the disk cache where it has been compiled before (``anew``: not from there), or
+    from another folder."""
     from . import disk_cache  # slow to import, and NumPy users never need it
 
     text = source(kernel)
     key = "\0".join((text, str(arch), compiler(), *options(kernel.name)))
-    return disk_cache.entry(cache_folder(), kernel.name, key, lambda: compile(text, f"{kernel.name}.cu", arch), anew)
+    folder = cache_folder() if folder is None else folder
+    return disk_cache.entry(folder, kernel.name, key, lambda: compile(text, f"{kernel.name}.cu", arch), anew)
+
+
+def architectures() -> list[int]:
+    """What NVRTC compiles for: 90 is compute capability 9.0."""
+    from cupy_backends.cuda.libs import nvrtc
+
+    found: list[int] = nvrtc.getSupportedArchs()
+    return found
 
 
 @cache

@@ -24,8 +24,8 @@ from ..ops.matmul import dot, matmul
 from ..ops.table import REDUCTIONS, SEARCHES
 from ..plan import rows
 from ..plan.geometry import Shape
-from ..plan.work import ArraySpec, Kernel, Machine, Work, new_array
-from ..run import jit
+from ..plan.work import ArraySpec, Kernel, Machine, Work, largest_cluster, new_array
+from ..run import jit, record
 from ..run.call import describe
 from .info import info
 
@@ -105,10 +105,24 @@ def needed(ops: Iterable[str], dtypes: Iterable[str], machine: Machine) -> list[
     return [*found]
 
 
-def compile_all(kernels: list[Kernel], arch: int) -> Iterator[Kernel]:
-    """Compile kernels into the disk cache, on all cores; each is yielded when it is there."""
+#: What is compiled for without a GPU: by compute capability, the multiprocessors of a common one, and bytes of shared
+#: memory that a block of it may have.
+GPUS = {
+    75: (40, 64), 80: (108, 163), 86: (84, 99), 87: (16, 163), 89: (142, 99), 90: (132, 227), 100: (148, 227),
+    103: (148, 227), 110: (20, 227), 120: (188, 99), 121: (48, 99),
+}  # fmt: skip
+
+
+def machine_of(arch: int) -> Machine:
+    """What plans ask of a common GPU of a compute capability."""
+    count, shared = GPUS[max((known for known in GPUS if known <= arch), default=min(GPUS))]
+    return Machine(count, largest_cluster(arch, shared * 1024), shared * 1024, count)
+
+
+def compile_all(kernels: list[Kernel], arch: int, folder: str | None = None) -> Iterator[Kernel]:
+    """Compile kernels into the disk cache or a folder, on all cores; each is yielded when it is there."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        started = {pool.submit(jit.compiled, kernel, arch): kernel for kernel in kernels}
+        started = {pool.submit(jit.compiled, kernel, arch, folder=folder): kernel for kernel in kernels}
         for future in as_completed(started):
             future.result()
             yield started[future]
@@ -116,39 +130,92 @@ def compile_all(kernels: list[Kernel], arch: int) -> Iterator[Kernel]:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("op", nargs="+", choices=OPS, metavar="OP", help=", ".join(OPS))
+    parser.add_argument("op", nargs="*", metavar="OP", help=", ".join(OPS))
     parser.add_argument("--dtype", nargs="+", default=["float32"], metavar="DTYPE", help="dtypes of arrays (float32)")
+    parser.add_argument("--from", dest="record", metavar="FILE", help="what programs recorded with GPUOPS_RECORD=FILE")
+    parser.add_argument("--arch", type=int, metavar="N", help="for a GPU elsewhere: 90 is compute capability 9.0")
+    parser.add_argument("--output", metavar="FOLDER", help="in the place of the cache; GPUOPS_CACHE_DIR names it later")
+
+
+class Unusable(Exception):
+    """What was asked for cannot be done; the message says why."""
 
 
 def main(options: argparse.Namespace) -> int:
-    """Compile for the current GPU, with a progress bar."""
+    """Compile for the current GPU or another one, with a progress bar."""
     try:
-        for name in options.dtype:
-            check_dtype("warmup", "--dtype", as_dtype("warmup", name))
-    except TypeError as failure:
-        print(failure, file=sys.stderr)
+        check(options)
+        arch, machine = target(options.arch)
+        kernels, what = wanted(options, machine)
+        folder = output_folder(options.output)
+    except OSError as failure:
+        print(f"warmup: {failure.filename}: {failure.strerror}", file=sys.stderr)
         return 2
-    facts = info()
-    if facts["path"] == "cpu":
-        print(f"warmup: {facts['reason']}", file=sys.stderr)
+    except (Unusable, record.Unusable, TypeError) as failure:  # of an op that does not take a dtype
+        print(f"warmup: {str(failure).removeprefix('warmup: ')}", file=sys.stderr)
         return 2
-    import cupy
-
-    from ..run import cuda
-
-    gpu = cuda.device(cupy.cuda.Device().id)
-    try:
-        kernels = needed(options.op, options.dtype, gpu.machine)
-    except TypeError as failure:  # an op that does not take the dtype
-        print(f"warmup: {failure}", file=sys.stderr)
-        return 2
-    for done, kernel in enumerate(compile_all(kernels, gpu.arch), 1):
+    for done, kernel in enumerate(compile_all(kernels, arch, folder), 1):
         if sys.stderr.isatty():
             print(f"\r{bar(done, len(kernels))} {kernel.name:<24}", end="", file=sys.stderr, flush=True)
     if sys.stderr.isatty():
         print(file=sys.stderr)
-    print(f"{len(kernels)} kernels for {', '.join(options.op)} of {', '.join(options.dtype)} are in {facts['cache']}")
+    print(f"{len(kernels)} kernels for {what} are in {folder}")
     return 0
+
+
+def check(options: argparse.Namespace) -> None:
+    """Raise if the arguments do not go together, or name what there is not."""
+    if bool(options.op) == bool(options.record):
+        raise Unusable("give either ops or, with --from FILE, a record")
+    for op in options.op:
+        if op not in OPS:
+            raise Unusable(f"op must be one of {', '.join(OPS)}, got {op!r}")
+    for name in options.dtype:
+        check_dtype("warmup", "--dtype", as_dtype("warmup", name))
+
+
+def target(arch: int | None) -> tuple[int, Machine]:
+    """The compute capability to compile for, and what plans ask of such a machine: those of the current GPU, unless
+    another one is asked for."""
+    if arch is None:
+        facts = info()
+        if facts["path"] == "cpu":
+            raise Unusable(f"{facts['reason']}; --arch 90 compiles for a GPU of compute capability 9.0 elsewhere")
+        import cupy
+
+        from ..run import cuda
+
+        gpu = cuda.device(cupy.cuda.Device().id)
+        return gpu.arch, gpu.machine
+    try:
+        known = jit.architectures()
+    except ImportError:
+        raise Unusable("compiling needs NVRTC: pip install 'gpuops-cupy[cuda13]' or [cuda12]") from None
+    if arch not in known:
+        raise Unusable(f"--arch must be one of {', '.join(map(str, known))}, which NVRTC compiles for; got {arch}")
+    return arch, machine_of(arch)
+
+
+def wanted(options: argparse.Namespace, machine: Machine) -> tuple[list[Kernel], str]:
+    """The kernels to compile, and what they are for."""
+    if options.record:
+        kernels = record.read(options.record)
+        for kernel in kernels:
+            if f"{kernel.name}.cu" not in jit.files():
+                raise Unusable(f"{options.record} has a kernel {kernel.name}, which gpuops does not have")
+        return kernels, options.record
+    return needed(options.op, options.dtype, machine), f"{', '.join(options.op)} of {', '.join(options.dtype)}"
+
+
+def output_folder(given: str | None) -> str:
+    """The folder to compile into, which is there and can be written."""
+    folder = os.path.abspath(os.path.expanduser(given)) if given else jit.cache_folder()
+    if not folder:
+        raise Unusable("there is no folder for compiled kernels: give --output, or set GPUOPS_CACHE_DIR")
+    os.makedirs(folder, 0o777 if given else 0o700, exist_ok=True)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise Unusable(f"{folder} cannot be written")
+    return folder
 
 
 def bar(done: int, total: int, width: int = 40) -> str:

@@ -1,0 +1,91 @@
+"""A record of the kernels that programs use: a file named by ``GPUOPS_RECORD``, from which a warm-up compiles them.
+
+Its first line says which version wrote it; each other line is a kernel, as JSON. Processes append lines, each at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import warnings
+from typing import Any
+
+from ..plan.work import Kernel
+from ..version import __version__
+
+HEAD = {"gpuops": __version__, "record": "kernels"}
+NAME = re.compile(r"[A-Za-z_]\w*")
+TYPE = re.compile(r"(struct )?[A-Za-z_]\w*(<[A-Za-z_]\w*>)?(::[A-Za-z_]\w*)?")
+
+
+class Unusable(Exception):
+    """A file that is no record of this version; the message says why."""
+
+
+def note(kernel: Kernel) -> None:
+    """Write down a kernel that is loaded, if ``GPUOPS_RECORD`` names a file. Nothing that goes wrong stops a call."""
+    path = os.environ.get("GPUOPS_RECORD")
+    if not path:
+        return
+    try:
+        written = known(path)
+        if kernel not in written:
+            append(path, {"kernel": kernel.name, "types": dict(kernel.types), "constants": dict(kernel.constants)})
+            written.add(kernel)
+    except (OSError, Unusable) as failure:
+        if path not in FAILED:
+            FAILED.add(path)
+            warnings.warn(f"GPUOPS_RECORD: {failure}; kernels are not recorded", stacklevel=2)
+
+
+KNOWN: dict[str, set[Kernel]] = {}  # the kernels in a file, as far as this process knows
+FAILED: set[str] = set()
+
+
+def known(path: str) -> set[Kernel]:
+    """The kernels in a file, which is begun if there is none."""
+    if path not in KNOWN:
+        if not os.path.exists(path) or not os.path.getsize(path):
+            append(path, HEAD)
+        KNOWN[path] = {*read(path)}
+    return KNOWN[path]
+
+
+def append(path: str, line: dict[str, Any]) -> None:
+    """Add a line, all of it at once."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.write(descriptor, (json.dumps(line) + "\n").encode())
+    finally:
+        os.close(descriptor)
+
+
+def read(path: str) -> list[Kernel]:
+    """The kernels of a record, each once."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = file.read().splitlines()
+    try:
+        head, *rest = [json.loads(line) for line in lines if line]
+    except ValueError:  # also of nothing at all
+        raise Unusable(f"{path} is no record of kernels") from None
+    if not isinstance(head, dict) or head.get("record") != HEAD["record"]:
+        raise Unusable(f"{path} is no record of kernels")
+    if head != HEAD:
+        rule = f"was recorded by gpuops {head.get('gpuops')}, this is {__version__}: record the program again"
+        raise Unusable(f"{path} {rule}")
+    return [*dict.fromkeys(kernel_of(path, entry) for entry in rest if entry != HEAD)]
+
+
+def kernel_of(path: str, entry: Any) -> Kernel:
+    """A kernel of a record. Its types and constants become source text: they are names and ints, nothing else."""
+    try:
+        name, types, constants = (entry[key] for key in ("kernel", "types", "constants"))
+        right = NAME.fullmatch(name) and all(type(value) is int for value in constants.values())
+        right = right and all(map(NAME.fullmatch, (*types, *constants))) and all(map(TYPE.fullmatch, types.values()))
+        kernel = Kernel(name, tuple(types.items()), tuple(constants.items()))
+    except (AttributeError, KeyError, TypeError):
+        right = False
+    if not right:
+        raise Unusable(f"{path} has an entry that is no kernel: {str(entry)[:80]}")
+    return kernel
