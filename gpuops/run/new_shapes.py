@@ -41,9 +41,9 @@ def served(
             return entry.ready(values, [*addresses])
         entry.seen = True
         if context.elsewhere is None or not context.elsewhere():
-            return recorded.template(context, names, numbers)(changes, [*addresses])
+            return recorded.template(context, names)(changes, [*addresses])
         with context.enter():
-            return recorded.template(context, names, numbers)(changes, [*addresses])
+            return recorded.template(context, names)(changes, [*addresses])
     except Refused:
         entry.ready = None
         return None

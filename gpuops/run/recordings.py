@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
@@ -17,7 +17,7 @@ from .operation import Call
 
 KINDS = 256  # kinds of calls whose recordings are kept: the latest ones
 MOST = 8  # recordings of a kind, the latest used first
-EVERY = 4  # calls of a kind that none of them serves, before the next one is made;
+EVERY = 6  # calls of a kind that none of them serves, before the next one is made;
 FREE, EARNED = 2, 16  # after the first few, as long as they serve so many calls each, which costs less than to make one
 
 Specs = dict[str, ArraySpec]
@@ -26,25 +26,29 @@ Specs = dict[str, ArraySpec]
 class Recorded:
     """A recorded description of calls: their work, as a function of sizes and strides that pass its guards.
 
-    ``changes`` gives less: what of the work is not the same for all of them. ``templates`` have the rest, ready.
+    ``changes`` gives less: what of the work is not the same for all of them. ``template`` has the rest, ready.
     """
 
-    __slots__ = ("changes", "templates", "work")
-
-    def __init__(self, call: Call, specs: Specs, numbers: list[int]) -> None:
-        recording = Recording()
-        work = together(call, specs, iter(recording.symbols(numbers)))
-        self.work: Callable[..., Work | None] = recording.function(work)
-        some = changing(work, [*call.arrays])
-        self.changes: Callable[..., Changes | None] | None = None if some is None else recording.function(some)
+    def __init__(self, call: Call, specs: Specs, numbers: list[int], work: Work) -> None:
+        self.recording, self.example = Recording(), work
+        self.symbolic = together(call, specs, iter(self.recording.symbols(numbers)))
+        self.some = changing(self.symbolic, [*call.arrays])
         self.templates: dict[ExecutionContext, Template] = {}
 
-    def template(self, context: ExecutionContext, names: list[str], numbers: list[int]) -> Template:
-        """What calls have in common in an execution context, of which one has these numbers."""
+    @cached_property
+    def work(self) -> Callable[..., Work | None]:
+        """The work of a call with such numbers."""
+        return self.recording.function(self.symbolic)
+
+    @cached_property
+    def changes(self) -> Callable[..., Changes | None] | None:
+        """What a template is given for a call with such numbers."""
+        return None if self.some is None else self.recording.function(self.some)
+
+    def template(self, context: ExecutionContext, names: list[str]) -> Template:
+        """What calls have in common in an execution context."""
         if (found := self.templates.get(context)) is None:
-            work = self.work(*numbers)
-            assert work is not None
-            found = self.templates[context] = Template(work, context, names)
+            found = self.templates[context] = Template(self.example, context, names)
         return found
 
 
@@ -146,7 +150,7 @@ def described(call: Call, specs: Specs, slot: Slot | None = None) -> Work:
     if kind.due():
         kind.made += 1
         with suppress(TypeError):  # it does with sizes what symbols cannot: it is described each time
-            kind.add(Recorded(call, specs, numbers))
+            kind.add(Recorded(call, specs, numbers, work))
     return work
 
 

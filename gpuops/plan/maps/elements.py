@@ -30,7 +30,9 @@ def is_small(p: Problem) -> bool:
     nbytes, vec = p.axes.size * out.itemsize, PACK // out.itemsize
     if nbytes >= ODD or (nbytes >= ACROSS and len(p.axes.sizes) > 1 and across(p) is not None):
         return False
-    return nbytes < WHOLE or any([way(p, k, "whole", vec, shift=False) != "packed" for k in range(len(p.args))])
+    if nbytes < WHOLE or len(p.axes.sizes) > 2:
+        return True
+    return any([way(p, k, "whole", vec, shift=False) != "packed" for k in range(len(p.args))])
 
 
 def launch_elements(p: Problem) -> Launch:
