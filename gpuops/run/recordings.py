@@ -17,8 +17,8 @@ from .operation import Call
 
 KINDS = 256  # kinds of calls whose recordings are kept: the latest ones
 MOST = 8  # recordings of a kind, the latest used first
-EVERY = 6  # calls of a kind that none of them serves, before the next one is made;
-FREE, EARNED = 2, 16  # after the first few, as long as they serve so many calls each, which costs less than to make one
+EVERY = 4  # calls of a kind that none of them serves, before one is made;
+FREE, EARNED = 3, 8  # after the first few, twice as many each time, unless the last one served so many: it has paid
 
 Specs = dict[str, ArraySpec]
 
@@ -71,11 +71,12 @@ def is_contiguous(spec: ArraySpec) -> bool:
 class Kind:
     """Calls that differ in sizes and strides alone: their recorded descriptions."""
 
-    __slots__ = ("made", "missed", "recorded", "served")
+    __slots__ = ("made", "missed", "recorded", "served", "wait")
 
     def __init__(self) -> None:
         self.recorded: list[Recorded] = []
-        self.made = self.missed = self.served = 0
+        self.made, self.wait = 0, EVERY
+        self.missed = self.served = 0  # calls since the last recording was made
 
     def find(self, numbers: list[int]) -> Work | None:
         """The work that a recording gives."""
@@ -106,7 +107,12 @@ class Kind:
     def due(self) -> bool:
         """Whether to record a call that no recording serves."""
         self.missed += 1
-        return self.missed % EVERY == 0 and self.served >= EARNED * (self.made - FREE)
+        if self.missed < self.wait:
+            return False
+        self.made += 1
+        self.wait = EVERY if self.made < FREE or self.served >= EARNED else 2 * self.wait
+        self.missed = self.served = 0
+        return True
 
 
 @lru_cache(maxsize=KINDS)
@@ -148,7 +154,6 @@ def described(call: Call, specs: Specs, slot: Slot | None = None) -> Work:
         return work
     work = call.describe(specs)
     if kind.due():
-        kind.made += 1
         with suppress(TypeError):  # it does with sizes what symbols cannot: it is described each time
             kind.add(Recorded(call, specs, numbers, work))
     return work
