@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import gpuops.plan
-from gpuops.run import launch_cache, recordings
+from gpuops.run import launch_cache
 
 from .accuracy import load_all
 from .cases import Case, Group, Operand, Problem, along, together
@@ -81,6 +81,31 @@ WIDE = (8192, 8192)
 INF = math.inf
 THRESHOLDS = (
     Threshold("access", "RAGGED", (2, 16), over("sum", ((2**20, 45), 1)) + over("softmax", ((2**18, 127), 1))),
+    # ---- small arrays
+    Threshold("small", "LEAST", (64, 256), over("sum", ((333, 33), 1), ((1000, 100), 1))),
+    Threshold("small", "FILLED", (512, 2048), over("sum", ((1000, 1000), 0), ((100, 100, 100), 1))),
+    Threshold("small", "EACH", (2, 8), over("sum", ((333, 333), 1), ((333, 333), 0)) + over(
+        "softmax", ((333, 333), 1), ((333, 333), 0))),
+    Threshold("maps.elements", "BLOCK", (128, 512), stretch(((333, 1), (333, 333)), ((700, 1), (700, 701)))),
+    Threshold("maps.elements", "UNROLL", (1, 4), stretch(((333, 1), (333, 333)), ((700, 1), (700, 701)))),
+    Threshold("maps.elements", "WHOLE", (0, 2**18), stretch(((1, 32), (32, 32)), ((1, 64), (256, 64)))),
+    Threshold("maps.elements", "ACROSS", (2**16, 2**21), stretch(((300, 300), "F", (300, 300)), (
+        (500, 500), "F", (500, 500)))),
+    Threshold("maps.elements", "ODD", (2**16, 2**24), stretch(((333, 1), (333, 333)), ((1500, 1), (1500, 1500)))),
+    Threshold("reductions.small", "WHOLE", (0, 2**15), over("sum", ((1000,), None), ((4096,), None))),
+    Threshold("reductions.small", "SMALL", (2**16, 2**22), over("sum", ((400, 400), 1), ((1000, 1000), 1))),
+    Threshold("reductions.small", "ODD", (2**16, 2**25), (
+        *over("sum", ((333, 333), 1), ((333, 333), 0), ((1400, 1401), 1), ((1500, 1500), 0)),)),
+    Threshold("reductions.small", "UNROLL", (4, 16), over("sum", ((1000,), None), ((333, 333), 0))),
+    Threshold("reductions.small", "WORTH", (16, 128), over("sum", ((30001,), None), ((5, 50001), 1))),
+    Threshold("reductions.small", "LEAST", (4, 32), over("sum", ((5, 50001), 1), ((50000, 5), 0))),
+    Threshold("rows.small", "EACH", (4, 16), over("softmax", ((333, 333), 1), ((1000, 1000), 0))),
+    Threshold("rows.small", "COLS", (2**10, 2**13), over("softmax", ((20, 3000), 1), ((7000, 100), 0))),
+    Threshold("rows.small", "ONE", (0, 2**15), over("softmax", ((1500,), 0), ((4096,), 0))),
+    Threshold("rows.small", "SMALL", (2**16, 2**20), over("softmax", ((300, 300), 1), ((400, 400), 1))),
+    Threshold("rows.small", "ODD", (2**16, 2**24), (
+        *over("softmax", ((333, 333), 0), ((1500, 1500), 0), ((8192, 31), 1)),)),
+    Threshold("rows.small", "NARROW", (8, 64), over("softmax", ((8192, 17), 1), ((8192, 45), 1))),
     # ---- maps
     Threshold("maps.packs", "BLOCK", (dict.fromkeys((1, 2, 3), 256), dict.fromkeys((1, 2, 3), 128)), (
         *stretch(((1, 8192), WIDE)), Probe("where", together(WIDE, WIDE, WIDE)))),
@@ -192,7 +217,8 @@ is slower. The rest of the planners' constants are limits of the hardware, of th
 def main(arguments: list[str]) -> int:
     """``bench thresholds``: measure, and write the page from this and earlier measurements."""
     parser = argparse.ArgumentParser("python -m gpuops bench thresholds", description=__doc__)
-    parser.add_argument("--only", metavar="TEXT", default="", help="thresholds with this text in their name")
+    words = "thresholds with this text in their name; the rows of others stay"
+    parser.add_argument("--only", metavar="TEXT", default="", help=words)
     parser.add_argument("--results", metavar="FOLDER", type=Path, default=FOLDER, help="of results (%(default)s)")
     parser.add_argument("--output", metavar="FILE", type=Path, default=PAGE, help="the page (%(default)s)")
     options = parser.parse_args(arguments)
@@ -201,10 +227,14 @@ def main(arguments: list[str]) -> int:
         raise Unusable("thresholds are those of kernels: this needs a GPU")
     prepare(options.results)
     chosen = [threshold for threshold in THRESHOLDS if options.only in threshold.path]
-    rows = [row for threshold in chosen for row in measured(machine, threshold)]
+    file = options.results / f"{machine.folder}.json"
+    before = rows_of(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else []
+    new = {threshold.path: [*measured(machine, threshold)] for threshold in chosen}
+    paths = [threshold.path for threshold in THRESHOLDS]
+    rows = [row for path in paths for row in new.get(path) or [row for row in before if row["threshold"] == path]]
     found = {"machine": machine.name, "commit": commit(), "versions": versions(), "rows": rows}
     text = json.dumps({**found, "rows": []}, indent=1)[:-4] + "[\n"
-    write(options.results / f"{machine.folder}.json", text + ",\n".join(map(json.dumps, rows)) + "\n ]\n}\n")
+    write(file, text + ",\n".join(map(json.dumps, rows)) + "\n ]\n}\n")
     write(options.output, page(load_all(options.results)))
     print(f"{options.output}: {len(rows)} rows, {machine.name}")
     return 0
@@ -258,8 +288,7 @@ class Setting(Gpuops):
         Setting.active = self
         for module in holders(self.threshold.module, self.threshold.name):
             setattr(module, self.threshold.name, self.value)
-        launch_cache.entries.cache_clear()
-        recordings.kinds.cache_clear()
+        launch_cache.clear()
 
 
 def measured(machine: Any, threshold: Threshold) -> Iterator[dict[str, Any]]:
@@ -286,7 +315,7 @@ def measured(machine: Any, threshold: Threshold) -> Iterator[dict[str, Any]]:
             settings[0].activate()
         us = times.pop(repr(value))
         what = {"op": case.op, "strategy": probe.strategy, "case": case.label}
-        row = {"threshold": threshold.path, "value": repr(value), **what, "us": us, "others": times}
+        row = {"threshold": threshold.path, "value": repr(value), **what, "us": us, "others": times, "commit": commit()}
         machine.tidy()
         print(line(row), flush=True)
         yield row
@@ -301,11 +330,16 @@ def page(documents: list[Document]) -> str:
     for found in documents:
         known = ("gpuops", "cupy", "cuda runtime")
         of = ", ".join(f"{name} {version}" for name, version in found["versions"].items() if name in known)
-        changes = " with changes" if found["commit"].endswith("+") else ""
-        parts.append(f"## {found['machine']}\n\n{of}; commit {found['commit'][:10]}{changes}.\n")
+        commits = dict.fromkeys(f"{row['commit'][:10]}{'+' * row['commit'].endswith('+')}" for row in rows_of(found))
+        parts.append(f"## {found['machine']}\n\n{of}; commit {', '.join(commits)} (+: with changes).\n")
         head = ("| threshold | value | call | µs | other values: time over that |", "| --- | --- | --- | ---: | --- |")
         parts.append("\n".join((*head, *map(line, found["rows"]))) + "\n")
     return "\n".join(parts)
+
+
+def rows_of(document: Document) -> list[dict[str, Any]]:
+    """The rows, each with the commit that was measured."""
+    return [{"commit": document["commit"], **row} for row in document["rows"]]
 
 
 def line(row: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ import pytest
 from numpy.lib.array_utils import byte_bounds
 
 import gpuops
-from gpuops.run import launch_cache, new_shapes, recordings
+from gpuops.run import launch_cache
 from tests import budget, emulated, emulator, tiers
 
 # The examples in the emulator's docstrings need g++.
@@ -136,9 +136,7 @@ if gpuops.info()["path"] == "gpu":
 @pytest.fixture(autouse=True)
 def nothing_cached() -> None:
     """Each test starts with nothing cached or recorded, as tests may change what calls depend on."""
-    launch_cache.entries.cache_clear()
-    recordings.kinds.cache_clear()
-    new_shapes.slots.cache_clear()
+    launch_cache.clear()
 
 
 def started(request: pytest.FixtureRequest) -> Iterator[Cpu]:

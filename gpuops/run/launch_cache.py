@@ -14,8 +14,9 @@ from typing import Any
 from .call import miss
 from .context import ARRAYS, READERS, Refused
 from .facts import FACTS, PLAIN
+from .new_shapes import slots
 from .operation import Operation
-from .recordings import Entry
+from .recordings import Entry, kinds
 
 LIMIT = 4096  # kinds of calls that are cached: the latest ones
 
@@ -24,6 +25,13 @@ LIMIT = 4096  # kinds of calls that are cached: the latest ones
 def entries(*facts: Any) -> Entry:
     """The cache's entry of a kind of calls: of an op, with what decides what it does."""
     return Entry()
+
+
+def clear() -> None:
+    """Let go of all cached calls, and of what was recorded of others: what plans depend on has changed."""
+    entries.cache_clear()
+    kinds.cache_clear()
+    slots.cache_clear()
 
 
 def operation(**operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -17,7 +17,7 @@ from .operation import Call
 
 KINDS = 256  # kinds of calls whose recordings are kept: the latest ones
 MOST = 8  # recordings of a kind, the latest used first
-EVERY = 4  # calls of a kind that none of them serves, before one is made;
+EVERY = 10  # calls of a kind that none of them serves, before one is made;
 FREE, EARNED = 3, 8  # after the first few, twice as many each time, unless the last one served so many: it has paid
 
 Specs = dict[str, ArraySpec]
