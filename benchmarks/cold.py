@@ -21,12 +21,14 @@ from .cases import Case
 from .first_use import CACHES
 from .machines import Cpu, machine_here
 from .mixes import MIXES, MOST
-from .providers import PEERS, Gpuops, Provider, load
+from .providers import PEERS, Gpuops, Provider, first_line, load
 from .results import ROOT, Document, Unusable, commit, prepare, versions, write
+from .show import MISSING
 
 FOLDER = ROOT / "benchmarks" / "first_calls"
 #: Which libraries take part, and for how long they may run a mix: JAX compiles anew for each shape.
 LIBRARIES = {"gpuops": tuple(MIXES), "cupy": tuple(MIXES), "torch": tuple(MIXES), "jax": ("six ops",)}
+NAMED = ("gpuops", *LIBRARIES, "cuda runtime")
 PATIENCE = 240  # seconds
 KERNELS = {"gpuops": "GPUOPS_CACHE_DIR", "cupy": "CUPY_CACHE_DIR"}  # where those are counted that were compiled
 
@@ -70,7 +72,7 @@ def measured(library: str, mix: str) -> dict[str, Any]:
         try:
             first, second = (process(library, mix, folders) for _ in range(2))
         except (subprocess.TimeoutExpired, RuntimeError) as failure:
-            return {"refused": str(failure)[:160]}
+            return {"failed": first_line(failure)}
         counted = KERNELS.get(library)
         kernels = sum(len(files) for *_, files in os.walk(folders[counted])) if counted else None
     return {**first, "again": second["seconds"], "kernels": kernels}
@@ -151,18 +153,34 @@ def found(folder: str) -> Document | None:
     return document
 
 
-def section(document: Document) -> tuple[tuple[str, ...], list[list[str]]]:
-    """The table of the performance page: its head and its rows."""
+HEAD = "mix: library", "calls", "seconds", "kernels compiled", "worst call, ms", "second process, seconds"
+
+
+def about(document: Document) -> str:
+    """What was measured."""
+    mixes = dict.fromkeys(row["mix"] for row in document["rows"])
+    said = ". ".join(f"*{mix}*: {(MIXES[mix].__doc__ or '').strip().rstrip('.')}" for mix in mixes)
+    known = ", ".join(f"{name} {version}" for name, version in document["versions"].items() if name in NAMED)
+    return (
+        "Programs whose shapes do not repeat, in a process that finds no compiled kernels, then in a second one that "
+        "finds those of the first. A library is imported and its GPU started before. Kernels are files in the "
+        f"library's cache; where a library does not have an op for a dtype, it makes fewer calls. {said}. "
+        f"Commit `{document['commit'][:12]}`; {known}.\n"
+    )
+
+
+def lines(document: Document) -> list[list[str]]:
+    """The rows of the table."""
     rows = []
     for row in document["rows"]:
         name = f"{row['mix']}: {row['library']}"
-        if "refused" in row and "seconds" not in row:
-            rows.append([name, *["–"] * 4, row["refused"]])
+        if "failed" in row:
+            rows.append([name, *[MISSING] * 4, row["failed"]])
             continue
-        kernels = "–" if row["kernels"] is None else str(row["kernels"])
+        kernels = MISSING if row["kernels"] is None else str(row["kernels"])
         made = str(row["calls"] - row["refused"])
         rows.append([name, made, f"{row['seconds']:.2f}", kernels, f"{row['worst_ms']:.0f}", f"{row['again']:.2f}"])
-    return ("mix: library", "calls", "seconds", "kernels compiled", "worst call, ms", "second process, seconds"), rows
+    return rows
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
+from . import cold
 from .cases import HOST
 from .ops import READINGS
 from .results import ROOT, Document, Unusable, ladders, peers, prepare, published, rivals, timed, write
@@ -444,6 +445,28 @@ def draw_host(document: Document) -> Any:
     return made
 
 
+FIRST_CALLS = Picture("first-calls", "seconds of mixes of calls whose shapes do not repeat", lambda: None)
+
+
+def draw_first_calls(document: Document) -> Any:
+    """The seconds that mixes of calls take with nothing compiled, and the second time."""
+    rows = [row for row in document["rows"] if "seconds" in row]
+    made, (axis,) = figure(1, 1, 9, 1.4 + 0.3 * len(rows))
+    for y, row in enumerate(rows):
+        colour = COLOURS.get(row["library"], FAINT)
+        axis.plot([row["again"], row["seconds"]], [y, y], color=colour, lw=1.5, zorder=2)
+        axis.plot(row["seconds"], y, "o", color=colour, markersize=8, zorder=3)
+        axis.plot(row["again"], y, "o", color=colour, markerfacecolor="white", markersize=6, zorder=3)
+    axis.set_xscale("log")
+    axis.set_ylim(len(rows) - 0.4, -0.6)
+    axis.set_yticks(range(len(rows)), [f"{row['mix']}: {row['library']}" for row in rows])
+    axis.set_xlabel("seconds (lower is better)")
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    details = f"{document['machine']}; filled: nothing compiled before, hollow: a second process"
+    title(made, "Mixes of calls whose shapes do not repeat", details)
+    return made
+
+
 def main(arguments: list[str]) -> int:
     """Draw everything."""
     description = "Draw the pictures of the performance page from the results files."
@@ -454,7 +477,9 @@ def main(arguments: list[str]) -> int:
 
     for machine, documents in found.items():
         prepare(output / machine)
-        for picture in plan(documents):
+        measured = cold.found(machine)
+        first = [FIRST_CALLS._replace(draw=partial(draw_first_calls, measured))] if measured else []
+        for picture in (*plan(documents), *first):
             file, svg = output / machine / f"{picture.name}.svg", io.StringIO()
             with mpl.rc_context(STYLE):
                 picture.draw().savefig(svg, format="svg", metadata={"Date": None})

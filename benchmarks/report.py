@@ -9,7 +9,7 @@ from typing import Any
 
 from gpuops.plan.rows import WARP_COLS, WARPS
 
-from . import issue_slots, plot
+from . import cold, issue_slots, plot
 from .cases import HOST, STEPS
 from .results import ROOT, Document, peers, published, rivals, timed, write
 from .show import MISSING, cell, comparison, machine_name, ratio, refusals, scaling
@@ -67,7 +67,7 @@ def page(results: dict[str, list[Document]]) -> str:
             parts.append(picture(f"performance/{folder}", "roofline", pictures["roofline"]))
         for document in documents:
             if document["mode"] == "host":
-                parts += ["### Host time\n", *host_section(folder, document, pictures)]
+                parts += ["### Host time\n", *host_section(folder, document, pictures), *first_calls(folder)]
             else:
                 title = document["op"] + (", in the cache" if document["mode"] == "hot" else "")
                 parts += [f"### {title}\n", *op_section(folder, document, pictures)]
@@ -174,6 +174,15 @@ def host_section(folder: str, document: Document, pictures: dict[str, str]) -> I
             yield table(*comparison([case for case in cases if "results" in case]))
         if missing := more and refusals(cases):
             yield "\n".join(f"- {line}" for line in missing) + "\n"
+
+
+def first_calls(folder: str) -> Iterator[str]:
+    """Mixes of calls from an empty cache of kernels, if they were measured on the machine."""
+    if (document := cold.found(folder)) is not None:
+        yield "### First calls\n"
+        yield cold.about(document)
+        yield picture(f"performance/{folder}", plot.FIRST_CALLS.name, plot.FIRST_CALLS.caption)
+        yield table(cold.HEAD, cold.lines(document))
 
 
 def of_best_peer(case: dict[str, Any]) -> float:

@@ -1,12 +1,14 @@
 """The benchmarks: cases, checks, timing and reports; on the CPU with tiny arrays."""
 
 import ast
+import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,9 +19,11 @@ from benchmarks import (
     arrays,
     cases,
     cli,
+    cold,
     first_use,
     harness,
     host,
+    mixes,
     ops,
     plot,
     providers,
@@ -350,6 +354,76 @@ def test_exact_softmaxes_match_scipy(op):
 
 def test_accuracy_page_is_up_to_date():
     assert accuracy.PAGE.read_text(encoding="utf-8") == accuracy.page(accuracy.load_all(accuracy.FOLDER))
+
+
+# --------------------------------------------------------------------------------------------------------- first calls
+
+
+#: What a mix may need, and how many calls it has.
+NEEDED = {"six ops": (90, 600), "sums": (25, 1000), "softmax rows": (12, 4096)}
+
+
+@pytest.mark.parametrize("mix", mixes.MIXES)
+def test_mixes_of_calls_need_few_kernels(mix):
+    kernels, count = NEEDED[mix]
+    found = mixes.kernels(mixes.MIXES[mix]())
+    assert sum(found.values()) == count and len(found) <= kernels
+
+
+def test_mixes_are_the_same_each_time():
+    for mix in mixes.MIXES.values():
+        assert [*mix()] == [*mix()]
+
+
+def test_arrays_of_mixes_are_views_of_one_for_each_dtype(monkeypatch):
+    monkeypatch.setattr(cold, "MOST", 2**10)
+    pools: dict[str, np.ndarray] = {}
+    case = cases.Case("where", mixes.GROUP, cases.together((3, 1), (3, 5), (5,)), "int32", pick=False, lead=False)
+    condition, x, y = cold.operands(np, pools, case)
+    assert (condition.dtype, x.dtype, y.shape) == (bool, np.int32, (5,)) and {*pools} == {"bool", "int32"}
+    assert np.shares_memory(x, y) and x.flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "kernels are compiled for a GPU: this needs one"),
+        (["--mixes", "all"], "there is no mix 'all'; there are six ops, sums, softmax rows"),
+        (["--providers", "gpuops,cub"], "there is no provider 'cub'; there are gpuops, cupy, torch, jax"),
+    ],
+)
+def test_first_calls_say_what_is_wrong(arguments, words, monkeypatch, capsys):
+    monkeypatch.setattr(cold, "machine_here", Cpu)
+    assert cli.main(["--cold", *arguments]) == 2
+    assert capsys.readouterr().err == f"bench: {words}\n"
+
+
+def test_first_calls_are_measured_written_and_shown(tmp_path, monkeypatch):
+    machine = SimpleNamespace(name="A GPU", folder="a-gpu")
+    monkeypatch.setattr(cold, "machine_here", lambda: machine)
+
+    def process(library, mix, folders):
+        if library == "torch":
+            raise RuntimeError("broken")
+        folder = Path(folders["GPUOPS_CACHE_DIR"])
+        second = folder.exists()
+        folder.mkdir(exist_ok=True)
+        (folder / "a kernel").touch()
+        return {"calls": 600, "refused": 2, "seconds": 0.5 if second else 8.0, "worst_ms": 200.0}
+
+    monkeypatch.setattr(cold, "process", process)
+    assert cli.main(["--cold", "--mixes", "six ops", "--providers", "gpuops,torch", "--results", str(tmp_path)]) == 0
+    monkeypatch.setattr(cold, "FOLDER", tmp_path)
+    document = cold.found("a-gpu")
+    assert document["machine"] == "A GPU" and cold.found("another") is None
+    assert cold.lines(document) == [
+        ["six ops: gpuops", "598", "8.00", "1", "200", "0.50"], ["six ops: torch", *["–"] * 4, "broken"],
+    ]  # fmt: skip
+    text = "\n".join(report.first_calls("a-gpu"))
+    assert "### First calls" in text and "| six ops: gpuops | 598 | 8.00 |" in text and "first-calls.svg" in text
+    assert [*report.first_calls("another")] == []
+    if importlib.util.find_spec("matplotlib"):
+        assert plot.draw_first_calls(document)
 
 
 # --------------------------------------------------------------------------------------------------------- thresholds
