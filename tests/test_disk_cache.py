@@ -134,21 +134,21 @@ def test_waiting_threads_use_the_entry_that_another_made(folder):
 
 
 def test_a_full_disk_leaves_nothing_behind(folder, monkeypatch):
-    def full(descriptor):
+    def full(*paths):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "replace", full)
     assert entry(folder) == b"code"
     assert list(folder.iterdir()) == []
 
 
-def test_entries_are_synced_before_they_are_renamed(folder, monkeypatch):
-    done = []
-    replace, fsync = os.replace, os.fsync
-    monkeypatch.setattr(os, "fsync", lambda descriptor: done.append("fsync") or fsync(descriptor))
-    monkeypatch.setattr(os, "replace", lambda *paths: done.append("replace") or replace(*paths))
+def test_an_entry_that_a_crash_has_cut_off_is_made_anew(folder):
     entry(folder)
-    assert done == ["fsync", "replace"]
+    path = only(folder)
+    for length in (0, 10, disk_cache.DIGEST, path.stat().st_size - 1):
+        path.write_bytes(path.read_bytes()[:length])
+        assert entry(folder, b"again") == b"again"
+        assert entry(folder, b"code") == b"again"
 
 
 def test_stale_temporary_files_are_removed(folder):

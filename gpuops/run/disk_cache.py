@@ -107,15 +107,13 @@ def trusted(status: os.stat_result) -> bool:
 
 
 def store(path: str, code: bytes) -> None:
-    """Write an entry: another process sees all of it or nothing, also after a crash."""
+    """Write an entry: another process sees all of it or nothing; after a crash the digest tells whether it is whole."""
     unfinished = f"{path}.{os.getpid()}-{time.monotonic_ns()}{UNFINISHED}"
     # As readable as the user's other files are: a folder that several users share is for all of them.
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | CAREFULLY, 0o644)
     try:
         with open(descriptor, "wb") as file:
             file.write(hashlib.sha256(code).digest() + code)
-            file.flush()
-            os.fsync(descriptor)
         os.replace(unfinished, path)
     except BaseException:
         with suppress(OSError):
