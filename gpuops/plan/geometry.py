@@ -23,6 +23,7 @@ class Axes(NamedTuple):
 
     sizes: Shape
     strides: tuple[Shape, ...]
+    least: int = 1  # dims of the kernel that runs over them, at least
 
     @property
     def size(self) -> int:
@@ -31,7 +32,7 @@ class Axes(NamedTuple):
     @property
     def rank_class(self) -> int:
         """The smallest rank that kernels are compiled for and that holds these dims."""
-        return RANKS[bisect_left(RANKS, len(self.sizes))]
+        return RANKS[bisect_left(RANKS, max(len(self.sizes), self.least))]
 
     def inner(self, operand: int) -> int:
         """The innermost stride of an operand, 0 without dims."""
@@ -39,10 +40,7 @@ class Axes(NamedTuple):
 
     def wide(self) -> Axes:
         """The same for kernels that are compiled once for all of few dims."""
-        pad = MANY - len(self.sizes)
-        if pad <= 0:
-            return self
-        return Axes((*(1,) * pad, *self.sizes), tuple([(*(0,) * pad, *strides) for strides in self.strides]))
+        return Axes(self.sizes, self.strides, MANY)
 
     def in_packs(self, vec: int) -> Axes:
         """The same walk in steps of ``vec`` elements along the innermost dim."""
@@ -57,11 +55,11 @@ class Axes(NamedTuple):
         """The numbers of ``struct Axes`` in ``kernels/common/axes.cuh``: each dim's divisor and strides, innermost
         first."""
         found: list[int] = []
-        for size, *strides in zip(self.sizes[::-1], *[operand[::-1] for operand in self.strides], strict=True):
-            found += divisor(size)
-            found += strides
-        empty = (*ONE, *(0,) * len(self.strides))
-        return found + [*empty] * (self.rank_class - len(self.sizes))
+        sizes, strides, _ = self
+        for d in range(len(sizes) - 1, -1, -1):
+            found += divisor(sizes[d])
+            found += [operand[d] for operand in strides]
+        return found + [*ONE, *(0,) * len(strides)] * (self.rank_class - len(sizes))
 
 
 def divisor(value: int) -> Shape:
@@ -86,9 +84,9 @@ def reaches(*groups: Axes) -> list[int]:
     [23]
     """
     far = [0] * len(groups[0].strides)
-    for sizes, operands in groups:
-        for operand, strides in enumerate(operands):
-            for n, s in zip(sizes, strides, strict=True):
+    for axes in groups:
+        for operand, strides in enumerate(axes.strides):
+            for n, s in zip(axes.sizes, strides, strict=True):
                 far[operand] += (n - 1) * abs(s)
     return far
 

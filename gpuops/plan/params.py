@@ -59,6 +59,7 @@ class Struct:
 
     def __init__(self, name: str, *fields: Field) -> None:
         self.fields = fields
+        self.names = [(field.name, field.type) for field in fields]
         lines = (f"  {field.type} {field.declarator};  // {field.comment}" for field in fields)
         self.text = "\n".join((f"struct {name} {{", *lines, "};"))
         self.format = lru_cache(maxsize=1024)(self.format_of)
@@ -67,13 +68,13 @@ class Struct:
         """The struct with these values, for offsets of a type."""
         numbers: list[Any] = []
         kinds: list[Packed] = []
-        for field in self.fields:
-            value = values[field.name]
+        for name, type_ in self.names:
+            value = values[name]
             kind = type(value)
             if kind is Axes:
                 kinds.append((value.rank_class, len(value.strides)))
                 numbers += value.numbers()
-            elif field.type == "Divisor":
+            elif type_ == "Divisor":
                 kinds.append(0)
                 numbers += divisor(value)
             elif kind is tuple or kind is list or kind is Shares:
