@@ -103,9 +103,9 @@ def normalize(axes: Axes) -> tuple[Axes, Shape]:
     which it broadcasts goes outermost, so that the innermost dim is one that it really moves along.
 
     >>> normalize(Axes((2, 3, 4), ((12, 4, 1), (0, 4, 1))))
-    (Axes(sizes=(2, 12), strides=((12, 1), (0, 1))), (0, 0))
+    (Axes(sizes=(2, 12), strides=((12, 1), (0, 1)), least=1), (0, 0))
     >>> normalize(Axes((5, 4), ((-4, -1),)))
-    (Axes(sizes=(20,), strides=((1,),)), (-19,))
+    (Axes(sizes=(20,), strides=((1,),), least=1), (-19,))
     """
     offsets = (0,) * len(axes.strides)
     if axes.strides.count(contiguous_strides(axes.sizes)) == len(offsets):  # one run of all operands
