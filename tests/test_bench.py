@@ -360,7 +360,7 @@ def test_accuracy_page_is_up_to_date():
 
 
 #: What a mix may need, and how many calls it has.
-NEEDED = {"six ops": (90, 600), "sums": (25, 1000), "softmax rows": (12, 4096)}
+NEEDED = {"six ops": (85, 600), "sums": (25, 1000), "softmax rows": (12, 4096)}
 
 
 @pytest.mark.parametrize("mix", mixes.MIXES)
@@ -431,15 +431,15 @@ def test_first_calls_are_measured_written_and_shown(tmp_path, monkeypatch):
 #: Numbers of the planners that are no thresholds: limits of hardware, kernels and libraries, sizes of the classic
 #: rungs, candidates between which a model chooses.
 LIMITS = {
-    "access.PACK", "access.SECTOR", "geometry.MANY", "geometry.MAX_RANK", "maps.packs.LINE", "maps.problems.MOST",
-    "products.cublas.CALLS", "products.cublas.LIMIT", "products.pipelined.FULL", "products.pipelined.LANES",
-    "products.pipelined.LANES_M", "products.pipelined.LANES_N", "products.pipelined.STAGES", "products.rungs.BLOCK",
-    "products.rungs.DEPTH", "products.rungs.ROWS_1D", "products.rungs.SHARED_TILE", "products.rungs.TILE_1D",
-    "products.rungs.WARP_DEPTH", "reductions.classic.BLOCK", "reductions.columns.STORE", "reductions.launch.NARROW",
-    "rows.classic.BLOCK", "rows.classic.STATES", "rows.classic.WARP_COLS", "rows.columns.RESERVED",
-    "rows.launch.GROUPS", "rows.on_chip.FEW_LANES", "rows.on_chip.LARGE_BLOCK", "small.BLOCK", "small.SIDE",
-    "work.ALIGNMENT", "work.BARRIERS", "work.BARRIERS_OFFSET", "work.LARGE", "work.PARTIALS", "work.PORTABLE_CLUSTER",
-    "work.SCRATCH", "work.STATIC_SHARED", "work.TICKETS",
+    "access.PACK", "access.SECTOR", "geometry.MANY", "geometry.MAX_RANK", "maps.packs.LINE", "maps.packs.WORD",
+    "maps.problems.MOST", "products.cublas.CALLS", "products.cublas.LIMIT", "products.pipelined.FULL",
+    "products.pipelined.LANES", "products.pipelined.LANES_M", "products.pipelined.LANES_N",
+    "products.pipelined.STAGES", "products.rungs.BLOCK", "products.rungs.DEPTH", "products.rungs.ROWS_1D",
+    "products.rungs.SHARED_TILE", "products.rungs.TILE_1D", "products.rungs.WARP_DEPTH", "reductions.classic.BLOCK",
+    "reductions.columns.STORE", "reductions.launch.NARROW", "rows.classic.BLOCK", "rows.classic.STATES",
+    "rows.classic.WARP_COLS", "rows.columns.RESERVED", "rows.launch.GROUPS", "rows.on_chip.FEW_LANES",
+    "rows.on_chip.LARGE_BLOCK", "small.BLOCK", "small.SIDE", "work.ALIGNMENT", "work.BARRIERS", "work.BARRIERS_OFFSET",
+    "work.LARGE", "work.PARTIALS", "work.PORTABLE_CLUSTER", "work.SCRATCH", "work.STATIC_SHARED", "work.TICKETS",
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..access import PACK, packable
+from ..dtypes import BITS
 from ..geometry import Axes, contiguous_strides
 from ..params import Field, Struct
 from ..work import Launch
@@ -15,6 +16,7 @@ BLOCK = {1: 256, 2: 128, 3: 128}  # threads, by operands of the map
 IN_FLIGHT = 2  # packs that a thread makes, where there are many
 FEW = 2**18  # packs from which on it does: fewer are spread over as many threads
 LINE = 128  # bytes of a cache line
+WORD = 4  # bytes, in which copies are made
 AHEAD = 2**24  # bytes of an operand that are fetched ahead, at most
 WALKS = {"whole": 0, "crossing": 1, "narrow": 2, "short": 3, "ragged": 4}  # enum Walk in broadcast.cu
 
@@ -33,8 +35,22 @@ PARAMS = Struct(
 )
 
 
+def in_words(p: Problem) -> Problem:
+    """A copy in whole packs as one of words of four bytes, so that the same kernels serve all dtypes."""
+    size, ctype = p.args[0].itemsize, p.args[0].ctype
+    if p.map_ != "Expand" or size == WORD or not p.args[1].ctype == ctype == BITS[size] or p.args[1].value is not None:
+        return p
+    if not all([packable(PACK // size, size, arg.start, k, p.axes, inner=p.axes) for k, arg in enumerate(p.args)]):
+        return p
+    sizes = (*p.axes.sizes[:-1], p.cols * size // WORD)
+    strides = tuple([(*[s * size // WORD for s in operand[:-1]], 1) for operand in p.axes.strides])
+    args = tuple([arg._replace(ctype=BITS[WORD], itemsize=WORD) for arg in p.args])
+    return p._replace(axes=Axes(sizes, strides), args=args)
+
+
 def launch_packs(p: Problem) -> Launch:
     """A launch of ``broadcast.cu`` with packs of at most 16 bytes."""
+    p = in_words(p)
     out, size = p.args[0], p.axes.size
     vec = PACK // out.itemsize
     dense = p.axes.strides[0] == contiguous_strides(p.axes.sizes)
