@@ -151,6 +151,17 @@ def test_an_entry_that_a_crash_has_cut_off_is_made_anew(folder):
         assert entry(folder, b"code") == b"again"
 
 
+def test_a_folder_that_another_process_clears_meanwhile_costs_a_compile(folder):
+    def make():
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
+        return b"code"
+
+    assert disk_cache.entry(str(folder), "kernel", "key", make) == b"code"
+    assert entry(folder) == b"code" and entry(folder, b"other") == b"code"
+
+
 def test_stale_temporary_files_are_removed(folder):
     folder.mkdir()
     old, new = (folder / f"{name}{disk_cache.UNFINISHED}" for name in ("old", "new"))
