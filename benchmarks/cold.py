@@ -22,14 +22,14 @@ from .first_use import CACHES
 from .machines import Cpu, machine_here
 from .mixes import MIXES, MOST
 from .providers import PEERS, Gpuops, Provider, first_line, load
-from .results import ROOT, Document, Unusable, commit, prepare, versions, write
+from .results import ROOT, Document, Unusable, prepare, save_rows
 from .show import MISSING
 
 FOLDER = ROOT / "benchmarks" / "first_calls"
-#: Which libraries take part, and for how long they may run a mix: JAX compiles anew for each shape.
+#: Which libraries run which mixes: JAX compiles anew for each shape.
 LIBRARIES = {"gpuops": tuple(MIXES), "cupy": tuple(MIXES), "torch": tuple(MIXES), "jax": ("six ops",)}
-NAMED = ("gpuops", *LIBRARIES, "cuda runtime")
-PATIENCE = 240  # seconds
+NAMED = (*LIBRARIES, "cuda runtime")
+PATIENCE = 240  # seconds that a library may run a mix
 KERNELS = {"gpuops": "GPUOPS_CACHE_DIR", "cupy": "CUPY_CACHE_DIR"}  # where those are counted that were compiled
 
 
@@ -51,9 +51,8 @@ def main(arguments: list[str]) -> int:
             if mix in LIBRARIES[library]:
                 rows.append({"mix": mix, "library": library, **measured(library, mix)})
                 print(json.dumps(rows[-1]), flush=True)
-    head = {"machine": machine.name, "commit": commit(), "versions": versions(), "rows": []}
-    text = json.dumps(head, indent=1)[:-4] + "[\n" + ",\n".join(map(json.dumps, rows)) + "\n ]\n}\n"
-    write(options.results / f"{machine.folder}.json", text)
+    part = ".part" if options.mixes or options.providers else ""  # a selection never replaces a full run
+    save_rows(options.results / f"{machine.folder}{part}.json", machine, rows)
     return 0
 
 
@@ -97,9 +96,8 @@ def run(library: str, mix: str) -> dict[str, Any]:
     """Run a mix with a library: the seconds until all results are there, and the milliseconds of the worst call."""
     import cupy
 
-    provider: Provider | str = Gpuops(cupy)
-    if library != Gpuops(cupy).name:
-        provider = load(next(kind for kind in PEERS["gpu"] if kind.name == library), cupy)
+    peers = {kind.name: kind for kind in PEERS["gpu"]}
+    provider = load(peers[library], cupy) if library in peers else Gpuops(cupy)
     if isinstance(provider, str):
         raise RuntimeError(provider)
     pools: dict[str, Any] = {}

@@ -107,6 +107,13 @@ def save(file: Path, document: Document) -> None:
     write(file, text + ",\n".join(lines(case) for case in document["cases"]) + "\n ]\n}\n")
 
 
+def save_rows(file: Path, machine: Any, rows: Iterable[dict[str, Any]]) -> None:
+    """Write rows that were measured on a machine, one per line, with the commit and the versions."""
+    head = {"machine": machine.name, "commit": commit(), "versions": versions()}
+    text = json.dumps(head, indent=1)[:-2] + ',\n "rows": [\n'
+    write(file, text + ",\n".join(map(json.dumps, rows)) + "\n ]\n}\n")
+
+
 def write(file: Path, text: str) -> None:
     """Write a file, or say why that cannot be done."""
     try:

@@ -27,7 +27,7 @@ from .harness import ring_of, with_memory
 from .machines import machine_here
 from .ops import expected
 from .providers import Gpuops, first_line
-from .results import ROOT, Document, Unusable, commit, prepare, versions, write
+from .results import ROOT, Document, Unusable, commit, prepare, save_rows, write
 from .timing import ROUNDS, Subject
 
 FOLDER = ROOT / "benchmarks" / "thresholds"
@@ -232,9 +232,7 @@ def main(arguments: list[str]) -> int:
     new = {threshold.path: [*measured(machine, threshold)] for threshold in chosen}
     paths = [threshold.path for threshold in THRESHOLDS]
     rows = [row for path in paths for row in new.get(path) or [row for row in before if row["threshold"] == path]]
-    found = {"machine": machine.name, "commit": commit(), "versions": versions(), "rows": rows}
-    text = json.dumps({**found, "rows": []}, indent=1)[:-4] + "[\n"
-    write(file, text + ",\n".join(map(json.dumps, rows)) + "\n ]\n}\n")
+    save_rows(file, machine, rows)
     write(options.output, page(load_all(options.results)))
     print(f"{options.output}: {len(rows)} rows, {machine.name}")
     return 0

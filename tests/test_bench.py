@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -412,13 +413,18 @@ def test_first_calls_are_measured_written_and_shown(tmp_path, monkeypatch):
         return {"calls": 600, "refused": 2, "seconds": 0.5 if second else 8.0, "worst_ms": 200.0}
 
     monkeypatch.setattr(cold, "process", process)
-    assert cli.main(["--cold", "--mixes", "six ops", "--providers", "gpuops,torch", "--results", str(tmp_path)]) == 0
     monkeypatch.setattr(cold, "FOLDER", tmp_path)
+    selection = ["--mixes", "six ops", "--providers", "gpuops,torch"]
+    assert cli.main(["--cold", *selection, "--results", str(tmp_path)]) == 0
+    assert cold.found("a-gpu") is None  # a selection never replaces a full run
+    (part,) = tmp_path.iterdir()
+    rows = [["six ops: gpuops", "598", "8.00", "1", "200", "0.50"], ["six ops: torch", *["–"] * 4, "broken"]]
+    assert part.name == "a-gpu.part.json" and cold.lines(json.loads(part.read_text(encoding="utf-8"))) == rows
+    assert cli.main(["--cold", "--results", str(tmp_path)]) == 0
     document = cold.found("a-gpu")
     assert document["machine"] == "A GPU" and cold.found("another") is None
-    assert cold.lines(document) == [
-        ["six ops: gpuops", "598", "8.00", "1", "200", "0.50"], ["six ops: torch", *["–"] * 4, "broken"],
-    ]  # fmt: skip
+    lines = cold.lines(document)
+    assert len(lines) == 10 and all(row in lines for row in rows)
     text = "\n".join(report.first_calls("a-gpu"))
     assert "### First calls" in text and "| six ops: gpuops | 598 | 8.00 |" in text and "first-calls.svg" in text
     assert [*report.first_calls("another")] == []
@@ -487,9 +493,30 @@ def test_thresholds_need_a_gpu(tmp_path, monkeypatch, capsys):
     assert [*tmp_path.iterdir()] == []
 
 
+def test_thresholds_that_are_measured_anew_leave_the_rows_of_others(tmp_path, monkeypatch):
+    machine = SimpleNamespace(name="A GPU", folder="a-gpu", ladders=True)
+    monkeypatch.setattr(thresholds, "machine_here", lambda: machine)
+
+    def measured(us, commit, machine, threshold):
+        row = {"threshold": threshold.path, "value": "1", "op": "sum", "strategy": "", "case": "float32 9"}
+        return [{**row, "us": us, "others": {"2": 2 * us}, "commit": commit}]
+
+    page = tmp_path / "page.md"
+    for only, us, commit in ("", 2.0, "a" * 40), ("small.LEAST", 3.0, "b" * 40):
+        monkeypatch.setattr(thresholds, "measured", partial(measured, us, commit))
+        assert cli.main(["thresholds", "--only", only, "--results", str(tmp_path), "--output", str(page)]) == 0
+    (document,) = accuracy.load_all(tmp_path)
+    assert [row["threshold"] for row in document["rows"]] == [each.path for each in thresholds.THRESHOLDS]
+    anew = {row["threshold"] for row in document["rows"] if row["us"] == 3.0 and row["commit"] == "b" * 40}
+    assert anew == {each.path for each in thresholds.THRESHOLDS if "small.LEAST" in each.path}
+    assert {row["us"] for row in document["rows"] if row["threshold"] not in anew} == {2.0}
+    text = page.read_text(encoding="utf-8")
+    assert f"commit {'a' * 10}, {'b' * 10} (+" in text
+    assert "| `small.LEAST` | `1` | sum float32 9 | 3 | `2` 2.00 |" in text
+
+
 def test_thresholds_page_is_up_to_date():
     assert thresholds.PAGE.read_text(encoding="utf-8") == thresholds.page(accuracy.load_all(thresholds.FOLDER))
-
 
 
 class Broken(providers.Numpy):

@@ -82,7 +82,6 @@ class Arguments:
         self.words = memoryview(self.memory).cast("B").cast("q")
         self.config, self.addresses = ctypes.c_void_p(start), ctypes.c_void_p(start + LAUNCH_CONFIG.size)
 
-
     def give(self, given: Given) -> None:
         """Change all that is no address."""
         head, structs = given

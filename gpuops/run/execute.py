@@ -91,16 +91,16 @@ class Template:
         if self.own:
             _memory, more = provided(self.device, workspace, scratch)  # which lives until the launches are made
             addresses += more
-        for step, its in zip(self.steps, launches, strict=True):
-            step(addresses, its)
+        for step, changed in zip(self.steps, launches, strict=True):
+            step(addresses, changed)
         return tuple(made) if len(made) > 1 else made[0]
 
 
-def changes_of(work: Work, new: list[ArraySpec]) -> Changes:
-    """What a template is given for a work."""
+def changes_of(work: Work) -> Changes:
+    """What a template is given for a work, all of whose results are new."""
     assert work.plan is not None
     launches = tuple(given(step) for step in work.plan.steps)
-    return tuple([spec.shape for spec in new]), workspace_of(work.plan), work.plan.scratch, launches
+    return tuple([spec.shape for spec in work.results]), workspace_of(work.plan), work.plan.scratch, launches
 
 
 def workspace_of(plan: Plan) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ Neither is a call bound and described then, nor is anything kept for it: that is
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from .operation import Operation, names_of
 from .recordings import KINDS, Entry, Slot
 
 ARRAY, SHAPE, OTHER = range(3)  # what an argument is
+HERE = nullcontext()
 
 
 def served(
@@ -40,9 +42,8 @@ def served(
             entry.ready = entering(context, work, prepare(work, context, names, None, None, False))
             return entry.ready(values, [*addresses])
         entry.seen = True
-        if context.elsewhere is None or not context.elsewhere():
-            return recorded.template(context, names)(changes, [*addresses])
-        with context.enter():
+        away = context.elsewhere is not None and context.elsewhere()
+        with context.enter() if away else HERE:
             return recorded.template(context, names)(changes, [*addresses])
     except Refused:
         entry.ready = None

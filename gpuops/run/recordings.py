@@ -59,7 +59,7 @@ def changing(work: Work, names: list[str]) -> Changes | None:
         return None
     whole = all(spec.name not in names and is_contiguous(spec) for spec in work.results)
     fixed = all(type(arg.offset) is int for step in plan.steps for arg in step.args if isinstance(arg, Operand))
-    return changes_of(work, [*work.results]) if whole and fixed else None
+    return changes_of(work) if whole and fixed else None
 
 
 def is_contiguous(spec: ArraySpec) -> bool:
@@ -122,7 +122,7 @@ def kinds(*facts: Any) -> Kind:
 
 
 class Slot:
-    """Where a kind is found without specs."""
+    """Where calls find their kind without specs."""
 
     __slots__ = ("kind",)
 
