@@ -92,9 +92,9 @@ THRESHOLDS = (
     Threshold("maps.elements", "ACROSS", (2**16, 2**21), stretch(((300, 300), "F", (300, 300)), (
         (500, 500), "F", (500, 500)))),
     Threshold("maps.elements", "ODD", (2**16, 2**24), stretch(((333, 1), (333, 333)), ((1500, 1), (1500, 1500)))),
-    Threshold("reductions.small", "WHOLE", (0, 2**15), over("sum", ((1000,), None), ((4096,), None))),
-    Threshold("reductions.small", "SMALL", (2**16, 2**22), over("sum", ((400, 400), 1), ((1000, 1000), 1))),
-    Threshold("reductions.small", "ODD", (2**16, 2**25), (
+    Threshold("reductions.small", "WHOLE", (0, 2**13), over("sum", ((1000,), None), ((4096,), None))),
+    Threshold("reductions.small", "SMALL", (2**14, 2**20), over("sum", ((400, 400), 1), ((1000, 1000), 1))),
+    Threshold("reductions.small", "ODD", (2**14, 2**23), (
         *over("sum", ((333, 333), 1), ((333, 333), 0), ((1400, 1401), 1), ((1500, 1500), 0)),)),
     Threshold("reductions.small", "UNROLL", (4, 16), over("sum", ((1000,), None), ((333, 333), 0))),
     Threshold("reductions.small", "WORTH", (16, 128), over("sum", ((30001,), None), ((5, 50001), 1))),

@@ -443,7 +443,7 @@ LIMITS = {
     "products.pipelined.STAGES", "products.rungs.BLOCK", "products.rungs.DEPTH", "products.rungs.ROWS_1D",
     "products.rungs.SHARED_TILE", "products.rungs.TILE_1D", "products.rungs.WARP_DEPTH", "reductions.classic.BLOCK",
     "reductions.columns.STORE", "reductions.launch.NARROW", "rows.classic.BLOCK", "rows.classic.STATES",
-    "rows.classic.WARP_COLS", "rows.columns.RESERVED", "rows.launch.GROUPS", "rows.on_chip.FEW_LANES",
+    "rows.classic.WARP_COLS", "rows.columns.RESERVED", "rows.launch.GROUPS",
     "rows.on_chip.LARGE_BLOCK", "small.BLOCK", "small.SIDE", "work.ALIGNMENT", "work.BARRIERS", "work.BARRIERS_OFFSET",
     "work.LARGE", "work.PARTIALS", "work.PORTABLE_CLUSTER", "work.SCRATCH", "work.STATIC_SHARED", "work.TICKETS",
 }  # fmt: skip

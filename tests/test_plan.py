@@ -112,11 +112,22 @@ def quotient(n: int, value: int) -> int:
 def test_packed_axes_match_the_cuda_struct(walk):
     rank = walk.rank_class
     data = bytes(Struct("Walk", Field("Axes<RANK, OPERANDS>", "axes", "")).pack("i64", axes=walk))
-    dims = list(struct.iter_unpack(f"<QII{len(walk.strides)}q", data))
-    assert len(dims) == rank
-    found = [(size, *strides) for size, _, _, *strides in dims[::-1]]  # innermost first, filled up outside
-    pad = (1, *(0,) * len(walk.strides))
-    assert found == [pad] * (rank - len(walk.sizes)) + [*zip(walk.sizes, *walk.strides)]
+    assert len(data) == rank * (16 + 8 * len(walk.strides))
+    sizes = tuple(size for size, _, _ in struct.iter_unpack("<QII", data[: 16 * rank]))
+    strides = struct.unpack(f"<{rank * len(walk.strides)}q", data[16 * rank :])
+    pad = rank - len(walk.sizes)
+    assert sizes == (1,) * pad + walk.sizes
+    for k, operand in enumerate(walk.strides):
+        assert strides[k * rank : (k + 1) * rank] == (0,) * pad + operand
+
+
+@given(axes())
+def test_packed_dims_match_the_cuda_struct(walk):
+    rank = max(walk.rank_class, geometry.MANY)
+    data = bytes(Struct("Walk", Field("Dims<RANK, OPERANDS>", "dims", "")).pack("i64", dims=walk.dims()))
+    found = [(size, *strides) for size, _, _, *strides in struct.iter_unpack(f"<QII{len(walk.strides)}q", data)]
+    missing = (1, *(0,) * len(walk.strides))
+    assert found == [*zip(walk.sizes, *walk.strides)][::-1] + [missing] * (rank - len(walk.sizes))
 
 
 def test_rank_classes_cover_every_rank():
@@ -373,8 +384,8 @@ def test_masked_tiles_keep_fewer_packs_in_registers(masked, packs):
 @pytest.mark.parametrize(
     ("dtype", "shape", "axis", "strategy", "constants"),
     [
-        ("float32", (2**20, 64), (1,), "rows", {"GROUP": 1, "PACKS": 2, "CLUSTER": 1}),  # some lanes to a row
-        ("float32", (4096, 127), (1,), "rows", {"GROUP": 1, "RAGGED": True}),
+        ("float32", (2**20, 64), (1,), "rows", {"GROUP": 8, "PACKS": 2, "CLUSTER": 1}),  # eight lanes to a row
+        ("float32", (4096, 127), (1,), "rows", {"GROUP": 16, "RAGGED": True}),
         ("float32", (2**16, 34), (1,), "rows", {"GROUP": 4, "RAGGED": True}),
         ("float32", (4096, 512), (1,), "rows", {"GROUP": 32, "RAGGED": False}),
         ("float32", (4096, 4096), (1,), "rows", {"GROUP": 0, "PACKS": 4, "CLUSTER": 1, "STAGED": 0}),  # a block
@@ -426,7 +437,7 @@ def test_grid_softmax_balances_rows_among_teams(rows, teams):
 @pytest.mark.parametrize(
     ("cols", "constants"),
     [
-        (100, {"GROUP": 1, "PACKS": 8}),
+        (100, {"GROUP": 16, "PACKS": 8}),
         (700, {"GROUP": 32, "PACKS": 24}),
         (4096, {"GROUP": 0, "PACKS": 16, "BLOCK": 256}),
     ],
@@ -474,8 +485,6 @@ def test_on_chip_plans_hold_whole_rows_within_limits(data):
         staged = step.shared // (step.block * vec * (size + masked))
         assert (staged > 0) == (has["STAGED"] > 0)
         threads = has.get("GROUP") or step.block // has.get("WIDE", 1)
-        if threads == 1:  # some lanes: as the parameters say
-            threads = 1 << step.args[-1].values[-3]
         team = step.args[-1].values[5] or step.cluster  # blocks to a row
         packs = cols // (1 if strategy == "columns" else vec)
         assert team * threads * (has["PACKS"] + staged) >= packs

@@ -14,7 +14,7 @@ from typing import NamedTuple
 Shape = tuple[int, ...]
 
 RANKS = (1, 2, 3, 4, 6, 12, 32)  # the rank classes that kernels are compiled for
-MANY = 4  # from which on a kernel finds out how many there are
+MANY = 4  # dims that a kernel takes, at least, which finds out how many there are
 MAX_RANK = RANKS[-1]
 
 
@@ -23,7 +23,6 @@ class Axes(NamedTuple):
 
     sizes: Shape
     strides: tuple[Shape, ...]
-    least: int = 1  # dims of the kernel that runs over them, at least
 
     @property
     def size(self) -> int:
@@ -32,15 +31,15 @@ class Axes(NamedTuple):
     @property
     def rank_class(self) -> int:
         """The smallest rank that kernels are compiled for and that holds these dims."""
-        return RANKS[bisect_left(RANKS, max(len(self.sizes), self.least))]
+        return RANKS[bisect_left(RANKS, len(self.sizes))]
 
     def inner(self, operand: int) -> int:
         """The innermost stride of an operand, 0 without dims."""
         return self.strides[operand][-1] if self.sizes else 0
 
-    def wide(self) -> Axes:
-        """The same for kernels that are compiled once for all of few dims."""
-        return Axes(self.sizes, self.strides, MANY)
+    def dims(self) -> Dims:
+        """The same for kernels that are compiled once for any few dims."""
+        return Dims(self.sizes, self.strides)
 
     def in_packs(self, vec: int) -> Axes:
         """The same walk in steps of ``vec`` elements along the innermost dim."""
@@ -52,14 +51,34 @@ class Axes(NamedTuple):
         )
 
     def numbers(self) -> list[int]:
-        """The numbers of ``struct Axes`` in ``kernels/common/axes.cuh``: each dim's divisor and strides, innermost
-        first."""
+        """The numbers of ``struct Axes`` in ``kernels/common/axes.cuh``: a divisor for each dim, then the strides."""
+        pad = self.rank_class - len(self.sizes)
+        found, zeros = [*ONE] * pad, (0,) * pad
+        for size in self.sizes:
+            found += divisor(size)
+        for operand in self.strides:
+            found += zeros
+            found += operand
+        return found
+
+
+class Dims(Axes):
+    """Dims of which a kernel finds out how many there are."""
+
+    __slots__ = ()
+
+    @property
+    def rank_class(self) -> int:
+        """That of as many dims, or of `MANY`."""
+        return RANKS[bisect_left(RANKS, max(len(self.sizes), MANY))]
+
+    def numbers(self) -> list[int]:
+        """The numbers of ``struct Dims``: innermost first, each dim's divisor and strides."""
         found: list[int] = []
-        sizes, strides, _ = self
-        for d in range(len(sizes) - 1, -1, -1):
-            found += divisor(sizes[d])
-            found += [operand[d] for operand in strides]
-        return found + [*ONE, *(0,) * len(strides)] * (self.rank_class - len(sizes))
+        for d in range(len(self.sizes) - 1, -1, -1):
+            found += divisor(self.sizes[d])
+            found += [operand[d] for operand in self.strides]
+        return found + [*ONE, *(0,) * len(self.strides)] * (self.rank_class - len(self.sizes))
 
 
 def divisor(value: int) -> Shape:
@@ -103,9 +122,9 @@ def normalize(axes: Axes) -> tuple[Axes, Shape]:
     which it broadcasts goes outermost, so that the innermost dim is one that it really moves along.
 
     >>> normalize(Axes((2, 3, 4), ((12, 4, 1), (0, 4, 1))))
-    (Axes(sizes=(2, 12), strides=((12, 1), (0, 1)), least=1), (0, 0))
+    (Axes(sizes=(2, 12), strides=((12, 1), (0, 1))), (0, 0))
     >>> normalize(Axes((5, 4), ((-4, -1),)))
-    (Axes(sizes=(20,), strides=((1,),), least=1), (-19,))
+    (Axes(sizes=(20,), strides=((1,),)), (-19,))
     """
     offsets = (0,) * len(axes.strides)
     if axes.strides.count(contiguous_strides(axes.sizes)) == len(offsets):  # one run of all operands

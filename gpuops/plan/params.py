@@ -6,7 +6,7 @@ import struct
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from .geometry import Axes, divisor
+from .geometry import Axes, Dims, divisor
 from .small import Shares
 
 #: Types of numbers, with the format characters of ``struct``; ``Offset`` is i32 or i64.
@@ -17,8 +17,8 @@ FILLED = "0q"  # up to a multiple of 8 bytes, as C++ aligns what holds such numb
 class Field(NamedTuple):
     """A field of a struct: its C++ type, its name (with array bounds), and what it is.
 
-    Numbers are given as such, pairs and arrays of them as sequences, ``Axes`` as they are in ``geometry``, a
-    ``Divisor`` as an int, what is of the caller's dtype as bytes.
+    Numbers are given as such, pairs and arrays of them as sequences, ``Axes`` and ``Dims`` as they are in ``geometry``,
+    a ``Divisor`` as an int, what is of the caller's dtype as bytes.
     """
 
     type: str
@@ -71,7 +71,7 @@ class Struct:
         for name, type_ in self.names:
             value = values[name]
             kind = type(value)
-            if kind is Axes:
+            if kind is Axes or kind is Dims:
                 kinds.append((value.rank_class, len(value.strides)))
                 numbers += value.numbers()
             elif type_ == "Divisor":
@@ -96,9 +96,12 @@ DIVISOR = "QII"  # the format of ``struct Divisor``
 
 def format_of(type_: str, kind: Packed, offset: str) -> str:
     """The format of a field."""
-    if isinstance(kind, tuple):  # Axes<…, Offset>, or with strides of 64 bits
+    if isinstance(kind, tuple):  # Axes<…, Offset> or Dims<…, Offset>, or with strides of 64 bits
         rank, operands = kind
-        return f"{DIVISOR}{operands}{FORMATS[offset if 'Offset' in type_ else 'i64']}{FILLED}" * rank
+        letter = FORMATS[offset if "Offset" in type_ else "i64"]
+        if type_.startswith("Dims"):
+            return f"{DIVISOR}{operands}{letter}{FILLED}" * rank
+        return f"{DIVISOR * rank}{rank * operands}{letter}{FILLED}"
     if kind < 0:
         return f"{FILLED}{-kind}s"
     letter = DIVISOR if type_ == "Divisor" else FORMATS.get(offset if type_ == "Offset" else type_, FORMATS["i64"])

@@ -41,6 +41,7 @@ PARAMS = {
     "reduce": reductions.PARAMS,
     "reduce_small": reductions.SMALL_PARAMS,
     "softmax": rows.PARAMS,
+    "softmax_small": rows.SMALL_PARAMS,
 }
 OPTIONS = ("--std=c++17",)
 #: Those that save time, by the NVRTC that has them first.

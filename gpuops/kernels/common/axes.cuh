@@ -9,23 +9,42 @@ template <class Index> __device__ __forceinline__ Index divide(Index n, const Di
   else return n / by.value;
 }
 
-// A dim: its length, and each operand's stride in elements (any sign, 0 where it broadcasts).
+// RANK dims, outermost first. stride[k]: operand k's strides in elements (any sign, 0 where it broadcasts).
+template <int RANK, int OPERANDS, class Offset = i64> struct Axes {
+  Divisor size[RANK];
+  Offset stride[OPERANDS][RANK];
+
+  // at[k] = offset of operand k, in elements, at flat `index` (C order over the first DIMS dims).
+  template <int DIMS = RANK, class Index> __device__ __forceinline__ void locate(Index index, Offset (&at)[OPERANDS]) const {
+#pragma unroll
+    for (int k = 0; k < OPERANDS; ++k) at[k] = 0;
+#pragma unroll
+    for (int d = DIMS - 1; d >= 0; --d) {
+      Index outer = d > 0 ? divide(index, size[d]) : 0;
+      Offset here = static_cast<Offset>(index - outer * static_cast<Index>(size[d].value));
+      index = outer;
+#pragma unroll
+      for (int k = 0; k < OPERANDS; ++k) at[k] += here * stride[k][d];
+    }
+  }
+};
+
+// Up to RANK dims, innermost first: those that are missing, behind the others, have length 1, which costs nothing. A dim
+// lies on few cache lines with its strides.
 template <int OPERANDS, class Offset> struct Dim {
   Divisor size;
   Offset stride[OPERANDS];
 };
-
-// RANK dims, innermost first. With 4 or more, those that are missing are filled up with dims of length 1.
-template <int RANK, int OPERANDS, class Offset = i64> struct Axes {
+template <int RANK, int OPERANDS, class Offset = i64> struct Dims {
   Dim<OPERANDS, Offset> dim[RANK];
 
-  // at[k] = offset of operand k, in elements, at flat `index` (C order over all dims but the FIRST innermost ones).
-  template <int FIRST = 0, class Index> __device__ __forceinline__ void locate(Index index, Offset (&at)[OPERANDS]) const {
+  // As that of Axes, over all dims.
+  template <class Index> __device__ __forceinline__ void locate(Index index, Offset (&at)[OPERANDS]) const {
 #pragma unroll
     for (int k = 0; k < OPERANDS; ++k) at[k] = 0;
 #pragma unroll
-    for (int d = FIRST; d < RANK; ++d) {
-      bool last = d == RANK - 1 || (RANK >= 4 && dim[d + 1].size.shift == 0);  // the other dims have length 1
+    for (int d = 0; d < RANK; ++d) {
+      bool last = d == RANK - 1 || dim[d + 1].size.shift == 0;
       Index outer = 0, here = index;
       if (!last) {
         outer = divide(index, dim[d].size);

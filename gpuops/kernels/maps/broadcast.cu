@@ -23,19 +23,19 @@ struct Spot {
 
 // Sets at[k] and, if SPLIT, jump[k] of a pack that begins at (row, col).
 template <bool SPLIT> __device__ __forceinline__ void place(Spot& spot, u32 row, i32 col, const Broadcast& p) {
-  p.axes.template locate<1>(row, spot.at);
-  if constexpr (SPLIT) p.axes.template locate<1>(row + 1, spot.jump);
-  i32 cols = static_cast<i32>(p.axes.dim[0].size.value);
+  p.axes.template locate<RANK - 1>(row, spot.at);
+  if constexpr (SPLIT) p.axes.template locate<RANK - 1>(row + 1, spot.jump);
+  i32 cols = static_cast<i32>(p.axes.size[RANK - 1].value);
 #pragma unroll
   for (int k = 0; k < WALKED; ++k) {
-    if constexpr (SPLIT) spot.jump[k] -= spot.at[k] + cols * p.axes.dim[0].stride[k];
-    spot.at[k] += col * p.axes.dim[0].stride[k];
+    if constexpr (SPLIT) spot.jump[k] -= spot.at[k] + cols * p.axes.stride[k][RANK - 1];
+    spot.at[k] += col * p.axes.stride[k][RANK - 1];
   }
 }
 
 __device__ __forceinline__ Spot find(u32 pack, const Broadcast& p) {
   Spot spot;
-  const Divisor& size = p.axes.dim[0].size;
+  const Divisor& size = p.axes.size[RANK - 1];
   i32 cols = static_cast<i32>(size.value), length = p.length;
   if constexpr (WALK == RAGGED) {
     u32 row = divide(pack, p.row_packs);
@@ -44,7 +44,7 @@ __device__ __forceinline__ Spot find(u32 pack, const Broadcast& p) {
     spot.first = static_cast<i32>(pack - row * static_cast<u32>(p.row_packs.value)) * VEC - head;
     length = cols;
 #pragma unroll
-    for (int k = 0; k < WALKED; ++k) spot.at[k] += spot.first * p.axes.dim[0].stride[k];
+    for (int k = 0; k < WALKED; ++k) spot.at[k] += spot.first * p.axes.stride[k][RANK - 1];
   } else {
     spot.first = static_cast<i32>(pack) * VEC - p.head;
     if constexpr (WALK != SHORT) {
@@ -68,7 +68,7 @@ __device__ __forceinline__ void fetch(Items<T, VEC>& items, const T* from, const
   if constexpr (K >= ARITY) {
     return;
   } else if constexpr (WALK != SHORT) {
-    Place place = {spot.at[K], p.axes.dim[0].stride[K], spot.jump[K], spot.split, p.low[K], p.high[K]};
+    Place place = {spot.at[K], p.axes.stride[K][RANK - 1], spot.jump[K], spot.split, p.low[K], p.high[K]};
     items = read<WAY, SPLIT>(from, place, p.scalar[K]);
   } else if constexpr (WAY == PACKED) {
     items = load_items<VEC>(from + spot.first);
@@ -128,12 +128,12 @@ broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
       Offset to = DENSE ? static_cast<Offset>(spot.first) : spot.at[WALKED - 1];
       store_past_l1(y + to, mapped(pa[u], pb[u], pc[u], p.scale));
     } else if (!spot.complete) {  // a partial pack: the head or tail of the output (RAGGED: of a row)
-      i32 length = WALK == RAGGED ? static_cast<i32>(p.axes.dim[0].size.value) : p.length;
+      i32 length = WALK == RAGGED ? static_cast<i32>(p.axes.size[RANK - 1].value) : p.length;
 #pragma unroll 1
       for (i32 v = max(-spot.first, 0); v < min(length - spot.first, VEC); ++v) {
         if constexpr (WALK == RAGGED) {
 #pragma unroll
-          for (int k = 0; k < WALKED; ++k) at[k] = spot.at[k] + v * p.axes.dim[0].stride[k];
+          for (int k = 0; k < WALKED; ++k) at[k] = spot.at[k] + v * p.axes.stride[k][RANK - 1];
         } else {
           p.axes.locate(static_cast<u32>(spot.first + v), at);
         }
@@ -143,7 +143,7 @@ broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
     }
   }
   if constexpr (WALK == CROSSING && RANK > 1) {  // this block's packs that cross a row's end: at most one per thread
-    const Divisor& size = p.axes.dim[0].size;
+    const Divisor& size = p.axes.size[RANK - 1];
     i32 cols = static_cast<i32>(size.value), start = static_cast<i32>(first - threadIdx.x) * VEC - p.head;
     i32 stop = min(start + BLOCK * UNROLL * VEC, p.length);
     u32 last = divide(static_cast<u32>(stop - 1), size);

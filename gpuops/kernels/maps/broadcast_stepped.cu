@@ -5,7 +5,7 @@
 template <int K, int WAY, class T>
 __device__ __forceinline__ void fetch(Items<T, VEC>& items, const T* from, const Offset* at, i32 step, const Stepped& p) {
   if constexpr (K < ARITY) {
-    items = read<WAY, false>(from, {at[K] + step * p.step[K], p.axes.dim[0].stride[K]}, p.scalar[K]);
+    items = read<WAY, false>(from, {at[K] + step * p.step[K], p.axes.stride[K][RANK - 1]}, p.scalar[K]);
   }
 }
 

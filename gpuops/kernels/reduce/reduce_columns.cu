@@ -31,10 +31,10 @@ __device__ __forceinline__ Spot find(Index pack, const Reduce& r) {
   } else {
     Index run = divide(pack, r.run_packs);
     i64 first = static_cast<i64>(pack - run * static_cast<Index>(r.run_packs.value)) * VEC - r.head;
-    i64 size = spot.end ? r.kept.dim[0].size.value : 0;
-    r.kept.template locate<1>(run, spot.at);
+    i64 size = spot.end ? r.kept.size[KEPT - 1].value : 0;
+    r.kept.template locate<KEPT - 1>(run, spot.at);
 #pragma unroll
-    for (int k = 0; k < 3; ++k) spot.at[k] += first * r.kept.dim[0].stride[k];
+    for (int k = 0; k < 3; ++k) spot.at[k] += first * r.kept.stride[k][KEPT - 1];
     spot.begin = first < 0 ? -first : 0;
     spot.end = max(min(size - first, static_cast<i64>(VEC)), static_cast<i64>(spot.begin));
     spot.low = FUNNEL ? first == 0 : first < 0;

@@ -115,13 +115,13 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, L
     Index first_run = r.run_chunk < r.runs ? blockIdx.y * r.run_chunk : 0, end_run = min(first_run + r.run_chunk, r.runs);
     for (Index run = first_run + threadIdx.x % GROUP / TEAM; run < end_run; run += TEAMS) {
       Offset at[2];
-      r.reduced.template locate<1>(run, at);
+      r.reduced.template locate<REDUCED - 1>(run, at);
 #pragma unroll
       for (int k = 0; k < ROWS; ++k) {
         rows.x[k] = x + kept[k][0] + at[0];
         rows.b[k] = b + kept[k][1] + at[1];
       }
-      gather_run(rows, r, c, r.reduced.dim[0].size.value, begin);
+      gather_run(rows, r, c, r.reduced.size[REDUCED - 1].value, begin);
     }
   }
 

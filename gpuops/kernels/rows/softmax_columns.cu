@@ -54,7 +54,7 @@ softmax_columns(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   Offset at[3];
   p.kept.locate(inside ? pack : 0, at);
   x += at[0], mask += at[1], y += at[2];
-  Offset step = p.kept.dim[0].stride[1] / VEC;  // stride of the mask from row to row
+  Offset step = p.kept.stride[1][KEPT - 1] / VEC;  // stride of the mask from row to row
 
   Index first = rank * static_cast<Index>(p.chunk), begin = first + deep, end = min(rank * p.chunk + p.chunk, p.packs);
   OnChip packs;

@@ -17,7 +17,7 @@ struct Part {
     Offset at[3];
     p.kept.locate(row, at);
     x = x_ + at[0], mask = mask_ + at[1], y = y_ + at[2];
-    step = p.reduced.dim[0].stride[1] / (RAGGED ? 1 : VEC);
+    step = p.reduced.stride[1][REDUCED - 1] / (RAGGED ? 1 : VEC);
     Index packs = p.packs;
     head = tail = 0;
     if constexpr (RAGGED) {

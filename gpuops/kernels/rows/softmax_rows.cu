@@ -1,49 +1,44 @@
-// Rows on chip: every element is read once. GROUP threads (a power of two up to 32) share a row; GROUP = 1 stands for
-// 2^p.shares.lanes of them, with RAGGED for at least 8. With GROUP = 0, a block has a row, or a cluster of CLUSTER blocks
-// shares one; these exchange their parts' maxima and sums through distributed shared memory. A thread holds PACKS packs
-// of its row in registers and, if STAGED, p.staged more in shared memory.
+// Rows on chip: every element is read once. GROUP threads (a power of two up to 32) share a row. With GROUP = 0, a
+// block has a row, or a cluster of CLUSTER blocks shares one; these exchange their parts' maxima and sums through
+// distributed shared memory. A thread holds PACKS packs of its row in registers and, if STAGED, p.staged more in shared
+// memory.
 // RAGGED: a row may begin and end at any element. The head and tail around its aligned packs are held element by
 // element.
 // blockIdx.x: BLOCK / GROUP rows. With GROUP = 0, blockIdx.x / CLUSTER is the row, and blockIdx.x % CLUSTER the block's
 // rank in the cluster. BLOCK: threads of a block, at most.
-constexpr int LANES = GROUP > 1 ? GROUP : GROUP ? 8 : 32;  // that share a row, at least
+constexpr int LANES = GROUP ? GROUP : 32;
 constexpr int STATES = BLOCK / 32 * CLUSTER;
-
-template <class Op> __device__ __forceinline__ typename Op::State over_lanes(typename Op::State value, int lanes) {
-  if constexpr (GROUP > 1) return warp_reduce<Op, GROUP>(value);
-  else return lanes_reduce<Op>(value, 1, lanes / 2);
-}
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 softmax_rows(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   if constexpr (GROUP > 0) {
-    int lanes = GROUP > 1 ? GROUP : 1 << p.shares.lanes, thread = threadIdx.x & (lanes - 1);
-    Index row = blockIdx.x * static_cast<Index>(BLOCK / lanes) + threadIdx.x / lanes;
+    int thread = threadIdx.x % LANES;
+    Index row = blockIdx.x * static_cast<Index>(BLOCK / LANES) + threadIdx.x / LANES;
     bool inside = row < static_cast<Index>(p.rows);
     Part part(inside ? row : 0, inside ? 0 : 1, x, mask, y, p);  // past the last row, an empty part
     OnChip packs;
     Singles<LANES> edges;
-    auto locate = [&](int n, Offset (&at)[3]) { part.locate(thread + n * lanes, at, p); };
-    auto exists = [&](int n) { return inside && static_cast<Index>(thread + n * lanes) < part.end; };
-    auto near = [&](int n, Offset (&at)[3]) { part.locate(min(static_cast<Index>(thread + n * lanes), part.end - 1), at, p); };
+    auto locate = [&](int n, Offset (&at)[3]) { part.locate(thread + n * LANES, at, p); };
+    auto exists = [&](int n) { return inside && static_cast<Index>(thread + n * LANES) < part.end; };
+    auto near = [&](int n, Offset (&at)[3]) { part.locate(min(static_cast<Index>(thread + n * LANES), part.end - 1), at, p); };
     packs.load(part.x, part.mask, part.step, p, inside, exists, locate, near);
-    edges.load(part, thread, lanes, p);
+    edges.load(part, thread, LANES, p);
 
     V max[1] = {Limits<V>::least()};
     Total sum[1] = {};
     packs.held.maximum(max, p);
     edges.maximum(max, p);
-    V key = Base::key(over_lanes<Max<V>>(max[0], lanes));
+    V key = Base::key(warp_reduce<Max<V>, LANES>(max[0]));
     Base base[1] = {Base(key)};
     packs.held.sum_of_powers(sum, base, p);
     edges.sum_of_powers(sum, base, p);
-    State whole = state_of(key, over_lanes<Sum<Total>>(sum[0], lanes));
+    State whole = state_of(key, warp_reduce<Sum<Total>, LANES>(sum[0]));
     let_next_start();
     if (!inside) return;
     Ending ending[1] = {Ending::of<true>(key, whole, p)};
     packs.store_held(part.y, ending, p, locate);
-    edges.store(part, ending, thread, lanes, p);
+    edges.store(part, ending, thread, LANES, p);
   } else {
     int thread = threadIdx.x, group = blockDim.x, rank = blockIdx.x % CLUSTER;
     Part part(blockIdx.x / CLUSTER, rank, x, mask, y, p);

@@ -7,7 +7,7 @@ softmax_warp(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   if (index >= p.rows) return;
   int lane = threadIdx.x % 32;
   Row row(p, x, mask, y, index);
-  Offset at[3], step = p.reduced.dim[0].stride[1] / VEC;
+  Offset at[3], step = p.reduced.stride[1][REDUCED - 1] / VEC;
   V value[PER_LANE][VEC], max = Limits<V>::least();
   Total sum{};
   u32 chosen = 0;  // a bit for each element: whether it takes part

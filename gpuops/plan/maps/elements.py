@@ -19,7 +19,7 @@ PARAMS = Struct(
     "Elements",
     Field("u32", "size", "elements"),
     Field("u32", "reserved", "0"),
-    Field("Axes<RANK, ARITY + 1, Offset>", "axes", "operands a, b, c, y"),
+    Field("Dims<RANK, ARITY + 1, Offset>", "axes", "operands a, b, c, y"),
     *TAIL,
 )
 
@@ -38,7 +38,7 @@ def is_small(p: Problem) -> bool:
 def launch_elements(p: Problem) -> Launch:
     """A launch of ``broadcast_elements.cu``."""
     offset = offset_type(reaches(p))
-    walked = Axes(p.axes.sizes, (*p.axes.strides[1:], p.axes.strides[0])).wide()
+    walked = Axes(p.axes.sizes, (*p.axes.strides[1:], p.axes.strides[0])).dims()
     params = PARAMS.pack(offset, size=p.axes.size, reserved=0, axes=walked, **scalars(p))
     constants = {"BLOCK": BLOCK, "RANK": walked.rank_class, "UNROLL": UNROLL}
     grid = -(-p.axes.size // (BLOCK * UNROLL)), 1

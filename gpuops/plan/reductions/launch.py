@@ -59,7 +59,7 @@ SMALL_PARAMS = Struct(
     Field("i64", "chunk", "elements of a split"),
     Field("Shares", "shares", "how threads share outputs"),
     Field("i32", "has_initial", "whether there is an initial value"),
-    Field("Axes<KEPT, 3, Offset>", "kept", "operands x, b, y, over the outputs"),
+    Field("Dims<KEPT, 3, Offset>", "kept", "operands x, b, y, over the outputs"),
     Field("Axes<REDUCED, 2, Offset>", "reduced", "operands x, b, over the elements of an output"),
     Field("double", "count", "elements of an output, for the op's Context"),
     Field("double", "scale", "a factor on x, likewise"),

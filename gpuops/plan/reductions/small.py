@@ -9,8 +9,8 @@ from ..work import Plan
 from .launch import THREADS_PER_SM, Design, launch, split
 from .problems import Problem
 
-#: Bytes of x below which it is small: of one contiguous output; of rows that are read in packs; of others.
-WHOLE, SMALL, ODD = 2**13, 2**20, 2**23
+#: Elements of x below which it is small: of one contiguous output; of rows that are read in packs; of others.
+WHOLE, SMALL, ODD = 2**11, 2**18, 2**21
 UNROLL = 8  # elements that a thread has in flight
 WORTH = 48  # elements of a thread from which on blocks share an output;
 LEAST = 8  # and of one of theirs, at least
@@ -18,11 +18,13 @@ LEAST = 8  # and of one of theirs, at least
 
 def is_small(p: Problem) -> bool:
     """Whether x is so small that it hardly matters how it is read."""
-    size = ITEMSIZE[p.x]
-    most, full = ODD, PACK // size
-    if p.reduced.inner(0) == 1 and packable(full, size, p.starts[0], 0, p.kept, p.reduced, inner=p.reduced):
-        most = WHOLE if p.outputs == 1 and len(p.reduced.sizes) == 1 else SMALL
-    return p.outputs * p.length * size < most
+    size, along = ITEMSIZE[p.x], p.reduced.inner(0) == 1
+    packed = along and packable(PACK // size, size, p.starts[0], 0, p.kept, p.reduced, inner=p.reduced)
+    if along and p.outputs == 1 and len(p.reduced.sizes) == 1:
+        most = WHOLE if packed else SMALL
+    else:
+        most = SMALL if packed else ODD
+    return p.outputs * p.length < most
 
 
 def plan_small(p: Problem, strategy: str, multiprocessors: int) -> Plan:
@@ -36,7 +38,7 @@ def plan_small(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     counts = p.outputs, p.length, chunk, 1, 1
     constants = {"UNROLL": UNROLL, "BLOCK": BLOCK, "RESIDENT": 0}
     design = Design(
-        "reduce_small", Access(1, "beside" if p.other else "none"), (count, blocks), shares.block, p.kept.wide(),
+        "reduce_small", Access(1, "beside" if p.other else "none"), (count, blocks), shares.block, p.kept.dims(),
         p.reduced, counts, constants, states=wide, shares=shares,
     )  # fmt: skip
     return launch(p, strategy, design)

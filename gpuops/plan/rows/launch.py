@@ -28,7 +28,16 @@ PARAMS = Struct(
     Field("double", "scale", "a factor on x"),
     Field("Axes<KEPT, 3, Offset>", "kept", "operands x, mask, y, over the rows"),
     Field("Axes<REDUCED, 3, Offset>", "reduced", "operands x, mask, y, over the elements of a row"),
-    Field("Shares", "shares", "how threads share rows, if some lanes of a warp have one or the array is small"),
+)
+#: For small arrays.
+SMALL_PARAMS = Struct(
+    "Softmax",
+    Field("i64", "rows", "rows"),
+    Field("i64", "cols", "elements of a row"),
+    Field("double", "scale", "a factor on x"),
+    Field("Dims<KEPT, 3, Offset>", "kept", "operands x, mask, y, over the rows"),
+    Field("Axes<REDUCED, 3, Offset>", "reduced", "operands x, mask, y, over the elements of a row"),
+    Field("Shares", "shares", "how threads share rows"),
 )
 
 
@@ -53,7 +62,7 @@ class Design(NamedTuple):
     kept: Axes
     reduced: Axes
     constants: dict[str, int]
-    shares: Shares = Shares()
+    shares: Shares | None = None  # of a small array
 
 
 def launch(p: Problem, strategy: str, design: Design, kernel: str = "", in_place: bool = True) -> Plan:
@@ -72,7 +81,7 @@ def launch(p: Problem, strategy: str, design: Design, kernel: str = "", in_place
     if held.registers:
         more |= {"PACKS": held.registers, "STAGED": GROUPS if held.staged else 0, "FUNNEL": access.funnel}
     meeting = (Operand("scratch", BARRIERS_OFFSET), Operand("scratch", PARTIALS), LAUNCH) if held.team else ()
-    params = PARAMS.pack(
+    params = (SMALL_PARAMS if design.shares else PARAMS).pack(
         offset, rows=kept.size, cols=p.cols, packs=held.packs, chunk=held.part, staged=held.staged, team=held.team,
         scale=p.scale, shares=design.shares, kept=kept, reduced=reduced,
     )  # fmt: skip

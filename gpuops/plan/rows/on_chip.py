@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..access import PACK, RAGGED, Access
-from ..geometry import floor_power_of_2, log2, power_of_2
-from ..small import Shares
+from ..access import PACK, Access
+from ..geometry import floor_power_of_2, power_of_2
 from ..work import Machine, Plan
 from .classic import STATES
 from .launch import Design, Held, access_of, compiled, hold, launch, pack_size, staged_packs
 from .problems import Problem
 
-ALONE = Shares()
 MOST_PACKS = 8  # of a thread in registers, of 16 bytes
 NARROW = 4  # narrower ones are at most so many times as many
 LANE_PACKS = 2  # of a lane, where a row is that of some lanes
 WARP_PACKS = 176  # of a row, before it is that of a whole block
-FEW_LANES = 1  # stands for fewer than 32 lanes (with head and tail: for at least RAGGED)
 LANES_BLOCK = 128  # threads of a block that has several rows
 SHORT, FEW_PACKS = 2**11, 4  # rows of at most SHORT packs: one block, FEW_PACKS per thread
 BLOCK = 256  # threads of a block of those that share a longer one, four of which share a multiprocessor
@@ -56,11 +53,9 @@ def rows_on_chip(p: Problem, machine: Machine) -> Plan | None:
 def lanes_per_row(p: Problem, access: Access, packs: int, times: int) -> Plan:
     """Some lanes of a warp to each row."""
     group = min(32, power_of_2(-(-packs // (LANE_PACKS * times))))
-    held = Held(packs, packs, compiled(max(LANE_PACKS, -(-packs // group))))
-    constants = {"CLUSTER": 1, "GROUP": FEW_LANES if (RAGGED if access.ragged else 1) <= group < 32 else group}
-    wide = LANES_BLOCK // group
-    shares = Shares(log2(group), log2(wide))
-    return along_packs(p, "rows", access, held, (-(-p.rows // wide), LANES_BLOCK), constants, shares=shares)
+    held = Held(packs, packs, compiled(-(-packs // group)))
+    blocks, constants = -(-p.rows // (LANES_BLOCK // group)), {"CLUSTER": 1, "GROUP": group}
+    return along_packs(p, "rows", access, held, (blocks, LANES_BLOCK), constants)
 
 
 def blocks_per_row(p: Problem, access: Access, packs: int, times: int, machine: Machine) -> Plan | None:
@@ -130,13 +125,13 @@ def rows_on_grid(p: Problem, machine: Machine) -> Plan | None:
 
 def along_packs(
     p: Problem, strategy: str, access: Access, held: Held, blocks: tuple[int, int], constants: dict[str, int],
-    full: bool = False, shares: Shares = ALONE,
+    full: bool = False,
 ) -> Plan:  # fmt: skip
     """The plan of a kernel whose threads go along rows, with so many blocks of so many threads. ``full``: as many
     blocks share a multiprocessor as it has registers for."""
     count, block = blocks
     reduced = p.reduced if access.ragged else p.reduced.in_packs(access.vec)
-    bound = max(BLOCK if constants.get("GROUP") == 0 and held.cluster == 1 else LANES_BLOCK, power_of_2(block))
+    bound = max(LANES_BLOCK, power_of_2(block))
     resident = LARGE_BLOCK // (bound * p.width) if full else 0
     more = {"APART": 0, "BLOCK": bound, "RESIDENT": resident, "RAGGED": access.ragged}
-    return launch(p, strategy, Design(count, block, access, held, p.kept, reduced, constants | more, shares))
+    return launch(p, strategy, Design(count, block, access, held, p.kept, reduced, constants | more))

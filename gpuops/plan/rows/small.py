@@ -30,6 +30,6 @@ def plan_small(p: Problem, across: bool, machine: Machine) -> Plan:
     shares = shared(p.rows, p.cols, p.sizes[0], across, machine.multiprocessors, least)
     design = Design(
         -(-p.rows // (1 << shares.wide)), shares.block, Access(1, "scattered" if p.masked else "none"), Held(p.cols),
-        p.kept.wide(), p.reduced, {"APART": 0, "EACH": EACH, "BLOCK": BLOCK}, shares,
+        p.kept.dims(), p.reduced, {"APART": 0, "EACH": EACH, "BLOCK": BLOCK}, shares,
     )  # fmt: skip
     return launch(p, "columns" if across else "rows", design, "small")
