@@ -500,7 +500,9 @@ HOST_TABLES: tuple[tuple[Group, dict[str, tuple[Problem, ...]]], ...] = (
         NEW_SHAPES,
         {
             "softmax": new_shapes(ROWS), "log_softmax": new_shapes(ROWS), "sum": new_shapes(ROWS, COLUMNS),
-            "max": new_shapes(ROWS), "where": new_shapes(THREE, SCALARS), "expand": new_shapes(COLUMN),
+            "max": new_shapes(ROWS), "logsumexp": new_shapes(ROWS), "dot": new_shapes(pair(32)),
+            "where": new_shapes(THREE, SCALARS), "expand": new_shapes(COLUMN),
+            "matmul": new_shapes(product(32, 32, 32)),
         },
     ),
     (

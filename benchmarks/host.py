@@ -94,21 +94,25 @@ def on_new_shapes(machine: Any, case: Case, subject: Subject) -> None:
     tallest, *_ = ring_of(machine, taller(case, NEW_ROWS.stop))
     calls = {}
     for rows in NEW_ROWS:
-        arrays = (x[:rows] if x.ndim else x for x in tallest)
-        calls[rows] = partial(provider.call(taller(case, rows)), *map(provider.array, arrays))
+        grown = taller(case, rows)
+        pairs = zip(tallest, grown.problem.operands, strict=True)
+        arrays = (x[: operand.shape[0]] if x.ndim else x for x, operand in pairs)
+        calls[rows] = partial(provider.call(grown), *map(provider.array, arrays))
     for rows in NEW_ROWS[::-KNOWN]:
         calls.pop(rows)()
     subject.calls = list(calls.values())
 
 
 def taller(case: Case, rows: int) -> Case:
-    """The case with ``rows`` rows."""
+    """The case with ``rows`` rows: of all its arrays, or of the first matrix of a product."""
 
     def grown(shape: Shape) -> Shape:
         return (rows, *shape[1:]) if shape else ()
 
-    operands = tuple(operand._replace(shape=grown(operand.shape)) for operand in case.problem.operands)
-    return case._replace(problem=case.problem._replace(operands=operands, shape=grown(case.problem.shape)))
+    first, *others = case.problem.operands
+    grow = [first] if case.op == "matmul" else [first, *others]
+    operands = [operand._replace(shape=grown(operand.shape)) for operand in grow] + others[len(grow) - 1 :]
+    return case._replace(problem=case.problem._replace(operands=tuple(operands), shape=grown(case.problem.shape)))
 
 
 def replayed(machine: Any, case: Case, subject: Subject) -> None:

@@ -93,7 +93,13 @@ THRESHOLDS = (
         (500, 500), "F", (500, 500)))),
     Threshold("maps.elements", "ODD", (2**16, 2**24), stretch(((333, 1), (333, 333)), ((1500, 1), (1500, 1500)))),
     Threshold("reductions.small", "WHOLE", (0, 2**13), over("sum", ((1000,), None), ((4096,), None))),
-    Threshold("reductions.small", "SMALL", (2**14, 2**20), over("sum", ((400, 400), 1), ((1000, 1000), 1))),
+    Threshold("reductions.small", "WIDE", (0, 2**20), (
+        *over("sum", ((2**14,), None), ((2**17,), None), ((2**19,), None), dtype="float64"),
+        *over("sum", ((200_001,), None), ((500_001,), None)))),
+    Threshold("reductions.small", "SHORT", (0, 2048), (
+        *over("sum", ((2**15, 16), 1), ((2**14, 64), 1), ((2**13, 200), 1), ((2**12, 128), 1)),
+        *over("sum", ((2**14, 64), 1), dtype="float16"))),
+    Threshold("reductions.small", "LONG", (2**14, 2**20), over("sum", ((400, 400), 1), ((1000, 1000), 1))),
     Threshold("reductions.small", "ODD", (2**14, 2**23), (
         *over("sum", ((333, 333), 1), ((333, 333), 0), ((1400, 1401), 1), ((1500, 1500), 0)),)),
     Threshold("reductions.small", "UNROLL", (4, 16), over("sum", ((1000,), None), ((333, 333), 0))),

@@ -9,21 +9,23 @@ from ..work import Plan
 from .launch import THREADS_PER_SM, Design, launch, split
 from .problems import Problem
 
-#: Elements of x below which it is small: of one contiguous output; of rows that are read in packs; of others.
-WHOLE, SMALL, ODD = 2**11, 2**18, 2**21
+#: Elements of x below which it is small: of one contiguous output, and if they have 8 bytes and more; of long rows that
+#: are read in packs; of others.
+WHOLE, WIDE, LONG, ODD = 2**11, 2**18, 2**18, 2**21
+SHORT = 512  # bytes of a row that is short
 UNROLL = 8  # elements that a thread has in flight
 WORTH = 48  # elements of a thread from which on blocks share an output;
 LEAST = 8  # and of one of theirs, at least
 
 
 def is_small(p: Problem) -> bool:
-    """Whether x is so small that it hardly matters how it is read."""
+    """Whether x is so small that it hardly matters how it is read: the GPU takes less time than the next launch."""
     size, along = ITEMSIZE[p.x], p.reduced.inner(0) == 1
     packed = along and packable(PACK // size, size, p.starts[0], 0, p.kept, p.reduced, inner=p.reduced)
     if along and p.outputs == 1 and len(p.reduced.sizes) == 1:
-        most = WHOLE if packed else SMALL
+        most = WHOLE if packed and size < 8 else WIDE
     else:
-        most = SMALL if packed else ODD
+        most = LONG if packed and p.length * size >= SHORT else ODD
     return p.outputs * p.length < most
 
 
