@@ -104,7 +104,7 @@ THRESHOLDS = (
         *over("sum", ((333, 333), 1), ((333, 333), 0), ((1400, 1401), 1), ((1500, 1500), 0)),)),
     Threshold("reductions.small", "UNROLL", (4, 16), over("sum", ((1000,), None), ((333, 333), 0))),
     Threshold("reductions.small", "WORTH", (16, 128), over("sum", ((30001,), None), ((5, 50001), 1))),
-    Threshold("reductions.small", "LEAST", (4, 32), over("sum", ((5, 50001), 1), ((50000, 5), 0))),
+    Threshold("reductions.small", "LEAST", (2, 16), over("sum", ((5, 50001), 1), ((50000, 5), 0))),
     Threshold("rows.small", "EACH", (4, 16), over("softmax", ((333, 333), 1), ((1000, 1000), 0))),
     Threshold("rows.small", "COLS", (2**10, 2**13), over("softmax", ((20, 3000), 1), ((7000, 100), 0))),
     Threshold("rows.small", "ONE", (0, 2**15), over("softmax", ((1500,), 0), ((4096,), 0))),

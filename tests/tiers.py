@@ -9,7 +9,11 @@ from gpuops.plan.maps import elements
 from gpuops.plan.reductions import small as reductions
 from gpuops.plan.rows import small as rows
 
-LIMITS = {elements: ("WHOLE", "ACROSS", "ODD"), reductions: ("WHOLE", "WIDE", "LONG", "ODD"), rows: ("ONE", "SMALL", "ODD")}
+LIMITS = {
+    elements: ("WHOLE", "ACROSS", "ODD"),
+    reductions: ("WHOLE", "WIDE", "LONG", "ODD"),
+    rows: ("ONE", "SMALL", "ODD"),
+}
 
 
 @contextmanager
