@@ -467,6 +467,13 @@ def draw_first_calls(document: Document) -> Any:
     return made
 
 
+def drawn(machine: str, documents: list[Document]) -> list[Picture]:
+    """All pictures of a machine's results."""
+    measured = cold.found(machine)
+    first = [FIRST_CALLS._replace(draw=partial(draw_first_calls, measured))] if measured else []
+    return [*plan(documents), *first]
+
+
 def main(arguments: list[str]) -> int:
     """Draw everything."""
     description = "Draw the pictures of the performance page from the results files."
@@ -477,9 +484,7 @@ def main(arguments: list[str]) -> int:
 
     for machine, documents in found.items():
         prepare(output / machine)
-        measured = cold.found(machine)
-        first = [FIRST_CALLS._replace(draw=partial(draw_first_calls, measured))] if measured else []
-        for picture in (*plan(documents), *first):
+        for picture in drawn(machine, documents):
             file, svg = output / machine / f"{picture.name}.svg", io.StringIO()
             with mpl.rc_context(STYLE):
                 picture.draw().savefig(svg, format="svg", metadata={"Date": None})

@@ -258,6 +258,14 @@ def test_the_latest_recordings_are_kept_and_tried_first():
     assert kind.find([0]) is None
 
 
+def test_recordings_whose_templates_were_asked_in_vain_are_not_asked_again():
+    kind, asked = recordings.Kind(), []
+    for changes in (None, lambda *numbers: None):
+        kind.add(SimpleNamespace(work=lambda *numbers, changes=changes: asked.append(changes), changes=changes))
+    assert kind.changes([3]) is None and kind.find([3], tried=True) is None
+    assert asked == [None]
+
+
 def test_options_and_dtypes_make_kinds():
     x, y = spec("x", (5, 7)), spec("x", (5, 7), "f8")
     calls = [call_of("sum", [x], axis=a) for a in (0, 1, None)] + [call_of("sum", [y], axis=0), call_of("max", [x])]

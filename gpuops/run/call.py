@@ -137,8 +137,8 @@ def on_device(call: Call, context: ExecutionContext, entry: Entry | None, addres
     """The result of a call with arrays of a device."""
     captured = context.device.capturing()
     specs, scalars, places, fits = device_specs(call, context, captured)
-    slot = entry.slot if entry is not None and not captured else None
-    work = described(call, specs | scalars if scalars else specs, slot)
+    slot, tried = (entry.slot, entry.tried) if entry is not None and not captured else (None, False)
+    work = described(call, specs | scalars if scalars else specs, slot, tried)
     if work.method is not None:
         name, args = work.method
         return getattr(context, name)(*(call.arrays[arg] if type(arg) is str else arg for arg in args))

@@ -32,7 +32,10 @@ def served(
         return None
     slot, numbers, context, names = found
     entry.slot = slot
-    if slot.kind is None or (changed := slot.kind.changes(numbers)) is None:
+    if slot.kind is None:
+        return None
+    if (changed := slot.kind.changes(numbers)) is None:
+        entry.tried = True
         return None
     recorded, changes = changed
     try:

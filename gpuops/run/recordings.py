@@ -78,10 +78,10 @@ class Kind:
         self.made, self.wait = 0, EVERY
         self.missed = self.served = 0  # calls since the last recording was made
 
-    def find(self, numbers: list[int]) -> Work | None:
-        """The work that a recording gives."""
+    def find(self, numbers: list[int], tried: bool = False) -> Work | None:
+        """The work that a recording gives. ``tried``: none of those gave `changes`, whose guards are the same."""
         for recorded in self.recorded:
-            if (work := recorded.work(*numbers)) is not None:
+            if not (tried and recorded.changes) and (work := recorded.work(*numbers)) is not None:
                 self.use(recorded)
                 return work
         return None
@@ -133,16 +133,16 @@ class Slot:
 class Entry:
     """What the launch cache knows of a kind of calls: nothing at first."""
 
-    __slots__ = ("ready", "seen", "slot")
+    __slots__ = ("ready", "seen", "slot", "tried")
 
     def __init__(self) -> None:
         self.ready: Ready | None = None
-        self.seen = False
+        self.seen = self.tried = False  # whether a template served it, or all were asked in vain
         self.slot: Slot | None = None
 
 
-def described(call: Call, specs: Specs, slot: Slot | None = None) -> Work:
-    """The description of a call, given the specs of its arrays."""
+def described(call: Call, specs: Specs, slot: Slot | None = None, tried: bool = False) -> Work:
+    """The description of a call, given the specs of its arrays. ``tried``: the kind's templates do not serve it."""
     try:
         facts, numbers = apart(call, specs)
         kind = kinds(call.operation.describe, call.positional, *facts)
@@ -150,7 +150,7 @@ def described(call: Call, specs: Specs, slot: Slot | None = None) -> Work:
         return call.describe(specs)
     if slot is not None:
         slot.kind = kind
-    if (work := kind.find(numbers)) is not None:
+    if (work := kind.find(numbers, tried)) is not None:
         return work
     work = call.describe(specs)
     if kind.due():
