@@ -282,10 +282,41 @@ def test_info_counts_hits_and_misses(device):
     assert after["known"] == 1
 
 
-def test_calls_of_numpy_arrays_are_not_cached():
-    gpuops.sum(numbers(0), axis=1)
-    gpuops.where(numbers(0), 1, 0)
-    assert launch_cache.entries.cache_info().currsize == 0
+@pytest.mark.parametrize("name", OPS)
+def test_the_second_call_of_numpy_arrays_hits_the_cache(name):
+    OPS[name](numbers(0), numbers(1))
+    with only_hits():
+        result = OPS[name](numbers(2), numbers(3))
+    assert_bits(result, missed(OPS[name], numbers(2), numbers(3)))
+
+
+def test_numpy_arrays_that_are_written_to_hit_the_cache_if_they_are_writeable():
+    x, out = numbers(0), np.empty(5, np.float32)
+    gpuops.sum(x, 1, out=out)
+    with only_hits():
+        assert gpuops.sum(numbers(1), 1, out=out) is out
+    np.testing.assert_array_equal(out, numbers(1).sum(1))
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="out is read-only"):
+        gpuops.sum(x, 1, out=out)
+
+
+@pytest.mark.parametrize("other", ["scalar", "mask", "dtype", "order", "axis", "list", "subclass"])
+def test_calls_of_numpy_arrays_that_differ_are_told_apart(other):
+    x, mask = numbers(0), numbers(1) > 0
+    calls = {
+        "scalar": [lambda value=value: gpuops.where(mask, x, value) for value in (1.0, 2.0, np.float32(3))],
+        "mask": [lambda value=value: gpuops.sum(x, 1, where=value) for value in (mask, ~mask, True)],
+        "dtype": [lambda value=value: gpuops.sum(x.astype(value), 1) for value in ("f4", "f8", "i2", "f2")],
+        "order": [lambda value=value: gpuops.sum(x.astype(value), 1) for value in ("<f4", ">f4")],
+        "axis": [lambda value=value: gpuops.sum(x, np.array(value)) for value in (0, 1)],
+        "list": [lambda value=value: gpuops.sum(value, 0) for value in ([1, 2], [3, 4])],
+        "subclass": [lambda value=value: gpuops.sum(value.view(np.recarray), 0) for value in (x, mask)],
+    }[other]
+    right = [missed(call) for call in calls]
+    for _ in range(3):
+        for call, expected in zip(calls, right, strict=True):
+            assert_bits(np.asarray(call()), np.asarray(expected))
 
 
 def test_cached_functions_keep_names_and_signatures():

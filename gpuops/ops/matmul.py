@@ -108,7 +108,9 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=None, c=None, casting="same_kind"
         check_out(op, out, terms.shape, terms.val, casting)
     options = {"val": terms.val, "alpha": terms.alpha, "beta": terms.beta, "orders": orders}
     options |= {"c": terms.number} if terms.number is not None else {}
-    host = HostCall(numpy_engine.matmul, options)
+    plain = c is None and orders is None and terms.alpha == 1 and a.dtype == b.dtype == terms.val
+    half = accumulator(dtype_name(terms.val)) != dtype_name(terms.val)
+    host = HostCall(numpy_engine.product, {}) if plain and not half else HostCall(numpy_engine.matmul, options)
     result = given_out or new_array("out", terms.shape, terms.val, machine=a.machine)
     plan = None
     if a.machine is not None:

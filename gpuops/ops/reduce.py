@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import error
 from ..plan import reductions
 from ..plan.builder import Builder, shared
-from ..plan.dtypes import INTEGERS, dtype_name
+from ..plan.dtypes import INTEGERS, accumulator, dtype_name
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, HostCall, Work, new_array
 from ..run import numpy_engine
@@ -279,10 +279,15 @@ def reduction(
         first = as_initial(op, initial, val)
     elif initial is None or not record.identity:
         check_identity(op, a.shape, axis, mask)
-    options: dict[str, Any] = {"function": record.numpy, "axis": axis, "keepdims": keepdims, "typed": record.typed}
-    options |= {"val": None if record.logical else val}
+    options: dict[str, Any] = {"function": record.numpy, "axis": axis, "keepdims": keepdims}
     options |= {"initial": first} if first is not None or initial is None else {}
-    host = HostCall(numpy_engine.reduce, options)
+    compute: Any = numpy_engine.reduce
+    if not record.logical:
+        acc = np.dtype(accumulator(dtype_name(val)))
+        options |= {"dtype": acc} if record.typed else {}
+        if acc != val:
+            compute, options = numpy_engine.reduce_half, options | {"val": val, "acc": acc}
+    host = HostCall(compute, options)
     if a.machine is None:
         return Work(op, (result_of(out, shape, result),), host)
     kernel = record.reduction

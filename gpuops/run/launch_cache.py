@@ -1,8 +1,9 @@
 """The launch cache: what a kind of calls does is looked up and done, without checks and planning.
 
-What a call does is decided by its arguments: by shape, strides, dtype, device and address modulo 16 of arrays and by
-which of them share an address; by type and value of all else. A hit looks these up, makes the new results and fills
-addresses into launches that lie ready: no argument is checked, nothing is planned.
+What a call does is decided by its arguments: by shape, strides (of a contiguous array the shape tells them), dtype,
+device and address modulo 16 of arrays and by which of them share an address; by type and value of all else. A hit looks
+these up, makes the new results and fills addresses into launches that lie ready: no argument is checked, nothing is
+planned. With arrays of the host, what lies ready is a call of the CPU engine.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any
+
+from numpy import ndarray
 
 from .call import miss
 from .context import ARRAYS, READERS, Refused
@@ -57,22 +60,22 @@ def view(**operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 def cached(op: Operation) -> Callable[..., Any]:
     """The public function of an operation."""
-    describe = op.describe
 
-    @wraps(describe)
+    @wraps(op.describe)
     def public(*args: Any, **options: Any) -> Any:
         values = (*args, *options.values()) if options else args
         addresses: list[int] = []
-        facts = [describe, len(args), *options]
+        facts = [op, len(args), *options]
         try:
             for value in values:
                 kind = type(value)
                 if kind in ARRAYS:
-                    data = value.data
-                    address = data.ptr
-                    addresses.append(address)
-                    strides = value._c_contiguous or value.strides  # (the shape tells those of a contiguous one)
+                    data, strides = value.data, value._c_contiguous or value.strides
+                    addresses.append(address := data.ptr)
                     facts += (value.shape, strides, value.dtype, data.device_id, address % 16)
+                elif kind is ndarray:
+                    addresses.append(id(value))
+                    facts += (value.shape, value.strides, value.dtype, value.flags.writeable)
                 elif kind in PLAIN:
                     facts.append(value)
                 elif kind in READERS:

@@ -13,18 +13,21 @@ from ..plan.dtypes import accumulator
 from ..plan.geometry import Shape
 
 
-def reduce(
-    a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, function: Any, val: np.dtype | None,
-    typed: bool = True, **options: Any,
+def reduce(a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, function: Any, **options: Any) -> Any:
+    """A function of NumPy's, such as ``np.add.reduce``."""
+    if where is not True:
+        options["where"] = where
+    return function(a, out=out, **options)
+
+
+def reduce_half(
+    a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, val: np.dtype, acc: np.dtype, **options: Any
 ) -> Any:  # fmt: skip
-    """A function of NumPy's, such as ``np.add.reduce``, with the values taken as ``val``; None: as they are."""
-    options |= {} if where is True else {"where": where}
-    if val is None or (acc := np.dtype(accumulator(val.name))) == val:
-        return function(a, out=out, **options, **({"dtype": val} if typed and val is not None else {}))
+    """The same with the values taken as ``val``, but accumulated in ``acc``."""
     if options.get("initial") is not None:
         options["initial"] = options["initial"].astype(acc)
     wide = a.astype(val, copy=False).astype(acc)
-    return deliver(reduce(wide, function=function, val=acc, typed=typed, **options).astype(val), out)
+    return deliver(reduce(wide, None, where, **options).astype(val), out)
 
 
 def search(a: np.ndarray, out: np.ndarray | None = None, *, function: Any, axis: Shape, keepdims: bool) -> Any:
@@ -177,6 +180,11 @@ def matmul(
     return deliver(result, out)
 
 
+def product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> Any:
+    """np.matmul, of a dtype that it computes in."""
+    return deliver(np.matmul(a, b), out)
+
+
 def dot(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> Any:
     """np.dot."""
     return deliver(np.dot(a, b), out)
@@ -184,7 +192,9 @@ def dot(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> Any:
 
 def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, *, dtype: np.dtype) -> Any:
     """np.where in a given dtype."""
-    return deliver(np.where(condition, x.astype(dtype, copy=False), y.astype(dtype, copy=False)), out)
+    x = x if x.dtype is dtype else x.astype(dtype, copy=False)
+    y = y if y.dtype is dtype else y.astype(dtype, copy=False)
+    return deliver(np.where(condition, x, y), out)
 
 
 def nonzero(condition: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -199,9 +209,11 @@ def broadcast_to(array: np.ndarray, *, shape: Shape, subok: bool) -> np.ndarray:
 
 def expand(x: np.ndarray, out: np.ndarray | None = None, *, shape: Shape) -> Any:
     """A materialised np.broadcast_to."""
-    view = np.broadcast_to(x, shape)
-    # np.copyto does not see every overlap of 1-d arrays.
-    return deliver(view.copy() if out is None or np.may_share_memory(x, out) else view, out)
+    if out is None or np.may_share_memory(x, out):  # np.copyto does not see every overlap of 1-d arrays
+        made = np.empty(shape, x.dtype)
+        np.copyto(made, x)
+        return deliver(made, out)
+    return deliver(x, out)
 
 
 def deliver(result: Any, out: np.ndarray | None) -> Any:
