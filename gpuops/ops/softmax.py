@@ -13,7 +13,7 @@ from ..plan.builder import Builder, shared, unsafe
 from ..plan.dtypes import FLOATS, REALS, accumulator, ctype, dtype_name
 from ..plan.geometry import Shape, broadcast_strides, like_strides
 from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
-from ..run import numpy_engine
+from ..run import block_engine, numpy_engine
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY, MASK, OUT, WEAK, WEAK_TYPES
 from .arguments import (
@@ -178,7 +178,7 @@ def logsumexp(
     options = {"axis": given.axis, "val": given.val, "dtype": result, "keepdims": keepdims, "scale": given.scale}
     options |= {"return_sign": return_sign, "shape": x.shape}
     options |= {"b": given.number} if given.number is not None else {}
-    host = HostCall(numpy_engine.logsumexp, options)
+    host = HostCall(block_engine.logsumexp, options)
     signs = (new_array("sign", shape, result, machine=x.machine),) if return_sign else ()
     if x.machine is None:
         return Work(op, (out or new_array("out", shape, result), *signs), host)
@@ -234,7 +234,7 @@ def normalized(
     if out is not None:
         check_out(op, out, x.shape, given.result)
     options = {"op": op, "axis": given.axis, "val": given.val, "dtype": given.result, "scale": given.scale}
-    host = HostCall(numpy_engine.softmax, options)
+    host = HostCall(block_engine.softmax, options)
     if x.machine is None:
         return Work(op, (out or new_array("out", x.shape, given.result),), host)
     builder = Builder(x.machine)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..ops.arguments import check_choice
 from ..ops.table import STRATEGIES
-from ..run import jit
+from ..run import jit, threads
 from ..run.launch_cache import entries
 
 
@@ -52,7 +52,7 @@ def info() -> dict[str, Any]:
         ``versions`` (of each library, or why it is missing), ``devices`` (label to description), ``path`` (``"gpu"``
         or ``"cpu"``, for callers who may choose), ``reason``, ``cache`` (the folder of compiled kernels), ``cached``
         (how many ``kernels`` and ``bytes`` are in it, and the ``limit`` of these), ``calls`` (the launch cache: the
-        kinds of calls that it has, at most how many, hits and misses).
+        kinds of calls that it has, at most how many, hits and misses), ``threads`` (that share a call on the CPU).
 
     Examples
     --------
@@ -96,7 +96,7 @@ def info() -> dict[str, Any]:
     cached = {"kernels": len(files), "bytes": sum(file.size for file in files), "limit": disk_cache.limit()}
     return {
         "versions": versions, "devices": devices, "path": path, "reason": reason, "cache": folder, "cached": cached,
-        "calls": calls,
+        "calls": calls, "threads": threads.limit(),
     }  # fmt: skip
 
 

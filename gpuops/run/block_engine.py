@@ -1,0 +1,288 @@
+"""softmax, log_softmax and logsumexp of the host, in blocks that stay in cache, on several threads.
+
+What they compute is what `numpy_engine` defines. How they share it out depends on shapes and strides alone, so the same
+call gives the same bits on any number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable
+from functools import lru_cache, reduce
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..plan.geometry import Shape
+from . import numpy_engine
+from .threads import each
+
+BLOCK = 2**19  # bytes of a block, of which a thread has two or three in its cache
+LINE = 2**12  # bytes next to each other in memory that a block has at least, if there are so many
+PARTS = 4  # blocks of which a row, or some side by side, has to be worth more, before it is taken in parts
+SHORT = 64  # elements of rows that are turned, so that NumPy goes along many of them at a time
+CERTAIN = 1.125  # a sum of powers, the greatest of which is 1, from which on hardly a digit of the others is lost in it
+
+Index = tuple[Any, ...]  # slices
+Share = Callable[[Callable[[Any], Any], Iterable[Any]], None]  # calls a function for each item
+
+
+class Cut(NamedTuple):
+    """How an array is shared out: indices of rows that are taken together, and of parts of rows."""
+
+    rows: list[Index]
+    parts: list[Index]
+
+
+def cut(x: np.ndarray, axis: Shape, itemsize: int) -> Cut:
+    """Blocks of whole rows along ``axis``, as they lie in memory; rows that are too long for that in parts."""
+    length = math.prod([x.shape[d] for d in axis])
+    room, line = BLOCK // itemsize, LINE // itemsize
+    kept = [d for d in range(x.ndim) if d not in axis]
+    rows = indices(x, kept, max(1, room // length, 1 if innermost(x.shape, x.strides) in axis else line))
+    together = math.prod([rows[0][d].stop for d in kept])
+    if together * length <= PARTS * room:
+        return Cut(rows, [])
+    return Cut(rows, indices(x, list(axis), max(1, room // together)))
+
+
+def innermost(shape: Shape, strides: Shape) -> int:
+    """The dim along which neighbours in memory lie."""
+    return min(range(len(shape)), key=lambda d: abs(strides[d]) if shape[d] > 1 else math.inf)
+
+
+def indices(x: np.ndarray, dims: list[int], most: int) -> list[Index]:
+    """Indices that cut an array along some dims, those first that lie closest: about ``most`` elements along them."""
+    pieces = {d: [slice(None)] for d in range(x.ndim)}
+    for d in sorted(dims, key=lambda d: abs(x.strides[d])):
+        step = max(1, -(-x.shape[d] // max(1, -(-x.shape[d] // most))))
+        pieces[d] = [slice(i, min(i + step, x.shape[d])) for i in range(0, x.shape[d], step)]
+        most = max(1, most // step)
+    return [*product(*pieces.values())]
+
+
+class Piece(NamedTuple):
+    """Some rows, or parts of rows: elements, the mask, and where the results go."""
+
+    x: np.ndarray
+    mask: np.ndarray | None
+    y: np.ndarray
+
+    def at(self, index: Index, over: Index | None = None) -> Piece:
+        """A part of it; ``over`` is the index of the results, if that is another one."""
+        return Piece(self.x[index], None if self.mask is None else self.mask[index], self.y[over or index])
+
+
+@lru_cache(maxsize=64)
+def layout(shape: Shape, strides: Shape, axis: Shape) -> tuple[Shape, Shape, bool]:
+    """The order of dims in memory, and back: as an array has them, or turned, so that NumPy goes along many elements at
+    a time where rows are short, or few lie side by side."""
+    order = sorted(range(len(shape)), key=lambda d: -abs(strides[d]))
+    length = math.prod([shape[d] for d in axis])
+    along = innermost(shape, strides) in axis
+    turned = (length if along else math.prod(shape) // length) <= SHORT
+    if turned:
+        order.sort(key=lambda d: (d in axis) != along)
+    return tuple(order), tuple(np.argsort(order).tolist()), turned
+
+
+class Rows:
+    """What is computed of rows along ``axis``, in ``val``: softmax, or, if ``log``, the logarithms of log_softmax and
+    logsumexp. Each thread has memory for two blocks."""
+
+    def __init__(self, axis: Shape, val: np.dtype, scale: float, log: bool) -> None:
+        self.axis, self.val, self.scale, self.log = axis, val, scale, log
+        self.local = threading.local()
+
+    def memory(self, x: np.ndarray, name: str = "lowered") -> np.ndarray:
+        """A thread's memory for elements in ``val``, of one layout for all blocks."""
+        flat = getattr(self.local, name, None)
+        if flat is None or flat.size < x.size:
+            flat = np.empty(x.size, self.val)
+            setattr(self.local, name, flat)
+        order, back, _ = layout(x.shape, x.strides, self.axis)
+        return flat[: x.size].reshape([x.shape[d] for d in order]).transpose(back)  # type: ignore[no-any-return]
+
+    def values(self, piece: Piece, into: np.ndarray) -> np.ndarray:
+        """Elements times the scale, -inf where the mask leaves them out: in memory, or where they are."""
+        x = piece.x
+        if x.dtype == self.val and self.scale == 1 and piece.mask is None and into.strides == x.strides:
+            return x
+        np.copyto(into, x, casting="unsafe")
+        if self.scale != 1:
+            np.multiply(into, self.val.type(self.scale), out=into)
+        if piece.mask is not None:
+            np.copyto(into, -np.inf, where=~piece.mask)
+        return into
+
+    def top(self, values: np.ndarray) -> Any:
+        return np.maximum.reduce(values, axis=self.axis, keepdims=True)
+
+    def lowered(self, piece: Piece, into: np.ndarray, top: np.ndarray) -> np.ndarray:
+        """The same less their row's maximum."""
+        return np.subtract(self.values(piece, into), top, out=into)
+
+    def total(self, values: np.ndarray) -> Any:
+        return np.add.reduce(values, axis=self.axis, keepdims=True)
+
+    def logarithm(self, total: np.ndarray, top: np.ndarray, lowered: Iterable[np.ndarray]) -> np.ndarray:
+        """The logarithms of sums of powers, the greatest of which are 1. Where these are almost all, the others keep
+        their digits, however small they are: they are added up once more, from parts of rows."""
+        made: np.ndarray = np.log(total)
+        few = ~(total >= CERTAIN)
+        if few.any():
+            order = [*(d for d in range(few.ndim) if d not in self.axis), *self.axis]
+            chosen = np.squeeze(few, self.axis)
+            others, count = np.zeros((), self.val), np.zeros((), np.int64)
+            for part in lowered:
+                rows = part.transpose(order)[chosen]
+                greatest, over = rows == 0, tuple(range(1, rows.ndim))
+                others = others + np.add.reduce(np.where(greatest, 0, np.exp(rows)), axis=over)
+                count = count + np.count_nonzero(greatest, axis=over)
+            made[few] = np.log1p(others + (count - 1).astype(self.val))
+            made[np.isposinf(top)] = 0
+        return made
+
+    def finish(self, piece: Piece, made: np.ndarray, total: np.ndarray) -> None:
+        """The results: powers over their sum, or lowered elements less the logarithm of that."""
+        if self.log:
+            np.subtract(made, total, out=made)
+        else:
+            np.divide(made, total, out=made)
+        if piece.mask is not None:
+            np.copyto(made, -np.inf if self.log else 0, where=~piece.mask)
+        if made is not piece.y:
+            np.copyto(piece.y, made, casting="unsafe")
+
+    def sums(self, piece: Piece, into: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of rows that are a block: what `finish` takes, made in memory, and each row's maximum."""
+        values = self.values(piece, into)
+        top = self.top(values)
+        lowered = np.subtract(values, top, out=into)
+        if not self.log:
+            power = np.exp(lowered, out=lowered)
+            return power, self.total(power), top
+        total = self.total(np.exp(lowered, out=self.memory(piece.x, "power")))
+        return lowered, self.logarithm(total, top, [lowered]), top
+
+    def stores(self, part: Piece) -> bool:
+        """Whether the powers of a part wait for their sum where the results go."""
+        return not self.log and part.y.dtype == self.val
+
+    def sums_of_parts(self, parts: list[Piece], share: Share) -> tuple[np.ndarray, np.ndarray]:
+        """The same of rows in parts: sums or their logarithms, and maxima."""
+        tops: list[Any] = [None] * len(parts)
+        totals: list[Any] = [None] * len(parts)
+
+        def first(k: int) -> None:
+            tops[k] = self.top(self.values(parts[k], self.memory(parts[k].x)))
+
+        def second(k: int) -> None:
+            into = parts[k].y if self.stores(parts[k]) else self.memory(parts[k].x)
+            lowered = self.lowered(parts[k], into, top)
+            totals[k] = self.total(np.exp(lowered, out=lowered))
+
+        share(first, range(len(parts)))
+        top = reduce(np.maximum, tops)
+        share(second, range(len(parts)))
+        total = reduce(np.add, totals)
+        if self.log:
+            total = self.logarithm(total, top, (self.lowered(p, self.memory(p.x), top) for p in parts))
+        return total, top
+
+
+def raised(top: np.ndarray, logarithms: np.ndarray) -> np.ndarray:
+    """The logarithm of a sum of powers, given that of the powers relative to the greatest."""
+    return np.where(np.isinf(top), top, top + logarithms)
+
+
+# ------------------------------------------------------------------------------------------------------------- the ops
+
+
+def softmax(
+    x: np.ndarray, out: np.ndarray | None = None, where: np.ndarray | None = None, *, op: str, axis: Shape,
+    val: np.dtype, dtype: np.dtype, scale: float,
+) -> Any:  # fmt: skip
+    """softmax or log_softmax computed in ``val`` and delivered as ``dtype``."""
+    if x.size == 0 or x.ndim == 0:
+        return numpy_engine.softmax(x, out, where, op=op, axis=axis, val=val, dtype=dtype, scale=scale)
+    mask = None if where is None else np.broadcast_to(where, x.shape)
+    apart = out is not None and not any(np.may_share_memory(out, each) for each in (x, mask) if each is not None)
+    y = out if apart and out is not None else np.empty_like(x, dtype if out is None else out.dtype, subok=False)
+    rows = Rows(axis, val, scale, op == "log_softmax")
+
+    def whole(piece: Piece) -> None:
+        turned = layout(piece.x.shape, piece.x.strides, axis)[2]
+        into = rows.memory(piece.x) if turned or piece.y.dtype != val else piece.y
+        made, total, _ = rows.sums(piece, into)
+        rows.finish(piece, made, total)
+
+    def parted(parts: list[Piece], share: Share) -> None:
+        total, top = rows.sums_of_parts(parts, share)
+
+        def last(part: Piece) -> None:
+            if rows.stores(part):
+                return rows.finish(part, part.y, total)
+            lowered = rows.lowered(part, part.y if part.y.dtype == val else rows.memory(part.x), top)
+            return rows.finish(part, lowered if rows.log else np.exp(lowered, out=lowered), total)
+
+        share(last, parts)
+
+    over_blocks(rows, Piece(x, mask, y), whole, parted)
+    return y if out is None or y is out else numpy_engine.deliver(y, out)
+
+
+def logsumexp(
+    a: np.ndarray, b: np.ndarray | None = None, out: np.ndarray | None = None, where: np.ndarray | None = None, *,
+    dtype: np.dtype, keepdims: bool, shape: Shape, **options: Any,
+) -> Any:  # fmt: skip
+    """log(sum(exp(a * scale))) over ``axis``; with weights as `numpy_engine` defines it."""
+    if b is not None or options["return_sign"] or a.size == 0 or a.ndim == 0:
+        options |= {"dtype": dtype, "keepdims": keepdims, "shape": shape}
+        return numpy_engine.logsumexp(a, b, out, where, **options)
+    rows = Rows(options["axis"], options["val"], options["scale"], True)
+    mask = None if where is None else np.broadcast_to(where, a.shape)
+    y = np.empty([1 if d in rows.axis else n for d, n in enumerate(a.shape)], rows.val)
+
+    def whole(piece: Piece) -> None:
+        _, total, top = rows.sums(piece, rows.memory(piece.x))
+        piece.y[...] = raised(top, total)
+
+    def parted(parts: list[Piece], share: Share) -> None:
+        total, top = rows.sums_of_parts(parts, share)
+        parts[0].y[...] = raised(top, total)
+
+    over_blocks(rows, Piece(a, mask, y), whole, parted)
+    value = (y if keepdims else np.squeeze(y, rows.axis)[()]).astype(dtype if out is None else out.dtype)
+    return numpy_engine.deliver(value, out)
+
+
+def over_blocks(
+    rows: Rows, piece: Piece, whole: Callable[[Piece], None], parted: Callable[[list[Piece], Share], None]
+) -> None:
+    """Make the results of rows: of blocks of them, or of those that are long in parts."""
+    if piece.x.size * rows.val.itemsize <= BLOCK:
+        with np.errstate(all="ignore"):
+            return whole(piece)
+    found = cut(piece.x, rows.axis, rows.val.itemsize)
+    reduced = piece.y.shape != piece.x.shape  # a result for each row
+    share, within = (each, alone) if len(found.rows) > 1 else (alone, each)
+
+    def block(index: Index) -> None:
+        mine = piece.at(index)
+        if found.parts:
+            parted([mine.at(part, (...,) if reduced else part) for part in found.parts], within)
+        else:
+            whole(mine)
+
+    share(block, found.rows)
+    return None
+
+
+def alone(function: Callable[[Any], Any], items: Iterable[Any]) -> None:
+    """Call a function for each item. NumPy's warnings are off."""
+    with np.errstate(all="ignore"):
+        for item in items:
+            function(item)

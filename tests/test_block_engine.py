@@ -1,0 +1,196 @@
+"""softmax, log_softmax and logsumexp of NumPy arrays: in blocks, in parts and on threads."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gpuops
+from gpuops.run import block_engine, threads
+from tests import layouts
+from tests.compare import assert_bits
+from tests.layouts import FLOATS
+from tests.test_softmax import check
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+OPS = ("softmax", "log_softmax", "logsumexp")
+SMALL = {"BLOCK": 2**9, "LINE": 2**5, "PARTS": 1, "SHORT": 3}
+
+
+@contextmanager
+def small_blocks(count: int = 1) -> Iterator[None]:
+    """Blocks so small that small arrays have several, on so many threads."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in SMALL.items():
+            patch.setattr(block_engine, name, value)
+        patch.setattr(threads, "limit", lambda: count)
+        for cached in (threads.pool, block_engine.layout):
+            cached.cache_clear()
+        try:
+            yield
+        finally:
+            if count > 1:
+                threads.pool().shutdown()
+            for cached in (threads.pool, block_engine.layout):
+                cached.cache_clear()
+
+
+@given(data=st.data())
+def test_blocks_agree_with_scipy(data):
+    op, shape = data.draw(st.sampled_from(OPS)), data.draw(layouts.shapes(max_dims=4))
+    x = data.draw(layouts.arrays(shape, data.draw(st.sampled_from([*FLOATS, np.dtype(np.int32)]))))
+    axis, options = data.draw(layouts.axes(len(shape))), {}
+    if data.draw(st.booleans()):
+        options["where"] = data.draw(layouts.masks(shape))
+    if data.draw(st.booleans()):
+        options["scale"] = 0.5
+    with small_blocks(data.draw(st.sampled_from((1, 3)))):
+        check(getattr(gpuops, op)(x, axis=axis, **options), op, x, axis, **options)
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("shape", [(40, 300), (3, 5000), (5000, 3), (20000,), (30, 7, 50)])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_any_number_of_threads_gives_the_same_bits(op, shape, dtype):
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    for axis in range(x.ndim):
+        found = []
+        for count in (1, 2, 5):
+            with small_blocks(count):
+                found.append(getattr(gpuops, op)(x, axis=axis))
+        assert_bits(found[1], found[0])
+        assert_bits(found[2], found[0])
+
+
+@given(data=st.data())
+def test_blocks_and_their_parts_cover_an_array_once(data):
+    shape = data.draw(layouts.shapes(max_dims=4).filter(lambda shape: shape and math.prod(shape)))
+    x = data.draw(layouts.arrays(shape, np.dtype(np.float32)))
+    axis = tuple(d for d in range(x.ndim) if data.draw(st.booleans()))
+    with small_blocks():
+        found = block_engine.cut(x, axis, 4)
+    covered = np.zeros(shape, int)
+    for rows in found.rows:
+        assert all(rows[d] == slice(None) for d in axis)
+        for part in found.parts or [(...,)]:
+            covered[rows][part] += 1
+    assert (covered == 1).all()
+
+
+@pytest.mark.parametrize("gap", [0, 1e-3, 1, 30, 80])
+@pytest.mark.parametrize("shape", [(6, 50), (50, 6)])
+def test_results_near_0_keep_their_digits_in_blocks(gap, shape):
+    x = np.zeros(shape)
+    x[0], x[:, 0] = 1, 1 + gap
+    exact = {axis: np.log1p(np.sum(np.exp(np.delete(x, 0, axis) - x.take([0], axis)), axis=axis)) for axis in (0, 1)}
+    with small_blocks():
+        np.testing.assert_allclose(-gpuops.log_softmax(x, axis=1)[:, 0], exact[1], rtol=1e-13)
+        np.testing.assert_allclose(gpuops.logsumexp(x - x[:, :1], axis=1), exact[1], rtol=1e-13)
+
+
+@pytest.mark.parametrize("op", ["softmax", "log_softmax"])
+def test_out_may_be_the_input_or_overlap_it(op):
+    x = np.random.default_rng(0).standard_normal((41, 60))
+    right = getattr(gpuops, op)(x, axis=0)
+    with small_blocks(2):
+        memory = np.concatenate([x, x[:1]])
+        same = memory[:-1]
+        assert getattr(gpuops, op)(same, axis=0, out=same) is same
+        np.testing.assert_allclose(same, right, rtol=1e-13)
+        memory[:-1] = x
+        moved = getattr(gpuops, op)(memory[:-1], axis=0, out=memory[1:])
+        np.testing.assert_allclose(moved, right, rtol=1e-13)
+
+
+# ------------------------------------------------------------------------------------------------------------- threads
+
+
+@pytest.mark.parametrize(
+    ("variables", "count"),
+    [
+        ({}, 8), ({"GPUOPS_NUM_THREADS": "3"}, 3), ({"OMP_NUM_THREADS": "2"}, 2), ({"OMP_NUM_THREADS": "4,2"}, 4),
+        ({"GPUOPS_NUM_THREADS": "1", "OMP_NUM_THREADS": "6"}, 1), ({"GPUOPS_NUM_THREADS": "100"}, 8),
+        ({"GPUOPS_NUM_THREADS": "many", "OMP_NUM_THREADS": "5"}, 5), ({"GPUOPS_NUM_THREADS": "0"}, 8),
+    ],
+)  # fmt: skip
+def test_the_environment_limits_threads(monkeypatch, variables, count):
+    for name in threads.VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
+    assert threads.limit.__wrapped__() == count
+
+
+def test_each_item_is_taken_once_by_several_threads():
+    taken: list[Any] = []
+
+    def take(item: int) -> None:
+        taken.append((item, threading.current_thread().name))
+        time.sleep(0.002)
+
+    with small_blocks(3):
+        threads.each(take, range(30))
+    assert sorted(item for item, _ in taken) == [*range(30)]
+    assert len({name for _, name in taken}) > 1
+
+
+def test_a_failure_on_any_thread_reaches_the_caller():
+    def fail(item: int) -> None:
+        if item == 7:
+            raise KeyError(item)
+
+    with small_blocks(3), pytest.raises(KeyError, match="7"):
+        threads.each(fail, range(20))
+
+
+def python(code: str, **variables: str) -> str:
+    """What a new process prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | variables, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_imports_and_small_arrays_start_no_threads():
+    code = """
+import threading, numpy, gpuops
+gpuops.softmax(numpy.ones((100, 100)))
+print(threading.active_count())
+"""
+    assert python(code) == "1"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_after_a_fork_there_are_threads_again():
+    code = """
+import os, numpy, gpuops
+from gpuops.run import threads
+threads.limit = lambda: 2
+x = numpy.random.default_rng(0).standard_normal((1000, 1000))
+before = gpuops.softmax(x, axis=1)
+if child := os.fork():
+    _, status = os.waitpid(child, 0)
+    print(os.waitstatus_to_exitcode(status))
+else:
+    os._exit(0 if (gpuops.softmax(x, axis=1) == before).all() else 3)
+"""
+    assert python(code) == "0"
+
+
+def test_info_shows_the_number_of_threads():
+    assert python("import gpuops; print(gpuops.info()['threads'])", GPUOPS_NUM_THREADS="1") == "1"
