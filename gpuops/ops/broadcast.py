@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..plan.dtypes import dtype_name
 from ..plan.geometry import Shape, contiguous_strides, like_strides
 from ..plan.recording import index
 from ..plan.work import ArraySpec, HostCall, Work, new_array
-from ..run import numpy_engine
+from ..run import block_maps, numpy_engine
 from ..run.launch_cache import operation, view
 from ..run.operation import ARRAY, OUT, SHAPE, SUBCLASS, WEAK, WEAK_TYPES
 from .arguments import (
@@ -73,7 +74,7 @@ def expand(x, shape, *, out=None, strategy=None):
     shape = expanded_shape(op, x.shape, shape)
     if out is not None:
         check_out(op, out, shape, x.dtype)
-    host = HostCall(numpy_engine.expand, {"shape": shape})
+    host = HostCall(block_maps.expand, {"shape": shape})
     if x.machine is None:
         return Work(op, (out or new_array("out", shape, x.dtype),), host)
     check_rank(op, "the result", len(shape))
@@ -188,7 +189,8 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     shape = broadcast_shapes(op, condition.shape, *(value.shape for value in values))
     if out is not None:
         check_out(op, out, shape, dtype)
-    host = HostCall(numpy_engine.where, {"dtype": dtype, **scalars})
+    compute = numpy_engine.where if math.prod(shape) < block_maps.FEW else block_maps.where
+    host = HostCall(compute, {"dtype": dtype, **scalars})
     if condition.machine is None:
         return Work(op, (out or new_array("out", shape, dtype),), host)
     check_rank(op, "the result", len(shape))

@@ -7,26 +7,22 @@ call gives the same bits on any number of threads.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterable
 from functools import lru_cache, reduce
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..plan.geometry import Shape
 from . import numpy_engine
-from .threads import each
+from .blocks import Index, indices, innermost, memory
+from .threads import Share, alone, each
 
 BLOCK = 2**19  # bytes of a block, of which a thread has two or three in its cache
 LINE = 2**12  # bytes next to each other in memory that a block has at least, if there are so many
 PARTS = 4  # blocks of which a row, or some side by side, has to be worth more, before it is taken in parts
 SHORT = 64  # elements of rows that are turned, so that NumPy goes along many of them at a time
 CERTAIN = 1.125  # a sum of powers, the greatest of which is 1, from which on hardly a digit of the others is lost in it
-
-Index = tuple[Any, ...]  # slices
-Share = Callable[[Callable[[Any], Any], Iterable[Any]], None]  # calls a function for each item
 
 
 class Cut(NamedTuple):
@@ -48,21 +44,6 @@ def cut(x: np.ndarray, axis: Shape, itemsize: int) -> Cut:
     return Cut(rows, indices(x, list(axis), max(1, room // together)))
 
 
-def innermost(shape: Shape, strides: Shape) -> int:
-    """The dim along which neighbours in memory lie."""
-    return min(range(len(shape)), key=lambda d: abs(strides[d]) if shape[d] > 1 else math.inf)
-
-
-def indices(x: np.ndarray, dims: list[int], most: int) -> list[Index]:
-    """Indices that cut an array along some dims, those first that lie closest: about ``most`` elements along them."""
-    pieces = {d: [slice(None)] for d in range(x.ndim)}
-    for d in sorted(dims, key=lambda d: abs(x.strides[d])):
-        step = max(1, -(-x.shape[d] // max(1, -(-x.shape[d] // most))))
-        pieces[d] = [slice(i, min(i + step, x.shape[d])) for i in range(0, x.shape[d], step)]
-        most = max(1, most // step)
-    return [*product(*pieces.values())]
-
-
 class Piece(NamedTuple):
     """Some rows, or parts of rows: elements, the mask, and where the results go."""
 
@@ -76,34 +57,29 @@ class Piece(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def layout(shape: Shape, strides: Shape, axis: Shape) -> tuple[Shape, Shape, bool]:
-    """The order of dims in memory, and back: as an array has them, or turned, so that NumPy goes along many elements at
-    a time where rows are short, or few lie side by side."""
+def layout(shape: Shape, strides: Shape, axis: Shape) -> tuple[Shape, bool]:
+    """The order of dims in memory: as an array has them, or turned, so that NumPy goes along many elements at a time
+    where rows are short, or few lie side by side."""
     order = sorted(range(len(shape)), key=lambda d: -abs(strides[d]))
     length = math.prod([shape[d] for d in axis])
     along = innermost(shape, strides) in axis
     turned = (length if along else math.prod(shape) // length) <= SHORT
     if turned:
         order.sort(key=lambda d: (d in axis) != along)
-    return tuple(order), tuple(np.argsort(order).tolist()), turned
+    return tuple(order), turned
 
 
 class Rows:
     """What is computed of rows along ``axis``, in ``val``: softmax, or, if ``log``, the logarithms of log_softmax and
-    logsumexp. Each thread has memory for two blocks."""
+    logsumexp."""
 
     def __init__(self, axis: Shape, val: np.dtype, scale: float, log: bool) -> None:
         self.axis, self.val, self.scale, self.log = axis, val, scale, log
-        self.local = threading.local()
 
     def memory(self, x: np.ndarray, name: str = "lowered") -> np.ndarray:
         """A thread's memory for elements in ``val``, of one layout for all blocks."""
-        flat = getattr(self.local, name, None)
-        if flat is None or flat.size < x.size:
-            flat = np.empty(x.size, self.val)
-            setattr(self.local, name, flat)
-        order, back, _ = layout(x.shape, x.strides, self.axis)
-        return flat[: x.size].reshape([x.shape[d] for d in order]).transpose(back)  # type: ignore[no-any-return]
+        dims, _ = layout(x.shape, x.strides, self.axis)
+        return memory(name, x.shape, self.val, dims)
 
     def values(self, piece: Piece, into: np.ndarray) -> np.ndarray:
         """Elements times the scale, -inf where the mask leaves them out: in memory, or where they are."""
@@ -214,7 +190,7 @@ def softmax(
     rows = Rows(axis, val, scale, op == "log_softmax")
 
     def whole(piece: Piece) -> None:
-        turned = layout(piece.x.shape, piece.x.strides, axis)[2]
+        turned = layout(piece.x.shape, piece.x.strides, axis)[1]
         into = rows.memory(piece.x) if turned or piece.y.dtype != val else piece.y
         made, total, _ = rows.sums(piece, into)
         rows.finish(piece, made, total)
@@ -279,10 +255,3 @@ def over_blocks(
 
     share(block, found.rows)
     return None
-
-
-def alone(function: Callable[[Any], Any], items: Iterable[Any]) -> None:
-    """Call a function for each item. NumPy's warnings are off."""
-    with np.errstate(all="ignore"):
-        for item in items:
-            function(item)

@@ -207,15 +207,6 @@ def broadcast_to(array: np.ndarray, *, shape: Shape, subok: bool) -> np.ndarray:
     return np.broadcast_to(array, shape, subok)
 
 
-def expand(x: np.ndarray, out: np.ndarray | None = None, *, shape: Shape) -> Any:
-    """A materialised np.broadcast_to."""
-    if out is None or np.may_share_memory(x, out):  # np.copyto does not see every overlap of 1-d arrays
-        made = np.empty(shape, x.dtype)
-        np.copyto(made, x)
-        return deliver(made, out)
-    return deliver(x, out)
-
-
 def deliver(result: Any, out: np.ndarray | None) -> Any:
     """The result, in ``out`` if the caller gave one; an input that overlaps ``out`` has been read by now."""
     if out is None:

@@ -13,6 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+Share = Callable[[Callable[[Any], Any], Iterable[Any]], None]  # calls a function for each item
 VARIABLES = ("GPUOPS_NUM_THREADS", "OMP_NUM_THREADS")
 
 
@@ -36,8 +37,15 @@ def pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(limit() - 1, "gpuops")
 
 
+def alone(function: Callable[[Any], Any], items: Iterable[Any]) -> None:
+    """Call a function for each item. NumPy's warnings are off."""
+    with np.errstate(all="ignore"):
+        for item in items:
+            function(item)
+
+
 def each(function: Callable[[Any], Any], items: Iterable[Any]) -> None:
-    """Call a function for each item, on several threads at a time. NumPy's warnings are off."""
+    """The same, on several threads at a time."""
     left = deque(items)
 
     def work() -> None:

@@ -1,0 +1,67 @@
+"""``where`` and ``expand`` of the host, in blocks on several threads: the same bits for any number of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..plan.geometry import Shape
+from . import numpy_engine
+from .blocks import Index, indices, memory, order
+from .threads import alone, each
+
+FEW = 2**16  # elements below which NumPy's own `where` is used
+BLOCK = 2**16  # elements of a block
+SMOOTH = 8  # elements for each change of a mask along memory, from which on a processor foresees most of its branches
+SAMPLE = 64  # elements along each dim by which that is judged
+SHARED = 2**20  # bytes of a result from which on threads share it
+COPIES = 2**22  # the same, if it is only copied
+WORDS: dict[int, Any] = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+
+
+def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, *, dtype: np.dtype) -> Any:
+    """np.where in a given dtype. NumPy's branches at each element, so it is slow where masks change often: there bits
+    are selected, in words of the dtype's size."""
+    shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+    full = [array for array in (condition, x, y) if array.shape == shape]
+    if dtype.itemsize not in WORDS or smooth(condition) or len({*map(order, full)}) > 1:
+        return numpy_engine.where(condition, x, y, out, dtype=dtype)
+    made = np.empty_like(full[0], dtype, subok=False) if full else np.empty(shape, dtype)
+    operands = [np.broadcast_to(array, shape) for array in (condition, x, y)]
+    word = np.dtype(WORDS[dtype.itemsize])
+
+    def select(index: Index) -> None:
+        c, x, y = (array[index] for array in operands)
+        target = made[index].view(word)
+        masks = memory("masks", target.shape, word, order(target))
+        masks[...] = np.not_equal(c.view(np.uint8) if c.dtype == bool else c, 0)
+        np.negative(masks, out=masks)
+        x, y = (array.astype(dtype, copy=False).view(word) for array in (x, y))
+        np.bitwise_xor(x, y, out=target)
+        np.bitwise_and(target, masks, out=target)
+        np.bitwise_xor(target, y, out=target)
+
+    (each if made.nbytes >= SHARED else alone)(select, indices(made, list(range(made.ndim)), BLOCK))
+    return numpy_engine.deliver(made, out)
+
+
+def smooth(condition: np.ndarray) -> bool:
+    """Whether a processor foresees a mask: one that is short, or seldom changes, by its first elements."""
+    if condition.size <= SAMPLE**2 or condition.ndim == 0:
+        return True
+    first = condition[(slice(SAMPLE),) * condition.ndim] if condition.ndim > 1 else condition[: SAMPLE**2]
+    return bool(np.count_nonzero(first[..., 1:] != first[..., :-1]) * SMOOTH < first.size)
+
+
+def expand(x: np.ndarray, out: np.ndarray | None = None, *, shape: Shape) -> Any:
+    """A materialised np.broadcast_to."""
+    apart = out is not None and not np.may_share_memory(x, out)  # np.copyto does not see every overlap of 1-d arrays
+    made = out if apart and out is not None else np.empty(shape, x.dtype)
+    if made.nbytes < COPIES:
+        np.copyto(made, x, casting="unsafe")
+    else:
+        view = np.broadcast_to(x, shape)
+        blocks = indices(made, list(range(made.ndim)), COPIES // made.itemsize // 4)
+        each(lambda index: np.copyto(made[index], view[index], casting="unsafe"), blocks)
+    return made if out is None or made is out else numpy_engine.deliver(made, out)
