@@ -25,23 +25,17 @@ SHORT = 64  # elements of rows that are turned, so that NumPy goes along many of
 CERTAIN = 1.125  # a sum of powers, the greatest of which is 1, from which on hardly a digit of the others is lost in it
 
 
-class Cut(NamedTuple):
-    """How an array is shared out: indices of rows that are taken together, and of parts of rows."""
-
-    rows: list[Index]
-    parts: list[Index]
-
-
-def cut(x: np.ndarray, axis: Shape, itemsize: int) -> Cut:
-    """Blocks of whole rows along ``axis``, as they lie in memory; rows that are too long for that in parts."""
+def cut(x: np.ndarray, axis: Shape, itemsize: int) -> tuple[list[Index], list[Index]]:
+    """How an array is shared out: indices of rows along ``axis`` that are taken together, as they lie in memory; and of
+    parts of rows, if they are too long for a block."""
     length = math.prod([x.shape[d] for d in axis])
     room, line = BLOCK // itemsize, LINE // itemsize
     kept = [d for d in range(x.ndim) if d not in axis]
     rows = indices(x, kept, max(1, room // length, 1 if innermost(x.shape, x.strides) in axis else line))
     together = math.prod([rows[0][d].stop for d in kept])
     if together * length <= PARTS * room:
-        return Cut(rows, [])
-    return Cut(rows, indices(x, list(axis), max(1, room // together)))
+        return rows, []
+    return rows, indices(x, list(axis), max(1, room // together))
 
 
 class Piece(NamedTuple):
@@ -242,16 +236,16 @@ def over_blocks(
     if piece.x.size * rows.val.itemsize <= BLOCK:
         with np.errstate(all="ignore"):
             return whole(piece)
-    found = cut(piece.x, rows.axis, rows.val.itemsize)
+    blocks, parts = cut(piece.x, rows.axis, rows.val.itemsize)
     reduced = piece.y.shape != piece.x.shape  # a result for each row
-    share, within = (each, alone) if len(found.rows) > 1 else (alone, each)
+    share, within = (each, alone) if len(blocks) > 1 else (alone, each)
 
     def block(index: Index) -> None:
         mine = piece.at(index)
-        if found.parts:
-            parted([mine.at(part, (...,) if reduced else part) for part in found.parts], within)
+        if parts:
+            parted([mine.at(part, (...,) if reduced else part) for part in parts], within)
         else:
             whole(mine)
 
-    share(block, found.rows)
+    share(block, blocks)
     return None
