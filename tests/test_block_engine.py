@@ -8,8 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -18,34 +17,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.run import block_engine, threads
+from gpuops.run import block_engine, numpy_engine, threads
+from gpuops.run.call import describe
 from tests import layouts
 from tests.compare import assert_bits
+from tests.host_blocks import settings
 from tests.layouts import FLOATS
 from tests.test_softmax import check
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 OPS = ("softmax", "log_softmax", "logsumexp")
-SMALL = {"BLOCK": 2**9, "LINE": 2**5, "PARTS": 1, "SHORT": 3}
 
 
-@contextmanager
-def small_blocks(count: int = 1) -> Iterator[None]:
-    """Blocks so small that small arrays have several, on so many threads."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in SMALL.items():
-            patch.setattr(block_engine, name, value)
-        patch.setattr(threads, "limit", lambda: count)
-        for cached in (threads.pool, block_engine.layout):
-            cached.cache_clear()
-        try:
-            yield
-        finally:
-            if count > 1:
-                threads.pool().shutdown()
-            for cached in (threads.pool, block_engine.layout):
-                cached.cache_clear()
+def small_blocks(count: int = 1) -> AbstractContextManager[None]:
+    """Small arrays have several blocks, on so many threads."""
+    return settings(block_engine, count, BLOCK=2**9, LINE=2**5, PARTS=1, SHORT=3)
 
 
 @given(data=st.data())
@@ -59,6 +46,14 @@ def test_blocks_agree_with_scipy(data):
         options["scale"] = 0.5
     with small_blocks(data.draw(st.sampled_from((1, 3)))):
         check(getattr(gpuops, op)(x, axis=axis, **options), op, x, axis, **options)
+    check(defined(op, x, axis=axis, **options), op, x, axis, **options)
+
+
+def defined(op: str, x: np.ndarray, **options: Any) -> np.ndarray:
+    """What the definition of an op gives."""
+    host = describe(getattr(gpuops, op), x, **options).host
+    masks = {"where": options["where"]} if "where" in options else {}
+    return np.asarray(getattr(numpy_engine, host.function.__name__)(x, **masks, **host.options))
 
 
 @pytest.mark.parametrize("op", OPS)

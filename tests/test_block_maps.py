@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import numpy as np
 import pytest
@@ -11,29 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.run import block_maps, launch_cache, threads
+from gpuops.run import block_maps, launch_cache
 from tests import layouts
 from tests.compare import assert_bits
+from tests.host_blocks import settings
 
 DTYPES = [np.dtype(name) for name in ("?", "i1", "u2", "f2", "i4", "f4", "i8", "f8", "c8", "c16")]
 
 
-@contextmanager
-def small_blocks(count: int) -> Iterator[None]:
+def small_blocks(count: int) -> AbstractContextManager[None]:
     """Small arrays are made in blocks, on so many threads."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"FEW": 0, "SAMPLE": 0, "BLOCK": 16, "SHARED": 0, "COPIES": 64}.items():
-            patch.setattr(block_maps, name, value)
-        patch.setattr(threads, "limit", lambda: count)
-        threads.pool.cache_clear()
-        launch_cache.clear()
-        try:
-            yield
-        finally:
-            if count > 1:
-                threads.pool().shutdown()
-            threads.pool.cache_clear()
-            launch_cache.clear()
+    return settings(block_maps, count, FEW=0, SAMPLE=0, BLOCK=16, SHARED=0, COPIES=64)
 
 
 @given(data=st.data())

@@ -15,7 +15,7 @@ import pytest
 import gpuops
 
 ROOT = Path(__file__).resolve().parent.parent
-IMPORT_BUDGET, NUMPYS = 0.030, 0.070  # seconds on top of NumPy's import, and its own where that was set
+IMPORT_BUDGET = 0.030  # seconds on top of NumPy's import, itself 0.07 on the machine where this was set
 
 
 def run_python(*arguments, **options):
@@ -85,8 +85,7 @@ def test_import_time_is_within_budget(tmp_path):
     code = f"import time; a = {clock}; import numpy; b = {clock}; import gpuops; print(b - a, {clock} - b)"
     runs = [map(float, run_python("-c", code, cwd=ROOT, env=cached).stdout.split()) for _ in range(9)]
     numpys, ours = map(min, zip(*runs, strict=True))
-    bound = IMPORT_BUDGET * max(1, numpys / NUMPYS)
-    assert ours < bound, f"gpuops: {ours * 1e3:.0f} ms, NumPy: {numpys * 1e3:.0f} ms"
+    assert ours < max(IMPORT_BUDGET, 0.25 * numpys), f"gpuops: {ours * 1e3:.0f} ms, NumPy: {numpys * 1e3:.0f} ms"
 
 
 def test_import_imports_no_other_library():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +13,7 @@ from ..plan.reductions import Reduction
 from .arguments import Casting
 
 
-@dataclass(frozen=True, eq=False)
-class ReductionOp:
+class ReductionOp(NamedTuple):
     """A reduction with NumPy's semantics."""
 
     name: str

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol
 
@@ -54,17 +53,20 @@ def largest_cluster(arch: int, shared: int) -> int:
 # ---------------------------------------------------------------------------------------------------------- launches
 
 
-@dataclass(frozen=True, order=True)
-class Kernel:
-    """One compiled variant: a kernel file of ``gpuops/kernels`` with its types and constants filled in."""
+class Variant(NamedTuple):
+    """A kernel file of ``gpuops/kernels``, and the types and constants that it is compiled with."""
 
     name: str
     types: tuple[tuple[str, str], ...]
     constants: tuple[tuple[str, int], ...]
 
+
+class Kernel(Variant):
+    """One compiled variant, which keeps its hash."""
+
     @cached_property
     def _hash(self) -> int:
-        return hash((self.name, self.types, self.constants))
+        return super().__hash__()
 
     def __hash__(self) -> int:
         return self._hash

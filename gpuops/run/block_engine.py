@@ -15,7 +15,7 @@ import numpy as np
 
 from ..plan.geometry import Shape
 from . import numpy_engine
-from .blocks import Index, indices, innermost, memory
+from .blocks import Index, indices, innermost, memory, order
 from .threads import Share, alone, each
 
 BLOCK = 2**19  # bytes of a block, of which a thread has two or three in its cache
@@ -54,13 +54,10 @@ class Piece(NamedTuple):
 def layout(shape: Shape, strides: Shape, axis: Shape) -> tuple[Shape, bool]:
     """The order of dims in memory: as an array has them, or turned, so that NumPy goes along many elements at a time
     where rows are short, or few lie side by side."""
-    order = sorted(range(len(shape)), key=lambda d: -abs(strides[d]))
-    length = math.prod([shape[d] for d in axis])
+    dims, length = order(strides), math.prod([shape[d] for d in axis])
     along = innermost(shape, strides) in axis
     turned = (length if along else math.prod(shape) // length) <= SHORT
-    if turned:
-        order.sort(key=lambda d: (d in axis) != along)
-    return tuple(order), turned
+    return tuple(sorted(dims, key=lambda d: (d in axis) != along)) if turned else dims, turned
 
 
 class Rows:
@@ -103,11 +100,11 @@ class Rows:
         made: np.ndarray = np.log(total)
         few = ~(total >= CERTAIN)
         if few.any():
-            order = [*(d for d in range(few.ndim) if d not in self.axis), *self.axis]
+            dims = [*(d for d in range(few.ndim) if d not in self.axis), *self.axis]
             chosen = np.squeeze(few, self.axis)
             others, count = np.zeros((), self.val), np.zeros((), np.int64)
             for part in lowered:
-                rows = part.transpose(order)[chosen]
+                rows = part.transpose(dims)[chosen]
                 greatest, over = rows == 0, tuple(range(1, rows.ndim))
                 others = others + np.add.reduce(np.where(greatest, 0, np.exp(rows)), axis=over)
                 count = count + np.count_nonzero(greatest, axis=over)
@@ -234,8 +231,7 @@ def over_blocks(
 ) -> None:
     """Make the results of rows: of blocks of them, or of those that are long in parts."""
     if piece.x.size * rows.val.itemsize <= BLOCK:
-        with np.errstate(all="ignore"):
-            return whole(piece)
+        return alone(whole, [piece])
     blocks, parts = cut(piece.x, rows.axis, rows.val.itemsize)
     reduced = piece.y.shape != piece.x.shape  # a result for each row
     share, within = (each, alone) if len(blocks) > 1 else (alone, each)
@@ -247,5 +243,4 @@ def over_blocks(
         else:
             whole(mine)
 
-    share(block, blocks)
-    return None
+    return share(block, blocks)

@@ -25,7 +25,7 @@ def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, 
     are selected, in words of the dtype's size."""
     shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
     full = [array for array in (condition, x, y) if array.shape == shape]
-    if dtype.itemsize not in WORDS or smooth(condition) or len({*map(order, full)}) > 1:
+    if dtype.itemsize not in WORDS or smooth(condition) or len({order(array.strides) for array in full}) > 1:
         return numpy_engine.where(condition, x, y, out, dtype=dtype)
     made = np.empty_like(full[0], dtype, subok=False) if full else np.empty(shape, dtype)
     operands = [np.broadcast_to(array, shape) for array in (condition, x, y)]
@@ -34,7 +34,7 @@ def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, 
     def select(index: Index) -> None:
         c, x, y = (array[index] for array in operands)
         target = made[index].view(word)
-        masks = memory("masks", target.shape, word, order(target))
+        masks = memory("masks", target.shape, word, order(target.strides))
         masks[...] = np.not_equal(c.view(np.uint8) if c.dtype == bool else c, 0)
         np.negative(masks, out=masks)
         x, y = (array.astype(dtype, copy=False).view(word) for array in (x, y))

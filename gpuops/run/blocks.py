@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import threading
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -12,8 +12,7 @@ import numpy as np
 from ..plan.geometry import Shape
 
 Index = tuple[Any, ...]  # slices
-KEPT = 2**22  # bytes of memory that a thread keeps from call to call, at most: new pages cost as much as the work
-LOCAL = threading.local()
+KEPT = 2**22  # bytes of memory that a thread keeps from call to call, at most, so that it need not get new pages
 
 
 def innermost(shape: Shape, strides: Shape) -> int:
@@ -24,25 +23,33 @@ def innermost(shape: Shape, strides: Shape) -> int:
 def indices(x: np.ndarray, dims: list[int], most: int) -> list[Index]:
     """Indices that cut an array along some dims, those first that lie closest: about ``most`` elements along them."""
     pieces = {d: [slice(None)] for d in range(x.ndim)}
-    for d in sorted(dims, key=lambda d: abs(x.strides[d])):
+    for d in reversed([d for d in order(x.strides) if d in dims]):
         step = max(1, -(-x.shape[d] // max(1, -(-x.shape[d] // most))))
         pieces[d] = [slice(i, min(i + step, x.shape[d])) for i in range(0, x.shape[d], step)]
         most = max(1, most // step)
     return [*product(*pieces.values())]
 
 
-def order(x: np.ndarray) -> Shape:
+def order(strides: Shape) -> Shape:
     """The dims of an array as they lie in memory."""
-    return tuple(sorted(range(x.ndim), key=lambda d: -abs(x.strides[d])))
+    return tuple(sorted(range(len(strides)), key=lambda d: -abs(strides[d])))
+
+
+@cache
+def local() -> Any:
+    """What each thread keeps."""
+    import threading  # slow to import
+
+    return threading.local()
 
 
 def memory(name: str, shape: Shape, dtype: np.dtype, dims: Shape) -> np.ndarray:
     """A thread's memory of that name, as an array whose dims lie in an order."""
     nbytes = math.prod(shape) * dtype.itemsize
-    flat = getattr(LOCAL, name, None)
+    flat = getattr(local(), name, None)
     if flat is None or flat.size < nbytes:
         flat = np.empty(nbytes, np.uint8)
         if nbytes <= KEPT:
-            setattr(LOCAL, name, flat)
+            setattr(local(), name, flat)
     lying = flat[:nbytes].view(dtype).reshape([shape[d] for d in dims])
     return lying.transpose(np.argsort(dims))  # type: ignore[no-any-return]

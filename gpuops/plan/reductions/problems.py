@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +22,7 @@ def accumulated(val: str) -> np.dtype:
 MASK, FACTOR, POSITION = "mask", "factor", "position"
 
 
-@dataclass(frozen=True, eq=False)
-class Reduction:
+class Reduction(NamedTuple):
     """What the host knows of a reduction; ``kernels/common/ops.cuh`` has the rest under the same name."""
 
     struct: str

@@ -19,7 +19,7 @@ LEAST = 4  # and of one of theirs, at least
 
 
 def is_small(p: Problem) -> bool:
-    """Whether x is so small that it hardly matters how it is read: the GPU takes less time than the next launch."""
+    """Whether x is so small that it hardly matters how it is read."""
     size, along = ITEMSIZE[p.x], p.reduced.inner(0) == 1
     packed = along and packable(PACK // size, size, p.starts[0], 0, p.kept, p.reduced, inner=p.reduced)
     if along and p.outputs == 1 and len(p.reduced.sizes) == 1:

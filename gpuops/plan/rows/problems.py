@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +19,7 @@ LOG_SUM_EXP = Reduction("LogSumExp", maximum_and_sums("max", "rest"), exponentia
 WEIGHTED_LOG_SUM_EXP = Reduction("WeightedLogSumExp", maximum_and_sums("max", "top", "rest"), second=FACTOR)
 
 
-@dataclass(frozen=True, eq=False)
-class RowOp:
+class RowOp(NamedTuple):
     """What the host knows of an op whose results depend on their whole row; ``kernels/rows/row_ops.cuh`` and
     ``kernels/maps/broadcast.cuh`` have the rest."""
 
