@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.run import block_engine, numpy_engine, threads
+from gpuops.run import block_engine, compiled_engine, numpy_engine, threads
 from gpuops.run.call import describe
 from tests import layouts
 from tests.compare import assert_bits
@@ -30,9 +31,20 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 OPS = ("softmax", "log_softmax", "logsumexp")
 
 
-def small_blocks(count: int = 1) -> AbstractContextManager[None]:
-    """Small arrays have several blocks, on so many threads."""
-    return settings(block_engine, count, BLOCK=2**9, LINE=2**5, PARTS=1, SHORT=3)
+ENGINES = ("numpy", "compiled")
+
+
+@contextmanager
+def small_blocks(count: int = 1, engine: str = "numpy") -> Iterator[None]:
+    """Small arrays have several blocks, on so many threads; an engine computes them all."""
+    compiled = 0 if engine == "compiled" else 2**60
+    with (
+        settings(block_engine, count, BLOCK=2**9, LINE=2**5, PARTS=1, SHORT=3, COMPILED=compiled),
+        settings(
+            compiled_engine, count, NARROW=2, TASK=2**8, LONG=2**10, PART=2**5, TILE=2**8, TILE_WIDTHS=(4, 16), FOLDED=8
+        ),
+    ):
+        yield
 
 
 @given(data=st.data())
@@ -44,9 +56,29 @@ def test_blocks_agree_with_scipy(data):
         options["where"] = data.draw(layouts.masks(shape))
     if data.draw(st.booleans()):
         options["scale"] = 0.5
-    with small_blocks(data.draw(st.sampled_from((1, 3)))):
+    with small_blocks(data.draw(st.sampled_from((1, 3))), data.draw(st.sampled_from(ENGINES))):
         check(getattr(gpuops, op)(x, axis=axis, **options), op, x, axis, **options)
     check(defined(op, x, axis=axis, **options), op, x, axis, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"where": 0.7}, {"scale": -2.5}], ids=["plain", "masked", "scaled"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i4"])
+@pytest.mark.parametrize("shape", [(40, 30), (3, 701), (701, 3), (2001,), (6, 70, 50), (70, 40, 3), (1, 50, 1)])
+def test_compiled_functions_agree_with_scipy(shape, dtype, options):
+    random = np.random.default_rng(0)
+    x = (random.standard_normal(shape) * 9).astype(dtype)
+    if x.dtype.kind == "f":
+        for special in (np.nan, np.inf, -np.inf):
+            x[tuple(random.integers(0, n, 2) for n in shape)] = special
+        x[0] = -np.inf
+    if "where" in options:
+        options = {"where": random.random(shape) < options["where"]}
+    for axis in [*range(x.ndim), (0, 2), None] if x.ndim > 2 else [*range(x.ndim), None]:
+        for source in (x, x.T.copy().T, x[::-1]):
+            for op in OPS:
+                with small_blocks(2, "compiled"):
+                    found = getattr(gpuops, op)(source, axis=axis, **options)
+                check(found, op, source, axis, **options)
 
 
 def defined(op: str, x: np.ndarray, **options: Any) -> np.ndarray:
@@ -56,15 +88,16 @@ def defined(op: str, x: np.ndarray, **options: Any) -> np.ndarray:
     return np.asarray(getattr(numpy_engine, host.function.__name__)(x, **masks, **host.options))
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("shape", [(40, 300), (3, 5000), (5000, 3), (20000,), (30, 7, 50)])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
-def test_any_number_of_threads_gives_the_same_bits(op, shape, dtype):
+def test_any_number_of_threads_gives_the_same_bits(op, shape, dtype, engine):
     x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
     for axis in range(x.ndim):
         found = []
         for count in (1, 2, 5):
-            with small_blocks(count):
+            with small_blocks(count, engine):
                 found.append(getattr(gpuops, op)(x, axis=axis))
         assert_bits(found[1], found[0])
         assert_bits(found[2], found[0])
@@ -85,22 +118,24 @@ def test_blocks_and_their_parts_cover_an_array_once(data):
     assert (covered == 1).all()
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("gap", [0, 1e-3, 1, 30, 80])
 @pytest.mark.parametrize("shape", [(6, 50), (50, 6)])
-def test_results_near_0_keep_their_digits_in_blocks(gap, shape):
+def test_results_near_0_keep_their_digits_in_blocks(gap, shape, engine):
     x = np.zeros(shape)
     x[0], x[:, 0] = 1, 1 + gap
     exact = {axis: np.log1p(np.sum(np.exp(np.delete(x, 0, axis) - x.take([0], axis)), axis=axis)) for axis in (0, 1)}
-    with small_blocks():
+    with small_blocks(1, engine):
         np.testing.assert_allclose(-gpuops.log_softmax(x, axis=1)[:, 0], exact[1], rtol=1e-13)
         np.testing.assert_allclose(gpuops.logsumexp(x - x[:, :1], axis=1), exact[1], rtol=1e-13)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("op", ["softmax", "log_softmax"])
-def test_out_may_be_the_input_or_overlap_it(op):
+def test_out_may_be_the_input_or_overlap_it(op, engine):
     x = np.random.default_rng(0).standard_normal((41, 60))
     right = getattr(gpuops, op)(x, axis=0)
-    with small_blocks(2):
+    with small_blocks(2, engine):
         memory = np.concatenate([x, x[:1]])
         same = memory[:-1]
         assert getattr(gpuops, op)(same, axis=0, out=same) is same

@@ -1,35 +1,49 @@
 """softmax, log_softmax and logsumexp of the host, in blocks that stay in cache, on several threads.
 
-What they compute is what `numpy_engine` defines. How they share it out depends on shapes and strides alone, so the same
-call gives the same bits on any number of threads.
+NumPy computes them in several passes over a block; or, of larger arrays, functions that Numba compiles, if it is
+installed. What they compute is what `numpy_engine` defines. How they share it out depends on shapes and strides alone,
+so the same call gives the same bits on any number of threads.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import lru_cache, reduce
+from functools import cache, lru_cache, reduce
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..plan.geometry import Shape
 from . import numpy_engine
-from .blocks import Index, indices, innermost, memory, order
+from .blocks import Index, indices, innermost, leave_out, memory, order
 from .threads import Share, alone, each
 
 BLOCK = 2**19  # bytes of a block, of which a thread has two or three in its cache
-LINE = 2**12  # bytes next to each other in memory that a block has at least, if there are so many
+LINE = 2**15  # bytes next to each other in memory that a block has at least, if there are so many: for NumPy
+COMPILED_LINE = 2**10  # the same for compiled functions
 PARTS = 4  # blocks of which a row, or some side by side, has to be worth more, before it is taken in parts
 SHORT = 64  # elements of rows that are turned, so that NumPy goes along many of them at a time
+COMPILED = 2**16  # bytes from which on compiled functions are used
 CERTAIN = 1.125  # a sum of powers, the greatest of which is 1, from which on hardly a digit of the others is lost in it
 
 
-def cut(x: np.ndarray, axis: Shape, itemsize: int) -> tuple[list[Index], list[Index]]:
-    """How an array is shared out: indices of rows along ``axis`` that are taken together, as they lie in memory; and of
-    parts of rows, if they are too long for a block."""
+@cache
+def compiled() -> ModuleType | None:
+    """The engine of compiled functions; None, if there is no Numba for this Python and NumPy."""
+    try:
+        from . import compiled_engine
+    except ImportError:
+        return None
+    return compiled_engine
+
+
+def cut(x: np.ndarray, axis: Shape, itemsize: int, line: int = LINE) -> tuple[list[Index], list[Index]]:
+    """How an array is shared out: indices of rows along ``axis`` that are taken together, as they lie in memory, at
+    least a line of so many bytes; and of parts of rows, if they are too long for a block."""
     length = math.prod([x.shape[d] for d in axis])
-    room, line = BLOCK // itemsize, LINE // itemsize
+    room, line = BLOCK // itemsize, line // itemsize
     kept = [d for d in range(x.ndim) if d not in axis]
     rows = indices(x, kept, max(1, room // length, 1 if innermost(x.shape, x.strides) in axis else line))
     together = math.prod([rows[0][d].stop for d in kept])
@@ -56,16 +70,18 @@ def layout(shape: Shape, strides: Shape, axis: Shape) -> tuple[Shape, bool]:
     where rows are short, or few lie side by side."""
     dims, length = order(strides), math.prod([shape[d] for d in axis])
     along = innermost(shape, strides) in axis
-    turned = (length if along else math.prod(shape) // length) <= SHORT
-    return tuple(sorted(dims, key=lambda d: (d in axis) != along)) if turned else dims, turned
+    apart = "k" in "".join("n" if d in axis else "k" for d in dims if shape[d] > 1).strip("k")
+    turned = apart or (length if along else math.prod(shape) // length) <= SHORT
+    return tuple(sorted(dims, key=lambda d: (d in axis) == (length > SHORT))) if turned else dims, turned
 
 
 class Rows:
-    """What is computed of rows along ``axis``, in ``val``: softmax, or, if ``log``, the logarithms of log_softmax and
-    logsumexp."""
+    """What is computed of an array's rows along ``axis``, in ``val``: softmax, or, if ``log``, the logarithms of
+    log_softmax and logsumexp."""
 
-    def __init__(self, axis: Shape, val: np.dtype, scale: float, log: bool) -> None:
-        self.axis, self.val, self.scale, self.log = axis, val, scale, log
+    def __init__(self, op: str, x: np.ndarray, axis: Shape, val: np.dtype, scale: float) -> None:
+        self.op, self.axis, self.val, self.scale, self.log = op, axis, val, scale, op != "softmax"
+        self.engine = compiled() if x.size * val.itemsize >= COMPILED else None
 
     def memory(self, x: np.ndarray, name: str = "lowered") -> np.ndarray:
         """A thread's memory for elements in ``val``, of one layout for all blocks."""
@@ -77,12 +93,19 @@ class Rows:
         x = piece.x
         if x.dtype == self.val and self.scale == 1 and piece.mask is None and into.strides == x.strides:
             return x
-        np.copyto(into, x, casting="unsafe")
+        self.convert(x, into)
         if self.scale != 1:
             np.multiply(into, self.val.type(self.scale), out=into)
         if piece.mask is not None:
-            np.copyto(into, -np.inf, where=~piece.mask)
+            leave_out(into, piece.mask, -np.inf)
         return into
+
+    def convert(self, x: np.ndarray, into: np.ndarray) -> None:
+        """Copy an array into one of another dtype."""
+        if self.engine is None:
+            np.copyto(into, x, casting="unsafe")
+        else:
+            self.engine.convert(x, into)
 
     def top(self, values: np.ndarray) -> Any:
         return np.maximum.reduce(values, axis=self.axis, keepdims=True)
@@ -118,10 +141,33 @@ class Rows:
             np.subtract(made, total, out=made)
         else:
             np.divide(made, total, out=made)
+        self.store(piece, made)
+
+    def store(self, piece: Piece, made: np.ndarray) -> None:
+        """The results where they go, and those that the mask leaves out."""
         if piece.mask is not None:
-            np.copyto(made, -np.inf if self.log else 0, where=~piece.mask)
+            leave_out(made, piece.mask, -np.inf if self.log else 0)
         if made is not piece.y:
-            np.copyto(piece.y, made, casting="unsafe")
+            self.convert(made, piece.y)
+
+    def compiled(self, piece: Piece) -> bool:
+        """Have compiled functions make the results of whole rows, with threads, if they can without copies."""
+        plain = piece.x.dtype == self.val == piece.y.dtype and piece.mask is None and self.scale == 1
+        return self.engine is not None and plain and self.engine.compute(self.op, piece.x, piece.y, self.axis)
+
+    def compiled_block(self, piece: Piece) -> bool:
+        """The same of a block, by way of memory."""
+        if self.engine is None:
+            return False
+        into, made = self.memory(piece.x), piece.y
+        values, reduced = self.values(piece, into), made.shape != piece.x.shape
+        if not reduced and (made.dtype != self.val or made.strides != into.strides):
+            made = self.memory(piece.x, "power")
+        if not self.engine.compute(self.op, values, made, self.axis, alone):
+            return False
+        if not reduced:
+            self.store(piece, made)
+        return True
 
     def sums(self, piece: Piece, into: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of rows that are a block: what `finish` takes, made in memory, and each row's maximum."""
@@ -178,9 +224,11 @@ def softmax(
     mask = None if where is None else np.broadcast_to(where, x.shape)
     apart = out is not None and not any(np.may_share_memory(out, each) for each in (x, mask) if each is not None)
     y = out if apart and out is not None else np.empty_like(x, dtype if out is None else out.dtype, subok=False)
-    rows = Rows(axis, val, scale, op == "log_softmax")
+    rows, piece = Rows(op, x, axis, val, scale), Piece(x, mask, y)
 
     def whole(piece: Piece) -> None:
+        if rows.compiled_block(piece):
+            return
         turned = layout(piece.x.shape, piece.x.strides, axis)[1]
         into = rows.memory(piece.x) if turned or piece.y.dtype != val else piece.y
         made, total, _ = rows.sums(piece, into)
@@ -197,7 +245,8 @@ def softmax(
 
         share(last, parts)
 
-    over_blocks(rows, Piece(x, mask, y), whole, parted)
+    if not rows.compiled(piece):
+        over_blocks(rows, piece, whole, parted)
     return y if out is None or y is out else numpy_engine.deliver(y, out)
 
 
@@ -209,11 +258,15 @@ def logsumexp(
     if b is not None or options["return_sign"] or a.size == 0 or a.ndim == 0:
         options |= {"dtype": dtype, "keepdims": keepdims, "shape": shape}
         return numpy_engine.logsumexp(a, b, out, where, **options)
-    rows = Rows(options["axis"], options["val"], options["scale"], True)
+    rows = Rows("logsumexp", a, options["axis"], options["val"], options["scale"])
     mask = None if where is None else np.broadcast_to(where, a.shape)
     y = np.empty([1 if d in rows.axis else n for d, n in enumerate(a.shape)], rows.val)
 
+    piece = Piece(a, mask, y)
+
     def whole(piece: Piece) -> None:
+        if rows.compiled_block(piece):
+            return
         _, total, top = rows.sums(piece, rows.memory(piece.x))
         piece.y[...] = raised(top, total)
 
@@ -221,7 +274,8 @@ def logsumexp(
         total, top = rows.sums_of_parts(parts, share)
         parts[0].y[...] = raised(top, total)
 
-    over_blocks(rows, Piece(a, mask, y), whole, parted)
+    if not rows.compiled(piece):
+        over_blocks(rows, piece, whole, parted)
     value = (y if keepdims else np.squeeze(y, rows.axis)[()]).astype(dtype if out is None else out.dtype)
     return numpy_engine.deliver(value, out)
 
@@ -232,7 +286,7 @@ def over_blocks(
     """Make the results of rows: of blocks of them, or of those that are long in parts."""
     if piece.x.size * rows.val.itemsize <= BLOCK:
         return alone(whole, [piece])
-    blocks, parts = cut(piece.x, rows.axis, rows.val.itemsize)
+    blocks, parts = cut(piece.x, rows.axis, rows.val.itemsize, COMPILED_LINE if rows.engine else LINE)
     reduced = piece.y.shape != piece.x.shape  # a result for each row
     share, within = (each, alone) if len(blocks) > 1 else (alone, each)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..plan.geometry import Shape
 from . import numpy_engine
-from .blocks import Index, indices, memory, order
+from .blocks import WORDS, Index, indices, order, words_of
 from .threads import alone, each
 
 FEW = 2**16  # elements below which NumPy's own `where` is used
@@ -17,7 +17,6 @@ SMOOTH = 8  # elements for each change of a mask along memory, from which on a p
 SAMPLE = 64  # elements along each dim by which that is judged
 SHARED = 2**20  # bytes of a result from which on threads share it
 COPIES = 2**22  # the same, if it is only copied
-WORDS: dict[int, Any] = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, *, dtype: np.dtype) -> Any:
@@ -34,12 +33,10 @@ def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, 
     def select(index: Index) -> None:
         c, x, y = (array[index] for array in operands)
         target = made[index].view(word)
-        masks = memory("masks", target.shape, word, order(target.strides))
-        masks[...] = np.not_equal(c.view(np.uint8) if c.dtype == bool else c, 0)
-        np.negative(masks, out=masks)
+        words = words_of(c, word, order(target.strides))
         x, y = (array.astype(dtype, copy=False).view(word) for array in (x, y))
         np.bitwise_xor(x, y, out=target)
-        np.bitwise_and(target, masks, out=target)
+        np.bitwise_and(target, words, out=target)
         np.bitwise_xor(target, y, out=target)
 
     (each if made.nbytes >= SHARED else alone)(select, indices(made, list(range(made.ndim)), BLOCK))
