@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from gpuops.run import block_engine, launch_cache, threads
+from gpuops.run import block_engine, block_reduce, launch_cache, threads
 
 
 @contextmanager
@@ -31,4 +31,5 @@ def forget() -> None:
     """Let go of what is kept for other settings."""
     threads.pool.cache_clear()
     block_engine.layout.cache_clear()
+    block_reduce.cut.cache_clear()
     launch_cache.clear()

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..plan.geometry import Shape
 from . import numpy_engine
-from .blocks import Index, indices, innermost, leave_out, memory, order
+from .blocks import Index, convert, indices, innermost, leave_out, memory, order
 from .threads import Share, alone, each
 
 BLOCK = 2**19  # bytes of a block, of which a thread has two or three in its cache
@@ -42,14 +42,14 @@ def compiled() -> ModuleType | None:
 def cut(x: np.ndarray, axis: Shape, itemsize: int, line: int = LINE) -> tuple[list[Index], list[Index]]:
     """How an array is shared out: indices of rows along ``axis`` that are taken together, as they lie in memory, at
     least a line of so many bytes; and of parts of rows, if they are too long for a block."""
-    length = math.prod([x.shape[d] for d in axis])
-    room, line = BLOCK // itemsize, line // itemsize
+    length, room = math.prod([x.shape[d] for d in axis]), BLOCK // itemsize
     kept = [d for d in range(x.ndim) if d not in axis]
-    rows = indices(x, kept, max(1, room // length, 1 if innermost(x.shape, x.strides) in axis else line))
+    least = 1 if innermost(x.shape, x.strides) in axis else line // itemsize
+    rows = indices(x.shape, x.strides, kept, max(1, room // length, least))
     together = math.prod([rows[0][d].stop for d in kept])
     if together * length <= PARTS * room:
         return rows, []
-    return rows, indices(x, list(axis), max(1, room // together))
+    return rows, indices(x.shape, x.strides, axis, max(1, room // together))
 
 
 class Piece(NamedTuple):
@@ -103,7 +103,7 @@ class Rows:
     def convert(self, x: np.ndarray, into: np.ndarray) -> None:
         """Copy an array into one of another dtype."""
         if self.engine is None:
-            np.copyto(into, x, casting="unsafe")
+            convert(x, into)
         else:
             self.engine.convert(x, into)
 

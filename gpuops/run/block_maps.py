@@ -39,7 +39,7 @@ def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, 
         np.bitwise_and(target, words, out=target)
         np.bitwise_xor(target, y, out=target)
 
-    (each if made.nbytes >= SHARED else alone)(select, indices(made, list(range(made.ndim)), BLOCK))
+    (each if made.nbytes >= SHARED else alone)(select, indices(made.shape, made.strides, range(made.ndim), BLOCK))
     return numpy_engine.deliver(made, out)
 
 
@@ -59,6 +59,6 @@ def expand(x: np.ndarray, out: np.ndarray | None = None, *, shape: Shape) -> Any
         np.copyto(made, x, casting="unsafe")
     else:
         view = np.broadcast_to(x, shape)
-        blocks = indices(made, list(range(made.ndim)), COPIES // made.itemsize // 4)
+        blocks = indices(made.shape, made.strides, range(made.ndim), COPIES // made.itemsize // 4)
         each(lambda index: np.copyto(made[index], view[index], casting="unsafe"), blocks)
     return made if out is None or made is out else numpy_engine.deliver(made, out)

@@ -1,15 +1,16 @@
-"""Blocks of arrays of the host, and memory for them."""
+"""Blocks of arrays of the host, memory for them, and what NumPy does slowly: masks, and float16."""
 
 from __future__ import annotations
 
 import math
-from functools import cache
+from collections.abc import Container
+from functools import cache, lru_cache
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..plan.geometry import Shape
+from ..plan.geometry import Shape, contiguous_strides
 
 Index = tuple[Any, ...]  # slices
 KEPT = 2**22  # bytes of memory that a thread keeps from call to call, at most, so that it need not get new pages
@@ -20,14 +21,36 @@ def innermost(shape: Shape, strides: Shape) -> int:
     return min(range(len(shape)), key=lambda d: abs(strides[d]) if shape[d] > 1 else math.inf)
 
 
-def indices(x: np.ndarray, dims: list[int], most: int) -> list[Index]:
+def indices(shape: Shape, strides: Shape, dims: Container[int], most: int) -> list[Index]:
     """Indices that cut an array along some dims, those first that lie closest: about ``most`` elements along them."""
-    pieces = {d: [slice(None)] for d in range(x.ndim)}
-    for d in reversed([d for d in order(x.strides) if d in dims]):
-        step = max(1, -(-x.shape[d] // max(1, -(-x.shape[d] // most))))
-        pieces[d] = [slice(i, min(i + step, x.shape[d])) for i in range(0, x.shape[d], step)]
+    pieces = {d: [slice(None)] for d in range(len(shape))}
+    for d in reversed([d for d in order(strides) if d in dims]):
+        step = max(1, -(-shape[d] // max(1, -(-shape[d] // most))))
+        pieces[d] = [slice(i, min(i + step, shape[d])) for i in range(0, shape[d], step)]
         most = max(1, most // step)
     return [*product(*pieces.values())]
+
+
+class Seen(NamedTuple):
+    """How an array without gaps is seen as (outer, n, inner): the order of its dims, and these lengths."""
+
+    dims: Shape
+    lengths: Shape
+
+
+@lru_cache(maxsize=256)
+def seen(shape: Shape, strides: Shape, itemsize: int, axis: Shape) -> Seen | None:
+    """How an array is seen to reduce it along ``axis``; None, if it has gaps, or other dims between those."""
+    dims = tuple(d for d in order(strides) if shape[d] > 1)
+    kept = "".join("n" if d in axis else "k" for d in dims)
+    first, count = kept.find("n"), kept.count("n")
+    lengths = [shape[d] for d in dims]
+    if [n * itemsize for n in contiguous_strides(lengths)] != [strides[d] for d in dims]:
+        return None
+    if count == 0 or kept.rfind("n") != first + count - 1:
+        return None
+    parts = lengths[:first], lengths[first : first + count], lengths[first + count :]
+    return Seen((*(d for d in range(len(shape)) if shape[d] == 1), *dims), tuple(map(math.prod, parts)))
 
 
 def order(strides: Shape) -> Shape:
@@ -75,3 +98,20 @@ def leave_out(values: np.ndarray, mask: np.ndarray, other: float) -> None:
     np.bitwise_and(bits, words, out=bits)
     if instead:
         np.bitwise_xor(bits, instead, out=bits)
+
+
+def convert(x: np.ndarray, into: np.ndarray) -> None:
+    """Copy an array into one of another dtype; of float16 into float32 by shifting bits, unless some are not finite."""
+    if (x.dtype, into.dtype) == (np.float16, np.float32) and finite(x):
+        bits = into.view(np.int32)
+        bits[...] = x.view(np.int16)
+        np.left_shift(bits, 23 - 10, out=bits)
+        np.bitwise_and(bits, ~(0b111 << 28), out=bits)  # the sign was copied to the bits that had none
+        np.multiply(into, np.float32(2.0 ** (127 - 15)), out=into)
+    else:
+        np.copyto(into, x, casting="unsafe")
+
+
+def finite(x: np.ndarray) -> bool:
+    """Whether all of an array of float16 are."""
+    return bool(np.bitwise_and(x.view(np.uint16), 0x7FFF).max(initial=0) < 0x7C00)

@@ -6,15 +6,12 @@ same call gives the same bits on any number of threads.
 
 from __future__ import annotations
 
-import math
-from functools import lru_cache, reduce
-from typing import NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 
-from ..plan.geometry import Shape, contiguous_strides
-from . import compiled_rows
-from .blocks import order
+from ..plan.geometry import Shape
+from . import blocks, compiled_rows
 from .threads import Share, alone, each
 
 NARROW = 16  # elements of rows, or side by side, below which loops over them do not pay
@@ -33,38 +30,12 @@ FUNCTIONS = {
 
 def convert(x: np.ndarray, into: np.ndarray) -> None:
     """Copy an array into one of another dtype."""
-    if (x.dtype, into.dtype) == (np.float16, np.float32):
-        from .compiled_halves import widened
-
-        widened(x.view(np.uint16), out=into)
-    elif (x.dtype, into.dtype) == (np.float32, np.float16):
+    if (x.dtype, into.dtype) == (np.float32, np.float16):
         from .compiled_halves import narrowed
 
         narrowed(x, out=into.view(np.uint16))
     else:
-        np.copyto(into, x, casting="unsafe")
-
-
-class Seen(NamedTuple):
-    """How an array without gaps is seen as (outer, n, inner): the order of its dims, and these lengths."""
-
-    dims: Shape
-    lengths: Shape
-
-
-@lru_cache(maxsize=256)
-def seen(shape: Shape, strides: Shape, itemsize: int, axis: Shape) -> Seen | None:
-    """How an array is seen to reduce it along ``axis``; None, if it has gaps, or other dims between those."""
-    dims = tuple(d for d in order(strides) if shape[d] > 1)
-    kept = "".join("n" if d in axis else "k" for d in dims)
-    first, count = kept.find("n"), kept.count("n")
-    lengths = [shape[d] for d in dims]
-    if [n * itemsize for n in contiguous_strides(lengths)] != [strides[d] for d in dims]:
-        return None
-    if count == 0 or kept.rfind("n") != first + count - 1:
-        return None
-    parts = lengths[:first], lengths[first : first + count], lengths[first + count :]
-    return Seen((*(d for d in range(len(shape)) if shape[d] == 1), *dims), tuple(map(math.prod, parts)))
+        blocks.convert(x, into)
 
 
 def compute(op: str, x: np.ndarray, y: np.ndarray, axis: Shape, share: Share | None = None) -> bool:
@@ -73,7 +44,7 @@ def compute(op: str, x: np.ndarray, y: np.ndarray, axis: Shape, share: Share | N
     The result goes into y, which lies as x, or has one element for each row. Threads share large arrays, unless the
     caller says how they are shared.
     """
-    found, reduced = seen(x.shape, x.strides, x.itemsize, axis), y.shape != x.shape
+    found, reduced = blocks.seen(x.shape, x.strides, x.itemsize, axis), y.shape != x.shape
     if found is None or not (reduced or y.strides == x.strides):
         return False
     x3 = x.transpose(found.dims).reshape(found.lengths)
@@ -118,50 +89,76 @@ def tile(n: int, inner: int, itemsize: int) -> int:
     return min(inner, max(few, min(many, TILE // (n * itemsize))))
 
 
+class Parts:
+    """Columns, (n, inner), in parts of their length, which threads share.
+
+    Of narrow columns some elements of each lie side by side in a part.
+    """
+
+    def __init__(self, shape: Shape, share: Share) -> None:
+        n, inner = shape
+        folds = max(1, FOLDED // inner)
+        even, step = n - n % folds, max(1, PART // (inner * folds)) * folds
+        self.parts = [(slice(start, min(start + step, even)), folds) for start in range(0, even, step)]
+        self.parts += [(slice(even, n), 1)] * (even < n)
+        self.inner, self.share = inner, share
+
+    def each(self, function: Callable[[int], None]) -> None:
+        """Call a function for each part."""
+        self.share(function, range(len(self.parts)))
+
+    def of(self, array: np.ndarray, k: int) -> np.ndarray:
+        """A part of an array."""
+        part, folds = self.parts[k]
+        return array[part].reshape(-1, folds * self.inner)
+
+    def repeat(self, values: np.ndarray, k: int) -> np.ndarray:
+        """Numbers of columns, for all of their elements that lie side by side in a part."""
+        return np.tile(values, self.parts[k][1])
+
+    def tops(self, x: np.ndarray) -> np.ndarray:
+        """The greatest elements; where one is infinite, NaN if there is one."""
+        tops = np.empty((len(self.parts), self.inner), x.dtype)
+
+        def compute(k: int) -> None:
+            part = self.of(x, k)
+            found = np.empty(part.shape[1], x.dtype)
+            compiled_rows.column_tops(part, 0, found)
+            np.maximum.reduce(found.reshape(-1, self.inner), axis=0, out=tops[k])
+
+        self.each(compute)
+        top: np.ndarray = np.maximum.reduce(tops, axis=0)
+        for i in np.flatnonzero(np.isinf(top)):
+            top[i] = np.nan if np.isnan(x[:, i]).any() else top[i]
+        return top
+
+    def powers(self, x: np.ndarray, y: np.ndarray | None, top: np.ndarray) -> np.ndarray:
+        """The sums of powers, which go into y, unless that is None: of those below the greatest, and their number."""
+        sums = np.empty((2, len(self.parts), self.inner))
+
+        def compute(k: int) -> None:
+            part, target = self.of(x, k), None if y is None else self.of(y, k)
+            found = np.empty((2, part.shape[1]))
+            compiled_rows.column_powers(part, target, 0, self.repeat(top, k), *found)
+            np.add.reduce(found.reshape(2, -1, self.inner), axis=1, out=sums[:, k])
+
+        self.each(compute)
+        return np.add.reduce(sums, axis=1)  # type: ignore[no-any-return]
+
+
 def in_parts(op: str, x: np.ndarray, y: np.ndarray, share: Share) -> None:
-    """The same of columns, (n, inner), that are shared out in parts of their length."""
-    n, inner = x.shape
-    folds = max(1, FOLDED // inner)
-    even, step = n - n % folds, max(1, PART // (inner * folds)) * folds
-    parts = [(slice(start, min(start + step, even)), folds) for start in range(0, even, step)]
-    parts += [(slice(even, n), 1)] * (even < n)
-    tops = np.empty((len(parts), inner), x.dtype)
-    sums = np.empty((2, len(parts), inner))
-    into = y if op == "softmax" else None
-
-    def folded(array: np.ndarray, k: int) -> np.ndarray:
-        """A part, in which elements of a column lie side by side."""
-        part, count = parts[k]
-        return array[part].reshape(-1, count * inner)
-
-    def first(k: int) -> None:
-        some = folded(x, k)
-        found = np.empty(some.shape[1], x.dtype)
-        compiled_rows.column_tops(some, 0, found)
-        np.maximum.reduce(found.reshape(-1, inner), axis=0, out=tops[k])
-
-    def second(k: int) -> None:
-        some, target = folded(x, k), None if into is None else folded(into, k)
-        found = np.empty((2, some.shape[1]))
-        compiled_rows.column_powers(some, target, 0, np.tile(top, parts[k][1]), *found)
-        np.add.reduce(found.reshape(2, -1, inner), axis=1, out=sums[:, k])
-
-    def third(k: int) -> None:
-        target, count = folded(y, k), parts[k][1]
-        if into is not None:
-            compiled_rows.column_times(target, 0, np.tile(factors, count))
-        else:
-            compiled_rows.column_lower(folded(x, k), target, 0, np.tile(top, count), np.tile(logs, count))
-
-    share(first, range(len(parts)))
-    top = reduce(np.maximum, tops)
-    for i in np.flatnonzero(np.isinf(top)):
-        top[i] += np.where(np.isnan(x[:, i]).any(), np.nan, 0)
-    share(second, range(len(parts)))
-    below, count = np.add.reduce(sums, axis=1)
-    factors = (1 / (below + count)).astype(x.dtype)
+    """Compute an op of columns, (n, inner), that are shared out in parts of their length."""
+    parts = Parts(x.shape, share)
+    top = parts.tops(x)
+    below, count = parts.powers(x, y if op == "softmax" else None, top)
+    if op == "softmax":
+        factors = (1 / (below + count)).astype(x.dtype)
+        return parts.each(lambda k: compiled_rows.column_times(parts.of(y, k), 0, parts.repeat(factors, k)))
     logs = compiled_rows.column_logarithms(below, count, top)
-    if y.ndim == 1:
+    if op == "logsumexp":
         y[:] = top + logs
-    else:
-        share(third, range(len(parts)))
+        return None
+    repeat = parts.repeat
+    return parts.each(
+        lambda k: compiled_rows.column_lower(parts.of(x, k), parts.of(y, k), 0, repeat(top, k), repeat(logs, k))
+    )

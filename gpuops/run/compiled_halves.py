@@ -1,4 +1,4 @@
-"""Conversions of float16 with the processor's own instructions, compiled by Numba; NumPy's take 20 times as long."""
+"""Conversion to float16 with the processor's own instructions, compiled by Numba."""
 
 from __future__ import annotations
 
@@ -6,18 +6,6 @@ from typing import Any
 
 from numba import types, vectorize
 from numba.extending import intrinsic
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def from_half(context: Any, x: Any) -> Any:
-    """A float32 of the bits of a float16."""
-
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        from llvmlite import ir
-
-        return builder.fpext(builder.bitcast(args[0], ir.HalfType()), ir.FloatType())
-
-    return types.float32(types.uint16), build
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -30,12 +18,6 @@ def to_half(context: Any, x: Any) -> Any:
         return builder.bitcast(builder.fptrunc(args[0], ir.HalfType()), ir.IntType(16))
 
     return types.uint16(types.float32), build
-
-
-@vectorize([types.float32(types.uint16)], cache=True)  # type: ignore[untyped-decorator]
-def widened(x: Any) -> Any:
-    """Of the bits of float16 numbers float32 numbers."""
-    return from_half(x)
 
 
 @vectorize([types.uint16(types.float32)], cache=True)  # type: ignore[untyped-decorator]
