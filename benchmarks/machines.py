@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 
 import gpuops
+from gpuops.run import threads
 
 from .timing import COLD, Subject
+
+SHARED = 2**18  # elements of arrays that threads share
 
 #: FP32 multiply-adds per clock and multiprocessor, by compute capability (CUDA C++ programming guide, throughput of
 #: native arithmetic instructions).
@@ -74,17 +77,25 @@ class Cpu:
 
     def copy(self, nbytes: int) -> Callable[[], Any]:
         source, target = np.zeros(nbytes // 2 + 1, np.uint8), np.zeros(nbytes // 2 + 1, np.uint8)
-        return lambda: np.copyto(target, source)
+        return shared(lambda part: np.copyto(target[part], source[part]), source.size)
 
     def read(self, nbytes: int) -> Callable[[], Any]:
-        return np.zeros(nbytes // 8 + 1, np.int64).max
+        source = np.zeros(nbytes // 8 + 1, np.int64)
+        return shared(lambda part: source[part].max(), source.size)
 
     def write(self, nbytes: int) -> Callable[[], Any]:
         target = np.zeros(nbytes, np.uint8)
-        return lambda: target.fill(1)
+        return shared(lambda part: target[part].fill(1), target.size)
 
     def launch(self) -> None:
         """The lower bound of a call's cost: an empty function."""
+
+
+def shared(function: Callable[[slice], Any], size: int) -> Callable[[], None]:
+    """A function of parts of an array, called for all of them, on as many threads as gpuops may use."""
+    count = threads.limit() if size >= SHARED else 1
+    parts = [slice(size * i // count, size * (i + 1) // count) for i in range(count)]
+    return lambda: (threads.each if count > 1 else threads.alone)(function, parts)
 
 
 class Gpu:

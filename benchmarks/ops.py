@@ -70,15 +70,19 @@ def terms(case: Case) -> int:
 
 
 def reduction(name: str, data: str = "normal", magnitude: Callable[..., Any] | None = None) -> Op:
-    """NumPy's reduction of that name, exact unless it has a magnitude."""
+    """NumPy's reduction of that name, with a mask if there is one, exact unless it has a magnitude."""
+
+    def reference(xp: Any, case: Case, x: Any, *masks: Any) -> Any:
+        return getattr(xp, name)(x, axis=case.axis, **({"where": masks[0]} if masks else {}))
+
     return Op(
-        lambda xp, case, x: getattr(xp, name)(x, axis=case.axis), reduced_shape, "read", per_element(1),
+        reference, reduced_shape, "read", per_element(1),
         lambda dtype: getattr(np, name)(np.ones(2, dtype)).dtype, (data,), magnitude is None, magnitude,
     )  # fmt: skip
 
 
-def norm(xp: Any, case: Case, x: Any) -> Any:
-    """The size of a sum of terms of random sign."""
+def norm(xp: Any, case: Case, x: Any, *masks: Any) -> Any:
+    """The size of a sum of terms of random sign, all of which take part."""
     return xp.sqrt(xp.sum(abs(x) ** 2, axis=case.axis))
 
 
@@ -90,7 +94,7 @@ OPS: dict[str, Op] = {
     ),
     "logsumexp": Op(logsumexp, reduced_shape, "read", per_element(4)),
     "sum": reduction("sum", magnitude=norm),
-    "mean": reduction("mean", magnitude=lambda xp, case, x: norm(xp, case, x) / terms(case)),
+    "mean": reduction("mean", magnitude=lambda xp, case, x, *masks: norm(xp, case, x) / terms(case)),
     "max": reduction("max"),
     "min": reduction("min"),
     "prod": reduction("prod", "signs"),

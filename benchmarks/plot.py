@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from . import cold
+from . import cold, on_cpu
 from .cases import HOST
 from .ops import READINGS
 from .results import ROOT, Document, Unusable, ladders, peers, prepare, published, rivals, timed, write
@@ -467,6 +467,38 @@ def draw_first_calls(document: Document) -> Any:
     return made
 
 
+ON_CPU = Picture("on-cpu", "NumPy arrays on the CPU: the speed of gpuops over that of NumPy or SciPy", lambda: None)
+
+
+def draw_on_cpu(document: Document) -> Any:
+    """The speed of gpuops on one thread and on all, and of PyTorch, over that of NumPy or SciPy."""
+    cases: dict[str, dict[int, dict[str, Any]]] = {}
+    for row in document["rows"]:
+        if row["dtype"] == "float32" and any(name in timed(row) for name in on_cpu.REFERENCES):
+            cases.setdefault(f"{row['op']} {row['case'].removeprefix('float32 ')}", {})[row["threads"]] = timed(row)
+    most = max(row["threads"] for row in document["rows"])
+    made, (axis,) = figure(1, 1, 9, 1.6 + 0.2 * len(cases))
+    looks = (("torch", most, "s", 4), ("gpuops", 1, "o", 5), ("gpuops", most, "o", 7))
+    for name, count, marker, size in looks:
+        points = [
+            (min(found[count][base]["us"] for base in on_cpu.REFERENCES if base in found[count]) / result["us"], y)
+            for y, found in enumerate(cases.values()) if count in found and (result := found[count].get(name))
+        ]  # fmt: skip
+        hollow = {"markerfacecolor": "white"} if count < most else {}
+        style = {"marker": marker, "markersize": size, "color": COLOURS[name], **hollow}
+        if points:
+            axis.plot(*zip(*points, strict=True), ls="", label=f"{name}, {count} threads", zorder=3, **style)
+    axis.axvline(1, color="black", lw=1)
+    axis.set_xscale("log")
+    axis.set_ylim(len(cases) - 0.4, -0.6)
+    axis.set_yticks(range(len(cases)), [*cases])
+    axis.set_xlabel("times as fast as NumPy or SciPy (higher is better)")
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    title(made, "NumPy arrays on the CPU, float32", f"{document['machine']}, {most} cores")
+    legend(made, [axis], 2 * COLUMN)
+    return made
+
+
 def drawn(machine: str, documents: list[Document]) -> list[Picture]:
     """All pictures of a machine's results."""
     measured = cold.found(machine)
@@ -482,10 +514,14 @@ def main(arguments: list[str]) -> int:
         raise Unusable("pictures need matplotlib: pip install 'gpuops-cupy[bench]'")
     import matplotlib as mpl
 
-    for machine, documents in found.items():
-        prepare(output / machine)
-        for picture in drawn(machine, documents):
-            file, svg = output / machine / f"{picture.name}.svg", io.StringIO()
+    jobs = [(output / machine, drawn(machine, documents)) for machine, documents in found.items()]
+    if cpus := on_cpu.found():
+        widest = max(cpus.values(), key=lambda document: max(row["threads"] for row in document["rows"]))
+        jobs.append((output, [ON_CPU._replace(draw=partial(draw_on_cpu, widest))]))
+    for folder, pictures in jobs:
+        prepare(folder)
+        for picture in pictures:
+            file, svg = folder / f"{picture.name}.svg", io.StringIO()
             with mpl.rc_context(STYLE):
                 picture.draw().savefig(svg, format="svg", metadata={"Date": None})
             write(file, svg.getvalue())

@@ -167,6 +167,11 @@ class Numpy(ArrayLibrary):
     def __init__(self, xp: Any) -> None:
         super().__init__(np, None)
 
+    def call(self, case: Case) -> Callable[..., Any]:
+        function = super().call(case)
+        masked = case.op not in ("expand", *JOINT) and len(case.problem.operands) == 2
+        return (lambda x, mask: function(x, where=mask)) if masked else function
+
 
 class Scipy(ArrayLibrary):
     name = module = distribution = "scipy"
@@ -176,6 +181,33 @@ class Scipy(ArrayLibrary):
         import scipy.special
 
         super().__init__(np, scipy.special)
+
+
+class Numexpr(Provider):
+    """numexpr, with NumPy's reductions between its expressions."""
+
+    name = module = distribution = "numexpr"
+    ops = SOFTMAX | {"where"}
+
+    def __init__(self, xp: Any) -> None:
+        import numexpr
+
+        super().__init__(xp)
+        self.evaluate = numexpr.evaluate
+
+    def call(self, case: Case) -> Callable[..., Any]:
+        if case.op == "where":
+            return lambda c, x, y: self.evaluate("where(c, x, y)", {"c": c, "x": x, "y": y})
+        return partial(self.softmax, case.op, case.axis)
+
+    def softmax(self, op: str, axis: Any, x: Any) -> Any:
+        top = np.max(x, axis=axis, keepdims=True)
+        power = self.evaluate("exp(x - top)", {"x": x, "top": top})
+        total = np.sum(power, axis=axis, keepdims=True)
+        if op == "softmax":
+            return self.evaluate("power / total", {"power": power, "total": total})
+        log = top + np.log(total)
+        return self.evaluate("x - log", {"x": x, "log": log}) if op == "log_softmax" else np.squeeze(log, axis)
 
 
 class Cupy(ArrayLibrary):
@@ -428,7 +460,7 @@ class Cub(Provider):
 
 #: Providers beside gpuops, in the order of the tables, by the kind of machine.
 PEERS: dict[str, tuple[type[Provider], ...]] = {
-    "cpu": (Numpy, Scipy),
+    "cpu": (Numpy, Scipy, Torch, Numexpr),
     "gpu": (Cupy, Tensors, Torch, TorchCompile, Triton, Quack, Jax, Cub),
 }
 

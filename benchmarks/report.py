@@ -9,7 +9,7 @@ from typing import Any
 
 from gpuops.plan.rows import WARP_COLS, WARPS
 
-from . import cold, issue_slots, plot
+from . import cold, issue_slots, on_cpu, plot
 from .cases import HOST, STEPS
 from .results import ROOT, Document, peers, published, rivals, timed, write
 from .show import MISSING, cell, comparison, machine_name, ratio, refusals, scaling
@@ -71,6 +71,7 @@ def page(results: dict[str, list[Document]]) -> str:
             else:
                 title = document["op"] + (", in the cache" if document["mode"] == "hot" else "")
                 parts += [f"### {title}\n", *op_section(folder, document, pictures)]
+    parts += on_cpu_section()
     return "\n".join(parts)
 
 
@@ -183,6 +184,26 @@ def first_calls(folder: str) -> Iterator[str]:
         yield cold.about(document)
         yield picture(f"performance/{folder}", plot.FIRST_CALLS.name, plot.FIRST_CALLS.caption)
         yield table(cold.HEAD, cold.lines(document))
+
+
+def on_cpu_section() -> Iterator[str]:
+    """NumPy arrays, if they were measured anywhere."""
+    documents = on_cpu.found()
+    if documents:
+        yield "## On the CPU\n"
+        yield (
+            "NumPy arrays, in the cache where they fit into it, on one thread and on all cores, beside NumPy (SciPy "
+            "for softmax and its like), PyTorch and numexpr on as many threads: their times over that of gpuops. The "
+            "limit is a copy of as many bytes on as many threads; for reductions a maximum of as many integers of 8 "
+            "bytes.\n"
+        )
+        yield picture("performance", plot.ON_CPU.name, plot.ON_CPU.caption)
+    for document in documents.values():
+        yield on_cpu.about(document)
+        yield table(on_cpu.HEAD, on_cpu.lines(document))
+        if slow := on_cpu.losses(document):
+            yield f"Slower than NumPy or SciPy by more than {on_cpu.NOISE:.0%}:\n"
+            yield "\n".join(f"- {line}" for line in slow) + "\n"
 
 
 def of_best_peer(case: dict[str, Any]) -> float:

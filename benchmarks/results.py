@@ -55,7 +55,7 @@ def document(
 def versions(mode: str = "cold") -> dict[str, str]:
     """Versions of gpuops, its peers and their platform."""
     peers = (peer.distribution for kinds in PEERS.values() for peer in kinds)
-    distributions = {"dask", "distributed"} if mode == "scaling" else {*peers} - {""}
+    distributions = {"dask", "distributed"} if mode == "scaling" else {*peers, "numba"} - {""}
     found = {"gpuops": gpuops.__version__, "python": platform.python_version(), "numpy": np.__version__}
     for name in sorted(distributions - {"numpy"}):
         try:

@@ -25,6 +25,7 @@ from benchmarks import (
     harness,
     host,
     mixes,
+    on_cpu,
     ops,
     plot,
     providers,
@@ -38,7 +39,7 @@ from benchmarks import (
 from benchmarks.machines import Cpu
 from gpuops.plan.geometry import contiguous_strides
 from gpuops.plan.work import ArraySpec, Machine
-from gpuops.run import disk_cache
+from gpuops.run import disk_cache, threads
 from gpuops.run.call import describe
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,7 +47,8 @@ SCHEMA = json.loads(results.SCHEMA.read_text(encoding="utf-8"))
 EVERY_CASE = [case for op in cases.TABLES for case in cases.cases(op)]
 HOST_CASES = [case for op in (*cases.TABLES, "pipeline", "import") for case in cases.host_cases(op, gpu=True)]
 OPTIONS = [case for case in EVERY_CASE if case.group.name == "options"]
-PUBLISHED = sorted(results.FOLDER / folder.name for folder in plot.PICTURES.iterdir())  # others are the user's
+MACHINES = [folder.name for folder in plot.PICTURES.iterdir() if folder.is_dir()]
+PUBLISHED = sorted(results.FOLDER / machine for machine in MACHINES)  # others are the user's
 #: ``python -m gpuops`` made fast: a small cache to flush before each sample, and few samples of processes.
 FAST = """
 import sys
@@ -79,9 +81,10 @@ def folder(tmp_path_factory):
 
 def measured(made):
     """A folder with results."""
-    done = bench("softmax", "sum", "where", "--elements", 2000, "--results", made, fast=True)
+    given = "--providers", "numpy,scipy", "--results", made  # whatever else is installed
+    done = bench("softmax", "sum", "where", "--elements", 2000, *given, fast=True)
     assert done.returncode == 0, done.stderr + done.stdout
-    assert bench("sum", "expand", "--host", "--results", made).returncode == 0
+    assert bench("sum", "expand", "--host", *given).returncode == 0
     for file in (made / "cpu").glob("*.part.json"):
         file.rename(file.with_name(file.name.replace(".part", "")))
     return made
@@ -430,6 +433,60 @@ def test_first_calls_are_measured_written_and_shown(tmp_path, monkeypatch):
     assert [*report.first_calls("another")] == []
     if importlib.util.find_spec("matplotlib"):
         assert plot.draw_first_calls(document)
+
+
+# ------------------------------------------------------------------------------------------------------------ the CPU
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["norm"], f"there is no op 'norm'; there are {', '.join(on_cpu.TABLES)}"),
+        (["sum", "--cases", "9×9"], "no case of sum has '9×9' in its label"),
+    ],
+)
+def test_the_cpus_cases_say_what_is_wrong(arguments, words, capsys):
+    assert cli.main(["--cpu", *arguments]) == 2
+    assert capsys.readouterr().err == f"bench: {words}\n"
+
+
+def test_the_cpus_cases_are_measured_written_and_shown(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(on_cpu, "FOLDER", tmp_path)
+    monkeypatch.setattr(on_cpu, "PEERS", {"cpu": (providers.Numpy, providers.Scipy)})
+    monkeypatch.setenv(threads.VARIABLES[0], "2")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1}, raising=False)
+    threads.limit.cache_clear()
+    try:
+        assert cli.main(["--cpu", "softmax", "sum", "--cases", "128×128", "--results", str(tmp_path)]) == 0
+    finally:
+        threads.limit.cache_clear()
+        threads.pool.cache_clear()
+    assert on_cpu.found() == {}  # a selection never replaces a full run
+    (file,) = tmp_path.iterdir()
+    assert file.name.endswith("-2.part.json") and capsys.readouterr().out.count("scipy") == 8
+    document = json.loads(file.read_text(encoding="utf-8"))
+    assert {row["threads"] for row in document["rows"]} == {1, 2}
+    ops = [line[:3] for line in on_cpu.lines(document)]
+    assert ops == [[op, str(count), str(cases)] for op, cases in (("softmax", 4), ("sum", 4)) for count in (1, 2)]
+    assert all(len(line) == len(on_cpu.HEAD) for line in on_cpu.lines(document))
+    file.rename(tmp_path / "a-processor-2.json")
+    text = "\n".join(report.on_cpu_section())
+    assert "## On the CPU" in text and "on-cpu.svg" in text and "| softmax | 2 | 4 |" in text
+    if importlib.util.find_spec("matplotlib"):
+        assert plot.draw_on_cpu(document)
+
+
+CPU_CASES = [case for op in on_cpu.TABLES for case in on_cpu.cases(op)]
+
+
+@pytest.mark.parametrize("case", CPU_CASES[::7], ids=lambda case: f"{case.op} {case.label}")
+def test_the_cpus_cases_are_computed_right(case):
+    small = cases.shrunk(case, 2**12)
+    arrays = harness.ring_of(Cpu(hot=True), small)[0]
+    for provider in (providers.Gpuops(np), providers.Numpy(np), providers.Scipy(np)):
+        if small.op in provider.ops and (provider.name == "gpuops" or small.dtype != "float16"):
+            result = provider.wide(provider.call(small)(*arrays))
+            assert not ops.check(np, ops.expected(np, small, arrays), result), provider.name
 
 
 # --------------------------------------------------------------------------------------------------------- thresholds

@@ -15,9 +15,9 @@ import numpy as np
 
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec
-from . import numpy_engine
+from . import numpy_engine, threads
 from .blocks import WORDS, Index, Seen, convert, indices, leave_out, memory, order, seen
-from .threads import alone, each, limit
+from .threads import alone, each
 
 FEW = 2**13  # elements of arrays that NumPy reduces
 SHARED = 2**23  # bytes of arrays that threads share
@@ -43,7 +43,7 @@ def helps(a: ArraySpec, axis: Shape, mask: ArraySpec | None, function: Any, half
     sums = ufunc in (np.add, np.multiply)
     # One thread does not share, unless that changes the bits; maxima of bytes are no work.
     shared = a.size * a.itemsize >= SHARED and (sums or a.itemsize > 1)
-    shared = shared and (limit() > 1 or (sums and a.dtype.kind not in "biu"))
+    shared = shared and (threads.limit() > 1 or (sums and a.dtype.kind not in "biu"))
     widened = half and (a.dtype == np.float16 or a.size >= BLOCK)
     return widened or mask is not None or few or shared
 
