@@ -8,7 +8,19 @@ from types import ModuleType
 
 import pytest
 
-from gpuops.run import block_engine, block_reduce, launch_cache, threads
+from gpuops.run import block_engine, block_maps, block_reduce, blocks, launch_cache, threads
+
+ENGINES = ("numpy", "compiled")
+
+
+@contextmanager
+def computed_by(engine: str) -> Iterator[None]:
+    """Elementwise functions are NumPy's, or those that Numba compiles."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "COMPILED", 0 if engine == "compiled" else 2**60)
+        if engine == "numpy":
+            patch.setattr(block_maps, "compiled_maps", lambda: None)
+        yield
 
 
 @contextmanager
@@ -23,7 +35,8 @@ def settings(module: ModuleType, count: int, **values: int) -> Iterator[None]:
             yield
         finally:
             if count > 1:
-                threads.pool().shutdown()
+                for helper in [*threads.pool()]:
+                    helper.start(None)
             forget()
 
 

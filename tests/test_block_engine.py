@@ -22,7 +22,7 @@ from gpuops.run import block_engine, compiled_engine, numpy_engine, threads
 from gpuops.run.call import describe
 from tests import layouts
 from tests.compare import assert_bits
-from tests.host_blocks import settings
+from tests.host_blocks import ENGINES, computed_by, settings
 from tests.layouts import FLOATS
 from tests.test_softmax import check
 
@@ -31,14 +31,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 OPS = ("softmax", "log_softmax", "logsumexp")
 
 
-ENGINES = ("numpy", "compiled")
-
-
 @contextmanager
 def small_blocks(count: int = 1, engine: str = "numpy") -> Iterator[None]:
     """Small arrays have several blocks, on so many threads; an engine computes them all."""
     compiled = 0 if engine == "compiled" else 2**60
     with (
+        computed_by(engine),
         settings(block_engine, count, BLOCK=2**9, LINE=2**5, PARTS=1, SHORT=3, COMPILED=compiled),
         settings(
             compiled_engine, count, NARROW=2, TASK=2**8, LONG=2**10, PART=2**5, TILE=2**8, TILE_WIDTHS=(4, 16), FOLDED=8

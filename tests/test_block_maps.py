@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -13,14 +14,19 @@ import gpuops
 from gpuops.run import block_maps, launch_cache
 from tests import layouts
 from tests.compare import assert_bits
-from tests.host_blocks import settings
+from tests.host_blocks import ENGINES, computed_by, settings
 
 DTYPES = [np.dtype(name) for name in ("?", "i1", "u2", "f2", "i4", "f4", "i8", "f8", "c8", "c16")]
 
 
-def small_blocks(count: int) -> AbstractContextManager[None]:
+@contextmanager
+def small_blocks(count: int, engine: str = "numpy") -> Iterator[None]:
     """Small arrays are made in blocks, on so many threads."""
-    return settings(block_maps, count, FEW=0, SAMPLE=0, BLOCK=16, SHARED=0, COPIES=64)
+    with (
+        computed_by(engine),
+        settings(block_maps, count, FEW=0, SAMPLE=0, BLOCK=16, COMPILED_BLOCK=20, SHARED=0, COPIES=64),
+    ):
+        yield
 
 
 @given(data=st.data())
@@ -30,7 +36,7 @@ def test_where_in_blocks_gives_the_bits_and_the_layout_of_numpys(data):
     x = data.draw(layouts.arrays(shape, dtype))
     y = data.draw(st.one_of(layouts.arrays(shape, data.draw(st.sampled_from((dtype, np.dtype(np.int8))))), st.just(1)))
     right = np.where(condition, x, y)
-    with small_blocks(data.draw(st.sampled_from((1, 3)))):
+    with small_blocks(data.draw(st.sampled_from((1, 3))), data.draw(st.sampled_from(ENGINES))):
         got = gpuops.where(condition, x, y)
         out = np.empty(got.shape, got.dtype)
         assert gpuops.where(condition, x, y, out=out) is out
@@ -45,14 +51,15 @@ def lying(array: np.ndarray) -> list[int]:
     return [stride for n, stride in zip(array.shape, array.strides, strict=True) if n > 1]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", ["f4", "i2", "c8"])
-def test_where_in_blocks_takes_any_condition_by_its_truth(kind):
+def test_where_in_blocks_takes_any_condition_by_its_truth(kind, engine):
     condition = np.array([0, 1, 2, -0.0, np.nan, 3] * 20 if kind != "i2" else [0, 1, 2, 0, 256, -1] * 20).astype(kind)
     x, y = np.arange(120.0), -np.arange(120.0)
-    with small_blocks(2):
+    with small_blocks(2, engine):
         np.testing.assert_array_equal(gpuops.where(condition, x, y), np.where(condition, x, y))
     odd = np.arange(120, dtype=np.uint8).view(bool)  # bytes that are true without being 1
-    with small_blocks(2):
+    with small_blocks(2, engine):
         np.testing.assert_array_equal(gpuops.where(odd, x, y), np.where(np.arange(120) != 0, x, y))
 
 

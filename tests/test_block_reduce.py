@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from tests import layouts
 from tests.budget import examples
 from tests.compare import assert_bits
 from tests.conftest import Cpu
-from tests.host_blocks import settings
+from tests.host_blocks import ENGINES, computed_by, settings
 from tests.layouts import BFLOAT16, sample
 from tests.ops import REDUCTIONS
 from tests.test_reduce import calls, check_run
@@ -23,9 +25,14 @@ from tests.test_reduce import calls, check_run
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
-def small_blocks(count: int) -> AbstractContextManager[None]:
+@contextmanager
+def small_blocks(count: int, engine: str = "numpy") -> Iterator[None]:
     """Small arrays are reduced in blocks, on so many threads."""
-    return settings(block_reduce, count, FEW=1, SHARED=0, BLOCK=100, PIECES=100, LESS=2, SHORT=4, NARROW=8, FOLDED=12)
+    with (
+        computed_by(engine),
+        settings(block_reduce, count, FEW=1, SHARED=0, BLOCK=100, PIECES=100, LESS=2, SHORT=4, NARROW=8, FOLDED=12),
+    ):
+        yield
 
 
 @pytest.mark.parametrize("op", REDUCTIONS)
@@ -33,7 +40,7 @@ def small_blocks(count: int) -> AbstractContextManager[None]:
 @given(data=st.data())
 def test_blocks_agree_with_numpy(op, data):
     x, options = data.draw(calls(op))
-    with small_blocks(data.draw(st.sampled_from((1, 3)))):
+    with small_blocks(data.draw(st.sampled_from((1, 3))), data.draw(st.sampled_from(ENGINES))):
         check_run(Cpu(), op, x, **options)
 
 
@@ -47,8 +54,8 @@ def test_any_number_of_threads_gives_the_same_bits(shape, dtype):
             for op in ("sum", "mean", "max"):
                 options = {"where": mask, "initial": 1} if op == "max" else {}
                 found = []
-                for count in (1, 2, 5):
-                    with small_blocks(count):
+                for count, engine in ((1, "numpy"), (2, "compiled"), (5, "numpy")):
+                    with small_blocks(count, engine):
                         found.append(np.asarray(getattr(gpuops, op)(source, axis=axis, **options)))
                         check_run(Cpu(), op, source, axis=axis, **options)
                 assert_bits(found[1], found[0])
@@ -69,12 +76,17 @@ def test_blocks_cover_an_array_once(data):
     assert (covered == 1).all() and begun.all()
 
 
-def test_every_float16_is_widened():
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_float16_is_widened_and_narrowed(engine):
     x = np.arange(2**16, dtype=np.uint16).view(np.float16)
     finite = x[np.isfinite(x)]
     for source in (x, finite, finite[::-1], finite.reshape(-1, 2).T):
         into = np.empty(source.shape, np.float32)
-        blocks.convert(source, into)
+        back = np.empty_like(source)
+        with computed_by(engine), np.errstate(all="ignore"):
+            blocks.convert(source, into)
+            blocks.convert(into, back)
+        assert ((back.view(np.uint16) == source.view(np.uint16)) | np.isnan(source)).all()
         right = source.astype(np.float32)
         assert ((into.view(np.int32) == right.view(np.int32)) | np.isnan(right)).all()
         assert (np.isnan(into) == np.isnan(right)).all()
@@ -87,3 +99,31 @@ def test_masked_means_of_nothing_are_nan():
         found = gpuops.mean(x, axis=1, where=mask)
     np.testing.assert_allclose(found, np.mean(x, axis=1, where=mask), rtol=1e-5)
     assert np.isnan(found[7])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_float32_is_rounded_to_float16_as_by_numpy(engine):
+    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
+    between = halves[:-1] + np.diff(halves) / 2
+    x = np.concatenate([halves, between, np.nextafter(between, 0), -between, [65520, 1e9, np.inf]]).astype(np.float32)
+    into = np.empty(x.shape, np.float16)
+    with computed_by(engine), np.errstate(all="ignore"):
+        blocks.convert(x, into)
+        assert_bits(into, x.astype(np.float16))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_masks_and_conversions_of_every_layout(engine):
+    x = sample((6, 8), "f4")
+    mask = sample((6, 8), "?")
+    for layout, other in product(layouts.LAYOUTS, ("C", "F", "transposed", "sliced", "reversed")):
+        source, chosen = layouts.lay_out(x, layout), layouts.lay_out(mask, layout)
+        into, half = (layouts.lay_out(np.zeros((6, 8), dtype), other) for dtype in ("f4", "f2"))
+        with computed_by(engine):
+            blocks.convert_masked(source, chosen, -1, into)
+            blocks.convert(source, half)
+        assert_bits(into, np.where(chosen, source, np.float32(-1)))
+        assert_bits(half, source.astype("f2"))
+        with computed_by(engine):
+            blocks.convert(half, into)
+        assert_bits(into, half.astype("f4"))

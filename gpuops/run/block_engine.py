@@ -17,7 +17,7 @@ import numpy as np
 
 from ..plan.geometry import Shape
 from . import numpy_engine
-from .blocks import Index, convert, indices, innermost, leave_out, memory, order
+from .blocks import Index, convert, convert_masked, indices, innermost, leave_out, memory, order
 from .threads import Share, alone, each
 
 BLOCK = 2**19  # bytes of a block, of which a thread has two or three in its cache
@@ -93,19 +93,15 @@ class Rows:
         x = piece.x
         if x.dtype == self.val and self.scale == 1 and piece.mask is None and into.strides == x.strides:
             return x
-        self.convert(x, into)
+        if piece.mask is not None and self.scale == 1:
+            convert_masked(x, piece.mask, -np.inf, into)
+            return into
+        convert(x, into)
         if self.scale != 1:
             np.multiply(into, self.val.type(self.scale), out=into)
         if piece.mask is not None:
             leave_out(into, piece.mask, -np.inf)
         return into
-
-    def convert(self, x: np.ndarray, into: np.ndarray) -> None:
-        """Copy an array into one of another dtype."""
-        if self.engine is None:
-            convert(x, into)
-        else:
-            self.engine.convert(x, into)
 
     def top(self, values: np.ndarray) -> Any:
         return np.maximum.reduce(values, axis=self.axis, keepdims=True)
@@ -148,7 +144,7 @@ class Rows:
         if piece.mask is not None:
             leave_out(made, piece.mask, -np.inf if self.log else 0)
         if made is not piece.y:
-            self.convert(made, piece.y)
+            convert(made, piece.y)
 
     def compiled(self, piece: Piece) -> bool:
         """Have compiled functions make the results of whole rows, with threads, if they can without copies."""

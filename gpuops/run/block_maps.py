@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ..plan.geometry import Shape
 from . import numpy_engine
-from .blocks import WORDS, Index, indices, order, words_of
+from .blocks import WORDS, Index, compiled_maps, indices, order, words_of
 from .threads import alone, each
 
 FEW = 2**16  # elements below which NumPy's own `where` is used
 BLOCK = 2**16  # elements of a block
+COMPILED_BLOCK = 2**18  # the same for compiled functions
 SMOOTH = 8  # elements for each change of a mask along memory, from which on a processor foresees most of its branches
 SAMPLE = 64  # elements along each dim by which that is judged
 SHARED = 2**20  # bytes of a result from which on threads share it
@@ -20,11 +22,17 @@ COPIES = 2**22  # the same, if it is only copied
 
 
 def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, *, dtype: np.dtype) -> Any:
-    """np.where in a given dtype. NumPy's branches at each element, so it is slow where masks change often: there bits
-    are selected, in words of the dtype's size."""
+    """np.where in a given dtype.
+
+    NumPy's branches at each element, so it is slow where masks change often. There bits are selected, in words of the
+    dtype's size; large arrays by a function that Numba compiles, if it is installed.
+    """
     shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
     full = [array for array in (condition, x, y) if array.shape == shape]
-    if dtype.itemsize not in WORDS or smooth(condition) or len({order(array.strides) for array in full}) > 1:
+    nbytes = math.prod(shape) * dtype.itemsize
+    maps = compiled_maps() if shape and nbytes >= SHARED and condition.dtype == bool else None
+    slow = maps is None and (smooth(condition) or len({order(array.strides) for array in full}) > 1)
+    if slow or dtype.itemsize not in WORDS:
         return numpy_engine.where(condition, x, y, out, dtype=dtype)
     made = np.empty_like(full[0], dtype, subok=False) if full else np.empty(shape, dtype)
     operands = [np.broadcast_to(array, shape) for array in (condition, x, y)]
@@ -32,14 +40,17 @@ def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, 
 
     def select(index: Index) -> None:
         c, x, y = (array[index] for array in operands)
-        target = made[index].view(word)
-        words = words_of(c, word, order(target.strides))
         x, y = (array.astype(dtype, copy=False).view(word) for array in (x, y))
+        target = made[index].view(word)
+        if maps and maps.selected(c, x, y, target):
+            return
+        words = words_of(c, word, order(target.strides))
         np.bitwise_xor(x, y, out=target)
         np.bitwise_and(target, words, out=target)
         np.bitwise_xor(target, y, out=target)
 
-    (each if made.nbytes >= SHARED else alone)(select, indices(made.shape, made.strides, range(made.ndim), BLOCK))
+    blocks = indices(made.shape, made.strides, range(made.ndim), COMPILED_BLOCK if maps else BLOCK)
+    (each if nbytes >= SHARED else alone)(select, blocks)
     return numpy_engine.deliver(made, out)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec
 from . import numpy_engine, threads
-from .blocks import WORDS, Index, Seen, convert, indices, leave_out, memory, order, seen
+from .blocks import WORDS, Index, Seen, convert, convert_masked, indices, memory, order, seen
 from .threads import alone, each
 
 FEW = 2**13  # elements of arrays that NumPy reduces
@@ -124,9 +124,10 @@ class Reducer(NamedTuple):
         if self.wide is not None or mask is not None or turned:
             dims = tuple(sorted(order(x.strides), key=lambda d: d not in self.axis or not turned))
             into = memory("values", x.shape, self.wide or x.dtype, dims)
-            convert(x, into)
-            if mask is not None:
-                leave_out(into, mask, self.neutral)
+            if mask is None:
+                convert(x, into)
+            else:
+                convert_masked(x, mask, self.neutral, into)
             x = into
             found = seen(x.shape, x.strides, x.itemsize, self.axis)
         if found is not None and is_narrow(found.lengths):

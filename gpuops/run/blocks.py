@@ -6,6 +6,7 @@ import math
 from collections.abc import Container
 from functools import cache, lru_cache
 from itertools import product
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from ..plan.geometry import Shape, contiguous_strides
 
 Index = tuple[Any, ...]  # slices
+COMPILED = 2**16  # bytes of a block from which on compiled functions are used
 KEPT = 2**22  # bytes of memory that a thread keeps from call to call, at most, so that it need not get new pages
 
 
@@ -100,15 +102,49 @@ def leave_out(values: np.ndarray, mask: np.ndarray, other: float) -> None:
         np.bitwise_xor(bits, instead, out=bits)
 
 
+@cache
+def compiled_maps() -> ModuleType | None:
+    """The elementwise functions that Numba compiles; None, if there is no Numba for this Python and NumPy."""
+    try:
+        from . import compiled_maps
+    except ImportError:
+        return None
+    return compiled_maps
+
+
+def maps_of(x: np.ndarray) -> ModuleType | None:
+    """The same, if a block is worth them."""
+    return compiled_maps() if x.nbytes >= COMPILED else None
+
+
+def convert_masked(x: np.ndarray, mask: np.ndarray, other: float, into: np.ndarray) -> None:
+    """Copy an array into one of another dtype, and replace elements where a mask is not set."""
+    if x.dtype == into.dtype and mask.dtype == bool and (maps := maps_of(x)):
+        word = WORDS[x.itemsize]
+        if maps.selected(mask, x.view(word), np.asarray(other, into.dtype).view(word), into.view(word)):
+            return
+    convert(x, into)
+    leave_out(into, mask, other)
+
+
 def convert(x: np.ndarray, into: np.ndarray) -> None:
-    """Copy an array into one of another dtype; of float16 into float32 by shifting bits, unless some are not finite."""
-    if (x.dtype, into.dtype) == (np.float16, np.float32) and finite(x):
-        bits = into.view(np.int32)
-        bits[...] = x.view(np.int16)
-        np.left_shift(bits, 23 - 10, out=bits)
-        np.bitwise_and(bits, ~(0b111 << 28), out=bits)  # the sign was copied to the bits that had none
-        np.multiply(into, np.float32(2.0 ** (127 - 15)), out=into)
-    else:
+    """Copy an array into one of another dtype.
+
+    Without Numba, float16 becomes float32 by shifting bits, unless some are not finite.
+    """
+    halves = x.dtype == np.float16, into.dtype == np.float16
+    maps = maps_of(x) if any(halves) else None
+    if halves[0] and into.dtype == np.float32:
+        if maps and maps.widened(x, into):
+            return
+        if finite(x):
+            bits = into.view(np.int32)
+            bits[...] = x.view(np.int16)
+            np.left_shift(bits, 23 - 10, out=bits)
+            np.bitwise_and(bits, ~(0b111 << 28), out=bits)  # the sign was copied to the bits that had none
+            np.multiply(into, np.float32(2.0 ** (127 - 15)), out=into)
+            return
+    if not (maps and x.dtype == np.float32 and maps.narrowed(x, into)):
         np.copyto(into, x, casting="unsafe")
 
 

@@ -28,16 +28,6 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-def convert(x: np.ndarray, into: np.ndarray) -> None:
-    """Copy an array into one of another dtype."""
-    if (x.dtype, into.dtype) == (np.float32, np.float16):
-        from .compiled_halves import narrowed
-
-        narrowed(x, out=into.view(np.uint16))
-    else:
-        blocks.convert(x, into)
-
-
 def compute(op: str, x: np.ndarray, y: np.ndarray, axis: Shape, share: Share | None = None) -> bool:
     """Compute an op of an array without gaps, if that needs no copy.
 

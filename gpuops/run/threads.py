@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
 
 Share = Callable[[Callable[[Any], Any], Iterable[Any]], None]  # calls a function for each item
 VARIABLES = ("GPUOPS_NUM_THREADS", "OMP_NUM_THREADS")
@@ -29,12 +27,72 @@ def limit() -> int:
     return cores
 
 
-@cache
-def pool() -> ThreadPoolExecutor:
-    """The threads beside the caller's: they start when there is work for them."""
-    from concurrent.futures import ThreadPoolExecutor  # slow to import
+class Helper:
+    """A thread that waits for something to do. (It begins in a tenth of the time of those of ThreadPoolExecutor.)"""
 
-    return ThreadPoolExecutor(limit() - 1, "gpuops")
+    def __init__(self, idle: deque[Helper]) -> None:
+        import threading  # slow to import
+
+        self.idle, self.begin = idle, threading.Lock()
+        self.begin.acquire()
+        self.work: Callable[[], None] | None = None
+        threading.Thread(target=self.run, name="gpuops", daemon=True).start()
+
+    def start(self, work: Callable[[], None] | None) -> None:
+        """Have it do something, after which it is idle again; it ends, if that is nothing."""
+        self.work = work
+        self.begin.release()
+
+    def run(self) -> None:
+        while self.begin.acquire() and self.work is not None:
+            self.work()
+            self.work = None  # which has the caller's arrays
+            self.idle.append(self)
+
+
+@cache
+def pool() -> deque[Helper]:
+    """The idle threads beside the callers'."""
+    idle: deque[Helper] = deque()
+    idle.extend([Helper(idle) for _ in range(limit() - 1)])
+    return idle
+
+
+class Items:
+    """Items that threads take one after the other; the last one done tells the caller."""
+
+    def __init__(self, function: Callable[[Any], Any], items: Iterable[Any]) -> None:
+        import threading
+
+        self.function, self.left = function, deque(items)
+        self.count, self.done = len(self.left), deque[BaseException | None]()
+        self.end = threading.Lock()
+        self.end.acquire()
+
+    def work(self) -> None:
+        """Take items until there are none, or one has failed."""
+        with np.errstate(all="ignore"), suppress(IndexError):
+            while True:
+                item = self.left.popleft()
+                try:
+                    self.function(item)
+                    self.done.append(None)
+                except BaseException as failure:
+                    self.done.append(failure)
+                    with suppress(IndexError):
+                        while True:
+                            self.left.popleft()
+                            self.done.append(None)
+                if len(self.done) == self.count:
+                    with suppress(RuntimeError):  # two threads may see it
+                        self.end.release()
+
+    def wait(self) -> None:
+        """Wait until all are done; raise what one of them has raised."""
+        if len(self.done) < self.count:
+            self.end.acquire()
+        for failure in filter(None, self.done):
+            raise failure
 
 
 def alone(function: Callable[[Any], Any], items: Iterable[Any]) -> None:
@@ -46,26 +104,12 @@ def alone(function: Callable[[Any], Any], items: Iterable[Any]) -> None:
 
 def each(function: Callable[[Any], Any], items: Iterable[Any]) -> None:
     """The same, on several threads at a time."""
-    left = deque(items)
-
-    def work() -> None:
-        with np.errstate(all="ignore"):
-            while left:
-                try:
-                    item = left.popleft()
-                except IndexError:  # another thread took the last one
-                    return
-                function(item)
-
-    helpers = min(limit(), len(left)) - 1
-    started = [pool().submit(work) for _ in range(helpers)]
-    try:
-        work()
-    finally:
-        left.clear()  # after a failure, nobody goes on
-        failures = [helper.exception() for helper in started]
-    for failure in filter(None, failures):
-        raise failure
+    work, idle = Items(function, items), pool()
+    with suppress(IndexError):  # other callers have the others
+        for _ in range(min(limit(), work.count) - 1):
+            idle.pop().start(work.work)
+    work.work()
+    work.wait()
 
 
 if hasattr(os, "register_at_fork"):  # the threads stay behind
