@@ -120,8 +120,9 @@ def maps_of(x: np.ndarray) -> ModuleType | None:
 def convert_masked(x: np.ndarray, mask: np.ndarray, other: float, into: np.ndarray) -> None:
     """Copy an array into one of another dtype, and replace elements where a mask is not set."""
     if x.dtype == into.dtype and mask.dtype == bool and (maps := maps_of(x)):
-        word = WORDS[x.itemsize]
-        if maps.selected(mask, x.view(word), np.asarray(other, into.dtype).view(word), into.view(word)):
+        word, others = WORDS[x.itemsize], memory("others", into.shape, into.dtype, order(into.strides))
+        others.fill(other)
+        if maps.selected(mask, x.view(word), others.view(word), into.view(word)):
             return
     convert(x, into)
     leave_out(into, mask, other)
