@@ -18,8 +18,6 @@ from gpuops.run import threads
 
 from .timing import COLD, Subject
 
-SHARED = 2**18  # elements of arrays that threads share
-
 #: FP32 multiply-adds per clock and multiprocessor, by compute capability (CUDA C++ programming guide, throughput of
 #: native arithmetic instructions).
 FP32_LANES = {70: 64, 72: 64, 75: 64, 80: 64}
@@ -77,25 +75,25 @@ class Cpu:
 
     def copy(self, nbytes: int) -> Callable[[], Any]:
         source, target = np.zeros(nbytes // 2 + 1, np.uint8), np.zeros(nbytes // 2 + 1, np.uint8)
-        return shared(lambda part: np.copyto(target[part], source[part]), source.size)
+        return shared(lambda part: np.copyto(target[part], source[part]), source.size, nbytes)
 
     def read(self, nbytes: int) -> Callable[[], Any]:
         source = np.zeros(nbytes // 8 + 1, np.int64)
-        return shared(lambda part: source[part].max(), source.size)
+        return shared(lambda part: source[part].max(), source.size, nbytes)
 
     def write(self, nbytes: int) -> Callable[[], Any]:
         target = np.zeros(nbytes, np.uint8)
-        return shared(lambda part: target[part].fill(1), target.size)
+        return shared(lambda part: target[part].fill(1), target.size, nbytes)
 
     def launch(self) -> None:
         """The lower bound of a call's cost: an empty function."""
 
 
-def shared(function: Callable[[slice], Any], size: int) -> Callable[[], None]:
-    """A function of parts of an array, called for all of them, on as many threads as gpuops may use."""
-    count = threads.limit() if size >= SHARED else 1
+def shared(function: Callable[[slice], Any], size: int, nbytes: int) -> Callable[[], None]:
+    """A function of parts of an array, called for all of them, on as many threads as gpuops would use."""
+    count = threads.limit()
     parts = [slice(size * i // count, size * (i + 1) // count) for i in range(count)]
-    return lambda: (threads.each if count > 1 else threads.alone)(function, parts)
+    return lambda: threads.shared(nbytes)(function, parts)
 
 
 class Gpu:

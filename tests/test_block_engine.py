@@ -171,7 +171,7 @@ def test_each_item_is_taken_once_by_several_threads():
         time.sleep(0.002)
 
     with small_blocks(3):
-        threads.each(take, range(30))
+        threads.each(take, range(30), 3)
     assert sorted(item for item, _ in taken) == [*range(30)]
     assert len({name for _, name in taken}) > 1
 
@@ -182,7 +182,7 @@ def test_a_failure_on_any_thread_reaches_the_caller():
             raise KeyError(item)
 
     with small_blocks(3), pytest.raises(KeyError, match="7"):
-        threads.each(fail, range(20))
+        threads.each(fail, range(20), 3)
 
 
 def python(code: str, **variables: str) -> str:

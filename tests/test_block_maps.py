@@ -24,7 +24,7 @@ def small_blocks(count: int, engine: str = "numpy") -> Iterator[None]:
     """Small arrays are made in blocks, on so many threads."""
     with (
         computed_by(engine),
-        settings(block_maps, count, FEW=0, SAMPLE=0, BLOCK=16, COMPILED_BLOCK=20, SHARED=0, COPIES=64),
+        settings(block_maps, count, FEW=0, SAMPLE=0, BLOCK=16, COMPILED_BLOCK=20, LARGE=0, COPIES=64),
     ):
         yield
 

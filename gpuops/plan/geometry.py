@@ -165,6 +165,11 @@ def backwards(strides: Iterable[int]) -> bool:
     return False
 
 
+def order(strides: Shape) -> Shape:
+    """The dims of an array as they lie in memory."""
+    return tuple(sorted(range(len(strides)), key=lambda d: -abs(strides[d])))
+
+
 def contiguous_strides(shape: Sequence[int]) -> Shape:
     """C-order strides in elements.
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..plan.geometry import Shape
+from ..plan.geometry import Shape, order
 from . import numpy_engine
-from .blocks import Index, convert, convert_masked, indices, innermost, leave_out, memory, order
-from .threads import Share, alone, each
+from .blocks import Index, convert, convert_masked, indices, innermost, leave_out, memory
+from .threads import Share, alone, shared
 
 BLOCK = 2**19  # bytes of a block, of which a thread has two or three in its cache
 LINE = 2**15  # bytes next to each other in memory that a block has at least, if there are so many: for NumPy
@@ -26,6 +26,7 @@ COMPILED_LINE = 2**10  # the same for compiled functions
 PARTS = 4  # blocks of which a row, or some side by side, has to be worth more, before it is taken in parts
 SHORT = 64  # elements of rows that are turned, so that NumPy goes along many of them at a time
 COMPILED = 2**16  # bytes from which on compiled functions are used
+COST = 6  # of an element, beside that of reading it
 CERTAIN = 1.125  # a sum of powers, the greatest of which is 1, from which on hardly a digit of the others is lost in it
 
 
@@ -284,7 +285,8 @@ def over_blocks(
         return alone(whole, [piece])
     blocks, parts = cut(piece.x, rows.axis, rows.val.itemsize, COMPILED_LINE if rows.engine else LINE)
     reduced = piece.y.shape != piece.x.shape  # a result for each row
-    share, within = (each, alone) if len(blocks) > 1 else (alone, each)
+    several = shared(COST * piece.x.size * rows.val.itemsize)
+    share, within = (several, alone) if len(blocks) > 1 else (alone, several)
 
     def block(index: Index) -> None:
         mine = piece.at(index)

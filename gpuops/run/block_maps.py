@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ..plan.geometry import Shape
+from ..plan.geometry import Shape, order
 from . import numpy_engine
-from .blocks import WORDS, Index, compiled_maps, indices, order, words_of
-from .threads import alone, each
+from .blocks import WORDS, Index, compiled_maps, indices, words_of
+from .threads import shared
 
 FEW = 2**16  # elements below which NumPy's own `where` is used
 BLOCK = 2**16  # elements of a block
 COMPILED_BLOCK = 2**18  # the same for compiled functions
 SMOOTH = 8  # elements for each change of a mask along memory, from which on a processor foresees most of its branches
 SAMPLE = 64  # elements along each dim by which that is judged
-SHARED = 2**20  # bytes of a result from which on threads share it
-COPIES = 2**22  # the same, if it is only copied
+LARGE = 2**20  # bytes of a result from which on compiled functions are used
+COST = 4  # of an element of a result, beside that of writing it
+COPIES = 2**22  # bytes of a result that is copied in blocks
 
 
 def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, *, dtype: np.dtype) -> Any:
@@ -30,7 +31,7 @@ def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, 
     shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
     full = [array for array in (condition, x, y) if array.shape == shape]
     nbytes = math.prod(shape) * dtype.itemsize
-    maps = compiled_maps() if shape and nbytes >= SHARED and condition.dtype == bool else None
+    maps = compiled_maps() if shape and nbytes >= LARGE and condition.dtype == bool else None
     slow = maps is None and (smooth(condition) or len({order(array.strides) for array in full}) > 1)
     if slow or dtype.itemsize not in WORDS:
         return numpy_engine.where(condition, x, y, out, dtype=dtype)
@@ -50,7 +51,7 @@ def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, 
         np.bitwise_xor(target, y, out=target)
 
     blocks = indices(made.shape, made.strides, range(made.ndim), COMPILED_BLOCK if maps else BLOCK)
-    (each if nbytes >= SHARED else alone)(select, blocks)
+    shared(COST * nbytes)(select, blocks)
     return numpy_engine.deliver(made, out)
 
 
@@ -71,5 +72,5 @@ def expand(x: np.ndarray, out: np.ndarray | None = None, *, shape: Shape) -> Any
     else:
         view = np.broadcast_to(x, shape)
         blocks = indices(made.shape, made.strides, range(made.ndim), COPIES // made.itemsize // 4)
-        each(lambda index: np.copyto(made[index], view[index], casting="unsafe"), blocks)
+        shared(made.nbytes)(lambda index: np.copyto(made[index], view[index], casting="unsafe"), blocks)
     return made if out is None or made is out else numpy_engine.deliver(made, out)

@@ -13,16 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..plan.geometry import Shape
+from ..plan.geometry import Shape, order
 from ..plan.work import ArraySpec
 from . import numpy_engine, threads
-from .blocks import WORDS, Index, Seen, convert, convert_masked, indices, memory, order, seen
-from .threads import alone, each
+from .blocks import WORDS, Index, Seen, convert, convert_masked, indices, memory, seen
 
 FEW = 2**13  # elements of arrays that NumPy reduces
 SHARED = 2**23  # bytes of arrays that threads share
 BLOCK = 2**17  # elements of a block, at least
-PIECES = 16  # blocks of an array, at most, if nothing is copied
+COPIED = 2**19  # elements of a block that is copied, at most
+COST = 16  # of an element that is copied, where that of reading a byte is 1
+PIECES = 16  # blocks of an array, at most, unless they are copied
 LESS = 16  # elements that become one, at least, in a block that has parts of rows
 SHORT = 16  # elements of rows that are turned
 NARROW = 64  # elements side by side that are folded
@@ -42,10 +43,10 @@ def helps(a: ArraySpec, axis: Shape, mask: ArraySpec | None, function: Any, half
     few = found is not None and (is_short(found.lengths) or is_narrow(found.lengths))
     sums = ufunc in (np.add, np.multiply)
     # One thread does not share, unless that changes the bits; maxima of bytes are no work.
-    shared = a.size * a.itemsize >= SHARED and (sums or a.itemsize > 1)
-    shared = shared and (threads.limit() > 1 or (sums and a.dtype.kind not in "biu"))
+    large = a.size * a.itemsize >= SHARED and (sums or a.itemsize > 1)
+    large = large and (threads.limit() > 1 or (sums and a.dtype.kind not in "biu"))
     widened = half and (a.dtype == np.float16 or a.size >= BLOCK)
-    return widened or mask is not None or few or shared
+    return widened or mask is not None or few or large
 
 
 def is_short(lengths: Shape) -> bool:
@@ -97,7 +98,8 @@ class Reducer(NamedTuple):
 
     def array(self, a: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         """An array reduced, with dims kept."""
-        room = BLOCK if self.wide is not None or mask is not None else max(BLOCK, a.size // PIECES)
+        copied = self.wide is not None or mask is not None
+        room = max(BLOCK, min(a.size // PIECES, COPIED if copied else a.size))
         pieces = cut(a.shape, a.strides, self.axis, room)
         if len(pieces) == 1:
             return self.block(a, mask)
@@ -107,7 +109,7 @@ class Reducer(NamedTuple):
             block = pieces[k].block
             found[k] = self.block(a[block], None if mask is None else mask[block])
 
-        (each if a.nbytes >= SHARED else alone)(piece, range(len(pieces)))
+        threads.shared((COST if copied else a.itemsize) * a.size)(piece, range(len(pieces)))
         total = np.empty([1 if d in self.axis else n for d, n in enumerate(a.shape)], found[0].dtype)
         for (_, where, first), part in zip(pieces, found, strict=True):
             target = total[where]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..plan.geometry import Shape, contiguous_strides
+from ..plan.geometry import Shape, contiguous_strides, order
 
 Index = tuple[Any, ...]  # slices
 COMPILED = 2**16  # bytes of a block from which on compiled functions are used
@@ -53,11 +53,6 @@ def seen(shape: Shape, strides: Shape, itemsize: int, axis: Shape) -> Seen | Non
         return None
     parts = lengths[:first], lengths[first : first + count], lengths[first + count :]
     return Seen((*(d for d in range(len(shape)) if shape[d] == 1), *dims), tuple(map(math.prod, parts)))
-
-
-def order(strides: Shape) -> Shape:
-    """The dims of an array as they lie in memory."""
-    return tuple(sorted(range(len(strides)), key=lambda d: -abs(strides[d])))
 
 
 @cache

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..plan.geometry import Shape
 from . import blocks, compiled_rows
-from .threads import Share, alone, each
+from .threads import Share, shared
 
 NARROW = 16  # elements of rows, or side by side, below which loops over them do not pay
 TASK = 2**20  # bytes of the rows that a thread takes at a time
@@ -21,6 +21,7 @@ PART = 2**18  # elements of a part
 TILE = 2**20  # bytes of columns that are taken together, if that is within
 TILE_WIDTHS = (512, 4096)  # elements side by side
 FOLDED = 512  # elements side by side, into which narrow columns are folded
+COST = 4  # of an element, beside that of reading it
 #: By op, and whether elements lie side by side.
 FUNCTIONS = {
     (op, side_by_side): getattr(compiled_rows, f"{op}_{'columns' if side_by_side else 'rows'}")
@@ -39,7 +40,7 @@ def compute(op: str, x: np.ndarray, y: np.ndarray, axis: Shape, share: Share | N
         return False
     x3 = x.transpose(found.dims).reshape(found.lengths)
     y3 = np.empty(found.lengths[::2], y.dtype) if reduced else y.transpose(found.dims).reshape(found.lengths)
-    if not shared_out(op, x3, y3, share or (each if x.nbytes > TASK else alone)):
+    if not shared_out(op, x3, y3, share or shared(COST * x.nbytes)):
         return False
     if reduced:
         y.transpose(found.dims)[...] = y3.reshape([y.shape[d] for d in found.dims])

@@ -12,7 +12,7 @@ import numpy as np
 from numba import types, vectorize
 from numba.extending import intrinsic
 
-from .blocks import order
+from ..plan.geometry import order
 
 LOCK = threading.Lock()  # Numba compiles in one thread at a time
 READY: set[tuple[Any, ...]] = set()  # what is compiled: a function and the dtypes of its operands

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 Share = Callable[[Callable[[Any], Any], Iterable[Any]], None]  # calls a function for each item
+WAKE = 2**20  # bytes that are read from memory while a thread begins
 VARIABLES = ("GPUOPS_NUM_THREADS", "OMP_NUM_THREADS")
 
 
@@ -102,14 +104,24 @@ def alone(function: Callable[[Any], Any], items: Iterable[Any]) -> None:
             function(item)
 
 
-def each(function: Callable[[Any], Any], items: Iterable[Any]) -> None:
-    """The same, on several threads at a time."""
+def each(function: Callable[[Any], Any], items: Iterable[Any], most: int) -> None:
+    """The same, on so many threads at a time, at most."""
     work, idle = Items(function, items), pool()
     with suppress(IndexError):  # other callers have the others
-        for _ in range(min(limit(), work.count) - 1):
+        for _ in range(min(most, limit(), work.count) - 1):
             idle.pop().start(work.work)
     work.work()
     work.wait()
+
+
+def shared(nbytes: int) -> Share:
+    """How to call a function for items, which takes as long in all as a pass over so many bytes of memory.
+
+    Threads begin one after the other, since each needs Python's lock for that: n of them take time in proportion to
+    nbytes / n + WAKE * n, which is least for their number here.
+    """
+    count = min(limit(), math.isqrt(nbytes // WAKE))
+    return partial(each, most=count) if count > 1 else alone
 
 
 if hasattr(os, "register_at_fork"):  # the threads stay behind
