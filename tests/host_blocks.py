@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def computed_by(engine: str) -> Iterator[None]:
 
 
 @contextmanager
-def settings(module: ModuleType, count: int, **values: int) -> Iterator[None]:
+def settings(module: ModuleType, count: int, **values: Any) -> Iterator[None]:
     """Constants of an engine set to these values, and the number of threads."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():

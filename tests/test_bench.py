@@ -666,7 +666,8 @@ def test_memory_pools_are_freed_before_a_case_is_skipped(monkeypatch):
 def test_wrong_results_of_gpuops_fail_the_run(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(gpuops, "sum", lambda x, axis: np.sum(x, axis=axis) + 1)
     monkeypatch.setattr(cli, "machine_here", lambda hot: Cpu(hot))
-    assert cli.main(["sum", "--cases", "axis pairs", "--elements", "99", "--results", str(tmp_path)]) == 1
+    given = "--providers", "numpy", "--results", str(tmp_path)
+    assert cli.main(["sum", "--cases", "axis pairs", "--elements", "99", *given]) == 1
     assert "gpuops: wrong: an error of" in capsys.readouterr().err
 
 

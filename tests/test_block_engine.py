@@ -31,13 +31,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 OPS = ("softmax", "log_softmax", "logsumexp")
 
 
+SMALL = block_engine.Sizes(2**9, 2**5, 1)
+
+
 @contextmanager
 def small_blocks(count: int = 1, engine: str = "numpy") -> Iterator[None]:
     """Small arrays have several blocks, on so many threads; an engine computes them all."""
     compiled = 0 if engine == "compiled" else 2**60
     with (
         computed_by(engine),
-        settings(block_engine, count, BLOCK=2**9, LINE=2**5, PARTS=1, SHORT=3, COMPILED=compiled),
+        settings(block_engine, count, NUMPY=SMALL, WITH_NUMBA=SMALL, SHORT=3, COMPILED=compiled),
         settings(
             compiled_engine, count, NARROW=2, TASK=2**8, LONG=2**10, PART=2**5, TILE=2**8, TILE_WIDTHS=(4, 16), FOLDED=8
         ),
@@ -107,7 +110,7 @@ def test_blocks_and_their_parts_cover_an_array_once(data):
     x = data.draw(layouts.arrays(shape, np.dtype(np.float32)))
     axis = tuple(d for d in range(x.ndim) if data.draw(st.booleans()))
     with small_blocks():
-        blocks, parts = block_engine.cut(x, axis, 4)
+        blocks, parts = block_engine.cut(x, axis, 4, SMALL)
     covered = np.zeros(shape, int)
     for rows in blocks:
         assert all(rows[d] == slice(None) for d in axis)

@@ -20,10 +20,17 @@ from . import numpy_engine
 from .blocks import Index, convert, convert_masked, indices, innermost, leave_out, memory
 from .threads import Share, alone, shared
 
-BLOCK = 2**19  # bytes of a block, of which a thread has two or three in its cache
-LINE = 2**15  # bytes next to each other in memory that a block has at least, if there are so many: for NumPy
-COMPILED_LINE = 2**10  # the same for compiled functions
-PARTS = 4  # blocks of which a row, or some side by side, has to be worth more, before it is taken in parts
+
+class Sizes(NamedTuple):
+    """How arrays are shared out."""
+
+    block: int  # bytes of a block, of which a thread has two or three in its cache
+    line: int  # bytes next to each other in memory that a block has at least, if there are so many
+    parts: int  # blocks of which a row, or some side by side, has to be worth more, before it is taken in parts
+
+
+NUMPY = Sizes(2**19, 2**15, 4)
+WITH_NUMBA = Sizes(2**21, 2**10, 1)  # whose functions go over a block once
 SHORT = 64  # elements of rows that are turned, so that NumPy goes along many of them at a time
 COMPILED = 2**16  # bytes from which on compiled functions are used
 COST = 6  # of an element, beside that of reading it
@@ -40,15 +47,15 @@ def compiled() -> ModuleType | None:
     return compiled_engine
 
 
-def cut(x: np.ndarray, axis: Shape, itemsize: int, line: int = LINE) -> tuple[list[Index], list[Index]]:
-    """How an array is shared out: indices of rows along ``axis`` that are taken together, as they lie in memory, at
-    least a line of so many bytes; and of parts of rows, if they are too long for a block."""
-    length, room = math.prod([x.shape[d] for d in axis]), BLOCK // itemsize
+def cut(x: np.ndarray, axis: Shape, itemsize: int, sizes: Sizes) -> tuple[list[Index], list[Index]]:
+    """How an array is shared out: indices of rows along ``axis`` that are taken together, as they lie in memory; and of
+    parts of rows, if they are too long for a block."""
+    length, room = math.prod([x.shape[d] for d in axis]), sizes.block // itemsize
     kept = [d for d in range(x.ndim) if d not in axis]
-    least = 1 if innermost(x.shape, x.strides) in axis else line // itemsize
+    least = 1 if innermost(x.shape, x.strides) in axis else sizes.line // itemsize
     rows = indices(x.shape, x.strides, kept, max(1, room // length, least))
     together = math.prod([rows[0][d].stop for d in kept])
-    if together * length <= PARTS * room:
+    if together * length <= sizes.parts * room:
         return rows, []
     return rows, indices(x.shape, x.strides, axis, max(1, room // together))
 
@@ -281,9 +288,10 @@ def over_blocks(
     rows: Rows, piece: Piece, whole: Callable[[Piece], None], parted: Callable[[list[Piece], Share], None]
 ) -> None:
     """Make the results of rows: of blocks of them, or of those that are long in parts."""
-    if piece.x.size * rows.val.itemsize <= BLOCK:
+    sizes = WITH_NUMBA if rows.engine else NUMPY
+    if piece.x.size * rows.val.itemsize <= sizes.block:
         return alone(whole, [piece])
-    blocks, parts = cut(piece.x, rows.axis, rows.val.itemsize, COMPILED_LINE if rows.engine else LINE)
+    blocks, parts = cut(piece.x, rows.axis, rows.val.itemsize, sizes)
     reduced = piece.y.shape != piece.x.shape  # a result for each row
     several = shared(COST * piece.x.size * rows.val.itemsize)
     share, within = (several, alone) if len(blocks) > 1 else (alone, several)
