@@ -49,12 +49,12 @@ $(VENV)/created.stamp: pyproject.toml
 # The eval asks nvidia-smi once per recipe.
 $(VENV)/demo.stamp: $(VENV)/created.stamp
 	$(eval CUPY := $(CUPY))
-	$(PIP) --editable '.$(CUPY:%=[%])'
+	$(PIP) --editable '.[$(or $(CUPY),cpu)]'
 	touch $@
 
 $(VENV)/bench.stamp: $(VENV)/created.stamp
 	$(eval CUPY := $(CUPY))
-	$(PIP) --editable '.[bench$(CUPY:%=$(comma)%)]'
+	$(PIP) --editable '.[bench,$(or $(CUPY),cpu)]'
 	touch $@
 
 $(VENV)/test.stamp: $(VENV)/created.stamp

@@ -91,7 +91,7 @@ class Cpu:
 
 def shared(function: Callable[[slice], Any], size: int, nbytes: int) -> Callable[[], None]:
     """A function of parts of an array, called for all of them, on as many threads as gpuops would use."""
-    count = threads.limit()
+    count = max(1, min(threads.limit(), size))
     parts = [slice(size * i // count, size * (i + 1) // count) for i in range(count)]
     return lambda: threads.shared(nbytes)(function, parts)
 

@@ -168,14 +168,15 @@ def lines(document: Document) -> Iterator[list[str]]:
 NOISE = 0.05
 
 
-def losses(document: Document) -> list[str]:
-    """The cases in which NumPy or SciPy is faster, the worst first."""
+def losses(document: Document) -> list[tuple[float, str]]:
+    """The cases in which NumPy or SciPy is faster, the worst first: by how much, and which."""
     slow = []
     for row in document["rows"]:
         gain = min(gains([row], REFERENCES), default=1)
         if gain < 1 - NOISE:
-            slow.append((gain, f"{row['op']} {row['case']}, {row['threads']} threads: {gain:.2f}"))
-    return [line for _, line in sorted(slow)]
+            threads = f"{row['threads']} thread{'s' if row['threads'] > 1 else ''}"
+            slow.append((gain, f"{row['op']} {row['case']}, {threads}"))
+    return sorted(slow)
 
 
 def median(values: list[float]) -> str:

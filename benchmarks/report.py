@@ -202,8 +202,10 @@ def on_cpu_section() -> Iterator[str]:
         yield on_cpu.about(document)
         yield table(on_cpu.HEAD, on_cpu.lines(document))
         if slow := on_cpu.losses(document):
-            yield f"Slower than NumPy or SciPy by more than {on_cpu.NOISE:.0%}:\n"
-            yield "\n".join(f"- {line}" for line in slow) + "\n"
+            count = f"{len(slow)} of {len(document['rows'])} cases"
+            worst = f", the {LOSSES} worst of them" if len(slow) > LOSSES else ""
+            yield f"Slower than NumPy or SciPy by more than {on_cpu.NOISE:.0%} in {count}{worst}:\n"
+            yield table(("case", "of NumPy or SciPy"), [[case, ratio(gain)] for gain, case in slow[:LOSSES]])
 
 
 def of_best_peer(case: dict[str, Any]) -> float:
