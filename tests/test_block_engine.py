@@ -197,6 +197,25 @@ def python(code: str, **variables: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.parametrize("numba", [False, True], ids=["no Numba", "no folder for its code"])
+def test_without_numba_or_a_folder_for_its_code_the_results_are_right(numba):
+    code = f"""
+import sys
+if not {numba}:
+    sys.modules["numba"] = None
+import numpy, gpuops
+x = numpy.random.default_rng(0).standard_normal((600, 1000))
+mask = x > 0.1
+power = numpy.exp(x)
+assert numpy.allclose(gpuops.softmax(x, axis=1), power / power.sum(axis=1, keepdims=True))
+assert numpy.allclose(gpuops.sum(x, axis=0, where=mask), x.sum(axis=0, where=mask))
+assert (gpuops.where(mask, x, 0) == numpy.where(mask, x, 0)).all()
+assert gpuops.softmax(x.astype("f2"), axis=0).dtype == numpy.float16
+print("numba.core" in sys.modules)
+"""
+    assert python(code, NUMBA_CACHE_LOCATOR_CLASSES="ZipCacheLocator") == str(numba)
+
+
 def test_imports_and_small_arrays_start_no_threads():
     code = """
 import threading, numpy, gpuops

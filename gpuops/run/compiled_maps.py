@@ -18,6 +18,14 @@ LOCK = threading.Lock()  # Numba compiles in one thread at a time
 READY: set[tuple[Any, ...]] = set()  # what is compiled: a function and the dtypes of its operands
 
 
+def compiled(function: Any) -> Any:
+    """Have Numba make a ufunc; its code is kept on disk, where there is room for it."""
+    try:
+        return vectorize(cache=True)(function)
+    except RuntimeError:  # no folder can be written
+        return vectorize()(function)
+
+
 @intrinsic  # type: ignore[untyped-decorator]
 def chosen(context: Any, condition: Any, x: Any, y: Any) -> Any:
     """One of two numbers, without a branch."""
@@ -48,17 +56,17 @@ def to_half(context: Any, x: Any) -> Any:
     return types.uint16(types.float32), build
 
 
-@vectorize(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def select(mask: Any, x: Any, y: Any) -> Any:
     return chosen(mask != 0, x, y)
 
 
-@vectorize(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def widen(x: Any) -> Any:
     return from_half(x)
 
 
-@vectorize(cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def narrow(x: Any) -> Any:
     return to_half(x)
 
