@@ -54,8 +54,8 @@ only. Where a library refuses a case, runs out of memory or computes something w
 """
 
 
-def page(results: dict[str, list[Document]]) -> str:
-    """The page, from the documents of each machine's folder."""
+def page(results: dict[str, list[Document]], cpus: dict[str, Document] | None = None) -> str:
+    """The page, from the documents of each machine's folder, and those of NumPy arrays on processors."""
     parts = [HEAD]
     for folder, every in results.items():
         documents = [document for document in every if document["mode"] != "scaling"]  # which has a page of its own
@@ -71,7 +71,7 @@ def page(results: dict[str, list[Document]]) -> str:
             else:
                 title = document["op"] + (", in the cache" if document["mode"] == "hot" else "")
                 parts += [f"### {title}\n", *op_section(folder, document, pictures)]
-    parts += on_cpu_section()
+    parts += on_cpu_section(cpus or {})
     return "\n".join(parts)
 
 
@@ -186,9 +186,8 @@ def first_calls(folder: str) -> Iterator[str]:
         yield table(cold.HEAD, cold.lines(document))
 
 
-def on_cpu_section() -> Iterator[str]:
+def on_cpu_section(documents: dict[str, Document]) -> Iterator[str]:
     """NumPy arrays, if they were measured anywhere."""
-    documents = on_cpu.found()
     if documents:
         yield "## On the CPU\n"
         yield (
@@ -340,7 +339,7 @@ GUIDES = {
 def main(arguments: list[str]) -> int:
     """Write the page and, if it is the published one, the tables of the guides."""
     found, file = published("report", "Write the performance page from the results files.", PAGE, arguments)
-    texts = {file: page(found)}
+    texts = {file: page(found, on_cpu.found())}
     if file == PAGE:
         for op, (path, _) in GUIDES.items():
             texts[path] = guide(op, path.read_text(encoding="utf-8"), found)

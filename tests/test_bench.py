@@ -470,7 +470,7 @@ def test_the_cpus_cases_are_measured_written_and_shown(tmp_path, monkeypatch, ca
     assert ops == [[op, str(count), str(cases)] for op, cases in (("softmax", 4), ("sum", 4)) for count in (1, 2)]
     assert all(len(line) == len(on_cpu.HEAD) for line in on_cpu.lines(document))
     file.rename(tmp_path / "a-processor-2.json")
-    text = "\n".join(report.on_cpu_section())
+    text = report.page({}, on_cpu.found())
     assert "## On the CPU" in text and "on-cpu.svg" in text and "| softmax | 2 | 4 |" in text
     if importlib.util.find_spec("matplotlib"):
         assert plot.draw_on_cpu(document)
@@ -1483,7 +1483,7 @@ def test_every_drawing_is_shown_in_a_guide():
 
 def test_published_pages_and_plots_are_up_to_date():
     made = {folder.name: results.load_all(folder) for folder in PUBLISHED}
-    text = report.page(made)
+    text = report.page(made, on_cpu.found())
     assert report.PAGE.read_text(encoding="utf-8") == text, "run python -m gpuops bench report"
     for op, (path, _) in report.GUIDES.items():
         guide = path.read_text(encoding="utf-8")
@@ -1492,3 +1492,4 @@ def test_published_pages_and_plots_are_up_to_date():
         there = {file.stem for file in (plot.PICTURES / folder).glob("*")}
         assert there == {picture.name for picture in plot.drawn(folder, found)}, "run python -m gpuops bench plot"
         assert all(f"({plot.PICTURES.name}/{folder}/{name}.svg)" in text for name in there)
+    assert {file.name for file in plot.PICTURES.glob("*.svg")} == {f"{plot.ON_CPU.name}.svg"}
