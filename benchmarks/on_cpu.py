@@ -17,7 +17,7 @@ from typing import Any
 
 from gpuops.run import launch_cache, threads
 
-from .cases import Case, Group, Operand, Problem, along, together
+from .cases import Case, Group, Problem, along, together
 from .harness import measure
 from .machines import Cpu
 from .providers import PEERS, Provider, load
@@ -26,7 +26,6 @@ from .show import MISSING, ratio
 
 FOLDER = ROOT / "benchmarks" / "on_cpu"
 LARGE = (2048, 4096)
-MASK = Operand(LARGE, "[::-1]")
 
 #: Shapes and axes that differ in what a processor does with them.
 SHAPES = (

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import cache, lru_cache, reduce
-from types import ModuleType
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..plan.geometry import Shape, order
 from . import numpy_engine
-from .blocks import Index, convert, convert_masked, indices, innermost, leave_out, memory
+from .blocks import Index, compiled, convert, convert_masked, indices, innermost, leave_out, memory
 from .threads import Share, alone, shared
 
 
@@ -35,16 +34,6 @@ SHORT = 64  # elements of rows that are turned, so that NumPy goes along many of
 COMPILED = 2**16  # bytes from which on compiled functions are used
 COST = 6  # of an element, beside that of reading it
 CERTAIN = 1.125  # a sum of powers, the greatest of which is 1, from which on hardly a digit of the others is lost in it
-
-
-@cache
-def compiled() -> ModuleType | None:
-    """The engine of compiled functions; None, if there is no Numba for this Python and NumPy."""
-    try:
-        from . import compiled_engine
-    except ImportError:
-        return None
-    return compiled_engine
 
 
 def cut(x: np.ndarray, axis: Shape, itemsize: int, sizes: Sizes) -> tuple[list[Index], list[Index]]:
@@ -89,7 +78,7 @@ class Rows:
 
     def __init__(self, op: str, x: np.ndarray, axis: Shape, val: np.dtype, scale: float) -> None:
         self.op, self.axis, self.val, self.scale, self.log = op, axis, val, scale, op != "softmax"
-        self.engine = compiled() if x.size * val.itemsize >= COMPILED else None
+        self.engine = compiled("compiled_engine") if x.size * val.itemsize >= COMPILED else None
 
     def memory(self, x: np.ndarray, name: str = "lowered") -> np.ndarray:
         """A thread's memory for elements in ``val``, of one layout for all blocks."""

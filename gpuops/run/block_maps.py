@@ -9,7 +9,7 @@ import numpy as np
 
 from ..plan.geometry import Shape, order
 from . import numpy_engine
-from .blocks import WORDS, Index, compiled_maps, indices, words_of
+from .blocks import WORDS, Index, compiled, indices, words_of
 from .threads import shared
 
 FEW = 2**16  # elements below which NumPy's own `where` is used
@@ -31,7 +31,7 @@ def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, 
     shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
     full = [array for array in (condition, x, y) if array.shape == shape]
     nbytes = math.prod(shape) * dtype.itemsize
-    maps = compiled_maps() if shape and nbytes >= LARGE and condition.dtype == bool else None
+    maps = compiled("compiled_maps") if shape and nbytes >= LARGE and condition.dtype == bool else None
     slow = maps is None and (smooth(condition) or len({order(array.strides) for array in full}) > 1)
     if slow or dtype.itemsize not in WORDS:
         return numpy_engine.where(condition, x, y, out, dtype=dtype)

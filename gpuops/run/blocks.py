@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container
 from functools import cache, lru_cache
+from importlib import import_module
 from itertools import product
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -98,18 +99,17 @@ def leave_out(values: np.ndarray, mask: np.ndarray, other: float) -> None:
 
 
 @cache
-def compiled_maps() -> ModuleType | None:
-    """The elementwise functions that Numba compiles; None, if there is no Numba for this Python and NumPy."""
+def compiled(module: str) -> ModuleType | None:
+    """A module of functions that Numba compiles; None, if there is no Numba for this Python and NumPy."""
     try:
-        from . import compiled_maps
+        return import_module(f".{module}", __package__)
     except ImportError:
         return None
-    return compiled_maps
 
 
 def maps_of(x: np.ndarray) -> ModuleType | None:
-    """The same, if a block is worth them."""
-    return compiled_maps() if x.nbytes >= COMPILED else None
+    """The elementwise functions among them, if a block is worth them."""
+    return compiled("compiled_maps") if x.nbytes >= COMPILED else None
 
 
 def convert_masked(x: np.ndarray, mask: np.ndarray, other: float, into: np.ndarray) -> None:

@@ -6,6 +6,7 @@ They let go of the GIL, as NumPy's ufuncs do; but they go over an array once. Ea
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,17 @@ LOCK = threading.Lock()  # Numba compiles in one thread at a time
 READY: set[tuple[Any, ...]] = set()  # what is compiled: a function and the dtypes of its operands
 
 
-def compiled(function: Any) -> Any:
-    """Have Numba make a ufunc; its code is kept on disk, where there is room for it."""
+def kept(compiler: Callable[..., Any], function: Any) -> Any:
+    """A function compiled by one of Numba's decorators; its code is kept on disk, where there is room for it."""
     try:
-        return vectorize(cache=True)(function)
+        return compiler(cache=True)(function)
     except RuntimeError:  # no folder can be written
-        return vectorize()(function)
+        return compiler()(function)
+
+
+def compiled(function: Any) -> Any:
+    """Have Numba make a ufunc."""
+    return kept(vectorize, function)
 
 
 @intrinsic  # type: ignore[untyped-decorator]

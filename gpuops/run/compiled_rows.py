@@ -12,26 +12,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
+from .compiled_maps import kept
+
 CHUNK = 1024  # elements of a row that are added up in their own type; their sums are added in float64
 COLUMN_CHUNK = 64  # the same of a column
 
 
 def compiled(**options: Any) -> Callable[[Any], Any]:
-    """Have Numba compile a function that lets go of the GIL; its code is kept on disk, where there is room for it."""
-
-    def decorate(function: Any) -> Any:
-        try:
-            return njit(nogil=True, cache=True, **options)(function)
-        except RuntimeError:  # no folder can be written
-            return njit(nogil=True, **options)(function)
-
-    return decorate
+    """Have Numba compile a function that lets go of the GIL."""
+    return lambda function: kept(partial(njit, nogil=True, **options), function)
 
 
 def shortened(series: list[float], reach: float, terms: int) -> tuple[float, ...]:
@@ -89,7 +85,7 @@ def power_of_two(context: Any, x: Any) -> Any:
 
 def exp(x: Any) -> Any:
     """exp(x) for x <= 0, or NaN: x = k log(2) + r, and exp(r) is a polynomial."""
-    raise NotImplementedError  # compiled code alone calls it
+    return np.exp(x)  # compiled code has the following instead
 
 
 @overload(exp, jit_options={"fastmath": {"contract"}})
@@ -308,18 +304,24 @@ def softmax_columns(x: Any, y: Any, start: int, stop: int) -> None:
 
 
 @compiled()
+def tops_and_logarithms(x: Any, first: int, tops: Any) -> Any:
+    """The greatest elements of columns, and the logarithms of the sums of their powers."""
+    below, count = np.empty(tops.size), np.empty(tops.size)
+    column_tops(x, first, tops)
+    column_powers(x, None, first, tops, below, count)
+    return column_logarithms(below, count, tops)
+
+
+@compiled()
 def log_softmax_columns(x: Any, y: Any, start: int, stop: int) -> None:
-    tops, below, count = np.empty(stop - start, x.dtype), np.empty(stop - start), np.empty(stop - start)
+    tops = np.empty(stop - start, x.dtype)
     for o in range(x.shape[0]):
-        column_tops(x[o], start, tops)
-        column_powers(x[o], None, start, tops, below, count)
-        column_lower(x[o], y[o], start, tops, column_logarithms(below, count, tops))
+        logs = tops_and_logarithms(x[o], start, tops)
+        column_lower(x[o], y[o], start, tops, logs)
 
 
 @compiled()
 def logsumexp_columns(x: Any, y: Any, start: int, stop: int) -> None:
-    tops, below, count = np.empty(stop - start, x.dtype), np.empty(stop - start), np.empty(stop - start)
+    tops = np.empty(stop - start, x.dtype)
     for o in range(x.shape[0]):
-        column_tops(x[o], start, tops)
-        column_powers(x[o], None, start, tops, below, count)
-        y[o, start:stop] = tops + column_logarithms(below, count, tops)
+        y[o, start:stop] = tops_and_logarithms(x[o], start, tops) + tops

@@ -30,7 +30,7 @@ def limit() -> int:
 
 
 class Helper:
-    """A thread that waits for something to do. (It begins in a tenth of the time of those of ThreadPoolExecutor.)"""
+    """A thread that waits for something to do; unlike ThreadPoolExecutor's, it is waited for only while it does it."""
 
     def __init__(self, idle: deque[Helper]) -> None:
         import threading  # slow to import
