@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import vectorize
 
 import gpuops
-from gpuops.run import block_engine, compiled_engine, numpy_engine, threads
+from gpuops.run import block_engine, compiled_engine, compiled_rows, numpy_engine, threads
 from gpuops.run.call import describe
 from tests import layouts
 from tests.compare import assert_bits
@@ -80,6 +81,24 @@ def test_compiled_functions_agree_with_scipy(shape, dtype, options):
                 with small_blocks(2, "compiled"):
                     found = getattr(gpuops, op)(source, axis=axis, **options)
                 check(found, op, source, axis, **options)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_compiled_exponential_and_logarithm_are_within_units_in_the_last_place(dtype):
+    random = np.random.default_rng(0)
+    info = np.finfo(dtype)
+    x = (np.log(info.tiny) * random.random(10**5)).astype(dtype)
+    exp = vectorize(lambda x: compiled_rows.exp(x))
+    exact = np.exp(x.astype(np.longdouble))
+    assert np.max(np.abs(exp(x) - exact) / np.spacing(exact.astype(dtype))) < 1.5
+    np.testing.assert_allclose(compiled_rows.exp(x), exp(x), rtol=4 * info.eps)  # in Python it is NumPy's
+    ends = np.array([0, -0.0, -np.inf, np.nan, np.log(info.smallest_subnormal) + 0.1], dtype)
+    np.testing.assert_array_equal(exp(ends), np.exp(ends))
+    if dtype == "f8":
+        terms = np.concatenate([10.0 ** random.uniform(-30, 9, 10**5), [0, 1]])
+        exact = np.log1p(terms.astype(np.longdouble))
+        found = vectorize(lambda x: compiled_rows.log1p(x))(terms)
+        assert np.max(np.abs(found - exact) / np.spacing(exact.astype(dtype))) < 2.5
 
 
 def defined(op: str, x: np.ndarray, **options: Any) -> np.ndarray:
