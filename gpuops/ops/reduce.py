@@ -12,7 +12,7 @@ from ..plan.builder import Builder, shared
 from ..plan.dtypes import INTEGERS, accumulator, dtype_name
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, HostCall, Work, new_array
-from ..run import block_reduce, numpy_engine
+from ..run import numpy_engine
 from ..run.context import is_scalar
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY, MASK, OUT
@@ -287,8 +287,11 @@ def reduction(
         options |= {"dtype": acc} if record.typed else {}
         if acc != val:
             compute, options = numpy_engine.reduce_half, options | {"val": val, "acc": acc}
-    if a.machine is None and block_reduce.helps(a, axis, mask, record.numpy, "acc" in options):
-        compute = block_reduce.reduce
+    if a.machine is None:
+        from ..run import block_reduce  # which costs time at import
+
+        if block_reduce.helps(a, axis, mask, record.numpy, "acc" in options):
+            compute = block_reduce.reduce
     host = HostCall(compute, options)
     if a.machine is None:
         return Work(op, (result_of(out, shape, result),), host)
