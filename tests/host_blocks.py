@@ -21,6 +21,7 @@ def computed_by(engine: str) -> Iterator[None]:
         patch.setattr(blocks, "COMPILED", 0 if engine == "compiled" else 2**60)
         if engine == "numpy":
             patch.setattr(block_maps, "compiled", lambda module: None)
+            patch.setattr(block_reduce, "compiled", lambda module: None)
         yield
 
 
@@ -47,4 +48,5 @@ def forget() -> None:
     threads.pool.cache_clear()
     block_engine.layout.cache_clear()
     block_reduce.cut.cache_clear()
+    block_reduce.way.cache_clear()
     launch_cache.clear()

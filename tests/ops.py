@@ -21,7 +21,7 @@ def parameters(op: str) -> list[str]:
 
 REDUCTIONS = tuple(table.REDUCTIONS)
 #: Reductions by ufuncs, as NumPy's: they take ``initial``, and cast to ``out`` by the rule same_kind.
-UFUNCS = tuple(op for op, row in table.REDUCTIONS.items() if row.ufunc)
+UFUNCS = tuple(op for op, row in table.REDUCTIONS.items() if not (row.floating or row.logical))
 EXTREMA = tuple(op for op, row in table.REDUCTIONS.items() if not row.identity)
 LOGICAL = tuple(op for op, row in table.REDUCTIONS.items() if row.logical)
 WITH_DTYPE = tuple(op for op in REDUCTIONS if "dtype" in parameters(op))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.run import block_reduce, blocks
+from gpuops.run import block_reduce, blocks, compiled_sums
 from tests import layouts
 from tests.budget import examples
 from tests.compare import assert_bits
@@ -53,13 +53,14 @@ def test_any_number_of_threads_gives_the_same_bits(shape, dtype):
         for source in (x, np.asfortranarray(x), x[::-1]):
             for op in ("sum", "mean", "max"):
                 options = {"where": mask, "initial": 1} if op == "max" else {}
-                found = []
-                for count, engine in ((1, "numpy"), (2, "compiled"), (5, "numpy")):
-                    with small_blocks(count, engine):
-                        found.append(np.asarray(getattr(gpuops, op)(source, axis=axis, **options)))
-                        check_run(Cpu(), op, source, axis=axis, **options)
-                assert_bits(found[1], found[0])
-                assert_bits(found[2], found[0])
+                for engine in ENGINES:
+                    found = []
+                    for count in (1, 2, 5):
+                        with small_blocks(count, engine):
+                            found.append(np.asarray(getattr(gpuops, op)(source, axis=axis, **options)))
+                            check_run(Cpu(), op, source, axis=axis, **options)
+                    assert_bits(found[1], found[0])
+                    assert_bits(found[2], found[0])
 
 
 @given(data=st.data())
@@ -67,13 +68,13 @@ def test_blocks_cover_an_array_once(data):
     shape = data.draw(layouts.shapes(max_dims=4).filter(lambda shape: shape and 0 not in shape))
     x = data.draw(layouts.arrays(shape, np.dtype(np.float32)))
     axis = tuple(d for d in range(x.ndim) if data.draw(st.booleans()))
-    covered, begun = np.zeros(shape, int), np.zeros([1 if d in axis else n for d, n in enumerate(shape)], bool)
     with small_blocks(1):
-        for piece in block_reduce.cut(x.shape, x.strides, axis, 16):
-            covered[piece.block] += 1
-            assert begun[piece.results].all() != piece.first  # the first one of its results comes first
-            begun[piece.results] = True
-    assert (covered == 1).all() and begun.all()
+        pieces, parts = block_reduce.cut(x.shape, x.strides, axis, 16)
+    covered, made = np.zeros(shape, int), np.zeros([parts, *(1 if d in axis else n for d, n in enumerate(shape))], int)
+    for piece in pieces:
+        covered[piece.block] += 1
+        made[piece.result] += 1
+    assert (covered == 1).all() and (made == 1).all()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -127,3 +128,32 @@ def test_masks_and_conversions_of_every_layout(engine):
         with computed_by(engine):
             blocks.convert(half, into)
         assert_bits(into, half.astype("f4"))
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"])
+@pytest.mark.parametrize("shape", [(2500,), (3, 1024), (130, 70), (2, 129, 64), (64, 3, 100)], ids=str)
+def test_compiled_sums_agree_with_numpy(shape, dtype):
+    rng = np.random.default_rng(7)
+    info = np.iinfo(dtype) if dtype[0] in "iu" else None
+    x = rng.integers(info.min, info.max, shape, dtype, endpoint=True) if info else rng.standard_normal(shape) * 9
+    x = x.astype(dtype)
+    for axis in range(x.ndim):
+        for result in ("i8", "u8", "f4", "f8"):
+            found = np.full([1 if d == axis else n for d, n in enumerate(shape)], 99, result)
+            if compiled_sums.add(x, found, (axis,)):
+                assert np.can_cast(dtype, result) or (dtype[1:], result) == ("8", "f8")
+                right = np.add.reduce(x, axis=axis, keepdims=True, dtype=np.longdouble if result[0] == "f" else result)
+                room = np.add.reduce(np.abs(x.astype(np.longdouble)), axis=axis, keepdims=True)
+                assert (np.abs(found - right) <= (4 * np.finfo(result).eps * room if result[0] == "f" else 0)).all()
+            else:
+                rows = shape[axis] >= compiled_sums.SHORT and not x.ndim > axis + 1
+                assert not (rows and result == np.add.reduce(x, axis=axis).dtype.str[1:])
+
+
+def test_compiled_sums_of_what_is_not_finite():
+    x = np.ones((4, 2000), np.float32)
+    x[1, 7], x[2, 1500], x[3, [0, 1999]] = np.nan, np.inf, (np.inf, -np.inf)
+    found = np.empty((4, 1), np.float32)
+    assert compiled_sums.add(x, found, (1,))
+    np.testing.assert_array_equal(found[:, 0], [2000, np.nan, np.inf, np.nan])
+    assert not compiled_sums.add(x[:, ::2], found, (1,))

@@ -290,8 +290,8 @@ def reduction(
     if a.machine is None:
         from ..run import block_reduce  # which costs time at import
 
-        if block_reduce.helps(a, axis, mask, record.numpy, "acc" in options):
-            compute = block_reduce.reduce
+        if block_reduce.helps(a, axis, mask, record.ufunc, "acc" in options):
+            compute, options = block_reduce.reduce, options | {"ufunc": record.ufunc}
     host = HostCall(compute, options)
     if a.machine is None:
         return Work(op, (result_of(out, shape, result),), host)
@@ -353,7 +353,7 @@ def dtypes(
         return x, np.dtype(bool)
     if dtype is not None:
         val = dtype
-    elif record.ufunc is None:
+    elif record.floating:
         wider = out is not None and np.can_cast(x, out.dtype)
         val = np.dtype(np.float64) if x.kind in "biu" else out.dtype if wider and out is not None else x
     elif record.arithmetic and out is None and x.kind in "biu":

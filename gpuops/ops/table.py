@@ -19,7 +19,8 @@ class ReductionOp(NamedTuple):
     name: str
     reduction: Reduction
     numpy: Callable[..., Any]  # what the CPU does
-    ufunc: Any = None  # decides dtypes; None: the result is floating, float64 of integers
+    ufunc: Any = None  # merges elements, and decides dtypes; None of those that find one
+    floating: bool = False  # whether the result is floating, float64 of integers, instead
     identity: bool = True  # whether an empty reduction has a value
     arithmetic: bool = False  # small integers and bools are summed as int64 or uint64
     logical: bool = False  # the result is bool, and elements count by their truth
@@ -67,11 +68,15 @@ REDUCTIONS = {
             "min", Reduction("Min", ordered, np.minimum), np.minimum.reduce, np.minimum, identity=False, typed=False
         ),
         ReductionOp(
-            "mean", Reduction("Mean", merge=np.add), np.mean, casting="unsafe",
+            "mean", Reduction("Mean", merge=np.add), np.mean, np.add, floating=True, casting="unsafe",
             masked=Reduction("MaskedMean", counted), exact=Reduction("IntegerMean", merge=np.add, exact=True),
         ),
-        ReductionOp("any", Reduction("Any", boolean, np.bitwise_or), np.any, logical=True, casting="unsafe"),
-        ReductionOp("all", Reduction("All", boolean, np.bitwise_and), np.all, logical=True, casting="unsafe"),
+        ReductionOp(
+            "any", Reduction("Any", boolean, np.bitwise_or), np.any, np.logical_or, logical=True, casting="unsafe"
+        ),
+        ReductionOp(
+            "all", Reduction("All", boolean, np.bitwise_and), np.all, np.logical_and, logical=True, casting="unsafe"
+        ),
     )
 }  # fmt: skip
 #: Reductions to the index of an element.

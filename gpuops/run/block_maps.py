@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..plan.geometry import Shape, order
-from . import numpy_engine
+from . import numpy_engine, threads
 from .blocks import WORDS, Index, compiled, indices, words_of
-from .threads import shared
 
 FEW = 2**16  # elements below which NumPy's own `where` is used
 BLOCK = 2**16  # elements of a block
@@ -35,7 +34,9 @@ def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, 
     slow = maps is None and (smooth(condition) or len({order(array.strides) for array in full}) > 1)
     if slow or dtype.itemsize not in WORDS:
         return numpy_engine.where(condition, x, y, out, dtype=dtype)
-    made = np.empty_like(full[0], dtype, subok=False) if full else np.empty(shape, dtype)
+    made: Any = np.empty_like(full[0], dtype, subok=False) if full and out is None else out
+    if made is None or made.dtype != dtype or any(np.may_share_memory(made, array) for array in (condition, x, y)):
+        made = np.empty(shape, dtype)
     operands = [np.broadcast_to(array, shape) for array in (condition, x, y)]
     word = np.dtype(WORDS[dtype.itemsize])
 
@@ -51,8 +52,8 @@ def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, 
         np.bitwise_xor(target, y, out=target)
 
     blocks = indices(made.shape, made.strides, range(made.ndim), COMPILED_BLOCK if maps else BLOCK)
-    shared(COST * nbytes)(select, blocks)
-    return numpy_engine.deliver(made, out)
+    threads.shared(COST * nbytes)(select, blocks)
+    return made if made is out else numpy_engine.deliver(made, out)
 
 
 def smooth(condition: np.ndarray) -> bool:
@@ -67,10 +68,10 @@ def expand(x: np.ndarray, out: np.ndarray | None = None, *, shape: Shape) -> Any
     """A materialised np.broadcast_to."""
     apart = out is not None and not np.may_share_memory(x, out)  # np.copyto does not see every overlap of 1-d arrays
     made = out if apart and out is not None else np.empty(shape, x.dtype)
-    if made.nbytes < COPIES:
+    if made.nbytes < COPIES or threads.limit() == 1:
         np.copyto(made, x, casting="unsafe")
     else:
         view = np.broadcast_to(x, shape)
         blocks = indices(made.shape, made.strides, range(made.ndim), COPIES // made.itemsize // 4)
-        shared(made.nbytes)(lambda index: np.copyto(made[index], view[index], casting="unsafe"), blocks)
+        threads.shared(made.nbytes)(lambda index: np.copyto(made[index], view[index], casting="unsafe"), blocks)
     return made if out is None or made is out else numpy_engine.deliver(made, out)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,37 +17,47 @@ import numpy as np
 from ..plan.geometry import Shape, order
 from ..plan.work import ArraySpec
 from . import numpy_engine, threads
-from .blocks import WORDS, Index, Seen, convert, convert_masked, indices, memory, seen
+from .blocks import WORDS, Index, Seen, compiled, convert, convert_masked, indices, innermost, memory, seen
 
 FEW = 2**13  # elements of arrays that NumPy reduces
-SHARED = 2**23  # bytes of arrays that threads share
+SHARED = 2**23  # bytes of arrays that threads share, or compiled functions reduce
 BLOCK = 2**17  # elements of a block, at least
 COPIED = 2**19  # elements of a block that is copied, at most
 COST = 16  # of an element that is copied, where that of reading a byte is 1
 PIECES = 16  # blocks of an array, at most, unless they are copied
+EACH = 2  # blocks for each thread
 LESS = 16  # elements that become one, at least, in a block that has parts of rows
 SHORT = 16  # elements of rows that are turned
 NARROW = 64  # elements side by side that are folded
 FOLDED = 512  # elements side by side, into which they are
-UFUNCS: dict[Any, Any] = {
-    np.add.reduce: np.add, np.mean: np.add, np.multiply.reduce: np.multiply, np.maximum.reduce: np.maximum,
-    np.minimum.reduce: np.minimum, np.any: np.logical_or, np.all: np.logical_and,
-}  # fmt: skip
-NEUTRAL = {np.add: 0, np.multiply: 1, np.logical_or: 0, np.logical_and: 1}
+APART = 128  # elements side by side that are reduced after others, with other dims between
 
 
-def helps(a: ArraySpec, axis: Shape, mask: ArraySpec | None, function: Any, half: bool) -> bool:
+def helps(a: ArraySpec, axis: Shape, mask: ArraySpec | None, ufunc: Any, half: bool) -> bool:
     """Whether an array is better reduced in blocks."""
-    if a.size < FEW or (mask is not None and a.itemsize not in WORDS):
+    if not axis or a.size < FEW or (mask is not None and a.itemsize not in WORDS):
         return False
-    found, ufunc = seen(a.shape, a.strides, a.itemsize, axis), UFUNCS[function]
-    few = found is not None and (is_short(found.lengths) or is_narrow(found.lengths))
     sums = ufunc in (np.add, np.multiply)
     # One thread does not share, unless that changes the bits; maxima of bytes are no work.
-    large = a.size * a.itemsize >= SHARED and (sums or a.itemsize > 1)
-    large = large and (threads.limit() > 1 or (sums and a.dtype.kind not in "biu"))
+    large = a.size * a.itemsize >= SHARED and (sums or a.itemsize > 1) and (sums or threads.limit() > 1)
     widened = half and (a.dtype == np.float16 or a.size >= BLOCK)
-    return widened or mask is not None or few or large
+    return widened or mask is not None or large or way(a.shape, a.strides, a.dtype, axis, ufunc) != PLAIN
+
+
+PLAIN, COPY, FOLD, INNER_LAST = "plain", "copy", "fold", "inner last"
+
+
+@lru_cache(maxsize=256)
+def way(shape: Shape, strides: Shape, dtype: np.dtype, axis: Shape, ufunc: Any) -> str:
+    """How NumPy does not have to reduce an array in loops that are short, or not vectorised."""
+    found = seen(shape, strides, dtype.itemsize, axis)
+    if found is None:
+        dim = innermost(shape, strides)
+        gaps = ufunc in (np.maximum, np.minimum) and dtype.kind == "f" and abs(strides[dim]) > dtype.itemsize
+        return COPY if gaps and dim not in axis else INNER_LAST if inner(shape, strides, axis) else PLAIN
+    if is_short(found.lengths) and dtype.kind != "V":  # bfloat16 is slow to turn
+        return COPY
+    return FOLD if is_narrow(found.lengths) else PLAIN
 
 
 def is_short(lengths: Shape) -> bool:
@@ -61,18 +72,26 @@ def is_narrow(lengths: Shape) -> bool:
     return 1 < inner < NARROW and n * inner >= 2 * FOLDED
 
 
+def inner(shape: Shape, strides: Shape, axis: Shape) -> Shape:
+    """The innermost dims that are reduced, if these are few elements, and others are reduced, apart from them."""
+    dims = [d for d in order(strides) if shape[d] > 1]
+    last = [*takewhile(lambda d: d in axis, reversed(dims))]
+    apart = any(d in axis for d in dims[: len(dims) - len(last)])
+    return tuple(last) if apart and math.prod([shape[d] for d in last]) <= APART else ()
+
+
 def reduce(
-    a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, function: Any, axis: Shape, keepdims: bool,
-    **options: Any,
+    a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, function: Any, ufunc: Any, axis: Shape,
+    keepdims: bool, **options: Any,
 ) -> Any:  # fmt: skip
-    """What `numpy_engine.reduce` and `numpy_engine.reduce_half` define."""
-    ufunc, initial = UFUNCS[function], options.get("initial")
-    mask = None if where is True else np.broadcast_to(where, a.shape)
+    """What `numpy_engine.reduce` and `numpy_engine.reduce_half` define; ``ufunc`` merges elements."""
+    initial, mask = options.get("initial"), None if where is True else np.broadcast_to(where, a.shape)
     count: Any = math.prod([a.shape[d] for d in axis])
     if function is np.mean and mask is not None:
         count = Reducer(np.add, axis, dtype=np.dtype(np.intp)).array(mask)
-    reducer = Reducer(ufunc, axis, options.get("acc"), options.get("dtype"), NEUTRAL.get(ufunc, initial))
-    undefined = not count if mask is None else reducer.neutral is None or not np.all(count)
+    neutral = initial if ufunc.identity is None else ufunc.identity
+    reducer = Reducer(ufunc, axis, options.get("acc"), options.get("dtype"), neutral)
+    undefined = not count if mask is None else neutral is None or not np.all(count)
     if undefined or (reducer.wide is not None and a.dtype != options["val"]):
         define = numpy_engine.reduce if reducer.wide is None else numpy_engine.reduce_half
         return define(a, out, where, function=function, axis=axis, keepdims=keepdims, **options)
@@ -98,51 +117,61 @@ class Reducer(NamedTuple):
 
     def array(self, a: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         """An array reduced, with dims kept."""
-        copied = self.wide is not None or mask is not None
-        room = max(BLOCK, min(a.size // PIECES, COPIED if copied else a.size))
-        pieces = cut(a.shape, a.strides, self.axis, room)
-        if len(pieces) == 1:
-            return self.block(a, mask)
-        found: list[Any] = [None] * len(pieces)
+        chosen = way(a.shape, a.strides, a.dtype, self.axis, self.ufunc)
+        copied = self.wide is not None or mask is not None or chosen == COPY
+        nbytes = (COST if copied else a.itemsize) * a.size
+        count = max(1, min(PIECES, EACH * math.isqrt(nbytes // threads.WAKE)))
+        room = max(BLOCK, a.size // count)
+        pieces, parts = cut(a.shape, a.strides, self.axis, min(room, COPIED) if copied else room)
+        found = np.empty([parts, *(1 if d in self.axis else n for d, n in enumerate(a.shape))], self.result(a.dtype))
+        sums = compiled("compiled_sums") if self.ufunc is np.add and a.nbytes >= SHARED and not copied else None
 
-        def piece(k: int) -> None:
-            block = pieces[k].block
-            found[k] = self.block(a[block], None if mask is None else mask[block])
+        def reduce(piece: Piece) -> None:
+            x, result = a[piece.block], found[piece.result]
+            if copied:
+                self.copied(x, None if mask is None else mask[piece.block], result)
+            elif not (sums and sums.add(x, result, self.axis)):
+                self.block(x, result, chosen)
 
-        threads.shared((COST if copied else a.itemsize) * a.size)(piece, range(len(pieces)))
-        total = np.empty([1 if d in self.axis else n for d, n in enumerate(a.shape)], found[0].dtype)
-        for (_, where, first), part in zip(pieces, found, strict=True):
-            target = total[where]
-            if first:
-                target[...] = part
-            else:
-                self.ufunc(target, part, out=target)
-        return total
+        threads.shared(nbytes)(reduce, pieces)
+        return found[0] if parts == 1 else self.ufunc.reduce(found, axis=0)  # type: ignore[no-any-return]
 
-    def block(self, x: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-        """The same of a block: turned, widened or masked in memory, if it has to be."""
+    def result(self, dtype: np.dtype) -> np.dtype:
+        """The dtype of results."""
+        logical = self.ufunc in (np.logical_or, np.logical_and)
+        return np.dtype(bool) if logical else self.dtype or self.wide or dtype
+
+    def copied(self, x: np.ndarray, mask: np.ndarray | None, result: np.ndarray) -> None:
+        """Reduce a block that is turned, widened or masked in memory."""
         found = seen(x.shape, x.strides, x.itemsize, self.axis)
-        turned = found is not None and is_short(found.lengths) and x.dtype.kind != "V"  # bfloat16 is slow to turn
-        if self.wide is not None or mask is not None or turned:
-            dims = tuple(sorted(order(x.strides), key=lambda d: d not in self.axis or not turned))
-            into = memory("values", x.shape, self.wide or x.dtype, dims)
-            if mask is None:
-                convert(x, into)
-            else:
-                convert_masked(x, mask, self.neutral, into)
-            x = into
+        turned = found is not None and is_short(found.lengths) and x.dtype.kind != "V"
+        dims = tuple(sorted(order(x.strides), key=lambda d: d not in self.axis or not turned))
+        into = memory("values", x.shape, self.wide or x.dtype, dims)
+        if mask is None:
+            convert(x, into)
+        else:
+            convert_masked(x, mask, self.neutral, into)
+        self.block(into, result, way(into.shape, into.strides, into.dtype, self.axis, self.ufunc))
+
+    def block(self, x: np.ndarray, result: np.ndarray, chosen: str) -> None:
+        """Reduce a block."""
+        if chosen == FOLD:
             found = seen(x.shape, x.strides, x.itemsize, self.axis)
-        if found is not None and is_narrow(found.lengths):
-            return self.folded(x, found)
-        return self.reduced(x, self.axis, keepdims=True)
+            assert found is not None
+            return self.folded(x, found, result)
+        axis = self.axis
+        if chosen == INNER_LAST:
+            axis = inner(x.shape, x.strides, axis)
+            x = self.reduced(x, tuple(d for d in self.axis if d not in axis))
+        self.reduced(x, axis, out=result)
+        return None
 
-    def reduced(self, x: np.ndarray, axis: int | Shape, **options: Any) -> np.ndarray:
-        """What NumPy makes of it."""
-        dtype = {} if self.dtype is None else {"dtype": self.dtype}
-        return self.ufunc.reduce(x, axis=axis, **dtype, **options)  # type: ignore[no-any-return]
+    def reduced(self, x: np.ndarray, axis: int | Shape, out: np.ndarray | None = None) -> np.ndarray:
+        """What NumPy makes of it, with dims kept."""
+        return self.ufunc.reduce(x, axis, self.dtype, out, True)  # type: ignore[no-any-return]
 
-    def folded(self, x: np.ndarray, found: Seen) -> np.ndarray:
-        """Narrow columns reduced, several elements of a column side by side."""
+    def folded(self, x: np.ndarray, found: Seen, result: np.ndarray) -> None:
+        """Reduce narrow columns, several elements of a column side by side."""
         outer, n, inner = found.lengths
         columns, folds = x.transpose(found.dims).reshape(found.lengths), FOLDED // inner
         even = n - n % folds
@@ -150,31 +179,30 @@ class Reducer(NamedTuple):
         made = self.reduced(made.reshape(outer, folds, inner), 1)
         if even < n:
             made = self.ufunc(made, self.reduced(columns[:, even:], 1))
-        shape = [1 if d in self.axis else x.shape[d] for d in found.dims]
-        return made.reshape(shape).transpose(np.argsort(found.dims).tolist())
+        result.transpose(found.dims)[...] = made.reshape([result.shape[d] for d in found.dims])
 
 
 class Piece(NamedTuple):
-    """A block of an array: its index, that of its results, and whether it is the first to have some there."""
+    """A block of an array: its index, and that of its results, of which there are several that become one."""
 
     block: Index
-    results: Index
-    first: bool
+    result: Index
 
 
 @lru_cache(maxsize=256)
-def cut(shape: Shape, strides: Shape, axis: Shape, room: int) -> list[Piece]:
+def cut(shape: Shape, strides: Shape, axis: Shape, room: int) -> tuple[list[Piece], int]:
     """Blocks of about so many elements, as they lie in memory: parts of rows, or of some side by side, if a block has
-    enough of each; else rows."""
+    enough of each; else rows. And how many results become one."""
     found = indices(shape, strides, range(len(shape)), room)
     if len(found) > 1 and math.prod([extent(found[0][d], shape[d]) for d in axis]) < LESS:
         kept = [d for d in range(len(shape)) if d not in axis]
         found = indices(shape, strides, kept, max(1, room // math.prod([shape[d] for d in axis])))
-    return [
-        Piece(index, tuple([slice(None) if d in axis else part for d, part in enumerate(index)]),
-              not any(index[d].start for d in axis))
-        for index in found
-    ]  # fmt: skip
+    parts: dict[Index, int] = {}  # by their index along the dims that are reduced
+    pieces = []
+    for index in found:
+        part = parts.setdefault(tuple([(index[d].start, index[d].stop) for d in axis]), len(parts))
+        pieces.append(Piece(index, (part, *(slice(None) if d in axis else each for d, each in enumerate(index)))))
+    return pieces, len(parts)
 
 
 def extent(index: slice, length: int) -> int:

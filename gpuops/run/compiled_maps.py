@@ -6,30 +6,19 @@ They let go of the GIL, as NumPy's ufuncs do; but they go over an array once. Ea
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import types, vectorize
+from numba import types
 from numba.extending import intrinsic
 
 from ..plan.geometry import order
+from .blocks import memory
+from .numba_compiler import vectorized
 
 LOCK = threading.Lock()  # Numba compiles in one thread at a time
 READY: set[tuple[Any, ...]] = set()  # what is compiled: a function and the dtypes of its operands
-
-
-def kept(compiler: Callable[..., Any], function: Any) -> Any:
-    """A function compiled by one of Numba's decorators; its code is kept on disk, where there is room for it."""
-    try:
-        return compiler(cache=True)(function)
-    except RuntimeError:  # no folder can be written
-        return compiler()(function)
-
-
-def compiled(function: Any) -> Any:
-    """Have Numba make a ufunc."""
-    return kept(vectorize, function)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -62,17 +51,18 @@ def to_half(context: Any, x: Any) -> Any:
     return types.uint16(types.float32), build
 
 
-@compiled
-def select(mask: Any, x: Any, y: Any) -> Any:
-    return chosen(mask != 0, x, y)
+@cache
+def select(word: np.dtype) -> Any:
+    """The ufunc that chooses words: one for each, since Numba would have words widened for a wider one's."""
+    return vectorized(lambda mask, x, y: chosen(mask != 0, x, y))
 
 
-@compiled
+@vectorized
 def widen(x: Any) -> Any:
     return from_half(x)
 
 
-@compiled
+@vectorized
 def narrow(x: Any) -> Any:
     return to_half(x)
 
@@ -97,7 +87,18 @@ def call(function: Any, *operands: np.ndarray, out: np.ndarray) -> bool:
 
 def selected(mask: np.ndarray, x: np.ndarray, y: np.ndarray, out: np.ndarray) -> bool:
     """x where a mask of bools is set, else y, both words of one dtype: into ``out``, which none of them may be."""
-    return call(select, mask.view(np.uint8), x, y, out=out)
+    last = order(out.strides)[-1] if out.ndim else 0
+    return call(select(out.dtype), mask.view(np.uint8), repeated(x, "x", last), repeated(y, "y", last), out=out)
+
+
+def repeated(x: np.ndarray, name: str, dim: int) -> np.ndarray:
+    """An array which has copies of elements that it repeats along a dim: side by side, as Numba's loops want them."""
+    if x.size <= 1 or x.strides[dim] != 0:
+        return x
+    few = x[tuple([slice(None) if stride or d == dim else slice(1) for d, stride in enumerate(x.strides)])]
+    copied = memory(name, few.shape, x.dtype, (*(d for d in range(x.ndim) if d != dim), dim))
+    copied[...] = few
+    return np.broadcast_to(copied, x.shape)
 
 
 def widened(x: np.ndarray, out: np.ndarray) -> bool:

@@ -11,23 +11,16 @@ of those below the greatest and the number of the greatest, which are 1: so neit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, overload
 
-from .compiled_maps import kept
+from .numba_compiler import compiled
 
 CHUNK = 1024  # elements of a row that are added up in their own type; their sums are added in float64
 COLUMN_CHUNK = 64  # the same of a column
-
-
-def compiled(**options: Any) -> Callable[[Any], Any]:
-    """Have Numba compile a function that lets go of the GIL."""
-    return lambda function: kept(partial(njit, nogil=True, **options), function)
 
 
 def shortened(series: list[float], reach: float, terms: int) -> tuple[float, ...]:
