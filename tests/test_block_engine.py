@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import vectorize
+from numba import njit, vectorize
 
 import gpuops
 from gpuops.run import block_engine, compiled_engine, compiled_rows, numpy_engine, threads
@@ -263,3 +263,11 @@ else:
 
 def test_info_shows_the_number_of_threads():
     assert python("import gpuops; print(gpuops.info()['threads'])", GPUOPS_NUM_THREADS="1") == "1"
+
+
+def test_loops_of_powers_take_the_widest_vectors():
+    x, sums = np.zeros((2, 3), np.float32), np.zeros((3, 3))
+    function = njit(compiled_rows.column_powers.py_func)
+    function(x, None, 0, x[0], *sums[:2])
+    assert all('"prefer-vector-width"="512"' in text for text in function.inspect_llvm().values())
+    np.testing.assert_array_equal(sums, [[0, 0, 0], [2, 2, 2], [0, 0, 0]])

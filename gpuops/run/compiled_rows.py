@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
-from .numba_compiler import compiled
+from .numba_compiler import compiled, widest_vectors
 
 CHUNK = 1024  # elements of a row that are added up in their own type; their sums are added in float64
 COLUMN_CHUNK = 64  # the same of a column
@@ -168,6 +168,7 @@ def greatest(x: Any, r: Any) -> Any:
 
 @compiled(fastmath={"reassoc", "nsz"})
 def chunk_powers(x: Any, y: Any, r: Any, first: Any, last: Any, top: Any) -> Any:
+    widest_vectors()
     real = x.dtype.type
     below, count = real(0), real(0)
     for i in range(first, last):
@@ -240,6 +241,7 @@ def column_tops(x: Any, first: Any, tops: Any) -> None:
 @compiled()
 def column_powers(x: Any, y: Any, first: Any, tops: Any, below: Any, count: Any) -> None:
     """The sums of columns' powers, which go into y, unless that is None."""
+    widest_vectors()
     real = x.dtype.type
     first, width, length = np.uintp(first), np.uintp(tops.size), x.shape[0]
     below[:], count[:] = 0, 0
