@@ -7,7 +7,24 @@ from . import array_api
 from .adapters import libraries as _libraries  # noqa: F401 - which makes calls with arrays of other libraries
 from .ops.broadcast import broadcast_to, expand, where
 from .ops.matmul import dot, matmul
-from .ops.reduce import all, amax, amin, any, argmax, argmin, max, mean, min, prod, sum
+from .ops.reduce import (
+    all,
+    amax,
+    amin,
+    any,
+    argmax,
+    argmin,
+    max,
+    mean,
+    min,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nansum,
+    prod,
+    sum,
+)  # fmt: skip
 from .ops.softmax import log_softmax, logsumexp, softmax
 from .tools.info import info, strategies
 from .version import __version__ as __version__
@@ -30,6 +47,11 @@ __all__ = [
     "max",
     "mean",
     "min",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nansum",
     "prod",
     "softmax",
     "strategies",

@@ -107,6 +107,8 @@ def reduction(op: str, result: ArraySpec, a: Any, axis: Any, keepdims: bool, whe
     if alone(x, axis):
         return at_once(op, result, x, where, axis, keepdims=keepdims, **options)
     initial, strategy = options.get("initial"), options["strategy"]
+    if op == "nanmean":
+        op, where = "mean", where if x.dtype.kind in "biu" else chosen(x == x, where)
     made = Tree(op, op, axis, keepdims, result.dtype, result.dtype)
     if op != "mean":
         return reduced(made, x, where, initial, strategy)
@@ -145,6 +147,7 @@ def reduced(made: Tree, x: da.Array, where: Any, initial: Any, strategy: str | N
     """An array reduced by a tree."""
     op, name, axis, keepdims, val, out = made
     record, function = REDUCTIONS[op], FUNCTIONS[op]
+    merging = FUNCTIONS[record.plain] if record.plain and record.identity else function  # a sum may be NaN
     acc = accumulated(val) if record.arithmetic else val
     once: dict[str, Any] = {} if initial is None else {"initial": as_initial(op, initial, val).astype(acc)}
     options: dict[str, Any] = {"dtype": acc} if record.arithmetic else once
@@ -153,8 +156,13 @@ def reduced(made: Tree, x: da.Array, where: Any, initial: Any, strategy: str | N
         options |= {"initial": acc.type(-0.0)}
     part = partial(part_of_reduction, partial(function, axis=axis, strategy=strategy, **options), val)
     parts = blocks(part, name, range(x.ndim), masked(x, where), acc, dict.fromkeys(axis, 1))
-    merge, last = partial(merge_parts, function, acc, options), partial(merge_parts, function, out, options | once)
+    merge, last = (partial(merge_parts, merging, *each) for each in ((acc, options), (out, options | once)))
     return tree(parts, name, axis, keepdims, merge, last, out)
+
+
+def chosen(mask: da.Array, where: Any) -> da.Array:
+    """A mask and another one, or True."""
+    return mask if where is True else da.logical_and(mask, where)
 
 
 def part_of_reduction(function: Function, val: np.dtype, x: Any, where: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Reductions with NumPy's semantics: sum, prod, max, min, mean, any, all, argmax, argmin."""
+"""Reductions with NumPy's semantics: sum, max, any, argmax and the like, and those that leave out NaN."""
 
 from __future__ import annotations
 
@@ -164,6 +164,96 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, stra
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
+def nansum(
+    a, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None
+):
+    """Sum of the elements that are not NaN, as ``numpy.nansum``; of none, it is 0.
+
+    NaN is left out as elements are read: there is no mask in memory and no second pass.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.nansum(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=1)
+    array([1., 7.])
+    """
+    return reduction("nansum", a, axis, dtype, out, keepdims, initial, where, strategy)
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
+def nanprod(
+    a, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None
+):
+    """Product of the elements that are not NaN, as ``numpy.nanprod``; of none, it is 1.
+
+    NaN is left out as elements are read: there is no mask in memory and no second pass.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.nanprod(np.array([[2.0, np.nan], [3.0, 4.0]]), axis=1)
+    array([ 2., 12.])
+    """
+    return reduction("nanprod", a, axis, dtype, out, keepdims, initial, where, strategy)
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
+def nanmax(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None):
+    """Maximum of the elements that are not NaN, as ``numpy.nanmax``.
+
+    It is NaN where all elements are; on the CPU with NumPy's warning. An empty or masked maximum needs ``initial``.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.nanmax(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=1)
+    array([1., 4.])
+    """
+    return reduction("nanmax", a, axis, None, out, keepdims, initial, where, strategy)
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
+def nanmin(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None):
+    """Minimum of the elements that are not NaN, as ``numpy.nanmin``.
+
+    It is NaN where all elements are; on the CPU with NumPy's warning. An empty or masked minimum needs ``initial``.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.nanmin(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
+    array([1., 4.])
+    """
+    return reduction("nanmin", a, axis, None, out, keepdims, initial, where, strategy)
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
+def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, strategy=None):
+    """Mean of the elements that are not NaN, as ``numpy.nanmean``.
+
+    Elements are counted as they are read. It is NaN where all of them are, or there are none; on the CPU with NumPy's
+    warning.
+
+    Parameters, errors and workspace are those of `sum`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.nanmean(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=1)
+    array([1. , 3.5])
+    """
+    return reduction("nanmean", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy)
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
 def any(a, axis=None, out=None, keepdims=False, *, where=True, strategy=None):
     """Whether any element is true over the given axes, as ``numpy.any``.
 
@@ -268,6 +358,8 @@ def reduction(
     record = REDUCTIONS[op]
     check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
     check_array(op, "a", a)
+    if record.plain and a.dtype.kind in "biu":
+        record = REDUCTIONS[record.plain]._replace(name=op)
     axis = normalize_axis(op, axis, a.shape)
     val, result = dtypes(record, a.dtype, dtype_of(op, dtype), out)
     shape = reduced_shape(a.shape, axis, keepdims)
@@ -287,7 +379,7 @@ def reduction(
         options |= {"dtype": acc} if record.typed else {}
         if acc != val:
             compute, options = numpy_engine.reduce_half, options | {"val": val, "acc": acc}
-    if a.machine is None:
+    if a.machine is None and not record.plain:
         from ..run import block_reduce  # which costs time at import
 
         if block_reduce.helps(a, axis, mask, record.ufunc, "acc" in options):
@@ -366,6 +458,8 @@ def dtypes(
             rule = f"cannot cast the result from {x.name} to {out.dtype.name} of out"
             raise error(TypeError, record.name, rule) from None
     check_dtype(record.name, "the result", val)
+    if record.floating and record.plain and val.kind not in "fcV":  # as NumPy's nanmean
+        raise error(TypeError, record.name, f"dtype must be floating or complex, as that of a, got {val.name}")
     return val, val
 
 

@@ -29,6 +29,7 @@ class ReductionOp(NamedTuple):
     casting: Casting = "same_kind"  # of the result to ``out``
     masked: Reduction | None = None  # instead, with a mask
     exact: Reduction | None = None  # instead, for integers whose sum is exact
+    plain: str = ""  # NaN is left out: the op of elements that cannot be NaN
 
 
 def boolean(val: str) -> np.dtype:
@@ -71,6 +72,21 @@ REDUCTIONS = {
             "mean", Reduction("Mean", merge=np.add), np.mean, np.add, floating=True, casting="unsafe",
             masked=Reduction("MaskedMean", counted), exact=Reduction("IntegerMean", merge=np.add, exact=True),
         ),
+        ReductionOp(
+            "nansum", Reduction("NanSum", merge=np.add), np.nansum, np.add, arithmetic=True, zero=True, plain="sum"
+        ),
+        ReductionOp(
+            "nanprod", Reduction("NanProd", merge=np.multiply), np.nanprod, np.multiply, arithmetic=True, plain="prod"
+        ),
+        ReductionOp(
+            "nanmax", Reduction("NanMax", ordered, np.fmax), np.nanmax, np.fmax,
+            identity=False, typed=False, plain="max",
+        ),
+        ReductionOp(
+            "nanmin", Reduction("NanMin", ordered, np.fmin), np.nanmin, np.fmin,
+            identity=False, typed=False, plain="min",
+        ),
+        ReductionOp("nanmean", Reduction("NanMean", counted), np.nanmean, np.add, floating=True, plain="mean"),
         ReductionOp(
             "any", Reduction("Any", boolean, np.bitwise_or), np.any, np.logical_or, logical=True, casting="unsafe"
         ),

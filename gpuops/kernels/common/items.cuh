@@ -62,11 +62,15 @@ template <int N> struct Items<Position, N, false> {
 
 // ---- two elements of 16 bits in a word
 
-// Elementwise maximum (GREATER) or minimum of two pairs of 16-bit numbers. NaN propagates.
-template <class T, bool GREATER> __device__ __forceinline__ u32 extreme(u32 a, u32 b) {
+// Elementwise maximum (GREATER) or minimum of two pairs of 16-bit numbers. NaN propagates, or (NUMBERS) loses.
+template <class T, bool GREATER, bool NUMBERS = false> __device__ __forceinline__ u32 extreme(u32 a, u32 b) {
   if constexpr (HALF<T>) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    if constexpr (SAME<T, f16> && GREATER) asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    if constexpr (NUMBERS && SAME<T, f16> && GREATER) asm("max.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    else if constexpr (NUMBERS && SAME<T, f16>) asm("min.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    else if constexpr (NUMBERS && GREATER) asm("max.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    else if constexpr (NUMBERS) asm("min.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+    else if constexpr (SAME<T, f16> && GREATER) asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
     else if constexpr (SAME<T, f16>) asm("min.NaN.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
     else if constexpr (GREATER) asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
     else asm("min.NaN.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
@@ -76,7 +80,8 @@ template <class T, bool GREATER> __device__ __forceinline__ u32 extreme(u32 a, u
 #pragma unroll
     for (int v = 0; v < 2; ++v) {
       float p = widen(x.get(v)), q = widen(y.get(v));
-      out.set(v, convert<T>(GREATER ? greater_of(p, q) : lesser_of(p, q)));
+      float other = NUMBERS && p != p ? q : NUMBERS && q != q ? p : GREATER ? greater_of(p, q) : lesser_of(p, q);
+      out.set(v, convert<T>(other));
     }
     return out.word[0];
 #endif

@@ -56,6 +56,10 @@ template <class V> using accumulate_t = typename Accumulate<V>::type;
 // What an op may read besides the element: the number of elements reduced, the factor on x, and the row's maximum.
 template <class A> struct Context { double count; double scale; A shift; };
 
+template <class A> __device__ __forceinline__ A nan() { return Limits<A>::greatest() - Limits<A>::greatest(); }
+template <> __device__ __forceinline__ c64 nan<c64>() { return {nan<float>(), 0.0f}; }
+template <> __device__ __forceinline__ c128 nan<c128>() { return {nan<double>(), 0.0}; }
+
 template <class A> __device__ __forceinline__ A minus_zero() { return convert<A>(0); }
 template <> __device__ __forceinline__ float minus_zero<float>() { return -0.0f; }
 template <> __device__ __forceinline__ double minus_zero<double>() { return -0.0; }
@@ -110,6 +114,17 @@ template <class V> struct Min : Max<V> {
   static __device__ A combine(A a, A b) { return lesser_of(a, b); }
 };
 
+template <class V> struct NanMax : Max<V> {  // NaN loses, so it is the identity
+  using A = typename Max<V>::A;
+  static __device__ A identity() { return nan<A>(); }
+  static __device__ A combine(A a, A b) { return is_nan(a) ? b : is_nan(b) ? a : greater_of(a, b); }
+};
+
+template <class V> struct NanMin : NanMax<V> {
+  using A = typename Max<V>::A;
+  static __device__ A combine(A a, A b) { return is_nan(a) ? b : is_nan(b) ? a : lesser_of(a, b); }
+};
+
 constexpr i64 NOWHERE = 0x7fffffffffffffff;  // an index that is greater than all others
 
 // The first of the greatest elements: their value and its index. NaN is the greatest.
@@ -158,9 +173,9 @@ template <class V> struct All : Any<V> {
   static __device__ u32 combine(u32 a, u32 b) { return a & b; }
 };
 
-template <class Op> constexpr bool OF_TRUTHS = false;  // logical ops: map takes elements unconverted
-template <class V> constexpr bool OF_TRUTHS<Any<V>> = true;
-template <class V> constexpr bool OF_TRUTHS<All<V>> = true;
+template <class Op> constexpr bool UNCONVERTED = false;  // map takes elements as they are, for their truth, or as NaN
+template <class V> constexpr bool UNCONVERTED<Any<V>> = true;
+template <class V> constexpr bool UNCONVERTED<All<V>> = true;
 
 template <class A> __device__ A quotient(A total, double count) { return convert<A>(convert<double>(total) / count); }
 template <class R> __device__ Complex<R> quotient(Complex<R> total, double count) {
@@ -197,6 +212,20 @@ template <class V> struct MaskedMean {  // counts the elements that it adds
     return convert<Out>(convert<V>(quotient(s.total, static_cast<double>(s.count()))));
   }
 };
+
+// ---- reductions to which NaN contributes nothing; an initial value takes part whatever it is (Plain)
+
+template <class Base, class V> struct WithoutNan : Base {
+  template <class X> static __device__ typename Base::State map(X x, const Context<typename Base::A>& c) {
+    return is_nan(convert<accumulate_t<X>>(x)) ? Base::identity() : Base::map(convert<V>(x), c);
+  }
+};
+template <class V> using NanSum = WithoutNan<Sum<V>, V>;
+template <class V> using NanProd = WithoutNan<Prod<V>, V>;
+template <class V> using NanMean = WithoutNan<MaskedMean<V>, V>;
+template <class Base, class V> constexpr bool UNCONVERTED<WithoutNan<Base, V>> = true;
+template <class Op> struct Plain { using type = Op; };
+template <class Base, class V> struct Plain<WithoutNan<Base, V>> { using type = Base; };
 
 // ---- softmax's reductions, over x * scale in V = float or double
 

@@ -59,6 +59,13 @@ template <class T> __device__ __forceinline__ u32 truth(u32 word) { return HALF<
 template <class Op, class T> struct Gather { static constexpr int PLANES = 0; };
 template <class T> struct Gather<Max<T>, T> : Extremes<T, true> {};
 template <class T> struct Gather<Min<T>, T> : Extremes<T, false> {};
+template <class T, bool GREATER> struct NumberExtremes {  // of half types, where NaN loses
+  static constexpr int PLANES = HALF<T>;
+  static __device__ __forceinline__ u32 identity() { return 0x7fff7fffu; }  // NaN
+  static __device__ __forceinline__ u32 gather(u32 a, u32 word) { return extreme<T, GREATER, true>(a, word); }
+};
+template <class T> struct Gather<NanMax<T>, T> : NumberExtremes<T, true> {};
+template <class T> struct Gather<NanMin<T>, T> : NumberExtremes<T, false> {};
 template <int SIZE> struct BitsOf { using type = u32; };
 template <> struct BitsOf<1> { using type = u8; };
 template <> struct BitsOf<2> { using type = u16; };

@@ -16,7 +16,7 @@ enum Other { NONE, BESIDE, REPEATED };
 __device__ __forceinline__ Context<A> context(const Reduce& r) { return {r.count, r.scale}; }
 
 template <class O = Op, class X> __device__ __forceinline__ State mapped(X x, const Context<A>& c) {
-  if constexpr (OF_TRUTHS<O>) return O::map(x, c);
+  if constexpr (UNCONVERTED<O>) return O::map(x, c);
   else return O::map(convert<Tval>(x), c);
 }
 
@@ -30,6 +30,6 @@ template <class O = Op, class X, class B> __device__ __forceinline__ State joine
 
 __device__ __forceinline__ Tout finished(State state, const Reduce& r) {
   Context<A> c = context(r);
-  if (r.has_initial) state = Op::combine(Op::map(r.initial, c), state);
+  if (r.has_initial) state = Op::combine(Plain<Op>::type::map(r.initial, c), state);
   return Op::template finish<Tout>(state, c);
 }
