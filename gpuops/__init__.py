@@ -24,8 +24,9 @@ from .ops.reduce import (
     nansum,
     prod,
     sum,
-)  # fmt: skip
+)
 from .ops.softmax import log_softmax, logsumexp, softmax
+from .ops.variance import nanstd, nanvar, std, var
 from .tools.info import info, strategies
 from .version import __version__ as __version__
 
@@ -51,11 +52,15 @@ __all__ = [
     "nanmean",
     "nanmin",
     "nanprod",
+    "nanstd",
     "nansum",
+    "nanvar",
     "prod",
     "softmax",
+    "std",
     "strategies",
     "sum",
+    "var",
     "where",
 ]
 

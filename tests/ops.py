@@ -24,6 +24,7 @@ REDUCTIONS = tuple(table.REDUCTIONS)
 UFUNCS = tuple(op for op, row in table.REDUCTIONS.items() if not (row.floating or row.logical))
 EXTREMA = tuple(op for op, row in table.REDUCTIONS.items() if not row.identity)
 LOGICAL = tuple(op for op, row in table.REDUCTIONS.items() if row.logical)
+SPREADS = tuple(op for op, row in table.REDUCTIONS.items() if row.exponent)
 WITH_DTYPE = tuple(op for op in REDUCTIONS if "dtype" in parameters(op))
 #: softmax and log_softmax, whose results have the shape of the input.
 ROWWISE = tuple(op for op, names in table.STRATEGIES.items() if names == tuple(rows.STRATEGIES))

@@ -103,7 +103,8 @@ LINES, FUNCTION_LINES, PARAMETERS = 400, 40, 8
 
 #: Functions exempt from the limits, and why.
 LARGE_FUNCTIONS: dict[str, str] = {
-    "ops.reduce.reduction": "NumPy's parameters of reductions, and the op",
+    "ops.reduction.reduction": "NumPy's parameters of reductions, and the op",
+    **dict.fromkeys([f"ops.variance.{op}" for op in ("var", "std", "nanvar", "nanstd")], "NumPy's parameters"),
     "ops.matmul.matmul": "NumPy's parameters, and the addend's",
     "ops.softmax.logsumexp": "SciPy's parameters, and the mask's",
     "run.numpy_engine.logsumexp": "the arrays and options of the op",

@@ -6,6 +6,7 @@ import math
 from itertools import product
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,17 +17,23 @@ from tests import compare, layouts
 from tests.budget import examples, pairs, round_robin
 from tests.compare import accumulator_eps, assert_bits, assert_near, assert_repeatable, assert_same, magnitude, run
 from tests.layouts import ALONG, BFLOAT16, BOOL, COMMON, DTYPES, HALVES, INTS, LAYOUTS, inexact, lay_out, sample
-from tests.ops import EXTREMA, LOGICAL, REDUCTIONS, UFUNCS, WITH_DTYPE, initial, reduction_options
+from tests.ops import EXTREMA, LOGICAL, REDUCTIONS, SPREADS, UFUNCS, WITH_DTYPE, initial, reduction_options
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 STRATEGIES = (None, *gpuops.strategies("sum"))
-PRODUCTS, MEANS = ("prod", "nanprod"), ("mean", "nanmean")
+LADDER = tuple(op for op in REDUCTIONS if "cross" in gpuops.strategies(op))
+PRODUCTS, MEANS = ("prod", "nanprod"), ("mean", "nanmean", *SPREADS)
 CLASSIC = ("cross", "interleaved", "shuffle")
 LENGTHS = (1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 8193, 50001)  # the last takes several blocks
 
 #: dtype= for each kind of input, where the conversion of each element is defined.
 DTYPE = {"b": "?bilfd", "i": "bilfde", "u": "BHILfd", "f": "fdD", "V": "fd", "c": "FD"}
+
+
+def strategies(op: str) -> tuple[str | None, ...]:
+    """An op's strategies, and None, which picks one."""
+    return (None, *gpuops.strategies(op))
 
 
 def check_run(
@@ -37,11 +44,15 @@ def check_run(
     reduce = getattr(np, op)
     expected = np.asarray(reduce(x, **options, **({} if out is None else {"out": np.zeros_like(out)})))
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
-    val = np.dtype(options.pop("dtype", None) or (got.dtype if inexact(got.dtype) else x.dtype))
+    own = got.dtype if inexact(got.dtype) and not (op in SPREADS and x.dtype.kind == "c") else x.dtype
+    val = np.dtype(options.pop("dtype", None) or own)
     if op in (*EXTREMA, *LOGICAL) or not (inexact(val) and (inexact(got.dtype) or inexact(x.dtype))):
         assert_same(got, expected)
         return
     x = compare.widened(x.astype(val))
+    if op in SPREADS:
+        check_spread(op, x, got, val, options)
+        return
     exact = np.asarray(reduce(x, **options))
     eps = max(accumulator_eps(val), accumulator_eps(got.dtype) if got.dtype not in HALVES else 0)
     length = x.size / max(exact.size, 1)
@@ -50,6 +61,22 @@ def check_run(
     size = magnitude(exact if op in PRODUCTS else reduce(magnitude(x), **options))
     error = eps * (8 + (length if op in PRODUCTS else math.sqrt(length))) * size
     assert_near(got, exact, error, infinities=op not in (*MEANS, *PRODUCTS))
+
+
+def check_spread(op: str, x: np.ndarray, got: np.ndarray, val: np.dtype, options: dict[str, Any]) -> None:
+    """Compare a variance, or its square root, with NumPy's of wider elements: errors are relative to the squares of
+    elements, of which a rounded mean may be as far off."""
+    exact, power = np.asarray(getattr(np, op)(x, **options)), 2 if op.endswith("std") else 1
+    options = {name: value for name, value in options.items() if name != "ddof"}
+    size = np.asarray(getattr(np, op.replace("var", "mean").replace("std", "mean"))(np.abs(x) ** 2, **options))
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(exact) & np.isfinite(got)
+        error = 64 * max(accumulator_eps(val), accumulator_eps(got.dtype)) * (size + exact**power)
+        error = error + 2 * float(ml_dtypes.finfo(got.dtype).eps) * exact**power
+        near = np.abs(compare.widened(got) ** power - exact**power) <= error
+        overflow = ~np.isfinite(size.astype(got.dtype)) | (size > np.sqrt(float(ml_dtypes.finfo(got.dtype).max)))
+        same = (got == exact) | (np.isnan(got) & np.isnan(exact)) | overflow
+    assert np.where(finite, near | overflow, same).all(), f"got\n{got}\nexpected\n{exact}"
 
 
 def safe(x: np.ndarray, op: str) -> np.ndarray:
@@ -69,10 +96,10 @@ def calls(draw: st.DrawFn, op: str) -> tuple[np.ndarray, dict[str, Any]]:
     shape = draw(layouts.shapes())
     x = safe(draw(layouts.arrays(shape, draw(st.sampled_from(COMMON)))), op)
     options = draw(reduction_options(op, shape, x.dtype))
-    if op in WITH_DTYPE and draw(st.booleans()):
+    if op in WITH_DTYPE and not (op in SPREADS and x.dtype.kind == "c") and draw(st.booleans()):
         choice = DTYPE[x.dtype.kind]
         if op in MEANS:  # an empty mean is NaN, which integers cannot hold
-            choice = "".join(c for c in choice if inexact(np.dtype(c)))
+            choice = "".join(c for c in choice if inexact(np.dtype(c)) and (op not in SPREADS or c != "D"))
         options["dtype"] = np.dtype(draw(st.sampled_from(choice)))
     if draw(st.booleans()):
         options["where"] = draw(st.one_of(layouts.masks(shape), st.booleans()))
@@ -81,7 +108,7 @@ def calls(draw: st.DrawFn, op: str) -> tuple[np.ndarray, dict[str, Any]]:
         dtypes = st.just(result.dtype) if "dtype" in options else layouts.casts(result.dtype)
         dtype = draw(dtypes.filter(lambda d: d == result.dtype or d not in HALVES))  # NumPy computes in out's dtype
         options["out"] = draw(layouts.outs(result.shape, dtype, (x, options.get("where"))))
-    return x, options | {"strategy": draw(st.sampled_from(STRATEGIES))}
+    return x, options | {"strategy": draw(st.sampled_from(strategies(op)))}
 
 
 @pytest.mark.parametrize("op", REDUCTIONS)
@@ -109,7 +136,7 @@ def test_reduces_every_length(backend, op, strategy, axis):
 
 
 @pytest.mark.parametrize("strategy", CLASSIC)
-@pytest.mark.parametrize("op", REDUCTIONS)
+@pytest.mark.parametrize("op", LADDER)
 def test_host_finish_merges_many_blocks(backend, op, strategy):
     check_run(backend, op, safe(sample((2, 20001)), op), strategy=f"{strategy}_host", axis=1)
 
@@ -238,7 +265,7 @@ def test_nan_wins_or_loses_at_every_position(backend, op, length):
         for shape, axis in (((2, length), 1), ((length, 2), 0)):
             x = sample(shape)
             np.moveaxis(x, axis, -1)[0, place] = np.nan
-            for strategy in STRATEGIES:
+            for strategy in strategies(op):
                 got = run(backend, getattr(gpuops, op), x, axis=axis, strategy=strategy)
                 assert np.isnan(got).tolist() == [not op.startswith("nan"), False]
 
@@ -246,7 +273,7 @@ def test_nan_wins_or_loses_at_every_position(backend, op, length):
 @pytest.mark.parametrize("op", EXTREMA)
 def test_complex_numbers_are_ordered_by_real_then_imaginary_part(backend, op):
     x = np.array([1 + 5j, 2 + 1j, 2 + 3j, 1 - 9j, 2 - 1j, -np.inf + 0j], "c8")
-    for strategy in STRATEGIES:
+    for strategy in strategies(op):
         check_run(backend, op, x, strategy=strategy)
 
 
@@ -333,7 +360,7 @@ def test_0d_arrays(backend, op):
 @pytest.mark.parametrize("op", WITH_DTYPE)
 def test_fully_masked_rows(backend, op):
     for where in (np.array([[True], [False], [True]]), False):
-        for strategy in STRATEGIES:
+        for strategy in strategies(op):
             check_run(backend, op, safe(sample((3, 40)), op), strategy=strategy, axis=1, where=where)
 
 
@@ -342,7 +369,7 @@ def test_fully_masked_rows(backend, op):
 def test_initial_is_applied_once(backend, op, initial):
     for shape, axis in (((3, 9000), 1), ((9000, 3), 0)):
         x = safe(sample(shape), op)
-        for strategy in STRATEGIES:
+        for strategy in strategies(op):
             check_run(backend, op, x, strategy=strategy, axis=axis, initial=initial)
 
 

@@ -15,6 +15,7 @@ from gpuops.run.call import describe
 from gpuops.run.execute import related
 
 MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)
+WITHOUT_NAN = ("nanmax", "nanmin", "nanprod", "nansum", "nanmean")
 #: Calls on an array x of shape (6, 40), a mask of that shape, and an array ``out`` of shape (6,).
 CALLS = {
     **{
@@ -22,6 +23,8 @@ CALLS = {
         for op in ("all", "amax", "amin", "any", "max", "mean", "min", "prod", "sum")
         for name, options in {"rows": {"axis": 1}, "columns": {"axis": 0, "keepdims": True}, "whole": {}}.items()
     },
+    **{op: (op, lambda x, mask, out: ((x,), {"axis": 1})) for op in WITHOUT_NAN},
+    **{op: (op, lambda x, mask, out: ((x,), {"axis": 0, "ddof": 1})) for op in ("var", "std", "nanvar", "nanstd")},
     "argmax": ("argmax", lambda x, mask, out: ((x,), {"axis": 1})),
     "argmin of all": ("argmin", lambda x, mask, out: ((x,), {})),
     "sum of another dtype": ("sum", lambda x, mask, out: ((x,), {"axis": 1, "dtype": np.float64})),

@@ -17,10 +17,10 @@ import dask
 import dask.array as da
 import numpy as np
 
-from ..ops import broadcast, matmul, reduce, softmax
+from ..ops import broadcast, matmul, reduce, softmax, variance
 from ..ops.arguments import normalize_axis
 from ..ops.matmul import as_factor, axis_orders
-from ..ops.reduce import NOT_GIVEN, as_initial
+from ..ops.reduction import NOT_GIVEN, as_initial
 from ..ops.softmax import arguments, finished, merged, statistics
 from ..ops.table import REDUCTIONS, SEARCHES
 from ..plan import rows
@@ -37,6 +37,7 @@ from .dask_graphs import (
     alone,
     arrays_of,
     blocks,
+    chosen,
     converted,
     cut,
     filled,
@@ -50,6 +51,7 @@ from .dask_graphs import (
     tree,
     whole,
 )
+from .dask_variance import Spread, spread
 
 
 def over_chunks(op: Function, compute: Function) -> Function:
@@ -107,6 +109,8 @@ def reduction(op: str, result: ArraySpec, a: Any, axis: Any, keepdims: bool, whe
     if alone(x, axis):
         return at_once(op, result, x, where, axis, keepdims=keepdims, **options)
     initial, strategy = options.get("initial"), options["strategy"]
+    if REDUCTIONS[op].exponent:
+        return spread(Spread(op, axis, keepdims, result.dtype, **options), x, where)
     if op == "nanmean":
         op, where = "mean", where if x.dtype.kind in "biu" else chosen(x == x, where)
     made = Tree(op, op, axis, keepdims, result.dtype, result.dtype)
@@ -158,11 +162,6 @@ def reduced(made: Tree, x: da.Array, where: Any, initial: Any, strategy: str | N
     parts = blocks(part, name, range(x.ndim), masked(x, where), acc, dict.fromkeys(axis, 1))
     merge, last = (partial(merge_parts, merging, *each) for each in ((acc, options), (out, options | once)))
     return tree(parts, name, axis, keepdims, merge, last, out)
-
-
-def chosen(mask: da.Array, where: Any) -> da.Array:
-    """A mask and another one, or True."""
-    return mask if where is True else da.logical_and(mask, where)
 
 
 def part_of_reduction(function: Function, val: np.dtype, x: Any, where: Any) -> Any:
@@ -375,7 +374,7 @@ def scaled(val: np.dtype, alpha: Any, beta: Any, total: Any, c: Any) -> Any:
 
 #: What makes the graph of each public function.
 GRAPHS: dict[Function, Function] = {
-    **{getattr(reduce, name): reduction for name in REDUCTIONS},
+    **{(vars(reduce) | vars(variance))[name]: reduction for name in REDUCTIONS},
     **{getattr(reduce, name): search for name in SEARCHES},
     **{getattr(softmax, name): exponential for name in rows.OPS},
     softmax.logsumexp: log_sum,

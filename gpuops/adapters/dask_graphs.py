@@ -113,6 +113,11 @@ def masked(x: Any, mask: Any) -> list[Operand]:
     return [labelled(x, x.ndim), labelled(mask, x.ndim)]
 
 
+def chosen(mask: da.Array, where: Any) -> da.Array:
+    """A mask and another one, or True."""
+    return mask if where is True else da.logical_and(mask, where)
+
+
 def on_blocks(function: Function, keyword: str, *arrays: Any) -> Any:
     """A call with blocks, the last one by its keyword. A list has the only block along a dim."""
     *first, last = map(single, arrays)

@@ -29,7 +29,7 @@ from .arguments import (
     result_type,
     scalar,
 )
-from .reduce import add_reduction
+from .reduction import add_reduction
 from .table import DOT, STRATEGIES
 
 

@@ -30,7 +30,7 @@ from .arguments import (
     scalar,
 )
 from .broadcast import add_map
-from .reduce import add_reduction, reduced_shape
+from .reduction import add_reduction, reduced_shape
 from .table import STRATEGIES
 
 

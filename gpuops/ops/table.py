@@ -19,8 +19,9 @@ class ReductionOp(NamedTuple):
     name: str
     reduction: Reduction
     numpy: Callable[..., Any]  # what the CPU does
-    ufunc: Any = None  # merges elements, and decides dtypes; None of those that find one
+    ufunc: Any = None  # merges elements, if one does, and decides dtypes
     floating: bool = False  # whether the result is floating, float64 of integers, instead
+    exponent: float | None = None  # if it is a power of a variance, which is real
     identity: bool = True  # whether an empty reduction has a value
     arithmetic: bool = False  # small integers and bools are summed as int64 or uint64
     logical: bool = False  # the result is bool, and elements count by their truth
@@ -51,6 +52,12 @@ def indexed(val: str) -> np.dtype:
 def counted(val: str) -> np.dtype:
     """The state of masked means: a sum and the number of its elements."""
     return np.dtype([("total", reductions.accumulated(val)), ("count", np.int64)])
+
+
+def centered(val: str) -> np.dtype:
+    """The state of variances: a center, sums of elements less that and of their squares, and the number of elements."""
+    acc = reductions.accumulated(val)
+    return np.dtype([("center", acc), ("sum", acc), ("squares", np.empty(0, acc).real.dtype), ("count", np.int64)])
 
 
 REDUCTIONS = {
@@ -87,6 +94,16 @@ REDUCTIONS = {
             identity=False, typed=False, plain="min",
         ),
         ReductionOp("nanmean", Reduction("NanMean", counted), np.nanmean, np.add, floating=True, plain="mean"),
+        *(
+            ReductionOp(
+                name, Reduction("NanVar" if plain else "Var", centered), function, floating=True, exponent=exponent,
+                plain=plain, casting="same_kind" if plain else "unsafe",
+            )
+            for name, function, exponent, plain in (
+                ("var", np.var, 1.0, ""), ("std", np.std, 0.5, ""),
+                ("nanvar", np.nanvar, 1.0, "var"), ("nanstd", np.nanstd, 0.5, "std"),
+            )
+        ),
         ReductionOp(
             "any", Reduction("Any", boolean, np.bitwise_or), np.any, np.logical_or, logical=True, casting="unsafe"
         ),
@@ -102,12 +119,13 @@ SEARCHES = {
 }
 DOT = Reduction("Dot", merge=np.add, second=reductions.FACTOR)
 
-#: Strategies of reductions whose partial results NumPy does not merge.
+#: Strategies of reductions whose partial results NumPy does not merge, and of those that no tutorial has.
 ON_DEVICE = tuple(name for name in reductions.STRATEGIES if not name.endswith(reductions.ON_HOST))
+FAST = tuple(name for name in ON_DEVICE if name not in reductions.STEPS)
 #: The strategies of each op that has some, slowest first.
 STRATEGIES: dict[str, tuple[str, ...]] = (
     dict.fromkeys(("expand", "where"), tuple(maps.STRATEGIES))
-    | dict.fromkeys(REDUCTIONS, tuple(reductions.STRATEGIES))
+    | {op: FAST if row.plain or row.exponent else tuple(reductions.STRATEGIES) for op, row in REDUCTIONS.items()}
     | dict.fromkeys((*SEARCHES, "logsumexp"), ON_DEVICE)
     | dict.fromkeys(rows.OPS, tuple(rows.STRATEGIES))
     | {"matmul": tuple(products.STRATEGIES)}

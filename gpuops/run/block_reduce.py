@@ -84,7 +84,7 @@ def reduce(
     a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, function: Any, ufunc: Any, axis: Shape,
     keepdims: bool, **options: Any,
 ) -> Any:  # fmt: skip
-    """What `numpy_engine.reduce` and `numpy_engine.reduce_half` define; ``ufunc`` merges elements."""
+    """What `numpy_engine.reduce` and `numpy_engine.reduce_wide` define; ``ufunc`` merges elements."""
     initial, mask = options.get("initial"), None if where is True else np.broadcast_to(where, a.shape)
     count: Any = math.prod([a.shape[d] for d in axis])
     if function is np.mean and mask is not None:
@@ -93,7 +93,7 @@ def reduce(
     reducer = Reducer(ufunc, axis, options.get("acc"), options.get("dtype"), neutral)
     undefined = not count if mask is None else neutral is None or not np.all(count)
     if undefined or (reducer.wide is not None and a.dtype != options["val"]):
-        define = numpy_engine.reduce if reducer.wide is None else numpy_engine.reduce_half
+        define = numpy_engine.reduce if reducer.wide is None else numpy_engine.reduce_wide
         return define(a, out, where, function=function, axis=axis, keepdims=keepdims, **options)
     total = reducer.array(a, mask)
     if initial is not None:
@@ -134,7 +134,7 @@ class Reducer(NamedTuple):
                 self.block(x, result, chosen)
 
         threads.shared(nbytes)(reduce, pieces)
-        return found[0] if parts == 1 else self.ufunc.reduce(found, axis=0)  # type: ignore[no-any-return]
+        return found[0] if parts == 1 else self.ufunc.reduce(found, 0, self.dtype)  # type: ignore[no-any-return]
 
     def result(self, dtype: np.dtype) -> np.dtype:
         """The dtype of results."""

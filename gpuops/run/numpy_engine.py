@@ -20,14 +20,16 @@ def reduce(a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, f
     return function(a, out=out, **options)
 
 
-def reduce_half(
-    a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, val: np.dtype, acc: np.dtype, **options: Any
+def reduce_wide(
+    a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, val: np.dtype, acc: np.dtype, result: np.dtype,
+    **options: Any,
 ) -> Any:  # fmt: skip
-    """The same with the values taken as ``val``, but accumulated in ``acc``."""
+    """The same with the values taken as ``val``, but accumulated in ``acc``, and the result in a dtype of its own."""
     if options.get("initial") is not None:
         options["initial"] = options["initial"].astype(acc)
-    wide = a.astype(val, copy=False).astype(acc)
-    return deliver(reduce(wide, None, where, **options).astype(val), out)
+    wide = a.astype(val, copy=False).astype(acc, copy=False)
+    found = reduce(wide, None, where, **options)
+    return deliver((found if result.kind == "c" else found.real).astype(result), out)
 
 
 def search(a: np.ndarray, out: np.ndarray | None = None, *, function: Any, axis: Shape, keepdims: bool) -> Any:

@@ -4,6 +4,7 @@ namespace gpuops {
 
 // ---- arithmetic on accumulators
 template <class R> __device__ __forceinline__ Complex<R> operator+(Complex<R> a, Complex<R> b) { return {a.re + b.re, a.im + b.im}; }
+template <class R> __device__ __forceinline__ Complex<R> operator-(Complex<R> a, Complex<R> b) { return {a.re - b.re, a.im - b.im}; }
 template <class R> __device__ __forceinline__ Complex<R> operator*(Complex<R> a, Complex<R> b) {
   return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
@@ -213,6 +214,74 @@ template <class V> struct MaskedMean {  // counts the elements that it adds
   }
 };
 
+// ---- the variance and its square root, in one reading: Context::count is the exponent, Context::scale is ddof
+
+template <class A> struct RealOf { using type = A; };
+template <class R> struct RealOf<Complex<R>> { using type = R; };
+template <class A> using real_t = typename RealOf<A>::type;
+// The real part of a times b's conjugate, and a times a real number.
+template <class A> __device__ __forceinline__ A real_product(A a, A b) { return a * b; }
+template <class R> __device__ __forceinline__ R real_product(Complex<R> a, Complex<R> b) { return a.re * b.re + a.im * b.im; }
+template <class A> __device__ __forceinline__ A times(A a, A factor) { return a * factor; }
+template <class R> __device__ __forceinline__ Complex<R> times(Complex<R> a, R factor) { return {a.re * factor, a.im * factor}; }
+
+// Sums of elements less a center, and of their squares. The center is the first element, then the mean so far: so the
+// squares are no greater than they have to be, and neither sum loses digits to a large mean. States merge around the
+// center of the one with more elements (Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983).
+// STRICT: without degrees of freedom, the result is NaN; else the quotient by 0.
+template <class V, bool STRICT = false> struct Var {
+  using A = accumulate_t<V>;
+  using R = real_t<A>;
+  struct State {  // no padding, so that every byte is written
+    A center, sum;
+    R squares;
+    u32 low, high;
+    __device__ i64 count() const { return static_cast<i64>(high) << 32 | low; }
+  };
+  static __device__ State identity() { return {convert<A>(0), convert<A>(0), R(0), 0, 0}; }
+  static __device__ State map(V x, const Context<A>&) { return add(identity(), x); }
+  // Adds an element to a thread's state, which has fewer than 2^32.
+  static __device__ __forceinline__ State add(State s, V x) {
+    A value = convert<A>(x);
+    if (s.low == 0) s.center = value;
+    value = value - s.center;
+    s.sum = s.sum + value;
+    s.squares += real_product(value, value);
+    s.low += 1;
+    return s;
+  }
+  // Moves a thread's center to about the mean.
+  static __device__ __forceinline__ State centered(State s) {
+    R n = static_cast<R>(s.low);
+    A center = s.center + times(s.sum, 1 / max(n, R(1))), moved = center - s.center;
+    A most = times(moved, n);
+    s.squares -= real_product(moved, s.sum + s.sum - most);
+    s.sum = s.sum - most;
+    s.center = center;
+    return s;
+  }
+  static __device__ State combine(State a, State b) {
+    i64 count = a.count() + b.count();
+    bool swapped = a.count() < b.count();
+    State more = swapped ? b : a, less = swapped ? a : b;
+    A gap = less.center - more.center, moved = times(gap, static_cast<R>(less.count()));
+    more.squares += less.squares + real_product(gap, less.sum + less.sum + moved);
+    more.sum = more.sum + (less.sum + moved);
+    more.low = static_cast<u32>(count), more.high = static_cast<u32>(count >> 32);
+    return more;
+  }
+  template <class Out> static __device__ Out finish(State s, const Context<A>& c) {
+    double n = static_cast<double>(s.count()), freedom = n - c.scale;
+    auto sum = convert<decltype(widest(s.sum))>(s.sum);
+    double squares = convert<double>(s.squares) - real_product(sum, sum) / n;
+    squares = squares < 0 ? 0 : squares;
+    double found = STRICT && !(freedom > 0) ? nan<double>() : squares / (freedom < 0 ? 0 : freedom);
+    return convert<Out>(convert<real_t<V>>(c.count == 1 ? found : sqrt(found)));
+  }
+  template <class T> static __device__ double widest(T);
+  template <class T> static __device__ c128 widest(Complex<T>);
+};
+
 // ---- reductions to which NaN contributes nothing; an initial value takes part whatever it is (Plain)
 
 template <class Base, class V> struct WithoutNan : Base {
@@ -223,9 +292,14 @@ template <class Base, class V> struct WithoutNan : Base {
 template <class V> using NanSum = WithoutNan<Sum<V>, V>;
 template <class V> using NanProd = WithoutNan<Prod<V>, V>;
 template <class V> using NanMean = WithoutNan<MaskedMean<V>, V>;
+template <class V> using NanVar = WithoutNan<Var<V, true>, V>;
 template <class Base, class V> constexpr bool UNCONVERTED<WithoutNan<Base, V>> = true;
 template <class Op> struct Plain { using type = Op; };
 template <class Base, class V> struct Plain<WithoutNan<Base, V>> { using type = Base; };
+
+template <class Op> constexpr bool CENTERED = false;  // elements are added to a state, whose center moves now and then
+template <class V, bool STRICT> constexpr bool CENTERED<Var<V, STRICT>> = true;
+template <class Base, class V> constexpr bool CENTERED<WithoutNan<Base, V>> = CENTERED<Base>;
 
 // ---- softmax's reductions, over x * scale in V = float or double
 

@@ -24,6 +24,8 @@ template <bool APART, int CHAINS> struct Elements {
         state[v % COUNT] = joined(state[v % COUNT], clean.get(v), b[n].get(OTHER == BESIDE ? v : 0), c);
       }
     }
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) state[i] = centered<Op>(state[i]);
   }
   __device__ __forceinline__ State get(int v, const Context<A>&) const { return state[v]; }
   __device__ __forceinline__ State total(const Context<A>&) const {

@@ -22,10 +22,19 @@ template <class O = Op, class X> __device__ __forceinline__ State mapped(X x, co
 
 // Combines an element into `value`. With a mask, elements that are left out contribute nothing.
 template <class O = Op, class X, class B> __device__ __forceinline__ State joined(State value, X x, B b, const Context<A>& c) {
-  if constexpr (INDEXED<O>) return O::combine(value, O::map(convert<Tval>(x), c, b));
+  if constexpr (CENTERED<O>) {
+    bool left_out = UNCONVERTED<O> && is_nan(convert<accumulate_t<X>>(x));
+    return left_out || (OTHER != NONE && !nonzero(b)) ? value : O::add(value, convert<Tval>(x));
+  } else if constexpr (INDEXED<O>) return O::combine(value, O::map(convert<Tval>(x), c, b));
   else if constexpr (PRODUCT<O>) return O::combine(value, O::product(convert<Tval>(x), convert<Tval>(b), c));
   else if constexpr (OTHER == NONE) return O::combine(value, mapped<O>(x, c));
   else return nonzero(b) ? O::combine(value, mapped<O>(x, c)) : value;
+}
+
+// A thread's accumulator, whose center moves to about the mean, if it has one.
+template <class O> __device__ __forceinline__ State centered(State value) {
+  if constexpr (CENTERED<O>) return O::centered(value);
+  else return value;
 }
 
 __device__ __forceinline__ Tout finished(State state, const Reduce& r) {

@@ -37,7 +37,7 @@ reduce_tiny(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, L
     State value = Op::identity();
 #pragma unroll
     for (int n = k * LENGTH; n < (k + 1) * LENGTH; ++n) {
-      value = Op::combine(value, mapped(items[n / VEC].get(n % VEC), c));
+      value = joined(value, items[n / VEC].get(n % VEC), Tb{}, c);
     }
     results[k / STORED].set(k % STORED, finished(value, r));
   }

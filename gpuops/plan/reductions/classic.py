@@ -77,10 +77,10 @@ class HostFinish(NamedTuple):
     def finish(self, state: np.ndarray) -> np.ndarray:
         """The op's results from its partial ones, as ``combine`` and ``finish`` of ops.cuh make them."""
         p = self.problem
-        if state.dtype.names == ("total", "count"):
+        if p.op.struct == "MaskedMean":
             return (np.add.reduce(state["total"]) / np.add.reduce(state["count"])).astype(p.val)
         # (NumPy's own reduction of -0 begins with 0.)
-        total = reduce(np.add, state) if p.op.struct.endswith("Sum") else p.op.merge.reduce(state, axis=0)
+        total = reduce(np.add, state) if p.op.struct == "Sum" else p.op.merge.reduce(state, axis=0)
         if p.initial is not None:
             initial = np.frombuffer(p.initial, np.dtype(p.val))[0].astype(total.dtype)
             total = p.op.merge(initial, total)

@@ -46,8 +46,8 @@ PARAMS = Struct(
     Field("i64", "head", "columns: elements of a run's first pack that lie before the run"),
     Field("i64", "high", "staged: x's elements end here"),
     Field("i64", "y_inner", "columns: stride between neighbouring outputs in y"),
-    Field("double", "count", "elements of an output, for the op's Context"),
-    Field("double", "scale", "a factor on x, likewise"),
+    Field("double", "count", "elements of an output, or the exponent of a variance: for the op's Context"),
+    Field("double", "scale", "a factor on x, or the degrees of freedom that a variance lacks, likewise"),
     Field("i64", "has_initial", "whether there is an initial value"),
     Field("Tval", "initial", "which takes part in every output"),
 )
@@ -61,8 +61,8 @@ SMALL_PARAMS = Struct(
     Field("i32", "has_initial", "whether there is an initial value"),
     Field("Dims<KEPT, 3, Offset>", "kept", "operands x, b, y, over the outputs"),
     Field("Axes<REDUCED, 2, Offset>", "reduced", "operands x, b, over the elements of an output"),
-    Field("double", "count", "elements of an output, for the op's Context"),
-    Field("double", "scale", "a factor on x, likewise"),
+    Field("double", "count", "elements of an output, or the exponent of a variance: for the op's Context"),
+    Field("double", "scale", "a factor on x, or the degrees of freedom that a variance lacks, likewise"),
     Field("Tval", "initial", "which takes part in every output"),
 )
 
@@ -115,7 +115,7 @@ def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]
     }  # fmt: skip
     more = {
         "OTHER": OTHERS[design.access.beside], "KEPT": design.kept.rank_class, "REDUCED": design.reduced.rank_class,
-        "SCALED": p.scale != 1,
+        "SCALED": p.op.exponential and p.scale != 1,
     }  # fmt: skip
     return variant(design.kernel, types, more | constants)
 
@@ -123,11 +123,11 @@ def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]
 def parameters(p: Problem, design: Design, offset: str, high: int) -> Params:
     """The kernels' parameters; x's elements lie below ``high``."""
     outputs, packs, chunk, runs, run_chunk = design.counts
-    struct = SMALL_PARAMS if design.shares else PARAMS
+    struct, count = SMALL_PARAMS if design.shares else PARAMS, p.length if p.exponent is None else p.exponent
     return struct.pack(
         offset, outputs=outputs, packs=packs, chunk=chunk, runs=runs, run_chunk=run_chunk, shares=design.shares,
         kept=design.kept, reduced=design.reduced, run_packs=design.run_packs, head=design.head, high=high,
-        y_inner=p.kept.inner(2), count=p.length, scale=p.scale, has_initial=p.initial is not None,
+        y_inner=p.kept.inner(2), count=count, scale=p.scale, has_initial=p.initial is not None,
         initial=(p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0"),
     )  # fmt: skip
 

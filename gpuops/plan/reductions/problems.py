@@ -75,6 +75,7 @@ class Problem(NamedTuple):
     other: str | None = None  # dtype of the second operand: a mask, or a factor
     scale: float = 1.0
     initial: bytes | None = None
+    exponent: float | None = None  # of a variance, in the place of the length, which its states count
     relative: bool = False  # elements are relative to their rows' maxima
 
     @property

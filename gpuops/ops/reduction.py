@@ -1,0 +1,180 @@
+"""What reductions have in common: the description of their calls, and what their arguments mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import error
+from ..plan import reductions
+from ..plan.builder import Builder, shared
+from ..plan.dtypes import INTEGERS, accumulator, dtype_name
+from ..plan.geometry import Shape
+from ..plan.work import ArraySpec, HostCall, Work, new_array
+from ..run import numpy_engine
+from ..run.context import is_scalar
+from .arguments import (
+    as_index,
+    as_mask,
+    check_array,
+    check_choice,
+    check_dtype,
+    check_out,
+    dtype_of,
+    fitted,
+    normalize_axis,
+)
+from .table import REDUCTIONS, SEARCHES, STRATEGIES, ReductionOp, is_exact
+
+NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]  # None has a meaning of its own for ``initial``
+
+
+def reduction(
+    op: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any, strategy: str | None,
+    **parameters: float,
+) -> Work:  # fmt: skip
+    """The description of every reduction; in the place of a factor, kernels take the one parameter there may be."""
+    record = REDUCTIONS[op]
+    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    check_array(op, "a", a)
+    if record.plain and a.dtype.kind in "biu":
+        record = REDUCTIONS[record.plain]._replace(name=op)
+    axis = normalize_axis(op, axis, a.shape)
+    val, result = dtypes(record, a.dtype, dtype_of(op, dtype), out)
+    shape = reduced_shape(a.shape, axis, keepdims)
+    if out is not None:
+        check_out(op, out, shape, result, record.casting)
+    mask = as_mask(op, where, a.shape)
+    first = None
+    if initial is not NOT_GIVEN and initial is not None:
+        first = as_initial(op, initial, val)
+    elif initial is None or not record.identity:
+        check_identity(op, a.shape, axis, mask)
+    options: dict[str, Any] = {"function": record.numpy, "axis": axis, "keepdims": keepdims} | parameters
+    options |= {"initial": first} if first is not None or initial is None else {}
+    compute: Any = numpy_engine.reduce
+    if not record.logical:
+        acc = np.dtype(accumulator(dtype_name(val)))
+        options |= {"dtype": acc} if record.typed else {}
+        if acc != val or record.exponent or (record.plain and a.dtype.kind == "V"):  # bfloat16 is no float to NumPy
+            compute, options = numpy_engine.reduce_wide, options | {"val": val, "acc": acc, "result": result}
+    if a.machine is None and record.ufunc and not record.plain:
+        from ..run import block_reduce  # which costs time at import
+
+        if block_reduce.helps(a, axis, mask, record.ufunc, "acc" in options):
+            compute, options = block_reduce.reduce, options | {"ufunc": record.ufunc}
+    host = HostCall(compute, options)
+    if a.machine is None:
+        return Work(op, (result_of(out, shape, result),), host)
+    kernel = record.reduction
+    if record.masked and mask is not None:
+        kernel = record.masked
+    elif record.exact and is_exact(dtype_name(a.dtype), dtype_name(val), a.size):
+        kernel, val = record.exact, np.dtype(np.int64)
+    elif record.zero and first is None and dtype_name(val) not in INTEGERS:
+        first = np.zeros((), val)
+    builder = Builder(a.machine)
+    x, other = builder.readable(a), mask and builder.readable(mask)
+    target = builder.target(out, out is not None and shared(out, x, other), shape, result)
+    start = None if first is None else first.tobytes()
+    problem = reductions.problem(kernel, x, other, target, axis, dtype_name(val), start)
+    problem = problem._replace(scale=next(iter(parameters.values()), problem.scale), exponent=record.exponent)
+    add_reduction(builder, problem, strategy)
+    builder.deliver(target, out)
+    return Work(op, (out or target,), host, builder.finish())
+
+
+def search(op: str, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str | None) -> Work:
+    """The description of argmax and argmin."""
+    record, index = SEARCHES[op], np.dtype(np.int64)
+    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    check_array(op, "a", a)
+    axis = normalize_axis(op, axis if axis is None else as_index(op, "axis", axis, axis), a.shape)
+    shape = reduced_shape(a.shape, axis, keepdims)
+    if 0 in [a.shape[d] for d in axis]:
+        raise error(ValueError, op, f"there is nothing to search along axis {axis} of shape {a.shape}")
+    if out is not None:
+        check_out(op, out, shape, index, "unsafe")
+        if not np.can_cast(out.dtype, index):
+            raise error(TypeError, op, f"out is of dtype {out.dtype.name}, which int64 does not hold")
+    host = HostCall(numpy_engine.search, {"function": record.numpy, "axis": axis, "keepdims": keepdims})
+    if a.machine is None:
+        return Work(op, (result_of(out, shape, index),), host)
+    builder = Builder(a.machine)
+    x = builder.readable(a)
+    target = builder.target(out, out is not None and shared(out, x), shape, index)
+    places = reductions.positions(x, axis)
+    add_reduction(builder, reductions.problem(record.reduction, x, places, target, axis, dtype_name(a.dtype)), strategy)
+    builder.deliver(target, out)
+    return Work(op, (out or target,), host, builder.finish())
+
+
+def add_reduction(builder: Builder, problem: reductions.Problem, strategy: str | None = None) -> None:
+    """Add a reduction to a plan."""
+    if problem.outputs:
+        builder.add(reductions.plan(problem, strategy, builder.machine.multiprocessors))
+
+
+# ------------------------------------------------------------------------------------------- what the arguments mean
+
+
+def dtypes(
+    record: ReductionOp, x: np.dtype, dtype: np.dtype | None, out: ArraySpec | None
+) -> tuple[np.dtype, np.dtype]:
+    """The dtype in which NumPy would compute, and the result's."""
+    if record.logical:
+        return x, np.dtype(bool)
+    if dtype is not None:
+        val = dtype
+    elif record.floating:
+        wider = out is not None and np.can_cast(x, out.dtype)
+        val = np.dtype(np.float64) if x.kind in "biu" else out.dtype if wider and out is not None else x
+    elif record.arithmetic and out is None and x.kind in "biu":
+        val = record.ufunc.reduce(np.empty(0, x)).dtype
+    else:
+        try:
+            val = record.ufunc.resolve_dtypes((x if out is None else out.dtype, x, None), reduction=True)[0]
+        except TypeError:
+            assert out is not None
+            rule = f"cannot cast the result from {x.name} to {out.dtype.name} of out"
+            raise error(TypeError, record.name, rule) from None
+    check_dtype(record.name, "the result", val)
+    if record.floating and (record.plain or record.exponent) and val.kind not in "fcV":
+        raise error(TypeError, record.name, f"dtype must be floating or complex, got {val.name}")
+    return val, val if record.exponent is None else np.empty(0, val).real.dtype
+
+
+def degrees(op: str, ddof: Any, correction: Any) -> float:
+    """``ddof`` by either name."""
+    if correction is not None and ddof != 0:
+        raise error(ValueError, op, f"ddof and correction are one parameter; got {ddof!r} and {correction!r}")
+    name, given = ("ddof", ddof) if correction is None else ("correction", correction)
+    if not isinstance(given, (int, float, np.integer, np.floating)):
+        raise error(TypeError, op, f"{name} must be a real number, got {given!r}")
+    return float(given)
+
+
+def result_of(out: ArraySpec | None, shape: Shape, dtype: np.dtype) -> ArraySpec:
+    """The spec of a result on the host."""
+    return new_array("out", shape, dtype) if out is None else out
+
+
+def reduced_shape(shape: Shape, axis: Shape, keepdims: bool) -> Shape:
+    """The shape of what is left of ``shape``."""
+    return tuple([1 if d in axis else n for d, n in enumerate(shape) if keepdims or d not in axis])
+
+
+def check_identity(op: str, shape: Shape, axis: Shape, mask: Any) -> None:
+    """Without an identity or ``initial``, every reduction must have an element that surely takes part."""
+    if 0 in (shape[d] for d in axis):
+        raise error(ValueError, op, f"zero-size array of shape {shape} has no identity over axis {axis}; give initial")
+    if mask is not None:
+        raise error(ValueError, op, "has no identity, so a where mask needs initial")
+
+
+def as_initial(op: str, initial: Any, val: np.dtype) -> np.ndarray:
+    """``initial`` as a 0-d array of the dtype that NumPy computes with."""
+    if not is_scalar(initial):
+        raise error(ValueError, op, f"initial must be a scalar, got {initial!r}")
+    return fitted(op, "initial", initial, val)

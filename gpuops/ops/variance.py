@@ -1,0 +1,129 @@
+"""Variances and standard deviations with NumPy's semantics: var, std, nanvar, nanstd."""
+
+from __future__ import annotations
+
+from ..run.launch_cache import operation
+from ..run.operation import ARRAY, MASK, OUT
+from .reduction import NOT_GIVEN, degrees, reduction
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
+def var(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None, strategy=None
+):
+    """Variance of the elements over the given axes, as ``numpy.var``: in one reading.
+
+    The mean of the squared distances from the mean. It is NaN or infinite where ``ddof`` leaves nothing to divide by.
+
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    ddof : float, optional
+        The number that is taken off that of the elements, before the sum of squares is divided by it.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    correction : float, optional
+        Another name of ``ddof``, that of the array API standard.
+    strategy : str, optional
+        One of ``gpuops.strategies("var")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``a``; real, of complex numbers too. Workspace is that of `sum`.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, a dtype is not supported or cannot be cast, or ``ddof`` is no number.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, both ``ddof`` and ``correction`` are given, or a strategy is
+        unknown or does not apply.
+
+    Notes
+    -----
+    Each thread adds up elements less a center near their mean, and their squares; such sums merge without loss of
+    digits: T. Chan, G. Golub and R. LeVeque, "Algorithms for computing the sample variance" (1983). Half types
+    are computed in float32.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.var(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1)
+    array([1., 4.])
+    """
+    ddof = degrees("var", ddof, correction)
+    return reduction("var", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=ddof)
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
+def std(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None, strategy=None
+):
+    """Standard deviation of the elements over the given axes, as ``numpy.std``: in one reading.
+
+    The square root of the variance.
+
+    Parameters, errors and workspace are those of `var`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.std(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1)
+    array([1., 2.])
+    """
+    ddof = degrees("std", ddof, correction)
+    return reduction("std", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=ddof)
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
+def nanvar(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None, strategy=None
+):
+    """Variance of the elements that are not NaN, as ``numpy.nanvar``: in one reading.
+
+    It is NaN where ``ddof`` leaves nothing to divide by; on the CPU with NumPy's warning.
+
+    Parameters, errors and workspace are those of `var`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.nanvar(np.array([[1.0, np.nan, 3.0], [2.0, 6.0, 4.0]]), axis=1, ddof=1)
+    array([2., 4.])
+    """
+    ddof = degrees("nanvar", ddof, correction)
+    return reduction("nanvar", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=ddof)
+
+
+@operation(a=ARRAY, out=OUT, where=MASK)
+def nanstd(
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None, strategy=None
+):
+    """Standard deviation of the elements that are not NaN, as ``numpy.nanstd``: in one reading.
+
+    It is NaN where ``ddof`` leaves nothing to divide by; on the CPU with NumPy's warning.
+
+    Parameters, errors and workspace are those of `var`.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.nanstd(np.array([[1.0, np.nan, 3.0], [2.0, 6.0, 4.0]]), axis=1, ddof=1)
+    array([1.41421356, 2.        ])
+    """
+    ddof = degrees("nanstd", ddof, correction)
+    return reduction("nanstd", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=ddof)
