@@ -20,8 +20,12 @@ import numpy as np
 from .ops import broadcast as _broadcast
 from .ops import matmul as _products
 from .ops import reduce as _reductions
+from .ops import variance as _variances
 
-__all__ = ["all", "any", "argmax", "argmin", "broadcast_to", "matmul", "max", "mean", "min", "prod", "sum", "where"]
+__all__ = [
+    "all", "any", "argmax", "argmin", "broadcast_to", "matmul", "max", "mean", "min", "prod", "std", "sum", "var",
+    "where",
+]  # fmt: skip
 
 
 # ----------------------------------------------------------------------------------------------- statistical functions
@@ -91,6 +95,34 @@ def mean(x, /, *, axis=None, keepdims=False):
     array(2.75, dtype=float32)
     """
     return as_array(_reductions.mean(x, axis=axis, keepdims=keepdims))
+
+
+def var(x, /, *, axis=None, correction=0.0, keepdims=False):
+    """Variance of the elements over the given axes, as ``var`` of the standard's statistical functions.
+
+    Floating numbers keep their dtype, that of complex numbers is real, integers are taken as float64.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.var(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1, correction=1)
+    array([2., 8.])
+    """
+    return as_array(_variances.var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+def std(x, /, *, axis=None, correction=0.0, keepdims=False):
+    """Standard deviation of the elements over the given axes, as ``std`` of the standard's statistical functions.
+
+    Floating numbers keep their dtype, that of complex numbers is real, integers are taken as float64.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.std(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1)
+    array([1., 2.])
+    """
+    return as_array(_variances.std(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 # ------------------------------------------------------------------------------------------------- searching functions

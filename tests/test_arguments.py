@@ -10,7 +10,7 @@ import scipy.special
 
 import gpuops
 from tests.compare import assert_same
-from tests.ops import REDUCTIONS, ROWWISE, SOFTMAXES, WITH_AXIS
+from tests.ops import REDUCTIONS, ROWWISE, SOFTMAXES, SPREADS, WITH_AXIS
 
 X = np.arange(20, dtype="f4").reshape(4, 5) % 7
 

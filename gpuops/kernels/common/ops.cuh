@@ -24,7 +24,14 @@ template <class R> __device__ __forceinline__ Complex<R> greater_of(Complex<R> a
 template <class R> __device__ __forceinline__ Complex<R> lesser_of(Complex<R> a, Complex<R> b) {
   return is_nan(a) || (!is_nan(b) && less(a, b)) ? a : b;
 }
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800  // in one instruction
+// The same, but NaN loses.
+template <class T> __device__ __forceinline__ T greater_number(T a, T b) { return is_nan(a) ? b : is_nan(b) ? a : greater_of(a, b); }
+template <class T> __device__ __forceinline__ T lesser_number(T a, T b) { return is_nan(a) ? b : is_nan(b) ? a : lesser_of(a, b); }
+#ifdef __CUDA_ARCH__  // in one instruction
+__device__ __forceinline__ float greater_number(float a, float b) { asm("max.f32 %0, %0, %1;" : "+f"(a) : "f"(b)); return a; }
+__device__ __forceinline__ float lesser_number(float a, float b) { asm("min.f32 %0, %0, %1;" : "+f"(a) : "f"(b)); return a; }
+#endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 __device__ __forceinline__ float greater_of(float a, float b) { asm("max.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b)); return a; }
 __device__ __forceinline__ float lesser_of(float a, float b) { asm("min.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(b)); return a; }
 #endif
@@ -118,12 +125,12 @@ template <class V> struct Min : Max<V> {
 template <class V> struct NanMax : Max<V> {  // NaN loses, so it is the identity
   using A = typename Max<V>::A;
   static __device__ A identity() { return nan<A>(); }
-  static __device__ A combine(A a, A b) { return is_nan(a) ? b : is_nan(b) ? a : greater_of(a, b); }
+  static __device__ A combine(A a, A b) { return greater_number(a, b); }
 };
 
 template <class V> struct NanMin : NanMax<V> {
   using A = typename Max<V>::A;
-  static __device__ A combine(A a, A b) { return is_nan(a) ? b : is_nan(b) ? a : lesser_of(a, b); }
+  static __device__ A combine(A a, A b) { return lesser_number(a, b); }
 };
 
 constexpr i64 NOWHERE = 0x7fffffffffffffff;  // an index that is greater than all others
@@ -208,6 +215,9 @@ template <class V> struct MaskedMean {  // counts the elements that it adds
   static __device__ State state(A total, i64 count) { return {total, static_cast<u32>(count), static_cast<u32>(count >> 32)}; }
   static __device__ State identity() { return state(convert<A>(0), 0); }
   static __device__ State map(V x, const Context<A>&) { return state(convert<A>(x), 1); }
+  // Adds an element to a thread's state, which has fewer than 2^32.
+  static __device__ __forceinline__ State add(State s, V x) { return {static_cast<A>(s.total + convert<A>(x)), s.low + 1, s.high}; }
+  static __device__ __forceinline__ State settled(State s) { return s; }
   static __device__ State combine(State a, State b) { return state(static_cast<A>(a.total + b.total), a.count() + b.count()); }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) {
     return convert<Out>(convert<V>(quotient(s.total, static_cast<double>(s.count()))));
@@ -251,7 +261,7 @@ template <class V, bool STRICT = false> struct Var {
     return s;
   }
   // Moves a thread's center to about the mean.
-  static __device__ __forceinline__ State centered(State s) {
+  static __device__ __forceinline__ State settled(State s) {
     R n = static_cast<R>(s.low);
     A center = s.center + times(s.sum, 1 / max(n, R(1))), moved = center - s.center;
     A most = times(moved, n);
@@ -271,15 +281,12 @@ template <class V, bool STRICT = false> struct Var {
     return more;
   }
   template <class Out> static __device__ Out finish(State s, const Context<A>& c) {
-    double n = static_cast<double>(s.count()), freedom = n - c.scale;
-    auto sum = convert<decltype(widest(s.sum))>(s.sum);
-    double squares = convert<double>(s.squares) - real_product(sum, sum) / n;
-    squares = squares < 0 ? 0 : squares;
-    double found = STRICT && !(freedom > 0) ? nan<double>() : squares / (freedom < 0 ? 0 : freedom);
+    R n = static_cast<R>(s.count()), freedom = static_cast<R>(static_cast<double>(s.count()) - c.scale), part = 1 / n;
+    R squares = s.squares - real_product(s.sum, s.sum) * part;
+    squares = squares < R(0) ? R(0) : squares;
+    R found = freedom > R(0) ? squares * (freedom == n ? part : 1 / freedom) : STRICT ? nan<R>() : squares / R(0);
     return convert<Out>(convert<real_t<V>>(c.count == 1 ? found : sqrt(found)));
   }
-  template <class T> static __device__ double widest(T);
-  template <class T> static __device__ c128 widest(Complex<T>);
 };
 
 // ---- reductions to which NaN contributes nothing; an initial value takes part whatever it is (Plain)
@@ -297,9 +304,10 @@ template <class Base, class V> constexpr bool UNCONVERTED<WithoutNan<Base, V>> =
 template <class Op> struct Plain { using type = Op; };
 template <class Base, class V> struct Plain<WithoutNan<Base, V>> { using type = Base; };
 
-template <class Op> constexpr bool CENTERED = false;  // elements are added to a state, whose center moves now and then
-template <class V, bool STRICT> constexpr bool CENTERED<Var<V, STRICT>> = true;
-template <class Base, class V> constexpr bool CENTERED<WithoutNan<Base, V>> = CENTERED<Base>;
+template <class Op> constexpr bool COUNTING = false;  // states count elements, which are added one by one (add, settled)
+template <class V> constexpr bool COUNTING<MaskedMean<V>> = true;
+template <class V, bool STRICT> constexpr bool COUNTING<Var<V, STRICT>> = true;
+template <class Base, class V> constexpr bool COUNTING<WithoutNan<Base, V>> = COUNTING<Base>;
 
 // ---- softmax's reductions, over x * scale in V = float or double
 

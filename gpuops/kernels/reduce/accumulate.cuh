@@ -25,7 +25,7 @@ template <bool APART, int CHAINS> struct Elements {
       }
     }
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) state[i] = centered<Op>(state[i]);
+    for (int i = 0; i < COUNT; ++i) state[i] = settled<Op>(state[i]);
   }
   __device__ __forceinline__ State get(int v, const Context<A>&) const { return state[v]; }
   __device__ __forceinline__ State total(const Context<A>&) const {

@@ -22,7 +22,7 @@ template <class O = Op, class X> __device__ __forceinline__ State mapped(X x, co
 
 // Combines an element into `value`. With a mask, elements that are left out contribute nothing.
 template <class O = Op, class X, class B> __device__ __forceinline__ State joined(State value, X x, B b, const Context<A>& c) {
-  if constexpr (CENTERED<O>) {
+  if constexpr (COUNTING<O>) {
     bool left_out = UNCONVERTED<O> && is_nan(convert<accumulate_t<X>>(x));
     return left_out || (OTHER != NONE && !nonzero(b)) ? value : O::add(value, convert<Tval>(x));
   } else if constexpr (INDEXED<O>) return O::combine(value, O::map(convert<Tval>(x), c, b));
@@ -31,9 +31,9 @@ template <class O = Op, class X, class B> __device__ __forceinline__ State joine
   else return nonzero(b) ? O::combine(value, mapped<O>(x, c)) : value;
 }
 
-// A thread's accumulator, whose center moves to about the mean, if it has one.
-template <class O> __device__ __forceinline__ State centered(State value) {
-  if constexpr (CENTERED<O>) return O::centered(value);
+// A thread's accumulator after some elements, which may prepare for others.
+template <class O> __device__ __forceinline__ State settled(State value) {
+  if constexpr (COUNTING<O>) return O::settled(value);
   else return value;
 }
 

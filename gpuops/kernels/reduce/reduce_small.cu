@@ -30,6 +30,7 @@ reduce_small(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, 
       if (i + n * step >= end) break;
       value = joined(value, item[n].get(0), other[n].get(0), c);
     }
+    value = settled<Op>(value);
   }
   let_next_start();
   bool split = gridDim.y > 1;

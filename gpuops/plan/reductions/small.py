@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..access import PACK, Access, packable
 from ..dtypes import ITEMSIZE
-from ..small import BLOCK, shared
+from ..small import BLOCK, SIDE, shared
 from ..work import STATIC_SHARED, Plan
 from .launch import THREADS_PER_SM, Design, launch, split
 from .problems import Problem
@@ -13,7 +13,6 @@ from .problems import Problem
 #: are read in packs; of others.
 WHOLE, WIDE, LONG, ODD = 2**11, 2**18, 2**18, 2**21
 SHORT = 512  # bytes of a row that is short
-WARPS = 32  # of a block, at most
 UNROLL = 8  # elements that a thread has in flight
 WORTH = 48  # elements of a thread from which on blocks share an output;
 LEAST = 4  # and of one of theirs, at least
@@ -21,7 +20,7 @@ LEAST = 4  # and of one of theirs, at least
 
 def is_small(p: Problem) -> bool:
     """Whether x is so small that it hardly matters how it is read, and a block's partial results find room."""
-    if p.state * (BLOCK + WARPS) > STATIC_SHARED:
+    if p.state * (BLOCK + SIDE) > STATIC_SHARED:
         return False
     size, along = ITEMSIZE[p.x], p.reduced.inner(0) == 1
     packed = along and packable(PACK // size, size, p.starts[0], 0, p.kept, p.reduced, inner=p.reduced)

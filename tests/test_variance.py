@@ -1,0 +1,92 @@
+"""var, std and reductions that leave out NaN, beyond what all reductions share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gpuops
+from tests.compare import run
+from tests.layouts import BFLOAT16, sample
+from tests.ops import SPREADS
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+SHAPES = [((3000,), 0), ((40, 700), 1), ((700, 40), 0), ((5000, 7), 1), ((7, 5000), 0), ((20, 30, 9), (0, 2))]
+
+
+@pytest.mark.parametrize("ddof", [0, 1, 2.5, 3000, 10**6])
+@pytest.mark.parametrize("op", SPREADS)
+def test_degrees_of_freedom(backend, op, ddof):
+    x = sample((3, 3000), "f8")
+    for options in ({"ddof": ddof}, {"correction": ddof}):
+        got = run(backend, getattr(gpuops, op), x, axis=1, **options)
+        np.testing.assert_allclose(got, getattr(np, op)(x, axis=1, ddof=ddof), rtol=1e-9)
+
+
+@pytest.mark.parametrize("op", SPREADS)
+def test_bad_degrees_of_freedom_raise(backend, op):
+    x = backend.array(np.ones(3, np.float32))
+    with pytest.raises(ValueError, match=f"^{op}: ddof and correction are one parameter; got 1 and 2$"):
+        getattr(gpuops, op)(x, ddof=1, correction=2)
+    for name in ("ddof", "correction"):
+        with pytest.raises(TypeError, match=f"^{op}: {name} must be a real number, got '1'$"):
+            getattr(gpuops, op)(x, **{name: "1"})
+    with pytest.raises(TypeError, match=f"^{op}: dtype must be floating or complex, got int64$"):
+        getattr(gpuops, op)(x, dtype=np.int64)
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_large_means_do_not_cost_digits(backend, dtype, shape, axis):
+    eps = np.finfo(dtype).eps
+    for mean, spread in ((0, 1), (1e6, 1), (-1e4, 1e-2)):
+        x = (mean + spread * np.random.default_rng(3).standard_normal(shape)).astype(dtype)
+        right = np.var(x.astype(np.longdouble), axis=axis)
+        got = run(backend, gpuops.var, x, axis=axis)
+        if backend.name != "cpu":  # NumPy's mean is rounded
+            np.testing.assert_allclose(got, right.astype(np.float64), rtol=64 * eps)
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
+def test_constants_have_no_variance(backend, shape, axis):
+    for value in (0.1, 1e30, -7.0):
+        x = np.full(shape, value, np.float32)
+        if backend.name != "cpu":  # NumPy's mean is rounded
+            assert not run(backend, gpuops.var, x, axis=axis).any()
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
+def test_an_outlier_that_comes_first_does_not_cost_digits(backend, shape, axis):
+    x = np.random.default_rng(4).standard_normal(shape).astype(np.float32)
+    np.moveaxis(x, axis if isinstance(axis, int) else axis[0], 0)[0] = 1e6
+    np.testing.assert_allclose(
+        run(backend, gpuops.var, x, axis=axis), np.var(x.astype(np.float64), axis=axis), rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("dtype", ["f2", BFLOAT16, "f4", "f8", "c8"], ids=str)
+@pytest.mark.parametrize("op", ["nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd"])
+def test_rows_without_numbers(backend, op, dtype):
+    x = np.full((4, 70), np.nan).astype(dtype)
+    x[1, 69], x[2, 0], x[3, 5] = 2, -3, 1e4 if dtype == "c8" else np.inf
+    got = run(backend, getattr(gpuops, op), x, axis=1)
+    wide = x.astype("c16" if dtype == "c8" else "f8")
+    right = getattr(np, op)(wide, axis=1)
+    np.testing.assert_array_equal(got.astype(right.dtype), right)
+
+
+def test_numpy_warns_on_the_cpu():
+    x = np.full((2, 3), np.nan)
+    for op, words in (("nanmax", "All-NaN"), ("nanmean", "empty slice"), ("nanvar", "Degrees of freedom")):
+        with pytest.warns(RuntimeWarning, match=words):
+            getattr(gpuops, op)(x, axis=1)
+
+
+def test_an_initial_nan_takes_part_in_sums(backend):
+    x = sample((3, 50))
+    for op in ("nansum", "nanprod"):
+        assert np.isnan(run(backend, getattr(gpuops, op), x, axis=1, initial=np.nan)).all()
+    for op in ("nanmax", "nanmin"):
+        right = getattr(np, op)(x, axis=1, initial=np.nan)
+        np.testing.assert_array_equal(run(backend, getattr(gpuops, op), x, axis=1, initial=np.nan), right)
