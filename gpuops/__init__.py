@@ -21,12 +21,15 @@ from .ops.reduce import (
     nanmean,
     nanmin,
     nanprod,
+    nanstd,
     nansum,
+    nanvar,
     prod,
+    std,
     sum,
+    var,
 )
 from .ops.softmax import log_softmax, logsumexp, softmax
-from .ops.variance import nanstd, nanvar, std, var
 from .tools.info import info, strategies
 from .version import __version__ as __version__
 

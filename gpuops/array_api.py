@@ -20,7 +20,6 @@ import numpy as np
 from .ops import broadcast as _broadcast
 from .ops import matmul as _products
 from .ops import reduce as _reductions
-from .ops import variance as _variances
 
 __all__ = [
     "all", "any", "argmax", "argmin", "broadcast_to", "matmul", "max", "mean", "min", "prod", "std", "sum", "var",
@@ -108,7 +107,7 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     >>> xp.var(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1, correction=1)
     array([2., 8.])
     """
-    return as_array(_variances.var(x, axis=axis, correction=correction, keepdims=keepdims))
+    return as_array(_reductions.var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
@@ -122,7 +121,7 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     >>> xp.std(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1)
     array([1., 2.])
     """
-    return as_array(_variances.std(x, axis=axis, correction=correction, keepdims=keepdims))
+    return as_array(_reductions.std(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 # ------------------------------------------------------------------------------------------------- searching functions

@@ -150,6 +150,14 @@ def test_compiled_sums_agree_with_numpy(shape, dtype):
                 assert not (rows and result == np.add.reduce(x, axis=axis).dtype.str[1:])
 
 
+@pytest.mark.parametrize("dtype,result", [("f2", "f4"), ("f2", "f8"), (BFLOAT16, "f4"), ("c8", "c8")], ids=str)
+def test_elements_that_numba_does_not_know_are_summed_by_numpy(dtype, result):
+    x = np.ones((4, 200), dtype)
+    assert not compiled_sums.add(x, np.empty((4, 1), result), (1,))
+    with small_blocks(2, "compiled"):
+        np.testing.assert_array_equal(gpuops.sum(x, axis=1, dtype=result), [200] * 4)
+
+
 def test_compiled_sums_of_what_is_not_finite():
     x = np.ones((4, 2000), np.float32)
     x[1, 7], x[2, 1500], x[3, [0, 1999]] = np.nan, np.inf, (np.inf, -np.inf)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dask.array as da
 import numpy as np
 import pytest
 
@@ -19,6 +20,7 @@ SHAPES = [((3000,), 0), ((40, 700), 1), ((700, 40), 0), ((5000, 7), 1), ((7, 500
 @pytest.mark.parametrize("op", SPREADS)
 def test_degrees_of_freedom(backend, op, ddof):
     x = sample((3, 3000), "f8")
+    x[1, ::7] = np.nan if op.startswith("nan") else x[1, ::7]
     for options in ({"ddof": ddof}, {"correction": ddof}):
         got = run(backend, getattr(gpuops, op), x, axis=1, **options)
         np.testing.assert_allclose(got, getattr(np, op)(x, axis=1, ddof=ddof), rtol=1e-9)
@@ -90,3 +92,19 @@ def test_an_initial_nan_takes_part_in_sums(backend):
     for op in ("nanmax", "nanmin"):
         right = getattr(np, op)(x, axis=1, initial=np.nan)
         np.testing.assert_array_equal(run(backend, getattr(gpuops, op), x, axis=1, initial=np.nan), right)
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["", "masked"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "c8", "i2"])
+@pytest.mark.parametrize("op", SPREADS)
+def test_chunks_of_dask_arrays_merge(op, dtype, masked):
+    x = (sample((60, 50), "f4") * 9 + 1000).astype(dtype)
+    mask = sample((60, 50), "?") if masked else True
+    if dtype != "i2" and op.startswith("nan"):
+        x[7], x[:20, 9] = np.nan, np.nan
+    where = da.from_array(mask, (10, 50)) if masked else True
+    for axis, ddof in ((0, 0), (1, 2), (None, 1), ((0, 1), 49)):
+        got = getattr(gpuops, op)(da.from_array(x, (20, 13)), axis=axis, ddof=ddof, where=where)
+        right = getattr(gpuops, op)(x, axis=axis, ddof=ddof, where=mask)
+        assert got.dtype == np.asarray(right).dtype
+        np.testing.assert_allclose(got.compute(), right, rtol={"f2": 2e-3, "i2": 1e-9}.get(dtype, 1e-4))

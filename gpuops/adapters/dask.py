@@ -17,7 +17,7 @@ import dask
 import dask.array as da
 import numpy as np
 
-from ..ops import broadcast, matmul, reduce, softmax, variance
+from ..ops import broadcast, matmul, reduce, softmax
 from ..ops.arguments import normalize_axis
 from ..ops.matmul import as_factor, axis_orders
 from ..ops.reduction import NOT_GIVEN, as_initial
@@ -374,7 +374,7 @@ def scaled(val: np.dtype, alpha: Any, beta: Any, total: Any, c: Any) -> Any:
 
 #: What makes the graph of each public function.
 GRAPHS: dict[Function, Function] = {
-    **{(vars(reduce) | vars(variance))[name]: reduction for name in REDUCTIONS},
+    **{getattr(reduce, name): reduction for name in REDUCTIONS},
     **{getattr(reduce, name): search for name in SEARCHES},
     **{getattr(softmax, name): exponential for name in rows.OPS},
     softmax.logsumexp: log_sum,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
 
-from ..ops import broadcast, reduce, variance
+from ..ops import broadcast, reduce
 from ..ops.arguments import as_dtype
 from ..ops.table import REDUCTIONS
 from ..plan.geometry import Shape
@@ -50,10 +51,13 @@ def part_of_spread(axis: Shape, wide: np.dtype, val: np.dtype, strategy: Any, x:
     """What a chunk contributes to a variance."""
     options = {"axis": axis, "keepdims": True, "where": where, "strategy": strategy}
     x = x if val == x.dtype else converted(x, val)
-    mask = np.full_like(x, where, bool) if is_scalar(where) else broadcast.broadcast_to(where, x.shape)
-    count = mask.sum(axis=axis, keepdims=True)
     with np.errstate(all="ignore"):
-        mean, squares = reduce.mean(x, dtype=wide, **options), variance.var(x, dtype=wide, **options) * count
+        mean, spread = reduce.mean(x, dtype=wide, **options), reduce.var(x, dtype=wide, **options)
+        if is_scalar(where):
+            count = np.full_like(spread, math.prod([x.shape[d] for d in axis]) * bool(where))
+        else:
+            count = broadcast.broadcast_to(where, x.shape).sum(axis=axis, keepdims=True)
+        squares = spread * count
     return beside(count, *(broadcast.where(count > 0, each, 0) for each in (mean, squares)), dtype=wide)
 
 

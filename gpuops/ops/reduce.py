@@ -5,6 +5,10 @@ from __future__ import annotations
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY, MASK, OUT
 from .reduction import NOT_GIVEN, reduction, search
+from .variance import nanstd as nanstd
+from .variance import nanvar as nanvar
+from .variance import std as std
+from .variance import var as var
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -144,7 +148,7 @@ def nansum(
 ):
     """Sum of the elements that are not NaN, as ``numpy.nansum``; of none, it is 0.
 
-    NaN is left out as elements are read: there is no mask in memory and no second pass.
+    On a GPU, NaN is left out as elements are read: there is no mask in memory and no second pass.
 
     Parameters, errors and workspace are those of `sum`.
 
@@ -163,7 +167,7 @@ def nanprod(
 ):
     """Product of the elements that are not NaN, as ``numpy.nanprod``; of none, it is 1.
 
-    NaN is left out as elements are read: there is no mask in memory and no second pass.
+    On a GPU, NaN is left out as elements are read: there is no mask in memory and no second pass.
 
     Parameters, errors and workspace are those of `sum`.
 
@@ -214,8 +218,8 @@ def nanmin(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, strategy=None):
     """Mean of the elements that are not NaN, as ``numpy.nanmean``.
 
-    Elements are counted as they are read. It is NaN where all of them are, or there are none; on the CPU with NumPy's
-    warning.
+    On a GPU, elements are counted as they are read. It is NaN where all of them are, or there are none; on the CPU with
+    NumPy's warning.
 
     Parameters, errors and workspace are those of `sum`.
 

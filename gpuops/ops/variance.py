@@ -11,7 +11,7 @@ from .reduction import NOT_GIVEN, degrees, reduction
 def var(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None, strategy=None
 ):
-    """Variance of the elements over the given axes, as ``numpy.var``: in one reading.
+    """Variance of the elements over the given axes, as ``numpy.var``; on a GPU in one reading.
 
     The mean of the squared distances from the mean. It is NaN or infinite where ``ddof`` leaves nothing to divide by.
 
@@ -65,15 +65,16 @@ def var(
     >>> gpuops.var(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1)
     array([1., 4.])
     """
-    ddof = degrees("var", ddof, correction)
-    return reduction("var", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=ddof)
+    return reduction(
+        "var", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=degrees("var", ddof, correction)
+    )
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
 def std(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None, strategy=None
 ):
-    """Standard deviation of the elements over the given axes, as ``numpy.std``: in one reading.
+    """Standard deviation of the elements over the given axes, as ``numpy.std``; on a GPU in one reading.
 
     The square root of the variance.
 
@@ -85,15 +86,16 @@ def std(
     >>> gpuops.std(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1)
     array([1., 2.])
     """
-    ddof = degrees("std", ddof, correction)
-    return reduction("std", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=ddof)
+    return reduction(
+        "std", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=degrees("std", ddof, correction)
+    )
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
 def nanvar(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None, strategy=None
 ):
-    """Variance of the elements that are not NaN, as ``numpy.nanvar``: in one reading.
+    """Variance of the elements that are not NaN, as ``numpy.nanvar``; on a GPU in one reading.
 
     It is NaN where ``ddof`` leaves nothing to divide by; on the CPU with NumPy's warning.
 
@@ -105,15 +107,16 @@ def nanvar(
     >>> gpuops.nanvar(np.array([[1.0, np.nan, 3.0], [2.0, 6.0, 4.0]]), axis=1, ddof=1)
     array([2., 4.])
     """
-    ddof = degrees("nanvar", ddof, correction)
-    return reduction("nanvar", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=ddof)
+    return reduction(
+        "nanvar", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=degrees("nanvar", ddof, correction)
+    )
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
 def nanstd(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None, strategy=None
 ):
-    """Standard deviation of the elements that are not NaN, as ``numpy.nanstd``: in one reading.
+    """Standard deviation of the elements that are not NaN, as ``numpy.nanstd``; on a GPU in one reading.
 
     It is NaN where ``ddof`` leaves nothing to divide by; on the CPU with NumPy's warning.
 
@@ -125,5 +128,6 @@ def nanstd(
     >>> gpuops.nanstd(np.array([[1.0, np.nan, 3.0], [2.0, 6.0, 4.0]]), axis=1, ddof=1)
     array([1.41421356, 2.        ])
     """
-    ddof = degrees("nanstd", ddof, correction)
-    return reduction("nanstd", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=ddof)
+    return reduction(
+        "nanstd", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=degrees("nanstd", ddof, correction)
+    )

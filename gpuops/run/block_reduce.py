@@ -44,7 +44,7 @@ def helps(a: ArraySpec, axis: Shape, mask: ArraySpec | None, ufunc: Any, half: b
     return widened or mask is not None or large or way(a.shape, a.strides, a.dtype, axis, ufunc) != PLAIN
 
 
-PLAIN, COPY, FOLD, INNER_LAST = "plain", "copy", "fold", "inner last"
+PLAIN, COPY, TURN, FOLD, INNER_LAST = "plain", "copy", "turn", "fold", "inner last"
 
 
 @lru_cache(maxsize=256)
@@ -56,7 +56,7 @@ def way(shape: Shape, strides: Shape, dtype: np.dtype, axis: Shape, ufunc: Any) 
         gaps = ufunc in (np.maximum, np.minimum) and dtype.kind == "f" and abs(strides[dim]) > dtype.itemsize
         return COPY if gaps and dim not in axis else INNER_LAST if inner(shape, strides, axis) else PLAIN
     if is_short(found.lengths) and dtype.kind != "V":  # bfloat16 is slow to turn
-        return COPY
+        return TURN
     return FOLD if is_narrow(found.lengths) else PLAIN
 
 
@@ -118,7 +118,7 @@ class Reducer(NamedTuple):
     def array(self, a: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         """An array reduced, with dims kept."""
         chosen = way(a.shape, a.strides, a.dtype, self.axis, self.ufunc)
-        copied = self.wide is not None or mask is not None or chosen == COPY
+        copied = self.wide is not None or mask is not None or chosen in (COPY, TURN)
         nbytes = (COST if copied else a.itemsize) * a.size
         count = max(1, min(PIECES, EACH * math.isqrt(nbytes // threads.WAKE)))
         room = max(BLOCK, a.size // count)
@@ -143,8 +143,7 @@ class Reducer(NamedTuple):
 
     def copied(self, x: np.ndarray, mask: np.ndarray | None, result: np.ndarray) -> None:
         """Reduce a block that is turned, widened or masked in memory."""
-        found = seen(x.shape, x.strides, x.itemsize, self.axis)
-        turned = found is not None and is_short(found.lengths) and x.dtype.kind != "V"
+        turned = way(x.shape, x.strides, x.dtype, self.axis, self.ufunc) == TURN
         dims = tuple(sorted(order(x.strides), key=lambda d: d not in self.axis or not turned))
         into = memory("values", x.shape, self.wide or x.dtype, dims)
         if mask is None:

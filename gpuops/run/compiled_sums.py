@@ -16,14 +16,23 @@ from .numba_compiler import compiled
 SHORT = 64  # elements of rows, or side by side, below which loops over them do not pay
 CHUNK = 1024  # elements of a row that are added up in any order
 COLUMN_CHUNK = 64  # elements of a column that are added up before the sum of others is
-#: The dtypes in which sums of a kind of elements are taken.
-SUMS = {"b": "ld", "i": "ld", "u": "Ld", "f": "fd"}
+#: The dtypes in which sums are taken, by that of the elements.
+SUMS = {
+    element: sums
+    for elements, sums in (
+        ("bool int8 int16 int32 int64", ("int64", "float64")),
+        ("uint8 uint16 uint32 uint64", ("uint64", "float64")),
+        ("float32", ("float32", "float64")),
+        ("float64", ("float64",)),
+    )
+    for element in elements.split()
+}
 
 
 def add(x: np.ndarray, out: np.ndarray, axis: Shape) -> bool:
     """Sum an array without gaps, if that pays; ``out`` has dims of length 1 in the place of those that are reduced."""
     found = blocks.seen(x.shape, x.strides, x.itemsize, axis)
-    if found is None or out.dtype.char not in SUMS.get(x.dtype.kind, "") or out.itemsize < x.itemsize:
+    if found is None or out.dtype.name not in SUMS.get(x.dtype.name, ()):
         return False
     outer, n, inner = found.lengths
     if (n if inner == 1 else inner) < SHORT:
@@ -40,6 +49,7 @@ def add(x: np.ndarray, out: np.ndarray, axis: Shape) -> bool:
 
 @compiled(fastmath={"reassoc", "nsz"})
 def chunk(x: Any, r: Any, first: Any, last: Any, zero: Any) -> Any:
+    """The sum of some elements of a row."""
     total = zero
     for i in range(first, last):
         total += x[r, i]

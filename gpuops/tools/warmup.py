@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops import reduce, softmax, variance
+from ..ops import reduce, softmax
 from ..ops.arguments import as_dtype, check_dtype
 from ..ops.broadcast import expand, where
 from ..ops.matmul import dot, matmul
@@ -85,7 +85,7 @@ def dots(array: Maker) -> Iterator[Work]:
 
 #: An op is a row: the calls that stand for all.
 OPS: dict[str, Callable[[Maker], Iterator[Work]]] = {
-    **{name: partial(over_axes, (vars(reduce) | vars(variance))[name]) for name in (*REDUCTIONS, *SEARCHES)},
+    **{name: partial(over_axes, getattr(reduce, name)) for name in (*REDUCTIONS, *SEARCHES)},
     **{name: partial(over_axes, getattr(softmax, name)) for name in (*rows.OPS, "logsumexp")},
     "expand": expands,
     "where": wheres,

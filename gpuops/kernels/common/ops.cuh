@@ -61,7 +61,8 @@ template <> struct Accumulate<f16> { using type = float; };
 template <> struct Accumulate<bf16> { using type = float; };
 template <class V> using accumulate_t = typename Accumulate<V>::type;
 
-// What an op may read besides the element: the number of elements reduced, the factor on x, and the row's maximum.
+// What an op may read besides the element: the number of elements reduced, the factor on x, and the row's maximum. Of
+// variances, `count` is the exponent of the result and `scale` is ddof.
 template <class A> struct Context { double count; double scale; A shift; };
 
 template <class A> __device__ __forceinline__ A nan() { return Limits<A>::greatest() - Limits<A>::greatest(); }
@@ -224,7 +225,7 @@ template <class V> struct MaskedMean {  // counts the elements that it adds
   }
 };
 
-// ---- the variance and its square root, in one reading: Context::count is the exponent, Context::scale is ddof
+// ---- the variance and its square root, in one reading
 
 template <class A> struct RealOf { using type = A; };
 template <class R> struct RealOf<Complex<R>> { using type = R; };
