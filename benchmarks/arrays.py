@@ -12,6 +12,8 @@ import numpy as np
 from .cases import Operand, Shape
 
 PATTERN = 1_000_003  # period of the data: prime, so that rows differ
+NANS = 0.03  # share of them in data whose kind is "nan ", before that of the others
+PAIRS = {"signs": (-1, 1), "flags": (0, 1)}  # products of signs neither overflow nor vanish
 
 
 class Layout(NamedTuple):
@@ -47,12 +49,19 @@ def dtype_of(name: str) -> np.dtype:
 def values(kind: str, dtype: np.dtype) -> np.ndarray:
     """``PATTERN`` elements of data, the same in every run."""
     random = np.random.default_rng(0)
+    if kind.startswith("nan "):
+        x = values(kind.removeprefix("nan "), dtype).copy()
+        if dtype.kind not in "biu":
+            x[random.random(PATTERN) < NANS] = np.nan
+        return x
     if kind == "mask" or (kind == "normal" and dtype.kind == "b"):
         return random.random(PATTERN) < 0.5
     if kind in ("zeros", "ones"):
         return getattr(np, kind)(PATTERN, dtype)
-    if kind == "signs":  # their products neither overflow nor vanish
-        return np.where(random.random(PATTERN) < 0.5, -1, 1).astype(dtype)
+    if kind in PAIRS:
+        return np.where(random.random(PATTERN) < 0.5, *PAIRS[kind]).astype(dtype)
+    if kind == "weights":
+        return (1 + random.random(PATTERN)).astype(dtype)
     if dtype.kind in "iu":
         return random.integers(-9, 10, PATTERN).astype(dtype)
     x = random.standard_normal(PATTERN)

@@ -9,7 +9,7 @@ from typing import Any
 from .arrays import allocate, dtype_of, values
 from .cases import Case, Operand
 from .ops import OPS, Expected, check, expected, kinds, nbytes, result_dtype
-from .providers import Gpuops, Provider, Refused, first_line, strategies
+from .providers import Gpuops, Provider, Refused, beside, first_line, strategies
 from .timing import COLD, ROUNDS, Runner, Subject, significant, slots
 
 MOSTLY_WRITTEN = 0.05  # share of bytes read below which writing bounds a case
@@ -62,14 +62,14 @@ def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
 
 
 def providers_of(machine: Any, case: Case, peers: Iterable[Provider]) -> list[Provider]:
-    """The providers of a case: gpuops, the peers that have the op, and on a ladder the strategies."""
+    """The providers of a case: gpuops, its op beside, the peers that have the op, and on a ladder the strategies."""
     group = case.group
     named = machine.ladders and (group.strategies or (case.lead and group.ladder))
     ladder = strategies(case.op, machine.xp) if named else []
     if group.strategies:
         ladder = [provider for provider in ladder if provider.strategy in group.strategies]
     peers = [peer for peer in peers if group.peers and (peer.name in group.only if group.only else peer.everywhere)]
-    everyone = [Gpuops(machine.xp), *peers, *ladder]
+    everyone = [Gpuops(machine.xp), *beside(case.op, machine.xp), *peers, *ladder]
     return [provider for provider in everyone if case.op in provider.ops and (case.lead or not provider.compiles)]
 
 
@@ -121,7 +121,7 @@ def prepare(machine: Any, case: Case, provider: Provider, ring: list[tuple[Any, 
     function = provider.into(case) if case.problem.out else provider.call(case)
     calls: list[Callable[[], Any]] = [partial(function, *map(provider.array, arrays)) for arrays in ring]
     result = calls[0]()
-    if problem := check(machine.xp, right, provider.wide(result)):
+    if provider.checked and (problem := check(machine.xp, right, provider.wide(result))):
         raise Wrong(problem)
     return warm(machine, Subject(provider, calls, fresh=needs_fresh(machine, case, ring)))
 

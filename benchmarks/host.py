@@ -142,7 +142,7 @@ def steps(op: Any, x: Any, **options: Any) -> tuple[dict[str, Callable[[], Any]]
     """The steps of a cache hit, each as a separate call; and the arrays that they need."""
     result, context, work = op(x, **options), find(op.__name__, "a", x), describe(op, x, **options)
     assert context is not None and work.plan is not None
-    make = maker(context, [*work.results], 1)
+    make = maker(context, [*work.results], work)
     addresses = [context.spec("", array, context.device.machine)[1] for array in (x, result)]
     assert make is not None
     memory, more = provided(context.device, workspace_of(work.plan), work.plan.scratch)

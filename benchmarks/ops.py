@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ class Op:
     exact: bool = False  # no rounding is allowed
     #: Like ``reference``, the size that results would have without cancellation; the reference itself if None.
     magnitude: Callable[..., Any] | None = None
+    beside: str = ""  # the op of gpuops whose time on the same arrays stands beside, if any
 
 
 def softmax(xp: Any, case: Case, x: Any, mask: Any = True) -> Any:
@@ -69,21 +70,75 @@ def terms(case: Case) -> int:
     return elements(case) // max(1, math.prod(reduced_shape(case)))
 
 
-def reduction(name: str, data: str = "normal", magnitude: Callable[..., Any] | None = None) -> Op:
-    """NumPy's reduction of that name, with a mask if there is one, exact unless it has a magnitude."""
+def reduction(
+    name: str,
+    data: str = "normal",
+    magnitude: Callable[..., Any] | None = None,
+    exact: bool | None = None,
+    beside: str = "",
+) -> Op:
+    """NumPy's reduction of that name, with a mask if there is one, exact unless it has a magnitude or that is said."""
 
     def reference(xp: Any, case: Case, x: Any, *masks: Any) -> Any:
         return getattr(xp, name)(x, axis=case.axis, **({"where": masks[0]} if masks else {}))
 
     return Op(
         reference, reduced_shape, "read", per_element(1),
-        lambda dtype: getattr(np, name)(np.ones(2, dtype)).dtype, (data,), magnitude is None, magnitude,
+        lambda dtype: getattr(np, name)(np.ones(2, dtype)).dtype, (data,),
+        magnitude is None if exact is None else exact, magnitude, beside,
     )  # fmt: skip
 
 
 def norm(xp: Any, case: Case, x: Any, *masks: Any) -> Any:
-    """The size of a sum of terms of random sign, all of which take part."""
-    return xp.sqrt(xp.sum(abs(x) ** 2, axis=case.axis))
+    """The size of a sum of terms of random sign, all of which take part but NaN."""
+    return xp.sqrt(xp.nansum(abs(x) ** 2, axis=case.axis))
+
+
+def norm_of_mean(xp: Any, case: Case, x: Any, *masks: Any) -> Any:
+    """The same, of a mean."""
+    return norm(xp, case, x) / terms(case)
+
+
+def first(xp: Any, case: Case, x: Any, top: str) -> Any:
+    """The index of the first element that is as large as ``top`` says. (CuPy's own has the index in an int.)"""
+    x, axis = (x.ravel(), 0) if case.axis is None else (x, case.axis)
+    length = x.shape[axis]
+    index = xp.arange(length).reshape([length if d == axis else 1 for d in range(x.ndim)])
+    found = x == getattr(xp, top)(x, axis=axis, keepdims=True)
+    return xp.min(xp.where(found, index, length), axis=axis)
+
+
+def search(top: str, data: str = "normal") -> Op:
+    """The index of the first element that NumPy's reduction ``top`` gives."""
+    return Op(
+        lambda xp, case, x: first(xp, case, x, top), reduced_shape, "read", per_element(1),
+        lambda dtype: np.dtype(np.int64), (data,), exact=True, beside="max",
+    )  # fmt: skip
+
+
+def two_results(of: Callable[..., Sequence[Any]], *dtypes: str, exact: bool = False, **options: Any) -> Op:
+    """A reduction with two results, of which one array is made here; "" is the operand's dtype."""
+    return Op(
+        lambda xp, case, x: xp.stack(of(xp, case, x)), reduced_shape, "read", per_element(1),
+        lambda dtype: np.dtype([(f"result {i}", name or dtype) for i, name in enumerate(dtypes)]), exact=exact,
+        **options,
+    )  # fmt: skip
+
+
+def with_index(top: str) -> Op:
+    """What NumPy's reduction ``top`` gives, and where it is."""
+    return two_results(
+        lambda xp, case, x: (getattr(xp, top)(x, axis=case.axis), first(xp, case, x, top)), "", "int64",
+        exact=True, beside="max",
+    )  # fmt: skip
+
+
+def comparison(name: str) -> Op:
+    """NumPy's comparison of two arrays, which are equal: the worst case."""
+    return Op(
+        lambda xp, case, x, y: xp.asarray(getattr(xp, name)(x, y)), given_shape, "read", per_element(1),
+        lambda dtype: np.dtype(bool), ("normal", "normal"), exact=True, beside="sum",
+    )  # fmt: skip
 
 
 #: One row per op.
@@ -94,12 +149,46 @@ OPS: dict[str, Op] = {
     ),
     "logsumexp": Op(logsumexp, reduced_shape, "read", per_element(4)),
     "sum": reduction("sum", magnitude=norm),
-    "mean": reduction("mean", magnitude=lambda xp, case, x, *masks: norm(xp, case, x) / terms(case)),
+    "mean": reduction("mean", magnitude=norm_of_mean),
     "max": reduction("max"),
     "min": reduction("min"),
     "prod": reduction("prod", "signs"),
     "any": reduction("any", "zeros"),  # the worst case: every element must be read
     "all": reduction("all", "ones"),
+    "argmax": search("max"),
+    "argmin": search("min"),
+    "nanargmax": search("nanmax", "nan normal"),
+    "nanargmin": search("nanmin", "nan normal"),
+    "max_with_index": with_index("max"),
+    "min_with_index": with_index("min"),
+    "ptp": reduction("ptp", exact=False, beside="max"),
+    "nansum": reduction("nansum", "nan normal", norm, beside="max"),
+    "nanprod": reduction("nanprod", "nan signs", beside="max"),
+    "nanmax": reduction("nanmax", "nan normal", beside="max"),
+    "nanmin": reduction("nanmin", "nan normal", beside="max"),
+    "nanmean": reduction("nanmean", "nan normal", norm_of_mean, beside="max"),
+    "nanvar": reduction("nanvar", "nan normal", exact=False, beside="max"),
+    "nanstd": reduction("nanstd", "nan normal", exact=False, beside="max"),
+    "var": reduction("var", exact=False, beside="sum"),
+    "std": reduction("std", exact=False, beside="sum"),
+    "mean_var": two_results(
+        lambda xp, case, x: (xp.mean(x, axis=case.axis), xp.var(x, axis=case.axis)), "", "", beside="sum"
+    ),
+    "count_nonzero": Op(
+        lambda xp, case, x: xp.asarray(xp.count_nonzero(x, axis=case.axis)), reduced_shape, "read", per_element(1),
+        lambda dtype: np.dtype(np.int64), ("flags",), exact=True, beside="sum",
+    ),
+    "sum_of_squares": Op(
+        lambda xp, case, x: xp.sum(abs(x) ** 2, axis=case.axis), reduced_shape, "read", per_element(2),
+        lambda dtype: np.sum(np.ones(2, dtype)).dtype, beside="sum",
+    ),
+    "vector_norm": Op(norm, reduced_shape, "read", per_element(2), beside="sum"),
+    "average": Op(
+        lambda xp, case, x, weights: xp.sum(x * weights, axis=case.axis) / xp.sum(weights, axis=case.axis),
+        reduced_shape, "read", per_element(3), data=("normal", "weights"), magnitude=norm_of_mean, beside="sum",
+    ),
+    "allclose": comparison("allclose"),
+    "array_equal": comparison("array_equal"),
     "dot": Op(
         lambda xp, case, x, y: xp.dot(x, y), given_shape, "read", lambda case: 2 * elements(case),
         data=("normal", "ones"), magnitude=lambda xp, case, x, y: xp.sqrt(xp.dot(abs(x) ** 2, abs(y) ** 2)),
@@ -185,7 +274,7 @@ def expected(xp: Any, case: Case, arrays: tuple[Any, ...]) -> Expected:
     if op.exact or dtype.kind in "biu":
         return Expected(values, None)
     magnitude = values if op.magnitude is None else op.magnitude(xp, case, *wide)
-    steps = finfo(dtype)
+    steps = finfo(dtype[0] if dtype.names else dtype)
     return Expected(values, float(steps.eps) ** 0.5 * float(xp.max(abs(magnitude))) + float(steps.smallest_subnormal))
 
 

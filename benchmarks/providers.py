@@ -18,8 +18,8 @@ import numpy as np
 import gpuops
 
 from .arrays import dtype_of
-from .cases import JOINT, TABLES, Case
-from .ops import result_dtype, widened
+from .cases import JOINT, SECOND, TABLES, Case
+from .ops import OPS, result_dtype, widened
 from .timing import Runner
 
 EVERY = frozenset(TABLES)
@@ -44,6 +44,7 @@ class Provider(Runner, ABC):
     compiles = False  # slowly, and for each shape
     specialises = False  # for the arrays of a case
     everywhere = True  # also in groups that do not name it
+    checked = True  # whether its result is the case's
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp  # NumPy or CuPy: the library of the case's arrays
@@ -77,7 +78,11 @@ class Provider(Runner, ABC):
         return graph.launch, result, stream
 
     def wide(self, result: Any) -> Any:
-        """A result as a NumPy or CuPy array in double precision, or of integers."""
+        """A result as a NumPy or CuPy array in double precision, or of integers; several as one array."""
+        several = isinstance(result, tuple)
+        return self.xp.stack([self.widened(part) for part in result]) if several else self.widened(result)
+
+    def widened(self, result: Any) -> Any:
         return widened(self.xp, self.xp.asarray(result))
 
 
@@ -90,6 +95,14 @@ def pipeline(where: Callable[..., Any], total: Callable[..., Any], softmax: Call
         return softmax(chosen)
 
     return call
+
+
+def with_second(case: Case, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the case's array, and of the other one that it takes by name, if the case has two."""
+    if len(case.problem.operands) == 1:
+        return function
+    name = SECOND.get(case.op, "where")
+    return lambda x, second: function(x, **{name: second})
 
 
 class Gpuops(Provider):
@@ -112,8 +125,7 @@ class Gpuops(Provider):
             return lambda x: function(x, case.problem.shape)
         if case.op in JOINT:
             return function
-        function = partial(function, axis=case.axis, **case.options)
-        return function if len(case.problem.operands) == 1 else lambda x, mask: function(x, where=mask)
+        return with_second(case, partial(function, axis=case.axis, **case.options))
 
     def into(self, case: Case) -> Callable[..., Any]:
         function = partial(getattr(gpuops, case.op), **self.options)
@@ -127,6 +139,35 @@ class Gpuops(Provider):
 def strategies(op: str, xp: Any) -> list[Gpuops]:
     """gpuops with each named strategy of an op."""
     return [Gpuops(xp, name) for name in gpuops.strategies(op)] if op in Gpuops.ops else []
+
+
+class Beside(Gpuops):
+    """Another op of gpuops on the arrays of a case, each by itself."""
+
+    checked = False  # in its own cases
+
+    def __init__(self, xp: Any, op: str) -> None:
+        super().__init__(xp)
+        self.function = getattr(gpuops, op)
+        self.name = f"gpuops({op})"  # neither a peer nor a strategy, as that of Tensors
+
+    def call(self, case: Case) -> Callable[..., Any]:
+        return lambda *arrays: [self.function(x, axis=case.axis) for x in arrays]
+
+
+def beside(op: str, xp: Any) -> list[Beside]:
+    """gpuops with the op whose time stands beside that of another, if there is one."""
+    return [Beside(xp, OPS[op].beside)] if OPS[op].beside else []
+
+
+#: What ops are in libraries with NumPy's interface that have no function of that name, by axis.
+COMPOSED: dict[str, Callable[..., Any]] = {
+    "max_with_index": lambda xp, axis, x: (xp.max(x, axis=axis), xp.argmax(x, axis=axis)),
+    "min_with_index": lambda xp, axis, x: (xp.min(x, axis=axis), xp.argmin(x, axis=axis)),
+    "mean_var": lambda xp, axis, x: (xp.mean(x, axis=axis), xp.var(x, axis=axis)),
+    "sum_of_squares": lambda xp, axis, x: xp.sum(xp.square(x), axis=axis),
+    "vector_norm": lambda xp, axis, x: xp.linalg.norm(x, axis=axis),
+}
 
 
 class ArrayLibrary(Provider):
@@ -144,7 +185,10 @@ class ArrayLibrary(Provider):
             return lambda x: self.xp.broadcast_to(x, case.problem.shape).copy()
         if case.op in JOINT:
             return getattr(self.xp, case.op)
-        return partial(getattr(self.special if case.op in SOFTMAX else self.xp, case.op), axis=case.axis)
+        if case.op in COMPOSED:
+            return partial(COMPOSED[case.op], self.xp, case.axis)
+        function = getattr(self.special if case.op in SOFTMAX else self.xp, case.op)
+        return with_second(case, partial(function, axis=case.axis))
 
     def into(self, case: Case) -> Callable[..., Any]:
         if case.op in JOINT or case.op in SOFTMAX:
@@ -166,11 +210,6 @@ class Numpy(ArrayLibrary):
 
     def __init__(self, xp: Any) -> None:
         super().__init__(np, None)
-
-    def call(self, case: Case) -> Callable[..., Any]:
-        function = super().call(case)
-        masked = case.op not in ("expand", *JOINT) and len(case.problem.operands) == 2
-        return (lambda x, mask: function(x, where=mask)) if masked else function
 
 
 class Scipy(ArrayLibrary):
@@ -221,6 +260,39 @@ class Cupy(ArrayLibrary):
         self.distribution = xp.__name__
 
 
+def without_nan(torch: Any, x: Any, value: float) -> Any:
+    return torch.where(torch.isnan(x), value, x)
+
+
+def torch_nanvar(torch: Any, dim: Any, x: Any) -> Any:
+    return torch.nanmean((x - torch.nanmean(x, dim=dim, keepdim=True)).square(), dim=dim)
+
+
+#: What ops are in PyTorch that it does not have by that name, or not with NumPy's meaning, by axis.
+IN_TORCH: dict[str, Callable[..., Any]] = {
+    "max": lambda torch, dim, x: torch.amax(x, dim=() if dim is None else dim),
+    "min": lambda torch, dim, x: torch.amin(x, dim=() if dim is None else dim),
+    "max_with_index": lambda torch, dim, x: torch.max(x.reshape(-1) if dim is None else x, dim=dim or 0),
+    "min_with_index": lambda torch, dim, x: torch.min(x.reshape(-1) if dim is None else x, dim=dim or 0),
+    "ptp": lambda torch, dim, x: IN_TORCH["max"](torch, dim, x) - IN_TORCH["min"](torch, dim, x),
+    "nanprod": lambda torch, dim, x: torch.prod(without_nan(torch, x, 1), *(() if dim is None else (dim,))),
+    "nanmax": lambda torch, dim, x: IN_TORCH["max"](torch, dim, without_nan(torch, x, -np.inf)),
+    "nanmin": lambda torch, dim, x: IN_TORCH["min"](torch, dim, without_nan(torch, x, np.inf)),
+    "nanargmax": lambda torch, dim, x: torch.argmax(without_nan(torch, x, -np.inf), dim=dim),
+    "nanargmin": lambda torch, dim, x: torch.argmin(without_nan(torch, x, np.inf), dim=dim),
+    "nanvar": torch_nanvar,
+    "nanstd": lambda torch, dim, x: torch_nanvar(torch, dim, x).sqrt(),
+    "var": lambda torch, dim, x: torch.var(x, dim=dim, correction=0),
+    "std": lambda torch, dim, x: torch.std(x, dim=dim, correction=0),
+    "mean_var": lambda torch, dim, x: torch.var_mean(x, dim=dim, correction=0)[::-1],
+    "sum_of_squares": lambda torch, dim, x: torch.linalg.vector_norm(x, dim=dim).square(),
+    "vector_norm": lambda torch, dim, x: torch.linalg.vector_norm(x, dim=dim),
+    "average": lambda torch, dim, x, weights: torch.sum(x * weights, dim=dim) / torch.sum(weights, dim=dim),
+    "allclose": lambda torch, dim, a, b: torch.isclose(a, b).all(),  # its own waits for the GPU
+    "array_equal": lambda torch, dim, a, b: (a == b).all(),
+}
+
+
 class Torch(Provider):
     """PyTorch, eager."""
 
@@ -249,12 +321,11 @@ class Torch(Provider):
         if case.op == "expand":
             layout = torch.contiguous_format
             return lambda x: x.expand(case.problem.shape).clone(memory_format=layout)
-        if case.op in JOINT:
-            return getattr(torch, case.op)
-        if case.op in ("max", "min"):
-            function = getattr(torch, f"a{case.op}")
-            return lambda x: function(x, dim=() if axis is None else axis)
+        if function := IN_TORCH.get(case.op):
+            return lambda *tensors: function(torch, axis, *tensors)
         function = getattr(torch, case.op)
+        if case.op in JOINT:
+            return function
         return (lambda x: function(x)) if axis is None else (lambda x: function(x, dim=axis))
 
     def into(self, case: Case) -> Callable[..., Any]:
@@ -271,7 +342,7 @@ class Torch(Provider):
             result = call()
         return graph.replay, result, None
 
-    def wide(self, result: Any) -> Any:
+    def widened(self, result: Any) -> Any:
         if result.is_complex():
             result = result.to(self.torch.complex128)
         elif result.is_floating_point():
@@ -380,11 +451,13 @@ class Jax(Provider):
             return self.jax.jit(lambda x: jnp.broadcast_to(x, case.problem.shape))
         if case.op in JOINT:
             return self.jax.jit(getattr(jnp, case.op))
+        if case.op in COMPOSED:
+            return self.jax.jit(partial(COMPOSED[case.op], jnp, case.axis))
         function = getattr(nn if case.op in SOFTMAX else jnp, case.op)
-        options = {"dtype": result_dtype(case)} if case.op in ("sum", "prod") else {}
-        return self.jax.jit(partial(function, axis=case.axis, **options))
+        options = {"dtype": result_dtype(case)} if case.op in ("sum", "prod", "var") else {}
+        return self.jax.jit(with_second(case, partial(function, axis=case.axis, **options)))
 
-    def wide(self, result: Any) -> Any:
+    def widened(self, result: Any) -> Any:
         jnp = self.jax.numpy
         if jnp.issubdtype(result.dtype, jnp.inexact):
             result = result.astype(jnp.promote_types(result.dtype, jnp.float64))
@@ -401,7 +474,8 @@ class Jax(Provider):
         self.fence(busy)
 
     def fence(self, result: Any) -> None:
-        result.__dlpack__(stream=1)
+        last = result[-1] if isinstance(result, tuple) else result
+        last.__dlpack__(stream=1)
 
 
 #: CUB's operators and initial values.

@@ -5,7 +5,9 @@ NumPy arrays are computed on the CPU and give NumPy arrays, CuPy arrays on their
 
 from . import array_api
 from .adapters import libraries as _libraries  # noqa: F401 - which makes calls with arrays of other libraries
+from .ops.average import average
 from .ops.broadcast import broadcast_to, expand, where
+from .ops.compare import allclose, array_equal
 from .ops.matmul import dot, matmul
 from .ops.reduce import (
     all,
@@ -14,9 +16,15 @@ from .ops.reduce import (
     any,
     argmax,
     argmin,
+    count_nonzero,
     max,
+    max_with_index,
     mean,
+    mean_var,
     min,
+    min_with_index,
+    nanargmax,
+    nanargmin,
     nanmax,
     nanmean,
     nanmin,
@@ -25,9 +33,12 @@ from .ops.reduce import (
     nansum,
     nanvar,
     prod,
+    ptp,
     std,
     sum,
+    sum_of_squares,
     var,
+    vector_norm,
 )
 from .ops.softmax import log_softmax, logsumexp, softmax
 from .tools.info import info, strategies
@@ -35,13 +46,17 @@ from .version import __version__ as __version__
 
 __all__ = [
     "all",
+    "allclose",
     "amax",
     "amin",
     "any",
     "argmax",
     "argmin",
     "array_api",
+    "array_equal",
+    "average",
     "broadcast_to",
+    "count_nonzero",
     "dot",
     "expand",
     "info",
@@ -49,8 +64,13 @@ __all__ = [
     "logsumexp",
     "matmul",
     "max",
+    "max_with_index",
     "mean",
+    "mean_var",
     "min",
+    "min_with_index",
+    "nanargmax",
+    "nanargmin",
     "nanmax",
     "nanmean",
     "nanmin",
@@ -59,11 +79,14 @@ __all__ = [
     "nansum",
     "nanvar",
     "prod",
+    "ptp",
     "softmax",
     "std",
     "strategies",
     "sum",
+    "sum_of_squares",
     "var",
+    "vector_norm",
     "where",
 ]
 

@@ -93,7 +93,8 @@ def dtype_of(array: Any, dtype: Any) -> Any:
 def converted(result: Any, convert: Callable[[Any], Any]) -> Any:
     """A result, or each of several, as the array that ``convert`` makes of it; NumPy's scalars as arrays."""
     if isinstance(result, tuple):
-        return tuple(convert(each) for each in result)
+        gather = getattr(result, "_make", tuple)  # that of a named tuple
+        return gather([converted(each, convert) for each in result])
     return convert(np.asarray(result) if isinstance(result, np.generic) else result)
 
 

@@ -1,10 +1,20 @@
-"""Reductions with NumPy's semantics: sum, max, any, argmax and the like, and those that leave out NaN."""
+"""Reductions with NumPy's semantics: sum, max, any and the like, and those that leave out NaN."""
 
 from __future__ import annotations
 
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY, MASK, OUT
-from .reduction import NOT_GIVEN, reduction, search
+from .norms import sum_of_squares as sum_of_squares
+from .norms import vector_norm as vector_norm
+from .reduction import NOT_GIVEN, reduction
+from .search import argmax as argmax
+from .search import argmin as argmin
+from .search import max_with_index as max_with_index
+from .search import min_with_index as min_with_index
+from .search import nanargmax as nanargmax
+from .search import nanargmin as nanargmin
+from .table import MEASURES
+from .variance import mean_var as mean_var
 from .variance import nanstd as nanstd
 from .variance import nanvar as nanvar
 from .variance import std as std
@@ -266,26 +276,23 @@ def all(a, axis=None, out=None, keepdims=False, *, where=True, strategy=None):
     return reduction("all", a, axis, None, out, keepdims, NOT_GIVEN, where, strategy)
 
 
-@operation(a=ARRAY, out=OUT)
-def argmax(a, axis=None, out=None, *, keepdims=False, strategy=None):
-    """Index of the maximum along an axis, as ``numpy.argmax``: of the first one, if there are several.
+@operation(a=ARRAY)
+def count_nonzero(a, axis=None, *, keepdims=False, strategy=None):
+    """Number of elements that are not zero over the given axes, as ``numpy.count_nonzero``.
 
-    NaN wins; complex numbers are ordered by real, then imaginary part.
+    NaN is not zero.
 
     Parameters
     ----------
     a : array_like
         An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
         floating (also float16 and bfloat16) or complex.
-    axis : None or int, optional
-        The axis to search along; None searches the whole array, whose elements are counted in C order.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, an integer dtype that int64 holds. It may overlap
-        ``a``.
+    axis : None, int or tuple of ints, optional
+        Axes to count along; None counts all elements.
     keepdims : bool, optional
-        Keep the axis with length 1.
+        Keep the axes with length 1.
     strategy : str, optional
-        One of ``gpuops.strategies("argmax")``; None picks the fastest. It matters on a GPU only.
+        One of ``gpuops.strategies("count_nonzero")``; None picks the fastest. It matters on a GPU only.
 
     Returns
     -------
@@ -295,35 +302,65 @@ def argmax(a, axis=None, out=None, *, keepdims=False, strategy=None):
     Raises
     ------
     AxisError
-        If the axis is out of range.
+        If an axis is out of range.
     TypeError
-        If the axis is no int, a dtype is not supported, or int64 does not hold that of ``out``.
+        If a dtype is not supported.
     ValueError
-        If there is nothing to search, the shape of ``out`` does not fit, or a strategy is unknown.
+        If a strategy is unknown.
 
     Examples
     --------
     >>> import gpuops, numpy as np
-    >>> gpuops.argmax(np.array([[1, 5, 5], [9, 3, 4]]), axis=1)
-    array([1, 0])
+    >>> gpuops.count_nonzero(np.array([[0, 7, 0], [2, 0, 9]]), axis=1)
+    array([1, 2])
     """
-    return search("argmax", a, axis, out, keepdims, strategy)
+    record = MEASURES["count_nonzero"]
+    return reduction("count_nonzero", a, axis, None, None, keepdims, NOT_GIVEN, True, strategy, record)
 
 
 @operation(a=ARRAY, out=OUT)
-def argmin(a, axis=None, out=None, *, keepdims=False, strategy=None):
-    """Index of the minimum along an axis, as ``numpy.argmin``: of the first one, if there are several.
+def ptp(a, axis=None, out=None, keepdims=False, *, strategy=None):
+    """Range of the elements over the given axes, from the minimum to the maximum, as ``numpy.ptp``; in one reading on a
+    GPU.
 
-    NaN wins; complex numbers are ordered by real, then imaginary part. Parameters, errors and workspace are those of
-    `argmax`.
+    NaN wins. Integers wrap around: the range of int8 values may be negative.
+
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; integer, floating
+        (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    strategy : str, optional
+        One of ``gpuops.strategies("ptp")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the dtype of ``a``, of the same kind and on the same device. Workspace is that of `sum`.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported or cannot be cast; bools have no difference.
+    ValueError
+        If there are no elements, the shape of ``out`` does not fit, or a strategy is unknown.
 
     Examples
     --------
     >>> import gpuops, numpy as np
-    >>> gpuops.argmin(np.array([[4, 2], [7, 7]]), axis=0)
-    array([0, 0])
+    >>> gpuops.ptp(np.array([[4, 9, 2], [7, 7, 7]]), axis=1)
+    array([7, 0])
     """
-    return search("argmin", a, axis, out, keepdims, strategy)
+    return reduction("ptp", a, axis, None, out, keepdims, NOT_GIVEN, True, strategy, MEASURES["ptp"])
 
 
 amax = max

@@ -11,11 +11,11 @@ from ..plan import reductions
 from ..plan.builder import Builder, shared
 from ..plan.dtypes import INTEGERS, accumulator, dtype_name
 from ..plan.geometry import Shape
-from ..plan.work import ArraySpec, HostCall, Work, new_array
+from ..plan.reductions import Reduction
+from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
 from ..run import numpy_engine
 from ..run.context import is_scalar
 from .arguments import (
-    as_index,
     as_mask,
     check_array,
     check_choice,
@@ -25,18 +25,18 @@ from .arguments import (
     fitted,
     normalize_axis,
 )
-from .table import REDUCTIONS, SEARCHES, STRATEGIES, ReductionOp, is_exact
+from .table import REDUCTIONS, STRATEGIES, ReductionOp, is_exact
 
 NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]  # None has a meaning of its own for ``initial``
 
 
 def reduction(
     op: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any, strategy: str | None,
-    **parameters: float,
+    record: ReductionOp | None = None, **parameters: float,
 ) -> Work:  # fmt: skip
-    """The description of every reduction; in the place of a factor, kernels take the one parameter there may be."""
-    record = REDUCTIONS[op]
-    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    """The description of every reduction of one array; kernels take the one parameter that there may be."""
+    record = record or REDUCTIONS[op]
+    check_choice(op, "strategy", strategy, (None, *STRATEGIES.get(op, ())))
     check_array(op, "a", a)
     if record.plain and a.dtype.kind in "biu":
         record = REDUCTIONS[record.plain]._replace(name=op)
@@ -59,7 +59,7 @@ def reduction(
         options |= {"dtype": acc} if record.typed else {}
         if acc != val or record.exponent or (record.plain and a.dtype.kind == "V"):  # bfloat16 is no float to NumPy
             compute, options = numpy_engine.reduce_wide, options | {"val": val, "acc": acc, "result": result}
-    if a.machine is None and record.ufunc and not record.plain:
+    if a.machine is None and record.ufunc and record.reduction.merge and not record.plain:
         from ..run import block_reduce  # which costs time at import
 
         if block_reduce.helps(a, axis, mask, record.ufunc, "acc" in options):
@@ -77,37 +77,26 @@ def reduction(
     builder = Builder(a.machine)
     x, other = builder.readable(a), mask and builder.readable(mask)
     target = builder.target(out, out is not None and shared(out, x, other), shape, result)
-    start = None if first is None else first.tobytes()
-    problem = reductions.problem(kernel, x, other, target, axis, dtype_name(val), start)
-    problem = problem._replace(scale=next(iter(parameters.values()), problem.scale), exponent=record.exponent)
+    problem = reductions.problem(
+        kernel, x, other, target, axis, dtype_name(val), None if first is None else first.tobytes(),
+        next(iter(parameters.values()), 1.0), record.exponent,
+    )  # fmt: skip
     add_reduction(builder, problem, strategy)
     builder.deliver(target, out)
     return Work(op, (out or target,), host, builder.finish())
 
 
-def search(op: str, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str | None) -> Work:
-    """The description of argmax and argmin."""
-    record, index = SEARCHES[op], np.dtype(np.int64)
-    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
-    check_array(op, "a", a)
-    axis = normalize_axis(op, axis if axis is None else as_index(op, "axis", axis, axis), a.shape)
-    shape = reduced_shape(a.shape, axis, keepdims)
-    if 0 in [a.shape[d] for d in axis]:
-        raise error(ValueError, op, f"there is nothing to search along axis {axis} of shape {a.shape}")
-    if out is not None:
-        check_out(op, out, shape, index, "unsafe")
-        if not np.can_cast(out.dtype, index):
-            raise error(TypeError, op, f"out is of dtype {out.dtype.name}, which int64 does not hold")
-    host = HostCall(numpy_engine.search, {"function": record.numpy, "axis": axis, "keepdims": keepdims})
-    if a.machine is None:
-        return Work(op, (result_of(out, shape, index),), host)
-    builder = Builder(a.machine)
-    x = builder.readable(a)
-    target = builder.target(out, out is not None and shared(out, x), shape, index)
-    places = reductions.positions(x, axis)
-    add_reduction(builder, reductions.problem(record.reduction, x, places, target, axis, dtype_name(a.dtype)), strategy)
-    builder.deliver(target, out)
-    return Work(op, (out or target,), host, builder.finish())
+def with_second(
+    reduction: Reduction, x: ArraySpec, other: ArraySpec | None, axis: Shape, val: np.dtype,
+    results: tuple[ArraySpec, ArraySpec], strategy: str | None = None, **more: Any,
+) -> Plan:  # fmt: skip
+    """The plan of a reduction with two new results."""
+    assert x.machine is not None
+    builder = Builder(x.machine)
+    x, other = builder.readable(x), other and builder.readable(other)
+    problem = reductions.problem(reduction, x, other, results[0], axis, dtype_name(val), second=results[1], **more)
+    add_reduction(builder, problem, strategy)
+    return builder.finish()
 
 
 def add_reduction(builder: Builder, problem: reductions.Problem, strategy: str | None = None) -> None:
@@ -124,25 +113,26 @@ def dtypes(
 ) -> tuple[np.dtype, np.dtype]:
     """The dtype in which NumPy would compute, and the result's."""
     if record.logical:
-        return x, np.dtype(bool)
-    if dtype is not None:
+        val = x
+    elif dtype is not None:
         val = dtype
     elif record.floating:
         wider = out is not None and np.can_cast(x, out.dtype)
         val = np.dtype(np.float64) if x.kind in "biu" else out.dtype if wider and out is not None else x
     elif record.arithmetic and out is None and x.kind in "biu":
         val = record.ufunc.reduce(np.empty(0, x)).dtype
+    elif record.result and x.kind == "c":  # which a real ``out`` takes
+        val = x
     else:
         try:
             val = record.ufunc.resolve_dtypes((x if out is None else out.dtype, x, None), reduction=True)[0]
         except TypeError:
-            assert out is not None
-            rule = f"cannot cast the result from {x.name} to {out.dtype.name} of out"
+            rule = f"cannot cast the result from {x.name} to {out.dtype.name} of out" if out else f"{x.name} has none"
             raise error(TypeError, record.name, rule) from None
     check_dtype(record.name, "the result", val)
-    if record.floating and (record.plain or record.exponent) and val.kind not in "fcV":
+    if record.floating and (record.plain or not record.ufunc) and val.kind not in "fcV":
         raise error(TypeError, record.name, f"dtype must be floating or complex, got {val.name}")
-    return val, val if record.exponent is None else np.empty(0, val).real.dtype
+    return val, record.result(val) if record.result else val
 
 
 def degrees(op: str, ddof: Any, correction: Any) -> float:
@@ -168,7 +158,8 @@ def reduced_shape(shape: Shape, axis: Shape, keepdims: bool) -> Shape:
 def check_identity(op: str, shape: Shape, axis: Shape, mask: Any) -> None:
     """Without an identity or ``initial``, every reduction must have an element that surely takes part."""
     if 0 in (shape[d] for d in axis):
-        raise error(ValueError, op, f"zero-size array of shape {shape} has no identity over axis {axis}; give initial")
+        way = "; give initial" if op in REDUCTIONS else ""
+        raise error(ValueError, op, f"zero-size array of shape {shape} has no identity over axis {axis}{way}")
     if mask is not None:
         raise error(ValueError, op, "has no identity, so a where mask needs initial")
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..plan import maps, products, reductions, rows
 from ..plan.dtypes import INTEGERS, ITEMSIZE
-from ..plan.reductions import Reduction
+from ..plan.reductions import FACTOR, Reduction
+from ..run import numpy_engine
 from .arguments import Casting
 
 
@@ -21,10 +22,11 @@ class ReductionOp(NamedTuple):
     numpy: Callable[..., Any]  # what the CPU does
     ufunc: Any = None  # merges elements, if one does, and decides dtypes
     floating: bool = False  # whether the result is floating, float64 of integers, instead
-    exponent: float | None = None  # if it is a power of a variance, which is real
+    result: Callable[[np.dtype], np.dtype] | None = None  # its dtype, if not that in which NumPy would compute
+    exponent: float | None = None  # if it is a power of a variance
     identity: bool = True  # whether an empty reduction has a value
     arithmetic: bool = False  # small integers and bools are summed as int64 or uint64
-    logical: bool = False  # the result is bool, and elements count by their truth
+    logical: bool = False  # elements count by their truth
     zero: bool = False  # NumPy's reduction begins with 0, so that the sum of -0 is 0
     typed: bool = True  # whether ``numpy`` takes a dtype to compute with
     casting: Casting = "same_kind"  # of the result to ``out``
@@ -57,7 +59,55 @@ def counted(val: str) -> np.dtype:
 def centered(val: str) -> np.dtype:
     """The state of variances: a center, sums of elements less that and of their squares, and the number of elements."""
     acc = reductions.accumulated(val)
-    return np.dtype([("center", acc), ("sum", acc), ("squares", np.empty(0, acc).real.dtype), ("count", np.int64)])
+    return np.dtype([("center", acc), ("sum", acc), ("squares", real(acc)), ("count", np.int64)])
+
+
+def centered_and_total(val: str) -> np.dtype:
+    """The same, and the sum."""
+    return np.dtype([("spread", centered(val)), ("total", reductions.accumulated(val))])
+
+
+def magnitude(val: str) -> np.dtype:
+    """The state of sums of squares and of most norms."""
+    return real(reductions.accumulated(val))
+
+
+def ranges(val: str) -> np.dtype:
+    """The state of ptp: a maximum and a minimum."""
+    return np.dtype([("most", ordered(val)), ("least", ordered(val))])
+
+
+def sums(*names: str) -> Callable[[str], np.dtype]:
+    """The state of reductions that add up several things."""
+    return lambda val: np.dtype([(name, reductions.accumulated(val)) for name in names])
+
+
+def squares(val: str) -> np.dtype:
+    """The state of Euclidean norms: sums of squares, also of elements times a small and a large number."""
+    return np.dtype([(name, magnitude(val)) for name in ("sum", "lowered", "raised")])
+
+
+def tally(val: str) -> np.dtype:
+    """The state of counts."""
+    return np.dtype(np.int64)
+
+
+# Dtypes of results.
+
+
+def truth(val: np.dtype) -> np.dtype:
+    """That of any and all."""
+    return np.dtype(bool)
+
+
+def number(val: np.dtype) -> np.dtype:
+    """That of counts and indices."""
+    return np.dtype(np.int64)
+
+
+def real(val: np.dtype) -> np.dtype:
+    """That of variances and norms."""
+    return np.empty(0, val).real.dtype
 
 
 REDUCTIONS = {
@@ -96,8 +146,8 @@ REDUCTIONS = {
         ReductionOp("nanmean", Reduction("NanMean", counted), np.nanmean, np.add, floating=True, plain="mean"),
         *(
             ReductionOp(
-                name, Reduction("NanVar" if plain else "Var", centered), function, floating=True, exponent=exponent,
-                plain=plain, casting="same_kind" if plain else "unsafe",
+                name, Reduction("NanVar" if plain else "Var", centered), function, floating=True, result=real,
+                exponent=exponent, plain=plain, casting="same_kind" if plain else "unsafe",
             )
             for name, function, exponent, plain in (
                 ("var", np.var, 1.0, ""), ("std", np.std, 0.5, ""),
@@ -105,19 +155,65 @@ REDUCTIONS = {
             )
         ),
         ReductionOp(
-            "any", Reduction("Any", boolean, np.bitwise_or), np.any, np.logical_or, logical=True, casting="unsafe"
+            "any", Reduction("Any", boolean, np.bitwise_or), np.any, np.logical_or, result=truth,
+            logical=True, casting="unsafe",
         ),
         ReductionOp(
-            "all", Reduction("All", boolean, np.bitwise_and), np.all, np.logical_and, logical=True, casting="unsafe"
+            "all", Reduction("All", boolean, np.bitwise_and), np.all, np.logical_and, result=truth,
+            logical=True, casting="unsafe",
         ),
     )
 }  # fmt: skip
-#: Reductions to the index of an element.
+#: Other reductions, which are not called as those are.
+MEASURES = {
+    row.name: row
+    for row in (
+        ReductionOp(
+            "count_nonzero", Reduction("CountNonzero", tally), numpy_engine.count_nonzero, result=number, logical=True
+        ),
+        ReductionOp("ptp", Reduction("Range", ranges), numpy_engine.ptp, np.subtract, identity=False),
+        ReductionOp(
+            "sum_of_squares", Reduction("SumOfSquares", magnitude), numpy_engine.sum_of_squares, np.add,
+            arithmetic=True, result=real,
+        ),
+        ReductionOp(
+            "mean_var", Reduction("MeanVar", centered_and_total), np.mean, floating=True, exponent=1.0,
+        ),
+    )
+}  # fmt: skip
+#: vector_norm by its order; None is any other.
+NORMS = {
+    order: ReductionOp(
+        "vector_norm", Reduction(struct, state), numpy_engine.vector_norm, floating=True, identity=identity, result=real
+    )
+    for order, struct, state, identity in (
+        (2.0, "Norm2", squares, True), (1.0, "Norm1", magnitude, True), (0.0, "CountNonzero", tally, True),
+        (np.inf, "NormInf", magnitude, False), (-np.inf, "NormMinusInf", magnitude, False),
+        (None, "NormP", magnitude, True),
+    )
+}  # fmt: skip
+#: Reductions to the index of an element; those of the elements themselves, with their indices.
 SEARCHES = {
-    name: ReductionOp(name, Reduction(struct, indexed, second=reductions.POSITION), function)
-    for name, struct, function in (("argmax", "ArgMax", np.argmax), ("argmin", "ArgMin", np.argmin))
+    name: ReductionOp(name, Reduction(struct, indexed, second=reductions.POSITION), function, plain=plain)
+    for name, struct, function, plain in (
+        ("argmax", "ArgMax", np.argmax, ""), ("argmin", "ArgMin", np.argmin, ""),
+        ("nanargmax", "NanArgMax", np.nanargmax, "argmax"), ("nanargmin", "NanArgMin", np.nanargmin, "argmin"),
+    )
+}  # fmt: skip
+WITH_INDEX = {
+    f"{name}_with_index": ReductionOp(name, Reduction(struct, indexed, second=reductions.POSITION), function)
+    for name, struct, function in (("max", "MaxWithIndex", np.argmax), ("min", "MinWithIndex", np.argmin))
 }
-DOT = Reduction("Dot", merge=np.add, second=reductions.FACTOR)
+#: Reductions of two arrays; comparisons by whether NaN is equal to NaN.
+AVERAGE = Reduction("Average", sums("total", "weight"), second=FACTOR)
+COMPARISONS = {
+    (name, nans): Reduction(struct, boolean, np.bitwise_and, second=FACTOR)
+    for name, nans, struct in (
+        ("array_equal", False, "Equal"), ("array_equal", True, "EqualNans"),
+        ("allclose", False, "Close"), ("allclose", True, "CloseNans"),
+    )
+}  # fmt: skip
+DOT = Reduction("Dot", merge=np.add, second=FACTOR)
 
 #: Strategies of reductions whose partial results NumPy does not merge, and of those that no tutorial has.
 ON_DEVICE = tuple(name for name in reductions.STRATEGIES if not name.endswith(reductions.ON_HOST))
@@ -126,7 +222,9 @@ FAST = tuple(name for name in ON_DEVICE if name not in reductions.STEPS)
 STRATEGIES: dict[str, tuple[str, ...]] = (
     dict.fromkeys(("expand", "where"), tuple(maps.STRATEGIES))
     | {op: FAST if row.plain or row.exponent else tuple(reductions.STRATEGIES) for op, row in REDUCTIONS.items()}
-    | dict.fromkeys((*SEARCHES, "logsumexp"), ON_DEVICE)
+    | {op: FAST if row.plain else ON_DEVICE for op, row in SEARCHES.items()}
+    | dict.fromkeys((*MEASURES, *WITH_INDEX, "vector_norm"), FAST)
+    | {"logsumexp": ON_DEVICE}
     | dict.fromkeys(rows.OPS, tuple(rows.STRATEGIES))
     | {"matmul": tuple(products.STRATEGIES)}
 )

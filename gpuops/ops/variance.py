@@ -1,10 +1,20 @@
-"""Variances and standard deviations with NumPy's semantics: var, std, nanvar, nanstd."""
+"""Variances and standard deviations with NumPy's semantics: var, std, nanvar, nanstd; mean_var, which gives the mean
+too."""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..plan.dtypes import accumulator, dtype_name
+from ..plan.work import HostCall, Work, new_array
+from ..run import numpy_engine
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY, MASK, OUT
-from .reduction import NOT_GIVEN, degrees, reduction
+from .arguments import as_mask, check_array, check_choice, dtype_of, normalize_axis
+from .reduction import NOT_GIVEN, degrees, dtypes, reduced_shape, reduction, with_second
+from .table import MEASURES, STRATEGIES
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -131,3 +141,76 @@ def nanstd(
     return reduction(
         "nanstd", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=degrees("nanstd", ddof, correction)
     )
+
+
+class MeanVar(NamedTuple):
+    """What `mean_var` gives."""
+
+    mean: Any
+    var: Any
+
+
+@operation(a=ARRAY, where=MASK)
+def mean_var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=True, correction=None, strategy=None):
+    """Mean and variance of the elements over the given axes; in one reading on a GPU.
+
+    What `mean` and `var` give.
+
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers.
+    ddof : float, optional
+        The number that is taken off that of the elements, before the sum of squares is divided by it.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    correction : float, optional
+        Another name of ``ddof``, that of the array API standard.
+    strategy : str, optional
+        One of ``gpuops.strategies("mean_var")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    mean, var : ndarray or scalar
+        A named tuple, of the same kind and on the same device as ``a``. The variance is real, of complex numbers too.
+        Workspace is that of `sum`.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, a dtype is not supported, or ``ddof`` is no number.
+    ValueError
+        If the shape of ``where`` does not fit, both ``ddof`` and ``correction`` are given, or a strategy is unknown.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> mean, var = gpuops.mean_var(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1)
+    >>> mean, var
+    (array([2., 4.]), array([1., 4.]))
+    """
+    op = "mean_var"
+    record, freedom = MEASURES[op], degrees(op, ddof, correction)
+    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    check_array(op, "a", a)
+    axis = normalize_axis(op, axis, a.shape)
+    val, _ = dtypes(record, a.dtype, dtype_of(op, dtype), None)
+    shape, mask = reduced_shape(a.shape, axis, keepdims), as_mask(op, where, a.shape)
+    kinds = {"mean": val, "var": np.empty(0, val).real.dtype}
+    mean, spread = (new_array(name, shape, kind, machine=a.machine) for name, kind in kinds.items())
+    acc = np.dtype(accumulator(dtype_name(val)))
+    options = {"axis": axis, "keepdims": keepdims, "ddof": freedom, "val": val, "acc": acc, "form": MeanVar}
+    plan = None
+    if a.machine is not None:
+        more = {"scale": freedom, "exponent": record.exponent}
+        plan = with_second(record.reduction, a, mask, axis, val, (mean, spread), strategy, **more)
+    return Work(op, (mean, spread), HostCall(numpy_engine.mean_var, options), plan, form=MeanVar)

@@ -276,3 +276,4 @@ class Work(NamedTuple):
     host: HostCall
     plan: Plan | None = None
     method: tuple[str, tuple[Any, ...]] | None = None
+    form: Any = tuple  # what several results come in: a tuple, or a named one

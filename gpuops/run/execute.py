@@ -37,7 +37,7 @@ def prepare(
     except NotLoaded as missing:
         rule = "is not loaded yet, and a capture does not allow that: make the same call once before it begins"
         raise RuntimeError(f"{missing} {rule}, so that it takes strategy {plan.strategy!r}") from None
-    make, written = maker(context, new, len(work.results)), context.written
+    make, written = maker(context, new, work), context.written
     provide = partial(provided, device, workspace_of(plan), plan.scratch) if plan.own else None
     # What is no launch of ours, such as cuBLAS, is planned differently for a capture.
     guarded = not captured and not all(isinstance(step, Launch) for step in plan.steps)
@@ -61,15 +61,21 @@ def prepare(
     return ready
 
 
-def maker(context: ExecutionContext, new: list[ArraySpec], results: int) -> Callable[[list[int]], Any] | None:
-    """A function that makes the new ones of a number of results; a tuple, if there are several."""
+def maker(context: ExecutionContext, new: list[ArraySpec], work: Work) -> Callable[[list[int]], Any] | None:
+    """A function that makes the new ones of a work's results: together, if it has several."""
     makers = []
     for _, shape, dtype, strides, *_ in new:
         ordered = strides == new_array("", shape, dtype).strides
         makers.append(partial(context.maker(dtype), shape, None if ordered else strides))
-    if results == 1:
+    if len(work.results) == 1:
         return makers[0] if makers else None
-    return lambda addresses: tuple([make(addresses) for make in makers])
+    gather = together(work)
+    return lambda addresses: gather([make(addresses) for make in makers])
+
+
+def together(work: Work) -> Callable[[list[Any]], Any]:
+    """What puts several results together."""
+    return getattr(work.form, "_make", work.form)
 
 
 class Template:
@@ -82,7 +88,7 @@ class Template:
         places = {name: i for i, name in enumerate((*names, *(spec.name for spec in work.results), *plan.own))}
         self.device.load(plan.kernels)
         self.steps = [self.device.launcher(step, places) for step in plan.steps]
-        self.makers = [context.maker(spec.dtype) for spec in work.results]
+        self.makers, self.gather = [context.maker(spec.dtype) for spec in work.results], together(work)
 
     def __call__(self, changes: Changes, addresses: list[int]) -> Any:
         """The result of a call whose arrays begin at these addresses."""
@@ -93,7 +99,7 @@ class Template:
             addresses += more
         for step, changed in zip(self.steps, launches, strict=True):
             step(addresses, changed)
-        return tuple(made) if len(made) > 1 else made[0]
+        return self.gather(made) if len(made) > 1 else made[0]
 
 
 def changes_of(work: Work) -> Changes:

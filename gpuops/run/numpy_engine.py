@@ -33,9 +33,74 @@ def reduce_wide(
 
 
 def search(a: np.ndarray, out: np.ndarray | None = None, *, function: Any, axis: Shape, keepdims: bool) -> Any:
-    """argmax or argmin along one axis, or over all."""
+    """argmax or the like along one axis, or over all."""
+    a = a.astype(np.float32) if a.dtype.kind == "V" else a  # bfloat16, of which NumPy does not know NaN
     # (NumPy's own ``out`` may not overlap ``a``.)
     return deliver(function(a, axis=axis[0] if len(axis) < a.ndim else None, keepdims=keepdims), out)
+
+
+def with_index(a: np.ndarray, *, function: Any, axis: Shape, keepdims: bool, form: Any) -> Any:
+    """The elements that argmax or argmin finds, and their indices."""
+    indices = search(a, function=function, axis=axis, keepdims=True)
+    if len(axis) == a.ndim:
+        values = np.reshape(a.flat[indices.item()], indices.shape)
+    else:
+        values = np.take_along_axis(a, indices, axis[0])
+    return form(*(each if keepdims else np.squeeze(each, axis)[()] for each in (values, indices)))
+
+
+def count_nonzero(a: np.ndarray, out: None = None, *, axis: Shape, keepdims: bool) -> Any:
+    """np.count_nonzero, as an array or a scalar of NumPy's."""
+    return np.asarray(np.count_nonzero(a, axis=axis, keepdims=keepdims), np.int64)[()]
+
+
+def ptp(a: np.ndarray, out: np.ndarray | None = None, *, axis: Shape, keepdims: bool, dtype: np.dtype) -> Any:
+    """The maximum less the minimum. (NumPy's own ``out`` may not overlap ``a``.)"""
+    ends = (extremum.reduce(a, axis, dtype, keepdims=keepdims) for extremum in (np.maximum, np.minimum))
+    return deliver(np.subtract(*ends), out)
+
+
+def sum_of_squares(
+    a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, axis: Shape, keepdims: bool, dtype: np.dtype
+) -> Any:
+    """The sum of squared magnitudes."""
+    x = a.astype(dtype, copy=False)
+    squares = np.square(x) if x.dtype.kind != "c" else np.square(x.real) + np.square(x.imag)
+    return deliver(np.add.reduce(squares, axis, squares.dtype, keepdims=keepdims, where=where), out)
+
+
+def vector_norm(
+    a: np.ndarray, out: None = None, *, axis: Shape, keepdims: bool, dtype: np.dtype, ord: float  # noqa: A002
+) -> Any:
+    """np.linalg.vector_norm."""
+    whole = None if len(axis) == a.ndim else axis
+    return np.linalg.vector_norm(a.astype(dtype, copy=False), axis=whole, keepdims=keepdims, ord=ord)
+
+
+def mean_var(
+    a: np.ndarray, where: Any = True, *, axis: Shape, keepdims: bool, ddof: float, val: np.dtype, acc: np.dtype,
+    form: Any,
+) -> Any:  # fmt: skip
+    """np.mean and np.var."""
+    wide, options = a.astype(val, copy=False).astype(acc, copy=False), {"axis": axis, "keepdims": keepdims}
+    mean, var = np.mean(wide, **options, where=where), np.var(wide, **options, where=where, ddof=ddof)
+    return form(mean.astype(val), var.astype(np.empty(0, val).real.dtype))
+
+
+def average(
+    a: np.ndarray, weights: np.ndarray | None = None, *, axis: Shape | None, keepdims: bool, returned: bool,
+    val: np.dtype, acc: np.dtype, form: Any,
+) -> Any:  # fmt: skip
+    """np.average."""
+    wide, heavy = (x if x is None else x.astype(val, copy=False).astype(acc, copy=False) for x in (a, weights))
+    found, total = np.average(wide, axis, heavy, True, keepdims=keepdims)
+    return form(found.astype(val), total.astype(val)) if returned else found.astype(val)
+
+
+def compare(*, function: Any, names: tuple[str, str], **operands: Any) -> Any:
+    """np.allclose or np.array_equal, of operands with these names."""
+    pair = [operands.pop(name) for name in names]
+    return np.bool_(function(*pair, **operands))
 
 
 def softmax(

@@ -62,7 +62,7 @@ template <> struct Accumulate<bf16> { using type = float; };
 template <class V> using accumulate_t = typename Accumulate<V>::type;
 
 // What an op may read besides the element: the number of elements reduced, the factor on x, and the row's maximum. Of
-// variances, `count` is the exponent of the result and `scale` is ddof.
+// variances, `count` is the exponent of the result and `scale` is ddof; other ops say what theirs are.
 template <class A> struct Context { double count; double scale; A shift; };
 
 template <class A> __device__ __forceinline__ A nan() { return Limits<A>::greatest() - Limits<A>::greatest(); }
@@ -154,7 +154,9 @@ template <class V> struct ArgMax {
     bool behind = nan || other ? other && !nan : LEAST ? less(b.value, a.value) : less(a.value, b.value);
     return ahead || (!behind && a.index() < b.index()) ? a : b;
   }
-  template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(s.index()); }
+  // -1: no element took part.
+  static __device__ i64 found(State s) { return s.index() == NOWHERE ? -1 : s.index(); }
+  template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(found(s)); }
 };
 
 template <class V> struct ArgMin : ArgMax<V> {
@@ -164,9 +166,35 @@ template <class V> struct ArgMin : ArgMax<V> {
   static __device__ State combine(State a, State b) { return Base::template first<true>(a, b); }
 };
 
+// The element and, as second result, its index.
+template <class Base, class V> struct WithIndex : Base {
+  using A = typename Base::A;
+  using State = typename Base::State;
+  template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(convert<V>(s.value)); }
+  template <class Out> static __device__ Out second(State s, const Context<A>&) { return convert<Out>(Base::found(s)); }
+};
+template <class V> using MaxWithIndex = WithIndex<ArgMax<V>, V>;
+template <class V> using MinWithIndex = WithIndex<ArgMin<V>, V>;
+
 template <class Op> constexpr bool INDEXED = false;  // takes elements with their index
 template <class V> constexpr bool INDEXED<ArgMax<V>> = true;
 template <class V> constexpr bool INDEXED<ArgMin<V>> = true;
+template <class Base, class V> constexpr bool INDEXED<WithIndex<Base, V>> = true;
+
+template <class V> struct Range {  // the maximum less the minimum
+  using Most = Max<V>;
+  using Least = Min<V>;
+  using A = typename Most::A;
+  struct State { A most, least; };
+  static __device__ State identity() { return {Most::identity(), Least::identity()}; }
+  static __device__ State map(V x, const Context<A>&) { return {convert<A>(x), convert<A>(x)}; }
+  static __device__ State combine(State a, State b) {
+    return {Most::combine(a.most, b.most), Least::combine(a.least, b.least)};
+  }
+  template <class Out> static __device__ Out finish(State s, const Context<A>&) {
+    return convert<Out>(convert<V>(static_cast<A>(s.most - s.least)));
+  }
+};
 
 template <class V> struct Any {
   using A = bool;
@@ -290,6 +318,177 @@ template <class V, bool STRICT = false> struct Var {
   }
 };
 
+template <class V> struct MeanVar {  // the variance is the second result
+  using Spread = Var<V>;
+  using A = typename Spread::A;
+  struct State {  // the total gives the mean where infinities leave no center
+    typename Spread::State spread;
+    A total;
+  };
+  static __device__ State identity() { return {Spread::identity(), convert<A>(0)}; }
+  static __device__ State map(V x, const Context<A>& c) { return {Spread::map(x, c), convert<A>(x)}; }
+  static __device__ __forceinline__ State add(State s, V x) { return {Spread::add(s.spread, x), s.total + convert<A>(x)}; }
+  static __device__ __forceinline__ State settled(State s) { return {Spread::settled(s.spread), s.total}; }
+  static __device__ State combine(State a, State b) { return {Spread::combine(a.spread, b.spread), a.total + b.total}; }
+  template <class Out> static __device__ Out finish(State s, const Context<A>&) {
+    return convert<Out>(convert<V>(quotient(s.total, static_cast<double>(s.spread.count()))));
+  }
+  template <class Out> static __device__ Out second(State s, const Context<A>& c) {
+    return Spread::template finish<Out>(s.spread, c);
+  }
+};
+
+// ---- counts and norms
+
+template <class V> struct CountNonzero {
+  using A = accumulate_t<V>;
+  struct State {
+    u32 low, high;
+    __device__ i64 count() const { return static_cast<i64>(high) << 32 | low; }
+  };
+  static __device__ State state(i64 count) { return {static_cast<u32>(count), static_cast<u32>(count >> 32)}; }
+  static __device__ State identity() { return {0, 0}; }
+  static __device__ State map(V x, const Context<A>&) { return {nonzero(x), 0}; }
+  // Adds an element to a thread's state, which has fewer than 2^32.
+  static __device__ __forceinline__ State add(State s, V x) { return {s.low + nonzero(x), s.high}; }
+  static __device__ __forceinline__ State settled(State s) { return s; }
+  static __device__ State combine(State a, State b) { return state(a.count() + b.count()); }
+  template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(s.count()); }
+};
+
+template <class A> __device__ __forceinline__ A magnitude(A x) { return x < A(0) ? -x : x; }
+__device__ __forceinline__ float magnitude(float x) { return fabs(x); }
+__device__ __forceinline__ double magnitude(double x) { return fabs(x); }
+template <class R> __device__ R magnitude(Complex<R> x) {  // the root of a sum of squares that neither overflow nor vanish
+  R re = fabs(x.re), im = fabs(x.im), more = greater_of(re, im), less = lesser_of(re, im);
+  if (re == Limits<R>::greatest() || im == Limits<R>::greatest()) return Limits<R>::greatest();
+  R part = more == R(0) ? R(0) : less / more;
+  return more * sqrt(R(1) + part * part);
+}
+
+template <class V> struct SumOfSquares {
+  using A = accumulate_t<V>;
+  using State = real_t<A>;
+  static __device__ State identity() { return State(0); }
+  static __device__ State map(V x, const Context<A>&) { return real_product(convert<A>(x), convert<A>(x)); }
+  static __device__ State combine(State a, State b) { return static_cast<State>(a + b); }
+  template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(convert<real_t<V>>(s)); }
+};
+
+template <class V> struct Norm1 : SumOfSquares<V> {
+  using A = accumulate_t<V>;
+  static __device__ real_t<A> map(V x, const Context<A>&) { return magnitude(convert<A>(x)); }
+};
+
+template <class V> struct NormInf : Norm1<V> {
+  using R = real_t<accumulate_t<V>>;
+  static __device__ R combine(R a, R b) { return greater_of(a, b); }
+};
+
+template <class V> struct NormMinusInf : Norm1<V> {
+  using R = real_t<accumulate_t<V>>;
+  static __device__ R identity() { return Limits<R>::greatest(); }
+  static __device__ R combine(R a, R b) { return lesser_of(a, b); }
+};
+
+template <class V> struct NormP : Norm1<V> {  // Context::scale is p
+  using A = accumulate_t<V>;
+  using R = real_t<A>;
+  static __device__ R map(V x, const Context<A>& c) { return pow(magnitude(convert<A>(x)), static_cast<R>(c.scale)); }
+  template <class Out> static __device__ Out finish(R s, const Context<A>& c) {
+    return convert<Out>(convert<real_t<V>>(pow(s, static_cast<R>(1 / c.scale))));
+  }
+};
+
+// The root of the sum of squares. These may overflow, or vanish: so squares of the elements times 1 / FAR and times FAR
+// are added up beside them, and the sum that has kept its digits is taken (after J. Blue, "A portable Fortran program to
+// find the Euclidean norm of a vector", 1978). Squares of float16 are far from either in float32.
+template <class V> struct Norm2 {
+  using A = accumulate_t<V>;
+  using R = real_t<A>;
+  static constexpr bool LIMITED = !SAME<V, f16>;
+  static constexpr R FAR = sizeof(R) == 8 ? 0x1p768 : 0x1p96f, SMALL = sizeof(R) == 8 ? 0x1p-900 : 0x1p-90f;
+  struct State { R sum, lowered, raised; };
+  static __device__ State identity() { return {R(0), R(0), R(0)}; }
+  static __device__ State map(V x, const Context<A>&) {
+    A value = convert<A>(x);
+    if constexpr (!LIMITED) return {real_product(value, value), R(0), R(0)};
+    A low = times(value, 1 / FAR), high = times(value, FAR);
+    return {real_product(value, value), real_product(low, low), real_product(high, high)};
+  }
+  static __device__ State combine(State a, State b) { return {a.sum + b.sum, a.lowered + b.lowered, a.raised + b.raised}; }
+  template <class Out> static __device__ Out finish(State s, const Context<A>&) {
+    bool large = LIMITED && s.sum == Limits<R>::greatest(), small = LIMITED && s.sum < SMALL;
+    R root = large ? sqrt(s.lowered) * FAR : small ? sqrt(s.raised) * (1 / FAR) : sqrt(s.sum);
+    return convert<Out>(convert<real_t<V>>(root));
+  }
+};
+
+// ---- two operands
+
+template <class V> struct Average {  // with weights, whose sum is the second result
+  using A = accumulate_t<V>;
+  struct State { A total, weight; };
+  static __device__ State identity() { return {convert<A>(0), convert<A>(0)}; }
+  static __device__ State map(V, const Context<A>&) { return identity(); }
+  static __device__ State product(V x, V weight, const Context<A>&) {
+    return {static_cast<A>(convert<A>(x) * convert<A>(weight)), convert<A>(weight)};
+  }
+  static __device__ State combine(State a, State b) { return {a.total + b.total, a.weight + b.weight}; }
+  template <class Out> static __device__ Out finish(State s, const Context<A>&) {
+    return convert<Out>(convert<V>(ratio(s.total, s.weight)));
+  }
+  template <class Out> static __device__ Out second(State s, const Context<A>&) { return convert<Out>(convert<V>(s.weight)); }
+  template <class R> static __device__ R ratio(R a, R b) { return a / b; }
+  template <class R> static __device__ Complex<R> ratio(Complex<R> a, Complex<R> b) {  // Smith's, which does not overflow
+    if (b.re == R(0) && b.im == R(0)) return {a.re / b.re, a.im / b.re};
+    bool steep = fabs(b.im) > fabs(b.re);
+    R part = steep ? b.re / b.im : b.im / b.re, scale = steep ? b.re * part + b.im : b.re + b.im * part;
+    return {(steep ? a.re * part + a.im : a.re + a.im * part) / scale, (steep ? a.im * part - a.re : a.im - a.re * part) / scale};
+  }
+};
+
+// Whether elements are those of the second operand. NANS: so are two that are NaN.
+template <class V, bool NANS = false> struct Equal : All<V> {
+  using A = bool;
+  template <class X, class Y> static __device__ u32 product(X x, Y y, const Context<A>&) {
+    if constexpr (INTEGER<X> && INTEGER<Y>) {  // whatever their signs
+      return static_cast<i64>(x) == static_cast<i64>(y) && (x < X(0)) == (y < Y(0));
+    } else {
+      auto a = convert<accumulate_t<V>>(convert<V>(x)), b = convert<accumulate_t<V>>(convert<V>(y));
+      return same(a, b) || (NANS && is_nan(a) && is_nan(b));
+    }
+  }
+  template <class T> static __device__ bool same(T a, T b) { return a == b; }
+  template <class R> static __device__ bool same(Complex<R> a, Complex<R> b) { return a.re == b.re && a.im == b.im; }
+};
+template <class V> using EqualNans = Equal<V, true>;
+
+// Whether |x - y| <= atol + rtol * |y|, each step rounded as NumPy's. Context::count is atol, Context::scale is rtol.
+template <class V, bool NANS = false> struct Close : All<V> {
+  using A = bool;
+  using Wide = accumulate_t<V>;
+  using R = real_t<Wide>;
+  static __device__ __forceinline__ R rounded(R x) { return convert<R>(convert<real_t<V>>(x)); }
+  static __device__ u32 product(V x, V y, const Context<A>& c) {
+    Wide a = convert<Wide>(x), b = convert<Wide>(y);
+    if (Equal<V, NANS>::product(x, y, c)) return 1;
+    R size = magnitude(b), rtol = rounded(static_cast<R>(c.scale)), atol = rounded(static_cast<R>(c.count));
+    R apart = rounded(magnitude(a - b)), most = rounded(plus(atol, rounded(multiplied(rtol, size))));
+    return apart <= most && size < Limits<R>::greatest();
+  }
+  // (Separate steps, not fused ones.)
+  static __device__ __forceinline__ float multiplied(float a, float b) { return __fmul_rn(a, b); }
+  static __device__ __forceinline__ double multiplied(double a, double b) { return __dmul_rn(a, b); }
+  static __device__ __forceinline__ float plus(float a, float b) { return __fadd_rn(a, b); }
+  static __device__ __forceinline__ double plus(double a, double b) { return __dadd_rn(a, b); }
+};
+template <class V> using CloseNans = Close<V, true>;
+template <class V> constexpr bool PRODUCT<Average<V>> = true;
+template <class V, bool NANS> constexpr bool PRODUCT<Equal<V, NANS>> = true;
+template <class V, bool NANS> constexpr bool PRODUCT<Close<V, NANS>> = true;
+template <class V, bool NANS> constexpr bool UNCONVERTED<Equal<V, NANS>> = true;
+
 // ---- reductions to which NaN contributes nothing; an initial value takes part whatever it is (Plain)
 
 template <class Base, class V> struct WithoutNan : Base {
@@ -301,6 +500,8 @@ template <class V> using NanSum = WithoutNan<Sum<V>, V>;
 template <class V> using NanProd = WithoutNan<Prod<V>, V>;
 template <class V> using NanMean = WithoutNan<MaskedMean<V>, V>;
 template <class V> using NanVar = WithoutNan<Var<V, true>, V>;
+template <class V> using NanArgMax = WithoutNan<ArgMax<V>, V>;
+template <class V> using NanArgMin = WithoutNan<ArgMin<V>, V>;
 template <class Base, class V> constexpr bool UNCONVERTED<WithoutNan<Base, V>> = true;
 template <class Op> struct Plain { using type = Op; };
 template <class Base, class V> struct Plain<WithoutNan<Base, V>> { using type = Base; };
@@ -308,7 +509,10 @@ template <class Base, class V> struct Plain<WithoutNan<Base, V>> { using type = 
 template <class Op> constexpr bool COUNTING = false;  // states count elements, which are added one by one (add, settled)
 template <class V> constexpr bool COUNTING<MaskedMean<V>> = true;
 template <class V, bool STRICT> constexpr bool COUNTING<Var<V, STRICT>> = true;
+template <class V> constexpr bool COUNTING<MeanVar<V>> = true;
+template <class V> constexpr bool COUNTING<CountNonzero<V>> = true;
 template <class Base, class V> constexpr bool COUNTING<WithoutNan<Base, V>> = COUNTING<Base>;
+template <class Base, class V> constexpr bool INDEXED<WithoutNan<Base, V>> = INDEXED<Base>;
 
 // ---- softmax's reductions, over x * scale in V = float or double
 

@@ -1,7 +1,8 @@
 // What the reduction kernels share: what an element contributes, how a result is written.
 // Parameters: struct Reduce (gpuops/plan/reductions/launch.py).
-// Prologue: Op, Tin, Tb (elements of x and of the second operand), Tval, Tout, Index, Offset, KEPT, REDUCED (ranks),
-// OTHER, RESIDENT (if blocks share an output: the threads per multiprocessor that the grid is sized for; else 0).
+// Prologue: Op, Tin, Tb (elements of x and of the second operand), Tval, Tout, Tz (of results, and of the second ones),
+// TWO (whether there are such), Index, Offset, KEPT, REDUCED (ranks), OTHER, RESIDENT (if blocks share an output: the
+// threads per multiprocessor that the grid is sized for; else 0).
 
 using State = typename Op::State;
 using A = typename Op::A;
@@ -22,10 +23,11 @@ template <class O = Op, class X> __device__ __forceinline__ State mapped(X x, co
 
 // Combines an element into `value`. With a mask, elements that are left out contribute nothing.
 template <class O = Op, class X, class B> __device__ __forceinline__ State joined(State value, X x, B b, const Context<A>& c) {
-  if constexpr (COUNTING<O>) {
+  if constexpr (COUNTING<O> || INDEXED<O>) {
     bool left_out = UNCONVERTED<O> && is_nan(convert<accumulate_t<X>>(x));
-    return left_out || (OTHER != NONE && !nonzero(b)) ? value : O::add(value, convert<Tval>(x));
-  } else if constexpr (INDEXED<O>) return O::combine(value, O::map(convert<Tval>(x), c, b));
+    if constexpr (INDEXED<O>) return left_out ? value : O::combine(value, Plain<O>::type::map(convert<Tval>(x), c, b));
+    else return left_out || (OTHER != NONE && !nonzero(b)) ? value : O::add(value, convert<Tval>(x));
+  } else if constexpr (PRODUCT<O> && UNCONVERTED<O>) return O::combine(value, O::product(x, b, c));
   else if constexpr (PRODUCT<O>) return O::combine(value, O::product(convert<Tval>(x), convert<Tval>(b), c));
   else if constexpr (OTHER == NONE) return O::combine(value, mapped<O>(x, c));
   else return nonzero(b) ? O::combine(value, mapped<O>(x, c)) : value;
@@ -41,4 +43,32 @@ __device__ __forceinline__ Tout finished(State state, const Reduce& r) {
   Context<A> c = context(r);
   if (r.has_initial) state = Op::combine(Plain<Op>::type::map(r.initial, c), state);
   return Op::template finish<Tout>(state, c);
+}
+
+template <class O = Op> __device__ __forceinline__ Tz second_of(State state, const Reduce& r) {
+  return O::template second<Tz>(state, context(r));
+}
+
+// N neighbouring results, and the second ones if there are such. They lie alike in y and z.
+template <int N> struct Results {
+  Items<Tout, N> first;
+  Items<Tz, N> second;
+  __device__ __forceinline__ void set(int v, State state, const Reduce& r) {
+    first.set(v, finished(state, r));
+    if constexpr (TWO) second.set(v, second_of<>(state, r));
+  }
+  __device__ __forceinline__ void store(Tout* y, Tz* z, Offset at) const {
+    store_past_l1(y + at, first);
+    if constexpr (TWO) store_past_l1(z + at, second);
+  }
+  __device__ __forceinline__ void store_one(Tout* y, Tz* z, Offset at, int v) const {
+    y[at] = first.get(v);
+    if constexpr (TWO) z[at] = second.get(v);
+  }
+};
+
+__device__ __forceinline__ void write(Tout* y, Tz* z, Offset at, State state, const Reduce& r) {
+  Results<1> results;
+  results.set(0, state, r);
+  results.store_one(y, z, at, 0);
 }

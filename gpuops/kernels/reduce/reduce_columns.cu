@@ -118,7 +118,7 @@ __device__ __forceinline__ void add_part(State (&value)[VEC], const State* part)
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
-reduce_columns(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, Launch launch, Reduce r) {
+reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   int wide = threadIdx.x % WIDE, deep = threadIdx.x / WIDE;
   Index begin = blockIdx.y * r.chunk, end = min(static_cast<i64>(begin) + r.chunk, r.packs);
@@ -149,12 +149,12 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials
   for (int v = 0; v < VEC; ++v) value[v] = gathered.get(v, c);
 
   if constexpr (DEEP == 1) {
-    Items<Tout, STORED> results[VEC / STORED];
+    Results<STORED> results[VEC / STORED];
 #pragma unroll
-    for (int v = 0; v < VEC; ++v) results[v / STORED].set(v % STORED, finished(value[v], r));
+    for (int v = 0; v < VEC; ++v) results[v / STORED].set(v % STORED, value[v], r);
 #pragma unroll
     for (int s = 0; s < VEC / STORED; ++s) {
-      if (s * STORED >= spot.begin && s * STORED < spot.end) store_past_l1(y + spot.at[2] + s * STORED * r.y_inner, results[s]);
+      if (s * STORED >= spot.begin && s * STORED < spot.end) results[s].store(y, z, spot.at[2] + s * STORED * r.y_inner);
     }
   } else {
     __shared__ Cells cells;
@@ -173,7 +173,7 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials
     for (int i = threadIdx.x; i < VEC * WIDE; i += BLOCK) {
       Spot there = find(blockIdx.x * static_cast<Index>(WIDE) + i % WIDE, r);
       int v = i / WIDE;
-      if (v >= there.begin && v < there.end) y[there.at[2] + v * r.y_inner] = finished(met(cells, i), r);
+      if (v >= there.begin && v < there.end) write(y, z, there.at[2] + v * r.y_inner, met(cells, i), r);
     }
   }
 }

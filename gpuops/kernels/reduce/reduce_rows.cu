@@ -94,7 +94,7 @@ __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Co
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
-reduce_rows(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, Launch launch, Reduce r) {
+reduce_rows(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   Context<A> c = context(r);
   Index first = blockIdx.x * static_cast<Index>(GROUPS * ROWS) + threadIdx.x / GROUP;
@@ -142,7 +142,7 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, L
       for (u32 split = threadIdx.x; split < gridDim.y; split += BLOCK) value[0] = Op::combine(value[0], mine[split]);
       value[0] = block_reduce<Op, BLOCK>(value[0]);
     }
-    if (threadIdx.x == 0) y[kept[0][2]] = finished(value[0], r);
+    if (threadIdx.x == 0) write(y, z, kept[0][2], value[0], r);
   } else {
     constexpr int LANES = GROUP > ROWS ? GROUP / ROWS : 1, HELD = ROWS > GROUP ? ROWS / GROUP : 1;
     int shared = share<Op, GROUP / 2, 1>(value);
@@ -151,7 +151,7 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, L
       Index row = first + (shared + i) * GROUPS;
       if (row >= outputs || threadIdx.x % LANES) continue;
       r.kept.locate(row, kept[0]);
-      y[kept[0][2]] = finished(value[i], r);
+      write(y, z, kept[0][2], value[i], r);
     }
   }
 }

@@ -3,7 +3,7 @@
 // the splits' partial results. Prologue, besides that of reduce.cuh: UNROLL (elements of a thread in flight), BLOCK (the
 // most threads of a block).
 extern "C" __global__ void __launch_bounds__(BLOCK)
-reduce_small(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, Launch launch, Reduce r) {
+reduce_small(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   Context<A> c = context(r);
   u32 lane = r.shares.lane(), step = 1u << r.shares.lanes, begin = blockIdx.y * static_cast<u32>(r.chunk);
@@ -38,7 +38,7 @@ reduce_small(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, 
   while (true) {
     value = shared_reduce<Op, BLOCK>(value, r.shares);
     if (!split) {
-      if (writes) y[from[2]] = finished(value, r);
+      if (writes) write(y, z, from[2], value, r);
       return;
     }
     State* parts = partials + output * gridDim.y;

@@ -2,7 +2,7 @@
 // piece, to shared memory in packs of 16 bytes. Then TEAM threads reduce each row.
 // blockIdx.x: r.chunk rows. Prologue, besides that of reduce.cuh: VEC, TEAM, UNROLL (packs of a thread), BLOCK.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-reduce_staged(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, Launch launch, Reduce r) {
+reduce_staged(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   __shared__ Pack<u32, 4> stage[BLOCK * UNROLL];
   Context<A> c = context(r);
@@ -35,6 +35,6 @@ reduce_staged(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials,
     value = warp_reduce<Op, TEAM>(value);
     Offset at[3];
     r.kept.locate(static_cast<Index>(first + min(row, rows - 1)), at);
-    if (row < rows && threadIdx.x % TEAM == 0) y[at[2]] = finished(value, r);
+    if (row < rows && threadIdx.x % TEAM == 0) write(y, z, at[2], value, r);
   }
 }

@@ -6,7 +6,7 @@
 constexpr int PACKS = ROWS * LENGTH / VEC, APART = PILED ? 1 : BLOCK, STORED = PILED ? ROWS : 1;
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-reduce_tiny(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, Launch launch, Reduce r) {
+reduce_tiny(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   Context<A> c = context(r);
   Index first = blockIdx.x * static_cast<Index>(BLOCK * ROWS) + threadIdx.x * STORED, outputs = r.outputs;
@@ -31,7 +31,7 @@ reduce_tiny(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, L
   Items<clean_t<Tin, VEC>, VEC> items[PACKS];
 #pragma unroll
   for (int n = 0; n < PACKS; ++n) items[n] = cleaned(packs[n]);
-  Items<Tout, STORED> results[ROWS / STORED];
+  Results<STORED> results[ROWS / STORED];
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
     State value = Op::identity();
@@ -39,12 +39,12 @@ reduce_tiny(const Tin* x, const Tb* b, Tout* y, u64* tickets, State* partials, L
     for (int n = k * LENGTH; n < (k + 1) * LENGTH; ++n) {
       value = joined(value, items[n / VEC].get(n % VEC), Tb{}, c);
     }
-    results[k / STORED].set(k % STORED, finished(value, r));
+    results[k / STORED].set(k % STORED, value, r);
   }
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
     if (first + k * APART >= outputs) continue;
-    if (!whole) y[kept[k][2]] = results[0].get(k % STORED);
-    else if (k % STORED == 0) store_past_l1(y + kept[k][2], results[k / STORED]);
+    if (!whole) results[0].store_one(y, z, kept[k][2], k % STORED);
+    else if (k % STORED == 0) results[k / STORED].store(y, z, kept[k][2]);
   }
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..access import PACK, RAGGED, Access, packable
-from ..dtypes import CTYPES, ITEMSIZE
+from ..dtypes import CTYPES, ITEMSIZE, dtype_name
 from ..geometry import Axes, floor_power_of_2, index_type, offset_type, power_of_2, reaches
 from ..params import Field, Params, Struct
 from ..small import Shares
@@ -46,8 +46,8 @@ PARAMS = Struct(
     Field("i64", "head", "columns: elements of a run's first pack that lie before the run"),
     Field("i64", "high", "staged: x's elements end here"),
     Field("i64", "y_inner", "columns: stride between neighbouring outputs in y"),
-    Field("double", "count", "elements of an output, or the exponent of a variance: for the op's Context"),
-    Field("double", "scale", "a factor on x, or the degrees of freedom that a variance lacks, likewise"),
+    Field("double", "count", "elements of an output, or another number, for the op's Context"),
+    Field("double", "scale", "a factor on x, or another parameter of the op, likewise"),
     Field("i64", "has_initial", "whether there is an initial value"),
     Field("Tval", "initial", "which takes part in every output"),
 )
@@ -61,8 +61,8 @@ SMALL_PARAMS = Struct(
     Field("i32", "has_initial", "whether there is an initial value"),
     Field("Dims<KEPT, 3, Offset>", "kept", "operands x, b, y, over the outputs"),
     Field("Axes<REDUCED, 2, Offset>", "reduced", "operands x, b, over the elements of an output"),
-    Field("double", "count", "elements of an output, or the exponent of a variance: for the op's Context"),
-    Field("double", "scale", "a factor on x, or the degrees of freedom that a variance lacks, likewise"),
+    Field("double", "count", "elements of an output, or another number, for the op's Context"),
+    Field("double", "scale", "a factor on x, or another parameter of the op, likewise"),
     Field("Tval", "initial", "which takes part in every output"),
 )
 
@@ -93,7 +93,7 @@ def launch(p: Problem, strategy: str, design: Design) -> Plan:
     constants = {"BLOCK": design.block, "VEC": design.access.vec, "RESIDENT": design.resident if split else 0}
     constants |= design.constants
     partials = (Operand("scratch"), Operand("scratch", PARTIALS), LAUNCH) if split else (None, None, NO_LAUNCH)
-    args = (*p.pointers, *partials, parameters(p, design, offset, far[0] + 1))
+    args = (*p.pointers, p.second and p.second.operand, *partials, parameters(p, design, offset, far[0] + 1))
     kernel = kernel_of(p, design, offset, constants)
     step = Launch(kernel, grid(p, design.kernel, *design.blocks), design.block, args)
     scratch = PARTIALS + math.prod(design.blocks) * design.states * p.state if split else 0
@@ -111,11 +111,12 @@ def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]
     types = {
         "Tin": CTYPES[p.x], "Tb": "u8" if p.other is None else kinds.get(p.op.second, CTYPES[p.other]),
         "Tval": CTYPES[p.val], "Op": f"{p.op.struct}<Tval>",
-        "Tout": "Op::State" if p.out is None else CTYPES[p.out], "Index": index_type(*design.counts), "Offset": offset,
+        "Tout": "Op::State" if p.out is None else CTYPES[p.out],
+        "Tz": CTYPES[dtype_name(p.second.dtype)] if p.second else "u8", "Index": index_type(*design.counts), "Offset": offset,
     }  # fmt: skip
     more = {
         "OTHER": OTHERS[design.access.beside], "KEPT": design.kept.rank_class, "REDUCED": design.reduced.rank_class,
-        "SCALED": p.op.exponential and p.scale != 1,
+        "SCALED": p.op.exponential and p.scale != 1, "TWO": p.second is not None,
     }  # fmt: skip
     return variant(design.kernel, types, more | constants)
 

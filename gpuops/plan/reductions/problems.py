@@ -75,8 +75,9 @@ class Problem(NamedTuple):
     other: str | None = None  # dtype of the second operand: a mask, or a factor
     scale: float = 1.0
     initial: bytes | None = None
-    exponent: float | None = None  # of a variance, in the place of the length, which its states count
+    exponent: float | None = None  # what kernels are given in the place of the length, of ops that do not ask for it
     relative: bool = False  # elements are relative to their rows' maxima
+    second: ArraySpec | None = None  # of second results, which lie as ``out`` does; its offset is in normal form
 
     @property
     def pointers(self) -> tuple[Operand | Params | None, ...]:
@@ -95,13 +96,14 @@ class Problem(NamedTuple):
 
     @property
     def result(self) -> int:
-        """Bytes of a result."""
-        return 2 * ITEMSIZE[self.val] if self.out is None else ITEMSIZE[self.out]
+        """Bytes of a result: of the larger one, if there are two."""
+        own = 2 * ITEMSIZE[self.val] if self.out is None else ITEMSIZE[self.out]
+        return max(own, self.second.itemsize) if self.second else own
 
 
 def problem(
     op: Reduction, x: ArraySpec, other: ArraySpec | None, out: ArraySpec, axis: Shape, val: str,
-    initial: bytes | None = None, scale: float = 1.0,
+    initial: bytes | None = None, scale: float = 1.0, exponent: float | None = None, second: ArraySpec | None = None,
 ) -> Problem:  # fmt: skip
     """The normal form of reducing x over ``axis`` in values of dtype ``val``; a mask or factor broadcasts to x."""
     shape, steps, out_steps = x.shape, x.steps, out.steps
@@ -120,18 +122,22 @@ def problem(
     x_dtype = dtype_name(x.dtype)
     if op.exact and initial is None:
         val = summed_in(x_dtype, val, length)
-    first = x.itemsize * (kept_moves[0] + moves[0])
-    second = 0 if other is None else other.itemsize * (kept_moves[1] + moves[1])
-    last = out.itemsize * kept_moves[2]
+    moved = (
+        x.itemsize * (kept_moves[0] + moves[0]), 0 if other is None else other.itemsize * (kept_moves[1] + moves[1]),
+        out.itemsize * kept_moves[2],
+    )  # fmt: skip
     arrays = (
-        Operand(x.name, x.offset + first), None if other is None else Operand(other.name, other.offset + second),
-        Operand(out.name, out.offset + last),
+        Operand(x.name, x.offset + moved[0]), None if other is None else Operand(other.name, other.offset + moved[1]),
+        Operand(out.name, out.offset + moved[2]),
     )  # fmt: skip
     starts = (
-        (x.start + first) % ALIGNMENT, 0 if other is None else (other.start + second) % ALIGNMENT,
-        (out.start + last) % ALIGNMENT,
+        (x.start + moved[0]) % ALIGNMENT, 0 if other is None else (other.start + moved[1]) % ALIGNMENT,
+        (out.start + moved[2]) % ALIGNMENT,
     )  # fmt: skip
     other_dtype = None if other is None else dtype_name(other.dtype)
+    if second is not None:
+        second = second._replace(offset=second.offset + second.itemsize * kept_moves[2])
     return Problem(
-        op, x_dtype, val, dtype_name(out.dtype), kept, reduced, arrays, starts, length, other_dtype, scale, initial
-    )
+        op, x_dtype, val, dtype_name(out.dtype), kept, reduced, arrays, starts, length, other_dtype, scale, initial,
+        exponent, second=second,
+    )  # fmt: skip

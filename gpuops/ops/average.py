@@ -1,0 +1,113 @@
+"""Averages with weights, with NumPy's semantics."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import error
+from ..plan import reductions
+from ..plan.builder import Builder
+from ..plan.dtypes import accumulator, dtype_name
+from ..plan.geometry import Shape
+from ..plan.work import ArraySpec, HostCall, Work, new_array
+from ..run import numpy_engine
+from ..run.launch_cache import operation
+from ..run.operation import ARRAY
+from .arguments import check_array, normalize_axis, result_type, scalar
+from .reduction import NOT_GIVEN, add_reduction, reduced_shape, reduction, with_second
+from .table import AVERAGE, REDUCTIONS
+
+
+class Average(NamedTuple):
+    """What `average` gives with ``returned``."""
+
+    average: Any
+    weights: Any
+
+
+@operation(a=ARRAY, weights=ARRAY)
+def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
+    """Weighted average over the given axes, as ``numpy.average``; in one reading of both arrays on a GPU.
+
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to average over; None takes all of them.
+    weights : array_like, optional
+        The weight of each element: of the shape of ``a``, or of that of its dims ``axis``. All are 1 if not given.
+    returned : bool, optional
+        Give the sums of weights too.
+    keepdims : bool, optional
+        Keep the axes with length 1.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the dtype to which those of ``a`` and ``weights`` promote, float64 of integers; of the same kind and on the
+        same device as ``a``. Half types accumulate in float32. With ``returned`` a named tuple (average, weights).
+        Where weights add up to 0, it is NaN or infinite on a GPU, which is not waited for, and a ZeroDivisionError on
+        the CPU, as in NumPy. Workspace is that of `sum`.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, a dtype is not supported, or the shapes differ and there is no ``axis``.
+    ValueError
+        If the shape of ``weights`` is neither that of ``a`` nor that of its dims ``axis``.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.average(np.array([[1.0, 2.0], [3.0, 5.0]]), axis=1, weights=[3.0, 1.0])
+    array([1.25, 3.5 ])
+    """
+    op = "average"
+    if weights is None and not returned:
+        return reduction(op, a, axis, None, None, keepdims, NOT_GIVEN, True, None, REDUCTIONS["mean"])
+    check_array(op, "a", a)
+    dims = normalize_axis(op, axis, a.shape)
+    val = result_type(op, a=a, weights=weights)
+    val = np.result_type(val, np.float64) if a.dtype.kind in "biu" else val
+    beside = None if weights is None else beside_elements(op, a, weights, axis, dims)
+    shape = reduced_shape(a.shape, dims, keepdims)
+    names = ("average", "weight_sums")[: 1 + returned]
+    results = tuple([new_array(name, shape, val, machine=a.machine) for name in names])
+    acc = np.dtype(accumulator(dtype_name(val)))
+    options = {"axis": axis, "keepdims": keepdims, "returned": returned, "val": val, "acc": acc, "form": Average}
+    host = HostCall(numpy_engine.average, options)
+    if a.machine is None:
+        return Work(op, results, host, form=Average)
+    if beside is None:
+        beside = scalar("weights", np.ones((), val), a.machine)
+    if returned:
+        plan = with_second(AVERAGE, a, beside, dims, val, results)
+    else:
+        builder = Builder(a.machine)
+        x, other = builder.readable(a), builder.readable(beside)
+        add_reduction(builder, reductions.problem(AVERAGE, x, other, results[0], dims, dtype_name(val)))
+        plan = builder.finish()
+    return Work(op, results, host, plan, form=Average)
+
+
+def beside_elements(op: str, a: ArraySpec, weights: Any, axis: Any, dims: Shape) -> ArraySpec:
+    """Weights as an array of the shape of ``a``, or one that broadcasts to it."""
+    check_array(op, "weights", weights)
+    if weights.shape == a.shape:
+        return weights
+    if axis is None:
+        raise error(TypeError, op, f"weights of shape {weights.shape} beside a of shape {a.shape} need an axis")
+    given = axis if isinstance(axis, tuple) else (axis,)
+    order = [int(d) % a.ndim for d in given]
+    lengths = tuple([a.shape[d] for d in order])
+    if weights.shape != lengths:
+        rule = f"weights of shape {weights.shape} have neither the shape {a.shape} of a nor that of its axes, {lengths}"
+        raise error(ValueError, op, rule)
+    strides = dict(zip(order, weights.strides, strict=True))
+    return weights._replace(shape=a.shape, strides=tuple([strides.get(d, 0) for d in range(a.ndim)]))

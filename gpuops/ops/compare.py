@@ -1,0 +1,138 @@
+"""Comparisons of whole arrays with NumPy's semantics: array_equal, allclose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import error
+from ..plan import reductions
+from ..plan.builder import Builder
+from ..plan.dtypes import FLOATS, dtype_name
+from ..plan.work import HostCall, Work, new_array
+from ..run import numpy_engine
+from ..run.context import is_scalar
+from ..run.launch_cache import operation
+from ..run.operation import ARRAY, WEAK, WEAK_TYPES
+from .arguments import broadcast_shapes, check_array, fitted, result_type, scalar
+from .reduction import add_reduction
+from .table import COMPARISONS, REDUCTIONS
+
+
+@operation(a1=ARRAY, a2=ARRAY)
+def array_equal(a1, a2, equal_nan=False):
+    """Whether two arrays have the same shape and the same elements, as ``numpy.array_equal``.
+
+    Parameters
+    ----------
+    a1, a2 : array_like
+        Arrays of NumPy's, CuPy's or another library's (docs/interop.md), of any shape, strides and dtype.
+    equal_nan : bool, optional
+        Whether NaN is equal to NaN; of complex numbers, whichever part is NaN.
+
+    Returns
+    -------
+    array or scalar
+        bool. On a GPU an array without dims, which is not waited for; ``bool()`` waits for it. Nothing but the result
+        is written. Workspace is that of `sum`.
+
+    Raises
+    ------
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> bool(gpuops.array_equal(np.array([1, 2]), np.array([1.0, 2.0])))
+    True
+    """
+    op = "array_equal"
+    check_array(op, "a1", a1), check_array(op, "a2", a2)
+    val = result_type(op, a1=a1, a2=a2)
+    options = {"function": np.array_equal, "names": ("a1", "a2"), "equal_nan": equal_nan}
+    result = new_array("out", (), np.dtype(bool), machine=a1.machine)
+    host = HostCall(numpy_engine.compare, options)
+    if a1.machine is None:
+        return Work(op, (result,), host)
+    builder = Builder(a1.machine)
+    x, y = builder.readable(a1), builder.readable(a2)
+    if x.shape == y.shape:
+        problem = reductions.problem(COMPARISONS[op, bool(equal_nan)], x, y, result, (*range(x.ndim),), dtype_name(val))
+    else:  # whether any of no elements is true
+        nothing = x.view((0,), (1,))
+        problem = reductions.problem(REDUCTIONS["any"].reduction, nothing, None, result, (0,), dtype_name(x.dtype))
+    add_reduction(builder, problem)
+    return Work(op, (result,), host, builder.finish())
+
+
+@operation(a=WEAK, b=WEAK)
+def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Whether all elements of two arrays are close to each other, as ``numpy.allclose``; in one reading on a GPU.
+
+    They are if ``abs(a - b) <= atol + rtol * abs(b)``; infinities are if they are equal.
+
+    Parameters
+    ----------
+    a, b : array_like
+        Arrays of NumPy's, CuPy's or another library's (docs/interop.md), of any strides and dtype, whose shapes
+        broadcast; Python scalars take the dtype of the other operand.
+    rtol, atol : float, optional
+        The relative and the absolute tolerance.
+    equal_nan : bool, optional
+        Whether NaN is close to NaN.
+
+    Returns
+    -------
+    array or scalar
+        bool. On a GPU an array without dims, which is not waited for; ``bool()`` waits for it. Nothing but the result
+        is written. Workspace is that of `sum`.
+
+    Raises
+    ------
+    TypeError
+        If arrays of two libraries are mixed, a dtype is not supported, or a tolerance is no number.
+    ValueError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> bool(gpuops.allclose(np.array([1e10, 1e-7]), np.array([1.00001e10, 1e-8])))
+    False
+    """
+    op = "allclose"
+    common = result_type(op, a=a, b=b)
+    val = common if common.kind == "c" or dtype_name(common) in FLOATS else np.dtype(np.float64)
+    tolerances = [as_tolerance(op, name, value) for name, value in (("rtol", rtol), ("atol", atol))]
+    numbers = {name: value for name, value in (("a", a), ("b", b)) if type(value) in WEAK_TYPES}
+    machine = next((each.machine for each in (a, b) if type(each) not in WEAK_TYPES), None)
+    arrays = [
+        scalar(name, fitted(op, name, value, val), machine) if name in numbers else check_array(op, name, value)
+        for name, value in (("a", a), ("b", b))
+    ]  # fmt: skip
+    shape = broadcast_shapes(op, *(array.shape for array in arrays))
+    options = {"function": np.allclose, "names": ("a", "b"), "rtol": tolerances[0], "atol": tolerances[1], **numbers}
+    host = HostCall(numpy_engine.compare, options | {"equal_nan": equal_nan})
+    result = new_array("out", (), np.dtype(bool), machine=machine)
+    if machine is None:
+        return Work(op, (result,), host)
+    builder = Builder(machine)
+    x, y = (builder.readable(array).broadcast_to(shape) for array in arrays)
+    problem = reductions.problem(
+        COMPARISONS[op, bool(equal_nan)], x, y, result, (*range(x.ndim),), dtype_name(val), None, tolerances[0],
+        tolerances[1],
+    )  # fmt: skip
+    add_reduction(builder, problem)
+    return Work(op, (result,), host, builder.finish())
+
+
+def as_tolerance(op: str, name: str, value: Any) -> float:
+    """A tolerance, which is one real number."""
+    try:
+        if is_scalar(value):
+            return float(value)
+    except (TypeError, ValueError):
+        pass
+    raise error(TypeError, op, f"{name} must be a real number, got {value!r}")
