@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,42 @@ SAMPLES: tuple[tuple[str, Shape, int | None, tuple[str, ...]], ...] = (
 FAR = (-60.0, -10.0)
 #: Samples of such rows, in the dtypes that distinguish their results from 0.
 NEAR_ZERO = tuple((op, (4096, 64), 1, ("float32", "bfloat16", "float64")) for op in ("logsumexp", "log_softmax"))
+
+
+def around(mean: float) -> Callable[[Any, Shape], np.ndarray]:
+    """Numbers with a mean and a spread of 1."""
+    return lambda random, shape: mean + random.standard_normal(shape)
+
+
+def times(factor: float) -> Callable[[Any, Shape], np.ndarray]:
+    """Numbers between 1 and 2, times a factor."""
+    return lambda random, shape: factor * (1 + random.random(shape))
+
+
+def alternating(random: Any, shape: Shape) -> np.ndarray:
+    """Numbers between 1 and 2, of which every other one is negative."""
+    return (1 + random.random(shape)) * (1 - 2 * (np.arange(shape[-1]) % 2))
+
+
+#: Data on which formulas fail. Squares of numbers times 1e18 exceed float32 when they are added, their variance does
+#: not.
+HARD: dict[str, Callable[[Any, Shape], np.ndarray]] = {
+    "mean 1e6, spread 1": around(1e6),
+    "1e18 × (1 … 2)": times(1e18),
+    "1e30 × (1 … 2)": times(1e30),
+    "1e-30 × (1 … 2)": times(1e-30),
+    "all 0.1": lambda random, shape: np.full(shape, 0.1),
+    "alternating signs": alternating,
+}
+#: Samples of such data: those of the others, and the name of the data.
+HARD_SAMPLES = (
+    *((("var", (4096, 1024), 1, ("float32", "float64")), name) for name in ("mean 1e6, spread 1", "alternating signs")),
+    (("var", (4096, 1024), 0, ("float32",)), "mean 1e6, spread 1"),
+    (("var", (2**22,), None, ("float32",)), "mean 1e6, spread 1"),
+    (("var", (4096, 1024), 1, ("float32",)), "1e18 × (1 … 2)"),
+    (("var", (4096, 1024), 1, DTYPES), "all 0.1"),
+    *((("vector_norm", (4096, 1024), 1, ("float32",)), name) for name in ("1e30 × (1 … 2)", "1e-30 × (1 … 2)")),
+)
 
 HEAD = """\
 # Accuracy
@@ -105,6 +141,11 @@ and the **largest relative error**, |result - exact| / |exact|; where the exact 
 smallest normal number.
 
 {relative}"""
+DIFFICULT = """\
+Variances and norms of data on which simple formulas fail: the **largest relative error**; where the exact value is 0,
+relative to the mean of the squares.
+
+{difficult}"""
 SMALL = """\
 `logsumexp` and the largest `log_softmax` of rows of 64 of which one element is 0 and the others lie between {low:g} and
 {high:g}, each row at another distance: the **largest relative error**. A sum of powers to which the 1 of the maximum is
@@ -144,26 +185,33 @@ def rows(machine: Any, elements: int) -> Iterator[dict[str, Any]]:
     kinds = (Cupy, Torch) if machine.xp is not np else ()
     providers = [Gpuops(machine.xp), *(load(kind, machine.xp) for kind in (*kinds, Numpy, Scipy))]
     found = [provider for provider in providers if isinstance(provider, Provider)]
-    for (op, shape, axis, dtypes), near in (*((s, False) for s in SAMPLES), *((s, True) for s in NEAR_ZERO)):
+    samples = (*((s, "") for s in SAMPLES), *HARD_SAMPLES, *((s, "near zero") for s in NEAR_ZERO))
+    for (op, shape, axis, dtypes), kind in samples:
+        near, hard = kind == "near zero", kind in HARD
         for dtype in dtypes:
             problem = Problem((Operand(shape),) * len(OPS[op].data), axis)
             group = Group("accuracy", "", (problem,), dtype, ())
             case = shrunk(Case(op, group, problem, dtype, pick=False, lead=False), elements)
-            operands = (one_far_above(case),) if near else data(case)
+            operands = (one_far_above(case),) if near else (hard_data(case, kind),) if hard else data(case)
             right = exact(case, operands)
             top = np.max(right, axis=-1) if near and op == "log_softmax" else right
             size = terms(case, operands) if op == "matmul" else None
             row: dict[str, Any] = {"op": op, "dtype": dtype, "shape": list(operands[0].shape), "axis": axis}
+            row |= {"data": kind} if hard else {}
             relative: dict[str, float] = {}
             for provider in (*found, *reference(machine)):
                 if op not in provider.ops:
                     continue
                 try:
                     arrays = operands if provider.xp is np else tuple(map(machine.upload, operands))
-                    result = host(provider.wide(provider.call(case)(*map(provider.array, arrays))))
+                    with np.errstate(over="ignore"):  # which the row says
+                        result = host(provider.wide(provider.call(case)(*map(provider.array, arrays))))
                     if near:
                         result = np.max(result, axis=-1) if op == "log_softmax" else result
                         row[provider.name] = relative_error(result, top, dtype_of(dtype))
+                        continue
+                    if hard:
+                        row[provider.name] = largest(result, right, np.where(right, right, squares(case, operands)))
                         continue
                     row[provider.name] = error(result, right, dtype_of(dtype), size)
                     relative[provider.name] = relative_error(result, right, dtype_of(dtype))
@@ -196,6 +244,16 @@ def one_far_above(case: Case) -> np.ndarray:
     x = np.linspace(*FAR, rows)[:, None] + np.random.default_rng(0).random((rows, cols))
     x[np.arange(rows), np.arange(rows) % cols] = 0
     return x.astype(dtype_of(case.dtype))
+
+
+def hard_data(case: Case, name: str) -> np.ndarray:
+    """Data of a name in ``HARD`` for a case."""
+    return HARD[name](np.random.default_rng(0), case.problem.operands[0].shape).astype(dtype_of(case.dtype))
+
+
+def squares(case: Case, operands: tuple[np.ndarray, ...]) -> np.ndarray:
+    """The means of the squares of a case's elements."""
+    return np.asarray(np.mean(operands[0].astype(np.float64) ** 2, axis=case.axis))
 
 
 def exact(case: Case, operands: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -262,8 +320,12 @@ def page(documents: Iterable[Document]) -> str:
         parts.append(f"## {found['machine']}\n\n{about}\n")
         softmaxes = [row for row in found["rows"] if "relative" in row]
         products = [row for row in found["rows"] if row["op"] == "matmul"]
+        difficult = [row for row in found["rows"] if "data" in row]
         small = [row for row in found["rows"] if "near zero" in row]
-        parts.append(table([row for row in found["rows"] if "relative" not in row and row not in (*products, *small)]))
+        others = (*products, *difficult, *small)
+        parts.append(table([row for row in found["rows"] if "relative" not in row and row not in others]))
+        if difficult:
+            parts.append(DIFFICULT.format(difficult=table(difficult)))
         if products:
             parts.append(PRODUCTS.format(products=table(products)))
         if softmaxes:
@@ -276,11 +338,13 @@ def page(documents: Iterable[Document]) -> str:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """A Markdown table of rows with the same libraries."""
-    names = [name for name in rows[0] if name not in ("op", "dtype", "shape", "axis", "relative", "near zero")]
+    about = ("op", "dtype", "shape", "axis", "data", "relative", "near zero")
+    names = [name for name in rows[0] if name not in about]
     lines = [f"| op | dtype | shape | {' | '.join(names)} |", f"|{' --- |' * 3}{' ---: |' * len(names)}"]
     for row in rows:
         axis = "" if row["axis"] is None else f", axis {row['axis']}"
         shape = "×".join(map(str, row["shape"])) + axis
         cells = (f"{row[name]:g}" if isinstance(row[name], float) else "–" for name in names)
-        lines.append(f"| {row['op']} | {row['dtype']} | {shape} | {' | '.join(cells)} |")
+        op = f"{row['op']}, {row['data']}" if "data" in row else row["op"]
+        lines.append(f"| {op} | {row['dtype']} | {shape} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-JOINT = ("where", "matmul", "dot")  # ops of several arrays, without an axis
+JOINT = ("where", "matmul", "dot", "allclose", "array_equal")  # ops of several arrays, without an axis
+SECOND = {"average": "weights"}  # the name of the second operand of an op along an axis, if not ``where``
 CASTS = {"float32": "float16", "float16": "float32"}  # dtypes of ``cast`` results, by the case's dtype
 
 Shape = tuple[int, ...]
@@ -101,8 +102,8 @@ class Case(NamedTuple):
             operands = ", ".join(map(str, self.problem.operands))
             return f"{self.dtype} {operands}" + (f" → {Operand(self.problem.shape)}" if self.op == "expand" else "")
         axis = "" if self.axis is None else f" axis {self.axis}".replace(" (", " ").replace(")", "")
-        x, *masks = self.problem.operands
-        given = (*(("where", mask) for mask in masks), *self.options.items())
+        x, *more = self.problem.operands
+        given = (*((SECOND.get(self.op, "where"), other) for other in more), *self.options.items())
         words = (f" {'to' if name == 'dtype' else name} {value}" for name, value in given)
         return f"{self.dtype} {x}{axis}{''.join(words)}"
 
@@ -110,7 +111,7 @@ class Case(NamedTuple):
 def along(
     shape: Shape, axis: Axis, layout: str = "C", mask: Shape = (), scale: float = 1, cast: bool = False
 ) -> Problem:
-    """A reduction or softmax of an array over some axes, with a mask of a shape if one is given."""
+    """A reduction or softmax of an array over some axes, with a mask (or weights) of a shape if one is given."""
     masks = (Operand(mask),) if mask else ()
     return Problem((Operand(shape, layout), *masks), axis, scale=scale, cast=cast)
 
@@ -268,6 +269,38 @@ def in_short(*groups: Group, dtypes: str) -> tuple[Group, ...]:
     )  # fmt: skip
 
 
+def one_axis(*groups: Group) -> tuple[Group, ...]:
+    """Groups without the problems that reduce a pair of axes, which come last in theirs: searches do not."""
+    left = (g._replace(problems=tuple(p for p in g.problems if not isinstance(p.axis, tuple))) for g in groups)
+    return tuple(group for group in left if group.problems)
+
+
+def in_brief(more: str) -> tuple[Group, ...]:
+    """A few shapes, and the columns and rows of a matrix in more dtypes: for ops whose kernels others share."""
+    whole, axes = REDUCTIONS[:2]
+    others = axes._replace(name="dtypes", origin="columns and rows in other dtypes", picks=(1, 0))
+    few = whole._replace(picks=(8, 16)), axes._replace(picks=(1, 0, 4, 5))
+    return in_short(*few, dtypes="float32") + in_short(others, dtypes=more)
+
+
+def with_weights(*groups: Group) -> tuple[Group, ...]:
+    """Groups with a weight for each element."""
+    return tuple(g._replace(problems=tuple(p._replace(operands=p.operands * 2) for p in g.problems)) for g in groups)
+
+
+def alike(more: str) -> tuple[Group, ...]:
+    """Pairs of arrays of one shape and layout."""
+    return (
+        Group("sizes", "two vectors of 2²⁰ … 2²⁸", tuple(map(pair, (2**20, 2**24, 2**28))), "float32", picks=(2,)),
+        Group("dtypes", "the other dtypes", (pair(2**24),), more, picks=(0,)),
+        Group(
+            "layouts", "transposed, sliced and unaligned matrices",
+            tuple(Problem((Operand(WIDE, layout),) * 2) for layout in ("F", "[:, ::2]", "[1:]")), "float32",
+            picks=(1,),
+        ),
+    )  # fmt: skip
+
+
 DOT = (
     Group(
         "sizes", "two vectors of 2¹² … 2²⁸", tuple(pair(2**k) for k in range(12, 29)), "float32 float16",
@@ -413,6 +446,9 @@ MATMUL = (
     Group("dtypes", "the other dtypes", (product(4096, 4096, 4096),), "float16 bfloat16 float64", picks=(0,)),
 )  # fmt: skip
 
+#: The columns and rows of a matrix: for the twins of other ops.
+NARROW = in_short(REDUCTIONS[1]._replace(picks=(1, 0)), dtypes="float32")
+
 #: The table of each op.
 TABLES: dict[str, tuple[Group, ...]] = {
     "softmax": SOFTMAX,
@@ -425,6 +461,29 @@ TABLES: dict[str, tuple[Group, ...]] = {
     "mean": in_short(*REDUCTIONS, dtypes="float32 float16"),
     "any": in_short(*REDUCTIONS, dtypes="bool"),
     "all": in_short(*REDUCTIONS, dtypes="bool"),
+    "argmax": one_axis(*REDUCTIONS),
+    "argmin": in_brief("int8"),
+    "nanargmax": in_brief("float16"),
+    "nanargmin": NARROW,
+    "max_with_index": in_brief("int8"),
+    "min_with_index": NARROW,
+    "ptp": in_brief("int8"),
+    "var": REDUCTIONS,
+    "std": in_brief("float16"),
+    "mean_var": in_brief("float16"),
+    "nansum": in_brief("float16"),
+    "nanprod": NARROW,
+    "nanmax": in_brief("float16"),
+    "nanmin": NARROW,
+    "nanmean": in_brief("float16"),
+    "nanvar": in_brief("float16"),
+    "nanstd": NARROW,
+    "count_nonzero": in_brief("int8"),
+    "sum_of_squares": in_brief("float16"),
+    "vector_norm": in_brief("float16 float64"),
+    "average": with_weights(*in_brief("float16")),
+    "allclose": alike("float16 float64"),
+    "array_equal": alike("int8 float64"),
     "dot": DOT,
     "where": WHERE,
     "expand": EXPAND,
@@ -485,13 +544,18 @@ COLUMN = together((32, 1), shape=(32, 32))
 HOST_TABLES: tuple[tuple[Group, dict[str, tuple[Problem, ...]]], ...] = (
     (
         HOST,
-        dict.fromkeys(TABLES, (ROWS, FEW)) | {
+        dict.fromkeys(TABLES, (ROWS,)) | dict.fromkeys(
+            ("logsumexp", "min", "prod", "mean", "any", "all"), (ROWS, FEW)
+        ) | {
             "softmax": (ROWS, FEW, *into(ROWS)),
             "log_softmax": (ROWS, FEW, *into(ROWS)),
             "sum": (ROWS, FEW, along((32, 32), None), *into(ROWS, FEW)),
             "max": (ROWS, FEW, *into(ROWS)),
             "where": (THREE, together((32, 1), (1, 32), (32, 32)), SCALARS, *into(THREE)),
             "dot": (pair(1000),),
+            "average": (along((32, 32), 1, mask=(32, 32)),),
+            "allclose": (pair(1000),),
+            "array_equal": (pair(1000),),
             "expand": (COLUMN, together((1,), shape=(1000,)), *into(COLUMN)),
             "matmul": (product(32, 32, 32),),
         },

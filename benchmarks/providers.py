@@ -321,8 +321,9 @@ class Torch(Provider):
         if case.op == "expand":
             layout = torch.contiguous_format
             return lambda x: x.expand(case.problem.shape).clone(memory_format=layout)
-        if function := IN_TORCH.get(case.op):
-            return lambda *tensors: function(torch, axis, *tensors)
+        if case.op in IN_TORCH:
+            composed = IN_TORCH[case.op]
+            return lambda *tensors: composed(torch, axis, *tensors)
         function = getattr(torch, case.op)
         if case.op in JOINT:
             return function

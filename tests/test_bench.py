@@ -37,6 +37,7 @@ from benchmarks import (
     timing,
 )
 from benchmarks.machines import Cpu
+from gpuops.ops import table
 from gpuops.plan.geometry import contiguous_strides
 from gpuops.plan.work import ArraySpec, Machine
 from gpuops.run import disk_cache, threads
@@ -323,10 +324,12 @@ def test_accuracy_command_writes_measurements_and_page(tmp_path):
     page = tmp_path / "page.md"
     assert cli.main(["accuracy", "--elements", "4096", "--results", str(tmp_path), "--output", str(page)]) == 0
     (found,) = accuracy.load_all(tmp_path)
-    assert len(found["rows"]) == sum(len(dtypes) for *_, dtypes in (*accuracy.SAMPLES, *accuracy.NEAR_ZERO))
+    samples = (*accuracy.SAMPLES, *(sample for sample, _ in accuracy.HARD_SAMPLES), *accuracy.NEAR_ZERO)
+    assert len(found["rows"]) == sum(len(dtypes) for *_, dtypes in samples)
+    assert {row["data"] for row in found["rows"] if "data" in row} == {*accuracy.HARD}
     small = [row for row in found["rows"] if "near zero" in row]
     assert all(row["gpuops"] < (1e-2 if row["dtype"] == "bfloat16" else 1e-5) for row in small) and len(small) == 6
-    assert all(row["gpuops"] < 20 for row in found["rows"])
+    assert all(row["gpuops"] < 20 for row in found["rows"] if row["op"] != "vector_norm")  # NumPy's overflows
     softmaxes = [row for row in found["rows"] if row["op"] in providers.SOFTMAX and row not in small]
     assert {row["op"] for row in softmaxes} == providers.SOFTMAX
     for row in softmaxes:  # a number is 1 / eps to 2 / eps ulps
@@ -343,6 +346,22 @@ def test_errors_are_in_units_in_the_last_place():
         assert accuracy.error(right + np.array([0, 2 * step, 0]), right, dtype) == 1
         assert accuracy.error(right, right, dtype) == 0
         assert accuracy.relative_error(np.array([1, 2 - 2 * step]), np.array([1, 2]), dtype) == float(f"{step:.3g}")
+
+
+def test_errors_of_difficult_data_are_relative():
+    """To the squares, where the exact value is 0."""
+    (row,) = accuracy.page([{
+        "machine": "A GPU", "commit": "a" * 40, "versions": {},
+        "rows": [
+            {"op": "sum", "dtype": "float32", "shape": [9], "axis": None, "gpuops": 0.5},
+            {"op": "var", "dtype": "float32", "shape": [9, 9], "axis": 1, "data": "all 0.1", "gpuops": 0.0},
+        ],
+    }]).partition("relative to the mean of the squares.")[2].strip().splitlines()[2:]  # fmt: skip
+    assert row == "| var, all 0.1 | float32 | 9×9, axis 1 | 0 |"
+    case = cases.Case("var", cases.HOST, cases.along((4, 8), 1), "float32", pick=False, lead=False)
+    x = accuracy.hard_data(case, "all 0.1")
+    assert not accuracy.exact(case, (x,)).any()
+    np.testing.assert_allclose(accuracy.squares(case, (x,)), [0.01] * 4, rtol=1e-6)
 
 
 @pytest.mark.parametrize("op", sorted(providers.SOFTMAX))
@@ -715,6 +734,88 @@ def spec(name, x):
     return ArraySpec(name, x.shape, x.dtype, x.strides, Machine(132), x.ctypes.data % 16, value=value)
 
 
+#: All reductions, searches and comparisons, from the tables that gpuops itself goes by.
+OF_TABLES = sorted({
+    *table.REDUCTIONS, *table.MEASURES, *table.SEARCHES, *table.WITH_INDEX, *(name for name, _ in table.COMPARISONS),
+    "average", *(row.name for row in table.NORMS.values()),
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("op", OF_TABLES)
+def test_every_reduction_has_cases_and_a_row(op):
+    found = [case for case in EVERY_CASE if case.op == op]
+    assert any(case.lead for case in found) and {"float32", "bool"} & {case.dtype for case in found}
+    assert any(case.op == op for case in HOST_CASES)
+    assert op in providers.Gpuops.ops and op in ops.OPS
+    classic = {"sum", "prod", "max", "min", "mean", "any", "all"}
+    assert bool(ops.OPS[op].beside) == (op not in classic)
+
+
+def without_a_gpu(kind):
+    """A peer for CPUs' arrays, or skips the test."""
+    provider = providers.load(kind, np)
+    return pytest.skip(provider) if isinstance(provider, str) else provider
+
+
+def jax_here():
+    """JAX without the GPU that its provider asks for."""
+    provider = object.__new__(providers.Jax)
+    provider.xp, provider.jax = np, pytest.importorskip("jax")
+    provider.jax.config.update("jax_enable_x64", True)
+    provider.array = provider.jax.numpy.asarray
+    return provider
+
+
+#: How each peer is made; CuPy's functions are those of NumPy.
+MADE = {
+    "numpy": partial(without_a_gpu, providers.Numpy),
+    "torch": partial(without_a_gpu, providers.Torch),
+    "jax": jax_here,
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("op", OF_TABLES)
+def test_every_reduction_has_peers_that_compute_it(op, name):
+    provider, ours = MADE[name](), providers.Gpuops(np)
+    dtype = cases.TABLES[op][0].dtypes.split()[0]
+    for case in (case for case in EVERY_CASE if case.op == op and case.pick and case.dtype == dtype):
+        if isinstance(case.axis, tuple) and (op, name) == ("prod", "torch"):
+            continue  # PyTorch's takes one
+        case = cases.shrunk(case, 2**10)
+        arrays = harness.ring_of(Cpu(hot=True), case)[0]
+        expected, result = ops.expected(np, case, arrays), ours.call(case)(*arrays)
+        other = provider.call(case)(*map(provider.array, arrays))
+        assert [ops.check(np, expected, each) for each in (ours.wide(result), provider.wide(other))] == ["", ""]
+        several = result if isinstance(result, tuple) else (result,)
+        assert ops.nbytes(case)[1] == sum(np.asarray(part).nbytes for part in several)
+
+
+@pytest.mark.parametrize("op", OF_TABLES)
+def test_cupy_has_every_reduction(op):
+    cupy = pytest.importorskip("cupy")
+    assert op in providers.Cupy.ops and (hasattr(cupy, op) or op in providers.COMPOSED)
+
+
+@pytest.mark.parametrize("op", ["argmax", "mean_var", "average", "array_equal"])
+def test_another_op_of_gpuops_stands_beside_but_is_no_peer(op, documents):
+    case = cases.shrunk(next(case for case in cases.cases(op) if case.dtype == "float32"), 100)
+    record = harness.measure(Cpu(), case, [providers.Numpy(np)], quiet)
+    beside = f"gpuops({ops.OPS[op].beside})"
+    assert list(results.timed(record)) == ["gpuops", beside, "numpy"]
+    assert conforms(documents[0] | {"cases": [record]})
+    assert results.peers([record]) == ["numpy"] and not list(results.ladders([record]))
+    assert show.comparison([record])[0][-2:] == [beside, "numpy"]
+
+
+@pytest.mark.parametrize("op", [op for op in OF_TABLES if op.startswith("nan")])
+def test_data_of_what_leaves_out_nan_has_some(op):
+    (kind,) = ops.OPS[op].data
+    share = np.isnan(arrays.values(kind, np.dtype(np.float32))).mean()
+    assert share == pytest.approx(arrays.NANS, rel=0.1)
+    assert arrays.values(kind, np.dtype(np.int8)).dtype == np.int8
+
+
 def test_docs_give_the_number_of_broadcast_kernel_variants():
     text = " ".join((plot.PICTURES.parent / "kernels" / "broadcast.md").read_text(encoding="utf-8").split())
     counts = [sum(1 for _ in cases.cases(op)) for op in ("expand", "where")]
@@ -891,10 +992,11 @@ def test_gpuops_on_tensors_runs_only_in_the_tensors_group():
     assert {case.op for case in TENSOR_CASES} == {"softmax", "sum", "where", "matmul"} <= providers.Tensors.ops
     for case in [*EVERY_CASE, *(case for case in HOST_CASES if case.group != cases.FIRST_USE)]:
         found = [provider.name for provider in harness.providers_of(Cpu(), case, everyone)]
+        beside = [provider.name for provider in providers.beside(case.op, np)]
         if case.group == cases.TENSORS:
             assert found == ["gpuops", "gpuops(torch)", "torch"]
         else:
-            assert found == ["gpuops", *(["numpy", "torch"] if case.group.peers else [])]
+            assert found == ["gpuops", *beside, *(["numpy", "torch"] if case.group.peers else [])]
 
 
 @pytest.mark.parametrize("case", TENSOR_CASES, ids=lambda case: f"{case.op} {case.label}")

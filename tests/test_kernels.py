@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,13 @@ import pytest
 
 import gpuops
 from gpuops.ops.reduction import dtypes
-from gpuops.ops.table import REDUCTIONS, STRATEGIES
+from gpuops.ops.table import AVERAGE, COMPARISONS, MEASURES, NORMS, REDUCTIONS, SEARCHES, STRATEGIES, WITH_INDEX
 from gpuops.plan import maps, products, reductions
 from gpuops.plan import rows as softmax
 from gpuops.plan.dtypes import BITS, CTYPES, INTEGERS, ITEMSIZE, accumulator
 from gpuops.plan.geometry import Shape, contiguous_strides
-from gpuops.plan.work import Kernel, Machine, Plan
+from gpuops.plan.reductions import Reduction
+from gpuops.plan.work import Kernel, Machine, Plan, new_array
 from gpuops.run import jit
 from tests import emulated, emulator, layouts
 from tests.budget import DEEP, TURN, round_robin
@@ -70,7 +73,9 @@ def reduction(
         contiguous_strides(shape) if other else (0,) * len(shape),
         contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis)),
     )
+    second = more.pop("second", None)
     problem = reduction_problem(struct, *names, shape, axis, strides, (pointer, 0, 0), other, **more)
+    problem = problem._replace(second=second and new_array("second", (), as_dtype(second)))
     return reductions.plan(problem, strategy, MACHINE.multiprocessors)
 
 
@@ -118,6 +123,7 @@ def reduction_plans() -> Iterator[Plan]:
                 yield reduction(struct, names, (2, 999999), (1,))
             for axis in ((0,), (1,)):
                 yield reduction("MaskedMean" if op == "mean" else struct, names, (64, 700), axis, other="bool")
+    yield from measures()
     for x in FAMILIES:
         names = (x, x, x)
         for step, end in itertools.product(reductions.STEPS, ("", reductions.ON_HOST)):
@@ -130,14 +136,43 @@ def reduction_plans() -> Iterator[Plan]:
                 yield reduction("Sum" if other == "bool" else "Dot", names, shape, axis, other=other)
         for axis in ((0,), (1,), (0, 1)):  # padded rows
             yield reduction("Sum", names, (8192, 2043), axis, x=(2048, 1))
-    for rank, strategy, other in itertools.product((2, 3, 4, 6, 9), reductions.STRATEGIES, (None, "bool")):
-        shape, axes, names = (2,) * rank, tuple(range(0, rank, 2)), ("float32",) * 3
+    strategies = (None, *reductions.STRATEGIES)
+    for rank, strategy, other, x in itertools.product((2, 3, 4, 6, 9), strategies, (None, "bool"), CTYPES):
+        shape, axes, names = (2,) * rank, tuple(range(0, rank, 2)), (x,) * 3
         yield reduction("Sum", names, shape, axes, strategy, padded(shape), other=other)
     for val in ("float32", "float64"):
         for strategy in reductions.STRATEGIES:
             for x in ("float16", "bfloat16", "float32", "float64", "int64", "bool"):
                 for other in (None, "bool"):
                     yield reduction("LogSumExp", (x, val, "float64"), (64, 700), (1,), strategy, other=other)
+
+
+def measures() -> Iterator[Plan]:
+    """Counts, norms, searches and the like, and reductions of two arrays: of float32, and of another dtype each."""
+    rows = [*MEASURES.values(), *NORMS.values()]
+    for row, x in itertools.product(rows, FAMILIES):
+        if row.name == "ptp" and x == "bool":
+            continue
+        val, out = (d.name for d in dtypes(row, as_dtype(x), None, None))
+        second = np.empty(0, as_dtype(val)).real.dtype.name if row.name == "mean_var" else None
+        yield from every_way(row.reduction, (x, val, out), second=second)
+    for x in FAMILIES:
+        for row in SEARCHES.values():
+            yield from every_way(row.reduction, (x, x, "int64"), other="uint8")
+        for row in WITH_INDEX.values():
+            yield from every_way(row.reduction, (x, x, x), other="uint8", second="int64")
+    for x in FAMILIES[::2]:
+        val = "float64" if x in INTEGERS else x
+        yield from every_way(AVERAGE, (x, val, val), other=x)
+        for (op, _), made in COMPARISONS.items():
+            yield from every_way(made, (x, val if op == "allclose" else x, "bool"), other=x)
+    yield from every_way(AVERAGE, ("float32",) * 3, other="float32", second="float32")
+
+
+def every_way(made: Reduction, names: tuple[str, str, str], **more: Any) -> Iterator[Plan]:
+    """Plans for each branch of the planners."""
+    for shape, axis in REGIMES:
+        yield reduction(made.struct, names, shape, axis, **more)
 
 
 #: Softmaxes of each regime: rows of some lanes, of a block, staged, of a cluster, of the grid; columns likewise.
@@ -154,6 +189,9 @@ def softmaxes() -> Iterator[Plan]:
         names = (x, accumulator(result), result)
         for strategy in softmax.STRATEGIES:
             yield normalisation(names, (64, 700), (1,), strategy)
+            for rank in (2, 3, 4, 6, 9):
+                shape = (2,) * rank
+                yield normalisation(names, shape, tuple(range(0, rank, 2)), strategy, x=padded(shape), scale=0.5)
         if x not in FAMILIES:
             continue
         for op, strategy in itertools.product(("softmax", "log_softmax"), softmax.STRATEGIES):
@@ -165,9 +203,6 @@ def softmaxes() -> Iterator[Plan]:
     for cols, strategy in itertools.product((1, 40, 100, 200, 300, 600, 1024), softmax.WARPS):
         yield normalisation(names, (64, cols), (1,), strategy)
     for strategy in softmax.STRATEGIES:
-        for rank in (2, 3, 4, 6, 9):
-            shape = (2,) * rank
-            yield normalisation(names, shape, tuple(range(0, rank, 2)), strategy, x=padded(shape), scale=0.5)
         for out in ("float16", "bfloat16", "float64"):
             yield normalisation(("float32", accumulator(out), out), (64, 700), (1,), strategy)
         if strategy not in LIMITED:
@@ -206,10 +241,10 @@ def product_plans() -> Iterator[Plan]:
         for strategy in rungs if x in FAMILIES else ("warptile",):
             yield product((x,), strategy)
             yield product((x,), strategy, a="deep", b="deep")
+            for rank in (2, 3, 4, 6):
+                yield product((x,), strategy, batch=(2,) * rank)
     for strategy in rungs:
         yield product(("int8", "float32"), strategy)
-        for rank in (2, 3, 4, 6):
-            yield product(("float32",), strategy, batch=(2,) * rank)
     for tile in products.TILES:  # (more of them in test_pipelined_matmul_does_not_spill_registers)
         yield product(("float32",), None, tile=tile, splits=2 if tile.resident == 1 else 1, batch=(2, 2))
     yield product(("float32", "float64"), "cublas", batch=(2, 2, 2, 2, 2))
@@ -283,12 +318,21 @@ def facts(kernel: Kernel) -> set[tuple[str, str, Any]]:
 @cache
 def cover() -> tuple[Kernel, ...]:
     """Few variants that have every type and constant of each kernel between them, combined anew with each commit."""
-    waiting = {kernel: facts(kernel) for kernel in random.Random(TURN).sample(variants(), len(variants()))}
-    left, found = set().union(*waiting.values()), []
-    while left:
-        kernel = max(waiting, key=lambda kernel: len(waiting[kernel] & left))
-        found.append(kernel)
-        left -= waiting.pop(kernel)
+    having: dict[Any, list[Kernel]] = {}
+    for kernel in random.Random(TURN).sample(variants(), len(variants())):
+        for fact in sorted(facts(kernel), key=repr):
+            having.setdefault(fact, []).append(kernel)
+    rarity = {fact: 1 / len(kernels) for fact, kernels in having.items()}
+    found, left = [], {*having}
+    for fact in sorted(having, key=rarity.__getitem__, reverse=True):
+        if fact in left:  # the variant with most that is rare and not there yet
+            found.append(max(having[fact], key=lambda kernel: fsum(rarity[each] for each in facts(kernel) & left)))
+            left -= facts(found[-1])
+    counts = Counter(fact for kernel in found for fact in facts(kernel))
+    for kernel in [*found]:  # what later ones have made superfluous
+        if all(counts[fact] > 1 for fact in facts(kernel)):
+            counts.subtract(facts(kernel))
+            found.remove(kernel)
     return tuple(found)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gpuops.ops.table import DOT, REDUCTIONS, SEARCHES
+from gpuops.ops.table import AVERAGE, COMPARISONS, DOT, MEASURES, NORMS, REDUCTIONS, SEARCHES, WITH_INDEX
 from gpuops.plan import reductions, rows
 from gpuops.plan.geometry import Shape
 from gpuops.plan.reductions import Reduction
@@ -20,7 +20,8 @@ STRUCTS: dict[str, Reduction] = {
     each.struct: each
     for each in (
         DOT, *(value for value in vars(rows).values() if isinstance(value, Reduction)),
-        *(row.reduction for row in SEARCHES.values()),
+        AVERAGE, *COMPARISONS.values(),
+        *(row.reduction for table in (SEARCHES, WITH_INDEX, MEASURES, NORMS) for row in table.values()),
         *(each for row in REDUCTIONS.values() for each in (row.reduction, row.masked, row.exact) if each),
     )
 }  # fmt: skip

@@ -51,6 +51,7 @@ from .dask_graphs import (
     tree,
     whole,
 )
+from .dask_measures import GRAPHS as MEASURES
 from .dask_variance import Spread, spread
 
 
@@ -382,6 +383,7 @@ GRAPHS: dict[Function, Function] = {
     **dict.fromkeys((broadcast.expand, broadcast.broadcast_to), stretched),
     matmul.matmul: matrix_product,
     matmul.dot: dot_product,
+    **MEASURES,
 }
 FUNCTIONS = {function.__name__: function for function in GRAPHS}
 #: What they do with Dask arrays.

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import error
-from ..plan import reductions
-from ..plan.builder import Builder
 from ..plan.dtypes import accumulator, dtype_name
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, HostCall, Work, new_array
@@ -16,7 +14,7 @@ from ..run import numpy_engine
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY
 from .arguments import check_array, normalize_axis, result_type, scalar
-from .reduction import NOT_GIVEN, add_reduction, reduced_shape, reduction, with_second
+from .reduction import NOT_GIVEN, in_one_pass, reduced_shape, reduction
 from .table import AVERAGE, REDUCTIONS
 
 
@@ -77,8 +75,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     val = np.result_type(val, np.float64) if a.dtype.kind in "biu" else val
     beside = None if weights is None else beside_elements(op, a, weights, axis, dims)
     shape = reduced_shape(a.shape, dims, keepdims)
-    names = ("average", "weight_sums")[: 1 + returned]
-    results = tuple([new_array(name, shape, val, machine=a.machine) for name in names])
+    result, total = (new_array(name, shape, val, machine=a.machine) for name in ("average", "total"))
+    results = (result, total) if returned else (result,)
     acc = np.dtype(accumulator(dtype_name(val)))
     options = {"axis": axis, "keepdims": keepdims, "returned": returned, "val": val, "acc": acc, "form": Average}
     host = HostCall(numpy_engine.average, options)
@@ -86,13 +84,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
         return Work(op, results, host, form=Average)
     if beside is None:
         beside = scalar("weights", np.ones((), val), a.machine)
-    if returned:
-        plan = with_second(AVERAGE, a, beside, dims, val, results)
-    else:
-        builder = Builder(a.machine)
-        x, other = builder.readable(a), builder.readable(beside)
-        add_reduction(builder, reductions.problem(AVERAGE, x, other, results[0], dims, dtype_name(val)))
-        plan = builder.finish()
+    plan = in_one_pass(AVERAGE, a, beside, dims, val, results)
     return Work(op, results, host, plan, form=Average)
 
 

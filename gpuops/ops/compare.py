@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import error
-from ..plan import reductions
-from ..plan.builder import Builder
 from ..plan.dtypes import FLOATS, dtype_name
 from ..plan.work import HostCall, Work, new_array
 from ..run import numpy_engine
@@ -16,7 +14,7 @@ from ..run.context import is_scalar
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY, WEAK, WEAK_TYPES
 from .arguments import broadcast_shapes, check_array, fitted, result_type, scalar
-from .reduction import add_reduction
+from .reduction import in_one_pass
 from .table import COMPARISONS, REDUCTIONS
 
 
@@ -56,15 +54,12 @@ def array_equal(a1, a2, equal_nan=False):
     host = HostCall(numpy_engine.compare, options)
     if a1.machine is None:
         return Work(op, (result,), host)
-    builder = Builder(a1.machine)
-    x, y = builder.readable(a1), builder.readable(a2)
-    if x.shape == y.shape:
-        problem = reductions.problem(COMPARISONS[op, bool(equal_nan)], x, y, result, (*range(x.ndim),), dtype_name(val))
+    if a1.shape == a2.shape:
+        plan = in_one_pass(COMPARISONS[op, bool(equal_nan)], a1, a2, (*range(a1.ndim),), val, (result,))
     else:  # whether any of no elements is true
-        nothing = x.view((0,), (1,))
-        problem = reductions.problem(REDUCTIONS["any"].reduction, nothing, None, result, (0,), dtype_name(x.dtype))
-    add_reduction(builder, problem)
-    return Work(op, (result,), host, builder.finish())
+        nothing = new_array("a1", (0,), a1.dtype, machine=a1.machine)
+        plan = in_one_pass(REDUCTIONS["any"].reduction, nothing, None, (0,), a1.dtype, (result,))
+    return Work(op, (result,), host, plan)
 
 
 @operation(a=WEAK, b=WEAK)
@@ -118,14 +113,10 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     result = new_array("out", (), np.dtype(bool), machine=machine)
     if machine is None:
         return Work(op, (result,), host)
-    builder = Builder(machine)
-    x, y = (builder.readable(array).broadcast_to(shape) for array in arrays)
-    problem = reductions.problem(
-        COMPARISONS[op, bool(equal_nan)], x, y, result, (*range(x.ndim),), dtype_name(val), None, tolerances[0],
-        tolerances[1],
-    )  # fmt: skip
-    add_reduction(builder, problem)
-    return Work(op, (result,), host, builder.finish())
+    x, y = (array if array.value is not None else array.broadcast_to(shape) for array in arrays)
+    reduction, (scale, other), axis = COMPARISONS[op, bool(equal_nan)], tolerances, (*range(len(shape)),)
+    plan = in_one_pass(reduction, x, y, axis, val, (result,), scale=scale, exponent=other)
+    return Work(op, (result,), host, plan)
 
 
 def as_tolerance(op: str, name: str, value: Any) -> float:

@@ -77,25 +77,26 @@ def reduction(
     builder = Builder(a.machine)
     x, other = builder.readable(a), mask and builder.readable(mask)
     target = builder.target(out, out is not None and shared(out, x, other), shape, result)
-    problem = reductions.problem(
-        kernel, x, other, target, axis, dtype_name(val), None if first is None else first.tobytes(),
-        next(iter(parameters.values()), 1.0), record.exponent,
-    )  # fmt: skip
-    add_reduction(builder, problem, strategy)
+    start, scale = None if first is None else first.tobytes(), next(iter(parameters.values()), 1.0)
+    problem = reductions.problem(kernel, x, other, target, axis, dtype_name(val), start, scale)
+    add_reduction(builder, problem._replace(exponent=record.exponent), strategy)
     builder.deliver(target, out)
     return Work(op, (out or target,), host, builder.finish())
 
 
-def with_second(
+def in_one_pass(
     reduction: Reduction, x: ArraySpec, other: ArraySpec | None, axis: Shape, val: np.dtype,
-    results: tuple[ArraySpec, ArraySpec], strategy: str | None = None, **more: Any,
+    results: tuple[ArraySpec, ...], strategy: str | None = None, **more: Any,
 ) -> Plan:  # fmt: skip
-    """The plan of a reduction with two new results."""
+    """The plan of a reduction, perhaps of two operands, to one new result or two."""
     assert x.machine is not None
     builder = Builder(x.machine)
     x, other = builder.readable(x), other and builder.readable(other)
-    problem = reductions.problem(reduction, x, other, results[0], axis, dtype_name(val), second=results[1], **more)
-    add_reduction(builder, problem, strategy)
+    if other is not None and other.ndim > x.ndim:  # x is a scalar
+        x = x.broadcast_to(other.shape)
+    more |= {} if len(results) == 1 else {"second": results[1]}
+    problem = reductions.problem(reduction, x, other, results[0], axis, dtype_name(val))
+    add_reduction(builder, problem._replace(**more), strategy)
     return builder.finish()
 
 

@@ -16,7 +16,7 @@ from ..run import numpy_engine
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY, OUT
 from .arguments import as_index, check_array, check_choice, check_out, normalize_axis
-from .reduction import add_reduction, reduced_shape, result_of, with_second
+from .reduction import add_reduction, in_one_pass, reduced_shape, result_of
 from .table import SEARCHES, STRATEGIES, WITH_INDEX
 
 
@@ -216,7 +216,7 @@ def with_index(op: str, a: Any, axis: Any, keepdims: bool, strategy: str | None)
     plan = None
     if a.machine is not None:
         places = reductions.positions(a, axis)
-        plan = with_second(record.reduction, a, places, axis, a.dtype, results, strategy)
+        plan = in_one_pass(record.reduction, a, places, axis, a.dtype, results, strategy)
     return Work(op, results, host, plan, form=WithIndex)
 
 

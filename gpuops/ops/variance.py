@@ -13,7 +13,7 @@ from ..run import numpy_engine
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY, MASK, OUT
 from .arguments import as_mask, check_array, check_choice, dtype_of, normalize_axis
-from .reduction import NOT_GIVEN, degrees, dtypes, reduced_shape, reduction, with_second
+from .reduction import NOT_GIVEN, degrees, dtypes, in_one_pass, reduced_shape, reduction
 from .table import MEASURES, STRATEGIES
 
 
@@ -212,5 +212,5 @@ def mean_var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=True, co
     plan = None
     if a.machine is not None:
         more = {"scale": freedom, "exponent": record.exponent}
-        plan = with_second(record.reduction, a, mask, axis, val, (mean, spread), strategy, **more)
+        plan = in_one_pass(record.reduction, a, mask, axis, val, (mean, spread), strategy, **more)
     return Work(op, (mean, spread), HostCall(numpy_engine.mean_var, options), plan, form=MeanVar)

@@ -56,8 +56,8 @@ def count_nonzero(a: np.ndarray, out: None = None, *, axis: Shape, keepdims: boo
 
 def ptp(a: np.ndarray, out: np.ndarray | None = None, *, axis: Shape, keepdims: bool, dtype: np.dtype) -> Any:
     """The maximum less the minimum. (NumPy's own ``out`` may not overlap ``a``.)"""
-    ends = (extremum.reduce(a, axis, dtype, keepdims=keepdims) for extremum in (np.maximum, np.minimum))
-    return deliver(np.subtract(*ends), out)
+    options: Any = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
+    return deliver(np.subtract(np.maximum.reduce(a, **options), np.minimum.reduce(a, **options)), out)
 
 
 def sum_of_squares(
@@ -66,14 +66,15 @@ def sum_of_squares(
     """The sum of squared magnitudes."""
     x = a.astype(dtype, copy=False)
     squares = np.square(x) if x.dtype.kind != "c" else np.square(x.real) + np.square(x.imag)
-    return deliver(np.add.reduce(squares, axis, squares.dtype, keepdims=keepdims, where=where), out)
+    options: Any = {"axis": axis, "dtype": squares.dtype, "keepdims": keepdims, "where": where}
+    return deliver(np.add.reduce(squares, **options), out)
 
 
 def vector_norm(
     a: np.ndarray, out: None = None, *, axis: Shape, keepdims: bool, dtype: np.dtype, ord: float  # noqa: A002
 ) -> Any:
     """np.linalg.vector_norm."""
-    whole = None if len(axis) == a.ndim else axis
+    whole: Any = None if len(axis) == a.ndim else axis
     return np.linalg.vector_norm(a.astype(dtype, copy=False), axis=whole, keepdims=keepdims, ord=ord)
 
 
@@ -82,8 +83,9 @@ def mean_var(
     form: Any,
 ) -> Any:  # fmt: skip
     """np.mean and np.var."""
-    wide, options = a.astype(val, copy=False).astype(acc, copy=False), {"axis": axis, "keepdims": keepdims}
-    mean, var = np.mean(wide, **options, where=where), np.var(wide, **options, where=where, ddof=ddof)
+    wide = a.astype(val, copy=False).astype(acc, copy=False)
+    options: Any = {"axis": axis, "keepdims": keepdims, "where": where}
+    mean, var = np.mean(wide, **options), np.var(wide, **options, ddof=ddof)
     return form(mean.astype(val), var.astype(np.empty(0, val).real.dtype))
 
 
@@ -92,8 +94,9 @@ def average(
     val: np.dtype, acc: np.dtype, form: Any,
 ) -> Any:  # fmt: skip
     """np.average."""
-    wide, heavy = (x if x is None else x.astype(val, copy=False).astype(acc, copy=False) for x in (a, weights))
-    found, total = np.average(wide, axis, heavy, True, keepdims=keepdims)
+    wide, *heavy = (x.astype(val, copy=False).astype(acc, copy=False) for x in (a, weights) if x is not None)
+    options: Any = {"axis": axis, "weights": next(iter(heavy), None), "returned": True, "keepdims": keepdims}
+    found, total = np.average(wide, **options)
     return form(found.astype(val), total.astype(val)) if returned else found.astype(val)
 
 

@@ -19,9 +19,11 @@ import numpy as np
 
 from ..ops import reduce, softmax
 from ..ops.arguments import as_dtype, check_dtype
+from ..ops.average import average
 from ..ops.broadcast import expand, where
+from ..ops.compare import allclose, array_equal
 from ..ops.matmul import dot, matmul
-from ..ops.table import REDUCTIONS, SEARCHES
+from ..ops.table import MEASURES, REDUCTIONS, SEARCHES, WITH_INDEX
 from ..plan import rows
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, Kernel, Machine, Work, largest_cluster, new_array
@@ -48,6 +50,19 @@ def over_axes(op: Callable[..., Any], array: Maker) -> Iterator[Work]:
             yield describe(op, array(shape), axis=1)
     for n in MANY:
         yield describe(op, array((n,)))
+
+
+def pairs(op: Callable[..., Any], array: Maker) -> Iterator[Work]:
+    """Calls of an op with two arrays: matrices, and vectors."""
+    for shape in [*itertools.product(SOME, SOME), *((n,) for n in MANY)]:
+        yield describe(op, array(shape), array(shape))
+
+
+def averages(array: Maker) -> Iterator[Work]:
+    """Calls of ``average`` with weights, over each axis of a matrix and over all of a vector."""
+    for shape in [*itertools.product(SOME, SOME), *((n,) for n in MANY)]:
+        for axis in range(len(shape)):
+            yield describe(average, array(shape), axis, array(shape))
 
 
 def expands(array: Maker) -> Iterator[Work]:
@@ -85,8 +100,13 @@ def dots(array: Maker) -> Iterator[Work]:
 
 #: An op is a row: the calls that stand for all.
 OPS: dict[str, Callable[[Maker], Iterator[Work]]] = {
-    **{name: partial(over_axes, getattr(reduce, name)) for name in (*REDUCTIONS, *SEARCHES)},
+    **{
+        name: partial(over_axes, getattr(reduce, name))
+        for name in (*REDUCTIONS, *SEARCHES, *MEASURES, *WITH_INDEX, "vector_norm")
+    },
     **{name: partial(over_axes, getattr(softmax, name)) for name in (*rows.OPS, "logsumexp")},
+    "average": averages,
+    **{op.__name__: partial(pairs, op) for op in (array_equal, allclose)},
     "expand": expands,
     "where": wheres,
     "matmul": products,

@@ -93,7 +93,7 @@ def launch(p: Problem, strategy: str, design: Design) -> Plan:
     constants = {"BLOCK": design.block, "VEC": design.access.vec, "RESIDENT": design.resident if split else 0}
     constants |= design.constants
     partials = (Operand("scratch"), Operand("scratch", PARTIALS), LAUNCH) if split else (None, None, NO_LAUNCH)
-    args = (*p.pointers, p.second and p.second.operand, *partials, parameters(p, design, offset, far[0] + 1))
+    args = (*p.pointers, p.seconds, *partials, parameters(p, design, offset, far[0] + 1))
     kernel = kernel_of(p, design, offset, constants)
     step = Launch(kernel, grid(p, design.kernel, *design.blocks), design.block, args)
     scratch = PARTIALS + math.prod(design.blocks) * design.states * p.state if split else 0
@@ -112,7 +112,8 @@ def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]
         "Tin": CTYPES[p.x], "Tb": "u8" if p.other is None else kinds.get(p.op.second, CTYPES[p.other]),
         "Tval": CTYPES[p.val], "Op": f"{p.op.struct}<Tval>",
         "Tout": "Op::State" if p.out is None else CTYPES[p.out],
-        "Tz": CTYPES[dtype_name(p.second.dtype)] if p.second else "u8", "Index": index_type(*design.counts), "Offset": offset,
+        "Tz": CTYPES[dtype_name(p.second.dtype)] if p.second else "u8", "Index": index_type(*design.counts),
+        "Offset": offset,
     }  # fmt: skip
     more = {
         "OTHER": OTHERS[design.access.beside], "KEPT": design.kept.rank_class, "REDUCED": design.reduced.rank_class,

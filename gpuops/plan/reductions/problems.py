@@ -77,13 +77,21 @@ class Problem(NamedTuple):
     initial: bytes | None = None
     exponent: float | None = None  # what kernels are given in the place of the length, of ops that do not ask for it
     relative: bool = False  # elements are relative to their rows' maxima
-    second: ArraySpec | None = None  # of second results, which lie as ``out`` does; its offset is in normal form
+    second: ArraySpec | None = None  # a new array of second results, which lie in it as the others do in a new ``out``
 
     @property
     def pointers(self) -> tuple[Operand | Params | None, ...]:
         """The pointer arguments for x, other and out: an index is its own address."""
         x, other, out = self.arrays
         return x, Params("@q", (other.offset,)) if other and self.op.second == POSITION else other, out
+
+    @property
+    def seconds(self) -> Operand | None:
+        """Where second results begin."""
+        if self.second is None:
+            return None
+        first = self.arrays[2].offset // ITEMSIZE[self.out or self.val]
+        return Operand(self.second.name, first * self.second.itemsize)
 
     @property
     def outputs(self) -> int:
@@ -103,7 +111,7 @@ class Problem(NamedTuple):
 
 def problem(
     op: Reduction, x: ArraySpec, other: ArraySpec | None, out: ArraySpec, axis: Shape, val: str,
-    initial: bytes | None = None, scale: float = 1.0, exponent: float | None = None, second: ArraySpec | None = None,
+    initial: bytes | None = None, scale: float = 1.0,
 ) -> Problem:  # fmt: skip
     """The normal form of reducing x over ``axis`` in values of dtype ``val``; a mask or factor broadcasts to x."""
     shape, steps, out_steps = x.shape, x.steps, out.steps
@@ -135,9 +143,6 @@ def problem(
         (out.start + moved[2]) % ALIGNMENT,
     )  # fmt: skip
     other_dtype = None if other is None else dtype_name(other.dtype)
-    if second is not None:
-        second = second._replace(offset=second.offset + second.itemsize * kept_moves[2])
     return Problem(
-        op, x_dtype, val, dtype_name(out.dtype), kept, reduced, arrays, starts, length, other_dtype, scale, initial,
-        exponent, second=second,
-    )  # fmt: skip
+        op, x_dtype, val, dtype_name(out.dtype), kept, reduced, arrays, starts, length, other_dtype, scale, initial
+    )
