@@ -107,8 +107,8 @@ def test_agrees_with_numpy(backend, op, data):
     shape = data.draw(layouts.shapes().filter(lambda shape: 0 not in shape))
     dtype = data.draw(st.sampled_from([d for d in COMMON if applies(op, d)]))
     x = data.draw(layouts.arrays(shape, dtype))
-    if op == "norm 3.5" and inexact(x.dtype):
-        x[...] = np.where(np.isfinite(x), np.clip(x.real, -100, 100), x.real)
+    if op == "norm 3.5" and inexact(x.dtype):  # whose powers are not in range for all
+        x[...] = np.where(np.isfinite(x) & (np.abs(x) > 1e-3), np.clip(x.real, -100, 100), 0)
     options = {"axis": data.draw(layouts.axes(len(shape))), "keepdims": data.draw(st.booleans())}
     name = "vector_norm" if op.startswith("norm") else op
     options["strategy"] = data.draw(st.sampled_from((None, *gpuops.strategies(name))))

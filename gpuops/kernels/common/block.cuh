@@ -20,6 +20,11 @@ template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::Stat
     u32 votes = __ballot_sync(0xffffffffu, at_max) >> threadIdx.x % 32 / WIDTH * WIDTH & (0xffffffffu >> (32 - WIDTH));
     return {max, rest_of(warp_reduce<Sum<A>, WIDTH>(at_max ? value.rest : Op::lifted(value, max)), A(__popc(votes)))};
   }
+  if constexpr (INDEXED<Op>) {  // the value first, then the least index of those that have it
+    auto top = warp_reduce<typename Op::Top, WIDTH>(value.value);
+    typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
+    return Op::state(top, warp_reduce<Min<typename Op::Place>, WIDTH>(place));
+  }
 #pragma unroll
   for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
   return value;
@@ -33,6 +38,11 @@ template <class Op> __device__ __forceinline__ typename Op::State lanes_reduce(t
     bool at_max = value.max == max;  // each such lane has left out one 1
     A ones = lanes_reduce<Sum<A>>(A(at_max), low, high);
     return {max, rest_of(lanes_reduce<Sum<A>>(at_max ? value.rest : Op::lifted(value, max), low, high), ones)};
+  }
+  if constexpr (INDEXED<Op>) {  // the value first, then the least index of those that have it
+    auto top = lanes_reduce<typename Op::Top>(value.value, low, high);
+    typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
+    return Op::state(top, lanes_reduce<Min<typename Op::Place>>(place, low, high));
   }
 #pragma unroll 1
   for (int mask = high; mask >= low; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));

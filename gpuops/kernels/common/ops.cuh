@@ -10,6 +10,8 @@ template <class R> __device__ __forceinline__ Complex<R> operator*(Complex<R> a,
 }
 template <class T> __device__ __forceinline__ bool is_nan(T x) { return x != x; }
 template <class R> __device__ __forceinline__ bool is_nan(Complex<R> x) { return is_nan(x.re) || is_nan(x.im); }
+template <class T> __device__ __forceinline__ bool equal(T a, T b) { return a == b; }
+template <class R> __device__ __forceinline__ bool equal(Complex<R> a, Complex<R> b) { return a.re == b.re && a.im == b.im; }
 template <class T> __device__ __forceinline__ bool less(T a, T b) { return a < b; }
 template <class R> __device__ __forceinline__ bool less(Complex<R> a, Complex<R> b) {  // lexicographic, as NumPy
   return a.re < b.re || (a.re == b.re && a.im < b.im);
@@ -134,36 +136,49 @@ template <class V> struct NanMin : NanMax<V> {
   static __device__ A combine(A a, A b) { return lesser_number(a, b); }
 };
 
-constexpr i64 NOWHERE = 0x7fffffffffffffff;  // an index that is greater than all others
-
-// The first of the greatest elements: their value and its index. NaN is the greatest.
-template <class V> struct ArgMax {
+// The first of the greatest elements: their value and its index, an I. NaN is the greatest.
+template <class V, class I> struct ArgMax {
   using A = typename Widen<V>::type;
+  using Top = Max<V>;  // finds the value; Number, among elements of which some are NaN and left out
+  using Number = NanMax<V>;
+  using Place = I;
   struct State {  // no padding, so that every byte is written
     A value;
-    u32 low, high;
-    __device__ i64 index() const { return static_cast<i64>(high) << 32 | low; }
+    u32 word[alignof(A) == 8 ? 2 : sizeof(I) / 4];
+    __device__ __forceinline__ I index() const {
+      if constexpr (sizeof word == 4) return static_cast<I>(word[0]);
+      else return static_cast<I>(static_cast<u64>(word[1]) << 32 | word[0]);
+    }
   };
-  static __device__ State state(A value, i64 index) { return {value, static_cast<u32>(index), static_cast<u32>(index >> 32)}; }
-  static __device__ State identity() { return state(Limits<A>::least(), NOWHERE); }
-  static __device__ State map(V x, const Context<A>&, i64 index = NOWHERE) { return state(convert<A>(x), index); }
-  static __device__ State combine(State a, State b) { return first<false>(a, b); }
-  template <bool LEAST> static __device__ State first(State a, State b) {
-    bool nan = is_nan(a.value), other = is_nan(b.value);
-    bool ahead = nan || other ? nan && !other : LEAST ? less(a.value, b.value) : less(b.value, a.value);
-    bool behind = nan || other ? other && !nan : LEAST ? less(b.value, a.value) : less(a.value, b.value);
-    return ahead || (!behind && a.index() < b.index()) ? a : b;
+  static constexpr I NOWHERE = static_cast<I>(~u64(0) >> (65 - 8 * sizeof(I)));  // greater than all others
+  static __device__ __forceinline__ State state(A value, I index) {
+    if constexpr (sizeof(State::word) == 4) return {value, {static_cast<u32>(index)}};
+    else return {value, {static_cast<u32>(index), static_cast<u32>(static_cast<u64>(index) >> 32)}};
+  }
+  static __device__ State identity() { return state(Top::identity(), NOWHERE); }
+  static __device__ State map(V x, const Context<A>&, I index = NOWHERE) { return state(convert<A>(x), index); }
+  static __device__ __forceinline__ bool ahead(A a, A b, bool greatest = true) {
+    return (is_nan(a) || (greatest ? less(b, a) : less(a, b))) && !is_nan(b);
+  }
+  static __device__ __forceinline__ bool same(A a, A b) { return equal(a, b) || (is_nan(a) && is_nan(b)); }
+  static __device__ State combine(State a, State b) { return first(a, b, true); }
+  static __device__ __forceinline__ State first(State a, State b, bool greatest) {
+    return ahead(b.value, a.value, greatest) || (b.index() < a.index() && same(a.value, b.value)) ? b : a;
   }
   // -1: no element took part.
-  static __device__ i64 found(State s) { return s.index() == NOWHERE ? -1 : s.index(); }
+  static __device__ i64 found(State s) { return s.index() == NOWHERE ? -1 : static_cast<i64>(s.index()); }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(found(s)); }
 };
 
-template <class V> struct ArgMin : ArgMax<V> {
-  using Base = ArgMax<V>;
+template <class V, class I> struct ArgMin : ArgMax<V, I> {
+  using Base = ArgMax<V, I>;
+  using A = typename Base::A;
+  using Top = Min<V>;
+  using Number = NanMin<V>;
   using State = typename Base::State;
-  static __device__ State identity() { return Base::state(Limits<typename Base::A>::greatest(), NOWHERE); }
-  static __device__ State combine(State a, State b) { return Base::template first<true>(a, b); }
+  static __device__ State identity() { return Base::state(Top::identity(), Base::NOWHERE); }
+  static __device__ __forceinline__ bool ahead(A a, A b) { return Base::ahead(a, b, false); }
+  static __device__ State combine(State a, State b) { return Base::first(a, b, false); }
 };
 
 // The element and, as second result, its index.
@@ -173,12 +188,12 @@ template <class Base, class V> struct WithIndex : Base {
   template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(convert<V>(s.value)); }
   template <class Out> static __device__ Out second(State s, const Context<A>&) { return convert<Out>(Base::found(s)); }
 };
-template <class V> using MaxWithIndex = WithIndex<ArgMax<V>, V>;
-template <class V> using MinWithIndex = WithIndex<ArgMin<V>, V>;
+template <class V, class I> using MaxWithIndex = WithIndex<ArgMax<V, I>, V>;
+template <class V, class I> using MinWithIndex = WithIndex<ArgMin<V, I>, V>;
 
 template <class Op> constexpr bool INDEXED = false;  // takes elements with their index
-template <class V> constexpr bool INDEXED<ArgMax<V>> = true;
-template <class V> constexpr bool INDEXED<ArgMin<V>> = true;
+template <class V, class I> constexpr bool INDEXED<ArgMax<V, I>> = true;
+template <class V, class I> constexpr bool INDEXED<ArgMin<V, I>> = true;
 template <class Base, class V> constexpr bool INDEXED<WithIndex<Base, V>> = true;
 
 template <class V> struct Range {  // the maximum less the minimum
@@ -456,11 +471,9 @@ template <class V, bool NANS = false> struct Equal : All<V> {
       return static_cast<i64>(x) == static_cast<i64>(y) && (x < X(0)) == (y < Y(0));
     } else {
       auto a = convert<accumulate_t<V>>(convert<V>(x)), b = convert<accumulate_t<V>>(convert<V>(y));
-      return same(a, b) || (NANS && is_nan(a) && is_nan(b));
+      return equal(a, b) || (NANS && is_nan(a) && is_nan(b));
     }
   }
-  template <class T> static __device__ bool same(T a, T b) { return a == b; }
-  template <class R> static __device__ bool same(Complex<R> a, Complex<R> b) { return a.re == b.re && a.im == b.im; }
 };
 template <class V> using EqualNans = Equal<V, true>;
 
@@ -500,8 +513,8 @@ template <class V> using NanSum = WithoutNan<Sum<V>, V>;
 template <class V> using NanProd = WithoutNan<Prod<V>, V>;
 template <class V> using NanMean = WithoutNan<MaskedMean<V>, V>;
 template <class V> using NanVar = WithoutNan<Var<V, true>, V>;
-template <class V> using NanArgMax = WithoutNan<ArgMax<V>, V>;
-template <class V> using NanArgMin = WithoutNan<ArgMin<V>, V>;
+template <class V, class I> using NanArgMax = WithoutNan<ArgMax<V, I>, V>;
+template <class V, class I> using NanArgMin = WithoutNan<ArgMin<V, I>, V>;
 template <class Base, class V> constexpr bool UNCONVERTED<WithoutNan<Base, V>> = true;
 template <class Op> struct Plain { using type = Op; };
 template <class Base, class V> struct Plain<WithoutNan<Base, V>> { using type = Base; };

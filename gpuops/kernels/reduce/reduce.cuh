@@ -33,6 +33,15 @@ template <class O = Op, class X, class B> __device__ __forceinline__ State joine
   else return nonzero(b) ? O::combine(value, mapped<O>(x, c)) : value;
 }
 
+// The same for element i of a row, after those before it.
+template <class O = Op, class X> __device__ __forceinline__ typename O::State joined_next(typename O::State value, X x, i32 i, const Context<A>& c) {
+  if constexpr (INDEXED<O>) {
+    auto element = convert<A>(convert<Tval>(x));
+    bool taken = O::ahead(element, value.value) || value.index() == O::NOWHERE;
+    return taken && !(UNCONVERTED<O> && is_nan(element)) ? O::state(element, i) : value;
+  } else return joined<O>(value, x, Tb{}, c);
+}
+
 // A thread's accumulator after some elements, which may prepare for others.
 template <class O> __device__ __forceinline__ State settled(State value) {
   if constexpr (COUNTING<O>) return O::settled(value);

@@ -29,9 +29,10 @@ reduce_staged(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* pa
   for (i32 base = 0; base < rows; base += BLOCK / TEAM) {
     i32 row = base + threadIdx.x / TEAM;
     State value = Op::identity();
-    const Tin* end = item + (row < rows ? row + 1 : 0) * length;
+    const Tin* from = item + row * length;
+    i32 end = row < rows ? length : 0;
 #pragma unroll 4
-    for (const Tin* from = item + row * length + threadIdx.x % TEAM; from < end; from += TEAM) value = joined(value, *from, Tb{}, c);
+    for (i32 i = threadIdx.x % TEAM; i < end; i += TEAM) value = joined_next(value, from[i], i, c);
     value = warp_reduce<Op, TEAM>(value);
     Offset at[3];
     r.kept.locate(static_cast<Index>(first + min(row, rows - 1)), at);

@@ -37,7 +37,7 @@ reduce_tiny(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
     State value = Op::identity();
 #pragma unroll
     for (int n = k * LENGTH; n < (k + 1) * LENGTH; ++n) {
-      value = joined(value, items[n / VEC].get(n % VEC), Tb{}, c);
+      value = joined_next(value, items[n / VEC].get(n % VEC), n - k * LENGTH, c);
     }
     results[k / STORED].set(k % STORED, value, r);
   }

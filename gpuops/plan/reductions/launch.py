@@ -110,10 +110,9 @@ def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]
     kinds = {MASK: "u8", POSITION: "Position"}  # a mask is what its bytes are
     types = {
         "Tin": CTYPES[p.x], "Tb": "u8" if p.other is None else kinds.get(p.op.second, CTYPES[p.other]),
-        "Tval": CTYPES[p.val], "Op": f"{p.op.struct}<Tval>",
+        "Tval": CTYPES[p.val], "Offset": offset, "Op": f"{p.op.struct}<Tval{', Offset' * (p.op.second == POSITION)}>",
         "Tout": "Op::State" if p.out is None else CTYPES[p.out],
         "Tz": CTYPES[dtype_name(p.second.dtype)] if p.second else "u8", "Index": index_type(*design.counts),
-        "Offset": offset,
     }  # fmt: skip
     more = {
         "OTHER": OTHERS[design.access.beside], "KEPT": design.kept.rank_class, "REDUCED": design.reduced.rank_class,

@@ -10,7 +10,7 @@ from ..dtypes import ITEMSIZE
 from ..geometry import Axes, floor_power_of_2, power_of_2
 from ..work import Plan
 from .launch import NARROW, THREADS_PER_SM, Design, access_of, in_flight, launch, loads, split
-from .problems import Problem
+from .problems import POSITION, Problem
 
 BLOCK = 256
 LANES_PACKS = {False: 384, True: 512}  # packs of a row that some lanes of a warp take (True: that take powers), where
@@ -25,8 +25,9 @@ BLOCKS_PER_SM = 2  # that are rows enough
 RUN_PACKS = 256  # packs of a run for each warp of a block, of more than which the whole block takes it
 SPLIT_BLOCK = 512  # threads of a block that shares its row
 STAGED = 256  # bytes of a row that is too short for packs of its own, unless they are aligned;
-STAGED_IDLE = 512  # and of one whose packs would leave many lanes idle: all but so many of 32
+STAGED_IDLE = 512  # and of one whose packs would leave many lanes idle: all but so many of 32; or of one whose partial
 BUSY = 26
+HEAVY = 8  # results have more bytes than these: lanes merge fewer of them then
 STAGE = 2**14  # bytes of such rows that a block has in shared memory
 
 
@@ -46,10 +47,10 @@ class Rows(NamedTuple):
 def plan_rows(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     """The plan for rows: one of the cases below."""
     access = access_of(p, p.reduced)
-    if p.other is None and (access.ragged or access.vec * ITEMSIZE[p.x] < PACK):  # packs would be in vain
+    if (p.other is None or counts_along(p)) and (access.ragged or access.vec * ITEMSIZE[p.x] < PACK):  # packs would be in vain
         if 0 < p.length <= TINY:
             return launch(p, strategy, thread_per_rows(p, access))
-        if p.length < (STAGED_IDLE if idle(p) else STAGED) // ITEMSIZE[p.x] and dense(p):
+        if p.length < (STAGED_IDLE if idle(p) or p.state > HEAVY else STAGED) // ITEMSIZE[p.x] and dense(p):
             return launch(p, strategy, staged(p, multiprocessors))
     rows = in_packs(p, access)
     many = p.outputs >= multiprocessors * WARPS_PER_SM
@@ -71,6 +72,13 @@ def idle(p: Problem) -> bool:
     """Whether packs of a row would leave many of its lanes idle."""
     packs = p.length * ITEMSIZE[p.x] // PACK
     return 32 * packs < BUSY * power_of_2(packs)
+
+
+def counts_along(p: Problem) -> bool:
+    """Whether the second operand is the element's place in its row."""
+    where = p.arrays[1]
+    plain = where is not None and where.offset == 0 and p.reduced.strides[1] == (1,)
+    return p.op.second == POSITION and plain and not any(p.kept.strides[1])
 
 
 def dense(p: Problem) -> bool:
