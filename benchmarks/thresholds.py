@@ -156,6 +156,14 @@ THRESHOLDS = (
     Threshold("reductions.rows", "SPLIT_BLOCK", (256, 1024), over("sum", ((2**28,), None), ((16, 2**22), 1))),
     Threshold("reductions.rows", "STAGED", (128, 512), over("sum", ((2**21, 41), 1), ((2**20, 65), 1))),
     Threshold("reductions.rows", "STAGED_IDLE", (256, 1024), over("sum", ((2**20, 77), 1), ((2**18, 199), 1))),
+    Threshold(
+        "reductions.rows", "STAGED_LONG", (512, 2048),
+        (
+            *over("sum", ((2**20, 67), 1), ((2**18, 191), 1), dtype="float64"), *over("argmax", ((2**18, 189), 1)),
+            *over("var", ((2**18, 255), 1), ((2**17, 383), 1)),
+        ),
+    ),
+    Threshold("reductions.rows", "HEAVY", (4, 64), over("var", ((2**20, 67), 1)) + over("argmax", ((2**20, 67), 1))),
     Threshold("reductions.rows", "BUSY", (20, 32), over("sum", ((2**20, 77), 1), ((2**19, 101), 1), ((2**19, 115), 1))),
     Threshold("reductions.rows", "STAGE", (2**13, 2**15), over("sum", ((2**21, 41), 1), ((2**22, 17), 1))),
     Threshold("reductions.columns", "THREAD_BLOCK", (128, 512), over("sum", ((16, 2**22), 0))),

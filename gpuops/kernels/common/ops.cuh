@@ -158,12 +158,12 @@ template <class V, class I> struct ArgMax {
   static __device__ State identity() { return state(Top::identity(), NOWHERE); }
   static __device__ State map(V x, const Context<A>&, I index = NOWHERE) { return state(convert<A>(x), index); }
   static __device__ __forceinline__ bool ahead(A a, A b, bool greatest = true) {
-    return (is_nan(a) || (greatest ? less(b, a) : less(a, b))) && !is_nan(b);
+    return (is_nan(a) | (greatest ? less(b, a) : less(a, b))) & !is_nan(b);
   }
-  static __device__ __forceinline__ bool same(A a, A b) { return equal(a, b) || (is_nan(a) && is_nan(b)); }
+  static __device__ __forceinline__ bool same(A a, A b) { return equal(a, b) | (is_nan(a) & is_nan(b)); }
   static __device__ State combine(State a, State b) { return first(a, b, true); }
   static __device__ __forceinline__ State first(State a, State b, bool greatest) {
-    return ahead(b.value, a.value, greatest) || (b.index() < a.index() && same(a.value, b.value)) ? b : a;
+    return ahead(b.value, a.value, greatest) | ((b.index() < a.index()) & same(a.value, b.value)) ? b : a;
   }
   // -1: no element took part.
   static __device__ i64 found(State s) { return s.index() == NOWHERE ? -1 : static_cast<i64>(s.index()); }

@@ -27,6 +27,7 @@ template <class A> constexpr bool SAME<A, A> = true;
 template <class T, class... Types> constexpr bool ONE_OF = (SAME<T, Types> || ...);
 template <class T> constexpr bool HALF = ONE_OF<T, f16, bf16>;
 template <class T> constexpr bool INTEGER = ONE_OF<T, i8, u8, i16, u16, i32, u32, i64, u64>;
+template <class T> constexpr bool FLOATING = ONE_OF<T, f32, f64, c64, c128>;
 template <class T> constexpr bool SIGNED = ONE_OF<T, i8, i16, i32, i64>;
 
 template <class To, class From> __device__ __forceinline__ To bit_cast(From value) {

@@ -83,10 +83,8 @@ template <class T> struct Gather<Any<T>, T> {
   static __device__ __forceinline__ u32 gather(u32 a, u32 word) { return a | truth<T>(word); }
 };
 
-template <bool APART, class O = Op, class T = Tin> struct Words {
-  using G = Gather<O, T>;
-  using State = typename O::State;
-  using A = typename O::A;
+template <bool APART, class T = Tin> struct Words {
+  using G = Gather<Op, T>;
   static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(T), WORDS = APART ? VEC / IN_WORD : 1;
   u32 word[WORDS][G::PLANES];
 
@@ -113,12 +111,12 @@ template <bool APART, class O = Op, class T = Tin> struct Words {
     bool raised = sizeof(T) == 1 && G::PLANES == 2;  // the element is the upper byte of 16 bits
     u32 gathered = word[v / IN_WORD][raised && i % 2 == 0];
     Items<T, IN_WORD> items = bit_cast<Items<T, IN_WORD>>(gathered);
-    return O::map(convert<Tval>(items.get(raised ? i / 2 * 2 + 1 : i)), c);
+    return Op::map(convert<Tval>(items.get(raised ? i / 2 * 2 + 1 : i)), c);
   }
   __device__ __forceinline__ State total(const Context<A>& c) const {
     State sum = get(0, c);
 #pragma unroll
-    for (int i = 1; i < IN_WORD; ++i) sum = O::combine(sum, get(i, c));
+    for (int i = 1; i < IN_WORD; ++i) sum = Op::combine(sum, get(i, c));
     return sum;
   }
 };
@@ -252,89 +250,66 @@ template <bool APART, class O = Op> struct Exponentials {
   __device__ __forceinline__ typename O::State total(const Context<A>&) const { return state[0]; }
 };
 
-// Searches: the maximum (or minimum) of some packs at a time, as TopOf<O> finds it. Only if that is ahead of what there
-// is, which becomes rare, is its place looked for.
+// Searches, if elements come in the order of their indices: an element that changes the maximum (or minimum) is the first
+// that has it. (Zeros of both signs are made the same: they are equal.)
 template <class O, bool = UNCONVERTED<O>> struct TopOf { using type = typename O::Top; };
 template <class O> struct TopOf<O, true> { using type = typename O::Number; };
 
-template <bool APART, class O = Op> struct Places {
+template <bool APART, int CHAINS, class O = Op> struct Firsts {
   using Top = typename TopOf<O>::type;
   using A = typename O::A;
   using I = typename O::Place;
-  static constexpr int COUNT = APART ? VEC : 1;
-  typename O::State state[COUNT];
+  static constexpr int COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC;
+  A top[COUNT];
+  I place[COUNT], begin = O::NOWHERE;  // begin: the first index, of rows of nothing but what `top` begins with
 
-  __device__ __forceinline__ Places() {
+  __device__ __forceinline__ Firsts() {
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) state[i] = O::identity();
+    for (int i = 0; i < COUNT; ++i) top[i] = Top::identity(), place[i] = O::NOWHERE;
   }
   template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
-    A top[COUNT];
-    tops(top, x, b, ready, c);
-    bool some = false, equals = false;
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) {
-      bool number = !UNCONVERTED<O> || !is_nan(top[i]), first = state[i].index() == O::NOWHERE;
-      some = some || (number && (first || O::ahead(top[i], state[i].value)));
-      equals = equals || (number && O::same(top[i], state[i].value));
-    }
-    if (!some && equals) {  // whichever comes first
-      I least = O::NOWHERE;  // index of all these elements
-#pragma unroll
-      for (int n = 0; n < N; ++n) least = ready[n] ? min(least, static_cast<I>(b[n].get(0))) : least;
-#pragma unroll
-      for (int i = 0; i < COUNT; ++i) some = some || least < state[i].index();
-    }
-    if (!some) return;
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) state[i] = O::combine(state[i], place(top[i], i, x, b, ready));
-  }
-  // The maximum of each output.
-  template <class X, class B, int N> __device__ __forceinline__ void tops(A (&top)[COUNT], const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
-    if constexpr (WORDY<Tin, VEC> && Gather<Top, Tin>::PLANES > 0) {
-      Words<APART, Top> words;
-      words.add(x, b, ready, c);
-#pragma unroll
-      for (int i = 0; i < COUNT; ++i) top[i] = APART ? words.get(i, c) : words.total(c);
-    } else {
-#pragma unroll
-      for (int i = 0; i < COUNT; ++i) top[i] = Top::identity();
-#pragma unroll
-      for (int n = 0; n < N; ++n) {
-        if (!ready[n]) continue;
-        auto clean = cleaned(x[n]);
-#pragma unroll
-        for (int v = 0; v < VEC; ++v) top[v % COUNT] = Top::combine(top[v % COUNT], convert<A>(convert<Tval>(clean.get(v))));
-      }
-    }
-  }
-  // The first element of output i that is the maximum.
-  template <class X, class B, int N> __device__ __forceinline__ typename O::State place(A top, int i, const X (&x)[N], const B (&b)[N], const bool (&ready)[N]) {
-    typename O::State found = O::identity();
-    if (UNCONVERTED<O> && is_nan(top)) return found;  // there is nothing but NaN
+    if (ready[0] && begin == O::NOWHERE) begin = b[0].get(0);
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       if (!ready[n]) continue;
       auto clean = cleaned(x[n]);
-      int at = VEC;
 #pragma unroll
-      for (int v = VEC - 1; v >= 0; --v) {
-        if (v % COUNT == i % COUNT && O::same(convert<A>(convert<Tval>(clean.get(v))), top)) at = v;
+      for (int v = 0; v < VEC; ++v) {
+        A next = Top::combine(top[v % COUNT], unsigned_zero(convert<A>(convert<Tval>(clean.get(v)))));
+        bool changed = !same_bits(next, top[v % COUNT]) & !(UNCONVERTED<O> && is_nan(next));
+        place[v % COUNT] = changed ? static_cast<I>(b[n].get(OTHER == BESIDE ? v : 0)) : place[v % COUNT];
+        top[v % COUNT] = next;
       }
-      I index = b[n].get(OTHER == BESIDE ? at : 0);
-      if (at < VEC && index < found.index()) found = O::state(top, index);
     }
-    return found;
   }
-  __device__ __forceinline__ typename O::State get(int v, const Context<A>&) const { return state[v]; }
-  __device__ __forceinline__ typename O::State total(const Context<A>&) const { return state[0]; }
+  static __device__ __forceinline__ A unsigned_zero(A x) {
+    if constexpr (FLOATING<A>) return x + convert<A>(0);
+    else return x;
+  }
+  static __device__ __forceinline__ bool same_bits(float a, float b) { return bit_cast<u32>(a) == bit_cast<u32>(b); }
+  static __device__ __forceinline__ bool same_bits(double a, double b) { return bit_cast<u64>(a) == bit_cast<u64>(b); }
+  template <class T> static __device__ __forceinline__ bool same_bits(T a, T b) { return a == b; }
+  template <class R> static __device__ __forceinline__ bool same_bits(Complex<R> a, Complex<R> b) {
+    return same_bits(a.re, b.re) & same_bits(a.im, b.im);
+  }
+  __device__ __forceinline__ State get(int v, const Context<A>&) const {
+    if (place[v] != O::NOWHERE) return O::state(top[v], place[v]);
+    if (UNCONVERTED<O> || begin == O::NOWHERE) return O::identity();
+    return O::state(top[v], begin + (APART && OTHER == BESIDE ? v : 0));
+  }
+  __device__ __forceinline__ State total(const Context<A>& c) const {
+    State sum = get(0, c);
+#pragma unroll
+    for (int i = 1; i < COUNT; ++i) sum = O::combine(sum, get(i, c));
+    return sum;
+  }
 };
 
 template <bool APART, int CHAINS, int HOW> struct Choose { using type = Elements<APART, CHAINS>; };
 template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 1> { using type = Words<APART>; };
 template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 2> { using type = Dots<APART>; };
 template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 3> { using type = Exponentials<APART>; };
-template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 4> { using type = Places<APART>; };
+template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 4> { using type = Firsts<APART, CHAINS>; };
 constexpr bool IN_WORDS = OTHER == NONE && WORDY<Tin, VEC>;
-constexpr int HOW = EXPONENTIAL<Op> ? 3 : INDEXED<Op> ? 4 : IN_WORDS && Gather<Op, Tin>::PLANES > 0 ? 1 : IN_WORDS && SMALL_INTEGER<Tin> && INTEGER_SUM<Op> ? 2 : 0;
+constexpr int HOW = EXPONENTIAL<Op> ? 3 : INDEXED<Op> && ORDERED ? 4 : IN_WORDS && Gather<Op, Tin>::PLANES > 0 ? 1 : IN_WORDS && SMALL_INTEGER<Tin> && INTEGER_SUM<Op> ? 2 : 0;
 template <bool APART, int CHAINS> using Gathered = typename Choose<APART, CHAINS, HOW>::type;

@@ -142,11 +142,17 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* p
   Gathering gathered;
   for (; i + (UNROLL - 1) * DEEP < end; i += UNROLL * DEEP) take<false>(gathered, x, b, spot, r, c, i, end);
   if (i < end) take<true>(gathered, x, b, spot, r, c, i, end);
-  if constexpr (PARTIAL) gathered.add(part, part_b, edge, c);
+  if constexpr (PARTIAL && !INDEXED<Op>) gathered.add(part, part_b, edge, c);
   let_next_start();
   State value[VEC];
 #pragma unroll
   for (int v = 0; v < VEC; ++v) value[v] = gathered.get(v, c);
+  if constexpr (PARTIAL && INDEXED<Op>) {  // which may be the first element
+    Gathering edges;
+    edges.add(part, part_b, edge, c);
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) value[v] = Op::combine(value[v], edges.get(v, c));
+  }
 
   if constexpr (DEEP == 1) {
     Results<STORED> results[VEC / STORED];

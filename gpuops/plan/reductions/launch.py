@@ -116,9 +116,18 @@ def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]
     }  # fmt: skip
     more = {
         "OTHER": OTHERS[design.access.beside], "KEPT": design.kept.rank_class, "REDUCED": design.reduced.rank_class,
-        "SCALED": p.op.exponential and p.scale != 1, "TWO": p.second is not None,
+        "SCALED": p.op.exponential and p.scale != 1, "TWO": p.second is not None, "ORDERED": ordered(p),
     }  # fmt: skip
     return variant(design.kernel, types, more | constants)
+
+
+def ordered(p: Problem) -> bool:
+    """Whether elements of an output are read in the order of their indices, if they have such."""
+    if p.op.second != POSITION:
+        return False
+    steps = p.reduced.strides[1]
+    spans = [n * step for n, step in zip(p.reduced.sizes, steps, strict=True)]
+    return all(0 < least <= step for least, step in zip((*spans[1:], 1), steps, strict=False))
 
 
 def parameters(p: Problem, design: Design, offset: str, high: int) -> Params:

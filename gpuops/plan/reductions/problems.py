@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..dtypes import INTEGERS, ITEMSIZE, accumulator, dtype_name
-from ..geometry import Axes, Shape, broadcast_strides, normal_form
+from ..geometry import Axes, Shape, broadcast_strides, normal_form, offset_type, reaches
 from ..params import Params
 from ..work import ALIGNMENT, ArraySpec, Operand
 
@@ -99,8 +99,12 @@ class Problem(NamedTuple):
 
     @property
     def state(self) -> int:
-        """Bytes of a partial result."""
-        return self.op.state(self.val).itemsize
+        """Bytes of a partial result: an index in it has 32 bits where they suffice."""
+        most = self.op.state(self.val)
+        if self.op.second != POSITION:
+            return most.itemsize
+        short = most["value"].alignment < 8 and offset_type(reaches(self.kept, self.reduced)) == "i32"
+        return most.itemsize - 4 * short
 
     @property
     def result(self) -> int:

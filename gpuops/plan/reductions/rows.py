@@ -25,9 +25,10 @@ BLOCKS_PER_SM = 2  # that are rows enough
 RUN_PACKS = 256  # packs of a run for each warp of a block, of more than which the whole block takes it
 SPLIT_BLOCK = 512  # threads of a block that shares its row
 STAGED = 256  # bytes of a row that is too short for packs of its own, unless they are aligned;
-STAGED_IDLE = 512  # and of one whose packs would leave many lanes idle: all but so many of 32; or of one whose partial
+STAGED_IDLE = 512  # of one whose packs would leave many lanes idle: all but so many of 32;
 BUSY = 26
-HEAVY = 8  # results have more bytes than these: lanes merge fewer of them then
+STAGED_LONG = 1024  # and of one with elements of 8 bytes and more, or partial results of more bytes than these
+HEAVY = 8
 STAGE = 2**14  # bytes of such rows that a block has in shared memory
 
 
@@ -47,10 +48,11 @@ class Rows(NamedTuple):
 def plan_rows(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     """The plan for rows: one of the cases below."""
     access = access_of(p, p.reduced)
-    if (p.other is None or counts_along(p)) and (access.ragged or access.vec * ITEMSIZE[p.x] < PACK):  # packs would be in vain
+    whole = access.vec * ITEMSIZE[p.x] >= PACK and not access.ragged
+    if not whole and (p.other is None or counts_along(p)):  # packs would be in vain
         if 0 < p.length <= TINY:
             return launch(p, strategy, thread_per_rows(p, access))
-        if p.length < (STAGED_IDLE if idle(p) or p.state > HEAVY else STAGED) // ITEMSIZE[p.x] and dense(p):
+        if p.length * ITEMSIZE[p.x] < longest_staged(p) and dense(p):
             return launch(p, strategy, staged(p, multiprocessors))
     rows = in_packs(p, access)
     many = p.outputs >= multiprocessors * WARPS_PER_SM
@@ -66,6 +68,13 @@ def in_packs(p: Problem, access: Access) -> Rows:
         return Rows(access, p.reduced, length // access.vec, p.reduced.size // length)
     reduced = p.reduced.in_packs(access.vec)
     return Rows(access, reduced, reduced.size if p.length else 0, 1)
+
+
+def longest_staged(p: Problem) -> int:
+    """Bytes of a row that goes through shared memory, at most."""
+    if ITEMSIZE[p.x] >= 8 or p.state > HEAVY:
+        return STAGED_LONG
+    return STAGED_IDLE if idle(p) else STAGED
 
 
 def idle(p: Problem) -> bool:
