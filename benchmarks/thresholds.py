@@ -163,7 +163,7 @@ THRESHOLDS = (
             *over("var", ((2**18, 255), 1), ((2**17, 383), 1)),
         ),
     ),
-    Threshold("reductions.rows", "HEAVY", (4, 64), over("var", ((2**20, 67), 1)) + over("argmax", ((2**20, 67), 1))),
+    Threshold("reductions.rows", "HEAVY", (2, 64), over("var", ((2**20, 67), 1)) + over("argmax", ((2**20, 67), 1))),
     Threshold("reductions.rows", "BUSY", (20, 32), over("sum", ((2**20, 77), 1), ((2**19, 101), 1), ((2**19, 115), 1))),
     Threshold("reductions.rows", "STAGE", (2**13, 2**15), over("sum", ((2**21, 41), 1), ((2**22, 17), 1))),
     Threshold("reductions.columns", "THREAD_BLOCK", (128, 512), over("sum", ((16, 2**22), 0))),

@@ -70,7 +70,7 @@ def reduction(
     kernel = record.reduction
     if record.masked and mask is not None:
         kernel = record.masked
-    elif record.exact and is_exact(dtype_name(a.dtype), dtype_name(val), a.size):
+    elif record.exact and is_exact(record, dtype_name(a.dtype), dtype_name(val), a.size):
         kernel, val = record.exact, np.dtype(np.int64)
     elif record.zero and first is None and dtype_name(val) not in INTEGERS:
         first = np.zeros((), val)

@@ -31,7 +31,8 @@ class ReductionOp(NamedTuple):
     typed: bool = True  # whether ``numpy`` takes a dtype to compute with
     casting: Casting = "same_kind"  # of the result to ``out``
     masked: Reduction | None = None  # instead, with a mask
-    exact: Reduction | None = None  # instead, for integers whose sum is exact
+    exact: Reduction | None = None  # instead, for integers whose sum is exact: of so many bytes at most
+    widest: int = 4
     plain: str = ""  # NaN is left out: the op of elements that cannot be NaN
 
 
@@ -60,6 +61,11 @@ def centered(val: str) -> np.dtype:
     """The state of variances: a center, sums of elements less that and of their squares, and the number of elements."""
     acc = reductions.accumulated(val)
     return np.dtype([("center", acc), ("sum", acc), ("squares", real(acc)), ("count", np.int64)])
+
+
+def moments(val: str) -> np.dtype:
+    """The state of variances of small integers: their sum, that of their squares, and their number."""
+    return np.dtype([("sum", np.int64), ("squares", np.uint64), ("count", np.int64)])
 
 
 def centered_and_total(val: str) -> np.dtype:
@@ -146,11 +152,17 @@ REDUCTIONS = {
         ReductionOp("nanmean", Reduction("NanMean", counted), np.nanmean, np.add, floating=True, plain="mean"),
         *(
             ReductionOp(
-                name, Reduction("NanVar" if plain else "Var", centered), function, floating=True, result=real,
-                exponent=exponent, plain=plain, casting="same_kind" if plain else "unsafe",
+                name, Reduction("Var", centered), function, floating=True, result=real, exponent=exponent,
+                casting="unsafe", exact=Reduction("IntegerVar", moments), widest=2,
+            )
+            for name, function, exponent in (("var", np.var, 1.0), ("std", np.std, 0.5))
+        ),
+        *(
+            ReductionOp(
+                name, Reduction("NanVar", centered), function, floating=True, result=real, exponent=exponent,
+                plain=plain,
             )
             for name, function, exponent, plain in (
-                ("var", np.var, 1.0, ""), ("std", np.std, 0.5, ""),
                 ("nanvar", np.nanvar, 1.0, "var"), ("nanstd", np.nanstd, 0.5, "std"),
             )
         ),
@@ -230,6 +242,6 @@ STRATEGIES: dict[str, tuple[str, ...]] = (
 )
 
 
-def is_exact(x: str, val: str, size: int) -> bool:
-    """Whether a mean is to be taken of an exact sum of integers."""
-    return x in INTEGERS and ITEMSIZE[x] <= 4 and val == "float64" and size < 2**31
+def is_exact(record: ReductionOp, x: str, val: str, size: int) -> bool:
+    """Whether a mean or a variance is to be taken of exact sums of integers."""
+    return x in INTEGERS and ITEMSIZE[x] <= record.widest and val == "float64" and size < 2**31

@@ -353,6 +353,31 @@ template <class V> struct MeanVar {  // the variance is the second result
   }
 };
 
+// The variance of integers of at most two bytes: of their exact sum and that of their squares.
+template <class V> struct IntegerVar {
+  using A = V;
+  struct State {
+    i64 sum;
+    u64 squares;
+    i64 count;
+  };
+  static __device__ State identity() { return {0, 0, 0}; }
+  static __device__ State map(V x, const Context<A>&) { return add(identity(), x); }
+  static __device__ __forceinline__ State add(State s, V x) {
+    i32 value = static_cast<i32>(x);
+    return {s.sum + value, s.squares + static_cast<u64>(static_cast<i64>(value) * value), s.count + 1};
+  }
+  static __device__ __forceinline__ State settled(State s) { return s; }
+  static __device__ State combine(State a, State b) { return {a.sum + b.sum, a.squares + b.squares, a.count + b.count}; }
+  template <class Out> static __device__ Out finish(State s, const Context<A>& c) {
+    u64 n = s.count, sum = s.sum < 0 ? -s.sum : s.sum, low = n * s.squares, less = sum * sum;
+    u64 high = __umul64hi(n, s.squares) - __umul64hi(sum, sum) - (low < less);  // of n * squares - sum * sum
+    double apart = static_cast<double>(high) * 0x1p64 + static_cast<double>(low - less);
+    double all = static_cast<double>(n), freedom = all - c.scale, found = apart / all / (freedom > 0 ? freedom : 0.0);
+    return convert<Out>(c.count == 1 ? found : sqrt(found));
+  }
+};
+
 // ---- counts and norms
 
 template <class V> struct CountNonzero {
@@ -524,6 +549,7 @@ template <class V> constexpr bool COUNTING<MaskedMean<V>> = true;
 template <class V, bool STRICT> constexpr bool COUNTING<Var<V, STRICT>> = true;
 template <class V> constexpr bool COUNTING<MeanVar<V>> = true;
 template <class V> constexpr bool COUNTING<CountNonzero<V>> = true;
+template <class V> constexpr bool COUNTING<IntegerVar<V>> = true;
 template <class Base, class V> constexpr bool COUNTING<WithoutNan<Base, V>> = COUNTING<Base>;
 template <class Base, class V> constexpr bool INDEXED<WithoutNan<Base, V>> = INDEXED<Base>;
 

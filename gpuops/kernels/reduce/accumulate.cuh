@@ -9,12 +9,18 @@ using Pack_b = Items<Tb, VEC_B>;
 template <bool APART, int CHAINS> struct Elements {
   static constexpr int COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC;
   State state[COUNT];
+  u32 calls = 0;
 
   __device__ __forceinline__ Elements() {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) state[i] = Op::identity();
   }
   template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
+    if (COUNTING<Op> && calls > 0 && (calls & (calls - 1)) == 0) {  // as often as the number of elements doubles
+#pragma unroll
+      for (int i = 0; i < COUNT; ++i) state[i] = settled<Op>(state[i]);
+    }
+    ++calls;
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       if (!ready[n]) continue;
@@ -24,14 +30,12 @@ template <bool APART, int CHAINS> struct Elements {
         state[v % COUNT] = joined(state[v % COUNT], clean.get(v), b[n].get(OTHER == BESIDE ? v : 0), c);
       }
     }
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) state[i] = settled<Op>(state[i]);
   }
-  __device__ __forceinline__ State get(int v, const Context<A>&) const { return state[v]; }
-  __device__ __forceinline__ State total(const Context<A>&) const {
-    State sum = state[0];
+  __device__ __forceinline__ State get(int v, const Context<A>&) const { return settled<Op>(state[v]); }
+  __device__ __forceinline__ State total(const Context<A>& c) const {
+    State sum = get(0, c);
 #pragma unroll
-    for (int i = 1; i < COUNT; ++i) sum = Op::combine(sum, state[i]);
+    for (int i = 1; i < COUNT; ++i) sum = Op::combine(sum, get(i, c));
     return sum;
   }
 };
@@ -122,6 +126,8 @@ template <bool APART, class T = Tin> struct Words {
 };
 
 // Sums of small integers, by dot-product instructions (dp2a, dp4a) with factors 1 and 0.
+template <class Op> constexpr bool MOMENTS = false;
+template <class V> constexpr bool MOMENTS<IntegerVar<V>> = true;
 template <class Op> constexpr bool INTEGER_SUM = false;
 template <class V> constexpr bool INTEGER_SUM<Sum<V>> = ONE_OF<V, i8, u8, i16, u16, i32, u32, i64, u64>;
 template <class V> constexpr bool INTEGER_SUM<IntegerMean<V>> = true;
@@ -132,6 +138,11 @@ template <class T> __device__ __forceinline__ i32 dot(u32 word, u32 factors, i32
   else if constexpr (sizeof(T) == 1) return __dp4a(word, factors, static_cast<u32>(sum));
   else if constexpr (SIGNED<T>) return __dp2a_lo(static_cast<i32>(word), static_cast<i32>(factors), sum);
   else return __dp2a_lo(word, factors, static_cast<u32>(sum));
+}
+
+template <class T> __device__ __forceinline__ u32 dot_self(u32 word, u32 factors, u32 sum) {
+  if constexpr (SIGNED<T>) return static_cast<u32>(__dp4a(static_cast<i32>(word), static_cast<i32>(factors), static_cast<i32>(sum)));
+  else return __dp4a(word, factors, sum);
 }
 
 template <bool APART, class T = Tin> struct Dots {
@@ -162,6 +173,43 @@ template <bool APART, class T = Tin> struct Dots {
   __device__ __forceinline__ State total(int i) const { return state[i] + static_cast<State>(sum[i]); }
   __device__ __forceinline__ State get(int v, const Context<A>&) const { return total(v); }
   __device__ __forceinline__ State total(const Context<A>&) const { return total(0); }
+};
+
+// Sums of bytes and of their squares, likewise.
+template <bool APART, class T = Tin> struct Moments {
+  static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(T);
+  static constexpr u32 MOST = 1 << 11;  // packs whose sums are certain to fit 32 bits
+  State state[COUNT];
+  i32 sum[COUNT];
+  u32 squares[COUNT], packs = 0;
+
+  __device__ __forceinline__ Moments() {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) state[i] = Op::identity(), sum[i] = 0, squares[i] = 0;
+  }
+  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&)[N], const bool (&ready)[N], const Context<A>&) {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      if (!ready[n]) continue;
+      packs += 1;
+#pragma unroll
+      for (int v = 0; v < VEC; v += APART ? 1 : IN_WORD) {
+        u32 word = x[n].word[v / IN_WORD], shift = 8 * (v % IN_WORD);
+        if constexpr (SAME<T, b8>) word = true_bytes(word);
+        sum[v % COUNT] = dot<T>(word, APART ? 1u << shift : 0x01010101u, sum[v % COUNT]);
+        squares[v % COUNT] = dot_self<T>(word, APART ? word & 0xffu << shift : word, squares[v % COUNT]);
+      }
+    }
+    if (packs < MOST) return;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) state[i] = get(i), sum[i] = 0, squares[i] = 0;
+    packs = 0;
+  }
+  __device__ __forceinline__ State get(int v) const {
+    return Op::combine(state[v], {sum[v], squares[v], static_cast<i64>(packs) * (VEC / COUNT)});
+  }
+  __device__ __forceinline__ State get(int v, const Context<A>&) const { return get(v); }
+  __device__ __forceinline__ State total(const Context<A>&) const { return get(0); }
 };
 
 // Online softmax over several packs at a time: the sum so far is rescaled once for all of them.
@@ -309,7 +357,13 @@ template <bool APART, int CHAINS, int HOW> struct Choose { using type = Elements
 template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 1> { using type = Words<APART>; };
 template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 2> { using type = Dots<APART>; };
 template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 3> { using type = Exponentials<APART>; };
+template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 5> { using type = Moments<APART>; };
 template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 4> { using type = Firsts<APART, CHAINS>; };
 constexpr bool IN_WORDS = OTHER == NONE && WORDY<Tin, VEC>;
-constexpr int HOW = EXPONENTIAL<Op> ? 3 : INDEXED<Op> && ORDERED ? 4 : IN_WORDS && Gather<Op, Tin>::PLANES > 0 ? 1 : IN_WORDS && SMALL_INTEGER<Tin> && INTEGER_SUM<Op> ? 2 : 0;
+constexpr int HOW = EXPONENTIAL<Op>                                                   ? 3
+                    : INDEXED<Op> && ORDERED                                         ? 4
+                    : IN_WORDS && Gather<Op, Tin>::PLANES > 0                         ? 1
+                    : IN_WORDS && SMALL_INTEGER<Tin> && INTEGER_SUM<Op>               ? 2
+                    : IN_WORDS && SMALL_INTEGER<Tin> && sizeof(Tin) == 1 && MOMENTS<Op> ? 5
+                                                                                       : 0;
 template <bool APART, int CHAINS> using Gathered = typename Choose<APART, CHAINS, HOW>::type;

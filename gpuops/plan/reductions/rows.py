@@ -28,7 +28,7 @@ STAGED = 256  # bytes of a row that is too short for packs of its own, unless th
 STAGED_IDLE = 512  # of one whose packs would leave many lanes idle: all but so many of 32;
 BUSY = 26
 STAGED_LONG = 1024  # and of one with elements of 8 bytes and more, or partial results of more bytes than these
-HEAVY = 8
+HEAVY = 4
 STAGE = 2**14  # bytes of such rows that a block has in shared memory
 
 
@@ -72,7 +72,7 @@ def in_packs(p: Problem, access: Access) -> Rows:
 
 def longest_staged(p: Problem) -> int:
     """Bytes of a row that goes through shared memory, at most."""
-    if ITEMSIZE[p.x] >= 8 or p.state > HEAVY:
+    if ITEMSIZE[p.x] >= 8 or (p.state > HEAVY and not p.op.exponential):
         return STAGED_LONG
     return STAGED_IDLE if idle(p) else STAGED
 
