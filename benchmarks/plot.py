@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from . import cold, on_cpu
 from .cases import HOST
-from .ops import READINGS
+from .ops import OPS, READINGS
 from .results import ROOT, Document, Unusable, ladders, peers, prepare, published, rivals, timed, write
 from .show import MISSING, cell, label, machine_name
 
@@ -89,7 +89,8 @@ def plan(documents: list[Document]) -> Iterator[Picture]:
     """The pictures of one machine's results."""
     cold = [document for document in documents if document["mode"] == "cold"]
     peak = cold[0]["environment"].get("fp32_tflops") if cold else None
-    points = {document["op"]: intensities(document) for document in cold}
+    # (Ops that have a maximum or a sum beside them lie where that lies.)
+    points = {document["op"]: intensities(document) for document in cold if not OPS[document["op"]].beside}
     bandwidth = max((memory_limit(document) for document in cold), default=0)
     if peak and bandwidth and any(points.values()):
         caption = "FLOP/s against FLOP per byte, under the roofs of memory and arithmetic"

@@ -45,8 +45,10 @@ GB/s count every element of the operands and of the result once, whatever a kern
 of an array, memory delivers the other half too: there half of the limit is the most.) **Limit** is what the machine
 does with the same number of bytes in the same run: a plain device-to-device copy; for reductions the sum of a whole
 array by CUB; a memset where at least 95 % of the bytes are written; for matrix products cuBLAS. Small arrays reach a
-smaller limit than large ones, and CUB's sum can be beaten: it takes two launches. **Of best peer** is gpuops' speed
-over that of the fastest other library in the case: below 1, gpuops loses. Faster and slower: by more than the noise.
+smaller limit than large ones, and CUB's sum can be beaten: it takes two launches. **gpuops(max)** and **gpuops(sum)**
+are gpuops' own maximum and sum of the same arrays: what another reduction of them should cost. **Of best peer** is
+gpuops' speed over that of the fastest other library in the case: below 1, gpuops loses. Faster and slower: by more than
+the noise.
 
 JAX runs on a stream of its own: there a matrix product is what runs ahead, and events join the streams. A dash is a
 library that does not have the op or was not run: torch.compile and JAX compile for each shape and run on selected cases
