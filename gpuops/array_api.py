@@ -22,8 +22,8 @@ from .ops import matmul as _products
 from .ops import reduce as _reductions
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "broadcast_to", "matmul", "max", "mean", "min", "prod", "std", "sum", "var",
-    "where",
+    "all", "any", "argmax", "argmin", "broadcast_to", "count_nonzero", "matmul", "max", "mean", "min", "prod", "std",
+    "sum", "var", "where",
 ]  # fmt: skip
 
 
@@ -149,6 +149,18 @@ def argmin(x, /, *, axis=None, keepdims=False):
     array(1)
     """
     return as_array(_reductions.argmin(x, axis=axis, keepdims=keepdims))
+
+
+def count_nonzero(x, /, *, axis=None, keepdims=False):
+    """Number of elements that are not zero, as ``count_nonzero`` of the standard's searching functions.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.count_nonzero(np.array([[0, 7, 0], [2, 0, 9]]), axis=1)
+    array([1, 2])
+    """
+    return as_array(_reductions.count_nonzero(x, axis=axis, keepdims=keepdims))
 
 
 # --------------------------------------------------------------------------------------------------- utility functions

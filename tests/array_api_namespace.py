@@ -10,11 +10,11 @@ functions run so, in bash, with ``GPUOPS`` the path of gpuops' clone::
     pytest --disable-deadline \
         array_api_tests/test_statistical_functions.py::test_{sum,prod,max,min,mean,std,var} \
         array_api_tests/test_utility_functions.py::test_{any,all} \
-        array_api_tests/test_searching_functions.py::test_{argmax,argmin,where} \
+        array_api_tests/test_searching_functions.py::test_{argmax,argmin,count_nonzero,where} \
         array_api_tests/test_data_type_functions.py::test_broadcast_to \
         array_api_tests/test_linalg.py::test_matmul \
         array_api_tests/test_signatures.py::test_func_signature[{sum,prod,max,min,mean,std,var,any,all}] \
-        array_api_tests/test_signatures.py::test_func_signature[{argmax,argmin,where,broadcast_to,matmul}] \
+        array_api_tests/test_signatures.py::test_func_signature[{argmax,argmin,count_nonzero,where,broadcast_to,matmul}] \
         array_api_tests/test_special_cases.py::test_empty_arrays[{sum,prod,mean}] \
         array_api_tests/test_special_cases.py::test_nan_propagation[{sum,prod,max,min,mean}]
 

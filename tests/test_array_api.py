@@ -29,6 +29,7 @@ SIGNATURES = {
     "argmax": "(x, /, *, axis=None, keepdims=False)",
     "argmin": "(x, /, *, axis=None, keepdims=False)",
     "broadcast_to": "(x, /, shape)",
+    "count_nonzero": "(x, /, *, axis=None, keepdims=False)",
     "matmul": "(x1, x2, /)",
     "max": "(x, /, *, axis=None, keepdims=False)",
     "mean": "(x, /, *, axis=None, keepdims=False)",
@@ -193,6 +194,13 @@ def test_complex_mean_propagates_nan_per_component(backend):
     x = backend.array(np.array([[complex(np.nan, 1), 1], [complex(1, np.nan), 1], [1, 2]]))
     got = fetched(backend, xp.mean(x, axis=1))
     assert np.isnan(got.real[0]) and np.isnan(got.imag[1]) and got[2] == 1.5
+
+
+def test_counts_are_arrays(backend):
+    x = np.array([[0.0, 2.0, np.nan], [0.0, -0.0, 1.0]])
+    for options in ({}, {"axis": 0}, {"axis": (0, 1), "keepdims": True}):
+        got = fetched(backend, xp.count_nonzero(backend.array(x), **options))
+        assert_same(got, np.asarray(np.count_nonzero(x, **options)))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1j, complex(0, np.nan), complex(np.nan, 0)], ids=str)

@@ -31,8 +31,7 @@ class ReductionOp(NamedTuple):
     typed: bool = True  # whether ``numpy`` takes a dtype to compute with
     casting: Casting = "same_kind"  # of the result to ``out``
     masked: Reduction | None = None  # instead, with a mask
-    exact: Reduction | None = None  # instead, for integers whose sum is exact: of so many bytes at most
-    widest: int = 4
+    exact: Reduction | None = None  # instead, for integers whose sums fit 64 bits
     plain: str = ""  # NaN is left out: the op of elements that cannot be NaN
 
 
@@ -153,7 +152,7 @@ REDUCTIONS = {
         *(
             ReductionOp(
                 name, Reduction("Var", centered), function, floating=True, result=real, exponent=exponent,
-                casting="unsafe", exact=Reduction("IntegerVar", moments), widest=2,
+                casting="unsafe", exact=Reduction("IntegerVar", moments),
             )
             for name, function, exponent in (("var", np.var, 1.0), ("std", np.std, 0.5))
         ),
@@ -243,5 +242,8 @@ STRATEGIES: dict[str, tuple[str, ...]] = (
 
 
 def is_exact(record: ReductionOp, x: str, val: str, size: int) -> bool:
-    """Whether a mean or a variance is to be taken of exact sums of integers."""
-    return x in INTEGERS and ITEMSIZE[x] <= record.widest and val == "float64" and size < 2**31
+    """Whether a mean or a variance is to be taken of exact sums of integers, or of their squares."""
+    if x not in INTEGERS or val != "float64":
+        return False
+    bits = 8 * ITEMSIZE[x] * (2 if record.exponent else 1)
+    return bits < 63 and size << bits <= 2**63
