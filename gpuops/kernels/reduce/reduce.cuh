@@ -1,8 +1,9 @@
 // What the reduction kernels share: what an element contributes, how a result is written.
 // Parameters: struct Reduce (gpuops/plan/reductions/launch.py).
 // Prologue: Op, Tin, Tb (elements of x and of the second operand), Tval, Tout, Tz (of results, and of the second ones),
-// TWO (whether there are such), Index, Offset, KEPT, REDUCED (ranks), OTHER, RESIDENT (if blocks share an output: the
-// threads per multiprocessor that the grid is sized for; else 0).
+// TWO (whether there are such), Index, Offset, KEPT, REDUCED (ranks), OTHER, ORDERED (whether elements come in the order
+// of their indices), RESIDENT (if blocks share an output: the threads per multiprocessor that the grid is sized for;
+// else 0).
 
 using State = typename Op::State;
 using A = typename Op::A;

@@ -134,17 +134,16 @@ def problem(
     x_dtype = dtype_name(x.dtype)
     if op.exact and initial is None:
         val = summed_in(x_dtype, val, length)
-    moved = (
-        x.itemsize * (kept_moves[0] + moves[0]), 0 if other is None else other.itemsize * (kept_moves[1] + moves[1]),
-        out.itemsize * kept_moves[2],
-    )  # fmt: skip
+    first = x.itemsize * (kept_moves[0] + moves[0])
+    second = 0 if other is None else other.itemsize * (kept_moves[1] + moves[1])
+    last = out.itemsize * kept_moves[2]
     arrays = (
-        Operand(x.name, x.offset + moved[0]), None if other is None else Operand(other.name, other.offset + moved[1]),
-        Operand(out.name, out.offset + moved[2]),
+        Operand(x.name, x.offset + first), None if other is None else Operand(other.name, other.offset + second),
+        Operand(out.name, out.offset + last),
     )  # fmt: skip
     starts = (
-        (x.start + moved[0]) % ALIGNMENT, 0 if other is None else (other.start + moved[1]) % ALIGNMENT,
-        (out.start + moved[2]) % ALIGNMENT,
+        (x.start + first) % ALIGNMENT, 0 if other is None else (other.start + second) % ALIGNMENT,
+        (out.start + last) % ALIGNMENT,
     )  # fmt: skip
     other_dtype = None if other is None else dtype_name(other.dtype)
     return Problem(
