@@ -1,6 +1,7 @@
 """The benchmarks: cases, checks, timing and reports; on the CPU with tiny arrays."""
 
 import ast
+import contextlib
 import importlib.util
 import json
 import os
@@ -757,19 +758,24 @@ def without_a_gpu(kind):
     return pytest.skip(provider) if isinstance(provider, str) else provider
 
 
+@contextlib.contextmanager
 def jax_here():
-    """JAX without the GPU that its provider asks for."""
+    """JAX without the GPU that its provider asks for, and with 64 bits for a while."""
+    jax = pytest.importorskip("jax")
     provider = object.__new__(providers.Jax)
-    provider.xp, provider.jax = np, pytest.importorskip("jax")
-    provider.jax.config.update("jax_enable_x64", True)
-    provider.array = provider.jax.numpy.asarray
-    return provider
+    provider.xp, provider.jax, provider.array = np, jax, jax.numpy.asarray
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    try:
+        yield provider
+    finally:
+        jax.config.update("jax_enable_x64", before)
 
 
 #: How each peer is made; CuPy's functions are those of NumPy.
 MADE = {
-    "numpy": partial(without_a_gpu, providers.Numpy),
-    "torch": partial(without_a_gpu, providers.Torch),
+    "numpy": lambda: contextlib.nullcontext(without_a_gpu(providers.Numpy)),
+    "torch": lambda: contextlib.nullcontext(without_a_gpu(providers.Torch)),
     "jax": jax_here,
 }
 
@@ -777,18 +783,21 @@ MADE = {
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("op", OF_TABLES)
 def test_every_reduction_has_peers_that_compute_it(op, name):
-    provider, ours = MADE[name](), providers.Gpuops(np)
     dtype = cases.TABLES[op][0].dtypes.split()[0]
-    for case in (case for case in EVERY_CASE if case.op == op and case.pick and case.dtype == dtype):
-        if isinstance(case.axis, tuple) and (op, name) == ("prod", "torch"):
-            continue  # PyTorch's takes one
-        case = cases.shrunk(case, 2**10)
-        arrays = harness.ring_of(Cpu(hot=True), case)[0]
-        expected, result = ops.expected(np, case, arrays), ours.call(case)(*arrays)
-        other = provider.call(case)(*map(provider.array, arrays))
-        assert [ops.check(np, expected, each) for each in (ours.wide(result), provider.wide(other))] == ["", ""]
-        several = result if isinstance(result, tuple) else (result,)
-        assert ops.nbytes(case)[1] == sum(np.asarray(part).nbytes for part in several)
+    with MADE[name]() as provider:
+        for case in (case for case in EVERY_CASE if case.op == op and case.pick and case.dtype == dtype):
+            if not (isinstance(case.axis, tuple) and (op, name) == ("prod", "torch")):  # PyTorch's takes one
+                check_peer(provider, cases.shrunk(case, 2**10))
+
+
+def check_peer(provider, case):
+    """A peer and gpuops must compute a case."""
+    ours, arrays = providers.Gpuops(np), harness.ring_of(Cpu(hot=True), case)[0]
+    expected, result = ops.expected(np, case, arrays), ours.call(case)(*arrays)
+    other = provider.call(case)(*map(provider.array, arrays))
+    assert [ops.check(np, expected, each) for each in (ours.wide(result), provider.wide(other))] == ["", ""]
+    several = result if isinstance(result, tuple) else (result,)
+    assert ops.nbytes(case)[1] == sum(np.asarray(part).nbytes for part in several)
 
 
 @pytest.mark.parametrize("op", OF_TABLES)

@@ -16,6 +16,10 @@ from gpuops.run.execute import related
 
 MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)
 WITHOUT_NAN = ("nanmax", "nanmin", "nanprod", "nansum", "nanmean")
+MORE = (
+    "nanargmax", "nanargmin", "max_with_index", "min_with_index", "count_nonzero", "ptp", "sum_of_squares", "mean_var",
+    "vector_norm",
+)  # fmt: skip
 #: Calls on an array x of shape (6, 40), a mask of that shape, and an array ``out`` of shape (6,).
 CALLS = {
     **{
@@ -27,6 +31,9 @@ CALLS = {
     **{op: (op, lambda x, mask, out: ((x,), {"axis": 0, "ddof": 1})) for op in ("var", "std", "nanvar", "nanstd")},
     "argmax": ("argmax", lambda x, mask, out: ((x,), {"axis": 1})),
     "argmin of all": ("argmin", lambda x, mask, out: ((x,), {})),
+    **{op: (op, lambda x, mask, out: ((x,), {"axis": 1})) for op in MORE},
+    **{f"{op} of two": (op, lambda x, mask, out: ((x, x), {})) for op in ("allclose", "array_equal")},
+    "average": ("average", lambda x, mask, out: ((x, 1, x), {})),
     "sum of another dtype": ("sum", lambda x, mask, out: ((x,), {"axis": 1, "dtype": np.float64})),
     "sum of a mask": ("sum", lambda x, mask, out: ((x,), {"axis": 1, "where": mask, "initial": 2.5})),
     "sum into": ("sum", lambda x, mask, out: ((x,), {"axis": 1, "out": out})),
@@ -75,8 +82,9 @@ def test_a_description_has_the_shape_and_dtype_of_the_result(call):
     op, arguments = CALLS[call]
     args, options = arguments(**ARRAYS)
     expected = getattr(gpuops, op)(*args, **options)
-    (result,) = described(call, MACHINE).results
-    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    results = described(call, MACHINE).results
+    several = expected if isinstance(expected, tuple) else (expected,)
+    assert [(each.shape, each.dtype) for each in results] == [(each.shape, each.dtype) for each in several]
 
 
 # ------------------------------------------------------------------------------------------------------------ overlap
