@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -77,7 +78,8 @@ def norm(op: str, result: ArraySpec, a: Any, axis: Any, keepdims: bool, ord: flo
 
 
 def part_of_norm(ord: float, strategy: Any, acc: np.dtype, x: Any, axis: Shape, keepdims: bool) -> Any:  # noqa: A002
-    """The norm of a chunk."""
+    """The norm of a chunk, in the dtype in which it is added up."""
+    x = x if accumulated(x.dtype) == x.dtype else converted(x, acc)
     found = norms.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord, strategy=strategy)
     return converted(found, acc)
 
@@ -87,8 +89,9 @@ def weighed(op: str, result: ArraySpec, a: Any, axis: Any, weights: Any, returne
     x, val = whole(a), result.dtype
     dims = normalize_axis(op, axis, x.shape)
     if weights is None:
-        heavy = da.ones_like(x, dtype=val)
-    elif is_dask(weights) and weights.shape != x.shape:  # of axes
+        mean = reduce.mean(x, dims, keepdims=keepdims)
+        return average.Average(mean, da.full_like(mean, math.prod(x.shape[d] for d in dims))) if returned else mean
+    if is_dask(weights) and weights.shape != x.shape:  # of axes
         order = [int(d) % x.ndim for d in (axis if isinstance(axis, tuple) else (axis,))]
         along = weights.transpose(np.argsort(order).tolist())
         heavy = along.reshape([n if d in dims else 1 for d, n in enumerate(x.shape)])

@@ -115,7 +115,7 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
         return Work(op, (result,), host)
     x, y = (array if array.value is not None else array.broadcast_to(shape) for array in arrays)
     reduction, (scale, other), axis = COMPARISONS[op, bool(equal_nan)], tolerances, (*range(len(shape)),)
-    plan = in_one_pass(reduction, x, y, axis, val, (result,), scale=scale, exponent=other)
+    plan = in_one_pass(reduction, x, y, axis, val, (result,), scale=scale, number=other)
     return Work(op, (result,), host, plan)
 
 

@@ -79,7 +79,7 @@ def reduction(
     target = builder.target(out, out is not None and shared(out, x, other), shape, result)
     start, scale = None if first is None else first.tobytes(), next(iter(parameters.values()), 1.0)
     problem = reductions.problem(kernel, x, other, target, axis, dtype_name(val), start, scale)
-    add_reduction(builder, problem._replace(exponent=record.exponent), strategy)
+    add_reduction(builder, problem._replace(number=record.exponent), strategy)
     builder.deliver(target, out)
     return Work(op, (out or target,), host, builder.finish())
 
@@ -128,7 +128,9 @@ def dtypes(
         try:
             val = record.ufunc.resolve_dtypes((x if out is None else out.dtype, x, None), reduction=True)[0]
         except TypeError:
-            rule = f"cannot cast the result from {x.name} to {out.dtype.name} of out" if out else f"{x.name} has none"
+            rule = f"dtype {x.name} is not supported"
+            if out is not None:
+                rule = f"cannot cast the result from {x.name} to {out.dtype.name} of out"
             raise error(TypeError, record.name, rule) from None
     check_dtype(record.name, "the result", val)
     if record.floating and (record.plain or not record.ufunc) and val.kind not in "fcV":

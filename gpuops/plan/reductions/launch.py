@@ -133,7 +133,7 @@ def ordered(p: Problem) -> bool:
 def parameters(p: Problem, design: Design, offset: str, high: int) -> Params:
     """The kernels' parameters; x's elements lie below ``high``."""
     outputs, packs, chunk, runs, run_chunk = design.counts
-    struct, count = SMALL_PARAMS if design.shares else PARAMS, p.length if p.exponent is None else p.exponent
+    struct, count = SMALL_PARAMS if design.shares else PARAMS, p.length if p.number is None else p.number
     return struct.pack(
         offset, outputs=outputs, packs=packs, chunk=chunk, runs=runs, run_chunk=run_chunk, shares=design.shares,
         kept=design.kept, reduced=design.reduced, run_packs=design.run_packs, head=design.head, high=high,

@@ -75,7 +75,7 @@ class Problem(NamedTuple):
     other: str | None = None  # dtype of the second operand: a mask, or a factor
     scale: float = 1.0
     initial: bytes | None = None
-    exponent: float | None = None  # what kernels are given in the place of the length, of ops that do not ask for it
+    number: float | None = None  # what kernels are given in the place of the length, of ops that do not ask for it
     relative: bool = False  # elements are relative to their rows' maxima
     second: ArraySpec | None = None  # a new array of second results, which lie in it as the others do in a new ``out``
 
