@@ -145,7 +145,17 @@ THRESHOLDS = (
     Threshold("reductions.rows", "LANES_ALWAYS", (32, 256), over("sum", ((512, 256), 1), ((512, 768), 1))),
     Threshold("reductions.rows", "RUN_PACKS", (128, 512), over("sum", ((100, 300, 1000), (0, 2), "[:, :-7]"))),
     Threshold("reductions.rows", "ALONE", (4096, 2**14), over("sum", ((256, 24576), 1), ((256, 49152), 1))),
-    Threshold("reductions.rows", "EXPONENTIAL_PACKS", (1, 4), over("logsumexp", ((2**20, 64), 1))),
+    Threshold("reductions.rows", "ALONE_HEAVY", (2**14, 2**16), (
+        *over("var", ((2**15,), None), ((2**16,), None)), *over("argmax", ((2**16,), None), dtype="float16"))),
+    Threshold("reductions.rows", "HEAVY", (2, 64), over("argmax", ((2**16,), None), dtype="float16")),
+    Threshold("reductions.rows", "MERGED_PACKS", (1, 4), (
+        *over("logsumexp", ((2**20, 64), 1)), *over("var", ((2**22, 16), 1), ((2**20, 64), 1)),
+        *over("var", ((2**22, 16), 1), dtype="float64"), *over("var", ((2**22, 16), 1), dtype="complex64"))),
+    Threshold("reductions.rows", "MERGED", (4, 16), (
+        *over("argmax", ((2**22, 16), 1)), *over("argmax", ((2**22, 16), 1), dtype="float64"),
+        *over("argmax", ((2**22, 16), 1), dtype="complex64"), *over("var", ((2**22, 16), 1)),
+        *over("vector_norm", ((2**22, 16), 1)), *over("sum", ((2**21, 16), 1), dtype="complex128"),
+        *over("max", ((2**22, 16), 1), dtype="float64"))),
     Threshold("reductions.rows", "ROWS", (1, 8), over("sum", ((2**24, 4), 1), ((2**23, 8), 1))),
     Threshold("reductions.rows", "TINY", (4, 16), over("sum", ((2**23, 7), 1), ((2**22, 13), 1))),
     Threshold("reductions.rows", "ROW_BLOCK", (
@@ -158,18 +168,17 @@ THRESHOLDS = (
     Threshold("reductions.rows", "STAGED_IDLE", (256, 1024), over("sum", ((2**20, 77), 1), ((2**18, 199), 1))),
     Threshold(
         "reductions.rows", "STAGED_LONG", (512, 2048),
-        (
-            *over("sum", ((2**20, 67), 1), ((2**18, 191), 1), dtype="float64"), *over("argmax", ((2**18, 189), 1)),
-            *over("var", ((2**18, 255), 1), ((2**17, 383), 1)),
-        ),
+        over("sum", ((2**20, 67), 1), ((2**18, 191), 1), dtype="float64") + over("argmax", ((2**18, 189), 1)),
     ),
-    Threshold("reductions.rows", "HEAVY", (2, 64), over("var", ((2**20, 67), 1)) + over("argmax", ((2**20, 67), 1))),
     Threshold("reductions.rows", "BUSY", (20, 32), over("sum", ((2**20, 77), 1), ((2**19, 101), 1), ((2**19, 115), 1))),
     Threshold("reductions.rows", "STAGE", (2**13, 2**15), over("sum", ((2**21, 41), 1), ((2**22, 17), 1))),
     Threshold("reductions.columns", "THREAD_BLOCK", (128, 512), over("sum", ((16, 2**22), 0))),
     Threshold("reductions.columns", "SHARED_BLOCK", (256, 1024), over("sum", (WIDE, 0), ((2**22, 16), 0))),
-    Threshold("reductions.columns", "STATE", (32, 128), over("sum", (WIDE, 0), dtype="float16") + over(
-        "max", (WIDE, 0), dtype="int8")),
+    Threshold("reductions.columns", "HELD", (96, 384), (
+        *over("sum", (WIDE, 0), dtype="float16"), *over("max", (WIDE, 0), dtype="int8"),
+        *over("var", (WIDE, 0), ((256, 512, 512), 1), dtype="float16"), *over("var", (WIDE, 0), dtype="int8"),
+        *over("argmax", (WIDE, 0), dtype="int8"))),
+    Threshold("reductions.columns", "POWERS", (16, 64), over("logsumexp", (WIDE, 0), ((65536, 1024), 0))),
     Threshold("reductions.columns", "SEGMENT", (128, 512), over("sum", (WIDE, 0), ((65536, 1024), 0))),
     Threshold("reductions.columns", "COLUMNS", (64, 256), (
         *over("sum", (WIDE, 0), dtype="int8"), *over("sum", ((65536, 32769), 0), dtype="int8"))),

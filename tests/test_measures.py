@@ -31,8 +31,8 @@ def real(dtype: Any) -> np.dtype:
     return np.empty(0, dtype).real.dtype
 
 
-#: The norms' orders, among them one without a kernel of its own.
-ORDERS = (2, 1, 0, np.inf, -np.inf, 3.5)
+#: The norms' orders, among them two without a kernel of their own.
+ORDERS = (2, 1, 0, np.inf, -np.inf, 3, 3.5)
 #: Ops, and what each is of wider values.
 OPS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "count_nonzero": (gpuops.count_nonzero, np.count_nonzero),
@@ -175,6 +175,16 @@ def test_euclidean_norms_neither_overflow_nor_vanish(device, dtype, shape, axis)
         right = np.linalg.vector_norm(x.astype(np.complex256 if x.dtype.kind == "c" else np.longdouble), axis=axis)
         got = run(device, gpuops.vector_norm, x, axis=axis).astype(np.longdouble)
         np.testing.assert_allclose(got, right, rtol=16 * float(info.eps))
+
+
+@pytest.mark.parametrize("order", [*range(1, 18), 40, 0.5, 2.5, 15.75, 16.5, -1, -2.5])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
+def test_norms_of_any_order(backend, dtype, order):
+    x = np.random.default_rng(6).uniform(0.5, 1.5, (60, 40)).astype(dtype)
+    x[0], x[1] = 1, -x[1]
+    right = np.linalg.vector_norm(x.astype(np.complex256 if dtype == "c8" else np.longdouble), axis=1, ord=order)
+    got = run(backend, gpuops.vector_norm, x, axis=1, ord=order)
+    np.testing.assert_allclose(got, right.astype(real(dtype)), rtol=32 * float(np.finfo(dtype).eps))
 
 
 def test_bad_orders_raise(backend):

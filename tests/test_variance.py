@@ -58,6 +58,14 @@ def test_constants_have_no_variance(backend, shape, axis):
         np.testing.assert_array_equal(run(backend, gpuops.var, x, axis=axis), right)
 
 
+@pytest.mark.parametrize(("shape", "axis"), [*SHAPES, ((4, 1024), 1)], ids=str)
+@pytest.mark.parametrize("op", ["var", "nanvar", "std"])
+def test_squares_near_the_largest_number_do_not_overflow(backend, op, shape, axis):
+    x = (3e17 * (1 + np.random.default_rng(5).random(shape))).astype(np.float32)
+    right = getattr(np, op)(x.astype(np.float64), axis=axis)
+    np.testing.assert_allclose(run(backend, getattr(gpuops, op), x, axis=axis), right, rtol=1e-5)
+
+
 @pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
 def test_an_outlier_that_comes_first_does_not_cost_digits(backend, shape, axis):
     x = np.random.default_rng(4).standard_normal(shape).astype(np.float32)

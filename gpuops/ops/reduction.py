@@ -79,7 +79,7 @@ def reduction(
     target = builder.target(out, out is not None and shared(out, x, other), shape, result)
     start, scale = None if first is None else first.tobytes(), next(iter(parameters.values()), 1.0)
     problem = reductions.problem(kernel, x, other, target, axis, dtype_name(val), start, scale)
-    add_reduction(builder, problem._replace(number=record.exponent), strategy)
+    add_reduction(builder, problem._replace(root=record.exponent == 0.5), strategy)
     builder.deliver(target, out)
     return Work(op, (out or target,), host, builder.finish())
 

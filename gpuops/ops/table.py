@@ -63,13 +63,23 @@ def centered(val: str) -> np.dtype:
 
 
 def moments(val: str) -> np.dtype:
-    """The state of variances of small integers: their sum, that of their squares, and their number."""
-    return np.dtype([("sum", np.int64), ("squares", np.uint64), ("count", np.int64)])
+    """The state of variances of small integers: their sum and that of their squares."""
+    return np.dtype([("sum", np.int64), ("squares", np.uint64)])
+
+
+def centered_sums(x: str, val: str) -> int:
+    """What a thread holds of them: it counts elements once for all outputs."""
+    return centered(val).itemsize - 8
 
 
 def centered_and_total(val: str) -> np.dtype:
     """The same, and the sum."""
     return np.dtype([("spread", centered(val)), ("total", reductions.accumulated(val))])
+
+
+def centered_sums_and_total(x: str, val: str) -> int:
+    """What a thread holds of them."""
+    return centered_and_total(val).itemsize - 8
 
 
 def magnitude(val: str) -> np.dtype:
@@ -151,8 +161,9 @@ REDUCTIONS = {
         ReductionOp("nanmean", Reduction("NanMean", counted), np.nanmean, np.add, floating=True, plain="mean"),
         *(
             ReductionOp(
-                name, Reduction("Var", centered), function, floating=True, result=real, exponent=exponent,
-                casting="unsafe", exact=Reduction("IntegerVar", moments),
+                name, Reduction("Var", centered, held=centered_sums), function, floating=True, result=real,
+                exponent=exponent,
+                casting="unsafe", masked=Reduction("Var", centered), exact=Reduction("IntegerVar", moments),
             )
             for name, function, exponent in (("var", np.var, 1.0), ("std", np.std, 0.5))
         ),
@@ -188,7 +199,8 @@ MEASURES = {
             arithmetic=True, result=real,
         ),
         ReductionOp(
-            "mean_var", Reduction("MeanVar", centered_and_total), np.mean, floating=True, exponent=1.0,
+            "mean_var", Reduction("MeanVar", centered_and_total, held=centered_sums_and_total), np.mean,
+            floating=True, exponent=1.0,
         ),
     )
 }  # fmt: skip

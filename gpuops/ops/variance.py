@@ -211,6 +211,5 @@ def mean_var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=True, co
     options = {"axis": axis, "keepdims": keepdims, "ddof": freedom, "val": val, "acc": acc, "form": MeanVar}
     plan = None
     if a.machine is not None:
-        more = {"scale": freedom, "number": record.exponent}
-        plan = in_one_pass(record.reduction, a, mask, axis, val, (mean, spread), strategy, **more)
+        plan = in_one_pass(record.reduction, a, mask, axis, val, (mean, spread), strategy, scale=freedom)
     return Work(op, (mean, spread), HostCall(numpy_engine.mean_var, options), plan, form=MeanVar)

@@ -1,7 +1,17 @@
 // Reducing one value per thread to one value per group, warp, block or grid.
 namespace gpuops {
 
-template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {  // a State of any size, word by word
+// The value of another lane, of any size, word by word.
+template <class S> __device__ __forceinline__ S shuffle(S value, int lane) {
+  constexpr int WORDS = (sizeof(S) + 3) / 4;
+  u32 word[WORDS] = {};
+  memcpy(word, &value, sizeof value);
+#pragma unroll
+  for (int w = 0; w < WORDS; ++w) word[w] = __shfl_sync(0xffffffffu, word[w], lane);
+  memcpy(&value, word, sizeof value);
+  return value;
+}
+template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {
   constexpr int WORDS = (sizeof(S) + 3) / 4;
   u32 word[WORDS] = {};
   memcpy(word, &value, sizeof value);
@@ -9,6 +19,22 @@ template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {
   for (int w = 0; w < WORDS; ++w) word[w] = __shfl_xor_sync(0xffffffffu, word[w], mask);
   memcpy(&value, word, sizeof value);
   return value;
+}
+
+// Variances of lanes that differ in bits HIGH … LOW of their index are moved to the center of the first of these lanes
+// that has elements: then they merge as sums.
+template <class Op> __device__ __forceinline__ typename Op::State aligned(typename Op::State value, int low, int high) {
+  int lane = threadIdx.x % 32;
+  u32 group = 1u << (lane & ~(2 * high - low));
+  for (int mask = low; mask <= high; mask *= 2) group |= group << mask;
+  u32 filled = __ballot_sync(0xffffffffu, value.count() > 0) & group;
+  auto center = shuffle(Op::center(value), filled ? __ffs(filled) - 1 : lane);
+  return Op::state(center, Op::around(center, value));
+}
+// Merges this lane's value with what another lane sends (of variances: with a common center).
+template <class Op> __device__ __forceinline__ typename Op::State merged(typename Op::State mine, typename Op::State sent, int mask) {
+  if constexpr (CENTERED<Op>) return Op::state(Op::center(mine), Op::added(Op::sums(mine), shuffle_xor(Op::sums(sent), mask)));
+  else return Op::combine(mine, shuffle_xor(sent, mask));
 }
 
 // Reduces over aligned groups of WIDTH lanes; every lane gets its group's result. All 32 lanes of the warp take part.
@@ -25,8 +51,9 @@ template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::Stat
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, warp_reduce<Min<typename Op::Place>, WIDTH>(place));
   }
+  if constexpr (CENTERED<Op> && WIDTH > 1) value = aligned<Op>(value, 1, WIDTH / 2);
 #pragma unroll
-  for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
+  for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = merged<Op>(value, value, mask);
   return value;
 }
 
@@ -44,8 +71,11 @@ template <class Op> __device__ __forceinline__ typename Op::State lanes_reduce(t
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, lanes_reduce<Min<typename Op::Place>>(place, low, high));
   }
+  if constexpr (CENTERED<Op>) {
+    if (high >= low) value = aligned<Op>(value, low, high);
+  }
 #pragma unroll 1
-  for (int mask = high; mask >= low; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
+  for (int mask = high; mask >= low; mask /= 2) value = merged<Op>(value, value, mask);
   return value;
 }
 
@@ -59,10 +89,14 @@ template <class Op, int HIGH, int LOW, int N> __device__ __forceinline__ int sha
     return 0;
   }
   int first = 0, count = N;
+  if constexpr (CENTERED<Op> && HIGH >= LOW) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) value[i] = aligned<Op>(value[i], LOW, HIGH);
+  }
 #pragma unroll
   for (int mask = HIGH; mask >= LOW && mask > 0; mask /= 2) {
     if (count == 1) {
-      value[0] = Op::combine(value[0], shuffle_xor(value[0], mask));
+      value[0] = merged<Op>(value[0], value[0], mask);
       continue;
     }
     bool upper = threadIdx.x & mask;
@@ -71,7 +105,7 @@ template <class Op, int HIGH, int LOW, int N> __device__ __forceinline__ int sha
     for (int i = 0; i < N / 2; ++i) {
       if (i >= count) continue;
       auto mine = upper ? value[i + count] : value[i], theirs = upper ? value[i] : value[i + count];
-      value[i] = Op::combine(mine, shuffle_xor(theirs, mask));
+      value[i] = merged<Op>(mine, theirs, mask);
     }
     first += upper ? count : 0;
   }

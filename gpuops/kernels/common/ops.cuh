@@ -17,6 +17,16 @@ template <class R> __device__ __forceinline__ bool less(Complex<R> a, Complex<R>
   return a.re < b.re || (a.re == b.re && a.im < b.im);
 }
 
+// 1 / x, one approximate instruction. Subnormal results become 0.
+__device__ __forceinline__ float reciprocal(float x) {
+#ifdef __CUDA_ARCH__
+  asm("rcp.approx.ftz.f32 %0, %0;" : "+f"(x));
+  return x;
+#else
+  return 1 / x;
+#endif
+}
+
 // Maximum and minimum of two numbers. NaN propagates.
 template <class T> __device__ __forceinline__ T greater_of(T a, T b) { return is_nan(a) || less(b, a) ? a : b; }
 template <class T> __device__ __forceinline__ T lesser_of(T a, T b) { return is_nan(a) || less(a, b) ? a : b; }
@@ -64,7 +74,7 @@ template <> struct Accumulate<bf16> { using type = float; };
 template <class V> using accumulate_t = typename Accumulate<V>::type;
 
 // What an op may read besides the element: the number of elements reduced, the factor on x, and the row's maximum. Of
-// variances, `count` is the exponent of the result and `scale` is ddof; other ops say what theirs are.
+// variances, `count` is negative if the root is asked for, and `scale` is ddof; other ops say what theirs are.
 template <class A> struct Context { double count; double scale; A shift; };
 
 template <class A> __device__ __forceinline__ A nan() { return Limits<A>::greatest() - Limits<A>::greatest(); }
@@ -279,57 +289,75 @@ template <class R> __device__ __forceinline__ R real_product(Complex<R> a, Compl
 template <class A> __device__ __forceinline__ A times(A a, A factor) { return a * factor; }
 template <class R> __device__ __forceinline__ Complex<R> times(Complex<R> a, R factor) { return {a.re * factor, a.im * factor}; }
 
-// Sums of elements less a center, and of their squares. The center is the first element, then the mean so far: so the
-// squares are no greater than they have to be, and neither sum loses digits to a large mean. States merge around the
+// Sums of elements less a center, and of their squares. The center is the first element, then about the mean so far: so
+// the squares are no greater than they have to be, and neither sum loses digits to a large mean. States merge around the
 // center of the one with more elements (Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983).
 // STRICT: without degrees of freedom, the result is NaN; else the quotient by 0.
 template <class V, bool STRICT = false> struct Var {
+  using Spread = Var;
   using A = accumulate_t<V>;
   using R = real_t<A>;
-  struct State {  // no padding, so that every byte is written
-    A center, sum;
+  struct Sums {  // around a center
+    A sum;
     R squares;
     u32 low, high;
-    __device__ i64 count() const { return static_cast<i64>(high) << 32 | low; }
+    __device__ __forceinline__ i64 count() const { return static_cast<i64>(high) << 32 | low; }
   };
-  static __device__ State identity() { return {convert<A>(0), convert<A>(0), R(0), 0, 0}; }
+  struct State {  // no padding, so that every byte is written
+    A center;
+    Sums sums;
+    __device__ __forceinline__ i64 count() const { return sums.count(); }
+  };
+  static __device__ State identity() { return {convert<A>(0), {convert<A>(0), R(0), 0, 0}}; }
   static __device__ State map(V x, const Context<A>&) { return add(identity(), x); }
   // Adds an element to a thread's state, which has fewer than 2^32.
   static __device__ __forceinline__ State add(State s, V x) {
     A value = convert<A>(x);
-    if (s.low == 0) s.center = value;
+    if (s.sums.low == 0) s.center = value;
     value = value - s.center;
-    s.sum = s.sum + value;
-    s.squares += real_product(value, value);
-    s.low += 1;
+    s.sums.sum = s.sums.sum + value;
+    s.sums.squares += real_product(value, value);
+    s.sums.low += 1;
     return s;
   }
   // Moves a thread's center to about the mean.
   static __device__ __forceinline__ State settled(State s) {
-    R n = static_cast<R>(s.low);
-    A center = s.center + times(s.sum, 1 / max(n, R(1))), moved = center - s.center;
-    A most = times(moved, n);
-    s.squares -= real_product(moved, s.sum + s.sum - most);
-    s.sum = s.sum - most;
+    A center = s.center + times(s.sums.sum, part_of(s.sums.low)), moved = center - s.center;
+    s.sums = recentered(s.sums, moved, static_cast<R>(s.sums.low));
     s.center = center;
     return s;
   }
-  static __device__ State combine(State a, State b) {
+  static __device__ __forceinline__ R part_of(u32 count) { return static_cast<R>(reciprocal(static_cast<float>(max(count, 1u)))); }
+  // The sums of n elements around a center that is greater by `moved`.
+  static __device__ __forceinline__ Sums recentered(Sums s, A moved, R n) {
+    A most = times(moved, n);
+    s.squares -= real_product(moved, s.sum + s.sum - most);
+    s.sum = s.sum - most;
+    return s;
+  }
+  static __device__ __forceinline__ A center(const State& s) { return s.center; }
+  static __device__ __forceinline__ Sums around(A center, const State& s) {
+    return recentered(s.sums, center - s.center, static_cast<R>(s.count()));
+  }
+  static __device__ __forceinline__ Sums added(Sums a, const Sums& b) {
     i64 count = a.count() + b.count();
+    return {a.sum + b.sum, a.squares + b.squares, static_cast<u32>(count), static_cast<u32>(count >> 32)};
+  }
+  static __device__ __forceinline__ Sums sums(const State& s) { return s.sums; }
+  static __device__ __forceinline__ State state(A center, const Sums& sums) { return {center, sums}; }
+  // Of a thread's sums (the last: of elements less nothing).
+  static __device__ __forceinline__ Sums sums(A sum, R squares, u32 count, A) { return {sum, squares, count, 0}; }
+  static __device__ State combine(State a, State b) {
     bool swapped = a.count() < b.count();
     State more = swapped ? b : a, less = swapped ? a : b;
-    A gap = less.center - more.center, moved = times(gap, static_cast<R>(less.count()));
-    more.squares += less.squares + real_product(gap, less.sum + less.sum + moved);
-    more.sum = more.sum + (less.sum + moved);
-    more.low = static_cast<u32>(count), more.high = static_cast<u32>(count >> 32);
-    return more;
+    return {more.center, added(more.sums, around(more.center, less))};
   }
   template <class Out> static __device__ Out finish(State s, const Context<A>& c) {
     R n = static_cast<R>(s.count()), freedom = static_cast<R>(static_cast<double>(s.count()) - c.scale), part = 1 / n;
-    R squares = s.squares - real_product(s.sum, s.sum) * part;
+    R squares = s.sums.squares - real_product(s.sums.sum, times(s.sums.sum, part));  // (sum * sum may overflow)
     squares = squares < R(0) ? R(0) : squares;
     R found = freedom > R(0) ? squares * (freedom == n ? part : 1 / freedom) : STRICT ? nan<R>() : squares / R(0);
-    return convert<Out>(convert<real_t<V>>(c.count == 1 ? found : sqrt(found)));
+    return convert<Out>(convert<real_t<V>>(c.count < 0 ? sqrt(found) : found));
   }
 };
 
@@ -339,11 +367,26 @@ template <class V> struct MeanVar {  // the variance is the second result
   struct State {  // the total gives the mean where infinities leave no center
     typename Spread::State spread;
     A total;
+    __device__ __forceinline__ i64 count() const { return spread.count(); }
+  };
+  struct Sums {
+    typename Spread::Sums spread;
+    A total;
   };
   static __device__ State identity() { return {Spread::identity(), convert<A>(0)}; }
   static __device__ State map(V x, const Context<A>& c) { return {Spread::map(x, c), convert<A>(x)}; }
   static __device__ __forceinline__ State add(State s, V x) { return {Spread::add(s.spread, x), s.total + convert<A>(x)}; }
   static __device__ __forceinline__ State settled(State s) { return {Spread::settled(s.spread), s.total}; }
+  static __device__ __forceinline__ A center(const State& s) { return s.spread.center; }
+  static __device__ __forceinline__ Sums around(A center, const State& s) { return {Spread::around(center, s.spread), s.total}; }
+  static __device__ __forceinline__ Sums added(const Sums& a, const Sums& b) {
+    return {Spread::added(a.spread, b.spread), a.total + b.total};
+  }
+  static __device__ __forceinline__ Sums sums(const State& s) { return {s.spread.sums, s.total}; }
+  static __device__ __forceinline__ State state(A center, const Sums& sums) { return {{center, sums.spread}, sums.total}; }
+  static __device__ __forceinline__ Sums sums(A sum, typename Spread::R squares, u32 count, A total) {
+    return {Spread::sums(sum, squares, count, total), total};
+  }
   static __device__ State combine(State a, State b) { return {Spread::combine(a.spread, b.spread), a.total + b.total}; }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) {
     return convert<Out>(convert<V>(quotient(s.total, static_cast<double>(s.spread.count()))));
@@ -359,22 +402,27 @@ template <class V> struct IntegerVar {
   struct State {
     i64 sum;
     u64 squares;
-    i64 count;
   };
-  static __device__ State identity() { return {0, 0, 0}; }
+  static __device__ State identity() { return {0, 0}; }
   static __device__ State map(V x, const Context<A>&) { return add(identity(), x); }
   static __device__ __forceinline__ State add(State s, V x) {
     i32 value = static_cast<i32>(x);
-    return {s.sum + value, s.squares + static_cast<u64>(static_cast<i64>(value) * value), s.count + 1};
+    return {s.sum + value, s.squares + static_cast<u64>(static_cast<i64>(value) * value)};
   }
   static __device__ __forceinline__ State settled(State s) { return s; }
-  static __device__ State combine(State a, State b) { return {a.sum + b.sum, a.squares + b.squares, a.count + b.count}; }
+  static __device__ State combine(State a, State b) { return {a.sum + b.sum, a.squares + b.squares}; }
   template <class Out> static __device__ Out finish(State s, const Context<A>& c) {
-    u64 n = s.count, sum = s.sum < 0 ? -s.sum : s.sum, low = n * s.squares, less = sum * sum;
-    u64 high = __umul64hi(n, s.squares) - __umul64hi(sum, sum) - (low < less);  // of n * squares - sum * sum
-    double apart = static_cast<double>(high) * 0x1p64 + static_cast<double>(low - less);
-    double all = static_cast<double>(n), freedom = all - c.scale, found = apart / all / (freedom > 0 ? freedom : 0.0);
-    return convert<Out>(c.count == 1 ? found : sqrt(found));
+    double all = fabs(c.count), freedom = all - c.scale, most = all * static_cast<double>(s.squares), apart;
+    if (most < 0x1p53) {  // n * squares - sum * sum is exact
+      double sum = static_cast<double>(s.sum);
+      apart = most - sum * sum;
+    } else {
+      u64 n = static_cast<u64>(all), sum = s.sum < 0 ? -s.sum : s.sum, low = n * s.squares, less = sum * sum;
+      u64 high = __umul64hi(n, s.squares) - __umul64hi(sum, sum) - (low < less);
+      apart = static_cast<double>(high) * 0x1p64 + static_cast<double>(low - less);
+    }
+    double found = apart / (all * (freedom > 0 ? freedom : 0.0));
+    return convert<Out>(c.count < 0 ? sqrt(found) : found);
   }
 };
 
@@ -431,10 +479,22 @@ template <class V> struct NormMinusInf : Norm1<V> {
   static __device__ R combine(R a, R b) { return lesser_of(a, b); }
 };
 
+// x to the power p; of small whole p by products, which take far less time than pow.
+template <class R> __device__ __forceinline__ R power(R x, R p) {
+  if (!(p >= R(1) && p <= R(16)) || p != floor(p)) return pow(x, p);
+  int left = static_cast<int>(p);
+  R out = left & 1 ? x : R(1);
+  while (left >>= 1) {
+    x *= x;
+    if (left & 1) out *= x;
+  }
+  return out;
+}
+
 template <class V> struct NormP : Norm1<V> {  // Context::scale is p
   using A = accumulate_t<V>;
   using R = real_t<A>;
-  static __device__ R map(V x, const Context<A>& c) { return pow(magnitude(convert<A>(x)), static_cast<R>(c.scale)); }
+  static __device__ R map(V x, const Context<A>& c) { return power(magnitude(convert<A>(x)), static_cast<R>(c.scale)); }
   template <class Out> static __device__ Out finish(R s, const Context<A>& c) {
     return convert<Out>(convert<real_t<V>>(pow(s, static_cast<R>(1 / c.scale))));
   }
@@ -551,6 +611,10 @@ template <class V> constexpr bool COUNTING<MeanVar<V>> = true;
 template <class V> constexpr bool COUNTING<CountNonzero<V>> = true;
 template <class V> constexpr bool COUNTING<IntegerVar<V>> = true;
 template <class Base, class V> constexpr bool COUNTING<WithoutNan<Base, V>> = COUNTING<Base>;
+template <class Op> constexpr bool CENTERED = false;  // states are sums around a center
+template <class V, bool STRICT> constexpr bool CENTERED<Var<V, STRICT>> = true;
+template <class V> constexpr bool CENTERED<MeanVar<V>> = true;
+template <class Base, class V> constexpr bool CENTERED<WithoutNan<Base, V>> = CENTERED<Base>;
 template <class Base, class V> constexpr bool INDEXED<WithoutNan<Base, V>> = INDEXED<Base>;
 
 // ---- softmax's reductions, over x * scale in V = float or double
@@ -595,21 +659,13 @@ template <class V> __device__ V log_softmax(V value, V max, V log_sum) {
   return value - max - (max == Limits<V>::greatest() ? V(0) : log_sum);
 }
 
-// 2^x and 1 / x, one approximate instruction each. Subnormal results become 0.
+// 2^x, one approximate instruction. Subnormal results become 0.
 __device__ __forceinline__ float power_of_2(float x) {
 #ifdef __CUDA_ARCH__
   asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
   return x;
 #else
   return x < -126 ? 0.0f : exp2(x);
-#endif
-}
-__device__ __forceinline__ float reciprocal(float x) {
-#ifdef __CUDA_ARCH__
-  asm("rcp.approx.ftz.f32 %0, %0;" : "+f"(x));
-  return x;
-#else
-  return 1 / x;
 #endif
 }
 constexpr float LOG2_E = 1.44269502f, LOG2_E_REST = 1.92596303e-8f;

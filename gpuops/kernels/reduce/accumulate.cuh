@@ -140,11 +140,6 @@ template <class T> __device__ __forceinline__ i32 dot(u32 word, u32 factors, i32
   else return __dp2a_lo(word, factors, static_cast<u32>(sum));
 }
 
-template <class T> __device__ __forceinline__ u32 dot_self(u32 word, u32 factors, u32 sum) {
-  if constexpr (SIGNED<T>) return static_cast<u32>(__dp4a(static_cast<i32>(word), static_cast<i32>(factors), static_cast<i32>(sum)));
-  else return __dp4a(word, factors, sum);
-}
-
 template <bool APART, class T = Tin> struct Dots {
   static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(T);
   static constexpr i32 MOST = sizeof(T) == 1 ? 1 << 18 : 1 << 11;  // packs whose sums are certain to fit 32 bits
@@ -175,41 +170,132 @@ template <bool APART, class T = Tin> struct Dots {
   __device__ __forceinline__ State total(const Context<A>&) const { return total(0); }
 };
 
-// Sums of bytes and of their squares, likewise.
+// Sums of small integers and of their squares, likewise. Bytes of an output that come one after the other are brought
+// together in a word, four at a time.
 template <bool APART, class T = Tin> struct Moments {
-  static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(T);
-  static constexpr u32 MOST = 1 << 11;  // packs whose sums are certain to fit 32 bits
-  State state[COUNT];
-  i32 sum[COUNT];
-  u32 squares[COUNT], packs = 0;
+  static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(T), AT_ONCE = APART && sizeof(T) == 1 ? 4 : 1;
+  i64 sum[COUNT];
+  u64 squares[COUNT];
 
   __device__ __forceinline__ Moments() {
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) state[i] = Op::identity(), sum[i] = 0, squares[i] = 0;
+    for (int i = 0; i < COUNT; ++i) sum[i] = 0, squares[i] = 0;
   }
   template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&)[N], const bool (&ready)[N], const Context<A>&) {
+    i32 some[COUNT] = {};
+    u32 some_squares[COUNT] = {};  // of bytes: of at most 256 of them
+    static_assert(N * VEC / COUNT <= 256, "sums of a call fit 32 bits");
+#pragma unroll
+    for (int n = 0; n < N; n += AT_ONCE) {
+      if (!ready[n]) continue;
+#pragma unroll
+      for (int w = 0; w < VEC / IN_WORD; ++w) {
+        u32 word[4] = {};
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; ++i) {
+          bool there = n + i < N && ready[n + i < N ? n + i : 0];
+          word[i] = there ? SAME<T, b8> ? true_bytes(x[n + i < N ? n + i : 0].word[w]) : x[n + i < N ? n + i : 0].word[w] : 0;
+        }
+        if constexpr (AT_ONCE == 4) {
+          u32 low[2] = {__byte_perm(word[0], word[1], 0x5140), __byte_perm(word[2], word[3], 0x5140)};
+          u32 high[2] = {__byte_perm(word[0], word[1], 0x7362), __byte_perm(word[2], word[3], 0x7362)};
+          word[0] = __byte_perm(low[0], low[1], 0x5410), word[1] = __byte_perm(low[0], low[1], 0x7632);
+          word[2] = __byte_perm(high[0], high[1], 0x5410), word[3] = __byte_perm(high[0], high[1], 0x7632);
+        }
+#pragma unroll
+        for (int v = 0; v < IN_WORD; v += APART ? 1 : IN_WORD) {
+          u32 some_of = word[AT_ONCE == 4 ? v : 0];
+          int i = (w * IN_WORD + v) % COUNT;
+          some[i] = dot<T>(some_of, APART && AT_ONCE == 1 ? 1u << 8 * v : 0x01010101u, some[i]);
+          if constexpr (sizeof(T) == 1) some_squares[i] = dot_self(some_of, some_squares[i]);
+        }
+        if constexpr (sizeof(T) == 2) {
+#pragma unroll
+          for (int v = 0; v < IN_WORD; ++v) {
+            i64 value = x[n].get(w * IN_WORD + v);
+            squares[(w * IN_WORD + v) % COUNT] += value * value;
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) sum[i] += some[i], squares[i] += some_squares[i];
+  }
+  static __device__ __forceinline__ u32 dot_self(u32 word, u32 sum) {
+    if constexpr (SIGNED<T>) return static_cast<u32>(__dp4a(static_cast<i32>(word), static_cast<i32>(word), static_cast<i32>(sum)));
+    else return __dp4a(word, word, sum);
+  }
+  __device__ __forceinline__ State get(int v, const Context<A>&) const { return {sum[v], squares[v]}; }
+  __device__ __forceinline__ State total(const Context<A>&) const { return {sum[0], squares[0]}; }
+};
+
+// Variances, around a center that all of a thread's elements have in common (APART: all of an output).
+template <bool APART, int CHAINS, class O = Op> struct Deviations {
+  using A = typename O::A;
+  using R = real_t<A>;
+  using Spread = typename O::Spread;
+  static constexpr int COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC, CENTERS = APART ? VEC : 1;
+  static constexpr u32 EACH = VEC / COUNT;  // elements of a pack in each sum
+  A center[CENTERS], sum[COUNT], whole[COUNT];  // whole: of elements less nothing
+  R squares[COUNT];
+  u32 packs = 0, calls = 0;
+
+  __device__ __forceinline__ Deviations() {
+#pragma unroll
+    for (int i = 0; i < CENTERS; ++i) center[i] = convert<A>(0);
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) sum[i] = whole[i] = convert<A>(0), squares[i] = R(0);
+  }
+  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&)[N], const bool (&ready)[N], const Context<A>&) {
+    if (packs == 0) {
+      if (!ready[0]) return;  // packs after the first that is not ready are not either
+      auto clean = cleaned(x[0]);
+#pragma unroll
+      for (int i = 0; i < CENTERS; ++i) center[i] = convert<A>(convert<Tval>(clean.get(i)));
+    } else if ((calls & (calls - 1)) == 0) {  // as often as the number of elements doubles
+      settle();
+    }
+    ++calls;
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       if (!ready[n]) continue;
-      packs += 1;
+      ++packs;
+      auto clean = cleaned(x[n]);
 #pragma unroll
-      for (int v = 0; v < VEC; v += APART ? 1 : IN_WORD) {
-        u32 word = x[n].word[v / IN_WORD], shift = 8 * (v % IN_WORD);
-        if constexpr (SAME<T, b8>) word = true_bytes(word);
-        sum[v % COUNT] = dot<T>(word, APART ? 1u << shift : 0x01010101u, sum[v % COUNT]);
-        squares[v % COUNT] = dot_self<T>(word, APART ? word & 0xffu << shift : word, squares[v % COUNT]);
+      for (int v = 0; v < VEC; ++v) {
+        A value = convert<A>(convert<Tval>(clean.get(v))), apart = value - center[v % CENTERS];
+        sum[v % COUNT] = sum[v % COUNT] + apart;
+        squares[v % COUNT] += real_product(apart, apart);
+        whole[v % COUNT] = whole[v % COUNT] + value;
       }
     }
-    if (packs < MOST) return;
+  }
+  // Moves centers to about the means.
+  __device__ __forceinline__ void settle() {
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) state[i] = get(i), sum[i] = 0, squares[i] = 0;
-    packs = 0;
+    for (int i = 0; i < CENTERS; ++i) {
+      A all = sum[i];
+#pragma unroll
+      for (int k = i + CENTERS; k < COUNT; k += CENTERS) all = all + sum[k];
+      A next = center[i] + times(all, Spread::part_of(packs * (APART ? 1 : VEC))), moved = next - center[i];
+#pragma unroll
+      for (int k = i; k < COUNT; k += CENTERS) {
+        auto part = Spread::recentered({sum[k], squares[k], 0, 0}, moved, static_cast<R>(packs * EACH));
+        sum[k] = part.sum, squares[k] = part.squares;
+      }
+      center[i] = next;
+    }
   }
-  __device__ __forceinline__ State get(int v) const {
-    return Op::combine(state[v], {sum[v], squares[v], static_cast<i64>(packs) * (VEC / COUNT)});
+  __device__ __forceinline__ State get(int v, const Context<A>&) const {
+    return O::settled(O::state(center[v], O::sums(sum[v], squares[v], packs, whole[v])));
   }
-  __device__ __forceinline__ State get(int v, const Context<A>&) const { return get(v); }
-  __device__ __forceinline__ State total(const Context<A>&) const { return get(0); }
+  __device__ __forceinline__ State total(const Context<A>&) const {
+    A all = sum[0], total = whole[0];
+    R more = squares[0];
+#pragma unroll
+    for (int k = 1; k < COUNT; ++k) all = all + sum[k], total = total + whole[k], more += squares[k];
+    return O::settled(O::state(center[0], O::sums(all, more, packs * VEC, total)));
+  }
 };
 
 // Online softmax over several packs at a time: the sum so far is rescaled once for all of them.
@@ -298,8 +384,8 @@ template <bool APART, class O = Op> struct Exponentials {
   __device__ __forceinline__ typename O::State total(const Context<A>&) const { return state[0]; }
 };
 
-// Searches, if elements come in the order of their indices: an element that changes the maximum (or minimum) is the first
-// that has it. (Zeros of both signs are made the same: they are equal.)
+// Searches. If elements come in the order of their indices, one that changes the maximum (or minimum) is the first that has
+// it. (Zeros of both signs are made the same: they are equal.)
 template <class O, bool = UNCONVERTED<O>> struct TopOf { using type = typename O::Top; };
 template <class O> struct TopOf<O, true> { using type = typename O::Number; };
 
@@ -323,9 +409,12 @@ template <bool APART, int CHAINS, class O = Op> struct Firsts {
       auto clean = cleaned(x[n]);
 #pragma unroll
       for (int v = 0; v < VEC; ++v) {
-        A next = Top::combine(top[v % COUNT], unsigned_zero(convert<A>(convert<Tval>(clean.get(v)))));
-        bool changed = !same_bits(next, top[v % COUNT]) & !(UNCONVERTED<O> && is_nan(next));
-        place[v % COUNT] = changed ? static_cast<I>(b[n].get(OTHER == BESIDE ? v : 0)) : place[v % COUNT];
+        A value = unsigned_zero(convert<A>(convert<Tval>(clean.get(v)))), next = Top::combine(top[v % COUNT], value);
+        I here = b[n].get(OTHER == BESIDE ? v : 0);
+        bool taken = !same_bits(next, top[v % COUNT]);
+        if constexpr (!ORDERED) taken = (taken | (here < place[v % COUNT])) & O::same(value, next);
+        taken &= !(UNCONVERTED<O> && is_nan(next));
+        place[v % COUNT] = taken ? here : place[v % COUNT];
         top[v % COUNT] = next;
       }
     }
@@ -342,7 +431,7 @@ template <bool APART, int CHAINS, class O = Op> struct Firsts {
   }
   __device__ __forceinline__ State get(int v, const Context<A>&) const {
     if (place[v] != O::NOWHERE) return O::state(top[v], place[v]);
-    if (UNCONVERTED<O> || begin == O::NOWHERE) return O::identity();
+    if (UNCONVERTED<O> || !ORDERED || begin == O::NOWHERE) return O::identity();
     return O::state(top[v], begin + (APART && OTHER == BESIDE ? v : 0));
   }
   __device__ __forceinline__ State total(const Context<A>& c) const {
@@ -353,17 +442,170 @@ template <bool APART, int CHAINS, class O = Op> struct Firsts {
   }
 };
 
-template <bool APART, int CHAINS, int HOW> struct Choose { using type = Elements<APART, CHAINS>; };
-template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 1> { using type = Words<APART>; };
-template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 2> { using type = Dots<APART>; };
-template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 3> { using type = Exponentials<APART>; };
-template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 5> { using type = Moments<APART>; };
-template <bool APART, int CHAINS> struct Choose<APART, CHAINS, 4> { using type = Firsts<APART, CHAINS>; };
-constexpr bool IN_WORDS = OTHER == NONE && WORDY<Tin, VEC>;
-constexpr int HOW = EXPONENTIAL<Op>                                                   ? 3
-                    : INDEXED<Op> && ORDERED                                         ? 4
-                    : IN_WORDS && Gather<Op, Tin>::PLANES > 0                         ? 1
-                    : IN_WORDS && SMALL_INTEGER<Tin> && INTEGER_SUM<Op>               ? 2
-                    : IN_WORDS && SMALL_INTEGER<Tin> && sizeof(Tin) == 1 && MOMENTS<Op> ? 5
-                                                                                       : 0;
-template <bool APART, int CHAINS> using Gathered = typename Choose<APART, CHAINS, HOW>::type;
+// The index of element v of pack n of a call.
+template <class I, class B, int N> __device__ __forceinline__ I index_of(const B (&b)[N], int n, int v) {
+  I from = b[0].get(0);
+  if constexpr (REDUCED == 1 && N > 1) {  // packs are equally far apart
+    from += n * static_cast<I>(b[1].get(0) - b[0].get(0));
+  } else {
+#pragma unroll
+    for (int k = 1; k < N; ++k) from = n == k ? static_cast<I>(b[k].get(0)) : from;
+  }
+  return from + (OTHER == BESIDE ? v : 0);
+}
+
+// The same for elements of two bytes that are floats, of neighbouring outputs: two at a time, with the pack in which the
+// greatest was last found. (Comparisons that are not true of NaN; which is looked for in a second step, if it is there.)
+template <class O = Op> struct Pairs {
+  using A = typename O::A;
+  using I = typename O::Place;
+  static constexpr bool GREATEST = SAME<typename O::Top, Max<Tval>>;
+  static constexpr int COUNT = VEC, WORDS = (VEC + 1) / 2;
+  u32 top[WORDS], unordered[WORDS];
+  I place[VEC], begin = O::NOWHERE;  // begin: the first index, of rows of nothing but what `top` begins with
+
+  __device__ __forceinline__ Pairs() {
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) top[v / 2] = Extremes<Tin, GREATEST>::identity(), unordered[v / 2] = 0, place[v] = O::NOWHERE;
+  }
+  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
+    if (ready[0] && begin == O::NOWHERE) begin = b[0].get(0);
+    u32 pack[WORDS], changed = 0;
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) pack[w] = ~0u;
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      if (!ready[n]) continue;
+#pragma unroll
+      for (int w = 0; w < WORDS; ++w) {
+        u32 ahead = beyond<Tin, GREATEST>(x[n].word[w], top[w]);
+        pack[w] = (pack[w] & ~ahead) | (n * 0x10001u & ahead);
+        top[w] = extreme<Tin, GREATEST>(top[w], x[n].word[w]);
+      }
+    }
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) {
+      u32 n = v % 2 ? pack[v / 2] >> 16 : pack[v / 2] & 0xffff;
+      if (n != 0xffff) place[v] = index_of<I>(b, n, v);
+    }
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) changed |= unordered_pair<Tin>(top[w]) ^ unordered[w];
+    if (changed) find_nan(x, b, ready);
+  }
+  template <class X, class B, int N> __device__ __forceinline__ void find_nan(const X (&x)[N], const B (&b)[N], const bool (&ready)[N]) {
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) {
+      if (unordered[v / 2] >> 16 * (v % 2) & 1) continue;
+#pragma unroll
+      for (int n = N - 1; n >= 0; --n) {
+        if (ready[n] && is_nan(widen(x[n].get(v)))) place[v] = index_of<I>(b, n, v);
+      }
+    }
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) unordered[w] = unordered_pair<Tin>(top[w]);
+  }
+  __device__ __forceinline__ State get(int v, const Context<A>&) const {
+    A value = convert<A>(bit_cast<Items<Tin, 2>>(top[v / 2]).get(v % 2));
+    if (place[v] != O::NOWHERE) return O::state(value, place[v]);
+    return begin == O::NOWHERE ? O::identity() : O::state(value, begin + (OTHER == BESIDE ? v : 0));
+  }
+};
+
+// Searches among elements of one or two bytes, likewise. A key is an element, as an integer that grows with it, above its
+// place among those of a call, which falls: so the greatest key is that of the first of the greatest elements. A word has
+// one key of 32 bits or, of bytes, two of 16. Of minima, elements are negated.
+template <bool APART, class O = Op> struct Keys {
+  using A = typename O::A;
+  using I = typename O::Place;
+  static constexpr bool SMALLEST = SAME<typename O::Top, Min<Tval>>, BYTES = sizeof(Tin) == 1;
+  static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(Tin), KEYS = BYTES ? (VEC + 1) / 2 : VEC;
+  static constexpr u32 LAST = BYTES ? 0xff : 0xffff;
+  i32 top[COUNT];
+  I place[COUNT], begin = O::NOWHERE;  // begin: the first index, of rows of nothing but what `top` begins with
+
+  __device__ __forceinline__ Keys() {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) top[i] = BYTES ? -128 : -32768, place[i] = O::NOWHERE;
+  }
+  // Signed integers of a word's elements that grow with them, and the element of one.
+  static __device__ __forceinline__ u32 grown(u32 word) {
+    if constexpr (HALF<Tin>) return ordered_pair<Tin, SMALLEST>(word);
+    else if constexpr (SAME<Tin, b8>) return (((word & 0x7f7f7f7fu) + 0x7f7f7f7fu | word) ^ (SMALLEST ? 0u : ~0u)) & 0x80808080u;
+    else return word ^ (SMALLEST ? ~0u : 0u) ^ (SIGNED<Tin> ? 0u : BYTES ? 0x80808080u : 0x80008000u);
+  }
+  static __device__ __forceinline__ A shrunk(i32 value) {
+    if constexpr (HALF<Tin>) {
+      A number = convert<A>(Tin{static_cast<u16>(value ^ (value >> 15 & 0x7fff))});
+      return SMALLEST ? -number : number;
+    } else if constexpr (SAME<Tin, b8>) {
+      return (value == 0) ^ SMALLEST;
+    } else {
+      return static_cast<A>((SMALLEST ? ~value : value) + (SIGNED<Tin> ? 0 : BYTES ? 128 : 32768));
+    }
+  }
+  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
+    static_assert((APART ? N : N * VEC) <= static_cast<int>(LAST), "places of a call");
+    if (ready[0] && begin == O::NOWHERE) begin = b[0].get(0);
+    u32 key[KEYS];
+#pragma unroll
+    for (int i = 0; i < KEYS; ++i) key[i] = BYTES ? 0x80008000u : 0x80000000u;
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      if (!ready[n]) continue;
+#pragma unroll
+      for (int v = 0; v < VEC; v += BYTES && v % 2 ? 3 : 1) {
+        u32 word = grown(x[n].word[v / IN_WORD]), here = LAST - (APART ? n : n * VEC + v), next = LAST - (APART ? n : n * VEC + v + 2);
+        if constexpr (BYTES) {
+          u32& greatest = key[v / 4 * 2 + v % 2];
+          greatest = __vmaxs2(greatest, (v % 2 ? word & 0xff00ff00u : word << 8 & 0xff00ff00u) | here | next << 16);
+        } else {
+          key[v] = later(key[v], (v % 2 ? word & 0xffff0000u : word << 16) | here);
+        }
+      }
+    }
+    if constexpr (APART) {
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) {
+        if constexpr (!BYTES) take(v, key[v], b);
+        else take(v, v % 4 / 2 ? key[v / 4 * 2 + v % 2] : key[v / 4 * 2 + v % 2] << 16, b);
+      }
+    } else {
+#pragma unroll
+      for (int half = KEYS / 2; half > 0; half /= 2) {
+#pragma unroll
+        for (int i = 0; i < half; ++i) key[i] = BYTES ? __vmaxs2(key[i], key[i + half]) : later(key[i], key[i + half]);
+      }
+      take(0, BYTES ? later(key[0], key[0] << 16) : key[0], b);
+    }
+  }
+  static __device__ __forceinline__ u32 later(u32 a, u32 b) { return max(static_cast<i32>(a), static_cast<i32>(b)); }
+  // Takes a call's greatest key, in the upper bits, if the element is greater than those before.
+  template <class B, int N> __device__ __forceinline__ void take(int i, u32 key, const B (&b)[N]) {
+    i32 value = static_cast<i32>(key) >> (BYTES ? 24 : 16);
+    if (value <= top[i]) return;
+    int at = LAST - (BYTES ? key >> 16 & LAST : key & LAST);
+    top[i] = value;
+    place[i] = APART ? index_of<I>(b, at, i) : index_of<I>(b, at / VEC, at % VEC);
+  }
+  __device__ __forceinline__ State get(int v, const Context<A>&) const {
+    if (place[v] != O::NOWHERE) return O::state(shrunk(top[v]), place[v]);
+    return begin == O::NOWHERE ? O::identity() : O::state(shrunk(top[v]), begin + (APART && OTHER == BESIDE ? v : 0));
+  }
+  __device__ __forceinline__ State total(const Context<A>& c) const { return get(0, c); }
+};
+
+// The accumulator of a problem.
+template <class T> struct As { using type = T; };
+constexpr bool IN_WORDS = WORDY<Tin, VEC>, ALONE = OTHER == NONE;
+template <bool APART, int CHAINS> __device__ auto chosen() {
+  if constexpr (EXPONENTIAL<Op>) return As<Exponentials<APART>>();
+  else if constexpr (APART && INDEXED<Op> && ORDERED && IN_WORDS && HALF<Tin> && !UNCONVERTED<Op>) return As<Pairs<>>();
+  else if constexpr (INDEXED<Op> && ORDERED && IN_WORDS && SAME<Tin, Tval> && !UNCONVERTED<Op>) return As<Keys<APART>>();
+  else if constexpr (INDEXED<Op>) return As<Firsts<APART, CHAINS>>();
+  else if constexpr (ALONE && IN_WORDS && Gather<Op, Tin>::PLANES > 0) return As<Words<APART>>();
+  else if constexpr (ALONE && IN_WORDS && SMALL_INTEGER<Tin> && INTEGER_SUM<Op>) return As<Dots<APART>>();
+  else if constexpr (ALONE && IN_WORDS && MOMENTS<Op>) return As<Moments<APART>>();
+  else if constexpr (ALONE && CENTERED<Op> && !UNCONVERTED<Op>) return As<Deviations<APART, CHAINS>>();
+  else return As<Elements<APART, CHAINS>>();
+}
+template <bool APART, int CHAINS> using Gathered = typename decltype(chosen<APART, CHAINS>())::type;

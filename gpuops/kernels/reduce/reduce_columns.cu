@@ -117,7 +117,9 @@ __device__ __forceinline__ void add_part(State (&value)[VEC], const State* part)
   for (int v = 0; v < VEC; ++v) value[v] = Op::combine(value[v], more[v]);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
+constexpr int AT_LEAST = EXPONENTIAL<Op> || DEEP == 1 || RESIDENT > 1024 ? RESIDENT : 1024;  // threads of a multiprocessor
+
+extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST / BLOCK)
 reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   int wide = threadIdx.x % WIDE, deep = threadIdx.x / WIDE;
@@ -129,30 +131,25 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* p
   if (spot.end == spot.begin) end = i;
   Pack_x part[1];
   Pack_b part_b[1];
-  bool edge[1] = {false};
+  bool first[1] = {false}, last[1] = {false};
   if constexpr (PARTIAL) {
     if (spot.low && i == 0 && i < end) {
       load_part(part[0], part_b[0], x, b, spot, r, i);
-      edge[0] = true, i += DEEP;
+      (INDEXED<Op> ? first : last)[0] = true, i += DEEP;  // only searches need it to come first
     } else if (spot.high && end == r.packs && i < end && (end - 1 - i) % DEEP == 0) {
       load_part(part[0], part_b[0], x, b, spot, r, --end);
-      edge[0] = true;
+      last[0] = true;
     }
   }
   Gathering gathered;
+  if constexpr (PARTIAL && INDEXED<Op>) gathered.add(part, part_b, first, c);
   for (; i + (UNROLL - 1) * DEEP < end; i += UNROLL * DEEP) take<false>(gathered, x, b, spot, r, c, i, end);
   if (i < end) take<true>(gathered, x, b, spot, r, c, i, end);
-  if constexpr (PARTIAL && !INDEXED<Op>) gathered.add(part, part_b, edge, c);
+  if constexpr (PARTIAL) gathered.add(part, part_b, last, c);
   let_next_start();
   State value[VEC];
 #pragma unroll
   for (int v = 0; v < VEC; ++v) value[v] = gathered.get(v, c);
-  if constexpr (PARTIAL && INDEXED<Op>) {  // which may be the first element
-    Gathering edges;
-    edges.add(part, part_b, edge, c);
-#pragma unroll
-    for (int v = 0; v < VEC; ++v) value[v] = Op::combine(value[v], edges.get(v, c));
-  }
 
   if constexpr (DEEP == 1) {
     Results<STORED> results[VEC / STORED];

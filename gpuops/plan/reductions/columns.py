@@ -8,17 +8,19 @@ from ..access import PACK, Access, packable
 from ..dtypes import ITEMSIZE
 from ..geometry import Axes, power_of_2
 from ..work import STATIC_SHARED, Plan
-from .launch import NARROW, THREADS_PER_SM, Design, Split, access_of, in_flight, launch, split
+from .launch import IN_FLIGHT, NARROW, THREADS_PER_SM, Design, Split, access_of, in_flight, launch, split
 from .problems import Problem
 
 THREAD_BLOCK = 256  # threads of a block whose threads have their outputs alone
 SHARED_BLOCK = 512  # and of one whose threads share them
-STATE = 64  # bytes of partial results in a thread: with more, registers spill
+HELD = 192  # bytes of partial results and of packs in flight in a thread: with more, registers spill
+POWERS = 32  # bytes of the partial results of powers
 SEGMENT = 256  # bytes next to each other that a block reads; twice as many in narrow packs
 COLUMNS = 128  # outputs of a block, at most; twice as many through a funnel
 LONG = 128  # and packs of them
 LEAST = 4  # elements for each thread of a block that shares its outputs, at least
 WORTH = 128  # values that a thread reads, in packs of four or more, before its block shares its outputs with others
+RESERVED = 16  # bytes of shared memory for other things than partial results
 SHALLOW = 64  # elements of an output that one thread may take alone
 DEEP = 1  # or any number, if every thread of the machine finds so many packs of outputs
 STORE = 16  # bytes of results that such a thread writes, at most: what one store can
@@ -52,8 +54,8 @@ def plan_columns(p: Problem, strategy: str, multiprocessors: int) -> Plan:
 def in_packs(p: Problem, shallow: bool) -> Columns:
     """The outputs of a problem in packs."""
     neighbours = p.kept.sizes[-1] if p.kept.sizes else 1
-    room = STATE // 2 if p.op.exponential else STATE
-    access = access_of(p, p.kept, max(1, min(room // p.state, STORE // p.result if shallow else PACK)))
+    most = POWERS // p.state if p.op.exponential else HELD // (p.held + IN_FLIGHT * ITEMSIZE[p.x])
+    access = access_of(p, p.kept, max(1, min(most, STORE // p.result if shallow else PACK)))
     head = p.starts[0] // ITEMSIZE[p.x] % access.vec if access.ragged else 0
     run, runs = -(-(head + neighbours) // access.vec), p.outputs // neighbours
     block_per_run = runs > 1 and run <= LONG and not shallow
@@ -77,7 +79,7 @@ def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design
     if not columns.block_per_run:
         most = 2 * COLUMNS if columns.access.funnel else COLUMNS
         wide = min(power_of_2(columns.packs), LONG, segment // nbytes, most // vec)
-    while wide > 1 and cells(SHARED_BLOCK, wide) * vec * p.state > STATIC_SHARED:
+    while wide > 1 and cells(SHARED_BLOCK, wide) * vec * p.state > STATIC_SHARED - RESERVED:
         wide //= 2
     fill, deep = multiprocessors * resident // SHARED_BLOCK, SHARED_BLOCK // wide
     shared = Split(1, max(1, p.length))

@@ -46,7 +46,7 @@ PARAMS = Struct(
     Field("i64", "head", "columns: elements of a run's first pack that lie before the run"),
     Field("i64", "high", "staged: x's elements end here"),
     Field("i64", "y_inner", "columns: stride between neighbouring outputs in y"),
-    Field("double", "count", "elements of an output, or another number, for the op's Context"),
+    Field("double", "count", "elements of an output (negative: of a root), or another number, for the op's Context"),
     Field("double", "scale", "a factor on x, or another parameter of the op, likewise"),
     Field("i64", "has_initial", "whether there is an initial value"),
     Field("Tval", "initial", "which takes part in every output"),
@@ -61,7 +61,7 @@ SMALL_PARAMS = Struct(
     Field("i32", "has_initial", "whether there is an initial value"),
     Field("Dims<KEPT, 3, Offset>", "kept", "operands x, b, y, over the outputs"),
     Field("Axes<REDUCED, 2, Offset>", "reduced", "operands x, b, over the elements of an output"),
-    Field("double", "count", "elements of an output, or another number, for the op's Context"),
+    Field("double", "count", "elements of an output (negative: of a root), or another number, for the op's Context"),
     Field("double", "scale", "a factor on x, or another parameter of the op, likewise"),
     Field("Tval", "initial", "which takes part in every output"),
 )
@@ -134,6 +134,7 @@ def parameters(p: Problem, design: Design, offset: str, high: int) -> Params:
     """The kernels' parameters; x's elements lie below ``high``."""
     outputs, packs, chunk, runs, run_chunk = design.counts
     struct, count = SMALL_PARAMS if design.shares else PARAMS, p.length if p.number is None else p.number
+    count = -count if p.root else count
     return struct.pack(
         offset, outputs=outputs, packs=packs, chunk=chunk, runs=runs, run_chunk=run_chunk, shares=design.shares,
         kept=design.kept, reduced=design.reduced, run_packs=design.run_packs, head=design.head, high=high,
@@ -238,9 +239,11 @@ def split(p: Problem, blocks: int, fill: int, packs: int, step: int, least: int 
 def in_flight(p: Problem, count: int, access: Access) -> int:
     """Packs in flight per thread, of ``count`` that it has: as many as there are, up to a limit."""
     most = IN_FLIGHT if access.vec * ITEMSIZE[p.x] > NARROW else 2 * IN_FLIGHT
-    return min(most // loads(access), power_of_2(count))
+    return min(most // loads(p, access), power_of_2(count))
 
 
-def loads(access: Access) -> int:
-    """How many packs are loaded at a time: of x, and of the second operand, or the next of x for a funnel."""
-    return 2 if access.beside == "beside" or access.funnel else 1
+def loads(p: Problem, access: Access) -> int:
+    """How many packs are loaded at a time: of x, and of a second operand in memory, or the next of x for a funnel (two
+    small ones count as one)."""
+    pairs = access.funnel and access.vec * ITEMSIZE[p.x] > PACK // 2
+    return 2 if (access.beside == "beside" and p.op.second != POSITION) or pairs else 1

@@ -31,6 +31,7 @@ class Reduction(NamedTuple):
     second: str = MASK  # what its second operand is, if it has one
     exponential: bool = False  # it takes powers of whole packs
     exact: bool = False  # sums of integers, which may be held in fewer bytes
+    held: Callable[[str, str], int] | None = None  # bytes of a thread for each output, without a mask, if fewer
 
     def __repr__(self) -> str:
         return self.struct
@@ -76,6 +77,7 @@ class Problem(NamedTuple):
     scale: float = 1.0
     initial: bytes | None = None
     number: float | None = None  # what kernels are given in the place of the length, of ops that do not ask for it
+    root: bool = False  # of a variance, its root is asked for
     relative: bool = False  # elements are relative to their rows' maxima
     second: ArraySpec | None = None  # a new array of second results, which lie in it as the others do in a new ``out``
 
@@ -105,6 +107,12 @@ class Problem(NamedTuple):
             return most.itemsize
         short = most["value"].alignment < 8 and offset_type(reaches(self.kept, self.reduced)) == "i32"
         return most.itemsize - 4 * short
+
+    @property
+    def held(self) -> int:
+        """Bytes that a thread holds for each of its outputs."""
+        fewer = self.op.held if self.other is None else None
+        return fewer(self.x, self.val) if fewer else self.state
 
     @property
     def result(self) -> int:

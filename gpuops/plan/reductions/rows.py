@@ -16,8 +16,11 @@ BLOCK = 256
 LANES_PACKS = {False: 384, True: 512}  # packs of a row that some lanes of a warp take (True: that take powers), where
 WARPS_PER_SM = 8  # there are rows enough: so many for each multiprocessor; or, however few rows there are:
 LANES_ALWAYS = 128
-ALONE = 8192  # packs of a row that a block takes alone
-EXPONENTIAL_PACKS = 2  # of a lane that takes powers: lanes then merge fewer sums
+ALONE = 8192  # packs of a row that a block takes alone;
+ALONE_HEAVY = 2**15  # elements of one with partial results of more bytes than these
+HEAVY = 4
+MERGED_PACKS = 2  # of a lane that takes powers, or whose partial results have more bytes than
+MERGED = 8  # these: lanes then merge fewer of them
 ROWS = 4  # rows of a thread, at most, if they are a pack each
 TINY = 8  # elements of a row that one thread takes, and others with it, if they make no full pack
 ROW_BLOCK = {1: 128, 2: 256, 4: 256, 8: 128, 16: 128}  # threads of a block, by item size, where there are rows enough
@@ -27,8 +30,7 @@ SPLIT_BLOCK = 512  # threads of a block that shares its row
 STAGED = 256  # bytes of a row that is too short for packs of its own, unless they are aligned;
 STAGED_IDLE = 512  # of one whose packs would leave many lanes idle: all but so many of 32;
 BUSY = 26
-STAGED_LONG = 1024  # and of one with elements of 8 bytes and more, or partial results of more bytes than these
-HEAVY = 4
+STAGED_LONG = 1024  # and of one with elements of 8 bytes and more, or that is searched
 STAGE = 2**14  # bytes of such rows that a block has in shared memory
 
 
@@ -72,7 +74,7 @@ def in_packs(p: Problem, access: Access) -> Rows:
 
 def longest_staged(p: Problem) -> int:
     """Bytes of a row that goes through shared memory, at most."""
-    if ITEMSIZE[p.x] >= 8 or (p.state > HEAVY and not p.op.exponential):
+    if ITEMSIZE[p.x] >= 8 or p.op.second == POSITION:
         return STAGED_LONG
     return STAGED_IDLE if idle(p) else STAGED
 
@@ -124,7 +126,7 @@ def staged(p: Problem, multiprocessors: int) -> Design:
 
 def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     """Some lanes of a warp for a row, or each thread for a few rows."""
-    lane = EXPONENTIAL_PACKS if p.op.exponential else 1
+    lane = MERGED_PACKS if p.op.exponential or p.state > MERGED else 1
     group = min(32, power_of_2(-(-rows.packs // lane)))
     unroll = in_flight(p, -(-rows.packs // group), rows.access)
     enough = unroll * p.outputs * group // (multiprocessors * THREADS_PER_SM)  # packs that may be one thread's
@@ -141,7 +143,9 @@ def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
 def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     """A block for a row, or several blocks, each with some packs of a long run or with some of many runs."""
     chunk, run_chunk, blocks = rows.packs, rows.runs, 1
-    if rows.total * loads(rows.access) > ALONE:
+    heavy = p.state > HEAVY and not p.op.exponential
+    alone = min(ALONE, ALONE_HEAVY // rows.access.vec) if heavy else ALONE
+    if rows.total * loads(p, rows.access) > alone:
         fill = multiprocessors * THREADS_PER_SM // SPLIT_BLOCK
         if rows.runs < fill:
             blocks, chunk = split(p, p.outputs, fill, rows.packs, SPLIT_BLOCK)
