@@ -40,6 +40,7 @@ SIGNATURES = {
     "var": "(x, /, *, axis=None, correction=0.0, keepdims=False)",
     "where": "(condition, x1, x2, /)",
 }
+LINALG = {"matmul": SIGNATURES["matmul"], "vector_norm": "(x, /, *, axis=None, keepdims=False, ord=2)"}
 #: The dtypes of the standard.
 STANDARD = tuple(d for d in DTYPES if d not in HALVES)
 NUMERIC = STANDARD[1:]
@@ -89,12 +90,18 @@ def check_reduction(backend, op, x, **options):
 
 def test_namespace_exports_the_standard_functions_of_gpuops():
     assert sorted(SIGNATURES) == xp.__all__
-    assert set(xp.__all__) <= set(gpuops.__all__)
+    assert sorted(LINALG) == xp.linalg.__all__
+    assert {*xp.__all__, *xp.linalg.__all__} <= {*gpuops.__all__}
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_signatures_match_the_standard(name):
     assert str(inspect.signature(getattr(xp, name))) == SIGNATURES[name]
+
+
+@pytest.mark.parametrize("name", LINALG)
+def test_signatures_match_those_of_the_extension(name):
+    assert str(inspect.signature(getattr(xp.linalg, name))) == LINALG[name]
 
 
 @pytest.mark.parametrize("op", REDUCTIONS)
@@ -314,6 +321,20 @@ REFUSED = [((), (2,)), ((2,), ()), ((), ()), ((2,), (3,)), ((2,), (3, 2)), ((3, 
 def test_matmul_of_incompatible_shapes_raises(backend, first, second):
     with pytest.raises(ValueError, match="matmul: "):
         xp.matmul(*backend.arrays(np.ones(first), np.ones(second)))
+
+
+# --------------------------------------------------------------------------------------------------------------- norms
+
+
+@pytest.mark.parametrize("ord", [2, 1, 0, np.inf, -np.inf, 3, 2.5])
+@pytest.mark.parametrize("options", [{}, {"axis": 1}, {"axis": (-1, 0), "keepdims": True}], ids=str)
+def test_norms_match_numpy(backend, ord, options):  # noqa: A002
+    for dtype in ("f4", "f8", "c8"):
+        x = whole(np.random.default_rng(0), (5, 6, 7), np.dtype(dtype)) + np.asarray(0.5, dtype)
+        got = fetched(backend, xp.linalg.vector_norm(backend.array(x), ord=ord, **options))
+        right = np.asarray(np.linalg.vector_norm(x, ord=ord, **options))
+        assert (got.dtype, got.shape) == (right.dtype, right.shape)
+        np.testing.assert_allclose(got, right, rtol=1e-5)
 
 
 # ------------------------------------------------------------------------------------------------------ the namespaces
