@@ -61,6 +61,13 @@ def alternating(random: Any, shape: Shape) -> np.ndarray:
     return (1 + random.random(shape)) * (1 - 2 * (np.arange(shape[-1]) % 2))
 
 
+def outlier(random: Any, shape: Shape) -> np.ndarray:
+    """Numbers with a spread of 1, of which the first of each row is 1e5."""
+    numbers = random.standard_normal(shape)
+    numbers[..., 0] = 1e5
+    return numbers
+
+
 #: Data on which formulas fail. Squares of numbers times 1e18 exceed float32 when they are added, their variance does
 #: not.
 HARD: dict[str, Callable[[Any, Shape], np.ndarray]] = {
@@ -70,6 +77,7 @@ HARD: dict[str, Callable[[Any, Shape], np.ndarray]] = {
     "1e-30 × (1 … 2)": times(1e-30),
     "all 0.1": lambda random, shape: np.full(shape, 0.1),
     "alternating signs": alternating,
+    "one of 1e5 first": outlier,
 }
 #: Samples of such data: those of the others, and the name of the data.
 HARD_SAMPLES = (
@@ -77,6 +85,8 @@ HARD_SAMPLES = (
     (("var", (4096, 1024), 0, ("float32",)), "mean 1e6, spread 1"),
     (("var", (2**22,), None, ("float32",)), "mean 1e6, spread 1"),
     (("var", (4096, 1024), 1, ("float32",)), "1e18 × (1 … 2)"),
+    (("var", (4096, 1024), 1, ("float32",)), "one of 1e5 first"),
+    (("var", (2**22,), None, ("float32",)), "one of 1e5 first"),
     (("var", (4096, 1024), 1, DTYPES), "all 0.1"),
     *((("vector_norm", (4096, 1024), 1, ("float32",)), name) for name in ("1e30 × (1 … 2)", "1e-30 × (1 … 2)")),
 )

@@ -14,7 +14,7 @@ from gpuops.ops.table import SEARCHES
 from tests import layouts
 from tests.budget import examples
 from tests.compare import run
-from tests.layouts import COMMON, DTYPES, LAYOUTS, lay_out
+from tests.layouts import BFLOAT16, COMMON, DTYPES, LAYOUTS, lay_out
 
 STRATEGIES = (None, *gpuops.strategies("argmax"))
 #: Those that NaN wins; NumPy's others raise for all-NaN slices.
@@ -115,6 +115,33 @@ def test_rows_of_the_least_and_of_the_greatest_value(backend, op):
         check(backend, op, np.full((3, 40), value, "f4"), axis=1)
     for value in (info.min, info.max):
         check(backend, op, np.full((3, 40), value, "i4"), axis=1)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "f2", BFLOAT16], ids=str)
+@pytest.mark.parametrize("op", SEARCHES)
+def test_small_elements_that_are_all_the_least_or_the_greatest(backend, op, dtype):
+    kind = np.dtype(dtype).kind
+    least, greatest = (0, 1) if kind == "b" else (-np.inf, np.inf)
+    if kind in "iu":
+        least, greatest = np.iinfo(dtype).min, np.iinfo(dtype).max
+    for value in (least, greatest):
+        x = np.full((40, 64), value).astype(dtype)
+        for axis in (0, 1):
+            check(backend, op, x, axis=axis)
+            check(backend, op, np.ascontiguousarray(x.T), axis=axis)
+
+
+@pytest.mark.parametrize("dtype", ["f2", BFLOAT16], ids=str)
+@pytest.mark.parametrize("op", PLAIN)
+def test_nan_of_any_bits_wins_among_half_types(backend, op, dtype):
+    infinity = int(np.array(np.inf).astype(dtype).view(np.uint16))
+    bits = np.array([0x7FFF, 0xFFFF, infinity + 1, infinity + 0x8001], np.uint16)
+    x = np.random.default_rng(7).standard_normal((64, 64)).astype(dtype)
+    for i, nan in enumerate(bits):
+        x.view(np.uint16)[5 * i + 7, :: i + 3] = nan
+        x.view(np.uint16)[5 * i + 9, 40] = bits[i - 1]
+    for axis in (0, 1):
+        check(backend, op, x, axis=axis)
 
 
 @pytest.mark.parametrize("op", SEARCHES)

@@ -66,13 +66,30 @@ def test_squares_near_the_largest_number_do_not_overflow(backend, op, shape, axi
     np.testing.assert_allclose(run(backend, getattr(gpuops, op), x, axis=axis), right, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
-def test_an_outlier_that_comes_first_does_not_cost_digits(backend, shape, axis):
+@pytest.mark.parametrize(("shape", "axis"), [*SHAPES, ((2**16,), None), ((2**12, 32), 0)], ids=str)
+@pytest.mark.parametrize("op", ["var", "nanvar", "std"])
+def test_outliers_that_come_first_do_not_cost_digits(backend, op, shape, axis):
     x = np.random.default_rng(4).standard_normal(shape).astype(np.float32)
-    np.moveaxis(x, axis if isinstance(axis, int) else axis[0], 0)[0] = 1e6
-    np.testing.assert_allclose(
-        run(backend, gpuops.var, x, axis=axis), np.var(x.astype(np.float64), axis=axis), rtol=1e-4
-    )
+    first = np.moveaxis(x, axis[0] if isinstance(axis, tuple) else axis or 0, 0)
+    for few, value in ((1, 1e6), (4, -9999), (4, 1e17)):
+        first[:few] = value
+        got = run(backend, getattr(gpuops, op), x, axis=axis)
+        right = getattr(np, op)(x.astype(np.float64), axis=axis)
+        np.testing.assert_allclose(got, right, rtol=1e-3 if backend.name == "cpu" else 4e-6)  # NumPy's mean is rounded
+
+
+@pytest.mark.parametrize("size", [3, 60, 3000])
+@pytest.mark.parametrize("op", ["var", "nanvar", "std"])
+def test_squares_that_overflow_are_infinite(backend, op, size):
+    for dtype, large in (("f4", 1e25), ("f8", 1e200)):
+        got = run(backend, getattr(gpuops, op), np.resize([large, 2 * large, 3 * large], size).astype(dtype))
+        assert got == np.inf
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8"])
+def test_what_has_no_elements_but_degrees_of_freedom(backend, dtype):
+    x = np.zeros((0, 3), dtype)
+    np.testing.assert_array_equal(run(backend, gpuops.var, x, axis=0, ddof=-1), np.var(x, axis=0, ddof=-1))
 
 
 @pytest.mark.parametrize("dtype", ["f2", BFLOAT16, "f4", "f8", "c8"], ids=str)

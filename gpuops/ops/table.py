@@ -67,7 +67,7 @@ def moments(val: str) -> np.dtype:
     return np.dtype([("sum", np.int64), ("squares", np.uint64)])
 
 
-def centered_sums(x: str, val: str) -> int:
+def centered_sums(val: str) -> int:
     """What a thread holds of them: it counts elements once for all outputs."""
     return centered(val).itemsize - 8
 
@@ -77,7 +77,7 @@ def centered_and_total(val: str) -> np.dtype:
     return np.dtype([("spread", centered(val)), ("total", reductions.accumulated(val))])
 
 
-def centered_sums_and_total(x: str, val: str) -> int:
+def centered_sums_and_total(val: str) -> int:
     """What a thread holds of them."""
     return centered_and_total(val).itemsize - 8
 

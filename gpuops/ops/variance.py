@@ -65,9 +65,9 @@ def var(
 
     Notes
     -----
-    Each thread adds up elements less a center near their mean, and their squares; such sums merge without loss of
-    digits: T. Chan, G. Golub and R. LeVeque, "Algorithms for computing the sample variance" (1983). Half types
-    are computed in float32. NumPy's ``mean=`` is not taken: a mean that is known saves nothing here. `mean_var`
+    Each thread adds up elements less a center near their mean, and their squares; such sums merge around the mean of
+    their centers: after T. Chan, G. Golub and R. LeVeque, "Algorithms for computing the sample variance" (1983). Half
+    types are computed in float32. NumPy's ``mean=`` is not taken: a mean that is known saves nothing here. `mean_var`
     gives both.
 
     Examples

@@ -21,20 +21,52 @@ template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {
   return value;
 }
 
-// Variances of lanes that differ in bits HIGH … LOW of their index are moved to the center of the first of these lanes
-// that has elements: then they merge as sums.
+// Variances of lanes that differ in bits HIGH … LOW of their index are moved to a common center, the mean of their own,
+// which are weighted by the numbers of elements: then they merge as sums, and their squares are no greater than they have
+// to be. (The mean is that of distances from one of them: of equal centers it is exact.)
 template <class Op> __device__ __forceinline__ typename Op::State aligned(typename Op::State value, int low, int high) {
-  int lane = threadIdx.x % 32;
-  u32 group = 1u << (lane & ~(2 * high - low));
+  auto own = Op::center(value);
+  using R = real_t<decltype(own)>;
+  u32 lane = threadIdx.x % 32, first = lane & ~(2 * high - low), group = 1u << first;
   for (int mask = low; mask <= high; mask *= 2) group |= group << mask;
   u32 filled = __ballot_sync(0xffffffffu, value.count() > 0) & group;
-  auto center = shuffle(Op::center(value), filled ? __ffs(filled) - 1 : lane);
+  auto center = shuffle(own, filled ? __ffs(filled) - 1 : first);
+  R count = static_cast<R>(value.count());
+  auto apart = times(own - center, count);
+  for (int mask = low; mask <= high; mask *= 2) count += shuffle_xor(count, mask), apart = apart + shuffle_xor(apart, mask);
+  center = shuffle(center + times(apart, Op::Spread::part_of(count)), first);  // rounded alike in all of these lanes
   return Op::state(center, Op::around(center, value));
 }
-// Merges this lane's value with what another lane sends (of variances: with a common center).
-template <class Op> __device__ __forceinline__ typename Op::State merged(typename Op::State mine, typename Op::State sent, int mask) {
-  if constexpr (CENTERED<Op>) return Op::state(Op::center(mine), Op::added(Op::sums(mine), shuffle_xor(Op::sums(sent), mask)));
-  else return Op::combine(mine, shuffle_xor(sent, mask));
+// Merges the values of lanes that differ in a bit of their index (of variances: with a common center).
+template <class Op> __device__ __forceinline__ typename Op::State merged(typename Op::State value, int mask) {
+  if constexpr (CENTERED<Op>) return Op::state(Op::center(value), Op::added(Op::sums(value), shuffle_xor(Op::sums(value), mask)));
+  else return Op::combine(value, shuffle_xor(value, mask));
+}
+
+// Merges N variances, get(0), get(1), …, around the mean of their centers, as `aligned` finds it. They are read twice, a
+// few at a time: together they would not fit into registers.
+template <class Op, int N, class Get> __device__ __forceinline__ typename Op::State gathered(Get get) {
+  auto center = Op::center(get(0)), apart = center - center;
+  using R = real_t<decltype(center)>;
+  R count(0);
+#pragma unroll 4
+  for (int i = 0; i < N; ++i) {
+    auto next = get(i);
+    if (count == R(0)) center = Op::center(next);
+    apart = apart + times(Op::center(next) - center, static_cast<R>(next.count()));
+    count += static_cast<R>(next.count());
+  }
+  center = center + times(apart, Op::Spread::part_of(count));
+  auto sums = Op::around(center, Op::identity());
+  constexpr int SOME = N < 4 ? N : 4;
+#pragma unroll 1
+  for (int first = 0; first < N; first += SOME) {  // pairwise: rounding errors grow with the number of steps
+    auto some = [&](int i) { return Op::around(center, get(first + i)); };
+    if constexpr (SOME == 4) sums = Op::added(sums, Op::added(Op::added(some(0), some(1)), Op::added(some(2), some(3))));
+    else if constexpr (SOME == 2) sums = Op::added(some(0), some(1));
+    else sums = some(0);
+  }
+  return Op::state(center, sums);
 }
 
 // Reduces over aligned groups of WIDTH lanes; every lane gets its group's result. All 32 lanes of the warp take part.
@@ -53,7 +85,7 @@ template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::Stat
   }
   if constexpr (CENTERED<Op> && WIDTH > 1) value = aligned<Op>(value, 1, WIDTH / 2);
 #pragma unroll
-  for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = merged<Op>(value, value, mask);
+  for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = merged<Op>(value, mask);
   return value;
 }
 
@@ -75,7 +107,7 @@ template <class Op> __device__ __forceinline__ typename Op::State lanes_reduce(t
     if (high >= low) value = aligned<Op>(value, low, high);
   }
 #pragma unroll 1
-  for (int mask = high; mask >= low; mask /= 2) value = merged<Op>(value, value, mask);
+  for (int mask = high; mask >= low; mask /= 2) value = merged<Op>(value, mask);
   return value;
 }
 
@@ -89,14 +121,10 @@ template <class Op, int HIGH, int LOW, int N> __device__ __forceinline__ int sha
     return 0;
   }
   int first = 0, count = N;
-  if constexpr (CENTERED<Op> && HIGH >= LOW) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) value[i] = aligned<Op>(value[i], LOW, HIGH);
-  }
 #pragma unroll
   for (int mask = HIGH; mask >= LOW && mask > 0; mask /= 2) {
     if (count == 1) {
-      value[0] = merged<Op>(value[0], value[0], mask);
+      value[0] = Op::combine(value[0], shuffle_xor(value[0], mask));
       continue;
     }
     bool upper = threadIdx.x & mask;
@@ -105,7 +133,7 @@ template <class Op, int HIGH, int LOW, int N> __device__ __forceinline__ int sha
     for (int i = 0; i < N / 2; ++i) {
       if (i >= count) continue;
       auto mine = upper ? value[i + count] : value[i], theirs = upper ? value[i] : value[i + count];
-      value[i] = merged<Op>(mine, theirs, mask);
+      value[i] = Op::combine(mine, shuffle_xor(theirs, mask));
     }
     first += upper ? count : 0;
   }

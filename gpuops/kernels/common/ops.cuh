@@ -289,9 +289,9 @@ template <class R> __device__ __forceinline__ R real_product(Complex<R> a, Compl
 template <class A> __device__ __forceinline__ A times(A a, A factor) { return a * factor; }
 template <class R> __device__ __forceinline__ Complex<R> times(Complex<R> a, R factor) { return {a.re * factor, a.im * factor}; }
 
-// Sums of elements less a center, and of their squares. The center is the first element, then about the mean so far: so
-// the squares are no greater than they have to be, and neither sum loses digits to a large mean. States merge around the
-// center of the one with more elements (Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983).
+// Sums of elements less a center, and of their squares. The center is the first element, then about the mean so far,
+// and about the mean of all where states merge: so the squares are hardly greater than they have to be, and neither sum
+// loses digits to a large mean (after Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983).
 // STRICT: without degrees of freedom, the result is NaN; else the quotient by 0.
 template <class V, bool STRICT = false> struct Var {
   using Spread = Var;
@@ -322,19 +322,22 @@ template <class V, bool STRICT = false> struct Var {
   }
   // Moves a thread's center to about the mean.
   static __device__ __forceinline__ State settled(State s) {
-    A center = s.center + times(s.sums.sum, part_of(s.sums.low)), moved = center - s.center;
+    A center = s.center + times(s.sums.sum, part_of(static_cast<R>(s.sums.low))), moved = center - s.center;
     s.sums = recentered(s.sums, moved, static_cast<R>(s.sums.low));
     s.center = center;
     return s;
   }
-  static __device__ __forceinline__ R part_of(u32 count) { return static_cast<R>(reciprocal(static_cast<float>(max(count, 1u)))); }
+  // About 1 / n, of n elements.
+  static __device__ __forceinline__ R part_of(R n) { return static_cast<R>(reciprocal(n > R(1) ? static_cast<float>(n) : 1.0f)); }
   // The sums of n elements around a center that is greater by `moved`.
   static __device__ __forceinline__ Sums recentered(Sums s, A moved, R n) {
     A most = times(moved, n);
-    s.squares -= real_product(moved, s.sum + s.sum - most);
+    s.squares = less_of(s.squares, real_product(moved, s.sum + s.sum - most));
     s.sum = s.sum - most;
     return s;
   }
+  // a - b, but infinite if both are: squares that were too large stay so.
+  static __device__ __forceinline__ R less_of(R a, R b) { return a - (b == Limits<R>::greatest() ? R(0) : b); }
   static __device__ __forceinline__ A center(const State& s) { return s.center; }
   static __device__ __forceinline__ Sums around(A center, const State& s) {
     return recentered(s.sums, center - s.center, static_cast<R>(s.count()));
@@ -348,13 +351,14 @@ template <class V, bool STRICT = false> struct Var {
   // Of a thread's sums (the last: of elements less nothing).
   static __device__ __forceinline__ Sums sums(A sum, R squares, u32 count, A) { return {sum, squares, count, 0}; }
   static __device__ State combine(State a, State b) {
-    bool swapped = a.count() < b.count();
-    State more = swapped ? b : a, less = swapped ? a : b;
-    return {more.center, added(more.sums, around(more.center, less))};
+    R n = static_cast<R>(a.count()), m = static_cast<R>(b.count()), part = (n < m ? n : m) * part_of(n + m);
+    A center = n < m ? b.center + times(a.center - b.center, part) : a.center + times(b.center - a.center, part);
+    return {center, added(around(center, a), around(center, b))};
   }
   template <class Out> static __device__ Out finish(State s, const Context<A>& c) {
     R n = static_cast<R>(s.count()), freedom = static_cast<R>(static_cast<double>(s.count()) - c.scale), part = 1 / n;
-    R squares = s.sums.squares - real_product(s.sums.sum, times(s.sums.sum, part));  // (sum * sum may overflow)
+    R squares = n == R(0) ? n : less_of(s.sums.squares, real_product(s.sums.sum, times(s.sums.sum, part)));
+    squares += real_product(s.sums.sum - s.sums.sum, s.sums.sum);  // 0, or NaN after an infinity
     squares = squares < R(0) ? R(0) : squares;
     R found = freedom > R(0) ? squares * (freedom == n ? part : 1 / freedom) : STRICT ? nan<R>() : squares / R(0);
     return convert<Out>(convert<real_t<V>>(c.count < 0 ? sqrt(found) : found));

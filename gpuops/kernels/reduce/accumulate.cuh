@@ -252,6 +252,12 @@ template <bool APART, int CHAINS, class O = Op> struct Deviations {
       auto clean = cleaned(x[0]);
 #pragma unroll
       for (int i = 0; i < CENTERS; ++i) center[i] = convert<A>(convert<Tval>(clean.get(i)));
+      if constexpr (!APART) {  // the mean of a pack, which is exact if all are equal
+        A apart = convert<A>(0);
+#pragma unroll
+        for (int v = 1; v < VEC; ++v) apart = apart + (convert<A>(convert<Tval>(clean.get(v))) - center[0]);
+        center[0] = center[0] + times(apart, R(1) / VEC);
+      }
     } else if ((calls & (calls - 1)) == 0) {  // as often as the number of elements doubles
       settle();
     }
@@ -277,7 +283,7 @@ template <bool APART, int CHAINS, class O = Op> struct Deviations {
       A all = sum[i];
 #pragma unroll
       for (int k = i + CENTERS; k < COUNT; k += CENTERS) all = all + sum[k];
-      A next = center[i] + times(all, Spread::part_of(packs * (APART ? 1 : VEC))), moved = next - center[i];
+      A next = center[i] + times(all, Spread::part_of(static_cast<R>(packs * (APART ? 1 : VEC)))), moved = next - center[i];
 #pragma unroll
       for (int k = i; k < COUNT; k += CENTERS) {
         auto part = Spread::recentered({sum[k], squares[k], 0, 0}, moved, static_cast<R>(packs * EACH));
@@ -454,8 +460,8 @@ template <class I, class B, int N> __device__ __forceinline__ I index_of(const B
   return from + (OTHER == BESIDE ? v : 0);
 }
 
-// The same for elements of two bytes that are floats, of neighbouring outputs: two at a time, with the pack in which the
-// greatest was last found. (Comparisons that are not true of NaN; which is looked for in a second step, if it is there.)
+// As `Firsts`, for elements of two bytes that are floats, of neighbouring outputs: two at a time, with the pack in which
+// the greatest was last found. (Comparisons that are not true of NaN; which is looked for in a second step, if it is there.)
 template <class O = Op> struct Pairs {
   using A = typename O::A;
   using I = typename O::Place;
@@ -511,9 +517,9 @@ template <class O = Op> struct Pairs {
   }
 };
 
-// Searches among elements of one or two bytes, likewise. A key is an element, as an integer that grows with it, above its
-// place among those of a call, which falls: so the greatest key is that of the first of the greatest elements. A word has
-// one key of 32 bits or, of bytes, two of 16. Of minima, elements are negated.
+// As `Firsts`, for elements of one or two bytes. A key is an element, as an integer that grows with it, above its place
+// among those of a call, which falls: so the greatest key is that of the first of the greatest elements. key[i] is one of
+// 32 bits or, of bytes, two of 16. Of minima, elements are negated.
 template <bool APART, class O = Op> struct Keys {
   using A = typename O::A;
   using I = typename O::Place;
@@ -536,7 +542,7 @@ template <bool APART, class O = Op> struct Keys {
   static __device__ __forceinline__ A shrunk(i32 value) {
     if constexpr (HALF<Tin>) {
       A number = convert<A>(Tin{static_cast<u16>(value ^ (value >> 15 & 0x7fff))});
-      return SMALLEST ? -number : number;
+      return SMALLEST ? A(0) - number : number;
     } else if constexpr (SAME<Tin, b8>) {
       return (value == 0) ^ SMALLEST;
     } else {

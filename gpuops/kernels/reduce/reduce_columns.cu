@@ -88,6 +88,7 @@ __device__ __forceinline__ void meet(Cells& cells, State (&value)[VEC]) {
 }
 
 __device__ __forceinline__ State met(const Cells& cells, int i) {
+  if constexpr (CENTERED<Op>) return gathered<Op, LEVELS>([&](int level) { return cells[level][i]; });
   State part[LEVELS];
 #pragma unroll
   for (int level = 0; level < LEVELS; ++level) part[level] = cells[level][i];

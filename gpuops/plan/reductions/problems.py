@@ -31,7 +31,7 @@ class Reduction(NamedTuple):
     second: str = MASK  # what its second operand is, if it has one
     exponential: bool = False  # it takes powers of whole packs
     exact: bool = False  # sums of integers, which may be held in fewer bytes
-    held: Callable[[str, str], int] | None = None  # bytes of a thread for each output, without a mask, if fewer
+    held: Callable[[str], int] | None = None  # bytes of a thread for each output, without a mask, if fewer
 
     def __repr__(self) -> str:
         return self.struct
@@ -112,7 +112,7 @@ class Problem(NamedTuple):
     def held(self) -> int:
         """Bytes that a thread holds for each of its outputs."""
         fewer = self.op.held if self.other is None else None
-        return fewer(self.x, self.val) if fewer else self.state
+        return fewer(self.val) if fewer else self.state
 
     @property
     def result(self) -> int:
