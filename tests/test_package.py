@@ -47,7 +47,7 @@ def test_wheel_is_named_after_distribution_and_version(wheel):
 def test_wheel_holds_modules_kernels_and_type_marker(wheel):
     sources = {
         str(path.relative_to(ROOT))
-        for pattern in ("*.py", "*.cu", "*.cuh", "py.typed")
+        for pattern in ("*.py", "*.pyi", "*.cu", "*.cuh", "py.typed")
         for path in (ROOT / "gpuops").rglob(pattern)
     }
     packed = {name for name in wheel[1].namelist() if ".dist-info/" not in name}

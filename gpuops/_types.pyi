@@ -1,0 +1,68 @@
+"""Types of parameters and results. There is no such module when programs run."""
+
+from collections.abc import Sequence
+from typing import Any, Generic, Literal, NamedTuple, Protocol, SupportsIndex, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+class SupportsDLPack(Protocol):
+    def __dlpack__(self) -> Any: ...
+
+class SupportsCudaArrayInterface(Protocol):
+    @property
+    def __cuda_array_interface__(self) -> Any: ...
+
+class SupportsDask(Protocol):
+    def __dask_graph__(self) -> Any: ...
+
+class SupportsItemsize(Protocol):  # the dtypes of other libraries
+    @property
+    def itemsize(self) -> int: ...
+
+# An array of another library than NumPy; of NumPy's; what becomes such; and a number, perhaps an array without dims.
+Foreign: TypeAlias = SupportsDLPack | SupportsCudaArrayInterface | SupportsDask
+Array: TypeAlias = npt.NDArray[Any]
+Plain: TypeAlias = complex | np.generic | Sequence[Any]
+Number: TypeAlias = complex | np.generic | Array | Foreign
+Real: TypeAlias = float | np.integer[Any] | np.floating[Any]
+
+Axis: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...] | None
+Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
+ForeignDType: TypeAlias = npt.DTypeLike | SupportsItemsize
+Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+Axes: TypeAlias = Sequence[SupportsIndex | tuple[SupportsIndex, ...]]
+
+T = TypeVar("T")
+Kind = TypeVar("Kind", bound=Foreign)  # of arrays that go in and come out
+Out = TypeVar("Out", bound=Array | Foreign)  # an array that the result is written to
+
+# Nothing is of this type. Where a checker does not know that of an array, as it does not know CuPy's, it fits too: so
+# results differ from signature to signature, and the checker knows that it does not know them.
+class Untyped: ...
+
+class Average(NamedTuple, Generic[T]):
+    average: T
+    weights: T
+
+class MeanVar(NamedTuple, Generic[T]):
+    mean: T
+    var: T
+
+class WithIndex(NamedTuple, Generic[T]):
+    values: T
+    indices: T
+
+ExpandStrategy: TypeAlias = Literal["elementwise", "collapsed", "vectorized", "stepped", "tiled"]
+SumStrategy: TypeAlias = Literal[
+    "rows", "columns", "cross", "interleaved", "shuffle", "cross_host", "interleaved_host", "shuffle_host"
+]
+NansumStrategy: TypeAlias = Literal["rows", "columns"]
+ArgmaxStrategy: TypeAlias = Literal["rows", "columns", "cross", "interleaved", "shuffle"]
+SoftmaxStrategy: TypeAlias = Literal[
+    "naive", "block_tree", "block_coalesced", "two_pass", "two_pass_host", "block_online", "block_shared", "warp",
+    "warp_pack2", "warp_pack4", "warp_pack8", "grid_online", "grid", "columns", "rows"
+]
+MatmulStrategy: TypeAlias = Literal[
+    "naive", "coalesced", "shared", "blocktile_1d", "blocktile_2d", "vectorized", "warptile", "cublas", "pipelined"
+]

@@ -1,0 +1,141 @@
+"""Right and wrong uses of gpuops as type checkers see it. It is checked, never run; see ``test_types.py``.
+
+Lines that end with "# wrong" are errors, and there are no others.
+"""
+
+from typing import Any, assert_type
+
+import numpy as np
+import numpy.typing as npt
+
+import gpuops
+import gpuops.array_api as xp
+
+Array = npt.NDArray[Any]
+
+
+class Tensor:
+    """An array of another library, which speaks DLPack."""
+
+    def __dlpack__(self, *, stream: Any = None, copy: bool | None = None) -> Any:
+        raise NotImplementedError
+
+    def __array__(self, dtype: Any = None) -> npt.NDArray[Any]:
+        raise NotImplementedError
+
+
+class Numba:
+    """One that tells its address."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+class Lazy:
+    """One of Dask's kind."""
+
+    def __dask_graph__(self) -> Any:
+        raise NotImplementedError
+
+    def __array__(self, dtype: Any = None) -> npt.NDArray[Any]:
+        raise NotImplementedError
+
+
+def kinds_that_go_in_come_out(x: npt.NDArray[np.float32], t: Tensor, n: Numba, lazy: Lazy, any_: Any) -> None:
+    assert_type(gpuops.sum(x, axis=0), Array)
+    assert_type(gpuops.sum([1, 2, 3]), Array)
+    assert_type(gpuops.sum([[1.5], [2.5]], 1, keepdims=True), Array)
+    assert_type(gpuops.sum(2.5), Array)
+    assert_type(gpuops.sum(t, (0, 1), dtype="float64"), Tensor)
+    assert_type(gpuops.sum(n, axis=-1, initial=3), Numba)
+    assert_type(gpuops.sum(lazy), Lazy)
+    assert_type(gpuops.softmax(t, axis=1, where=t, scale=0.5), Tensor)
+    assert_type(gpuops.softmax(x, 1), Array)
+    assert_type(gpuops.any(x), npt.NDArray[np.bool])
+    assert_type(gpuops.any(t), Tensor)
+    assert_type(gpuops.argmax(x, axis=np.int64(1)), npt.NDArray[np.int64])
+    assert_type(gpuops.nanargmin(t, 0, keepdims=True), Tensor)
+    assert_type(gpuops.count_nonzero(x, axis=(0, 1)), npt.NDArray[np.int64])
+    assert_type(gpuops.allclose(x, 1.0), np.bool)
+    assert_type(gpuops.allclose(t, t, equal_nan=True), Tensor)
+    assert_type(gpuops.array_equal(1, t), Tensor)
+    assert_type(gpuops.vector_norm(t, ord=1, axis=0), Tensor)
+    assert_type(gpuops.matmul(x, x), Array)
+    assert_type(gpuops.matmul(t, t, alpha=2.0, c=t), Tensor)
+    assert_type(gpuops.dot(x, [1.0, 2.0]), Array)
+    assert_type(gpuops.where(x, x, 0.0), Array)
+    assert_type(gpuops.where(t, t, 0.0), Tensor)
+    assert_type(gpuops.where(x), tuple[Array, ...])
+    assert_type(gpuops.where(t), tuple[Tensor, ...])
+    assert_type(gpuops.expand(x, (-1, 4)), Array)
+    assert_type(gpuops.broadcast_to(t, 4), Tensor)
+    gpuops.softmax(any_, axis=1, strategy="rows")
+    assert_type(gpuops.sum(any_).get(), Any)
+    assert_type(gpuops.where(any_ > 0, any_, 0).get(), Any)
+    assert_type(gpuops.mean_var(any_).mean.get(), Any)
+    gpuops.softmax(any_, dim=1)  # wrong
+
+
+def results_of_several_arrays(x: npt.NDArray[np.float32], t: Tensor, flag: bool) -> None:
+    mean, var = gpuops.mean_var(x, axis=1, ddof=1)
+    assert_type(mean, Array)
+    assert_type(var, Array)
+    assert_type(gpuops.mean_var(t).var, Tensor)
+    assert_type(gpuops.max_with_index(t, axis=1).indices, Tensor)
+    assert_type(gpuops.average(x), Array)
+    assert_type(gpuops.average(t, weights=t), Tensor)
+    assert_type(gpuops.average(t, weights=t, returned=True).weights, Tensor)
+    assert_type(gpuops.logsumexp(t), Tensor)
+    assert_type(gpuops.logsumexp(t, return_sign=True), tuple[Tensor, Tensor])
+    assert_type(gpuops.logsumexp(x, return_sign=flag), Array | tuple[Array, Array])
+
+
+def results_that_are_written(x: npt.NDArray[np.float32], out: npt.NDArray[np.float64], t: Tensor) -> None:
+    assert_type(gpuops.sum(x, axis=0, out=out), npt.NDArray[np.float64])
+    assert_type(gpuops.sum(t, axis=0, out=t), Tensor)
+    assert_type(gpuops.where(x, x, 1, out=out), npt.NDArray[np.float64])
+    assert_type(gpuops.matmul(x, x, out), npt.NDArray[np.float64])
+
+
+def the_standard(x: npt.NDArray[np.float32], t: Tensor) -> None:
+    assert_type(xp.sum(x, axis=0, dtype=np.float64), Array)
+    assert_type(xp.argmax(t, axis=0), Tensor)
+    assert_type(xp.linalg.vector_norm(t, ord=2), Tensor)
+    assert_type(xp.where(t, t, 0), Tensor)
+    xp.sum(x, 0)  # wrong
+    xp.sum(x=x)  # wrong
+    xp.var(x, ddof=1)  # wrong
+
+
+def other_things() -> None:
+    assert_type(gpuops.strategies("sum"), tuple[str, ...])
+    assert_type(gpuops.info(), dict[str, Any])
+    assert_type(gpuops.__version__, str)
+
+
+def names_axes_and_strategies(x: npt.NDArray[np.float32], t: Tensor) -> None:
+    gpuops.softmax(x, dim=1)  # wrong
+    gpuops.softmax(t, dim=1)  # wrong
+    gpuops.sum(x, keepdim=True)  # wrong
+    gpuops.sum(x, axis="rows")  # wrong
+    gpuops.sum(x, axis=1.5)  # wrong
+    gpuops.sum(x, axis=[0, 1])  # wrong
+    gpuops.argmax(x, axis=(0, 1))  # wrong
+    gpuops.sum(x, strategy="fast")  # wrong
+    gpuops.sum(t, strategy="warp")  # wrong
+    gpuops.softmax(x, strategy="warp")
+    gpuops.var(x, strategy="shuffle")  # wrong
+    gpuops.argmax(x, strategy="shuffle")
+    gpuops.argmax(x, strategy="shuffle_host")  # wrong
+    gpuops.matmul(x, x, strategy="cublas", casting="same_kind")
+    gpuops.matmul(x, x, casting="any")  # wrong
+    gpuops.expand(x, shape="4")  # wrong
+    gpuops.expand(x, (2.5, 1))  # wrong
+    gpuops.sum(x, dtype=3)  # wrong
+    gpuops.sum(x, keepdims="yes")  # wrong
+    gpuops.sum()  # wrong
+    gpuops.sum(object())  # wrong
+    gpuops.where(x, x)  # wrong
+    gpuops.var(x, ddof="1")  # wrong
+    gpuops.total(x)  # wrong
