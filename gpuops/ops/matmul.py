@@ -1,7 +1,5 @@
 """Products of matrices and vectors with NumPy's semantics: matmul, dot."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """softmax, log_softmax and logsumexp over any axes."""
 
-from __future__ import annotations
-
 import numbers
 from typing import Any, NamedTuple
 
@@ -205,7 +203,7 @@ def logsumexp(
     return Work(op, (out or target, *signs), host, builder.finish())
 
 
-def weights(builder: Builder, given: Arguments) -> ArraySpec:
+def weights(builder: Builder, given: "Arguments") -> ArraySpec:
     """The weights of ``logsumexp``, 0 where the mask leaves elements out: the kernel takes one operand beside a."""
     b, mask = given.weights, given.mask
     assert b is not None
@@ -252,7 +250,7 @@ def normalized(
 
 
 def softmax_plan(
-    op: str, x: ArraySpec, mask: ArraySpec | None, target: ArraySpec, given: Arguments, strategy: str | None
+    op: str, x: ArraySpec, mask: ArraySpec | None, target: ArraySpec, given: "Arguments", strategy: str | None
 ) -> Plan:
     """The plan of a softmax of these arrays."""
     assert x.machine is not None

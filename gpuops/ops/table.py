@@ -1,7 +1,5 @@
 """One record per op: what Dask, warm-up, the CPU path, the docs and the tests know of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

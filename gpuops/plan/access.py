@@ -6,8 +6,6 @@ anywhere: whole packs lie between, and the kernel masks the rest. *Funnel* loads
 that it lies in.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from .geometry import Axes

@@ -4,8 +4,6 @@ In normal form, dims of length 1 are dropped, negative strides flipped, dims sor
 with the smallest stride, and neighbours merged wherever every operand allows it.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -37,11 +35,11 @@ class Axes(NamedTuple):
         """The innermost stride of an operand, 0 without dims."""
         return self.strides[operand][-1] if self.sizes else 0
 
-    def dims(self) -> Dims:
+    def dims(self) -> "Dims":
         """The same for kernels that are compiled once for any few dims."""
         return Dims(self.sizes, self.strides)
 
-    def in_packs(self, vec: int) -> Axes:
+    def in_packs(self, vec: int) -> "Axes":
         """The same walk in steps of ``vec`` elements along the innermost dim."""
         if vec == 1:
             return self

@@ -1,7 +1,5 @@
 """Kernel parameter structs, declared once: the C++ text of a struct and the bytes of its values come from here."""
 
-from __future__ import annotations
-
 import struct
 from functools import lru_cache
 from typing import Any, NamedTuple

@@ -3,8 +3,6 @@
 An op's description is pure: `ArraySpec` in, `Work` out. All of it prints and compares.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import cached_property, lru_cache
@@ -227,19 +225,19 @@ class ArraySpec(NamedTuple):
                 return self.size == 0
         return not self.start % (itemsize // 2 if self.dtype.kind == "c" else itemsize) or not self.size
 
-    def transpose(self, order: Shape) -> ArraySpec:
+    def transpose(self, order: Shape) -> "ArraySpec":
         """A view with the dims in another order."""
         return self._replace(
             shape=tuple([self.shape[d] for d in order]), strides=tuple([self.strides[d] for d in order])
         )
 
-    def broadcast_to(self, shape: Shape) -> ArraySpec:
+    def broadcast_to(self, shape: Shape) -> "ArraySpec":
         """A view with stride 0 where it repeats."""
         if shape == self.shape:
             return self
         return self._replace(shape=shape, strides=broadcast_strides(self.shape, self.strides, shape))
 
-    def view(self, shape: Shape, steps: Shape, dtype: np.dtype | None = None, offset: int = 0) -> ArraySpec:
+    def view(self, shape: Shape, steps: Shape, dtype: np.dtype | None = None, offset: int = 0) -> "ArraySpec":
         """A view with other dims and strides (in elements), ``offset`` bytes further on."""
         dtype = dtype or self.dtype
         strides = tuple([step * dtype.itemsize for step in steps])

@@ -1,7 +1,5 @@
 """A map in normal form: one output, and operands that broadcast to it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """cuBLAS, after copies of what it does not take as it lies."""
 
-from __future__ import annotations
-
 import math
 import operator
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """``pipelined``: stages of shared memory that are filled while others are read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import NamedTuple

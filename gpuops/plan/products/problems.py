@@ -1,7 +1,5 @@
 """Matrix products in normal form."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -37,7 +35,7 @@ class Matrix(NamedTuple):
         return Operand(self.name, self.offset)
 
     @property
-    def turned(self) -> Matrix:
+    def turned(self) -> "Matrix":
         """The transpose."""
         return self._replace(row=self.col, col=self.row)
 

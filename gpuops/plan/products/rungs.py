@@ -1,7 +1,5 @@
 """The simple rungs: a thread to an element, tiles in shared memory, tiles of threads and of warps."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from ..dtypes import CTYPES, ITEMSIZE, accumulator

@@ -1,7 +1,5 @@
 """What the planners of reductions share: access, blocks that share an output, and the launch of a design."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A reduction in normal form, and what the host knows of the reductions of ``kernels/common/ops.cuh``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

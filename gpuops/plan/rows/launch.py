@@ -1,7 +1,5 @@
 """What the planners of softmax share: access, what is held on chip, and the launch of a design."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A softmax in normal form, and the reductions that it is made of."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
