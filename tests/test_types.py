@@ -1,7 +1,8 @@
-"""What type checkers know of gpuops."""
+"""What editors show of gpuops: types, and the help of each function."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import subprocess
@@ -10,12 +11,21 @@ from pathlib import Path
 
 import pytest
 
+import gpuops
+from gpuops import array_api
 from tests import stubs
 
 USES = Path(__file__).with_name("uses_of_types.py")
 CHECKERS = {
     "mypy": ("mypy", "--strict", "--config-file=", "--no-error-summary", "--cache-dir", "{folder}"),
     "pyright": ("basedpyright", "--level", "error", "--project", "{folder}/pyrightconfig.json"),
+}
+
+FUNCTIONS = {
+    f"{module.__name__}.{name}": getattr(module, name)
+    for module in (gpuops, array_api, array_api.linalg)
+    for name in module.__all__
+    if callable(getattr(module, name))
 }
 
 
@@ -34,3 +44,18 @@ def test_wrong_uses_and_no_others_are_errors(checker, tmp_path):
     found = {int(line) for line in re.findall(rf"{USES.name}:(\d+)(?::\d+)?(?: -)?:? error", done.stdout)}
     lines = USES.read_text(encoding="utf-8").splitlines()
     assert found == {i for i, line in enumerate(lines, 1) if line.endswith("# wrong")}, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_help_stands_alone(name):
+    """It says what each parameter is, what comes back and what is raised, and has an example."""
+    text = inspect.getdoc(FUNCTIONS[name])
+    _, *sections = re.split(r"^(\w+)\n-+\n", text, flags=re.MULTILINE)
+    found = dict(zip(sections[::2], sections[1::2], strict=True))
+    parameters = [*inspect.signature(FUNCTIONS[name]).parameters]
+    described = re.findall(r"^(\w+(?:, \w+)*) : ", found.get("Parameters", ""), re.MULTILINE)
+    assert sorted(", ".join(described).split(", ")) == sorted(parameters or [""])
+    assert found.keys() >= {"Returns", "Examples"}
+    assert "Raises" in found or not parameters
+    assert ">>> " in found["Examples"]
+    assert not re.search(r"(?:those|that) of `[^`]", text)

@@ -14,6 +14,29 @@ def sum(x, /, *, axis=None, dtype=None, keepdims=False):
 
     Integers smaller than 64 bits are summed as int64 or uint64, floating and complex numbers keep their dtype.
 
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The dtype to compute with and of the result.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        Of the same library and on the same device as the array, without dims if all are reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+
     Examples
     --------
     >>> import gpuops.array_api as xp, numpy as np
@@ -28,6 +51,29 @@ def prod(x, /, *, axis=None, dtype=None, keepdims=False):
 
     Integers smaller than 64 bits are multiplied as int64 or uint64, floating and complex numbers keep their dtype.
 
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The dtype to compute with and of the result.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        Of the same library and on the same device as the array, without dims if all are reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+
     Examples
     --------
     >>> import gpuops.array_api as xp, numpy as np
@@ -40,6 +86,29 @@ def prod(x, /, *, axis=None, dtype=None, keepdims=False):
 def max(x, /, *, axis=None, keepdims=False):
     """Maximum of the elements over the given axes, as ``max`` of the standard's statistical functions: NaN wins.
 
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        Of the same library and on the same device as the array, without dims if all are reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+    ValueError
+        If there is nothing to reduce.
+
     Examples
     --------
     >>> import gpuops.array_api as xp, numpy as np
@@ -51,6 +120,29 @@ def max(x, /, *, axis=None, keepdims=False):
 
 def min(x, /, *, axis=None, keepdims=False):
     """Minimum of the elements over the given axes, as ``min`` of the standard's statistical functions: NaN wins.
+
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        Of the same library and on the same device as the array, without dims if all are reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+    ValueError
+        If there is nothing to reduce.
 
     Examples
     --------
@@ -66,6 +158,27 @@ def mean(x, /, *, axis=None, keepdims=False):
 
     Floating and complex numbers keep their dtype, integers are averaged in float64. The mean of nothing is NaN.
 
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        Of the same library and on the same device as the array, without dims if all are reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+
     Examples
     --------
     >>> import gpuops.array_api as xp, numpy as np
@@ -80,6 +193,30 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
 
     Floating numbers keep their dtype, that of complex numbers is real, integers are taken as float64.
 
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    correction : float, optional
+        The number that is taken off that of the elements, before the sum of squares is divided by it.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        Real, of complex numbers too. Of the same library and on the same device as the array, without dims if all are
+        reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+
     Examples
     --------
     >>> import gpuops.array_api as xp, numpy as np
@@ -93,6 +230,30 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     """Standard deviation of the elements over the given axes, as ``std`` of the standard's statistical functions.
 
     Floating numbers keep their dtype, that of complex numbers is real, integers are taken as float64.
+
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    correction : float, optional
+        The number that is taken off that of the elements, before the sum of squares is divided by it.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        Real, of complex numbers too. Of the same library and on the same device as the array, without dims if all are
+        reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
 
     Examples
     --------
@@ -109,6 +270,29 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
 def argmax(x, /, *, axis=None, keepdims=False):
     """Index of the first maximum along an axis, as ``argmax`` of the standard's searching functions: NaN wins.
 
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None or int, optional
+        The axis to search along; None searches the whole array, whose elements are counted in C order.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        int64. Of the same library and on the same device as the array, without dims if all are reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+    ValueError
+        If there is nothing to reduce.
+
     Examples
     --------
     >>> import gpuops.array_api as xp, numpy as np
@@ -121,6 +305,29 @@ def argmax(x, /, *, axis=None, keepdims=False):
 def argmin(x, /, *, axis=None, keepdims=False):
     """Index of the first minimum along an axis, as ``argmin`` of the standard's searching functions: NaN wins.
 
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None or int, optional
+        The axis to search along; None searches the whole array, whose elements are counted in C order.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        int64. Of the same library and on the same device as the array, without dims if all are reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+    ValueError
+        If there is nothing to reduce.
+
     Examples
     --------
     >>> import gpuops.array_api as xp, numpy as np
@@ -132,6 +339,27 @@ def argmin(x, /, *, axis=None, keepdims=False):
 
 def count_nonzero(x, /, *, axis=None, keepdims=False):
     """Number of elements that are not zero, as ``count_nonzero`` of the standard's searching functions.
+
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        int64. Of the same library and on the same device as the array, without dims if all are reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
 
     Examples
     --------
@@ -148,6 +376,27 @@ def count_nonzero(x, /, *, axis=None, keepdims=False):
 def any(x, /, *, axis=None, keepdims=False):
     """Whether any element is true over the given axes, as ``any`` of the standard's utility functions: NaN is true.
 
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        bool. Of the same library and on the same device as the array, without dims if all are reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+
     Examples
     --------
     >>> import gpuops.array_api as xp, numpy as np
@@ -159,6 +408,27 @@ def any(x, /, *, axis=None, keepdims=False):
 
 def all(x, /, *, axis=None, keepdims=False):
     """Whether all elements are true over the given axes, as ``all`` of the standard's utility functions: NaN is true.
+
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        bool. Of the same library and on the same device as the array, without dims if all are reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
 
     Examples
     --------
@@ -178,6 +448,25 @@ def where(condition, x1, x2, /):
     All three broadcast. The dtypes of ``x1`` and ``x2`` promote; one of the two may be a Python scalar, which takes
     the other's dtype if it is of no higher kind.
 
+    Parameters
+    ----------
+    condition : array
+        Where it is true, elements of ``x1`` are taken.
+    x1, x2 : array or scalar
+        What to choose from; one of them may be a Python scalar.
+
+    Returns
+    -------
+    array
+        Of the same library and on the same device as the arrays.
+
+    Raises
+    ------
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported.
+    ValueError
+        If the shapes do not fit.
+
     Examples
     --------
     >>> import gpuops.array_api as xp, numpy as np
@@ -192,6 +481,25 @@ def broadcast_to(x, /, shape):
 
     Nothing is copied, so do not write to it.
 
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    shape : int or tuple of ints
+        The shape of the view, to which that of ``x`` broadcasts.
+
+    Returns
+    -------
+    array
+        A view of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If a dtype is not supported.
+    ValueError
+        If the shapes do not fit.
+
     Examples
     --------
     >>> import gpuops.array_api as xp, numpy as np
@@ -204,6 +512,23 @@ def broadcast_to(x, /, shape):
 
 def matmul(x1, x2, /):
     """Matrix product, as ``matmul`` of the standard's linear algebra functions.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Matrices, or stacks of them, which broadcast; an array of one dim is a row or a column.
+
+    Returns
+    -------
+    array
+        Of the same library and on the same device as the arrays.
+
+    Raises
+    ------
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported.
+    ValueError
+        If the shapes do not fit.
 
     Examples
     --------

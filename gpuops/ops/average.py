@@ -49,7 +49,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
         Of the dtype to which those of ``a`` and ``weights`` promote, float64 of integers; of the same kind and on the
         same device as ``a``. Half types accumulate in float32. With ``returned`` a named tuple (average, weights).
         Where weights add up to 0, it is NaN or infinite on a GPU, which is not waited for, and a ZeroDivisionError on
-        the CPU, as in NumPy. Workspace is that of `sum`.
+        the CPU, as in NumPy. On a GPU, each thread keeps 1 MiB of workspace for each stream, and a captured CUDA graph
+        its own.
 
     Raises
     ------

@@ -33,7 +33,7 @@ def array_equal(a1, a2, equal_nan=False):
     -------
     array or scalar
         bool. On a GPU an array without dims, which is not waited for; ``bool()`` waits for it. Nothing but the result
-        is written. Workspace is that of `sum`.
+        is written. On a GPU, each thread keeps 1 MiB of workspace for each stream, and a captured CUDA graph its own.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     -------
     array or scalar
         bool. On a GPU an array without dims, which is not waited for; ``bool()`` waits for it. Nothing but the result
-        is written. Workspace is that of `sum`.
+        is written. On a GPU, each thread keeps 1 MiB of workspace for each stream, and a captured CUDA graph its own.
 
     Raises
     ------

@@ -38,7 +38,8 @@ def vector_norm(a, /, *, axis=None, keepdims=False, ord=2, strategy=None):  # no
     -------
     ndarray or scalar
         Real, of the precision of ``a``, float64 of integers; of the same kind and on the same device as ``a``. Half
-        types are computed in float32. Workspace is that of `sum`.
+        types are computed in float32. On a GPU, each thread keeps 1 MiB of workspace for each stream, and a captured
+        CUDA graph its own.
 
     Raises
     ------
@@ -96,7 +97,8 @@ def sum_of_squares(a, axis=None, dtype=None, out=None, keepdims=False, *, where=
     Returns
     -------
     ndarray or scalar
-        Of the same kind and on the same device as ``a``; real, of complex numbers too. Workspace is that of `sum`.
+        Of the same kind and on the same device as ``a``; real, of complex numbers too. On a GPU, each thread keeps 1
+        MiB of workspace for each stream, and a captured CUDA graph its own.
 
     Raises
     ------

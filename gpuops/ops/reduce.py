@@ -90,7 +90,44 @@ def prod(
 
     Small integers and bools are multiplied as int64 or uint64, half types accumulate in float32.
 
-    Parameters, errors and workspace are those of `sum`.
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The dtype to compute and deliver; NumPy's choice if not given.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    initial : scalar, optional
+        A value that takes part in every reduction; an array without dims, of which a GPU is waited for.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    strategy : str, optional
+        One of ``gpuops.strategies("prod")``; None picks the fastest. It matters on a GPU only. The classic ones
+        (``cross``, ``interleaved``, ``shuffle``) reduce their blocks' partial results in a second launch; those whose
+        names end in ``_host`` on the host (slow, and it waits for the GPU; for comparison).
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
+        stream, and a captured CUDA graph its own; the classic strategies take up to as much for a call, those that
+        finish on the host one partial result per output at least.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
 
     Examples
     --------
@@ -107,7 +144,43 @@ def max(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *
 
     NaN wins; complex numbers are ordered by real, then imaginary part. An empty or masked maximum needs ``initial``.
 
-    Parameters, errors and workspace are those of `sum`.
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    initial : scalar, optional
+        A value that takes part in every reduction; an array without dims, of which a GPU is waited for.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    strategy : str, optional
+        One of ``gpuops.strategies("max")``; None picks the fastest. It matters on a GPU only. The classic ones
+        (``cross``, ``interleaved``, ``shuffle``) reduce their blocks' partial results in a second launch; those whose
+        names end in ``_host`` on the host (slow, and it waits for the GPU; for comparison).
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
+        stream, and a captured CUDA graph its own; the classic strategies take up to as much for a call, those that
+        finish on the host one partial result per output at least.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If there is nothing to reduce and no ``initial``, the shape of ``out`` or ``where`` does not fit, or a strategy
+        is unknown or does not apply.
 
     Examples
     --------
@@ -124,7 +197,43 @@ def min(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *
 
     NaN wins; complex numbers are ordered by real, then imaginary part. An empty or masked minimum needs ``initial``.
 
-    Parameters, errors and workspace are those of `sum`.
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    initial : scalar, optional
+        A value that takes part in every reduction; an array without dims, of which a GPU is waited for.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    strategy : str, optional
+        One of ``gpuops.strategies("min")``; None picks the fastest. It matters on a GPU only. The classic ones
+        (``cross``, ``interleaved``, ``shuffle``) reduce their blocks' partial results in a second launch; those whose
+        names end in ``_host`` on the host (slow, and it waits for the GPU; for comparison).
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
+        stream, and a captured CUDA graph its own; the classic strategies take up to as much for a call, those that
+        finish on the host one partial result per output at least.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If there is nothing to reduce and no ``initial``, the shape of ``out`` or ``where`` does not fit, or a strategy
+        is unknown or does not apply.
 
     Examples
     --------
@@ -141,7 +250,42 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, stra
 
     Integers are averaged in float64, half types in float32. The mean of nothing is NaN.
 
-    Parameters, errors and workspace are those of `sum`.
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The dtype to compute and deliver; NumPy's choice if not given.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    strategy : str, optional
+        One of ``gpuops.strategies("mean")``; None picks the fastest. It matters on a GPU only. The classic ones
+        (``cross``, ``interleaved``, ``shuffle``) reduce their blocks' partial results in a second launch; those whose
+        names end in ``_host`` on the host (slow, and it waits for the GPU; for comparison).
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
+        stream, and a captured CUDA graph its own; the classic strategies take up to as much for a call, those that
+        finish on the host one partial result per output at least.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
 
     Examples
     --------
@@ -160,7 +304,41 @@ def nansum(
 
     On a GPU, NaN is left out as elements are read: there is no mask in memory and no second pass.
 
-    Parameters, errors and workspace are those of `sum`.
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The dtype to compute and deliver; NumPy's choice if not given.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    initial : scalar, optional
+        A value that takes part in every reduction; an array without dims, of which a GPU is waited for.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    strategy : str, optional
+        One of ``gpuops.strategies("nansum")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
+        stream, and a captured CUDA graph its own.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown.
 
     Examples
     --------
@@ -179,7 +357,41 @@ def nanprod(
 
     On a GPU, NaN is left out as elements are read: there is no mask in memory and no second pass.
 
-    Parameters, errors and workspace are those of `sum`.
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The dtype to compute and deliver; NumPy's choice if not given.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    initial : scalar, optional
+        A value that takes part in every reduction; an array without dims, of which a GPU is waited for.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    strategy : str, optional
+        One of ``gpuops.strategies("nanprod")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
+        stream, and a captured CUDA graph its own.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown.
 
     Examples
     --------
@@ -196,7 +408,40 @@ def nanmax(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True
 
     It is NaN where all elements are; on the CPU with NumPy's warning. An empty or masked maximum needs ``initial``.
 
-    Parameters, errors and workspace are those of `sum`.
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    initial : scalar, optional
+        A value that takes part in every reduction; an array without dims, of which a GPU is waited for.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    strategy : str, optional
+        One of ``gpuops.strategies("nanmax")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
+        stream, and a captured CUDA graph its own.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If there is nothing to reduce and no ``initial``, the shape of ``out`` or ``where`` does not fit, or a strategy
+        is unknown.
 
     Examples
     --------
@@ -213,7 +458,40 @@ def nanmin(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True
 
     It is NaN where all elements are; on the CPU with NumPy's warning. An empty or masked minimum needs ``initial``.
 
-    Parameters, errors and workspace are those of `sum`.
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    initial : scalar, optional
+        A value that takes part in every reduction; an array without dims, of which a GPU is waited for.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    strategy : str, optional
+        One of ``gpuops.strategies("nanmin")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
+        stream, and a captured CUDA graph its own.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If there is nothing to reduce and no ``initial``, the shape of ``out`` or ``where`` does not fit, or a strategy
+        is unknown.
 
     Examples
     --------
@@ -231,7 +509,39 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, s
     On a GPU, elements are counted as they are read. It is NaN where all of them are, or there are none; on the CPU with
     NumPy's warning.
 
-    Parameters, errors and workspace are those of `sum`.
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The dtype to compute and deliver; NumPy's choice if not given.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    strategy : str, optional
+        One of ``gpuops.strategies("nanmean")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
+        stream, and a captured CUDA graph its own.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown.
 
     Examples
     --------
@@ -248,7 +558,40 @@ def any(a, axis=None, out=None, keepdims=False, *, where=True, strategy=None):
 
     NaN is true. The result is bool, or of ``out``'s dtype.
 
-    Parameters, errors and workspace are those of `sum`.
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    strategy : str, optional
+        One of ``gpuops.strategies("any")``; None picks the fastest. It matters on a GPU only. The classic ones
+        (``cross``, ``interleaved``, ``shuffle``) reduce their blocks' partial results in a second launch; those whose
+        names end in ``_host`` on the host (slow, and it waits for the GPU; for comparison).
+
+    Returns
+    -------
+    ndarray or scalar
+        bool, or of the dtype of ``out``; of the same kind and on the same device as ``a``. On a GPU, each thread keeps
+        1 MiB of workspace for each stream, and a captured CUDA graph its own; the classic strategies take up to as much
+        for a call, those that finish on the host one partial result per output at least.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
 
     Examples
     --------
@@ -265,7 +608,40 @@ def all(a, axis=None, out=None, keepdims=False, *, where=True, strategy=None):
 
     NaN is true. The result is bool, or of ``out``'s dtype.
 
-    Parameters, errors and workspace are those of `sum`.
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    strategy : str, optional
+        One of ``gpuops.strategies("all")``; None picks the fastest. It matters on a GPU only. The classic ones
+        (``cross``, ``interleaved``, ``shuffle``) reduce their blocks' partial results in a second launch; those whose
+        names end in ``_host`` on the host (slow, and it waits for the GPU; for comparison).
+
+    Returns
+    -------
+    ndarray or scalar
+        bool, or of the dtype of ``out``; of the same kind and on the same device as ``a``. On a GPU, each thread keeps
+        1 MiB of workspace for each stream, and a captured CUDA graph its own; the classic strategies take up to as much
+        for a call, those that finish on the host one partial result per output at least.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
 
     Examples
     --------
@@ -297,7 +673,8 @@ def count_nonzero(a, axis=None, *, keepdims=False, strategy=None):
     Returns
     -------
     ndarray or scalar
-        int64, of the same kind and on the same device as ``a``. Workspace is that of `sum`.
+        int64, of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
+        stream, and a captured CUDA graph its own.
 
     Raises
     ------
@@ -343,7 +720,8 @@ def ptp(a, axis=None, out=None, keepdims=False, *, strategy=None):
     Returns
     -------
     ndarray or scalar
-        Of the dtype of ``a``, of the same kind and on the same device. Workspace is that of `sum`.
+        Of the dtype of ``a``, of the same kind and on the same device. On a GPU, each thread keeps 1 MiB of workspace
+        for each stream, and a captured CUDA graph its own.
 
     Raises
     ------

@@ -44,7 +44,8 @@ def argmax(a, axis=None, out=None, *, keepdims=False, strategy=None):
     Returns
     -------
     ndarray or scalar
-        int64, of the same kind and on the same device as ``a``. Workspace is that of `sum`.
+        int64, of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
+        stream, and a captured CUDA graph its own.
 
     Raises
     ------
@@ -68,8 +69,37 @@ def argmax(a, axis=None, out=None, *, keepdims=False, strategy=None):
 def argmin(a, axis=None, out=None, *, keepdims=False, strategy=None):
     """Index of the minimum along an axis, as ``numpy.argmin``: of the first one, if there are several.
 
-    NaN wins; complex numbers are ordered by real, then imaginary part. Parameters, errors and workspace are those of
-    `argmax`.
+    NaN wins; complex numbers are ordered by real, then imaginary part.
+
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None or int, optional
+        The axis to search along; None searches the whole array, whose elements are counted in C order.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, an integer dtype that int64 holds. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the axis with length 1.
+    strategy : str, optional
+        One of ``gpuops.strategies("argmin")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray or scalar
+        int64, of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
+        stream, and a captured CUDA graph its own.
+
+    Raises
+    ------
+    AxisError
+        If the axis is out of range.
+    TypeError
+        If the axis is no int, a dtype is not supported, or int64 does not hold that of ``out``.
+    ValueError
+        If there is nothing to search, the shape of ``out`` does not fit, or a strategy is unknown.
 
     Examples
     --------
@@ -84,7 +114,37 @@ def nanargmax(a, axis=None, out=None, *, keepdims=False, strategy=None):
     """Index of the maximum along an axis, NaN left out, as ``numpy.nanargmax``: of the first one, if there are several.
 
     Where all elements are NaN, it is -1 on a GPU, which is not waited for, and a ValueError on the CPU, as in NumPy.
-    Parameters, other errors and workspace are those of `argmax`.
+
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None or int, optional
+        The axis to search along; None searches the whole array, whose elements are counted in C order.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, an integer dtype that int64 holds. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the axis with length 1.
+    strategy : str, optional
+        One of ``gpuops.strategies("nanargmax")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray or scalar
+        int64, of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
+        stream, and a captured CUDA graph its own.
+
+    Raises
+    ------
+    AxisError
+        If the axis is out of range.
+    TypeError
+        If the axis is no int, a dtype is not supported, or int64 does not hold that of ``out``.
+    ValueError
+        If there is nothing to search (also, on the CPU, nothing but NaN), the shape of ``out`` does not fit, or a
+        strategy is unknown.
 
     Examples
     --------
@@ -100,7 +160,37 @@ def nanargmin(a, axis=None, out=None, *, keepdims=False, strategy=None):
     """Index of the minimum along an axis, NaN left out, as ``numpy.nanargmin``: of the first one, if there are several.
 
     Where all elements are NaN, it is -1 on a GPU, which is not waited for, and a ValueError on the CPU, as in NumPy.
-    Parameters, other errors and workspace are those of `argmax`.
+
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None or int, optional
+        The axis to search along; None searches the whole array, whose elements are counted in C order.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, an integer dtype that int64 holds. It may overlap
+        ``a``.
+    keepdims : bool, optional
+        Keep the axis with length 1.
+    strategy : str, optional
+        One of ``gpuops.strategies("nanargmin")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray or scalar
+        int64, of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
+        stream, and a captured CUDA graph its own.
+
+    Raises
+    ------
+    AxisError
+        If the axis is out of range.
+    TypeError
+        If the axis is no int, a dtype is not supported, or int64 does not hold that of ``out``.
+    ValueError
+        If there is nothing to search (also, on the CPU, nothing but NaN), the shape of ``out`` does not fit, or a
+        strategy is unknown.
 
     Examples
     --------
@@ -139,8 +229,8 @@ def max_with_index(a, axis=None, *, keepdims=False, strategy=None):
     Returns
     -------
     values, indices : ndarray or scalar
-        A named tuple: elements, of the dtype of ``a``, and int64; of the same kind and on the same device as ``a``.
-        Workspace is that of `sum`.
+        A named tuple: elements, of the dtype of ``a``, and int64; of the same kind and on the same device as ``a``. On
+        a GPU, each thread keeps 1 MiB of workspace for each stream, and a captured CUDA graph its own.
 
     Raises
     ------
@@ -165,7 +255,34 @@ def max_with_index(a, axis=None, *, keepdims=False, strategy=None):
 def min_with_index(a, axis=None, *, keepdims=False, strategy=None):
     """Minimum along an axis and its index, of the first one if there are several; in one reading on a GPU.
 
-    What `min` and `argmin` give. Parameters, errors and workspace are those of `max_with_index`.
+    What `min` and `argmin` give. NaN wins; complex numbers are ordered by real, then imaginary part.
+
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None or int, optional
+        The axis to search along; None searches the whole array, whose elements are counted in C order.
+    keepdims : bool, optional
+        Keep the axis with length 1.
+    strategy : str, optional
+        One of ``gpuops.strategies("min_with_index")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    values, indices : ndarray or scalar
+        A named tuple: elements, of the dtype of ``a``, and int64; of the same kind and on the same device as ``a``. On
+        a GPU, each thread keeps 1 MiB of workspace for each stream, and a captured CUDA graph its own.
+
+    Raises
+    ------
+    AxisError
+        If the axis is out of range.
+    TypeError
+        If the axis is no int, or a dtype is not supported.
+    ValueError
+        If there is nothing to search, or a strategy is unknown.
 
     Examples
     --------

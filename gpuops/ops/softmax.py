@@ -93,7 +93,44 @@ def softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strat
 def log_softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strategy=None):
     """Logarithm of the softmax over the given axes, as ``scipy.special.log_softmax``.
 
-    Masked elements become -inf. Parameters, errors and workspace are those of `softmax`.
+    Masked elements become -inf.
+
+    Parameters
+    ----------
+    x : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer or
+        floating (also float16 and bfloat16).
+    axis : None, int or tuple of ints, optional
+        Axes over which the sum of the exponentials is 1; None is the whole array.
+    dtype : dtype, optional
+        Floating dtype of the result; that of ``x`` if not given, float64 for integers. Half types are computed in
+        float32 and rounded once.
+    out : ndarray, optional
+        Where to put the result: of the shape of ``x``, any strides, a dtype to which the result casts. ``out=x`` works
+        in place.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``x``. The others become -inf.
+    scale : float, optional
+        A factor on ``x``, 1 if not given: the inverse temperature. Of an array without dims a GPU is waited for.
+    strategy : str, optional
+        One of ``gpuops.strategies("log_softmax")``; None picks the fastest. It matters on a GPU only. ``warp`` takes
+        rows of at most 1024 elements; ``rows``, ``columns`` and ``grid`` take rows that fit on the device's chip;
+        ``two_pass_host`` reduces its blocks' partial results on the host (slow; for comparison).
+
+    Returns
+    -------
+    ndarray
+        Of the same kind, on the same device and with the memory layout of ``x``. On a GPU, rows that do not fit on its
+        chip take 8 bytes of workspace a row (float64: 16) and up to 1 MiB.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
 
     Examples
     --------

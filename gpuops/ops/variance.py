@@ -51,7 +51,8 @@ def var(
     Returns
     -------
     ndarray or scalar
-        Of the same kind and on the same device as ``a``; real, of complex numbers too. Workspace is that of `sum`.
+        Of the same kind and on the same device as ``a``; real, of complex numbers too. On a GPU, each thread keeps 1
+        MiB of workspace for each stream, and a captured CUDA graph its own.
 
     Raises
     ------
@@ -89,7 +90,44 @@ def std(
 
     The square root of the variance.
 
-    Parameters, errors and workspace are those of `var`.
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    ddof : float, optional
+        The number that is taken off that of the elements, before the sum of squares is divided by it.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    correction : float, optional
+        Another name of ``ddof``, that of the array API standard.
+    strategy : str, optional
+        One of ``gpuops.strategies("std")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``a``; real, of complex numbers too. On a GPU, each thread keeps 1
+        MiB of workspace for each stream, and a captured CUDA graph its own.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, a dtype is not supported or cannot be cast, or ``ddof`` is no number.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, both ``ddof`` and ``correction`` are given, or a strategy is
+        unknown.
 
     Examples
     --------
@@ -110,7 +148,44 @@ def nanvar(
 
     It is NaN where ``ddof`` leaves nothing to divide by; on the CPU with NumPy's warning.
 
-    Parameters, errors and workspace are those of `var`.
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    ddof : float, optional
+        The number that is taken off that of the elements, before the sum of squares is divided by it.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    correction : float, optional
+        Another name of ``ddof``, that of the array API standard.
+    strategy : str, optional
+        One of ``gpuops.strategies("nanvar")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``a``; real, of complex numbers too. On a GPU, each thread keeps 1
+        MiB of workspace for each stream, and a captured CUDA graph its own.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, a dtype is not supported or cannot be cast, or ``ddof`` is no number.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, both ``ddof`` and ``correction`` are given, or a strategy is
+        unknown.
 
     Examples
     --------
@@ -131,7 +206,44 @@ def nanstd(
 
     It is NaN where ``ddof`` leaves nothing to divide by; on the CPU with NumPy's warning.
 
-    Parameters, errors and workspace are those of `var`.
+    Parameters
+    ----------
+    a : array_like
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
+        floating (also float16 and bfloat16) or complex.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers.
+    out : ndarray, optional
+        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
+        ``a``.
+    ddof : float, optional
+        The number that is taken off that of the elements, before the sum of squares is divided by it.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+    where : array_like of bool, optional
+        The elements that take part; broadcasts to the shape of ``a``.
+    correction : float, optional
+        Another name of ``ddof``, that of the array API standard.
+    strategy : str, optional
+        One of ``gpuops.strategies("nanstd")``; None picks the fastest. It matters on a GPU only.
+
+    Returns
+    -------
+    ndarray or scalar
+        Of the same kind and on the same device as ``a``; real, of complex numbers too. On a GPU, each thread keeps 1
+        MiB of workspace for each stream, and a captured CUDA graph its own.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If arrays of two libraries are mixed, a dtype is not supported or cannot be cast, or ``ddof`` is no number.
+    ValueError
+        If the shape of ``out`` or ``where`` does not fit, both ``ddof`` and ``correction`` are given, or a strategy is
+        unknown.
 
     Examples
     --------
@@ -181,7 +293,7 @@ def mean_var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=True, co
     -------
     mean, var : ndarray or scalar
         A named tuple, of the same kind and on the same device as ``a``. The variance is real, of complex numbers too.
-        Workspace is that of `sum`.
+        On a GPU, each thread keeps 1 MiB of workspace for each stream, and a captured CUDA graph its own.
 
     Raises
     ------
