@@ -1,5 +1,5 @@
 # make demo [FILE=x.npy] | bench [OP=softmax] [PEERS='torch ...'] | test [PEERS=torch] | test-quick | lint | types |
-# clean.
+# docs | clean.
 # Each makes the virtual environment that it needs first: .venv.
 
 PYTHON ?= python3
@@ -16,7 +16,7 @@ CUPY = $(if $(GPU),$(shell test 0$(CUDA) -ge 13 && echo cuda13 || echo cuda12))
 # Without a GPU the tests still compile the kernels, with CuPy and NVRTC alone: the whole toolkit is large.
 COMPILER = $(if $(CUPY),,'cupy-cuda13x>=14' 'nvidia-cuda-nvrtc>=13,<14')
 
-.PHONY: demo bench test test-quick lint types clean
+.PHONY: demo bench test test-quick lint types docs clean
 
 demo: $(VENV)/demo.stamp
 	$(RUN) gpuops demo $(FILE)
@@ -38,6 +38,9 @@ lint: $(VENV)/test.stamp
 types: $(VENV)/test.stamp
 	$(RUN) mypy
 
+docs: $(VENV)/docs.stamp
+	$(RUN) sphinx --fail-on-warning --keep-going --builder html docs build/docs
+
 clean:
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -55,6 +58,10 @@ $(VENV)/demo.stamp: $(VENV)/created.stamp
 $(VENV)/bench.stamp: $(VENV)/created.stamp
 	$(eval CUPY := $(CUPY))
 	$(PIP) --editable '.[bench,$(or $(CUPY),cpu)]'
+	touch $@
+
+$(VENV)/docs.stamp: $(VENV)/created.stamp
+	$(PIP) --editable '.[docs]'
 	touch $@
 
 $(VENV)/test.stamp: $(VENV)/created.stamp

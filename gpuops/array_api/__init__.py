@@ -16,23 +16,11 @@ maximum is an error.
 """
 
 from . import linalg as linalg
-from .functions import (
-    all,
-    any,
-    argmax,
-    argmin,
-    broadcast_to,
-    count_nonzero,
-    matmul,
-    max,
-    mean,
-    min,
-    prod,
-    std,
-    sum,
-    var,
-    where,
-)
+from .linalg import matmul
+from .manipulation import broadcast_to
+from .searching import argmax, argmin, count_nonzero, where
+from .statistical import max, mean, min, prod, std, sum, var
+from .utility import all, any
 
 __all__ = [
     "all", "any", "argmax", "argmin", "broadcast_to", "count_nonzero", "matmul", "max", "mean", "min", "prod", "std",

@@ -1,10 +1,39 @@
 """The functions that the standard's extension for linear algebra names too, with its signatures."""
 
+from ..ops import matmul as _products
 from ..ops import norms as _norms
-from .functions import as_array as _as_array
-from .functions import matmul
+from .results import as_array as _as_array
 
 __all__ = ["matmul", "vector_norm"]
+
+
+def matmul(x1, x2, /):
+    """Matrix product, as ``matmul`` of the standard's linear algebra functions.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Matrices, or stacks of them, which broadcast; an array of one dim is a row or a column.
+
+    Returns
+    -------
+    array
+        Of the same library and on the same device as the arrays.
+
+    Raises
+    ------
+    TypeError
+        If arrays of two libraries are mixed, or a dtype is not supported.
+    ValueError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.matmul(np.array([1, 2]), np.array([3, 4]))
+    array(11)
+    """
+    return _as_array(_products.matmul(x1, x2))
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):  # noqa: A002 - the standard's name

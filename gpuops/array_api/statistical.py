@@ -1,0 +1,259 @@
+"""The standard's statistical functions."""
+
+from ..ops import reduce as _reductions
+from .results import as_array
+
+
+def sum(x, /, *, axis=None, dtype=None, keepdims=False):
+    """Sum of the elements over the given axes, as ``sum`` of the standard's statistical functions.
+
+    Integers smaller than 64 bits are summed as int64 or uint64, floating and complex numbers keep their dtype.
+
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The dtype to compute with and of the result.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        Of the same library and on the same device as the array, without dims if all are reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.sum(np.array([1, 2], dtype=np.uint8))
+    array(3, dtype=uint64)
+    """
+    return as_array(_reductions.sum(x, axis=axis, dtype=dtype, keepdims=keepdims))
+
+
+def prod(x, /, *, axis=None, dtype=None, keepdims=False):
+    """Product of the elements over the given axes, as ``prod`` of the standard's statistical functions.
+
+    Integers smaller than 64 bits are multiplied as int64 or uint64, floating and complex numbers keep their dtype.
+
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    dtype : dtype, optional
+        The dtype to compute with and of the result.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        Of the same library and on the same device as the array, without dims if all are reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.prod(np.array([3.0, 4.0], dtype=np.float32))
+    array(12., dtype=float32)
+    """
+    return as_array(_reductions.prod(x, axis=axis, dtype=dtype, keepdims=keepdims))
+
+
+def max(x, /, *, axis=None, keepdims=False):
+    """Maximum of the elements over the given axes, as ``max`` of the standard's statistical functions: NaN wins.
+
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        Of the same library and on the same device as the array, without dims if all are reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+    ValueError
+        If there is nothing to reduce.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.max(np.array([[3, 1], [2, 5]]), axis=0)
+    array([3, 5])
+    """
+    return as_array(_reductions.max(x, axis=axis, keepdims=keepdims))
+
+
+def min(x, /, *, axis=None, keepdims=False):
+    """Minimum of the elements over the given axes, as ``min`` of the standard's statistical functions: NaN wins.
+
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        Of the same library and on the same device as the array, without dims if all are reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+    ValueError
+        If there is nothing to reduce.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.min(np.array([[3, 1], [2, 5]]), axis=0)
+    array([2, 1])
+    """
+    return as_array(_reductions.min(x, axis=axis, keepdims=keepdims))
+
+
+def mean(x, /, *, axis=None, keepdims=False):
+    """Mean of the elements over the given axes, as ``mean`` of the standard's statistical functions.
+
+    Floating and complex numbers keep their dtype, integers are averaged in float64. The mean of nothing is NaN.
+
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        Of the same library and on the same device as the array, without dims if all are reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.mean(np.array([[1.0, 2.0], [3.0, 5.0]], dtype=np.float32), axis=(0, 1))
+    array(2.75, dtype=float32)
+    """
+    return as_array(_reductions.mean(x, axis=axis, keepdims=keepdims))
+
+
+def var(x, /, *, axis=None, correction=0.0, keepdims=False):
+    """Variance of the elements over the given axes, as ``var`` of the standard's statistical functions.
+
+    Floating numbers keep their dtype, that of complex numbers is real, integers are taken as float64.
+
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    correction : float, optional
+        The number that is taken off that of the elements, before the sum of squares is divided by it.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        Real, of complex numbers too. Of the same library and on the same device as the array, without dims if all are
+        reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.var(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1, correction=1)
+    array([2., 8.])
+    """
+    return as_array(_reductions.var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+def std(x, /, *, axis=None, correction=0.0, keepdims=False):
+    """Standard deviation of the elements over the given axes, as ``std`` of the standard's statistical functions.
+
+    Floating numbers keep their dtype, that of complex numbers is real, integers are taken as float64.
+
+    Parameters
+    ----------
+    x : array
+        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    axis : None, int or tuple of ints, optional
+        Axes to reduce; None reduces all of them.
+    correction : float, optional
+        The number that is taken off that of the elements, before the sum of squares is divided by it.
+    keepdims : bool, optional
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    array
+        Real, of complex numbers too. Of the same library and on the same device as the array, without dims if all are
+        reduced.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range.
+    TypeError
+        If a dtype is not supported.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.std(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1)
+    array([1., 2.])
+    """
+    return as_array(_reductions.std(x, axis=axis, correction=correction, keepdims=keepdims))

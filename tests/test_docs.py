@@ -1,0 +1,42 @@
+"""Examples that users paste, in the README and in docs. (Those with results are doctests.)"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gpuops
+
+ROOT = Path(__file__).parent.parent
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+#: Python without prompts, by page and line.
+EXAMPLES = {
+    f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}": match[1]
+    for page in PAGES
+    for text in [page.read_text(encoding="utf-8")]
+    for match in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    if ">>>" not in match[1]
+}
+RUN = [name for name, text in EXAMPLES.items() if "import cupy as cp" in text]  # the others need more than a GPU
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) > 4
+    assert len(RUN) > 2
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_pasted_examples_know_all_names(name):
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select=F821", "--stdin-filename=example.py", "-"]
+    done = subprocess.run(command, input=EXAMPLES[name], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(gpuops.info()["path"] == "cpu", reason=gpuops.info()["reason"])
+@pytest.mark.parametrize("name", RUN)
+def test_pasted_examples_run(name):
+    exec(compile(EXAMPLES[name], name, "exec"), {})
