@@ -27,7 +27,7 @@ LOGICAL = tuple(op for op, row in table.REDUCTIONS.items() if row.logical)
 SPREADS = tuple(op for op, row in table.REDUCTIONS.items() if row.exponent)
 WITH_DTYPE = tuple(op for op in REDUCTIONS if "dtype" in parameters(op))
 #: softmax and log_softmax, whose results have the shape of the input.
-ROWWISE = tuple(op for op, names in table.STRATEGIES.items() if names == tuple(rows.STRATEGIES))
+ROWWISE = tuple(op for op, names in table.strategies().items() if names == tuple(rows.STRATEGIES))
 SOFTMAXES = (*ROWWISE, "logsumexp")
 WITH_AXIS = (*REDUCTIONS, *SOFTMAXES)
 

@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 
 import gpuops
 from gpuops import array_api
-from gpuops.ops.table import STRATEGIES
+from gpuops.ops import table
 
+STRATEGIES = table.strategies()
 FOLDER = Path(gpuops.__file__).parent
 #: The stubs, and what they import besides types.
 MODULES = {

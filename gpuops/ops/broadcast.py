@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import plan
 from ..errors import error
-from ..plan import maps
 from ..plan.builder import Builder, unsafe
 from ..plan.dtypes import dtype_name
 from ..plan.geometry import Shape, contiguous_strides, like_strides
@@ -22,14 +22,13 @@ from .arguments import (
     broadcast_shapes,
     broadcasts_to,
     check_array,
-    check_choice,
     check_out,
     check_rank,
     fitted,
     result_type,
     scalar,
 )
-from .table import STRATEGIES
+from .table import check_strategy
 
 
 @operation(x=ARRAY, shape=SHAPE, out=OUT)
@@ -69,7 +68,7 @@ def expand(x, shape, *, out=None, strategy=None):
            [2, 2, 2]])
     """
     op = "expand"
-    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    check_strategy(op, strategy)
     check_array(op, "x", x)
     shape = expanded_shape(op, x.shape, shape)
     if out is not None:
@@ -82,7 +81,7 @@ def expand(x, shape, *, out=None, strategy=None):
     builder = Builder(x.machine)
     source = x if x.value is not None else builder.readable(x)
     target = builder.target(out, out is not None and unsafe(out, source), shape, dtype)
-    types = maps.element_types(dtype_name(dtype), (dtype_name(x.dtype),))
+    types = plan.maps.element_types(dtype_name(dtype), (dtype_name(x.dtype),))
     add_map(builder, "Expand", target, [source], types, strategy)
     builder.deliver(target, out)
     return Work(op, (out or target,), host, builder.finish())
@@ -172,7 +171,7 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
            [0, 0, 0]])
     """
     op = "where"
-    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    check_strategy(op, strategy)
     if (x is None) != (y is None):
         raise error(ValueError, op, "either both or neither of x and y must be given")
     if x is None:
@@ -200,8 +199,8 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     made = dtype if out is None else out.dtype
     blocked = out is not None and any(unsafe(out, each) for each in operands)
     target = builder.target(out, blocked, shape, made, layout(shape, operands))
-    moved = maps.element_types(dtype_name(made), [dtype_name(each.dtype) for each in operands[1:]])
-    types = (moved[0], maps.condition_type(dtype_name(condition.dtype)), *moved[1:])
+    moved = plan.maps.element_types(dtype_name(made), [dtype_name(each.dtype) for each in operands[1:]])
+    types = (moved[0], plan.maps.condition_type(dtype_name(condition.dtype)), *moved[1:])
     add_map(builder, "Where", target, operands, types, strategy)
     builder.deliver(target, out)
     return Work(op, (out or target,), host, builder.finish())
@@ -232,8 +231,9 @@ def add_map(
     """Add a map of ``broadcast.cu``: element types are those of the target, then of the operands."""
     if target.size:
         shape = target.shape
-        out, *args = (maps.argument(each, ctype, shape) for each, ctype in zip((target, *operands), types, strict=True))
-        builder.add(maps.plan(map_, shape, out, tuple(args), strategy))
+        typed = zip((target, *operands), types, strict=True)
+        out, *args = (plan.maps.argument(each, ctype, shape) for each, ctype in typed)
+        builder.add(plan.maps.plan(map_, shape, out, tuple(args), strategy))
 
 
 def as_shape(op: str, shape: Any) -> Shape:

@@ -4,8 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import plan
 from ..errors import error
-from ..plan import products, reductions
+from ..plan import reductions
 from ..plan.builder import Builder, shared, unsafe
 from ..plan.dtypes import accumulator, dtype_name
 from ..plan.geometry import Shape, broadcast_strides
@@ -28,7 +29,7 @@ from .arguments import (
     scalar,
 )
 from .reduction import add_reduction
-from .table import DOT, STRATEGIES
+from .table import DOT, check_strategy
 
 
 @operation(a=ARRAY, b=ARRAY, c=WEAK, out=OUT)
@@ -91,7 +92,7 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=None, c=None, casting="same_kind"
     array([35.])
     """
     op = "matmul"
-    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    check_strategy(op, strategy)
     check_choice(op, "casting", casting, CASTINGS)
     check_array(op, "a", a), check_array(op, "b", b)
     orders = None if axes is None else axis_orders(op, axes, a.ndim, b.ndim)
@@ -299,16 +300,16 @@ def add_product(builder: Builder, operands: Matrices, terms: Terms, strategy: st
     layouts = {}
     for name, (array, steps) in operands.items():
         pointer = (array.start - array.offset) % 16
-        layouts[name] = products.Layout(array.name, dtype_name(array.dtype), steps, pointer, array.offset)
+        layouts[name] = plan.products.Layout(array.name, dtype_name(array.dtype), steps, pointer, array.offset)
     if "c" in operands:
         c, c_steps = operands["c"]
         if c.name in out.aliases and (c.dtype, c_steps) == (out.dtype, out_steps):  # it is what ``out`` holds
             layouts["c"] = layouts["out"]
-    problem = products.problem(
+    problem = plan.products.problem(
         dtype_name(terms.val), sizes, terms.batch, layouts, terms.alpha.tobytes(), terms.beta.tobytes(),
         bool(terms.alpha != 1),
     )  # fmt: skip
-    builder.add(products.plan(problem, strategy, builder.machine))
+    builder.add(plan.products.plan(problem, strategy, builder.machine))
 
 
 def add_vector_product(builder: Builder, operands: Matrices, terms: Terms) -> None:

@@ -18,14 +18,13 @@ from ..run.context import is_scalar
 from .arguments import (
     as_mask,
     check_array,
-    check_choice,
     check_dtype,
     check_out,
     dtype_of,
     fitted,
     normalize_axis,
 )
-from .table import REDUCTIONS, STRATEGIES, ReductionOp, is_exact
+from .table import REDUCTIONS, ReductionOp, check_strategy, is_exact
 
 NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]  # None has a meaning of its own for ``initial``
 
@@ -36,7 +35,7 @@ def reduction(
 ) -> Work:  # fmt: skip
     """The description of every reduction of one array; kernels take the one parameter that there may be."""
     record = record or REDUCTIONS[op]
-    check_choice(op, "strategy", strategy, (None, *STRATEGIES.get(op, ())))
+    check_strategy(op, strategy)
     check_array(op, "a", a)
     if record.plain and a.dtype.kind in "biu":
         record = REDUCTIONS[record.plain]._replace(name=op)

@@ -15,9 +15,9 @@ from ..plan.work import HostCall, Work, new_array
 from ..run import numpy_engine
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY, OUT
-from .arguments import as_index, check_array, check_choice, check_out, normalize_axis
+from .arguments import as_index, check_array, check_out, normalize_axis
 from .reduction import add_reduction, in_one_pass, reduced_shape, result_of
-from .table import SEARCHES, STRATEGIES, WITH_INDEX
+from .table import SEARCHES, WITH_INDEX, check_strategy
 
 
 @operation(a=ARRAY, out=OUT)
@@ -298,7 +298,7 @@ def min_with_index(a, axis=None, *, keepdims=False, strategy=None):
 
 def search(op: str, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str | None) -> Work:
     """The description of argmax and the like."""
-    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    check_strategy(op, strategy)
     axis, shape = along(op, a, axis, keepdims)
     record, index = SEARCHES[op], np.dtype(np.int64)
     if record.plain and a.dtype.kind in "biu":
@@ -321,7 +321,7 @@ def search(op: str, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str |
 
 def with_index(op: str, a: Any, axis: Any, keepdims: bool, strategy: str | None) -> Work:
     """The description of max_with_index and min_with_index."""
-    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    check_strategy(op, strategy)
     axis, shape = along(op, a, axis, keepdims)
     record = WITH_INDEX[op]
     results = (

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import plan
 from ..errors import error
-from ..plan import maps, reductions, rows
+from ..plan import reductions
 from ..plan.builder import Builder, shared, unsafe
 from ..plan.dtypes import FLOATS, REALS, accumulator, ctype, dtype_name
 from ..plan.geometry import Shape, broadcast_strides, like_strides
@@ -18,7 +19,6 @@ from .arguments import (
     as_mask,
     broadcast_shapes,
     check_array,
-    check_choice,
     check_dtype,
     check_out,
     dtype_of,
@@ -29,7 +29,7 @@ from .arguments import (
 )
 from .broadcast import add_map
 from .reduction import add_reduction, reduced_shape
-from .table import STRATEGIES
+from .table import check_strategy
 
 
 @operation(x=ARRAY, out=OUT, where=MASK)
@@ -204,7 +204,7 @@ def logsumexp(
     (np.float64(0.0), np.float64(-1.0))
     """
     op = "logsumexp"
-    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    check_strategy(op, strategy)
     given = arguments(op, a, axis, dtype, where, scale, 1.0 if b is None and return_sign else b)
     x, result = given.x, given.result
     shape = reduced_shape(x.shape, given.axis, keepdims)
@@ -220,7 +220,7 @@ def logsumexp(
     builder = Builder(x.machine)
     operand = builder.readable(x)
     beside = weights(builder, given) if given.weights is not None else given.mask and builder.readable(given.mask)
-    kernel = rows.LOG_SUM_EXP if given.weights is None else rows.WEIGHTED_LOG_SUM_EXP
+    kernel = plan.rows.LOG_SUM_EXP if given.weights is None else plan.rows.WEIGHTED_LOG_SUM_EXP
 
     def reduce_to(target: ArraySpec) -> None:
         val = dtype_name(given.val)
@@ -264,7 +264,7 @@ def normalized(
     op: str, x: Any, axis: Any, dtype: Any, out: Any, where: Any, scale: Any, strategy: str | None
 ) -> Work:
     """The description of softmax and log_softmax."""
-    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    check_strategy(op, strategy)
     given = arguments(op, x, axis, dtype, where, scale)
     if out is not None:
         check_out(op, out, x.shape, given.result)
@@ -277,11 +277,11 @@ def normalized(
     steps = like_strides(x.shape, source.steps)
     target = builder.target(out, out is not None and shared(out, mask), x.shape, given.result, steps)
     if target.size:
-        plan = softmax_plan(op, source, mask, target, given, strategy)
-        if target is out and (unsafe(out, source) if plan.in_place else shared(out, source)):
+        made = softmax_plan(op, source, mask, target, given, strategy)
+        if target is out and (unsafe(out, source) if made.in_place else shared(out, source)):
             target = builder.target(out, True, x.shape, given.result)
-            plan = softmax_plan(op, source, mask, target, given, strategy)
-        builder.add(plan)
+            made = softmax_plan(op, source, mask, target, given, strategy)
+        builder.add(made)
     builder.deliver(target, out)
     return Work(op, (out or target,), host, builder.finish())
 
@@ -291,8 +291,8 @@ def softmax_plan(
 ) -> Plan:
     """The plan of a softmax of these arrays."""
     assert x.machine is not None
-    problem = rows.problem(op, x, mask, target, given.axis, dtype_name(given.val), given.scale)
-    return rows.plan(problem, strategy, x.machine)
+    problem = plan.rows.problem(op, x, mask, target, given.axis, dtype_name(given.val), given.scale)
+    return plan.rows.plan(problem, strategy, x.machine)
 
 
 class Arguments(NamedTuple):
@@ -347,7 +347,7 @@ def statistics(x, where, axis, val, scale=1.0):
         return Work(op, (target,), host)
     builder = Builder(x.machine)
     source, other = builder.readable(x), mask and builder.readable(mask)
-    problem = reductions.problem(rows.MAX_EXP_SUM, source, other, target, axis, dtype_name(val), scale=scale)
+    problem = reductions.problem(plan.rows.MAX_EXP_SUM, source, other, target, axis, dtype_name(val), scale=scale)
     add_reduction(builder, problem)
     return Work(op, (target,), host, builder.finish())
 
@@ -361,7 +361,7 @@ def merged(stats, axis, keepdims=True):
         return Work("softmax", (target,), host)
     builder = Builder(stats.machine)
     pairs = builder.readable(stats)
-    problem = reductions.problem(rows.MERGED_MAX_EXP_SUM, pairs, None, target, axis, dtype_name(stats.dtype))
+    problem = reductions.problem(plan.rows.MERGED_MAX_EXP_SUM, pairs, None, target, axis, dtype_name(stats.dtype))
     add_reduction(builder, problem)
     return Work("softmax", (target,), host, builder.finish())
 
@@ -377,9 +377,9 @@ def finished(x, where, stats, op, dtype, scale=1.0):
     x, mask, stats = builder.readable(x), mask and builder.readable(mask), builder.readable(stats)
     target = new_array("out", x.shape, dtype, like_strides(x.shape, x.steps), x.machine)
     if target.size:
-        out, source = (maps.argument(each, ctype(each.dtype), x.shape) for each in (target, x))
-        chosen = mask and maps.argument(mask, ctype(mask.dtype), x.shape)
+        out, source = (plan.maps.argument(each, ctype(each.dtype), x.shape) for each in (target, x))
+        chosen = mask and plan.maps.argument(mask, ctype(mask.dtype), x.shape)
         over = broadcast_strides(stats.shape, stats.steps, x.shape)
-        pairs = rows.statistics_arg(val.name, over, stats.name, stats.start)
-        builder.add(rows.last_pass(rows.OPS[op], x.shape, out, (source, chosen), pairs, scale))
+        pairs = plan.rows.statistics_arg(val.name, over, stats.name, stats.start)
+        builder.add(plan.rows.last_pass(plan.rows.OPS[op], x.shape, out, (source, chosen), pairs, scale))
     return Work(op, (target,), host, builder.finish())

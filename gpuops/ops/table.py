@@ -1,15 +1,17 @@
 """One record per op: what Dask, warm-up, the CPU path, the docs and the tests know of it."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..plan import maps, products, reductions, rows
+from .. import plan
+from ..plan import reductions
 from ..plan.dtypes import INTEGERS, ITEMSIZE
 from ..plan.reductions import FACTOR, Reduction
 from ..run import numpy_engine
-from .arguments import Casting
+from .arguments import Casting, check_choice
 
 
 class ReductionOp(NamedTuple):
@@ -239,16 +241,26 @@ DOT = Reduction("Dot", merge=np.add, second=FACTOR)
 #: Strategies of reductions whose partial results NumPy does not merge, and of those that no tutorial has.
 ON_DEVICE = tuple(name for name in reductions.STRATEGIES if not name.endswith(reductions.ON_HOST))
 FAST = tuple(name for name in ON_DEVICE if name not in reductions.STEPS)
-#: The strategies of each op that has some, slowest first.
-STRATEGIES: dict[str, tuple[str, ...]] = (
-    dict.fromkeys(("expand", "where"), tuple(maps.STRATEGIES))
-    | {op: FAST if row.plain or row.exponent else tuple(reductions.STRATEGIES) for op, row in REDUCTIONS.items()}
-    | {op: FAST if row.plain else ON_DEVICE for op, row in SEARCHES.items()}
-    | dict.fromkeys((*MEASURES, *WITH_INDEX, "vector_norm"), FAST)
-    | {"logsumexp": ON_DEVICE}
-    | dict.fromkeys(rows.OPS, tuple(rows.STRATEGIES))
-    | {"matmul": tuple(products.STRATEGIES)}
-)
+
+
+@cache
+def strategies() -> dict[str, tuple[str, ...]]:
+    """The strategies of each op that has some, slowest first."""
+    return (
+        dict.fromkeys(("expand", "where"), tuple(plan.maps.STRATEGIES))
+        | {op: FAST if row.plain or row.exponent else tuple(reductions.STRATEGIES) for op, row in REDUCTIONS.items()}
+        | {op: FAST if row.plain else ON_DEVICE for op, row in SEARCHES.items()}
+        | dict.fromkeys((*MEASURES, *WITH_INDEX, "vector_norm"), FAST)
+        | {"logsumexp": ON_DEVICE}
+        | dict.fromkeys(plan.rows.OPS, tuple(plan.rows.STRATEGIES))
+        | {"matmul": tuple(plan.products.STRATEGIES)}
+    )
+
+
+def check_strategy(op: str, strategy: str | None) -> None:
+    """``strategy`` must be None or the name of one of the op's strategies."""
+    if strategy is not None:
+        check_choice(op, "strategy", strategy, (None, *strategies().get(op, ())))
 
 
 def is_exact(record: ReductionOp, x: str, val: str, size: int) -> bool:

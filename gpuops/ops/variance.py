@@ -12,9 +12,9 @@ from ..plan.work import HostCall, Work, new_array
 from ..run import numpy_engine
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY, MASK, OUT
-from .arguments import as_mask, check_array, check_choice, dtype_of, normalize_axis
+from .arguments import as_mask, check_array, dtype_of, normalize_axis
 from .reduction import NOT_GIVEN, degrees, dtypes, in_one_pass, reduced_shape, reduction
-from .table import MEASURES, STRATEGIES
+from .table import MEASURES, check_strategy
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -313,7 +313,7 @@ def mean_var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=True, co
     """
     op = "mean_var"
     record, freedom = MEASURES[op], degrees(op, ddof, correction)
-    check_choice(op, "strategy", strategy, (None, *STRATEGIES[op]))
+    check_strategy(op, strategy)
     check_array(op, "a", a)
     axis = normalize_axis(op, axis, a.shape)
     val, _ = dtypes(record, a.dtype, dtype_of(op, dtype), None)

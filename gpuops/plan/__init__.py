@@ -3,3 +3,21 @@
 The constants at the top of the planners' modules are thresholds, or sizes of blocks and tiles that are one. What each
 is worth, beside other values of it, is measured in docs/kernels/thresholds.md; the rest are limits.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import maps as maps
+    from . import products as products
+    from . import rows as rows
+
+
+def __getattr__(name: str) -> ModuleType:
+    """A planner, which loads when it is first asked for: calls with NumPy arrays need none."""
+    if name in ("maps", "products", "rows"):
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

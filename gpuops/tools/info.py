@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..ops import table
 from ..ops.arguments import check_choice
-from ..ops.table import STRATEGIES
-from ..run import jit, threads
+from ..run import threads
 from ..run.launch_cache import entries
 
 
@@ -37,8 +37,8 @@ def strategies(op: str) -> tuple[str, ...]:
     >>> gpuops.strategies("where")
     ('elementwise', 'collapsed', 'vectorized', 'stepped', 'tiled')
     """
-    check_choice("strategies", "op", op, STRATEGIES)
-    return STRATEGIES[op]
+    check_choice("strategies", "op", op, table.strategies())
+    return table.strategies()[op]
 
 
 def info() -> dict[str, Any]:
@@ -89,7 +89,7 @@ def info() -> dict[str, Any]:
     path = "gpu" if len(devices) > 1 else "cpu"
     counts = entries.cache_info()
     calls = {"known": counts.currsize, "limit": counts.maxsize, "hits": counts.hits, "misses": counts.misses}
-    from ..run import disk_cache  # slow to import, as in `jit`
+    from ..run import disk_cache, jit  # which NumPy arrays do not need
 
     folder = jit.cache_folder()
     files = disk_cache.files(folder)
