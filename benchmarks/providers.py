@@ -136,7 +136,7 @@ class Gpuops(Provider):
         return lambda *arrays: function(*arrays[:-1], out=arrays[-1])
 
 
-def strategies(op: str, xp: Any) -> list[Gpuops]:
+def strategies(op: Any, xp: Any) -> list[Gpuops]:
     """gpuops with each named strategy of an op."""
     return [Gpuops(xp, name) for name in gpuops.strategies(op)] if op in Gpuops.ops else []
 

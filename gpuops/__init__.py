@@ -1,4 +1,4 @@
-"""gpuops: NumPy-style broadcasting, reductions, softmax and matrix products for CuPy arrays, as fast as they can be.
+"""gpuops: NumPy-style broadcasting, reductions, softmax and matrix products for CuPy and NumPy arrays.
 
 NumPy arrays are computed on the CPU and give NumPy arrays, CuPy arrays on their GPU and give CuPy arrays.
 """

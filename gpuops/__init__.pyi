@@ -5,31 +5,36 @@ import numpy.typing as npt
 
 from . import array_api as array_api
 from ._types import (
+    ArgmaxOp,
     ArgmaxStrategy,
     Array,
     Average,
     Axes,
     Axis,
     Casting,
+    ExpandOp,
     ExpandStrategy,
     Foreign,
     ForeignDType,
     Kind,
+    MatmulOp,
     MatmulStrategy,
     MeanVar,
+    NansumOp,
     NansumStrategy,
     Number,
     Out,
     Plain,
     Real,
     Shape,
+    SoftmaxOp,
     SoftmaxStrategy,
+    SumOp,
     SumStrategy,
     Untyped,
     WithIndex,
 )
 from .tools.info import info as info
-from .tools.info import strategies as strategies
 from .version import __version__ as __version__
 
 __all__ = [
@@ -890,6 +895,18 @@ def std(
     keepdims: bool = False, *, where: npt.ArrayLike = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
 ) -> Array: ...
+@overload
+def strategies(op: ExpandOp) -> tuple[ExpandStrategy, ...]: ...
+@overload
+def strategies(op: SumOp) -> tuple[SumStrategy, ...]: ...
+@overload
+def strategies(op: NansumOp) -> tuple[NansumStrategy, ...]: ...
+@overload
+def strategies(op: ArgmaxOp) -> tuple[ArgmaxStrategy, ...]: ...
+@overload
+def strategies(op: SoftmaxOp) -> tuple[SoftmaxStrategy, ...]: ...
+@overload
+def strategies(op: MatmulOp) -> tuple[MatmulStrategy, ...]: ...
 @overload
 def sum(
     a: npt.ArrayLike | Foreign, axis: Axis = None, dtype: ForeignDType | None = None, *, out: Out,

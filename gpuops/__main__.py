@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 from .tools import cache, demo, warmup
@@ -26,13 +28,7 @@ class Command:
 
 def show_info(arguments: argparse.Namespace) -> int:
     """Print ``gpuops.info()``."""
-    facts = info()
-    rows = [*facts["versions"].items(), *facts["devices"].items()]
-    cached = f"{facts['cache']}: {cache.words(**facts['cached'])}"
-    rows += [("path", f"{facts['path']}: {facts['reason']}"), ("kernel cache", cached)]
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        print(f"{name:<{width}}  {value}")
+    print(info())
     return 0
 
 
@@ -46,15 +42,15 @@ COMMANDS = (
 
 
 def bench(arguments: list[str]) -> int:
-    """Run ``benchmarks/``, which lies beside the package in a clone and is no part of what is installed."""
+    """Run the benchmarks: those that were installed with the package, or a clone's, which lie beside it."""
     root = Path(__file__).resolve().parent.parent
-    if not (root / "benchmarks" / "cli.py").exists():
-        print("bench: the benchmarks are in the repository of gpuops: run this in a clone of it", file=sys.stderr)
+    installed = find_spec("gpuops.benchmarks") is not None
+    if not installed and not (root / "benchmarks" / "cli.py").exists():
+        print("bench: pip install 'gpuops-cupy[bench]' first, or run this in the repository of gpuops", file=sys.stderr)
         return 2
-    sys.path.insert(0, str(root))
-    from benchmarks import cli
-
-    return cli.main(arguments)
+    sys.path[:0] = [] if installed else [str(root)]
+    status: int = import_module("gpuops.benchmarks.cli" if installed else "benchmarks.cli").main(arguments)
+    return status
 
 
 def parser() -> argparse.ArgumentParser:

@@ -66,3 +66,12 @@ SoftmaxStrategy: TypeAlias = Literal[
 MatmulStrategy: TypeAlias = Literal[
     "naive", "coalesced", "shared", "blocktile_1d", "blocktile_2d", "vectorized", "warptile", "cublas", "pipelined"
 ]
+ExpandOp: TypeAlias = Literal["expand", "where"]
+SumOp: TypeAlias = Literal["sum", "prod", "max", "min", "mean", "any", "all"]
+NansumOp: TypeAlias = Literal[
+    "nansum", "nanprod", "nanmax", "nanmin", "nanmean", "var", "std", "nanvar", "nanstd", "nanargmax", "nanargmin",
+    "count_nonzero", "ptp", "sum_of_squares", "mean_var", "max_with_index", "min_with_index", "vector_norm"
+]
+ArgmaxOp: TypeAlias = Literal["argmax", "argmin", "logsumexp"]
+SoftmaxOp: TypeAlias = Literal["softmax", "log_softmax"]
+MatmulOp: TypeAlias = Literal["matmul"]

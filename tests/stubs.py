@@ -28,7 +28,6 @@ MODULES = {
     gpuops: """\
 from . import array_api as array_api
 from .tools.info import info as info
-from .tools.info import strategies as strategies
 from .version import __version__ as __version__
 """,
     array_api: "from . import linalg as linalg\n",
@@ -155,8 +154,12 @@ def main() -> None:
 
 def stubs() -> dict[Path, str]:
     """The texts of the stubs."""
-    choices = {f"{strategy_type(op)}: TypeAlias = Literal[": names for op, names in STRATEGIES.items()}
-    literals = [listed(begin, (f'"{name}"' for name in names), "]") for begin, names in choices.items()]
+    choices = {f"{family(op)}Strategy": names for op, names in STRATEGIES.items()}
+    choices |= {f"{family(op)}Op": [each for each in STRATEGIES if family(each) == family(op)] for op in STRATEGIES}
+    literals = [
+        listed(f"{type_}: TypeAlias = Literal[", (f'"{name}"' for name in names), "]")
+        for type_, names in choices.items()
+    ]
     found = {FOLDER / "_types.pyi": SHARED + "\n".join([*literals, ""])}
     for module, imports in MODULES.items():
         assert module.__file__ is not None
@@ -165,10 +168,10 @@ def stubs() -> dict[Path, str]:
     return found
 
 
-def strategy_type(op: str) -> str:
-    """The name of the type of an op's strategies: after the first op that has these."""
+def family(op: str) -> str:
+    """How the types of an op's strategies, and of the ops that have these, are called: after the first such op."""
     first = next(name for name, names in STRATEGIES.items() if names == STRATEGIES[op])
-    return f"{first.title().replace('_', '')}Strategy"
+    return first.title().replace("_", "")
 
 
 def stub(module: ModuleType, imports: str, up: str) -> str:
@@ -176,7 +179,7 @@ def stub(module: ModuleType, imports: str, up: str) -> str:
     names = [name for name in module.__all__ if name not in re.findall(r"as (\w+)", imports)]
     body = "\n".join(signature for name in names for signature in signatures(module, name))
     words = {*re.findall(r"\w+", body)}
-    shared = sorted(word for word in words if word in NAMES or word.endswith("Strategy"))
+    shared = sorted(word for word in words if word in NAMES or word.endswith(("Strategy", "Op")))
     types = listed(f"from {up}_types import (", shared, ")", each=True)
     near = sorted([*imports.splitlines(), types], key=lambda line: (-line.count(".", 0, 8), line.split(" import")[0]))
     typing = [name for name in ("Any", "Literal", "SupportsIndex", "overload") if name in words]
@@ -209,6 +212,10 @@ def listed(begin: str, words: Iterable[str], end: str, each: bool = False) -> st
 
 def signatures(module: ModuleType, name: str) -> Iterator[str]:
     """The signatures of a function."""
+    if name == "strategies":
+        for first in dict.fromkeys(map(family, STRATEGIES)):
+            yield f"@overload\ndef strategies(op: {first}Op) -> tuple[{first}Strategy, ...]: ..."
+        return
     given = inspect.signature(getattr(module, name)).parameters
     into = "out" in given
     if into and name in ALONE:
@@ -247,7 +254,7 @@ def typed(name: str, given: inspect.Parameter, kind: Kind) -> Parameter:
     elif given.name == "dtype":
         type_ = kind.dtype
     elif given.name == "strategy":
-        type_ = strategy_type(name if name in STRATEGIES else name.replace("a", "", 1))
+        type_ = f"{family(name if name in STRATEGIES else name.replace('a', '', 1))}Strategy"
     elif given.name == "axis" and name in (*SEARCHES, *EXTREMES):
         type_ = "SupportsIndex"
     if name in ALONE and given.name in ("x", "y"):

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import copy
+import json
+import pickle
 import platform
+import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import gpuops
+from gpuops.run import jit
 
 OPS = {
     "sum": ["sum", "prod", "max", "min", "mean", "any", "all"],
@@ -72,6 +79,36 @@ def test_info_without_cupy_says_how_to_get_it(monkeypatch):
     assert facts["path"] == "cpu"
 
 
+def test_info_is_a_dict_to_programs(monkeypatch, tmp_path):
+    monkeypatch.setenv("GPUOPS_CACHE_DIR", str(tmp_path))
+    facts = gpuops.info()
+    assert isinstance(facts, dict) and facts == dict(facts)
+    assert json.loads(json.dumps(facts)) == facts
+    assert ast.literal_eval(repr(facts)) == facts
+    assert pickle.loads(pickle.dumps(facts)) == copy.copy(facts) == facts
+
+
+def test_info_is_a_table_to_people(monkeypatch, tmp_path):
+    monkeypatch.setenv("GPUOPS_CACHE_DIR", str(tmp_path / "<script>"))
+    facts = gpuops.info()
+    lines = str(facts).splitlines()
+    assert re.fullmatch(r"gpuops +\S.*", lines[0])
+    assert any(re.fullmatch(rf"numpy +{re.escape(np.__version__)}", line) for line in lines)
+    assert f"kernel cache  {tmp_path / '<script>'}: 0 kernels, 0.0 MB of at most 256.0 MB" in lines
+    assert re.fullmatch(r"launch cache  \d+ of at most 4096 kinds of calls, \d+ hits, \d+ misses", lines[-2])
+    printed = []
+    facts._repr_pretty_(SimpleNamespace(text=printed.append), False)
+    assert printed == [str(facts)]
+    page = facts._repr_html_()
+    assert page.count("<tr>") == len(lines)
+    assert "&lt;script&gt;" in page and "<script>" not in page
+
+
+def test_info_without_a_folder_for_kernels_says_so(monkeypatch):
+    monkeypatch.setattr(jit, "cache_folder", lambda: "")
+    assert "kernel cache  none: 0 kernels" in str(gpuops.info())
+
+
 def test_info_command_prints_versions():
     done = subprocess.run([sys.executable, "-m", "gpuops", "info"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -80,7 +117,7 @@ def test_info_command_prints_versions():
 
 @pytest.mark.parametrize("call", ["", "gpuops.softmax(gpuops.sum([[1.0, 2.0]], axis=0))"])
 def test_numpy_users_never_import_cupy(call):
-    code = f"import sys, gpuops\n{call}\nprint(*sys.modules)"
+    code = f"import sys, numpy\nothers = {{*sys.modules}}\nimport gpuops\n{call}\nprint(*{{*sys.modules}} - others)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names = {name.split(".")[0] for name in done.stdout.split()}
     assert not names & {"cupy", "cupy_backends", "subprocess", "setuptools", "distutils", "ml_dtypes", "scipy"}

@@ -46,6 +46,12 @@ def test_wrong_uses_and_no_others_are_errors(checker, tmp_path):
     assert found == {i for i, line in enumerate(lines, 1) if line.endswith("# wrong")}, done.stdout + done.stderr
 
 
+def test_every_function_has_a_use():
+    used = re.findall(r"\b(gpuops|xp|xp\.linalg)\.(\w+)\(", USES.read_text(encoding="utf-8"))
+    modules = {"gpuops": gpuops, "xp": array_api, "xp.linalg": array_api.linalg}
+    assert {f"{modules[module].__name__}.{name}" for module, name in used} >= {*FUNCTIONS}
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_help_stands_alone(name):
     """It says what each parameter is, what comes back and what is raised, and has an example."""

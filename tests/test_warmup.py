@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import sys
@@ -109,11 +110,18 @@ def test_warmup_compiles_for_the_current_gpu_and_reports(nvrtc, few, tmp_path, m
     monkeypatch.setattr(cupy.cuda, "Device", lambda: SimpleNamespace(id=0))
     monkeypatch.setattr(cuda, "device", lambda index: SimpleNamespace(machine=H200, arch=90))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)  # no rich
     assert command_line(["warmup", "expand", "--dtype", "float32", "int64"]) == 0
     count = len([*tmp_path.iterdir()])
     printed = capsys.readouterr()
     assert printed.out == f"{count} kernels for expand of float32, int64 are in {tmp_path}\n"
-    assert f"[{'#' * 40}] {count}/{count}" in printed.err
+    assert "1/2 looking for the kernels of expand int64" in printed.err
+    assert f"{count}/{count} compiled broadcast" in printed.err
+
+
+def test_warmup_shows_nothing_where_nobody_looks(nvrtc, few, tmp_path, capsys):
+    assert command_line(["warmup", "expand", "--arch", "90", "--output", str(tmp_path)]) == 0
+    assert not capsys.readouterr().err
 
 
 def test_warmup_for_another_gpu_fills_a_folder(nvrtc, few, tmp_path, monkeypatch, capsys):

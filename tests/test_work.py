@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.plan.work import ArraySpec, Machine
+from gpuops.plan.work import ArraySpec, Machine, new_array
 from gpuops.run.call import describe
 from gpuops.run.execute import related
 
@@ -75,6 +77,49 @@ def test_a_description_needs_specs_alone(call, monkeypatch):
     assert (first.op, first.results, first.plan, first.method) == (again.op, again.results, again.plan, again.method)
     assert (first.plan is None) != (first.method is None)
     assert described(call, None).plan is None
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_description_reads_well(call):
+    """Its text names the op, the results, the strategy and each step; its table has what the text has."""
+    work, host = described(call, MACHINE), described(call, None)
+    first, *lines = str(work).splitlines()
+    assert first.startswith(f"{work.op}: ")
+    assert all(f"{each.name} {each.dtype} {each.shape}" in first for each in work.results)
+    maker = f", by {host.host.function.__name__} on the host"
+    assert str(host) == (f"{first}{maker}" if host.method is None else first)
+    if work.plan is None:
+        assert not lines and work._repr_html_() is None
+        return
+    assert lines == str(work.plan).splitlines() and lines[0].startswith(f"strategy {work.plan.strategy}")
+    heads = [line.split()[:2] for line in lines[1:] if line[0] != " "]
+    assert heads == [[str(i), getattr(step, "kernel", type(step)).name] for i, step in enumerate(work.plan.steps, 1)]
+    assert max(map(len, lines)) <= 120
+    assert work._repr_html_().count("<tr>") == 1 + len(work.plan.steps)
+
+
+def test_tables_of_descriptions_have_text_alone():
+    """The template arguments of kernels are text, not tags."""
+    page = described("sum rows", MACHINE)._repr_html_()
+    assert "Op=Sum&lt;Tval&gt;" in page and "<Tval>" not in page
+
+
+def test_steps_that_are_no_launches_say_what_they_do():
+    x = new_array("x", (64, 64), np.dtype(np.float64), machine=MACHINE)
+    assert "1  Gemm\n   A step that is a call of cuBLAS: " in str(describe(gpuops.matmul, x, x))
+
+
+def test_launches_say_how_their_blocks_go_together():
+    x = new_array("x", (1, 2**22), np.dtype(np.float32), machine=MACHINE)
+    text = str(describe(gpuops.softmax, x, axis=1))
+    assert re.search(r"1  softmax_grid  grid \(\d+, 1, 1\), cooperative  block \d+  shared \d+$", text, re.MULTILINE)
+
+
+def test_interactive_python_prints_descriptions_as_text():
+    work, printed = described("sum rows", MACHINE), []
+    for thing in (work, work.plan):
+        thing._repr_pretty_(SimpleNamespace(text=printed.append), False)
+    assert printed == [str(work), str(work.plan)]
 
 
 @pytest.mark.parametrize("call", [call for call in CALLS if call not in ("where alone", "broadcast_to")])

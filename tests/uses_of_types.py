@@ -77,6 +77,33 @@ def kinds_that_go_in_come_out(x: npt.NDArray[np.float32], t: Tensor, n: Numba, l
     gpuops.softmax(any_, dim=1)  # wrong
 
 
+def every_function(x: npt.NDArray[np.float32], t: Tensor) -> None:
+    """Those that no other use here has."""
+    assert_type(gpuops.prod(t, axis=0), Tensor)
+    assert_type(gpuops.max(t, axis=(0, -1)), Tensor)
+    assert_type(gpuops.min([[3, 1], [2, 5]], axis=0), Array)
+    assert_type(gpuops.amax(x, axis=0, strategy="rows"), Array)
+    assert_type(gpuops.amin(t, keepdims=True), Tensor)
+    assert_type(gpuops.mean(t, dtype=np.float64), Tensor)
+    assert_type(gpuops.var(x, axis=0, correction=1), Array)
+    assert_type(gpuops.std(t, ddof=1), Tensor)
+    assert_type(gpuops.ptp(t, 0), Tensor)
+    assert_type(gpuops.all(t, where=t), Tensor)
+    assert_type(gpuops.all([True, False]), npt.NDArray[np.bool])
+    assert_type(gpuops.nansum(x, initial=None), Array)
+    assert_type(gpuops.nanprod(t), Tensor)
+    assert_type(gpuops.nanmean(x, where=x > 0), Array)
+    assert_type(gpuops.nanmax(t), Tensor)
+    assert_type(gpuops.nanmin(x, initial=np.float32(3)), Array)
+    assert_type(gpuops.nanvar(t, correction=0), Tensor)
+    assert_type(gpuops.nanstd(x), Array)
+    assert_type(gpuops.argmin(t, axis=-1), Tensor)
+    assert_type(gpuops.nanargmax(x, axis=0, keepdims=True), npt.NDArray[np.int64])
+    assert_type(gpuops.min_with_index(t, axis=0).values, Tensor)
+    assert_type(gpuops.sum_of_squares(t, axis=1), Tensor)
+    assert_type(gpuops.log_softmax(t, axis=-1), Tensor)
+
+
 def results_of_several_arrays(x: npt.NDArray[np.float32], t: Tensor, flag: bool) -> None:
     mean, var = gpuops.mean_var(x, axis=1, ddof=1)
     assert_type(mean, Array)
@@ -100,7 +127,20 @@ def results_that_are_written(x: npt.NDArray[np.float32], out: npt.NDArray[np.flo
 
 def the_standard(x: npt.NDArray[np.float32], t: Tensor) -> None:
     assert_type(xp.sum(x, axis=0, dtype=np.float64), Array)
+    assert_type(xp.prod(t, axis=(0, 1)), Tensor)
+    assert_type(xp.max(t), Tensor)
+    assert_type(xp.min(x, keepdims=True), Array)
+    assert_type(xp.mean(t, axis=-1), Tensor)
+    assert_type(xp.var(t, correction=1), Tensor)
+    assert_type(xp.std(x, correction=0.5), Array)
+    assert_type(xp.any(t), Tensor)
+    assert_type(xp.all(x, axis=0), npt.NDArray[np.bool])
     assert_type(xp.argmax(t, axis=0), Tensor)
+    assert_type(xp.argmin(x), npt.NDArray[np.int64])
+    assert_type(xp.count_nonzero(t, axis=(0, 1)), Tensor)
+    assert_type(xp.broadcast_to(t, (3, 4)), Tensor)
+    assert_type(xp.matmul(t, t), Tensor)
+    assert_type(xp.linalg.matmul(x, x), Array)
     assert_type(xp.linalg.vector_norm(t, ord=2), Tensor)
     assert_type(xp.where(t, t, 0), Tensor)
     xp.sum(x, 0)  # wrong
@@ -109,9 +149,20 @@ def the_standard(x: npt.NDArray[np.float32], t: Tensor) -> None:
 
 
 def other_things() -> None:
-    assert_type(gpuops.strategies("sum"), tuple[str, ...])
-    assert_type(gpuops.info(), dict[str, Any])
+    facts: dict[str, Any] = gpuops.info()
+    assert_type(facts["path"], Any)
     assert_type(gpuops.__version__, str)
+
+
+def strategies_by_name(x: npt.NDArray[np.float32], op: str) -> None:
+    names: tuple[str, ...] = gpuops.strategies("matmul")
+    assert names
+    for name in gpuops.strategies("sum"):
+        gpuops.prod(x, axis=1, strategy=name)
+        gpuops.softmax(x, strategy=name)  # wrong
+    gpuops.strategies("nonsense")  # wrong
+    gpuops.strategies("dot")  # wrong
+    gpuops.strategies(op)  # wrong
 
 
 def names_axes_and_strategies(x: npt.NDArray[np.float32], t: Tensor) -> None:

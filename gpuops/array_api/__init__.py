@@ -26,3 +26,7 @@ __all__ = [
     "all", "any", "argmax", "argmin", "broadcast_to", "count_nonzero", "matmul", "max", "mean", "min", "prod", "std",
     "sum", "var", "where",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "linalg"]

@@ -72,3 +72,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):  # noqa: A002 - the 
     array([ 5., 10.])
     """
     return _as_array(_norms.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord))
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

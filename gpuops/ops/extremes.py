@@ -116,10 +116,9 @@ def min(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *
 
 @operation(a=ARRAY, out=OUT)
 def ptp(a, axis=None, out=None, keepdims=False, *, strategy=None):
-    """Range of the elements over the given axes, from the minimum to the maximum, as ``numpy.ptp``; in one reading on a
-    GPU.
+    """Range of the elements over the given axes, from the minimum to the maximum, as ``numpy.ptp``.
 
-    NaN wins. Integers wrap around: the range of int8 values may be negative.
+    It takes one reading on a GPU. NaN wins. Integers wrap around: the range of int8 values may be negative.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..errors import error
+from . import printing
 from .geometry import Shape, broadcast_strides, contiguous_strides
 from .params import Params
 
@@ -129,6 +130,21 @@ class Launch(NamedTuple):
         return f"Launch(kernel={self.kernel!r}, grid={self.grid}, block={self.block})"
 
 
+#: What people read of a step.
+HEADER = ("step", "kernel", "grid", "block", "shared", "compiled with")
+
+
+def row(number: int, step: Any) -> tuple[str, ...]:
+    """A step under that header; of one that is no launch, its kind and what that does."""
+    if not isinstance(step, Launch):
+        does = (type(step).__doc__ or "").partition("\n")[0].replace("`", "")
+        return str(number), type(step).__name__, "", "", "", does
+    ways = [f"clusters of {step.cluster}"] * (step.cluster > 1) + ["cooperative"] * step.cooperative
+    compiled = [f"{name}={value}" for name, value in (*step.kernel.types, *step.kernel.constants)]
+    facts = ", ".join([str(step.grid), *ways]), str(step.block), str(step.shared)
+    return str(number), step.kernel.name, *facts, " ".join(compiled)
+
+
 def given(launch: Launch) -> Given:
     """What a launch does not share with others of its kernel."""
     structs = tuple([arg.values for arg in launch.args if isinstance(arg, Params)])
@@ -168,6 +184,26 @@ class Plan(NamedTuple):
     def kernels(self) -> list[Kernel]:
         """The kernels that it launches."""
         return [step.kernel for step in self.steps if isinstance(step, Launch)]
+
+    @property
+    def summary(self) -> str:
+        """The strategy, and the memory beside the caller's arrays."""
+        memory = [*self.workspace, *([("scratch", self.scratch)] if self.scratch else [])]
+        return ", ".join([f"strategy {self.strategy}", *(f"{name} of {nbytes} bytes" for name, nbytes in memory)])
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Its steps under ``HEADER``."""
+        return [row(i, step) for i, step in enumerate(self.steps, 1)]
+
+    def __str__(self) -> str:
+        return "\n".join([self.summary, *(printing.as_item(HEADER, each) for each in self.rows)])
+
+    def _repr_html_(self) -> str:
+        return printing.as_html(self.summary, HEADER, self.rows)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
 
 
 # -------------------------------------------------------------------------------------------------------- descriptions
@@ -275,3 +311,22 @@ class Work(NamedTuple):
     plan: Plan | None = None
     method: tuple[str, tuple[Any, ...]] | None = None
     form: Any = tuple  # what several results come in: a tuple, or a named one
+
+    @property
+    def summary(self) -> str:
+        """The op and its results; without a plan, also what makes them."""
+        facts = [f"{spec.name} {spec.dtype} {spec.shape}" for spec in self.results]
+        if self.method:
+            facts.append(f"by {self.method[0]}")
+        elif not self.plan:
+            facts.append(f"by {self.host.function.__name__} on the host")
+        return f"{self.op}: {', '.join(facts)}"
+
+    def __str__(self) -> str:
+        return f"{self.summary}\n{self.plan}" if self.plan else self.summary
+
+    def _repr_html_(self) -> str | None:
+        return self.plan and printing.as_html(f"{self.summary}; {self.plan.summary}", HEADER, self.plan.rows)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..ops import table
 from ..ops.arguments import check_choice
+from ..plan import printing
 from ..run import threads
 from ..run.launch_cache import entries
 
@@ -25,6 +26,7 @@ def strategies(op: str) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
+        The names, each explained in docs/kernels.
 
     Raises
     ------
@@ -41,10 +43,43 @@ def strategies(op: str) -> tuple[str, ...]:
     return table.strategies()[op]
 
 
-def info() -> dict[str, Any]:
+class Info(dict[str, Any]):
+    """What `info` gives: a dict whose text is a table, in notebooks too."""
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """What there is, by name, as people read it."""
+        from .cache import words  # imports much, and only this needs it
+
+        calls = "{known} of at most {limit} kinds of calls, {hits} hits, {misses} misses".format(**self["calls"])
+        return [
+            *self["versions"].items(),
+            *self["devices"].items(),
+            ("path", f"{self['path']}: {self['reason']}"),
+            ("kernel cache", f"{self['cache'] or 'none'}: {words(**self['cached'])}"),
+            ("launch cache", calls),
+            ("threads", str(self["threads"])),
+        ]
+
+    def __str__(self) -> str:
+        return printing.as_text(self.rows)
+
+    def __repr__(self) -> str:
+        from pprint import pformat
+
+        return pformat(dict(self), width=120, sort_dicts=False)
+
+    def _repr_html_(self) -> str:
+        return printing.as_html("gpuops", (), self.rows)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+
+def info() -> Info:
     """Versions, devices, the path that calls take and why, the folder of compiled kernels, and the launch cache.
 
-    Looks for a GPU, so it imports CuPy where that is installed.
+    Looks for a GPU, so it imports CuPy where that is installed. Its text is a table, in notebooks too.
 
     Returns
     -------
@@ -94,10 +129,10 @@ def info() -> dict[str, Any]:
     folder = jit.cache_folder()
     files = disk_cache.files(folder)
     cached = {"kernels": len(files), "bytes": sum(file.size for file in files), "limit": disk_cache.limit()}
-    return {
-        "versions": versions, "devices": devices, "path": path, "reason": reason, "cache": folder, "cached": cached,
-        "calls": calls, "threads": threads.limit(),
-    }  # fmt: skip
+    return Info(
+        versions=versions, devices=devices, path=path, reason=reason, cache=folder, cached=cached, calls=calls,
+        threads=threads.limit(),
+    )  # fmt: skip
 
 
 def version(distribution: str) -> str:

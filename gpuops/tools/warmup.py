@@ -30,6 +30,7 @@ from ..plan.work import ArraySpec, Kernel, Machine, Work, largest_cluster, new_a
 from ..run import jit, record
 from ..run.call import describe
 from .info import info
+from .progress import progress
 
 # Lengths of two dims, one of many, one of few: kernels depend on what divides them and between which bounds they lie.
 MANY = sorted({m for n in range(21) for m in (2**n - 1, 2**n, 2**n + 1, 2**n + 2, 2**n + 4, 3 * 2**n) if m})
@@ -118,10 +119,14 @@ def needed(ops: Iterable[str], dtypes: Iterable[str], machine: Machine) -> list[
     """The kernels that calls of some ops on arrays of some dtypes need on a machine, in order of their first use."""
     own = machine._replace(blas=False)  # as in the capture of a graph, so that no kernel is left out for cuBLAS
     found: dict[Kernel, None] = {}
-    for op, name in itertools.product(ops, dtypes):
-        for work in OPS[op](partial(new_array, "x", dtype=as_dtype(op, name), machine=own)):
-            assert work.plan is not None
-            found |= dict.fromkeys(work.plan.kernels)
+    asked = [*itertools.product(ops, dtypes)]
+    with progress(len(asked)) as shown:
+        for op, name in asked:
+            shown.at(f"looking for the kernels of {op} {name}")
+            for work in OPS[op](partial(new_array, "x", dtype=as_dtype(op, name), machine=own)):
+                assert work.plan is not None
+                found |= dict.fromkeys(work.plan.kernels)
+            shown.done()
     return [*found]
 
 
@@ -162,7 +167,7 @@ class Unusable(Exception):
 
 
 def main(options: argparse.Namespace) -> int:
-    """Compile for the current GPU or another one, with a progress bar."""
+    """Compile for the current GPU or another one, and show how far that is."""
     try:
         check(options)
         arch, machine = target(options.arch)
@@ -174,11 +179,10 @@ def main(options: argparse.Namespace) -> int:
     except (Unusable, record.Unusable, TypeError) as failure:  # of an op that does not take a dtype
         print(f"warmup: {str(failure).removeprefix('warmup: ')}", file=sys.stderr)
         return 2
-    for done, kernel in enumerate(compile_all(kernels, arch, folder), 1):
-        if sys.stderr.isatty():
-            print(f"\r{bar(done, len(kernels))} {kernel.name:<24}", end="", file=sys.stderr, flush=True)
-    if sys.stderr.isatty():
-        print(file=sys.stderr)
+    with progress(len(kernels)) as shown:
+        for kernel in compile_all(kernels, arch, folder):
+            shown.at(f"compiled {kernel.name}")
+            shown.done()
     print(f"{len(kernels)} kernels for {what} are in {folder}")
     return 0
 
@@ -236,13 +240,3 @@ def output_folder(given: str | None) -> str:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise Unusable(f"{folder} cannot be written")
     return folder
-
-
-def bar(done: int, total: int, width: int = 40) -> str:
-    """How far it is: ``[####....] 1/2``.
-
-    >>> bar(1, 4, width=8)
-    '[##......] 1/4'
-    """
-    full = done * width // total
-    return f"[{'#' * full}{'.' * (width - full)}] {done}/{total}"
