@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,8 @@ def main(arguments: list[str]) -> int:
     """Run ``bench``: 1 if something is wrong with gpuops, 2 if with the arguments."""
     action = ACTIONS.get(arguments[0]) if arguments else None
     try:
+        if find_spec("ml_dtypes") is None and not {"-h", "--help"} & {*arguments}:
+            raise Unusable("needs the package ml_dtypes: pip install 'gpuops-cupy[bench]'")
         return action(arguments[1:]) if action else run(arguments)
     except Unusable as failure:
         print(f"bench: {failure}", file=sys.stderr)

@@ -22,7 +22,7 @@ from .first_use import CACHES
 from .machines import Cpu, machine_here
 from .mixes import MIXES, MOST
 from .providers import PEERS, Gpuops, Provider, first_line, load
-from .results import ROOT, Document, Unusable, prepare, save_rows
+from .results import ROOT, START, Document, Unusable, prepare, save_rows
 from .show import MISSING
 
 FOLDER = ROOT / "benchmarks" / "first_calls"
@@ -81,7 +81,7 @@ def process(library: str, mix: str, folders: dict[str, str]) -> dict[str, Any]:
     """What a new process measures."""
     command = [sys.executable, "-m", __name__, library, mix]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT, env=os.environ | folders, check=False
+        command, capture_output=True, text=True, timeout=PATIENCE, cwd=START, env=os.environ | folders, check=False
     )
     if done.returncode:
         raise RuntimeError(done.stderr.strip().rpartition("\n")[2] or f"exit status {done.returncode}")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .cases import COMPILED_BEFORE, IMPORT, NOTHING_COMPILED, Case
 from .harness import Limit, description, rated, reason
 from .providers import Gpuops, Provider
-from .results import ROOT
+from .results import START
 from .timing import Subject
 
 REPEATS = 3
@@ -131,7 +131,7 @@ def process(before: str, start: str, use: str, variables: dict[str, str] | None 
     """Run all three in a new process, which times the latter two."""
     command = [sys.executable, "-c", SCRIPT.format(before=before, start=start, use=use)]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": ""} | (variables or {})  # modules are compiled once for all
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=START, env=environment)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().rpartition("\n")[2] or f"exit status {done.returncode}")
     return Seconds(*map(float, done.stdout.split()[-2:]))

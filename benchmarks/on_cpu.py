@@ -1,6 +1,6 @@
 """``bench --cpu``: NumPy arrays, on one thread and on all cores, beside NumPy, SciPy, PyTorch and numexpr.
 
-Arrays stay in the cache where they fit into it. The limit is a copy of as many bytes on as many threads.
+Arrays stay in the cache where they fit into it. The reference is a copy of as many bytes on as many threads.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def said(row: dict[str, Any]) -> Iterator[str]:
 
 HEAD = (
     "op", "threads", "cases", "of NumPy or SciPy: median", "worst", "of one thread: median", "of PyTorch: median",
-    "worst", "of numexpr: median", "of the limit: median",
+    "worst", "of numexpr: median", "of reference: median",
 )  # fmt: skip
 
 
@@ -167,15 +167,30 @@ def lines(document: Document) -> Iterator[list[str]]:
 NOISE = 0.05
 
 
-def losses(document: Document) -> list[tuple[float, str]]:
-    """The cases in which NumPy or SciPy is faster, the worst first: by how much, and which."""
+def losses(document: Document, names: tuple[str, ...] = REFERENCES) -> list[tuple[float, str]]:
+    """The cases in which one of these libraries is faster, the worst first: by how much, and which."""
     slow = []
     for row in document["rows"]:
-        gain = min(gains([row], REFERENCES), default=1)
+        gain = min(gains([row], names), default=1)
         if gain < 1 - NOISE:
             threads = f"{row['threads']} thread{'s' if row['threads'] > 1 else ''}"
             slow.append((gain, f"{row['op']} {row['case']}, {threads}"))
     return sorted(slow)
+
+
+def behind(document: Document, names: tuple[str, ...], count: int) -> list[tuple[float, str]]:
+    """The ops that one of these libraries computes faster on so many threads, in the median of the cases."""
+    found = []
+    for op in TABLES:
+        values = gains([row for row in document["rows"] if (row["op"], row["threads"]) == (op, count)], names)
+        if values and statistics.median(values) < 1 - NOISE:
+            found.append((statistics.median(values), op))
+    return sorted(found)
+
+
+def most_threads(document: Document) -> int:
+    """The most threads that were measured: the processor's cores."""
+    return max(row["threads"] for row in document["rows"])
 
 
 def median(values: list[float]) -> str:
@@ -189,8 +204,7 @@ def least(values: list[float]) -> str:
 def about(document: Document) -> str:
     """What was measured."""
     known = ", ".join(f"{name} {version}" for name, version in document["versions"].items() if name in NAMED)
-    cores = max(row["threads"] for row in document["rows"])
-    return f"{document['machine']}, {cores} cores. Commit `{document['commit'][:12]}`; {known}.\n"
+    return f"{document['machine']}, {most_threads(document)} cores. Commit `{document['commit'][:12]}`; {known}.\n"
 
 
 NAMED = ("gpuops", "python", "numpy", "scipy", "torch", "numexpr", "numba")

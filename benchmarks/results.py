@@ -21,7 +21,12 @@ from .cases import TABLES, Group
 from .ops import OPS
 from .providers import PEERS
 
-ROOT = Path(__file__).resolve().parent.parent
+SOURCES = Path(__file__).resolve().parent.parent
+INSTALLED = not (SOURCES / "pyproject.toml").exists()  # as gpuops.benchmarks
+#: Results and pages: the repository's, or if there is none, a folder of the current one with the same layout.
+ROOT = Path.cwd() / "gpuops-bench" if INSTALLED else SOURCES
+#: Where a new process starts, so that it imports the same gpuops.
+START = None if INSTALLED else SOURCES
 FOLDER = ROOT / "benchmarks" / "results"
 SCHEMA = Path(__file__).with_name("schema.json")
 VERSION = 1  # of the files' form
@@ -73,6 +78,8 @@ def versions(mode: str = "cold") -> dict[str, str]:
 
 def commit() -> str:
     """The commit that was measured, with a + if the code differs from it."""
+    if INSTALLED:
+        return "unknown"
     code = ("gpuops", "benchmarks/*.py")
     try:
         head = git("rev-parse", "HEAD")
@@ -115,8 +122,9 @@ def save_rows(file: Path, machine: Any, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def write(file: Path, text: str) -> None:
-    """Write a file, or say why that cannot be done."""
+    """Write a file, in a new folder if need be, or say why that cannot be done."""
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     except OSError as failure:
         raise Unusable(f"cannot write {file}: {failure.strerror}") from failure

@@ -1,17 +1,25 @@
-"""The output of a run: a progress bar and tables on a terminal, plain lines elsewhere."""
+"""The output of a run: progress and tables on terminals and in notebooks, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+from gpuops.tools.progress import Progress, in_notebook, progress
+
+from .ops import OPS
+from .report_standing import of_best_peer
 from .results import Document, ladders, libraries, timed
 
 MISSING = "–"
+
+Column = tuple[str, Callable[[dict[str, Any]], str]]  # a name, and what is said of a case
 
 
 class Watch:
@@ -34,17 +42,17 @@ class Watch:
 
 
 class Bar(Watch):
-    """Follows a run with rich's progress bar."""
+    """Follows a run with a progress display."""
 
-    def __init__(self, op: str, total: int, progress: Any) -> None:
+    def __init__(self, op: str, total: int, shown: Progress) -> None:
         super().__init__(op, total)
-        self.progress, self.task = progress, progress.add_task(op, total=total)
+        self.shown = shown
 
     def provider(self, name: str) -> None:
-        self.progress.update(self.task, description=f"{self.op} {self.label} · {name}")
+        self.shown.at(f"{self.op} {self.label} · {name}")
 
     def done(self, record: dict[str, Any]) -> None:
-        self.progress.advance(self.task)
+        self.shown.done()
 
 
 class Screen:
@@ -52,7 +60,7 @@ class Screen:
 
     def __init__(self) -> None:
         self.console: Any = None
-        if sys.stdout.isatty() and importlib.util.find_spec("rich"):
+        if (sys.stdout.isatty() or in_notebook()) and importlib.util.find_spec("rich"):
             from rich.console import Console
 
             self.console = Console(highlight=False, emoji=False, markup=False)
@@ -69,12 +77,8 @@ class Screen:
         if not self.console:
             yield Watch(op, total)
             return
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        task = TextColumn("{task.description}", markup=False)
-        columns = BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), task
-        with Progress(*columns, console=self.console, transient=True) as progress:
-            yield Bar(op, total, progress)
+        with progress(total) as shown:
+            yield Bar(op, total, shown)
 
     def table(self, document: Document) -> None:
         """The results of an op."""
@@ -106,21 +110,46 @@ def tables(document: Document) -> Iterator[tuple[str, list[str], list[list[str]]
     climbed = list(ladders(cases))
     if climbed:
         names = list(dict.fromkeys(name for case in climbed for name in timed(case) if name.startswith("gpuops")))
-        header = [f"strategies ({unit})", "limit", *(name.removeprefix("gpuops ") for name in names)]
+        header = [f"strategies ({unit})", "reference", *(name.removeprefix("gpuops ") for name in names)]
         rows = [[label(case), number(case, case["limit"]), *(cell(case, name) for name in names)] for case in climbed]
         yield f"The strategies of {document['op']}", header, rows
 
 
 def comparison(cases: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of a table with a line per case and a column per library."""
+    """Header and rows of a table with a line per case and a column per library; without peers, none of the best."""
+    several = len({case["limit"]["name"] for case in cases}) > 1  # references, each named then
+    made: list[Column] = [
+        ("case", label),
+        ("gpuops", lambda case: cell(case, "gpuops")),
+        ("of reference", lambda case: of_reference(case, several)),
+    ]
+    if any(map(of_best_peer, cases)):
+        made.append(("of best peer", lambda case: ratio(of_best_peer(case))))
+    made += columns(cases)
+    return [name for name, _ in made], [[text(case) for _, text in made] for case in cases]
+
+
+def columns(cases: list[dict[str, Any]]) -> list[Column]:
+    """The columns of the libraries. If several other ops of gpuops stand beside, these share one."""
     names = libraries(cases)
-    rows = []
-    for case in cases:
-        ours = timed(case).get("gpuops", {"of_limit": None, "of_best_peer": None})
-        limit = f"{number(case, case['limit'])} {case['limit']['name']}"
-        ratios = ratio(ours["of_limit"]), ratio(ours["of_best_peer"])
-        rows.append([label(case), limit, cell(case, "gpuops"), *ratios, *(cell(case, name) for name in names)])
-    return ["case", "limit", "gpuops", "of limit", "of best peer", *names], rows
+    others = [name for name in names if name.removeprefix("gpuops(").removesuffix(")") in OPS]
+    apart = [name for name in names if len(others) < 2 or name not in others]
+    made: list[Column] = [(name, partial(cell, provider=name)) for name in apart]
+    if len(apart) < len(names):
+        made.append(("gpuops(max or sum)", lambda case: shared(case, others)))
+    return made
+
+
+def shared(case: dict[str, Any], names: list[str]) -> str:
+    """The number of the one of these that the case has, and which that is."""
+    here = [name for name in names if name in timed(case)]
+    return ", ".join(f"{cell(case, name)} {name[7:-1]}" for name in here) or MISSING
+
+
+def of_reference(case: dict[str, Any], several: bool) -> str:
+    """The speed of gpuops over that of the reference, and which that is if there are several."""
+    text = ratio(timed(case).get("gpuops", {"of_limit": None})["of_limit"])
+    return f"{text} {case['limit']['name']}" if several else text
 
 
 def scaling(cases: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
@@ -194,15 +223,41 @@ def line(record: dict[str, Any]) -> str:
 
 
 def refusals(cases: list[dict[str, Any]]) -> list[str]:
-    """Why there are results missing, each reason once."""
-    counts = Counter(
-        (result["provider"], result["refused"])
-        for case in cases
-        for result in case.get("results", ())
-        if "refused" in result
-    )
-    lines = [f"{who}: {why} ({count} case{'s'[: count > 1]})" for (who, why), count in counts.items()]
-    return lines + [f"{case['case']}: skipped: {case['skipped']}" for case in cases if "skipped" in case]
+    """Why there are results missing, each reason once: of whom, and how often."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for case in cases:
+        for result in case.get("results", ()):
+            if "refused" in result:
+                why = brief(result["refused"])
+                found.setdefault(NUMBER.sub("…", why), []).append((result["provider"].removeprefix("gpuops "), why))
+        if "skipped" in case:
+            found.setdefault(f"skipped: {case['skipped']}", []).append((case["case"], f"skipped: {case['skipped']}"))
+    return [reason(masked, given) for masked, given in found.items()]
+
+
+def reason(masked: str, given: list[tuple[str, str]]) -> str:
+    """A reason in a line; numbers are masked where they differ."""
+    who = Counter(name for name, _ in given)
+    texts = {why for _, why in given}
+    times = f" ({len(given)} result{'s'[: len(given) > 1]})" if not masked.startswith("skipped") else ""
+    return f"{abridged(who)}: {texts.pop() if len(texts) == 1 else masked}{times}"
+
+
+def abridged(names: Iterable[str]) -> str:
+    """Names in a row; of many only the first, and how many more there are."""
+    every = list(names)
+    more = f" and {len(every) - NAMES} more" if len(every) > NAMES else ""
+    return ", ".join(every[:NAMES]) + more
+
+
+def brief(refusal: str) -> str:
+    """What a refusal says, without the strategy that says it and the values that differ from case to case."""
+    text = re.sub(r"^ValueError: \w+: strategy '\w+' |, got .*$", "", refusal)
+    return text.partition("; ")[0]
+
+
+NUMBER = re.compile(r"\binf\b|\d[\d.]*(e[+-]?\d+)?")
+NAMES = 8  # that one reason is given with
 
 
 def machine_name(document: Document) -> str:

@@ -31,6 +31,8 @@ from benchmarks import (
     plot,
     providers,
     report,
+    report_more,
+    report_text,
     results,
     scaling,
     show,
@@ -160,7 +162,7 @@ def test_options_of_softmax_have_results_without_peers(documents):
         {"scale": 0.125}, {"dtype": "float16"}, {"scale": 0.125, "dtype": "float16"},
     ]  # fmt: skip
     for dtype in ("float32", "float16"):
-        assert f"| options | {dtype} | " in report.page({"cpu": documents})
+        assert f"| options, {dtype} | " in report.pages({"cpu": documents})["performance/softmax.md"]
     for op in ("log_softmax", "logsumexp"):
         assert "options" not in {group.name for group in cases.TABLES[op]}
 
@@ -448,9 +450,9 @@ def test_first_calls_are_measured_written_and_shown(tmp_path, monkeypatch):
     assert document["machine"] == "A GPU" and cold.found("another") is None
     lines = cold.lines(document)
     assert len(lines) == 10 and all(row in lines for row in rows)
-    text = "\n".join(report.first_calls("a-gpu"))
-    assert "### First calls" in text and "| six ops: gpuops | 598 | 8.00 |" in text and "first-calls.svg" in text
-    assert [*report.first_calls("another")] == []
+    text = "\n".join(report_more.first_calls("a-gpu", []))
+    assert "## A GPU" in text and "| six ops: gpuops | 598 | 8.00 |" in text and "first-calls.svg" in text
+    assert [*report_more.first_calls("another", [])] == []
     if importlib.util.find_spec("matplotlib"):
         assert plot.draw_first_calls(document)
 
@@ -490,8 +492,8 @@ def test_the_cpus_cases_are_measured_written_and_shown(tmp_path, monkeypatch, ca
     assert ops == [[op, str(count), str(cases)] for op, cases in (("softmax", 4), ("sum", 4)) for count in (1, 2)]
     assert all(len(line) == len(on_cpu.HEAD) for line in on_cpu.lines(document))
     file.rename(tmp_path / "a-processor-2.json")
-    text = report.page({}, on_cpu.found())
-    assert "## On the CPU" in text and "on-cpu.svg" in text and "| softmax | 2 | 4 |" in text
+    text = report.pages({}, on_cpu.found())["performance/on-cpu.md"]
+    assert "# On the CPU" in text and "on-cpu.svg" in text and "| softmax | 2 | 4 |" in text
     if importlib.util.find_spec("matplotlib"):
         assert plot.draw_on_cpu(document)
 
@@ -835,7 +837,7 @@ def test_docs_give_the_number_of_broadcast_kernel_variants():
 
 
 def test_docs_give_the_reads_of_each_softmax_strategy():
-    text = (report.KERNELS / "softmax.md").read_text(encoding="utf-8")
+    text = (report_text.KERNELS / "softmax.md").read_text(encoding="utf-8")
     lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
     table = {name: row[3:] for row in lines for name in row[0].replace("`", "").split(", ")}
     assert set(table) == set(gpuops.strategies("softmax")) == set(ops.READINGS["softmax"])
@@ -1024,12 +1026,12 @@ def test_gpuops_on_tensors_is_reported_but_is_not_a_peer(case, monkeypatch, docu
     for result in found.values():
         assert result["of_best_peer"] == pytest.approx(found["torch"]["us"] / result["us"], 1e-3)
     header, (row,) = show.comparison([record])
-    assert header == ["case", "limit", "gpuops", "of limit", "of best peer", "gpuops(torch)", "torch"]
+    assert header == ["case", "gpuops", "of reference", "of best peer", "gpuops(torch)", "torch"]
     assert row[-2] == show.digits(found["gpuops(torch)"]["us"])
     assert results.peers([record]) == ["torch"]
     assert not list(results.ladders([record])) and plot.strategies([record]) == []
-    text = report.page({"cpu": [documents[-1] | {"cases": [record]}]})
-    assert f"*tensors*: {cases.TENSORS.origin}.\n\n| case | limit | gpuops |" in text
+    text = report_more.host_page({"cpu": [documents[-1] | {"cases": [record]}]})
+    assert "### Tensors\n\n*tensors*: " in text and "| case | gpuops | of reference |" in text
 
 
 @pytest.mark.parametrize("refusal", ["wrong: an error of 1", "TypeError: no tensors"])
@@ -1443,7 +1445,7 @@ def test_plots_omit_libraries_without_results(documents):
     document["environment"]["fp32_tflops"] = 1.0
     for case in document["cases"]:
         case["results"] = [result for result in case["results"] if result["provider"] == "gpuops"]
-        case["results"].append(case["results"][0] | {"provider": "gpuops naive"})
+        case["results"] += [case["results"][0] | {"provider": f"gpuops {name}"} for name in ("naive", "block_tree")]
     drawn = {picture.name: picture.draw() for picture in plot.plan([document])}
     assert {"roofline", "softmax-ladder", "softmax-tutorial"} <= set(drawn) and "softmax-speedup" not in drawn
     assert all(isinstance(made, matplotlib.figure.Figure) for made in drawn.values())
@@ -1479,59 +1481,16 @@ def test_roofline_places_each_strategy_by_its_traffic(documents):
     assert all(speed == pytest.approx(5 * rows * cols / 2e6) for _, speed in points.values())
     for name, moved in (("naive", 2 * cols + 2), ("two_pass host", 4), ("block_online", 3), ("grid", 2)):
         assert points[name][0] == pytest.approx(5 / (4 * moved))
-    whole, *enlarged = drawn(document, "softmax-roofline").axes
-    labels = [line.get_label() for line in whole.lines if not line.get_label().startswith("_")]
-    assert labels == [name.replace(" host", ", finish on host") for name in names]
-    axis = next(axis for axis in enlarged if axis.get_title() == case["case"])
-    assert {tuple(map(float, line.get_xydata()[0])) for line in axis.lines[:-1]} == set(points.values())
+    axis = next(axis for axis in drawn(document, "softmax-roofline").axes if axis.get_title() == case["case"])
+    _, *marks = axis.lines  # the first is the limit
+    assert [mark.get_label() for mark in marks] == [name.replace(" host", ", finish on host") for name in names]
+    assert [tuple(map(float, mark.get_xydata()[0])) for mark in marks] == list(points.values())
 
 
-def test_crossing_is_where_a_block_beats_a_warp():
-    times = {  # by row length
-        "block_online": lambda n: 2 * n,
-        "block_shared": lambda n: 500,
-        "warp": lambda n: n,
-        "warp_pack2": lambda n: 4 * n,
-        "warp_pack4": lambda n: 4 * n if n != 512 else 1,
-        "warp_pack8": lambda n: 1,
-    }
-    members = [
-        {
-            "operands": [{"shape": [1, n]}],
-            "results": [{"provider": f"gpuops {name}", "us": us(n)} for name, us in times.items()],
-        }
-        for n in range(32, 1025, 32)
-    ]
-    found = {name: report.crossing(members, name) for name in times if name.startswith("warp")}
-    assert found == {
-        "warp": "512 (block_shared)",
-        "warp_pack2": "32 (block_online)",
-        "warp_pack4": "544 (block_shared)",
-        "warp_pack8": "not up to 1024",
-    }
-
-
-def test_softmax_guide_table_comes_from_the_results(documents):
-    text = (report.KERNELS / "softmax.md").read_text(encoding="utf-8")
-    assert "Not measured yet." in report.guide("softmax", text, {"cpu": documents})
+def test_strategies_have_lines_where_there_are_no_peers(documents):
     document = with_strategies(documents[0], "warp or block", ("block_shared", "warp", "warp_pack4"))
-    made = report.guide("softmax", text, {"cpu": [document]})
-    assert "| warp_pack4 | 4 | not up to 1024 | not up to 1024 |\n" in made
-    assert "(../performance/cpu/softmax-warp-or-block.svg)" in made
-    assert report.guide("softmax", made, {"cpu": documents}) == report.guide("softmax", text, {"cpu": documents})
     labels = {line.get_label() for line in drawn(document, "softmax-warp-or-block").axes[0].lines}
     assert {"gpuops", "block_shared", "warp", "warp_pack4"} <= labels
-
-
-def test_matmul_ladder_table_has_reference_rates():
-    speeds = {"gpuops": 52.0, "gpuops naive": 0.5, "gpuops pipelined": 52.0}
-    found = [{"provider": name, "us": 1.0, "speed": speed, "of_limit": speed / 50} for name, speed in speeds.items()]
-    case = {"group": "squares", "operands": [{"shape": [4092, 4092]}], "results": found}
-    document = {"cases": [case], "environment": {"cpu": "CPU"}, "date": "2026-01-01T00:00"}
-    made = report.rates("gpu", document)
-    assert "| naive | 0.5 (1.0%) | 3.9% |\n" in made and "| pipelined | 52 (104.0%) | – |\n" in made
-    assert report.rates("gpu", document | {"cases": []}) == ""
-    assert list(report.REFERENCE) == [*gpuops.strategies("matmul")[: len(report.REFERENCE)]]
 
 
 def test_plot_without_matplotlib_is_reported(folder, tmp_path, monkeypatch, capsys):
@@ -1547,61 +1506,18 @@ def test_unwritable_output_is_reported(action, folder, tmp_path, capsys):
     assert "cannot write" in capsys.readouterr().err
 
 
-def test_host_groups_have_tables_and_the_plot_shows_only_the_host_group(documents):
-    document = json.loads(json.dumps(documents[-1]))
-    found = {case["group"] for case in document["cases"]}
-    assert found == {"host", "new shapes"}
-    text = report.page({"cpu": documents})
-    for name, group in document["groups"].items():
-        assert (f"*{name}*: {group['origin']}.\n\n| case |" in text) == (name in found - {"host"})
-    assert "| expand float32 32×1 → 32×32, out C |" in text
-    document["cases"][-1]["results"][1] = {"provider": "numpy", "refused": "takes no new shapes"}
-    assert "\n- numpy: takes no new shapes (1 case)\n" in report.page({"cpu": [document]})
+def test_the_plot_of_host_times_shows_only_the_host_group(documents):
+    document = documents[-1]
+    assert {case["group"] for case in document["cases"]} == {"host", "new shapes"}
+    text = report_more.host_page({"cpu": documents})
+    assert "### New shapes\n" in text and "| expand float32 32×1 → 32×32, out C |" in text
     labels = [label.get_text() for label in drawn(document, "host").axes[0].get_yticklabels()]
     assert labels == [show.label(case) for case in document["cases"] if case["group"] == "host"]
 
 
-def test_page_shows_wins_and_losses(documents):
-    text = report.page({"cpu": documents})
-    for heading in ("## Method", "### softmax", "### sum", "### where", "### Host time"):
-        assert f"{heading}\n" in text
-    losses = sum(report.standing(case) == "slower" for case in documents[0]["cases"])
-    assert (f"Slower than the best peer in {losses} of" in text) == bool(losses)
-
-
-@pytest.mark.parametrize(
-    ("ours", "best", "noise", "expected"),
-    [(1.0, 2.0, 0.01, "faster"), (2.0, 1.0, 0.01, "slower"), (1.0, 1.005, 0.01, "even"), (1.0, None, 0.01, "alone")],
-)
-def test_standing_is_even_within_the_noise(ours, best, noise, expected):
-    found = [{"provider": "gpuops", "us": ours, "spread": noise, "repeat": 0.0}]
-    found += [{"provider": "numpy", "us": best, "spread": 0.0, "repeat": 0.0}] if best else []
-    assert report.standing({"results": found}) == expected
-
-
-@pytest.mark.parametrize("marker", [report.BEGIN, report.END])
-def test_guide_without_table_markers_raises(marker):
-    """Text after an unterminated table would be lost."""
-    text = f"above\n\n{report.BEGIN}old\n{report.END}below\n"
-    assert report.guide("softmax", text, {}) == f"above\n\n{report.BEGIN}Not measured yet.\n{report.END}below\n"
-    with pytest.raises(ValueError, match="lacks a line"):
-        report.guide("softmax", text.replace(marker, ""), {})
-
-
-def test_every_drawing_is_shown_in_a_guide():
-    pages = "".join(page.read_text(encoding="utf-8") for page in report.KERNELS.glob("*.md"))
-    assert all(f"({drawing.name})" in pages for drawing in report.KERNELS.glob("*.svg"))
-
-
-def test_published_pages_and_plots_are_up_to_date():
-    made = {folder.name: results.load_all(folder) for folder in PUBLISHED}
-    text = report.page(made, on_cpu.found())
-    assert report.PAGE.read_text(encoding="utf-8") == text, "run python -m gpuops bench report"
-    for op, (path, _) in report.GUIDES.items():
-        guide = path.read_text(encoding="utf-8")
-        assert guide == report.guide(op, guide, made), "run python -m gpuops bench report"
-    for folder, found in made.items():
-        there = {file.stem for file in (plot.PICTURES / folder).glob("*")}
-        assert there == {picture.name for picture in plot.drawn(folder, found)}, "run python -m gpuops bench plot"
-        assert all(f"({plot.PICTURES.name}/{folder}/{name}.svg)" in text for name in there)
-    assert {file.name for file in plot.PICTURES.glob("*.svg")} == {f"{plot.ON_CPU.name}.svg"}
+def test_machines_without_a_gpu_have_pages(documents):
+    made = report.pages({"cpu": documents})
+    assert {"performance.md", *(f"performance/{op}.md" for op in ("softmax", "sum", "where"))} <= made.keys()
+    assert "| [softmax](performance/softmax.md) | " in made["performance.md"]
+    for op in ("softmax", "sum", "where"):
+        assert f"# {op}\n" in made[f"performance/{op}.md"] and "### Groups" in made[f"performance/{op}.md"]

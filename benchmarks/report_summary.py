@@ -1,0 +1,317 @@
+"""The first page: what the measurements say, when gpuops is not for you, a line per op."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from . import cold, on_cpu, plot
+from .cases import COMPILED_BEFORE, FIRST_USE, HOST, NEW_SHAPES, NOTHING_COMPILED
+from .report_more import medians, of_group
+from .report_ops import STANDINGS, page_of
+from .report_standing import Case, Tally, best_peer, done, losses, tally
+from .report_text import FOLDER, bullets, counted, glossary, listed, milliseconds, picture, table, wrap
+from .results import Document, timed
+from .show import MISSING, digits, machine_name, ratio
+
+HEAD = """\
+# Performance
+
+How fast each op is, where gpuops loses, and how to measure it on your own GPU. `python -m gpuops bench report` writes
+this page and those that it links from the files in [benchmarks/results](../benchmarks/results): no number is typed.
+"""
+COLUMNS = (
+    "op", "cases", "of reference: median", "of CuPy: median", "left out", "of best peer: median", "worst", *STANDINGS,
+)  # fmt: skip
+LEGEND = (
+    "Speeds of gpuops over those of others: above 1, gpuops is faster. **Of reference**: of a plain operation that "
+    "moves as many bytes (a copy, a memset, CUB's sum); for `matmul` of cuBLAS. **Of best peer**: of the fastest other "
+    "library in each case; **left out** are the cases that no [strong peer](performance/method.md#strong-peers) "
+    "completed, such as those in which CuPy and PyTorch alone ran. Faster and slower: by more than the noise."
+)
+#: Large arrays of float32 that stand for an op.
+EXAMPLES = (
+    ("softmax", "float32 65536×1024 axis 1"),
+    ("sum", "float32 268435456"),
+    ("where", "float32 8192×8192, 8192×8192, 8192×8192"),
+)
+PRODUCT = "float32 4096×4096, 4096×4096"
+EVEN = 1.02  # a median gain over other libraries up to this is none
+FAR = 0.5  # below this share of its reference, a case is far from it
+NAMED = 5  # examples in a sentence
+
+#: The pages beside those of the ops, and what they have.
+PAGES = (
+    (
+        f"[Host time]({FOLDER}/host.md)",
+        "what a call on tiny arrays keeps the host, with new shapes, in CUDA graphs, with tensors",
+    ),
+    (
+        f"[First calls]({FOLDER}/first-calls.md)",
+        "imports, the first call of a process, programs whose shapes do not repeat",
+    ),
+    (f"[On the CPU]({FOLDER}/on-cpu.md)", "NumPy arrays, beside NumPy, SciPy, PyTorch and numexpr"),
+    (f"[Method]({FOLDER}/method.md)", "how all this was measured, what the words mean, the machine, the versions"),
+    ("[Scaling](scaling.md)", "Dask arrays, on one GPU and on several"),
+    ("[Accuracy](accuracy.md)", "the errors of sums, products and softmaxes"),
+)
+MEASURE = """\
+## Measure it yourself
+
+```sh
+make bench OP=softmax    # an op, or without OP all of them, against CuPy and a plain copy
+make bench OP='sum --quick' PEERS='torch jax[cuda13] cuda-cccl[cu13] quack-kernels'    # installs these libraries too
+```
+
+It prints a table and saves the results in `benchmarks/results`. `python -m gpuops bench report --output DIR` and
+`python -m gpuops bench plot --output DIR/performance` make pages and pictures like these from them, and
+`python -m gpuops bench compare OLD.json NEW.json` shows what moved between two results files.
+"""
+
+
+def first_page(results: dict[str, list[Document]], cpus: dict[str, Document]) -> str:
+    """The first page, from the documents of each machine's folder and those of processors."""
+    parts = [HEAD]
+    for folder, every in results.items():
+        documents = [document for document in every if document["mode"] == "cold"]
+        if not documents:
+            continue
+        pictures = dict(plot.names(every))
+        parts += [f"## {machine_name(documents[0])}\n", bullets(meaning(every))]
+        if "roofline" in pictures:
+            parts.append(picture(f"{FOLDER}/{folder}", "roofline", pictures["roofline"]))
+        parts += ["### When gpuops is not for you\n", bullets(limits(folder, every, cpus))]
+        parts += ["### All ops\n", wrap(LEGEND), summary(documents)]
+    return "\n".join([*parts, "## The other pages\n", glossary("page", "what it has", PAGES), MEASURE])
+
+
+def summary(documents: list[Document]) -> str:
+    """A line per op."""
+    return table(COLUMNS, ([page_of(document["op"]), *line(tally(document["cases"]))] for document in documents))
+
+
+def line(ours: Tally) -> list[str]:
+    """The numbers of an op."""
+    reference, cupy, peer = map(median, (ours.of_reference, ours.of_cupy, ours.of_best_peer))
+    worst = ratio(min(ours.of_best_peer)) if ours.of_best_peer else MISSING
+    standings = (str(ours.standings[word]) for word in STANDINGS)
+    return [str(ours.cases), reference, cupy, str(ours.left_out), peer, worst, *standings]
+
+
+def median(values: list[float]) -> str:
+    return ratio(statistics.median(values)) if values else MISSING
+
+
+def quartiles(values: list[float]) -> str:
+    """Between which values the middle half lies."""
+    low, _, high = statistics.quantiles(values) if len(values) > 1 else values * 3
+    return f"{low:.2f} and {high:.2f}"
+
+
+# ----------------------------------------------------------------------------------------------- what the results mean
+
+
+def meaning(documents: list[Document]) -> Iterator[str]:
+    """What the measurements of a machine say in plain words."""
+    cold = [document for document in documents if document["mode"] == "cold"]
+    yield memory(cold)
+    yield products(cold)
+    yield peers_said(cold)
+    yield cupy_said(cold)
+    for document in documents:
+        if document["mode"] == "host" and (calls := done(of_group(document, HOST.name))):
+            yield f"**The host's time** of a call on tiny arrays: in the median {medians(calls)}."
+
+
+def memory(documents: list[Document]) -> str:
+    """How near to the speed of memory."""
+    moved = [document for document in documents if document["unit"] == "GB/s"]
+    shares = [gain for document in moved for gain in tally(document["cases"]).of_reference]
+    if not shares:
+        return ""
+    found = [
+        f"{page_of(op)} {digits(timed(case)['gpuops']['speed'])} GB/s"
+        for op, label in EXAMPLES
+        for document in moved
+        for case in done(document["cases"])
+        if (document["op"], case["case"]) == (op, label)
+    ]
+    most = max(case["limit"]["speed"] for document in moved for case in done(document["cases"]))
+    examples = f" Large float32 arrays: {', '.join(found)}; the fastest reference: {digits(most)}." if found else ""
+    return (
+        f"**Memory is what limits most ops**, and gpuops runs at its speed: between {quartiles(shares)} times that of "
+        f"a plain operation on as many bytes (a copy, a memset, CUB's sum) in the middle half of {len(shares)} cases."
+        f"{examples}"
+    )
+
+
+def products(documents: list[Document]) -> str:
+    """How near to the speed of arithmetic."""
+    peak = documents[0]["environment"].get("fp32_tflops") if documents else None
+    for document in documents:
+        for case in done(document["cases"]):
+            if peak and (document["op"], case["case"]) == ("matmul", PRODUCT):
+                speed = timed(case)["gpuops"]["speed"]
+                return (
+                    f"**Arithmetic limits matrix products**: {page_of('matmul')} of `{PRODUCT}` reaches "
+                    f"{digits(speed)} TFLOP/s, {speed / peak:.2f} of what the machine can do; cuBLAS "
+                    f"{digits(case['limit']['speed'])}."
+                )
+    return ""
+
+
+def peers_said(documents: list[Document]) -> str:
+    """How gpuops stands beside the fastest other library."""
+    tallies = {document["op"]: tally(document["cases"]) for document in documents}
+    every = tally(case for document in documents for case in document["cases"])
+    medians = {op: statistics.median(ours.of_best_peer) for op, ours in tallies.items() if ours.of_best_peer}
+    if not medians:
+        return "**Other libraries.** No strong peer ran."
+    low, high = min(medians, key=lambda op: medians[op]), max(medians, key=lambda op: medians[op])
+    words = listed(f"{word} in {every.standings[word]}" for word in STANDINGS)
+    return (
+        f"**The fastest other library** of each case: gpuops is {words} of the {len(every.of_best_peer)} cases that a "
+        f"[strong peer]({FOLDER}/method.md#strong-peers) completed. The medians of the ops lie between "
+        f"{medians[low]:.2f} ({page_of(low)}) and {medians[high]:.2f} ({page_of(high)}) times its speed."
+    )
+
+
+def cupy_said(documents: list[Document]) -> str:
+    """How gpuops stands beside CuPy."""
+    gains = {document["op"]: tally(document["cases"]).of_cupy for document in documents}
+    every = [gain for values in gains.values() for gain in values]
+    if not every:
+        return ""
+    faster = sum(gain > 1 for gain in every)
+    return (
+        f"**CuPy itself**: {statistics.median(every):.1f} times its speed in the median of {len(every)} cases, between "
+        f"{quartiles(every)} in the middle half; faster in {faster} of them."
+    )
+
+
+# ----------------------------------------------------------------------------------------- when gpuops is not for you
+
+
+def limits(folder: str, documents: list[Document], cpus: dict[str, Document]) -> Iterator[str]:
+    """The measurements that speak against gpuops."""
+    cases = {document["op"]: document["cases"] for document in documents if document["mode"] == "cold"}
+    yield even(cases)
+    yield lost(cases)
+    yield far(cases)
+    for document in documents:
+        if document["mode"] == "host":
+            yield tiny(document)
+            yield compiled(folder, document)
+    yield only_here(documents)
+    yield on_processors(cpus)
+
+
+def even(cases: dict[str, list[Case]]) -> str:
+    """The ops in which other compiled kernels are as fast."""
+    found = {op: statistics.median(gains) for op, some in cases.items() if (gains := tally(some).of_best_peer)}
+    names = [f"{page_of(op)} ({gain:.2f})" for op, gain in found.items() if gain <= EVEN]
+    if not names:
+        return ""
+    return f"**You compile already.** Another library is about as fast, in the median, in {listed(names)}."
+
+
+def lost(cases: dict[str, list[Case]]) -> str:
+    """The cases in which another library is faster."""
+    slow = sorted(
+        ((timed(case)["gpuops"]["of_best_peer"], op, case) for op, some in cases.items() for case in losses(some)),
+        key=lambda found: found[:2],
+    )
+    if not slow:
+        return ""
+    shown = slow[:NAMED]
+    named = [f"{page_of(op)} `{case['case']}` {gain:.2f} ({best_peer(case)})" for gain, op, case in shown]
+    total = sum(len(done(some)) for some in cases.values())
+    which = "the worst are" if len(slow) > NAMED else "these are"
+    return f"**Your case is one that loses**: {len(slow)} of {total} do; {which} {listed(named)}."
+
+
+def far(cases: dict[str, list[Case]]) -> str:
+    """The cases that are far from their reference: the worst of each op."""
+    every = [(timed(case)["gpuops"]["of_limit"], op, case) for op, some in cases.items() for case in done(some)]
+    slow = sorted((found for found in every if found[0] < FAR), key=lambda found: found[:2])
+    if not slow:
+        return ""
+    worst: dict[str, tuple[float, Case]] = {}
+    for share, op, case in slow:
+        worst.setdefault(op, (share, case))
+    named = [f"{page_of(op)} `{case['case']}` {share:.2f}" for op, (share, case) in [*worst.items()][:NAMED]]
+    return (
+        f"**Your layout is a hard one.** In {len(slow)} of {len(every)} cases gpuops is below half the speed of its "
+        f"reference; the worst of the ops are {listed(named)}."
+    )
+
+
+def tiny(document: Document) -> str:
+    """The calls in which another library keeps the host for less time."""
+    calls, new = (done(of_group(document, group.name)) for group in (HOST, NEW_SHAPES))
+    met = [case for case in calls if "torch" in timed(case)]
+    slow = [case for case in met if timed(case)["torch"]["us"] < timed(case)["gpuops"]["us"]]
+    if not slow:
+        return ""
+    worst = min(slow, key=of_torch)
+    text = (
+        f"**Your arrays are tiny, and PyTorch is at hand.** There the [host's time]({FOLDER}/host.md) decides, and "
+        f"PyTorch's is shorter in {len(slow)} of {len(met)} calls: at most gpuops takes {1 / of_torch(worst):.2f} "
+        f"times as long, in `{worst['op']} {worst['case']}`."
+    )
+    if fresh := [1 / of_torch(case) for case in new if "torch" in timed(case)]:
+        text += f" If no shape repeats, it takes {statistics.median(fresh):.1f} times as long, in the median."
+    return text
+
+
+def of_torch(case: Case) -> float:
+    """The speed of gpuops over that of PyTorch."""
+    found = timed(case)
+    return float(found["torch"]["us"] / found["gpuops"]["us"])
+
+
+def compiled(folder: str, document: Document) -> str:
+    """What first calls cost."""
+    first = {case["case"]: case for case in done(of_group(document, FIRST_USE.name)) if case["op"] == "softmax"}
+    times = [
+        milliseconds(timed(case)["gpuops"]["us"])
+        for words in (NOTHING_COMPILED, COMPILED_BEFORE)
+        for name, case in first.items()
+        if words in name
+    ]
+    said = f" The first `softmax` of a process takes {' ms, with kernels on disk '.join(times)} ms." if times else ""
+    mixes = cold.found(folder)
+    rows = {(row["mix"], row["library"]): row for row in mixes["rows"] if "seconds" in row} if mixes else {}
+    ours, torch = rows.get(("six ops", "gpuops")), rows.get(("six ops", "torch"))
+    if ours and torch:
+        said += (
+            f" {ours['calls']} calls of random shapes take {ours['seconds']:.1f} s, {ours['again']:.1f} s with kernels "
+            f"on disk, where PyTorch, which compiles nothing, takes {torch['seconds']:.1f} s."
+        )
+    begin = f"**Your program runs once and briefly.** [First calls]({FOLDER}/first-calls.md) compile."
+    return begin + said if said else ""
+
+
+def only_here(documents: list[Document]) -> str:
+    """On what the numbers were measured."""
+    return (
+        f"**You have another GPU, or none.** The kernels are CUDA, for NVIDIA GPUs alone; these numbers are of one "
+        f"machine, {machine_name(documents[0])}."
+    )
+
+
+def on_processors(documents: dict[str, Document]) -> str:
+    """What NumPy arrays lose."""
+    texts = []
+    for document in documents.values():
+        cores = on_cpu.most_threads(document)
+        slow, of = len(on_cpu.losses(document)), len(on_cpu.gains(document["rows"], on_cpu.REFERENCES))
+        ahead = on_cpu.behind(document, ("torch",), cores)
+        torch = f", and PyTorch is faster in the median in {listed(f'`{op}` ({g:.2f})' for g, op in ahead)}"
+        texts.append(
+            f"on {document['machine']} ({counted(cores, 'core')}), NumPy or SciPy is faster in {slow} of {of} cases"
+            f"{torch if ahead else ''}"
+        )
+    if not texts:
+        return ""
+    return f"**Your arrays are NumPy's.** They are computed [on the CPU]({FOLDER}/on-cpu.md): {'; '.join(texts)}."
