@@ -1,5 +1,5 @@
-# make demo [FILE=x.npy] | bench [OP=softmax] [PEERS='torch ...'] | test [PEERS=torch] | test-quick | lint | types |
-# docs | clean.
+# make demo [FILE=x.npy] | bench [OP=softmax] [PEERS='torch ...'] | test [PEERS=torch] | test-quick | test-versions |
+# lint | types | docs | clean.
 # Each makes the virtual environment that it needs first: .venv.
 
 PYTHON ?= python3
@@ -16,7 +16,7 @@ CUPY = $(if $(GPU),$(shell test 0$(CUDA) -ge 13 && echo cuda13 || echo cuda12))
 # Without a GPU the tests still compile the kernels, with CuPy and NVRTC alone: the whole toolkit is large.
 COMPILER = $(if $(CUPY),,'cupy-cuda13x>=14' 'nvidia-cuda-nvrtc>=13,<14')
 
-.PHONY: demo bench test test-quick lint types docs clean
+.PHONY: demo bench test test-quick test-versions lint types docs clean
 
 demo: $(VENV)/demo.stamp
 	$(RUN) gpuops demo $(FILE)
@@ -32,6 +32,9 @@ test: lint types
 test-quick: $(VENV)/test.stamp
 	GPUOPS_TEST_PROFILE=quick $(RUN) pytest -n auto --dist worksteal
 
+test-versions: $(VENV)/test.stamp
+	$(RUN) tests.versions
+
 lint: $(VENV)/test.stamp
 	$(RUN) ruff check
 
@@ -39,10 +42,10 @@ types: $(VENV)/test.stamp
 	$(RUN) mypy
 
 docs: $(VENV)/docs.stamp
-	$(RUN) sphinx --fail-on-warning --keep-going --builder html docs build/docs
+	$(RUN) sphinx --quiet --fail-on-warning --keep-going --builder html docs build/docs
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/api/generated *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/created.stamp: pyproject.toml

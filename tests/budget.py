@@ -18,8 +18,8 @@ DEEP = PROFILE == "deep"
 FEW = 8  # examples of a property in the quick profile
 #: Files that the quick profile leaves out.
 SLOW = (
-    "test_array_api.py", "test_bench.py", "test_cli.py", "test_cluster.py", "test_dask.py", "test_emulator.py",
-    "test_interop.py", "test_kernels.py", "test_logsumexp.py", "test_package.py", "test_scaling.py", "test_warmup.py",
+    "test_array_api.py", "test_bench.py", "test_cli.py", "test_cluster.py", "test_dask.py", "test_distributions.py",
+    "test_emulator.py", "test_interop.py", "test_kernels.py", "test_logsumexp.py", "test_scaling.py", "test_warmup.py",
 )  # fmt: skip
 
 

@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 from tests import layouts
 from tests.layouts import HALVES, inexact, wide
+
+ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is of ml_dtypes")
 
 
 def assert_same(got: np.ndarray, expected: Any) -> None:

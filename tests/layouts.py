@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from gpuops.plan import dtypes
+
+ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is of ml_dtypes")
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)  # its ``kind`` is V
 DTYPES = tuple(map(np.dtype, dtypes.CTYPES))

@@ -6,11 +6,12 @@ import re
 
 import numpy as np
 import pytest
-import scipy.special
 
 import gpuops
 from tests.compare import assert_same
 from tests.ops import REDUCTIONS, ROWWISE, SOFTMAXES, SPREADS, WITH_AXIS
+
+special = pytest.importorskip("scipy.special", reason="SciPy is the reference")
 
 X = np.arange(20, dtype="f4").reshape(4, 5) % 7
 
@@ -28,7 +29,7 @@ def test_softmax_of_0d_arrays(backend):
     x = backend.array(np.array(3.0))
     for axis in (0, -1):
         for op in SOFTMAXES:
-            assert_same(backend.numpy(getattr(gpuops, op)(x, axis)), getattr(scipy.special, op)(np.array(3.0), axis))
+            assert_same(backend.numpy(getattr(gpuops, op)(x, axis)), getattr(special, op)(np.array(3.0), axis))
 
 
 def test_numpy_parameter_names_are_accepted(backend):

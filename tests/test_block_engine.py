@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import subprocess
@@ -9,17 +10,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit, vectorize
 
 import gpuops
-from gpuops.run import block_engine, compiled_engine, compiled_rows, numpy_engine, threads
+from gpuops.run import block_engine, numpy_engine, threads
 from gpuops.run.call import describe
 from tests import layouts
 from tests.compare import assert_bits
@@ -42,11 +42,17 @@ def small_blocks(count: int = 1, engine: str = "numpy") -> Iterator[None]:
     with (
         computed_by(engine),
         settings(block_engine, count, NUMPY=SMALL, WITH_NUMBA=SMALL, SHORT=3, COMPILED=compiled),
-        settings(
-            compiled_engine, count, NARROW=2, TASK=2**8, LONG=2**10, PART=2**5, TILE=2**8, TILE_WIDTHS=(4, 16), FOLDED=8
-        ),
+        small_blocks_of_compiled_functions(count) if engine == "compiled" else nullcontext(),
     ):
         yield
+
+
+def small_blocks_of_compiled_functions(count: int) -> AbstractContextManager[None]:
+    from gpuops.run import compiled_engine  # which needs Numba
+
+    return settings(
+        compiled_engine, count, NARROW=2, TASK=2**8, LONG=2**10, PART=2**5, TILE=2**8, TILE_WIDTHS=(4, 16), FOLDED=8
+    )
 
 
 @given(data=st.data())
@@ -83,12 +89,22 @@ def test_compiled_functions_agree_with_scipy(shape, dtype, options):
                 check(found, op, source, axis, **options)
 
 
+@pytest.fixture
+def numba():
+    return pytest.importorskip("numba", reason="needs Numba")
+
+
+@pytest.fixture
+def compiled_rows(numba):
+    return importlib.import_module("gpuops.run.compiled_rows")
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_the_compiled_exponential_and_logarithm_are_within_units_in_the_last_place(dtype):
+def test_the_compiled_exponential_and_logarithm_are_within_units_in_the_last_place(numba, compiled_rows, dtype):
     random = np.random.default_rng(0)
     info = np.finfo(dtype)
     x = (np.log(info.tiny) * random.random(10**5)).astype(dtype)
-    exp = vectorize(lambda x: compiled_rows.exp(x))
+    exp = numba.vectorize(lambda x: compiled_rows.exp(x))
     exact = np.exp(x.astype(np.longdouble))
     assert np.max(np.abs(exp(x) - exact) / np.spacing(exact.astype(dtype))) < 1.5
     np.testing.assert_allclose(compiled_rows.exp(x), exp(x), rtol=4 * info.eps)  # in Python it is NumPy's
@@ -97,7 +113,7 @@ def test_the_compiled_exponential_and_logarithm_are_within_units_in_the_last_pla
     if dtype == "f8":
         terms = np.concatenate([10.0 ** random.uniform(-30, 9, 10**5), [0, 1]])
         exact = np.log1p(terms.astype(np.longdouble))
-        found = vectorize(lambda x: compiled_rows.log1p(x))(terms)
+        found = numba.vectorize(lambda x: compiled_rows.log1p(x))(terms)
         assert np.max(np.abs(found - exact) / np.spacing(exact.astype(dtype))) < 2.5
 
 
@@ -216,11 +232,13 @@ def python(code: str, **variables: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("numba", [False, True], ids=["no Numba", "no folder for its code"])
-def test_without_numba_or_a_folder_for_its_code_the_results_are_right(numba):
+@pytest.mark.parametrize("found", [False, True], ids=["no Numba", "no folder for its code"])
+def test_without_numba_or_a_folder_for_its_code_the_results_are_right(found):
+    if found:
+        pytest.importorskip("numba", reason="needs Numba")
     code = f"""
 import sys
-if not {numba}:
+if not {found}:
     sys.modules["numba"] = None
 import numpy, gpuops
 x = numpy.random.default_rng(0).standard_normal((600, 1000))
@@ -232,7 +250,7 @@ assert (gpuops.where(mask, x, 0) == numpy.where(mask, x, 0)).all()
 assert gpuops.softmax(x.astype("f2"), axis=0).dtype == numpy.float16
 print("numba.core" in sys.modules)
 """
-    assert python(code, NUMBA_CACHE_LOCATOR_CLASSES="ZipCacheLocator") == str(numba)
+    assert python(code, NUMBA_CACHE_LOCATOR_CLASSES="ZipCacheLocator") == str(found)
 
 
 def test_imports_and_small_arrays_start_no_threads():
@@ -265,9 +283,9 @@ def test_info_shows_the_number_of_threads():
     assert python("import gpuops; print(gpuops.info()['threads'])", GPUOPS_NUM_THREADS="1") == "1"
 
 
-def test_loops_of_powers_take_the_widest_vectors():
+def test_loops_of_powers_take_the_widest_vectors(numba, compiled_rows):
     x, sums = np.zeros((2, 3), np.float32), np.zeros((3, 3))
-    function = njit(compiled_rows.column_powers.py_func)
+    function = numba.njit(compiled_rows.column_powers.py_func)
     function(x, None, 0, x[0], *sums[:2])
     assert all('"prefer-vector-width"="512"' in text for text in function.inspect_llvm().values())
     np.testing.assert_array_equal(sums, [[0, 0, 0], [2, 2, 2], [0, 0, 0]])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.run import block_reduce, blocks, compiled_sums
+from gpuops.run import block_reduce, blocks
 from tests import layouts
 from tests.budget import examples
 from tests.compare import assert_bits
@@ -130,9 +130,14 @@ def test_masks_and_conversions_of_every_layout(engine):
         assert_bits(into, half.astype("f4"))
 
 
+@pytest.fixture
+def compiled_sums():
+    return pytest.importorskip("gpuops.run.compiled_sums", reason="needs Numba")
+
+
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"])
 @pytest.mark.parametrize("shape", [(2500,), (3, 1024), (130, 70), (2, 129, 64), (64, 3, 100)], ids=str)
-def test_compiled_sums_agree_with_numpy(shape, dtype):
+def test_compiled_sums_agree_with_numpy(compiled_sums, shape, dtype):
     rng = np.random.default_rng(7)
     info = np.iinfo(dtype) if dtype[0] in "iu" else None
     x = rng.integers(info.min, info.max, shape, dtype, endpoint=True) if info else rng.standard_normal(shape) * 9
@@ -151,14 +156,14 @@ def test_compiled_sums_agree_with_numpy(shape, dtype):
 
 
 @pytest.mark.parametrize("dtype,result", [("f2", "f4"), ("f2", "f8"), (BFLOAT16, "f4"), ("c8", "c8")], ids=str)
-def test_elements_that_numba_does_not_know_are_summed_by_numpy(dtype, result):
+def test_elements_that_numba_does_not_know_are_summed_by_numpy(compiled_sums, dtype, result):
     x = np.ones((4, 200), dtype)
     assert not compiled_sums.add(x, np.empty((4, 1), result), (1,))
     with small_blocks(2, "compiled"):
         np.testing.assert_array_equal(gpuops.sum(x, axis=1, dtype=result), [200] * 4)
 
 
-def test_compiled_sums_of_what_is_not_finite():
+def test_compiled_sums_of_what_is_not_finite(compiled_sums):
     x = np.ones((4, 2000), np.float32)
     x[1, 7], x[2, 1500], x[3, [0, 1999]] = np.nan, np.inf, (np.inf, -np.inf)
     found = np.empty((4, 1), np.float32)

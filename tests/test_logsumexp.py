@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.special
 
 import gpuops
 from tests.compare import assert_bits, run
 from tests.layouts import BFLOAT16
+
+special = pytest.importorskip("scipy.special", reason="SciPy is the reference")
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 STRATEGIES = gpuops.strategies("logsumexp")
@@ -111,26 +112,26 @@ def test_weights_agree_with_scipy(backend, shape, strategy):
     for axis in (0, 1, None, (0, 1)):
         for keepdims in (False, True):
             options = {"keepdims": keepdims, "return_sign": True}
-            expected = scipy.special.logsumexp(a, axis, b, **options)
+            expected = special.logsumexp(a, axis, b, **options)
             got = gpuops.logsumexp(there[0], axis, there[1], **options, strategy=strategy)
             assert type(got) is tuple and len(got) == 2
             for one, other in zip(got, expected):
                 np.testing.assert_allclose(backend.numpy(one), other, rtol=1e-11, atol=1e-12)
             alone = backend.numpy(gpuops.logsumexp(there[0], axis, there[1], keepdims))
-            np.testing.assert_allclose(alone, scipy.special.logsumexp(a, axis, b, keepdims), rtol=1e-11, atol=1e-12)
+            np.testing.assert_allclose(alone, special.logsumexp(a, axis, b, keepdims), rtol=1e-11, atol=1e-12)
 
 
 def test_weights_broadcast_and_promote(backend):
     a = np.random.default_rng(0).standard_normal((4, 5)).astype("f4")
     for b in (np.arange(5.0), np.arange(4, dtype="i4")[:, None], np.ones((3, 1, 5), "f4"), np.arange(5) % 2 == 0):
-        expected = scipy.special.logsumexp(a, -1, b)
+        expected = special.logsumexp(a, -1, b)
         got = run(backend, gpuops.logsumexp, a, -1, b)
         assert got.shape == expected.shape and got.dtype == np.result_type(a, b)
         np.testing.assert_allclose(got, expected, rtol=1e-6)
     for scalar in (2, 2.5, np.float32(3)):
         got = run(backend, gpuops.logsumexp, a, 1, scalar)
         assert got.dtype == np.float32
-        np.testing.assert_allclose(got, scipy.special.logsumexp(a, 1, np.float32(scalar)), rtol=1e-6)
+        np.testing.assert_allclose(got, special.logsumexp(a, 1, np.float32(scalar)), rtol=1e-6)
     wide = gpuops.logsumexp(backend.array(a[0].copy()), 0, backend.array(np.ones((3, 5), "f4")))
     assert wide.shape == (5,)
 
@@ -161,7 +162,7 @@ def test_weights_with_a_mask_and_a_scale(backend, dtype):
     mask = random.random((6, 50)) < 0.5
     there = dict(zip("abm", backend.arrays(a, b, mask)))
     got = gpuops.logsumexp(there["a"], 1, there["b"], where=there["m"], scale=3, return_sign=True)
-    expected = scipy.special.logsumexp(3 * a.astype("f8"), 1, np.where(mask, b, 0), return_sign=True)
+    expected = special.logsumexp(3 * a.astype("f8"), 1, np.where(mask, b, 0), return_sign=True)
     for one, other in zip(got, expected):
         np.testing.assert_allclose(backend.numpy(one), other, rtol=1e-5 if dtype == "f4" else 1e-12)
 
@@ -173,14 +174,14 @@ def test_weights_of_half_types(backend):
         there = backend.arrays(a.astype(dtype), b.astype(dtype))
         got, sign = gpuops.logsumexp(there[0], 1, there[1], return_sign=True)
         assert got.dtype == sign.dtype == dtype
-        expected = scipy.special.logsumexp(a.astype(dtype).astype("f8"), 1, b.astype(dtype).astype("f8"))
+        expected = special.logsumexp(a.astype(dtype).astype("f8"), 1, b.astype(dtype).astype("f8"))
         np.testing.assert_allclose(backend.numpy(got).astype("f8"), expected, rtol=2e-2)
 
 
 def test_return_sign_without_weights(backend):
     a = np.array([[0.0, 1.0], [-np.inf, -np.inf]])
     logarithm, sign = gpuops.logsumexp(backend.array(a), 1, return_sign=True)
-    assert_bits(backend.numpy(logarithm), scipy.special.logsumexp(a, 1))
+    assert_bits(backend.numpy(logarithm), special.logsumexp(a, 1))
     np.testing.assert_array_equal(backend.numpy(sign), [1, 0])
 
 
@@ -215,5 +216,5 @@ def test_weights_of_dask_arrays(chunks):
             alone = gpuops.logsumexp(x, axis, weights, where=chosen, **options).compute()
             expected = gpuops.logsumexp(a, axis, b, where=mask, **options)
             np.testing.assert_allclose(alone, expected, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(gpuops.logsumexp(x, 1, 2.0).compute(), scipy.special.logsumexp(a, 1, 2.0))
+    np.testing.assert_allclose(gpuops.logsumexp(x, 1, 2.0).compute(), special.logsumexp(a, 1, 2.0))
     np.testing.assert_allclose(gpuops.logsumexp(x, 1, b[0]).compute(), gpuops.logsumexp(a, 1, b[0]), equal_nan=True)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,6 +16,8 @@ from tests import layouts
 from tests.budget import examples, pairs, round_robin
 from tests.compare import accumulator_eps, assert_near, assert_same, magnitude, run, widened
 from tests.layouts import BFLOAT16, BOOL, COMMON, DTYPES, LAYOUTS, inexact, lay_out, sample
+
+ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is of ml_dtypes")
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

@@ -6,7 +6,6 @@ import math
 from itertools import product
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,6 +17,8 @@ from tests.budget import examples, pairs, round_robin
 from tests.compare import accumulator_eps, assert_bits, assert_near, assert_repeatable, assert_same, magnitude, run
 from tests.layouts import ALONG, BFLOAT16, BOOL, COMMON, DTYPES, HALVES, INTS, LAYOUTS, inexact, lay_out, sample
 from tests.ops import EXTREMA, LOGICAL, REDUCTIONS, SPREADS, UFUNCS, WITH_DTYPE, initial, reduction_options
+
+ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is of ml_dtypes")
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

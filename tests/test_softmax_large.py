@@ -6,7 +6,6 @@ import math
 from functools import partial
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -16,6 +15,8 @@ from tests.compare import accumulator_eps, ulp
 from tests.conftest import BACKENDS
 from tests.layouts import BFLOAT16, FLOATS, HALVES
 from tests.test_softmax import check
+
+ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is of ml_dtypes")
 
 if "gpu" not in BACKENDS:
     pytest.skip(gpuops.info()["reason"], allow_module_level=True)

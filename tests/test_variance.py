@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dask.array as da
 import numpy as np
 import pytest
 
@@ -123,6 +122,7 @@ def test_an_initial_nan_takes_part_in_sums(backend):
 @pytest.mark.parametrize("dtype", ["f2", "f4", "c8", "i2"])
 @pytest.mark.parametrize("op", SPREADS)
 def test_chunks_of_dask_arrays_merge(op, dtype, masked):
+    da = pytest.importorskip("dask.array", reason="chunks are Dask's")
     x = (sample((60, 50), "f4") * 9 + 1000).astype(dtype)
     mask = sample((60, 50), "?") if masked else True
     if dtype != "i2" and op.startswith("nan"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
+import pytest
 
 from gpuops.ops.table import AVERAGE, COMPARISONS, DOT, MEASURES, NORMS, REDUCTIONS, SEARCHES, WITH_INDEX
 from gpuops.plan import reductions, rows
@@ -14,6 +14,8 @@ from gpuops.plan.reductions import Reduction
 from gpuops.plan.work import ArraySpec, HostCall, Plan, Work
 from gpuops.run.context import ExecutionContext, find
 from gpuops.run.execute import prepare
+
+ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is of ml_dtypes")
 
 #: Every reduction that kernels compute, by its name in ``kernels/common/ops.cuh``.
 STRUCTS: dict[str, Reduction] = {
