@@ -34,6 +34,7 @@ SHAPES = (
     along((2**19, 16), 0), along((16, 2**18), 1), along((2**22,), 0), along(LARGE, 1, "F"), along(LARGE, 1, "[:, ::2]"),
 )  # fmt: skip
 FEW = SHAPES[2:6]
+BIG = (*SHAPES[4:7], SHAPES[8])
 MASKED = tuple(along(LARGE, axis, mask=LARGE) for axis in (1, 0))
 CHOICES = (
     together((256, 1000), (256, 1000), (256, 1000)), together(LARGE, LARGE, LARGE), together(LARGE, (), ()),
@@ -53,6 +54,13 @@ TABLES: dict[str, tuple[tuple[str, tuple[Problem, ...]], ...]] = {
     "max": (("float32", SHAPES), ("float16 int32", FEW)),
     "mean": (("float32 int32", SHAPES), ("float32", MASKED)),
     "any": (("float32", FEW),),
+    "var": (("float32", FEW + BIG[2:]), ("float16", BIG[:1])),
+    "nansum": (("float32", BIG),),
+    "nanmax": (("float32", BIG),),
+    "argmax": (("float32", BIG),),
+    "max_with_index": (("float32", BIG),),
+    "count_nonzero": (("float32", BIG),),
+    "vector_norm": (("float32", BIG),),
     "where": (("float32 float64 int8", CHOICES),),
     "expand": (("float32 float64", COPIES),),
 }

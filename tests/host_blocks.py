@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpuops.run import block_engine, block_maps, block_reduce, blocks, launch_cache, threads
+from gpuops.run import block_engine, block_maps, block_reduce, block_results, blocks, launch_cache, threads
 
 ENGINES = ("numpy", "compiled") if find_spec("numba") else ("numpy",)
 
@@ -51,5 +51,6 @@ def forget() -> None:
     threads.pool.cache_clear()
     block_engine.layout.cache_clear()
     block_reduce.cut.cache_clear()
+    block_results.cut.cache_clear()
     block_reduce.way.cache_clear()
     launch_cache.clear()

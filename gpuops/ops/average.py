@@ -11,6 +11,7 @@ from ..plan.dtypes import accumulator, dtype_name
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, HostCall, Work, new_array
 from ..run import numpy_engine
+from ..run.block_results import in_blocks
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY
 from .arguments import check_array, normalize_axis, result_type, scalar
@@ -82,7 +83,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     options = {"axis": axis, "keepdims": keepdims, "returned": returned, "val": val, "acc": acc, "form": Average}
     host = HostCall(numpy_engine.average, options)
     if a.machine is None:
-        return Work(op, results, host, form=Average)
+        same = weights is None or weights.shape == a.shape
+        return Work(op, results, in_blocks(host, a, dims, 4) if same else host, form=Average)
     if beside is None:
         beside = scalar("weights", np.ones((), val), a.machine)
     plan = in_one_pass(AVERAGE, a, beside, dims, val, results)

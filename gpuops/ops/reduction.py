@@ -69,13 +69,8 @@ def reduction(
         options |= {"dtype": acc} if record.typed else {}
         if acc != val or record.exponent or (record.plain and a.dtype.kind == "V"):  # bfloat16 is no float to NumPy
             compute, options = numpy_engine.reduce_wide, options | {"val": val, "acc": acc, "result": result}
-    if a.machine is None and record.ufunc and record.reduction.merge and not record.plain:
-        from ..run import block_reduce  # which costs time at import
-
-        if block_reduce.helps(a, axis, mask, record.ufunc, "acc" in options):
-            compute, options = block_reduce.reduce, options | {"ufunc": record.ufunc}
-    host = HostCall(compute, options)
     if a.machine is None:
+        host = on_host(record, a, mask, HostCall(compute, options))
         return Work(op, (result_of(out, shape, result),), host)
     kernel = record.reduction
     if record.masked and mask is not None:
@@ -91,7 +86,17 @@ def reduction(
     problem = reductions.problem(kernel, x, other, target, axis, dtype_name(val), start, scale)
     add_reduction(builder, problem._replace(root=record.exponent == 0.5), strategy)
     builder.deliver(target, out)
-    return Work(op, (out or target,), host, builder.finish())
+    return Work(op, (out or target,), HostCall(compute, options), builder.finish())
+
+
+def on_host(record: ReductionOp, a: ArraySpec, mask: ArraySpec | None, call: HostCall) -> HostCall:
+    """The call of the NumPy engine that makes a reduction, in blocks if that is better."""
+    from ..run import block_reduce, block_results  # which cost time at import
+
+    axis, merges = call.options["axis"], record.ufunc and record.reduction.merge and not record.plain
+    if merges and block_reduce.helps(a, axis, mask, record.ufunc, "acc" in call.options):
+        return HostCall(block_reduce.reduce, call.options | {"ufunc": record.ufunc})
+    return call if merges else block_results.in_blocks(call, a, axis, record.passes)
 
 
 def in_one_pass(

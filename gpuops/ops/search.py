@@ -13,6 +13,7 @@ from ..plan.dtypes import dtype_name
 from ..plan.geometry import Shape
 from ..plan.work import HostCall, Work, new_array
 from ..run import numpy_engine
+from ..run.block_results import in_blocks
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY, OUT
 from .arguments import as_index, check_array, check_out, normalize_axis
@@ -309,7 +310,7 @@ def search(op: str, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str |
             raise error(TypeError, op, f"out is of dtype {out.dtype.name}, which int64 does not hold")
     host = HostCall(numpy_engine.search, {"function": record.numpy, "axis": axis, "keepdims": keepdims})
     if a.machine is None:
-        return Work(op, (result_of(out, shape, index),), host)
+        return Work(op, (result_of(out, shape, index),), in_blocks(host, a, axis, record.passes, lays_out=True))
     builder = Builder(a.machine)
     x = builder.readable(a)
     target = builder.target(out, out is not None and shared(out, x), shape, index)
@@ -329,7 +330,7 @@ def with_index(op: str, a: Any, axis: Any, keepdims: bool, strategy: str | None)
         new_array("indices", shape, np.dtype(np.int64), machine=a.machine),
     )  # fmt: skip
     options = {"function": record.numpy, "axis": axis, "keepdims": keepdims, "form": WithIndex}
-    host = HostCall(numpy_engine.with_index, options)
+    host = in_blocks(HostCall(numpy_engine.with_index, options), a, axis, record.passes, lays_out=True)
     plan = None
     if a.machine is not None:
         places = reductions.positions(a, axis)

@@ -33,6 +33,7 @@ class ReductionOp(NamedTuple):
     masked: Reduction | None = None  # instead, with a mask
     exact: Reduction | None = None  # instead, for integers whose sums fit 64 bits
     plain: str = ""  # NaN is left out: the op of elements that cannot be NaN
+    passes: int = 4  # of ``numpy`` over memory
 
 
 def boolean(val: str) -> np.dtype:
@@ -152,11 +153,11 @@ REDUCTIONS = {
         ),
         ReductionOp(
             "nanmax", Reduction("NanMax", ordered, np.fmax), np.nanmax, np.fmax,
-            identity=False, typed=False, plain="max",
+            identity=False, typed=False, plain="max", passes=1,
         ),
         ReductionOp(
             "nanmin", Reduction("NanMin", ordered, np.fmin), np.nanmin, np.fmin,
-            identity=False, typed=False, plain="min",
+            identity=False, typed=False, plain="min", passes=1,
         ),
         ReductionOp("nanmean", Reduction("NanMean", counted), np.nanmean, np.add, floating=True, plain="mean"),
         *(
@@ -217,7 +218,9 @@ NORMS = {
 }  # fmt: skip
 #: Reductions to the index of an element; those of the elements themselves, with their indices.
 SEARCHES = {
-    name: ReductionOp(name, Reduction(struct, indexed, second=reductions.POSITION), function, plain=plain)
+    name: ReductionOp(
+        name, Reduction(struct, indexed, second=reductions.POSITION), function, plain=plain, passes=4 if plain else 1
+    )
     for name, struct, function, plain in (
         ("argmax", "ArgMax", np.argmax, ""), ("argmin", "ArgMin", np.argmin, ""),
         ("nanargmax", "NanArgMax", np.nanargmax, "argmax"), ("nanargmin", "NanArgMin", np.nanargmin, "argmin"),

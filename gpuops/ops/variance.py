@@ -10,6 +10,7 @@ import numpy as np
 from ..plan.dtypes import accumulator, dtype_name
 from ..plan.work import HostCall, Work, new_array
 from ..run import numpy_engine
+from ..run.block_results import in_blocks
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY, MASK, OUT
 from .arguments import as_mask, check_array, dtype_of, normalize_axis
@@ -325,4 +326,5 @@ def mean_var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=True, co
     plan = None
     if a.machine is not None:
         plan = in_one_pass(record.reduction, a, mask, axis, val, (mean, spread), strategy, scale=freedom)
-    return Work(op, (mean, spread), HostCall(numpy_engine.mean_var, options), plan, form=MeanVar)
+    host = in_blocks(HostCall(numpy_engine.mean_var, options), a, axis, record.passes)
+    return Work(op, (mean, spread), host, plan, form=MeanVar)

@@ -74,7 +74,7 @@ def vector_norm(
     a: np.ndarray, out: None = None, *, axis: Shape, keepdims: bool, dtype: np.dtype, ord: float  # noqa: A002
 ) -> Any:
     """np.linalg.vector_norm."""
-    whole: Any = None if len(axis) == a.ndim else axis
+    whole: Any = None if len(axis) == a.ndim else axis[0] if len(axis) == 1 else axis  # NumPy is slower with (d,)
     return np.linalg.vector_norm(a.astype(dtype, copy=False), axis=whole, keepdims=keepdims, ord=ord)
 
 
