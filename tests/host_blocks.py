@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -40,9 +40,9 @@ def settings(module: ModuleType, count: int, **values: Any) -> Iterator[None]:
         try:
             yield
         finally:
-            if count > 1:
-                for helper in [*threads.pool()]:
-                    helper.start(None)
+            with suppress(IndexError):  # none is idle any more
+                while count > 1:
+                    threads.pool().pop().start(None)
             forget()
 
 

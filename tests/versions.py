@@ -28,8 +28,8 @@ TOOLS = ("hypothesis", "ml_dtypes", "pytest", "scipy")
 #: The tests of what NumPy's arrays go through. Those beyond the quick profile are quick without the emulator.
 TESTS = {
     "quick": (
-        "argmax", "arguments", "block_engine", "block_maps", "block_reduce", "broadcast", "errors", "info",
-        "launch_cache", "matmul", "measures", "memory", "new_shapes", "plan", "recording", "reduce", "softmax",
+        "argmax", "arguments", "block_engine", "block_maps", "block_reduce", "block_results", "broadcast", "errors",
+        "info", "launch_cache", "matmul", "measures", "memory", "new_shapes", "plan", "recording", "reduce", "softmax",
         "variance", "work",
     ),
     "ci": ("array_api", "interop", "logsumexp"),
