@@ -67,7 +67,7 @@ MatmulStrategy: TypeAlias = Literal[
     "naive", "coalesced", "shared", "blocktile_1d", "blocktile_2d", "vectorized", "warptile", "cublas", "pipelined"
 ]
 ExpandOp: TypeAlias = Literal["expand", "where"]
-SumOp: TypeAlias = Literal["sum", "prod", "max", "min", "mean", "any", "all"]
+SumOp: TypeAlias = Literal["sum", "prod", "max", "min", "mean", "any", "all", "amax", "amin"]
 NansumOp: TypeAlias = Literal[
     "nansum", "nanprod", "nanmax", "nanmin", "nanmean", "var", "std", "nanvar", "nanstd", "nanargmax", "nanargmin",
     "count_nonzero", "ptp", "sum_of_squares", "mean_var", "max_with_index", "min_with_index", "vector_norm"

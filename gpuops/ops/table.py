@@ -249,7 +249,7 @@ FAST = tuple(name for name in ON_DEVICE if name not in reductions.STEPS)
 @cache
 def strategies() -> dict[str, tuple[str, ...]]:
     """The strategies of each op that has some, slowest first."""
-    return (
+    names = (
         dict.fromkeys(("expand", "where"), tuple(plan.maps.STRATEGIES))
         | {op: FAST if row.plain or row.exponent else tuple(reductions.STRATEGIES) for op, row in REDUCTIONS.items()}
         | {op: FAST if row.plain else ON_DEVICE for op, row in SEARCHES.items()}
@@ -258,6 +258,7 @@ def strategies() -> dict[str, tuple[str, ...]]:
         | dict.fromkeys(plan.rows.OPS, tuple(plan.rows.STRATEGIES))
         | {"matmul": tuple(plan.products.STRATEGIES)}
     )
+    return names | {"amax": names["max"], "amin": names["min"]}
 
 
 def check_strategy(op: str, strategy: str | None) -> None:
