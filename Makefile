@@ -42,7 +42,7 @@ types: $(VENV)/test.stamp
 	$(RUN) mypy
 
 docs: $(VENV)/docs.stamp
-	$(RUN) sphinx --quiet --fail-on-warning --keep-going --builder html docs build/docs
+	$(RUN) sphinx --quiet --fresh-env --fail-on-warning --keep-going --builder html docs build/docs
 
 clean:
 	rm -rf $(VENV) build dist docs/api/generated *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

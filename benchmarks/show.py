@@ -132,7 +132,7 @@ def comparison(cases: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]
 def columns(cases: list[dict[str, Any]]) -> list[Column]:
     """The columns of the libraries. If several other ops of gpuops stand beside, these share one."""
     names = libraries(cases)
-    others = [name for name in names if name.removeprefix("gpuops(").removesuffix(")") in OPS]
+    others = [name for name in names if beside(name) in OPS]
     apart = [name for name in names if len(others) < 2 or name not in others]
     made: list[Column] = [(name, partial(cell, provider=name)) for name in apart]
     if len(apart) < len(names):
@@ -140,10 +140,15 @@ def columns(cases: list[dict[str, Any]]) -> list[Column]:
     return made
 
 
+def beside(name: str) -> str:
+    """The op of ``gpuops(op)``, which stands beside another one."""
+    return name.removeprefix("gpuops(").removesuffix(")")
+
+
 def shared(case: dict[str, Any], names: list[str]) -> str:
     """The number of the one of these that the case has, and which that is."""
     here = [name for name in names if name in timed(case)]
-    return ", ".join(f"{cell(case, name)} {name[7:-1]}" for name in here) or MISSING
+    return ", ".join(f"{cell(case, name)} {beside(name)}" for name in here) or MISSING
 
 
 def of_reference(case: dict[str, Any], several: bool) -> str:

@@ -87,6 +87,17 @@ def test_dir_lists_only_public_names():
     assert {*dir(gpuops)} == {*gpuops.__all__, "__version__"}
 
 
+def test_numpy_arrays_load_no_planner_of_maps_rows_or_products():
+    code = (
+        "import sys, gpuops, numpy\n"
+        "x = numpy.ones((3, 3))\n"
+        "gpuops.sum(x, 0), gpuops.softmax(x), gpuops.where(x > 0, x, 0), gpuops.matmul(x, x), gpuops.argmax(x)\n"
+        "print(*{f'gpuops.plan.{name}' for name in ('maps', 'rows', 'products')} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "\n", done.stderr
+
+
 def test_importing_the_package_imports_no_other_library():
     code = (
         "import sys, gpuops, numpy\n"

@@ -227,7 +227,8 @@ def case(shares, pick=True, limit="copy"):
         {"provider": who, "us": 1 / share, "speed": share, "of_limit": share, "spread": 0.001, "repeat": 0.0}
         for who, share in shares.items()
     ]
-    return {"pick": pick, "limit": {"name": limit, "us": 1.0, "speed": 1.0}, "results": found}
+    what = {"op": "sum", "axis": 1, "pick": pick}
+    return what | {"limit": {"name": limit, "us": 1.0, "speed": 1.0}, "results": found}
 
 
 def test_glances_show_the_cases_that_all_libraries_completed():
@@ -282,6 +283,13 @@ def test_titles_of_sizes_without_peers_claim_nothing():
 )
 def test_titles_count_wins_and_losses_beyond_the_noise(ours, title):
     assert plot_claims.speedups("op", [case({"gpuops": share, "torch": 1, "jax": 0.1}) for share in ours]) == title
+
+
+def test_titles_count_no_cases_of_weak_peers_alone():
+    weak, strong = case({"gpuops": 2, "torch": 0.1}), case({"gpuops": 2, "torch": 0.1, "jax": 1})
+    many = "in the only case with a strong peer"
+    assert plot_claims.speedups("op", [weak, strong]) == f"op: gpuops is faster than every other library {many}"
+    assert plot_claims.speedups("op", [weak]) == "op: no strong peer completed a case"
 
 
 @pytest.mark.parametrize(

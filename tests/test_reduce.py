@@ -396,3 +396,9 @@ def test_lists_and_scalars_give_numpy_results():
 def test_overlapping_sliding_windows(backend, strategy, axis, dtype):
     x = np.lib.stride_tricks.sliding_window_view(np.arange(299).astype(dtype), 4)
     check_run(backend, "sum", x, strategy=strategy, axis=axis)
+
+
+def test_numpys_mark_of_no_initial_is_none_here_too():
+    x = np.arange(6.0)
+    assert gpuops.sum(x, initial=np._NoValue) == 15
+    assert gpuops.max(x, initial=np._NoValue) == 5

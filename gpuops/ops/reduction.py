@@ -26,18 +26,7 @@ from .arguments import (
 )
 from .table import REDUCTIONS, ReductionOp, check_strategy, is_exact
 
-
-class NotGiven:
-    """The default of ``initial``, for which None has a meaning of its own."""
-
-    def __repr__(self) -> str:
-        return "<not given>"
-
-    def __reduce__(self) -> str:  # the same object in every process
-        return "NOT_GIVEN"
-
-
-NOT_GIVEN: Any = NotGiven()
+NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]  # None has a meaning of its own for ``initial``
 
 
 def reduction(

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from . import maps
 from .dtypes import BITS
 from .geometry import Shape
 from .work import ArraySpec, Machine, Plan, PlanStep, new_array
@@ -62,6 +61,8 @@ class Builder:
 
     def filled(self, scalar: ArraySpec) -> ArraySpec:
         """A scalar in the workspace."""
+        from . import maps  # which costs time at import
+
         bits, array = BITS[scalar.itemsize], self.temporary(f"{scalar.name}_copy", (), scalar.dtype)
         self.steps += maps.plan(
             "Expand", (), maps.argument(array, bits, ()), (maps.argument(scalar, bits, ()),)
@@ -73,6 +74,8 @@ class Builder:
 
         ``source`` may repeat along dims in which ``to`` has length 1.
         """
+        from . import maps  # which costs time at import
+
         if not to.size:
             return
         at = to.itemsize | to.start | source.start

@@ -1,7 +1,7 @@
 """Reductions that NumPy makes in several passes, such as variances and norms: in blocks of results, on threads.
 
 A block has all elements of its results, which NumPy computes as it would alone. Blocks depend on shapes and strides, so
-bits do not depend on threads. What is made in between is small enough to need no new pages.
+bits do not depend on threads. What NumPy makes in between is as large as a block, not as the array.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def in_blocks(host: HostCall, a: ArraySpec, axis: Shape, passes: int, lays_out: 
         return host
     blocks = cut(a.shape, a.strides, axis, lays_out)
     options = {"function": host.function, "options": host.options, "axis": axis, "blocks": blocks, "passes": passes}
-    return HostCall(compute, options) if len(blocks) > 1 else host
+    return HostCall(reduce, options) if len(blocks) > 1 else host
 
 
 @lru_cache(maxsize=256)
@@ -48,7 +48,7 @@ def cut(shape: Shape, strides: Shape, axis: Shape, columns: bool) -> list[Index]
     return indices(shape, strides, [d for d in kept if d != inner], max(1, room // shape[inner]))
 
 
-def compute(
+def reduce(
     a: np.ndarray, out: np.ndarray | None = None, *, function: Any, options: dict[str, Any], axis: Shape,
     blocks: list[Index], passes: int, **others: Any,
 ) -> Any:  # fmt: skip

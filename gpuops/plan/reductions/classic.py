@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import maps
 from ..access import Access
 from ..dtypes import BITS
 from ..geometry import contiguous_strides, offset_type, reaches
@@ -93,6 +92,8 @@ class HostFinish(NamedTuple):
 
 def from_host(p: Problem) -> tuple[PlanStep, ...]:
     """The launch that moves finished results to where they belong."""
+    from .. import maps  # which costs time at import
+
     bits, target = BITS[p.result], p.arrays[2]
     pointer = (p.starts[2] - target.offset) % 16
     out = maps.Arg(target.name, bits, p.result, p.kept.strides[2], pointer, offset=target.offset)
