@@ -83,6 +83,24 @@ def test_the_first_of_equal_elements_wins(backend, op, regime):
     check(backend, op, np.zeros(shape, "f4"), axis=axis)
 
 
+@pytest.mark.parametrize(
+    "regime", ["a row of several blocks", "rows of a warp", "rows of a block", "columns of several blocks"]
+)
+@pytest.mark.parametrize("dtype", ["?", "f2", "c8"])
+@pytest.mark.parametrize("op", SEARCHES)
+def test_every_way_to_compare(backend, op, dtype, regime):
+    shape, axis = REGIMES[regime]
+    random = np.random.default_rng(6)
+    x = random.standard_normal(shape).astype("f4").astype(dtype)
+    rare = (random.random(shape) < 3 / x.shape[axis or 0]).astype(dtype)
+    for values in (few(shape, dtype), x, rare, 1 - rare if dtype != "?" else ~rare):
+        check(backend, op, values, axis=axis)
+    if dtype != "?":
+        x[rare != 0] = np.nan
+        np.moveaxis(x, axis or 0, 0)[:1] = 0  # so that no row is NaN alone
+        check(backend, op, x, axis=axis)
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_reads_every_layout(backend, strategy):
     for layout in LAYOUTS:

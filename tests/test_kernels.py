@@ -470,6 +470,34 @@ def test_subnormals_are_not_flushed_by_the_compiler():
     assert not any("ftz" in option or "fast" in option for option in jit.OPTIONS)
 
 
+# ---------------------------------------------------------------------------------------------- counters that are full
+
+#: Numbers in kernels that say how many elements a counter is certain to hold, and small ones in their place.
+FULL = {
+    "(BYTES ? 60000 : 30000) * COUNT / VEC": "8",
+    "(packs += N) > 255": "(packs += N) > 20",
+    "sizeof(T) == 1 ? 1 << 18 : 1 << 11": "8",
+}
+
+
+@pytest.mark.parametrize("full", FULL)
+def test_counters_move_on_before_they_are_full(emulation, monkeypatch, full):
+    text, read = jit.read("accumulate.cuh"), jit.read
+    assert full in text
+    monkeypatch.setattr(
+        jit, "read", lambda name: text.replace(full, FULL[full]) if name == "accumulate.cuh" else read(name)
+    )
+    monkeypatch.setattr(emulated, "module", emulated.module.__wrapped__)
+    for dtype in ("?", "i1", "u1", "i2"):
+        info = None if dtype == "?" else np.iinfo(dtype)
+        for shape, axis, strategy in (((20000, 48), 0, "columns"), ((3, 40000), 1, "rows")):
+            x = np.random.default_rng(9).integers(0, 2, shape).astype(dtype)
+            x = x if info is None else np.where(x > 0, info.max, info.min + x).astype(dtype)
+            for op in ("sum", "var"):
+                got = getattr(gpuops, op)(emulated.DEVICE.from_host(x), axis=axis, strategy=strategy)
+                np.testing.assert_allclose(np.asarray(got), getattr(np, op)(x, axis=axis), rtol=1e-12)
+
+
 # -------------------------------------------------------------------------------------------------------- barriers
 
 BARRIER = re.compile(r"__sync(?:threads|warp)\(\);")

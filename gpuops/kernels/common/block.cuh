@@ -37,6 +37,21 @@ template <class Op> __device__ __forceinline__ typename Op::State aligned(typena
   center = shuffle(center + times(apart, Op::Spread::part_of(count)), first);  // rounded alike in all of these lanes
   return Op::state(center, Op::around(center, value));
 }
+// The same for aligned groups of WIDTH lanes. If all lanes have elements, the median of three centers will do: it takes half
+// the time, and one that is far from all others is not it.
+template <class R> __device__ __forceinline__ R median(R a, R b, R c) {
+  return greater_of(lesser_of(a, b), lesser_of(greater_of(a, b), c));
+}
+template <class R> __device__ __forceinline__ Complex<R> median(Complex<R> a, Complex<R> b, Complex<R> c) {
+  return {median(a.re, b.re, c.re), median(a.im, b.im, c.im)};
+}
+template <class Op, int WIDTH> __device__ __forceinline__ typename Op::State aligned(typename Op::State value) {
+  if (WIDTH < 4 || !__all_sync(0xffffffffu, value.count() > 0)) return aligned<Op>(value, 1, WIDTH / 2);
+  auto own = Op::center(value);
+  int first = threadIdx.x % 32 / WIDTH * WIDTH;
+  auto center = median(shuffle(own, first), shuffle(own, first + WIDTH / 3), shuffle(own, first + 2 * WIDTH / 3));
+  return Op::state(center, Op::around(center, value));
+}
 // Merges the values of lanes that differ in a bit of their index (of variances: with a common center).
 template <class Op> __device__ __forceinline__ typename Op::State merged(typename Op::State value, int mask) {
   if constexpr (CENTERED<Op>) return Op::state(Op::center(value), Op::added(Op::sums(value), shuffle_xor(Op::sums(value), mask)));
@@ -69,6 +84,32 @@ template <class Op, int N, class Get> __device__ __forceinline__ typename Op::St
   return Op::state(center, sums);
 }
 
+// Searches whose values and indices have 32 bits: one instruction finds the greatest of a warp, another the first place.
+template <class Op> constexpr bool BRIEF = false;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+template <class V> constexpr bool BRIEF<ArgMax<V, i32>> = sizeof(typename ArgMax<V, i32>::A) == 4;
+template <class V> constexpr bool BRIEF<ArgMin<V, i32>> = BRIEF<ArgMax<V, i32>>;
+template <class Base, class V> constexpr bool BRIEF<WithIndex<Base, V>> = BRIEF<Base>;
+template <class Base, class V> constexpr bool BRIEF<WithoutNan<Base, V>> = BRIEF<Base>;
+#endif
+// An integer that grows with a number, or (FALLS) falls, and the number of one. NaN is the greatest, and zeros of both signs
+// are the same.
+template <bool FALLS> __device__ __forceinline__ i32 key_of(float x) {
+  float number = FALLS ? 0.0f - x : 0.0f + x;
+  i32 bits = bit_cast<i32>(number);
+  return is_nan(number) ? 0x7fffffff : bits ^ (bits >> 31 & 0x7fffffff);
+}
+template <bool FALLS> __device__ __forceinline__ i32 key_of(i32 x) { return FALLS ? ~x : x; }
+template <bool FALLS> __device__ __forceinline__ i32 key_of(u32 x) { return key_of<FALLS>(static_cast<i32>(x ^ 0x80000000u)); }
+template <bool FALLS, class A> __device__ __forceinline__ A number_of(i32 key) {
+  if constexpr (SAME<A, float>) {
+    float number = bit_cast<float>(key ^ (key >> 31 & 0x7fffffff));
+    return FALLS ? 0.0f - number : number;
+  } else {
+    return static_cast<A>((FALLS ? ~key : key) ^ (SIGNED<A> ? 0 : 0x80000000u));
+  }
+}
+
 // Reduces over aligned groups of WIDTH lanes; every lane gets its group's result. All 32 lanes of the warp take part.
 template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
   if constexpr (EXPONENTIAL<Op>) {  // the maximum first: each sum is rescaled once
@@ -78,12 +119,19 @@ template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::Stat
     u32 votes = __ballot_sync(0xffffffffu, at_max) >> threadIdx.x % 32 / WIDTH * WIDTH & (0xffffffffu >> (32 - WIDTH));
     return {max, rest_of(warp_reduce<Sum<A>, WIDTH>(at_max ? value.rest : Op::lifted(value, max)), A(__popc(votes)))};
   }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (BRIEF<Op> && WIDTH == 32) {
+    i32 key = key_of<Op::FALLS>(value.value), top = __reduce_max_sync(0xffffffffu, key);
+    i32 place = __reduce_min_sync(0xffffffffu, key == top ? value.index() : Op::NOWHERE);
+    return Op::state(number_of<Op::FALLS, typename Op::A>(top), place);
+  }
+#endif
   if constexpr (INDEXED<Op>) {  // the value first, then the least index of those that have it
     auto top = warp_reduce<typename Op::Top, WIDTH>(value.value);
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, warp_reduce<Min<typename Op::Place>, WIDTH>(place));
   }
-  if constexpr (CENTERED<Op> && WIDTH > 1) value = aligned<Op>(value, 1, WIDTH / 2);
+  if constexpr (CENTERED<Op> && WIDTH > 1) value = aligned<Op, WIDTH>(value);
 #pragma unroll
   for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = merged<Op>(value, mask);
   return value;
@@ -148,7 +196,7 @@ template <class Op, int THREADS> __device__ __forceinline__ typename Op::State b
   value = warp_reduce<Op>(value);
   if (lane == 0) partial[warp] = value;
   __syncthreads();
-  return warp_reduce<Op, THREADS / 32>(partial[lane % (THREADS / 32)]);
+  return warp_reduce<Op, BRIEF<Op> ? 32 : THREADS / 32>(partial[lane % (THREADS / 32)]);
 }
 
 // Reduces over the threads of each output; every thread gets its output's result. BLOCK: the most threads. Between two

@@ -106,6 +106,18 @@ template <class T, bool GREATER> __device__ __forceinline__ u32 beyond(u32 a, u3
   return (widen(x.get(0)) > widen(y.get(0)) ? 0xffffu : 0u) | (widen(x.get(1)) > widen(y.get(1)) ? 0xffff0000u : 0u);
 #endif
 }
+// For each of two 16-bit numbers: 0xffff if it is equal to that of b, else 0.
+template <class T> __device__ __forceinline__ u32 equal_pair(u32 a, u32 b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  u32 out;
+  if constexpr (SAME<T, f16>) asm("set.eq.u32.f16x2 %0, %1, %2;" : "=r"(out) : "r"(a), "r"(b));
+  else asm("set.eq.u32.bf16x2 %0, %1, %2;" : "=r"(out) : "r"(a), "r"(b));
+  return out;
+#else
+  Items<T, 2> x = bit_cast<Items<T, 2>>(a), y = bit_cast<Items<T, 2>>(b);
+  return (widen(x.get(0)) == widen(y.get(0)) ? 0xffffu : 0u) | (widen(x.get(1)) == widen(y.get(1)) ? 0xffff0000u : 0u);
+#endif
+}
 // For each of two 16-bit numbers: 0xffff if it is NaN, else 0.
 template <class T> __device__ __forceinline__ u32 unordered_pair(u32 a) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -116,28 +128,6 @@ template <class T> __device__ __forceinline__ u32 unordered_pair(u32 a) {
 #else
   constexpr u32 INFINITE = SAME<T, f16> ? 0x7c00 : 0x7f80;
   return ((a & 0x7fff) > INFINITE ? 0xffffu : 0u) | ((a >> 16 & 0x7fff) > INFINITE ? 0xffff0000u : 0u);
-#endif
-}
-// Two numbers of 16 bits, or (NEGATED) what they are times -1, as signed integers that grow with them. NaN is the
-// greatest either way, and zeros of both signs are the same.
-template <class T, bool NEGATED> __device__ __forceinline__ u32 ordered_pair(u32 word) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  u32 sign;
-  constexpr u32 ONE = SAME<T, f16> ? 0x3c003c00u : 0x3f803f80u, FACTOR = NEGATED ? ONE | 0x80008000u : ONE;
-  if constexpr (SAME<T, f16>) asm("fma.rn.f16x2 %0, %0, %1, %2;" : "+r"(word) : "r"(FACTOR), "r"(0));
-  else asm("fma.rn.bf16x2 %0, %0, %1, %2;" : "+r"(word) : "r"(FACTOR), "r"(0));
-  asm("prmt.b32 %0, %1, 0, 0xbb99;" : "=r"(sign) : "r"(word));
-  return word ^ (sign & 0x7fff7fffu);
-#else
-  Items<T, 2> x = bit_cast<Items<T, 2>>(word);
-  u32 out = 0;
-#pragma unroll
-  for (int v = 0; v < 2; ++v) {
-    u32 bits = x.get(v).bits, size = bits & 0x7fffu;
-    bits = size > (SAME<T, f16> ? 0x7c00u : 0x7f80u) ? 0x7fffu : size == 0 ? 0u : bits ^ (NEGATED ? 0x8000u : 0u);
-    out |= (bits ^ (bits >> 15) * 0x7fffu) << 16 * v;
-  }
-  return out;
 #endif
 }
 

@@ -152,6 +152,7 @@ template <class V, class I> struct ArgMax {
   using Top = Max<V>;  // finds the value; Number, among elements of which some are NaN and left out
   using Number = NanMax<V>;
   using Place = I;
+  static constexpr bool FALLS = false;  // whether the least is searched
   struct State {  // no padding, so that every byte is written
     A value;
     u32 word[alignof(A) == 8 ? 2 : sizeof(I) / 4];
@@ -185,6 +186,7 @@ template <class V, class I> struct ArgMin : ArgMax<V, I> {
   using A = typename Base::A;
   using Top = Min<V>;
   using Number = NanMin<V>;
+  static constexpr bool FALLS = true;
   using State = typename Base::State;
   static __device__ State identity() { return Base::state(Top::identity(), Base::NOWHERE); }
   static __device__ __forceinline__ bool ahead(A a, A b) { return Base::ahead(a, b, false); }

@@ -2,6 +2,8 @@
 // outputs, with a State each; otherwise one State for all. Prologue, besides that of reduce.cuh: VEC.
 
 constexpr int VEC_B = OTHER == BESIDE ? VEC : 1;  // elements of the second operand per pack of x
+constexpr bool IN_WORDS = WORDY<Tin, VEC>, ALONE = OTHER == NONE;
+constexpr bool PAIRED = HALF<Tin> && SAME<Tin, Tval> && IN_WORDS;  // floats of two bytes
 using Pack_x = Items<Tin, VEC>;
 using Pack_b = Items<Tb, VEC_B>;
 
@@ -173,18 +175,24 @@ template <bool APART, class T = Tin> struct Dots {
 // Sums of small integers and of their squares, likewise. Bytes of an output that come one after the other are brought
 // together in a word, four at a time.
 template <bool APART, class T = Tin> struct Moments {
-  static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(T), AT_ONCE = APART && sizeof(T) == 1 ? 4 : 1;
-  i64 sum[COUNT];
-  u64 squares[COUNT];
+  static constexpr bool BYTES = sizeof(T) == 1;
+  static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(T), AT_ONCE = APART && BYTES ? 4 : 1;
+  static constexpr i32 MOST = (BYTES ? 60000 : 30000) * COUNT / VEC;  // packs whose sums are certain to fit 32 bits
+  i32 sum[COUNT], packs = 0;
+  u32 squares[BYTES ? COUNT : 1];
+  i32 sums[COUNT];  // of 2^12, and
+  u32 more[BYTES ? COUNT : 1];  // of 2^20, beside those above
+  u64 wide[BYTES ? 1 : COUNT];  // squares of more than a byte
 
   __device__ __forceinline__ Moments() {
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) sum[i] = 0, squares[i] = 0;
+    for (int i = 0; i < COUNT; ++i) {
+      sum[i] = sums[i] = 0;
+      if constexpr (BYTES) squares[i] = more[i] = 0;
+      else wide[i] = 0;
+    }
   }
   template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&)[N], const bool (&ready)[N], const Context<A>&) {
-    i32 some[COUNT] = {};
-    u32 some_squares[COUNT] = {};  // of bytes: of at most 256 of them
-    static_assert(N * VEC / COUNT <= 256, "sums of a call fit 32 bits");
 #pragma unroll
     for (int n = 0; n < N; n += AT_ONCE) {
       if (!ready[n]) continue;
@@ -193,8 +201,8 @@ template <bool APART, class T = Tin> struct Moments {
         u32 word[4] = {};
 #pragma unroll
         for (int i = 0; i < AT_ONCE; ++i) {
-          bool there = n + i < N && ready[n + i < N ? n + i : 0];
-          word[i] = there ? SAME<T, b8> ? true_bytes(x[n + i < N ? n + i : 0].word[w]) : x[n + i < N ? n + i : 0].word[w] : 0;
+          int pack = n + i < N ? n + i : 0;
+          word[i] = n + i < N && ready[pack] ? x[pack].word[w] : 0;
         }
         if constexpr (AT_ONCE == 4) {
           u32 low[2] = {__byte_perm(word[0], word[1], 0x5140), __byte_perm(word[2], word[3], 0x5140)};
@@ -204,29 +212,75 @@ template <bool APART, class T = Tin> struct Moments {
         }
 #pragma unroll
         for (int v = 0; v < IN_WORD; v += APART ? 1 : IN_WORD) {
-          u32 some_of = word[AT_ONCE == 4 ? v : 0];
+          u32 some = word[AT_ONCE == 4 ? v : 0];
           int i = (w * IN_WORD + v) % COUNT;
-          some[i] = dot<T>(some_of, APART && AT_ONCE == 1 ? 1u << 8 * v : 0x01010101u, some[i]);
-          if constexpr (sizeof(T) == 1) some_squares[i] = dot_self(some_of, some_squares[i]);
+          sum[i] = dot<T>(some, APART && AT_ONCE == 1 ? 1u << 8 * v : 0x01010101u, sum[i]);
+          if constexpr (BYTES) squares[i] = dot_self(some, squares[i]);
         }
-        if constexpr (sizeof(T) == 2) {
+        if constexpr (!BYTES) {
 #pragma unroll
           for (int v = 0; v < IN_WORD; ++v) {
             i64 value = x[n].get(w * IN_WORD + v);
-            squares[(w * IN_WORD + v) % COUNT] += value * value;
+            wide[(w * IN_WORD + v) % COUNT] += value * value;
           }
         }
       }
     }
+    if ((packs += N) < MOST) return;
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) sum[i] += some[i], squares[i] += some_squares[i];
+    for (int i = 0; i < COUNT; ++i) {
+      sums[i] += sum[i] >> 12, sum[i] &= 0xfff;
+      if constexpr (BYTES) more[i] += squares[i] >> 20, squares[i] &= 0xfffff;
+    }
+    packs = 0;
   }
   static __device__ __forceinline__ u32 dot_self(u32 word, u32 sum) {
     if constexpr (SIGNED<T>) return static_cast<u32>(__dp4a(static_cast<i32>(word), static_cast<i32>(word), static_cast<i32>(sum)));
     else return __dp4a(word, word, sum);
   }
-  __device__ __forceinline__ State get(int v, const Context<A>&) const { return {sum[v], squares[v]}; }
-  __device__ __forceinline__ State total(const Context<A>&) const { return {sum[0], squares[0]}; }
+  __device__ __forceinline__ State get(int v, const Context<A>&) const {
+    i64 all = (static_cast<i64>(sums[v]) << 12) + sum[v];
+    if constexpr (BYTES) return {all, (static_cast<u64>(more[v]) << 20) + squares[v]};
+    else return {all, wide[v]};
+  }
+  __device__ __forceinline__ State total(const Context<A>& c) const { return get(0, c); }
+};
+
+// The same of bools, which are their own squares. APART: each byte of `word` counts those of an output, up to 255.
+template <bool APART> struct Trues {
+  static constexpr int COUNT = APART ? VEC : 1, WORDS = APART ? VEC / 4 : 1;
+  u32 count[COUNT], word[WORDS], packs = 0;
+
+  __device__ __forceinline__ Trues() {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) count[i] = 0;
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) word[w] = 0;
+  }
+  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&)[N], const bool (&ready)[N], const Context<A>&) {
+    if constexpr (APART) {
+      if ((packs += N) > 255) {
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) count[v] = counted(v);
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) word[w] = 0;
+        packs = N;
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      if (!ready[n]) continue;
+#pragma unroll
+      for (int w = 0; w < VEC / 4; ++w) {
+        u32 bytes = true_bytes(x[n].word[w]);
+        if constexpr (APART) word[w] += bytes;
+        else count[0] = __dp4a(bytes, 0x01010101u, count[0]);
+      }
+    }
+  }
+  __device__ __forceinline__ u32 counted(int v) const { return count[v] + (word[v / 4 % WORDS] >> 8 * (v % 4) & 0xff); }
+  __device__ __forceinline__ State get(int v, const Context<A>&) const { return {counted(v), counted(v)}; }
+  __device__ __forceinline__ State total(const Context<A>&) const { return {count[0], count[0]}; }
 };
 
 // Variances, around a center that all of a thread's elements have in common (APART: all of an output).
@@ -390,10 +444,21 @@ template <bool APART, class O = Op> struct Exponentials {
   __device__ __forceinline__ typename O::State total(const Context<A>&) const { return state[0]; }
 };
 
-// Searches. If elements come in the order of their indices, one that changes the maximum (or minimum) is the first that has
-// it. (Zeros of both signs are made the same: they are equal.)
+// Searches of rows whose elements may come in any order of their indices, and of neighbouring outputs. (Zeros of both signs
+// are made the same: they are equal.)
 template <class O, bool = UNCONVERTED<O>> struct TopOf { using type = typename O::Top; };
 template <class O> struct TopOf<O, true> { using type = typename O::Number; };
+
+template <class A> __device__ __forceinline__ A unsigned_zero(A x) {
+  if constexpr (FLOATING<A>) return x + convert<A>(0);
+  else return x;
+}
+__device__ __forceinline__ bool same_bits(float a, float b) { return bit_cast<u32>(a) == bit_cast<u32>(b); }
+__device__ __forceinline__ bool same_bits(double a, double b) { return bit_cast<u64>(a) == bit_cast<u64>(b); }
+template <class T> __device__ __forceinline__ bool same_bits(T a, T b) { return a == b; }
+template <class R> __device__ __forceinline__ bool same_bits(Complex<R> a, Complex<R> b) {
+  return same_bits(a.re, b.re) & same_bits(a.im, b.im);
+}
 
 template <bool APART, int CHAINS, class O = Op> struct Firsts {
   using Top = typename TopOf<O>::type;
@@ -425,16 +490,6 @@ template <bool APART, int CHAINS, class O = Op> struct Firsts {
       }
     }
   }
-  static __device__ __forceinline__ A unsigned_zero(A x) {
-    if constexpr (FLOATING<A>) return x + convert<A>(0);
-    else return x;
-  }
-  static __device__ __forceinline__ bool same_bits(float a, float b) { return bit_cast<u32>(a) == bit_cast<u32>(b); }
-  static __device__ __forceinline__ bool same_bits(double a, double b) { return bit_cast<u64>(a) == bit_cast<u64>(b); }
-  template <class T> static __device__ __forceinline__ bool same_bits(T a, T b) { return a == b; }
-  template <class R> static __device__ __forceinline__ bool same_bits(Complex<R> a, Complex<R> b) {
-    return same_bits(a.re, b.re) & same_bits(a.im, b.im);
-  }
   __device__ __forceinline__ State get(int v, const Context<A>&) const {
     if (place[v] != O::NOWHERE) return O::state(top[v], place[v]);
     if (UNCONVERTED<O> || !ORDERED || begin == O::NOWHERE) return O::identity();
@@ -460,12 +515,105 @@ template <class I, class B, int N> __device__ __forceinline__ I index_of(const B
   return from + (OTHER == BESIDE ? v : 0);
 }
 
+// Searches of a row whose elements come in the order of their indices. The greatest (or least) element of a call comes
+// first; only if it is ahead of those before, its place is looked for. Floats of two bytes are compared two at a time.
+template <class O = Op> struct First {
+  using Top = typename TopOf<O>::type;
+  using A = typename O::A;
+  using I = typename O::Place;
+  static constexpr int WAYS = VEC < 4 ? VEC : 4;  // independent chains of comparisons
+  A top = Top::identity();
+  I place = O::NOWHERE, begin = O::NOWHERE;  // begin: the first index, of rows of nothing but what `top` begins with
+
+  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>&) {
+    if (ready[0] && begin == O::NOWHERE) begin = b[0].get(0);
+    A next = unsigned_zero(Top::combine(top, greatest(x, ready)));
+    if (same_bits(next, top) || (UNCONVERTED<O> && is_nan(next))) return;
+    top = next;
+    int at;
+    if constexpr (PAIRED) {
+      u32 both = pair_of<Tin>(next, next);
+      if (!UNCONVERTED<O> && is_nan(next)) at = first_of_pairs(x, ready, [](u32 word) { return unordered_pair<Tin>(word); });
+      else at = first_of_pairs(x, ready, [=](u32 word) { return equal_pair<Tin>(word, both); });
+    } else {
+      if (!UNCONVERTED<O> && is_nan(next)) at = first(x, ready, [](A value) { return is_nan(value); });
+      else at = first(x, ready, [=](A value) { return equal(value, next); });
+    }
+    place = index_of<I>(b, at / VEC, at % VEC);
+  }
+  template <class X, int N> static __device__ __forceinline__ A greatest(const X (&x)[N], const bool (&ready)[N]) {
+    if constexpr (PAIRED) {
+      using G = Gather<Top, Tin>;
+      u32 most = G::identity();
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+        if (!ready[n]) continue;
+#pragma unroll
+        for (int w = 0; w < VEC / 2; ++w) most = G::gather(most, x[n].word[w]);
+      }
+      Items<Tin, 2> both = bit_cast<Items<Tin, 2>>(most);
+      return Top::combine(convert<A>(both.get(0)), convert<A>(both.get(1)));
+    } else {
+      A most[WAYS];
+#pragma unroll
+      for (int i = 0; i < WAYS; ++i) most[i] = Top::identity();
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+        if (!ready[n]) continue;
+        auto clean = cleaned(x[n]);
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) most[v % WAYS] = Top::combine(most[v % WAYS], convert<A>(convert<Tval>(clean.get(v))));
+      }
+#pragma unroll
+      for (int i = 1; i < WAYS; ++i) most[0] = Top::combine(most[0], most[i]);
+      return most[0];
+    }
+  }
+  template <class X, int N, class Test> static __device__ __forceinline__ int first(const X (&x)[N], const bool (&ready)[N], Test test) {
+    int at[VEC];
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) at[v] = N * VEC;
+#pragma unroll
+    for (int n = N - 1; n >= 0; --n) {
+      if (!ready[n]) continue;
+      auto clean = cleaned(x[n]);
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) at[v] = test(convert<A>(convert<Tval>(clean.get(v)))) ? n * VEC + v : at[v];
+    }
+#pragma unroll
+    for (int v = 1; v < VEC; ++v) at[0] = min(at[0], at[v]);
+    return at[0];
+  }
+  // Each bit of `found` stands for an element: those of the lower halves of words are in its lower half.
+  template <class X, int N, class Test> static __device__ __forceinline__ int first_of_pairs(const X (&x)[N], const bool (&ready)[N], Test test) {
+    constexpr int WORDS = VEC / 2, GROUPS = (N * WORDS + 15) / 16;
+    u32 at = 0;
+#pragma unroll
+    for (int group = GROUPS - 1; group >= 0; --group) {
+      u32 found = 0;
+#pragma unroll
+      for (int i = 0; i < 16; ++i) {
+        int n = (group * 16 + i) / WORDS, w = (group * 16 + i) % WORDS;
+        if (n < N && ready[n < N ? n : 0]) found |= test(x[n < N ? n : 0].word[w]) & 0x10001u << i;
+      }
+      u32 low = 2 * (__ffs(found & 0xffff) - 1), high = 2 * (__ffs(found >> 16) - 1) + 1;  // of none: huge
+      at = found ? 32 * group + min(low, high) : at;
+    }
+    return at;
+  }
+  __device__ __forceinline__ State get(int, const Context<A>&) const {
+    if (place != O::NOWHERE) return O::state(top, place);
+    return UNCONVERTED<O> || begin == O::NOWHERE ? O::identity() : O::state(top, begin);
+  }
+  __device__ __forceinline__ State total(const Context<A>& c) const { return get(0, c); }
+};
+
 // As `Firsts`, for elements of two bytes that are floats, of neighbouring outputs: two at a time, with the pack in which
 // the greatest was last found. (Comparisons that are not true of NaN; which is looked for in a second step, if it is there.)
 template <class O = Op> struct Pairs {
   using A = typename O::A;
   using I = typename O::Place;
-  static constexpr bool GREATEST = SAME<typename O::Top, Max<Tval>>;
+  static constexpr bool GREATEST = !O::FALLS;
   static constexpr int COUNT = VEC, WORDS = (VEC + 1) / 2;
   u32 top[WORDS], unordered[WORDS];
   I place[VEC], begin = O::NOWHERE;  // begin: the first index, of rows of nothing but what `top` begins with
@@ -517,13 +665,77 @@ template <class O = Op> struct Pairs {
   }
 };
 
-// As `Firsts`, for elements of one or two bytes. A key is an element, as an integer that grows with it, above its place
+// As both, for bools: the first that is true, or of minima false. APART: a byte of `seen` for each output, of which the
+// highest bit says that there was one.
+template <bool APART, class O = Op> struct FirstTrues {
+  using A = typename O::A;
+  using I = typename O::Place;
+  static constexpr int COUNT = APART ? VEC : 1, WORDS = (VEC + 3) / 4;
+  static constexpr u32 HIGH = 0x80808080u;
+  u32 seen[WORDS] = {};
+  I place[COUNT], begin = O::NOWHERE;  // begin: the first index, of outputs without one
+
+  __device__ __forceinline__ FirstTrues() {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) place[i] = O::NOWHERE;
+  }
+  static __device__ __forceinline__ u32 sought(u32 word) {  // in the highest bits of bytes
+    u32 high = ((word & ~HIGH) + ~HIGH) | word;
+    return O::FALLS ? ~high : high;
+  }
+  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>&) {
+    if (ready[0] && begin == O::NOWHERE) begin = b[0].get(0);
+    u32 all = HIGH;
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) all &= seen[w];
+    if (all == HIGH) return;
+    if constexpr (APART) {
+      u32 now[WORDS], before[WORDS];  // bytes of `before`: packs of the call before the one sought
+#pragma unroll
+      for (int w = 0; w < WORDS; ++w) now[w] = seen[w], before[w] = 0;
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+        if (!ready[n]) continue;
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) now[w] |= sought(x[n].word[w]), before[w] += (~now[w] & HIGH) >> 7;
+      }
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) {
+        int w = v / 4, shift = 8 * (v % 4);
+        if (now[w] & ~seen[w] & 0x80u << shift) place[v] = index_of<I>(b, before[w] >> shift & 0xff, v);
+      }
+#pragma unroll
+      for (int w = 0; w < WORDS; ++w) seen[w] = now[w] & HIGH;
+    } else {
+      int at = -1;
+#pragma unroll
+      for (int n = N - 1; n >= 0; --n) {
+        if (!ready[n]) continue;
+        u32 bits = 0;  // a bit for each element
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) bits |= __dp4a((sought(x[n].word[w]) & HIGH) >> 7, 0x08040201u, 0u) << 4 * w;
+        at = bits ? n * VEC + __ffs(bits) - 1 : at;
+      }
+      if (at < 0) return;
+      place[0] = index_of<I>(b, at / VEC, at % VEC);
+#pragma unroll
+      for (int w = 0; w < WORDS; ++w) seen[w] = HIGH;
+    }
+  }
+  __device__ __forceinline__ State get(int v, const Context<A>&) const {
+    if (place[v] != O::NOWHERE) return O::state(!O::FALLS, place[v]);
+    return begin == O::NOWHERE ? O::identity() : O::state(O::FALLS, begin + (APART && OTHER == BESIDE ? v : 0));
+  }
+  __device__ __forceinline__ State total(const Context<A>& c) const { return get(0, c); }
+};
+
+// As both, for integers of one or two bytes. A key is an element, as an integer that grows with it, above its place
 // among those of a call, which falls: so the greatest key is that of the first of the greatest elements. key[i] is one of
 // 32 bits or, of bytes, two of 16. Of minima, elements are negated.
 template <bool APART, class O = Op> struct Keys {
   using A = typename O::A;
   using I = typename O::Place;
-  static constexpr bool SMALLEST = SAME<typename O::Top, Min<Tval>>, BYTES = sizeof(Tin) == 1;
+  static constexpr bool SMALLEST = O::FALLS, BYTES = sizeof(Tin) == 1;
   static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(Tin), KEYS = BYTES ? (VEC + 1) / 2 : VEC;
   static constexpr u32 LAST = BYTES ? 0xff : 0xffff;
   i32 top[COUNT];
@@ -535,19 +747,10 @@ template <bool APART, class O = Op> struct Keys {
   }
   // Signed integers of a word's elements that grow with them, and the element of one.
   static __device__ __forceinline__ u32 grown(u32 word) {
-    if constexpr (HALF<Tin>) return ordered_pair<Tin, SMALLEST>(word);
-    else if constexpr (SAME<Tin, b8>) return (((word & 0x7f7f7f7fu) + 0x7f7f7f7fu | word) ^ (SMALLEST ? 0u : ~0u)) & 0x80808080u;
-    else return word ^ (SMALLEST ? ~0u : 0u) ^ (SIGNED<Tin> ? 0u : BYTES ? 0x80808080u : 0x80008000u);
+    return word ^ (SMALLEST ? ~0u : 0u) ^ (SIGNED<Tin> ? 0u : BYTES ? 0x80808080u : 0x80008000u);
   }
   static __device__ __forceinline__ A shrunk(i32 value) {
-    if constexpr (HALF<Tin>) {
-      A number = convert<A>(Tin{static_cast<u16>(value ^ (value >> 15 & 0x7fff))});
-      return SMALLEST ? A(0) - number : number;
-    } else if constexpr (SAME<Tin, b8>) {
-      return (value == 0) ^ SMALLEST;
-    } else {
-      return static_cast<A>((SMALLEST ? ~value : value) + (SIGNED<Tin> ? 0 : BYTES ? 128 : 32768));
-    }
+    return static_cast<A>((SMALLEST ? ~value : value) + (SIGNED<Tin> ? 0 : BYTES ? 128 : 32768));
   }
   template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
     static_assert((APART ? N : N * VEC) <= static_cast<int>(LAST), "places of a call");
@@ -602,14 +805,16 @@ template <bool APART, class O = Op> struct Keys {
 
 // The accumulator of a problem.
 template <class T> struct As { using type = T; };
-constexpr bool IN_WORDS = WORDY<Tin, VEC>, ALONE = OTHER == NONE;
 template <bool APART, int CHAINS> __device__ auto chosen() {
   if constexpr (EXPONENTIAL<Op>) return As<Exponentials<APART>>();
   else if constexpr (APART && INDEXED<Op> && ORDERED && IN_WORDS && HALF<Tin> && !UNCONVERTED<Op>) return As<Pairs<>>();
-  else if constexpr (INDEXED<Op> && ORDERED && IN_WORDS && SAME<Tin, Tval> && !UNCONVERTED<Op>) return As<Keys<APART>>();
+  else if constexpr (INDEXED<Op> && ORDERED && IN_WORDS && SAME<Tin, Tval> && SAME<Tin, b8>) return As<FirstTrues<APART>>();
+  else if constexpr (INDEXED<Op> && ORDERED && IN_WORDS && SAME<Tin, Tval> && SMALL_INTEGER<Tin>) return As<Keys<APART>>();
+  else if constexpr (INDEXED<Op> && ORDERED && !APART && (CHAINS > 1 || PAIRED || sizeof(Tin) > 4)) return As<First<>>();
   else if constexpr (INDEXED<Op>) return As<Firsts<APART, CHAINS>>();
   else if constexpr (ALONE && IN_WORDS && Gather<Op, Tin>::PLANES > 0) return As<Words<APART>>();
   else if constexpr (ALONE && IN_WORDS && SMALL_INTEGER<Tin> && INTEGER_SUM<Op>) return As<Dots<APART>>();
+  else if constexpr (ALONE && IN_WORDS && MOMENTS<Op> && SAME<Tin, b8>) return As<Trues<APART>>();
   else if constexpr (ALONE && IN_WORDS && MOMENTS<Op>) return As<Moments<APART>>();
   else if constexpr (ALONE && CENTERED<Op> && !UNCONVERTED<Op>) return As<Deviations<APART, CHAINS>>();
   else return As<Elements<APART, CHAINS>>();

@@ -55,7 +55,8 @@ def in_packs(p: Problem, shallow: bool) -> Columns:
     """The outputs of a problem in packs."""
     neighbours = p.kept.sizes[-1] if p.kept.sizes else 1
     most = POWERS // p.state if p.op.exponential else HELD // (p.held + IN_FLIGHT * ITEMSIZE[p.x])
-    access = access_of(p, p.kept, max(1, min(most, STORE // p.result if shallow else PACK)))
+    stored = max(STORE // p.result, NARROW // ITEMSIZE[p.x])
+    access = access_of(p, p.kept, max(1, min(most, stored if shallow else PACK)))
     head = p.starts[0] // ITEMSIZE[p.x] % access.vec if access.ragged else 0
     run, runs = -(-(head + neighbours) // access.vec), p.outputs // neighbours
     block_per_run = runs > 1 and run <= LONG and not shallow

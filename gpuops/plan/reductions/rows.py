@@ -13,7 +13,8 @@ from .launch import NARROW, THREADS_PER_SM, Design, access_of, in_flight, launch
 from .problems import POSITION, Problem
 
 BLOCK = 256
-LANES_PACKS = {False: 384, True: 512}  # packs of a row that some lanes of a warp take (True: that take powers), where
+LANES_PACKS = {False: 384, True: 512}  # packs of a row that some lanes of a warp take (True: that take powers or
+# variances), where
 WARPS_PER_SM = 8  # there are rows enough: so many for each multiprocessor; or, however few rows there are:
 LANES_ALWAYS = 128
 ALONE = 8192  # packs of a row that a block takes alone;
@@ -58,7 +59,7 @@ def plan_rows(p: Problem, strategy: str, multiprocessors: int) -> Plan:
             return launch(p, strategy, staged(p, multiprocessors))
     rows = in_packs(p, access)
     many = p.outputs >= multiprocessors * WARPS_PER_SM
-    short = rows.total <= (LANES_PACKS[p.op.exponential] if many else LANES_ALWAYS)
+    short = rows.total <= (LANES_PACKS[p.op.exponential or p.op.held is not None] if many else LANES_ALWAYS)
     design = lanes_per_row(p, rows, multiprocessors) if short else blocks_per_row(p, rows, multiprocessors)
     return launch(p, strategy, design)
 
@@ -143,7 +144,7 @@ def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
 def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     """A block for a row, or several blocks, each with some packs of a long run or with some of many runs."""
     chunk, run_chunk, blocks = rows.packs, rows.runs, 1
-    heavy = p.state > HEAVY and not p.op.exponential
+    heavy = p.state > HEAVY and not p.op.exponential and p.op.second != POSITION
     alone = min(ALONE, ALONE_HEAVY // rows.access.vec) if heavy else ALONE
     if rows.total * loads(p, rows.access) > alone:
         fill = multiprocessors * THREADS_PER_SM // SPLIT_BLOCK
