@@ -482,10 +482,10 @@ FULL = {
 
 @pytest.mark.parametrize("full", FULL)
 def test_counters_move_on_before_they_are_full(emulation, monkeypatch, full):
-    text, read = jit.read("accumulate.cuh"), jit.read
+    text, read = jit.read("words.cuh"), jit.read
     assert full in text
     monkeypatch.setattr(
-        jit, "read", lambda name: text.replace(full, FULL[full]) if name == "accumulate.cuh" else read(name)
+        jit, "read", lambda name: text.replace(full, FULL[full]) if name == "words.cuh" else read(name)
     )
     monkeypatch.setattr(emulated, "module", emulated.module.__wrapped__)
     for dtype in ("?", "i1", "u1", "i2"):

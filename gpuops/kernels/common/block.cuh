@@ -37,8 +37,8 @@ template <class Op> __device__ __forceinline__ typename Op::State aligned(typena
   center = shuffle(center + times(apart, Op::Spread::part_of(count)), first);  // rounded alike in all of these lanes
   return Op::state(center, Op::around(center, value));
 }
-// The same for aligned groups of WIDTH lanes. If all lanes have elements, the median of three centers will do: it takes half
-// the time, and one that is far from all others is not it.
+// The same for aligned groups of WIDTH lanes. If all lanes have elements, the median of three centers will do: it takes
+// fewer steps, and one that is far from all others is not it.
 template <class R> __device__ __forceinline__ R median(R a, R b, R c) {
   return greater_of(lesser_of(a, b), lesser_of(greater_of(a, b), c));
 }
