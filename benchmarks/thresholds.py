@@ -140,14 +140,14 @@ THRESHOLDS = (
     Threshold("reductions.rows", "BLOCK", (128, 512), over("sum", ((2**18, 256), 1), ((2**20, 64), 1))),
     Threshold("reductions.rows", "LANES_PACKS", ({False: 256, True: 256}, {False: 768, True: 768}), (
         *over("sum", ((2**16, 1088), 1), ((4096, 1536), 1)), *over("sum", ((2**15, 4096), 1), dtype="float16"),
-        *over("logsumexp", ((2**15, 2048), 1)))),
+        *over("logsumexp", ((2**15, 2048), 1)), *over("var", ((65536, 1024), 1), dtype="float64"))),
     Threshold("reductions.rows", "WARPS_PER_SM", (2, 32), over("sum", ((2048, 1000), 1), ((600, 1000), 1))),
     Threshold("reductions.rows", "LANES_ALWAYS", (32, 256), over("sum", ((512, 256), 1), ((512, 768), 1))),
     Threshold("reductions.rows", "RUN_PACKS", (128, 512), over("sum", ((100, 300, 1000), (0, 2), "[:, :-7]"))),
     Threshold("reductions.rows", "ALONE", (4096, 2**14), over("sum", ((256, 24576), 1), ((256, 49152), 1))),
     Threshold("reductions.rows", "ALONE_HEAVY", (2**14, 2**16), (
-        *over("var", ((2**15,), None), ((2**16,), None)), *over("argmax", ((2**16,), None), dtype="float16"))),
-    Threshold("reductions.rows", "HEAVY", (2, 64), over("argmax", ((2**16,), None), dtype="float16")),
+        *over("var", ((2**15,), None), ((2**16,), None)),)),
+    Threshold("reductions.rows", "HEAVY", (2, 64), over("var", ((2**15,), None), ((2**16,), None))),
     Threshold("reductions.rows", "MERGED_PACKS", (1, 4), (
         *over("logsumexp", ((2**20, 64), 1)), *over("var", ((2**22, 16), 1), ((2**20, 64), 1)),
         *over("var", ((2**22, 16), 1), dtype="float64"), *over("var", ((2**22, 16), 1), dtype="complex64"))),
@@ -179,7 +179,9 @@ THRESHOLDS = (
         *over("var", (WIDE, 0), ((256, 512, 512), 1), dtype="float16"), *over("var", (WIDE, 0), dtype="int8"),
         *over("argmax", (WIDE, 0), dtype="int8"))),
     Threshold("reductions.columns", "POWERS", (16, 64), over("logsumexp", (WIDE, 0), ((65536, 1024), 0))),
-    Threshold("reductions.columns", "SEGMENT", (128, 512), over("sum", (WIDE, 0), ((65536, 1024), 0))),
+    Threshold("reductions.columns", "SEGMENT", ({False: 128, True: 64}, {False: 512, True: 256}), (
+        *over("sum", (WIDE, 0), ((65536, 1024), 0)), *over("var", (WIDE, 0), ((65536, 1024), 0)),
+        *over("argmax", (WIDE, 0), ((65536, 1024), 0)), *over("argmax", ((65536, 1024), 0), dtype="float16"))),
     Threshold("reductions.columns", "COLUMNS", (64, 256), (
         *over("sum", (WIDE, 0), dtype="int8"), *over("sum", ((65536, 32769), 0), dtype="int8"))),
     Threshold("reductions.columns", "LONG", (64, 256), over("sum", ((2**18, 2, 200), 0), ((2**17, 3, 331), 0))),

@@ -113,6 +113,12 @@ class Problem(NamedTuple):
         return fewer(self.val) if fewer else self.state
 
     @property
+    def busy(self) -> bool:
+        """Whether each element takes many instructions, and each merging of partial results many steps: searches, and
+        variances around a center."""
+        return self.op.second == POSITION or self.op.held is not None
+
+    @property
     def result(self) -> int:
         """Bytes of a result: of the larger one, if there are two."""
         own = 2 * ITEMSIZE[self.val] if self.out is None else ITEMSIZE[self.out]

@@ -13,8 +13,7 @@ from .launch import NARROW, THREADS_PER_SM, Design, access_of, in_flight, launch
 from .problems import POSITION, Problem
 
 BLOCK = 256
-LANES_PACKS = {False: 384, True: 512}  # packs of a row that some lanes of a warp take (True: that take powers or
-# variances), where
+LANES_PACKS = {False: 384, True: 512}  # packs of a row that lanes of a warp take (True: of powers, variances), where
 WARPS_PER_SM = 8  # there are rows enough: so many for each multiprocessor; or, however few rows there are:
 LANES_ALWAYS = 128
 ALONE = 8192  # packs of a row that a block takes alone;
