@@ -179,9 +179,10 @@ THRESHOLDS = (
         *over("var", (WIDE, 0), ((256, 512, 512), 1), dtype="float16"), *over("var", (WIDE, 0), dtype="int8"),
         *over("argmax", (WIDE, 0), dtype="int8"))),
     Threshold("reductions.columns", "POWERS", (16, 64), over("logsumexp", (WIDE, 0), ((65536, 1024), 0))),
-    Threshold("reductions.columns", "SEGMENT", ({False: 128, True: 64}, {False: 512, True: 256}), (
-        *over("sum", (WIDE, 0), ((65536, 1024), 0)), *over("var", (WIDE, 0), ((65536, 1024), 0)),
-        *over("argmax", (WIDE, 0), ((65536, 1024), 0)), *over("argmax", ((65536, 1024), 0), dtype="float16"))),
+    Threshold("reductions.columns", "SEGMENT", (128, 512), over("sum", (WIDE, 0), ((65536, 1024), 0))),
+    Threshold("reductions.columns", "BUSY_SEGMENT", (64, 256), (
+        *over("var", (WIDE, 0), ((65536, 1024), 0)), *over("argmax", (WIDE, 0), ((65536, 1024), 0)),
+        *over("argmax", ((65536, 1024), 0), dtype="float64"))),
     Threshold("reductions.columns", "COLUMNS", (64, 256), (
         *over("sum", (WIDE, 0), dtype="int8"), *over("sum", ((65536, 32769), 0), dtype="int8"))),
     Threshold("reductions.columns", "LONG", (64, 256), over("sum", ((2**18, 2, 200), 0), ((2**17, 3, 331), 0))),

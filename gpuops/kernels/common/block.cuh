@@ -28,11 +28,13 @@ template <class Op> __device__ __forceinline__ typename Op::State aligned(typena
   auto own = Op::center(value);
   using R = real_t<decltype(own)>;
   u32 lane = threadIdx.x % 32, first = lane & ~(2 * high - low), group = 1u << first;
+#pragma unroll 1
   for (int mask = low; mask <= high; mask *= 2) group |= group << mask;
   u32 filled = __ballot_sync(0xffffffffu, value.count() > 0) & group;
   auto center = shuffle(own, filled ? __ffs(filled) - 1 : first);
   R count = static_cast<R>(value.count());
   auto apart = times(own - center, count);
+#pragma unroll 1
   for (int mask = low; mask <= high; mask *= 2) count += shuffle_xor(count, mask), apart = apart + shuffle_xor(apart, mask);
   center = shuffle(center + times(apart, Op::Spread::part_of(count)), first);  // rounded alike in all of these lanes
   return Op::state(center, Op::around(center, value));

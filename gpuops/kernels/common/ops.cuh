@@ -338,8 +338,9 @@ template <class V, bool STRICT = false> struct Var {
     s.sum = s.sum - most;
     return s;
   }
-  // a - b, but infinite if both are: squares that were too large stay so.
-  static __device__ __forceinline__ R less_of(R a, R b) { return a - (b == Limits<R>::greatest() ? R(0) : b); }
+  // a - b, but infinite if both are: squares that were too large stay so. (b is then no more than the greatest number.)
+  static __device__ __forceinline__ double less_of(double a, double b) { return a - (b == Limits<double>::greatest() ? 0.0 : b); }
+  static __device__ __forceinline__ float less_of(float a, float b) { return a - lesser_number(b, 0x1.fffffep127f); }
   static __device__ __forceinline__ A center(const State& s) { return s.center; }
   static __device__ __forceinline__ Sums around(A center, const State& s) {
     return recentered(s.sums, center - s.center, static_cast<R>(s.count()));

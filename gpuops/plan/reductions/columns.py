@@ -15,8 +15,8 @@ THREAD_BLOCK = 256  # threads of a block whose threads have their outputs alone
 SHARED_BLOCK = 512  # and of one whose threads share them
 HELD = 192  # bytes of partial results and of packs in flight in a thread: with more, registers spill
 POWERS = 32  # bytes of the partial results of powers
-SEGMENT = {False: 256, True: 128}  # bytes next to each other that a block reads (True: of busy reductions); twice as
-# many in narrow packs
+SEGMENT = 256  # bytes next to each other that a block reads; twice as many in narrow packs;
+BUSY_SEGMENT = 128  # of busy reductions in full packs, where blocks share their outputs
 COLUMNS = 128  # outputs of a block, at most; twice as many through a funnel
 LONG = 128  # and packs of them
 LEAST = 4  # elements for each thread of a block that shares its outputs, at least
@@ -74,9 +74,12 @@ def thread_per_outputs(p: Problem, columns: Columns) -> Design:
 
 def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design:
     """A block with some packs of outputs side by side, whose threads share their length; or several such blocks."""
-    vec, resident, segment = columns.access.vec, THREADS_PER_SM, SEGMENT[p.busy]
+    vec, resident, segment = columns.access.vec, THREADS_PER_SM, SEGMENT
     if (nbytes := vec * ITEMSIZE[p.x]) <= NARROW:
-        resident, segment = THREADS_PER_SM * 3 // 2, 2 * segment
+        resident, segment = THREADS_PER_SM * 3 // 2, 2 * SEGMENT
+    elif p.busy and nbytes == PACK and not columns.edged:
+        few = columns.packs * PACK // SEGMENT < multiprocessors * THREADS_PER_SM // SHARED_BLOCK
+        segment = BUSY_SEGMENT if few else SEGMENT
     wide = columns.run
     if not columns.block_per_run:
         most = 2 * COLUMNS if columns.access.funnel else COLUMNS
