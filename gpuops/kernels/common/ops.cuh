@@ -359,11 +359,12 @@ template <class V, bool STRICT = false> struct Var {
     return {center, added(around(center, a), around(center, b))};
   }
   template <class Out> static __device__ Out finish(State s, const Context<A>& c) {
-    R n = static_cast<R>(s.count()), freedom = static_cast<R>(static_cast<double>(s.count()) - c.scale), part = 1 / n;
+    R n = static_cast<R>(s.count()), freedom = static_cast<R>(static_cast<double>(s.count()) - c.scale);
+    R part = sizeof(R) == 8 ? 1 / n : part_of(n);
     R squares = n == R(0) ? n : less_of(s.sums.squares, real_product(s.sums.sum, times(s.sums.sum, part)));
     squares += real_product(s.sums.sum - s.sums.sum, s.sums.sum);  // 0, or NaN after an infinity
     squares = squares < R(0) ? R(0) : squares;
-    R found = freedom > R(0) ? squares * (freedom == n ? part : 1 / freedom) : STRICT ? nan<R>() : squares / R(0);
+    R found = freedom > R(0) ? squares / freedom : STRICT ? nan<R>() : squares / R(0);
     return convert<Out>(convert<real_t<V>>(c.count < 0 ? sqrt(found) : found));
   }
 };
