@@ -147,7 +147,7 @@ THRESHOLDS = (
     Threshold("reductions.rows", "ALONE", (4096, 2**14), over("sum", ((256, 24576), 1), ((256, 49152), 1))),
     Threshold("reductions.rows", "ALONE_HEAVY", (2**14, 2**16), (
         *over("var", ((2**15,), None), ((2**16,), None)),)),
-    Threshold("reductions.rows", "HEAVY", (2, 64), over("var", ((2**15,), None), ((2**16,), None))),
+    Threshold("reductions.rows", "HEAVY", (2, 64), over("var", ((2**16,), None), dtype="float16")),
     Threshold("reductions.rows", "MERGED_PACKS", (1, 4), (
         *over("logsumexp", ((2**20, 64), 1)), *over("var", ((2**22, 16), 1), ((2**20, 64), 1)),
         *over("var", ((2**22, 16), 1), dtype="float64"), *over("var", ((2**22, 16), 1), dtype="complex64"))),

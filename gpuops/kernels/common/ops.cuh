@@ -364,7 +364,7 @@ template <class V, bool STRICT = false> struct Var {
     R squares = n == R(0) ? n : less_of(s.sums.squares, real_product(s.sums.sum, times(s.sums.sum, part)));
     squares += real_product(s.sums.sum - s.sums.sum, s.sums.sum);  // 0, or NaN after an infinity
     squares = squares < R(0) ? R(0) : squares;
-    R found = freedom > R(0) ? squares / freedom : STRICT ? nan<R>() : squares / R(0);
+    R found = freedom > R(0) ? squares * (1 / freedom) : STRICT ? nan<R>() : squares / R(0);
     return convert<Out>(convert<real_t<V>>(c.count < 0 ? sqrt(found) : found));
   }
 };
