@@ -162,15 +162,15 @@ REDUCTIONS = {
         ReductionOp("nanmean", Reduction("NanMean", counted), np.nanmean, np.add, floating=True, plain="mean"),
         *(
             ReductionOp(
-                name, Reduction("Var", centered, held=centered_sums), function, floating=True, result=real,
-                exponent=exponent,
-                casting="unsafe", masked=Reduction("Var", centered), exact=Reduction("IntegerVar", moments),
+                name, Reduction("Var", centered, held=centered_sums, busy=True), function, floating=True, result=real,
+                exponent=exponent, casting="unsafe",
+                masked=Reduction("Var", centered, busy=True), exact=Reduction("IntegerVar", moments, busy=True),
             )
             for name, function, exponent in (("var", np.var, 1.0), ("std", np.std, 0.5))
         ),
         *(
             ReductionOp(
-                name, Reduction("NanVar", centered), function, floating=True, result=real, exponent=exponent,
+                name, Reduction("NanVar", centered, busy=True), function, floating=True, result=real, exponent=exponent,
                 plain=plain,
             )
             for name, function, exponent, plain in (
@@ -200,7 +200,7 @@ MEASURES = {
             arithmetic=True, result=real,
         ),
         ReductionOp(
-            "mean_var", Reduction("MeanVar", centered_and_total, held=centered_sums_and_total), np.mean,
+            "mean_var", Reduction("MeanVar", centered_and_total, held=centered_sums_and_total, busy=True), np.mean,
             floating=True, exponent=1.0,
         ),
     )
@@ -216,18 +216,23 @@ NORMS = {
         (None, "NormP", magnitude, True),
     )
 }  # fmt: skip
+
+
+def search(struct: str) -> Reduction:
+    """A reduction that takes elements with their indices."""
+    return Reduction(struct, indexed, second=reductions.POSITION, busy=True)
+
+
 #: Reductions to the index of an element; those of the elements themselves, with their indices.
 SEARCHES = {
-    name: ReductionOp(
-        name, Reduction(struct, indexed, second=reductions.POSITION), function, plain=plain, passes=4 if plain else 1
-    )
+    name: ReductionOp(name, search(struct), function, plain=plain, passes=4 if plain else 1)
     for name, struct, function, plain in (
         ("argmax", "ArgMax", np.argmax, ""), ("argmin", "ArgMin", np.argmin, ""),
         ("nanargmax", "NanArgMax", np.nanargmax, "argmax"), ("nanargmin", "NanArgMin", np.nanargmin, "argmin"),
     )
 }  # fmt: skip
 WITH_INDEX = {
-    f"{name}_with_index": ReductionOp(name, Reduction(struct, indexed, second=reductions.POSITION), function)
+    f"{name}_with_index": ReductionOp(name, search(struct), function)
     for name, struct, function in (("max", "MaxWithIndex", np.argmax), ("min", "MinWithIndex", np.argmin))
 }
 #: Reductions of two arrays; comparisons by whether NaN is equal to NaN.

@@ -24,7 +24,8 @@ WORTH = 128  # values that a thread reads, in packs of four or more, before its 
 RESERVED = 16  # bytes of shared memory for other things than partial results
 SHALLOW = 64  # elements of an output that one thread may take alone
 DEEP = 1  # or any number, if every thread of the machine finds so many packs of outputs
-STORE = 16  # bytes of results that such a thread writes, at most: what one store can
+STORE = 16  # bytes of results that such a thread writes, at most: what one store can; or those of a word that it reads,
+# in busy reductions
 
 
 class Columns(NamedTuple):
@@ -56,7 +57,7 @@ def in_packs(p: Problem, shallow: bool) -> Columns:
     """The outputs of a problem in packs."""
     neighbours = p.kept.sizes[-1] if p.kept.sizes else 1
     most = POWERS // p.state if p.op.exponential else HELD // (p.held + IN_FLIGHT * ITEMSIZE[p.x])
-    stored = max(STORE // p.result, NARROW // ITEMSIZE[p.x])
+    stored = max(STORE // p.result, NARROW // ITEMSIZE[p.x] if p.op.busy else 1)
     access = access_of(p, p.kept, max(1, min(most, stored if shallow else PACK)))
     head = p.starts[0] // ITEMSIZE[p.x] % access.vec if access.ragged else 0
     run, runs = -(-(head + neighbours) // access.vec), p.outputs // neighbours
@@ -77,7 +78,7 @@ def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design
     vec, resident, segment = columns.access.vec, THREADS_PER_SM, SEGMENT
     if (nbytes := vec * ITEMSIZE[p.x]) <= NARROW:
         resident, segment = THREADS_PER_SM * 3 // 2, 2 * SEGMENT
-    elif p.busy and nbytes == PACK and not columns.edged:
+    elif p.op.busy and nbytes == PACK and not columns.edged:
         few = columns.packs * PACK // SEGMENT < multiprocessors * THREADS_PER_SM // SHARED_BLOCK
         segment = BUSY_SEGMENT if few else SEGMENT
     wide = columns.run

@@ -30,6 +30,7 @@ class Reduction(NamedTuple):
     exponential: bool = False  # it takes powers of whole packs
     exact: bool = False  # sums of integers, which may be held in fewer bytes
     held: Callable[[str], int] | None = None  # bytes of a thread for each output, without a mask, if fewer
+    busy: bool = False  # each element takes many instructions, each merging of partial results many steps
 
     def __repr__(self) -> str:
         return self.struct
@@ -111,12 +112,6 @@ class Problem(NamedTuple):
         """Bytes that a thread holds for each of its outputs."""
         fewer = self.op.held if self.other is None else None
         return fewer(self.val) if fewer else self.state
-
-    @property
-    def busy(self) -> bool:
-        """Whether each element takes many instructions, and each merging of partial results many steps: searches, and
-        variances around a center."""
-        return self.op.second == POSITION or self.op.held is not None
 
     @property
     def result(self) -> int:
