@@ -145,9 +145,9 @@ THRESHOLDS = (
     Threshold("reductions.rows", "LANES_ALWAYS", (32, 256), over("sum", ((512, 256), 1), ((512, 768), 1))),
     Threshold("reductions.rows", "RUN_PACKS", (128, 512), over("sum", ((100, 300, 1000), (0, 2), "[:, :-7]"))),
     Threshold("reductions.rows", "ALONE", (4096, 2**14), over("sum", ((256, 24576), 1), ((256, 49152), 1))),
-    Threshold("reductions.rows", "ALONE_HEAVY", (2**14, 2**16), (
-        *over("var", ((2**15,), None), ((2**16,), None)),)),
-    Threshold("reductions.rows", "HEAVY", (2, 64), over("var", ((2**16,), None), dtype="float16")),
+    Threshold("reductions.rows", "ALONE_SLOW", (2**14, 2**16), (
+        *over("nanvar", ((2**15,), None), ((2**16,), None), dtype="float16"),
+        *over("vector_norm", ((2**15,), None), ((2**16,), None), dtype="int8"))),
     Threshold("reductions.rows", "MERGED_PACKS", (1, 4), (
         *over("logsumexp", ((2**20, 64), 1)), *over("var", ((2**22, 16), 1), ((2**20, 64), 1)),
         *over("var", ((2**22, 16), 1), dtype="float64"), *over("var", ((2**22, 16), 1), dtype="complex64"))),

@@ -75,7 +75,8 @@ def centered_sums(val: str) -> int:
 
 def centered_and_total(val: str) -> np.dtype:
     """The same, and the sum."""
-    return np.dtype([("spread", centered(val)), ("total", reductions.accumulated(val))])
+    spread = centered(val)
+    return np.dtype([(name, spread[name]) for name in spread.names or ()] + [("total", reductions.accumulated(val))])
 
 
 def centered_sums_and_total(val: str) -> int:
@@ -143,7 +144,8 @@ REDUCTIONS = {
         ),
         ReductionOp(
             "mean", Reduction("Mean", merge=np.add), np.mean, np.add, floating=True, casting="unsafe",
-            masked=Reduction("MaskedMean", counted), exact=Reduction("IntegerMean", merge=np.add, exact=True),
+            masked=Reduction("MaskedMean", counted, counts=True),
+            exact=Reduction("IntegerMean", merge=np.add, exact=True),
         ),
         ReductionOp(
             "nansum", Reduction("NanSum", merge=np.add), np.nansum, np.add, arithmetic=True, zero=True, plain="sum"
@@ -159,19 +161,22 @@ REDUCTIONS = {
             "nanmin", Reduction("NanMin", ordered, np.fmin), np.nanmin, np.fmin,
             identity=False, typed=False, plain="min", passes=1,
         ),
-        ReductionOp("nanmean", Reduction("NanMean", counted), np.nanmean, np.add, floating=True, plain="mean"),
+        ReductionOp(
+            "nanmean", Reduction("NanMean", counted, counts=True), np.nanmean, np.add, floating=True, plain="mean"
+        ),
         *(
             ReductionOp(
-                name, Reduction("Var", centered, held=centered_sums, busy=True), function, floating=True, result=real,
-                exponent=exponent, casting="unsafe",
-                masked=Reduction("Var", centered, busy=True), exact=Reduction("IntegerVar", moments, busy=True),
+                name, Reduction("Var", centered, held=centered_sums, busy=True, counts=True, divided=True), function,
+                floating=True, result=real, exponent=exponent, casting="unsafe",
+                masked=Reduction("MaskedVar", centered, busy=True, counts=True),
+                exact=Reduction("IntegerVar", moments, busy=True),
             )
             for name, function, exponent in (("var", np.var, 1.0), ("std", np.std, 0.5))
         ),
         *(
             ReductionOp(
-                name, Reduction("NanVar", centered, busy=True), function, floating=True, result=real, exponent=exponent,
-                plain=plain,
+                name, Reduction("NanVar", centered, busy=True, counts=True), function, floating=True, result=real,
+                exponent=exponent, plain=plain,
             )
             for name, function, exponent, plain in (
                 ("nanvar", np.nanvar, 1.0, "var"), ("nanstd", np.nanstd, 0.5, "std"),
@@ -200,8 +205,12 @@ MEASURES = {
             arithmetic=True, result=real,
         ),
         ReductionOp(
-            "mean_var", Reduction("MeanVar", centered_and_total, held=centered_sums_and_total, busy=True), np.mean,
-            floating=True, exponent=1.0,
+            "mean_var",
+            Reduction(
+                "MeanVar", centered_and_total, held=centered_sums_and_total, busy=True, counts=True, divided=True
+            ),
+            np.mean, floating=True, exponent=1.0,
+            masked=Reduction("MaskedMeanVar", centered_and_total, busy=True, counts=True),
         ),
     )
 }  # fmt: skip

@@ -21,37 +21,40 @@ template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {
   return value;
 }
 
-// Variances of lanes that differ in bits HIGH … LOW of their index are moved to a common center, the mean of their own,
-// which are weighted by the numbers of elements: then they merge as sums, and their squares are no greater than they have
-// to be. (The mean is that of distances from one of them: of equal centers it is exact.)
-template <class Op> __device__ __forceinline__ typename Op::State aligned(typename Op::State value, int low, int high) {
-  auto own = Op::center(value);
-  using R = real_t<decltype(own)>;
-  u32 lane = threadIdx.x % 32, first = lane & ~(2 * high - low), group = 1u << first;
-#pragma unroll 1
-  for (int mask = low; mask <= high; mask *= 2) group |= group << mask;
-  u32 filled = __ballot_sync(0xffffffffu, value.count() > 0) & group;
-  auto center = shuffle(own, filled ? __ffs(filled) - 1 : first);
-  R count = static_cast<R>(value.count());
-  auto apart = times(own - center, count);
-#pragma unroll 1
-  for (int mask = low; mask <= high; mask *= 2) count += shuffle_xor(count, mask), apart = apart + shuffle_xor(apart, mask);
-  center = shuffle(center + times(apart, Op::Spread::part_of(count)), first);  // rounded alike in all of these lanes
-  return Op::state(center, Op::around(center, value));
-}
-// The same for aligned groups of WIDTH lanes. If all lanes have elements, the median of three centers will do: it takes
-// fewer steps, and one that is far from all others is not it.
+// The median of three is not one that is far from all others.
 template <class R> __device__ __forceinline__ R median(R a, R b, R c) {
   return greater_of(lesser_of(a, b), lesser_of(greater_of(a, b), c));
 }
 template <class R> __device__ __forceinline__ Complex<R> median(Complex<R> a, Complex<R> b, Complex<R> c) {
   return {median(a.re, b.re, c.re), median(a.im, b.im, c.im)};
 }
-template <class Op, int WIDTH> __device__ __forceinline__ typename Op::State aligned(typename Op::State value) {
-  if (WIDTH < 4 || !__all_sync(0xffffffffu, value.count() > 0)) return aligned<Op>(value, 1, WIDTH / 2);
-  auto own = Op::center(value);
-  int first = threadIdx.x % 32 / WIDTH * WIDTH;
-  auto center = median(shuffle(own, first), shuffle(own, first + WIDTH / 3), shuffle(own, first + 2 * WIDTH / 3));
+// Variances of lanes that differ in bits HIGH … LOW of their index are moved to a common center: then they merge as sums,
+// and their squares are hardly greater than they have to be. Where all lanes have elements, or those that have come before
+// those that have none, the median of three centers will do. Else it is the mean of all, which are weighted by the numbers
+// of elements. (The mean is that of distances from one of them: of equal centers it is exact.)
+template <class Op> __device__ __forceinline__ typename Op::State aligned(typename Op::State value, int low, int high) {
+  u32 lane = threadIdx.x % 32, first = lane & ~(2 * high - low), span = 2 * high, all = 0xffffffffu;
+  bool has = value.count() > 0, packed = true;
+  u32 filled = __ballot_sync(all, has);
+  if (filled != all) {
+    u32 group = 1u << first;
+#pragma unroll 1
+    for (int mask = low; mask <= high; mask *= 2) group |= group << mask;
+    filled &= group, span = __popc(filled) * low;
+    packed = __all_sync(all, has == (__popc(group & ((1u << lane) - 1)) < __popc(filled)));
+  }
+  auto own = Op::center(value), center = own;
+  if (packed) {
+    u32 third = span / 3 & -low;
+    center = median(shuffle(own, first), shuffle(own, first + third), shuffle(own, first + 2 * third));
+  } else {
+    center = shuffle(own, filled ? __ffs(filled) - 1 : first);
+    auto count = static_cast<real_t<decltype(own)>>(value.count());
+    auto apart = times(own - center, count);
+#pragma unroll 1
+    for (int mask = low; mask <= high; mask *= 2) count += shuffle_xor(count, mask), apart = apart + shuffle_xor(apart, mask);
+    center = shuffle(center + times(apart, Op::Spread::part_of(count)), first);  // rounded alike in all of these lanes
+  }
   return Op::state(center, Op::around(center, value));
 }
 // Merges the values of lanes that differ in a bit of their index (of variances: with a common center).
@@ -60,20 +63,23 @@ template <class Op> __device__ __forceinline__ typename Op::State merged(typenam
   else return Op::combine(value, shuffle_xor(value, mask));
 }
 
-// Merges N variances, get(0), get(1), …, around the mean of their centers, as `aligned` finds it. They are read twice, a
-// few at a time: together they would not fit into registers.
+// Merges N variances, get(0), get(1), …, around such a center. They are read twice, a few at a time: together they would
+// not fit into registers.
 template <class Op, int N, class Get> __device__ __forceinline__ typename Op::State gathered(Get get) {
-  auto center = Op::center(get(0)), apart = center - center;
-  using R = real_t<decltype(center)>;
-  R count(0);
-#pragma unroll 4
-  for (int i = 0; i < N; ++i) {
-    auto next = get(i);
-    if (count == R(0)) center = Op::center(next);
-    apart = apart + times(Op::center(next) - center, static_cast<R>(next.count()));
-    count += static_cast<R>(next.count());
+  auto one = get(0), two = get(N / 3), three = get(N / 3 * 2);
+  auto center = median(Op::center(one), Op::center(two), Op::center(three));
+  if (one.count() == 0 || two.count() == 0 || three.count() == 0) {
+    auto apart = center - center;
+    real_t<decltype(center)> count(0);
+#pragma unroll 1
+    for (int i = 0; i < N; ++i) {
+      auto next = get(i);
+      if (count == 0) center = Op::center(next);
+      apart = apart + times(Op::center(next) - center, static_cast<decltype(count)>(next.count()));
+      count += next.count();
+    }
+    center = center + times(apart, Op::Spread::part_of(count));
   }
-  center = center + times(apart, Op::Spread::part_of(count));
   auto sums = Op::around(center, Op::identity());
   constexpr int SOME = N < 4 ? N : 4;
 #pragma unroll 1
@@ -133,7 +139,7 @@ template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::Stat
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, warp_reduce<Min<typename Op::Place>, WIDTH>(place));
   }
-  if constexpr (CENTERED<Op> && WIDTH > 1) value = aligned<Op, WIDTH>(value);
+  if constexpr (CENTERED<Op> && WIDTH > 1) value = aligned<Op>(value, 1, WIDTH / 2);
 #pragma unroll
   for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = merged<Op>(value, mask);
   return value;
@@ -190,15 +196,17 @@ template <class Op, int HIGH, int LOW, int N> __device__ __forceinline__ int sha
   return first;
 }
 
-// Reduces over a block of THREADS threads (a power of two, 32 or more); every thread gets the result. Each Op has
-// shared memory of its own, so no barrier follows. Between two calls with the same Op a kernel must pass a barrier.
-template <class Op, int THREADS> __device__ __forceinline__ typename Op::State block_reduce(typename Op::State value) {
+// Reduces over a block of THREADS threads (a power of two, 32 or more); every thread (EVERY) or the first warp gets the
+// result. Each Op has shared memory of its own, so no barrier follows. Between two calls with the same Op a kernel must
+// pass a barrier.
+template <class Op, int THREADS, bool EVERY = true> __device__ __forceinline__ typename Op::State block_reduce(typename Op::State value) {
   __shared__ typename Op::State partial[THREADS / 32];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   value = warp_reduce<Op>(value);
   if (lane == 0) partial[warp] = value;
   __syncthreads();
-  return warp_reduce<Op, BRIEF<Op> ? 32 : THREADS / 32>(partial[lane % (THREADS / 32)]);
+  if (EVERY || warp == 0) value = warp_reduce<Op, BRIEF<Op> ? 32 : THREADS / 32>(partial[lane % (THREADS / 32)]);
+  return value;
 }
 
 // Reduces over the threads of each output; every thread gets its output's result. BLOCK: the most threads. Between two
@@ -210,9 +218,11 @@ template <class Op, int BLOCK> __device__ __forceinline__ typename Op::State sha
   if (!shares.across && shares.lanes <= 5) return value;
   if (lane < wide) cells[threadIdx.x / 32 * wide + lane] = value;
   __syncthreads();
-  u32 level = threadIdx.x & (warps - 1), output = threadIdx.x >> (shares.lanes + shares.wide - 5);
-  value = lanes_reduce<Op>(output < wide ? cells[level * wide + output] : Op::identity(), 1, warps / 2);
-  if (output < wide && level == 0) total[output] = value;
+  u32 level = threadIdx.x & (warps - 1), shift = shares.lanes + shares.wide - 5, output = threadIdx.x >> shift;
+  if ((threadIdx.x - lane) >> shift < wide) {
+    value = lanes_reduce<Op>(cells[level * wide + min(output, wide - 1)], 1, warps / 2);
+    if (output < wide && level == 0) total[output] = value;
+  }
   __syncthreads();
   return total[shares.output()];
 }

@@ -74,7 +74,8 @@ template <> struct Accumulate<bf16> { using type = float; };
 template <class V> using accumulate_t = typename Accumulate<V>::type;
 
 // What an op may read besides the element: the number of elements reduced, the factor on x, and the row's maximum. Of
-// variances, `count` is negative if the root is asked for, and `scale` is ddof; other ops say what theirs are.
+// variances, `count` is negative if the root is asked for, and `scale` is ddof; of those whose elements the host counts,
+// they are the reciprocals of their number and of the degrees of freedom. Other ops say what theirs are.
 template <class A> struct Context { double count; double scale; A shift; };
 
 template <class A> __device__ __forceinline__ A nan() { return Limits<A>::greatest() - Limits<A>::greatest(); }
@@ -146,6 +147,20 @@ template <class V> struct NanMin : NanMax<V> {
   static __device__ A combine(A a, A b) { return lesser_number(a, b); }
 };
 
+// An I beside values of type A in a state: in words, two of them beside values of eight bytes. So a state has no padding,
+// and every byte of it is written.
+template <class A, class I> struct Beside {
+  u32 word[alignof(A) == 8 ? 2 : sizeof(I) / 4];
+  static __device__ __forceinline__ Beside of(I value) {
+    if constexpr (sizeof word == 4) return {{static_cast<u32>(value)}};
+    else return {{static_cast<u32>(value), static_cast<u32>(static_cast<u64>(value) >> 32)}};
+  }
+  __device__ __forceinline__ I get() const {
+    if constexpr (sizeof word == 4) return static_cast<I>(word[0]);
+    else return static_cast<I>(static_cast<u64>(word[1]) << 32 | word[0]);
+  }
+};
+
 // The first of the greatest elements: their value and its index, an I. NaN is the greatest.
 template <class V, class I> struct ArgMax {
   using A = typename Widen<V>::type;
@@ -153,19 +168,13 @@ template <class V, class I> struct ArgMax {
   using Number = NanMax<V>;
   using Place = I;
   static constexpr bool FALLS = false;  // whether the least is searched
-  struct State {  // no padding, so that every byte is written
+  struct State {
     A value;
-    u32 word[alignof(A) == 8 ? 2 : sizeof(I) / 4];
-    __device__ __forceinline__ I index() const {
-      if constexpr (sizeof word == 4) return static_cast<I>(word[0]);
-      else return static_cast<I>(static_cast<u64>(word[1]) << 32 | word[0]);
-    }
+    Beside<A, I> place;
+    __device__ __forceinline__ I index() const { return place.get(); }
   };
   static constexpr I NOWHERE = static_cast<I>(~u64(0) >> (65 - 8 * sizeof(I)));  // greater than all others
-  static __device__ __forceinline__ State state(A value, I index) {
-    if constexpr (sizeof(State::word) == 4) return {value, {static_cast<u32>(index)}};
-    else return {value, {static_cast<u32>(index), static_cast<u32>(static_cast<u64>(index) >> 32)}};
-  }
+  static __device__ __forceinline__ State state(A value, I index) { return {value, Beside<A, I>::of(index)}; }
   static __device__ State identity() { return state(Top::identity(), NOWHERE); }
   static __device__ State map(V x, const Context<A>&, I index = NOWHERE) { return state(convert<A>(x), index); }
   static __device__ __forceinline__ bool ahead(A a, A b, bool greatest = true) {
@@ -261,18 +270,18 @@ template <class V> struct IntegerMean : Sum<V> {
   }
 };
 
-template <class V> struct MaskedMean {  // counts the elements that it adds
+template <class V, class I> struct MaskedMean {  // counts the elements that it adds, in an I
   using A = accumulate_t<V>;
-  struct State {  // no padding, so that every byte is written
+  struct State {
     A total;
-    u32 low, high;
-    __device__ i64 count() const { return static_cast<i64>(high) << 32 | low; }
+    Beside<A, I> number;
+    __device__ __forceinline__ I count() const { return number.get(); }
   };
-  static __device__ State state(A total, i64 count) { return {total, static_cast<u32>(count), static_cast<u32>(count >> 32)}; }
+  static __device__ __forceinline__ State state(A total, I count) { return {total, Beside<A, I>::of(count)}; }
   static __device__ State identity() { return state(convert<A>(0), 0); }
   static __device__ State map(V x, const Context<A>&) { return state(convert<A>(x), 1); }
-  // Adds an element to a thread's state, which has fewer than 2^32.
-  static __device__ __forceinline__ State add(State s, V x) { return {static_cast<A>(s.total + convert<A>(x)), s.low + 1, s.high}; }
+  // Adds an element to a thread's state.
+  static __device__ __forceinline__ State add(State s, V x) { return state(static_cast<A>(s.total + convert<A>(x)), s.count() + 1); }
   static __device__ __forceinline__ State settled(State s) { return s; }
   static __device__ State combine(State a, State b) { return state(static_cast<A>(a.total + b.total), a.count() + b.count()); }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) {
@@ -295,37 +304,37 @@ template <class R> __device__ __forceinline__ Complex<R> times(Complex<R> a, R f
 // and about the mean of all where states merge: so the squares are hardly greater than they have to be, and neither sum
 // loses digits to a large mean (after Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983).
 // STRICT: without degrees of freedom, the result is NaN; else the quotient by 0.
-template <class V, bool STRICT = false> struct Var {
-  using Spread = Var;
+template <class V, class I, bool STRICT = false> struct MaskedVar {  // counts the elements that it adds, in an I
+  using Spread = MaskedVar;
   using A = accumulate_t<V>;
   using R = real_t<A>;
   struct Sums {  // around a center
     A sum;
     R squares;
-    u32 low, high;
-    __device__ __forceinline__ i64 count() const { return static_cast<i64>(high) << 32 | low; }
+    Beside<A, I> number;
+    __device__ __forceinline__ I count() const { return number.get(); }
   };
-  struct State {  // no padding, so that every byte is written
+  struct State {
     A center;
     Sums sums;
-    __device__ __forceinline__ i64 count() const { return sums.count(); }
+    __device__ __forceinline__ I count() const { return sums.count(); }
   };
-  static __device__ State identity() { return {convert<A>(0), {convert<A>(0), R(0), 0, 0}}; }
+  static __device__ __forceinline__ Sums sums(A sum, R squares, I count) { return {sum, squares, Beside<A, I>::of(count)}; }
+  static __device__ State identity() { return {convert<A>(0), sums(convert<A>(0), R(0), 0)}; }
   static __device__ State map(V x, const Context<A>&) { return add(identity(), x); }
-  // Adds an element to a thread's state, which has fewer than 2^32.
+  // Adds an element to a thread's state.
   static __device__ __forceinline__ State add(State s, V x) {
     A value = convert<A>(x);
-    if (s.sums.low == 0) s.center = value;
+    if (s.count() == 0) s.center = value;
     value = value - s.center;
-    s.sums.sum = s.sums.sum + value;
-    s.sums.squares += real_product(value, value);
-    s.sums.low += 1;
+    s.sums = sums(s.sums.sum + value, s.sums.squares + real_product(value, value), s.count() + 1);
     return s;
   }
   // Moves a thread's center to about the mean.
   static __device__ __forceinline__ State settled(State s) {
-    A center = s.center + times(s.sums.sum, part_of(static_cast<R>(s.sums.low))), moved = center - s.center;
-    s.sums = recentered(s.sums, moved, static_cast<R>(s.sums.low));
+    R n = static_cast<R>(s.count());
+    A center = s.center + times(s.sums.sum, part_of(n)), moved = center - s.center;
+    s.sums = recentered(s.sums, moved, n);
     s.center = center;
     return s;
   }
@@ -345,37 +354,48 @@ template <class V, bool STRICT = false> struct Var {
   static __device__ __forceinline__ Sums around(A center, const State& s) {
     return recentered(s.sums, center - s.center, static_cast<R>(s.count()));
   }
-  static __device__ __forceinline__ Sums added(Sums a, const Sums& b) {
-    i64 count = a.count() + b.count();
-    return {a.sum + b.sum, a.squares + b.squares, static_cast<u32>(count), static_cast<u32>(count >> 32)};
+  static __device__ __forceinline__ Sums added(const Sums& a, const Sums& b) {
+    return sums(a.sum + b.sum, a.squares + b.squares, a.count() + b.count());
   }
   static __device__ __forceinline__ Sums sums(const State& s) { return s.sums; }
   static __device__ __forceinline__ State state(A center, const Sums& sums) { return {center, sums}; }
   // Of a thread's sums (the last: of elements less nothing).
-  static __device__ __forceinline__ Sums sums(A sum, R squares, u32 count, A) { return {sum, squares, count, 0}; }
+  static __device__ __forceinline__ Sums sums(A sum, R squares, u32 count, A) { return sums(sum, squares, static_cast<I>(count)); }
   static __device__ State combine(State a, State b) {
     R n = static_cast<R>(a.count()), m = static_cast<R>(b.count()), part = (n < m ? n : m) * part_of(n + m);
     A center = n < m ? b.center + times(a.center - b.center, part) : a.center + times(b.center - a.center, part);
     return {center, added(around(center, a), around(center, b))};
   }
+  // The result, given 1 / n and the reciprocal of the degrees of freedom.
+  template <class Out> static __device__ __forceinline__ Out divided(const Sums& s, R part, R each, const Context<A>& c) {
+    R squares = less_of(s.squares, real_product(s.sum, times(s.sum, part)));
+    squares += real_product(s.sum - s.sum, s.sum);  // 0, or NaN after an infinity
+    R found = (squares < R(0) ? R(0) : squares) * each;
+    return convert<Out>(convert<real_t<V>>(c.count < 0 ? sqrt(found) : found));
+  }
   template <class Out> static __device__ Out finish(State s, const Context<A>& c) {
     R n = static_cast<R>(s.count()), freedom = static_cast<R>(static_cast<double>(s.count()) - c.scale);
-    R part = sizeof(R) == 8 ? 1 / n : part_of(n);
-    R squares = n == R(0) ? n : less_of(s.sums.squares, real_product(s.sums.sum, times(s.sums.sum, part)));
-    squares += real_product(s.sums.sum - s.sums.sum, s.sums.sum);  // 0, or NaN after an infinity
-    squares = squares < R(0) ? R(0) : squares;
-    R found = freedom > R(0) ? squares * (1 / freedom) : STRICT ? nan<R>() : squares / R(0);
-    return convert<Out>(convert<real_t<V>>(c.count < 0 ? sqrt(found) : found));
+    R part = sizeof(R) == 8 ? 1 / (n > R(1) ? n : R(1)) : part_of(n);
+    return divided<Out>(s.sums, part, freedom > R(0) ? 1 / freedom : STRICT ? nan<R>() : Limits<R>::greatest(), c);
   }
 };
 
-template <class V> struct MeanVar {  // the variance is the second result
-  using Spread = Var<V>;
+// The host has counted the elements, and divided.
+template <class V, class I> struct Var : MaskedVar<V, I> {
+  using Base = MaskedVar<V, I>;
+  using R = typename Base::R;
+  template <class Out> static __device__ Out finish(typename Base::State s, const Context<typename Base::A>& c) {
+    return Base::template divided<Out>(s.sums, static_cast<R>(fabs(c.count)), static_cast<R>(c.scale), c);
+  }
+};
+
+template <class V, class I, class Variance> struct MeanAndVar {  // the variance is the second result
+  using Spread = typename Variance::Spread;
   using A = typename Spread::A;
   struct State {  // the total gives the mean where infinities leave no center
     typename Spread::State spread;
     A total;
-    __device__ __forceinline__ i64 count() const { return spread.count(); }
+    __device__ __forceinline__ I count() const { return spread.count(); }
   };
   struct Sums {
     typename Spread::Sums spread;
@@ -397,12 +417,14 @@ template <class V> struct MeanVar {  // the variance is the second result
   }
   static __device__ State combine(State a, State b) { return {Spread::combine(a.spread, b.spread), a.total + b.total}; }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) {
-    return convert<Out>(convert<V>(quotient(s.total, static_cast<double>(s.spread.count()))));
+    return convert<Out>(convert<V>(quotient(s.total, static_cast<double>(s.count()))));
   }
   template <class Out> static __device__ Out second(State s, const Context<A>& c) {
-    return Spread::template finish<Out>(s.spread, c);
+    return Variance::template finish<Out>(s.spread, c);
   }
 };
+template <class V, class I> using MeanVar = MeanAndVar<V, I, Var<V, I>>;
+template <class V, class I> using MaskedMeanVar = MeanAndVar<V, I, MaskedVar<V, I>>;
 
 // The variance of integers of at most two bytes: of their exact sum and that of their squares.
 template <class V> struct IntegerVar {
@@ -604,8 +626,8 @@ template <class Base, class V> struct WithoutNan : Base {
 };
 template <class V> using NanSum = WithoutNan<Sum<V>, V>;
 template <class V> using NanProd = WithoutNan<Prod<V>, V>;
-template <class V> using NanMean = WithoutNan<MaskedMean<V>, V>;
-template <class V> using NanVar = WithoutNan<Var<V, true>, V>;
+template <class V, class I> using NanMean = WithoutNan<MaskedMean<V, I>, V>;
+template <class V, class I> using NanVar = WithoutNan<MaskedVar<V, I, true>, V>;
 template <class V, class I> using NanArgMax = WithoutNan<ArgMax<V, I>, V>;
 template <class V, class I> using NanArgMin = WithoutNan<ArgMin<V, I>, V>;
 template <class Base, class V> constexpr bool UNCONVERTED<WithoutNan<Base, V>> = true;
@@ -613,15 +635,17 @@ template <class Op> struct Plain { using type = Op; };
 template <class Base, class V> struct Plain<WithoutNan<Base, V>> { using type = Base; };
 
 template <class Op> constexpr bool COUNTING = false;  // states count elements, which are added one by one (add, settled)
-template <class V> constexpr bool COUNTING<MaskedMean<V>> = true;
-template <class V, bool STRICT> constexpr bool COUNTING<Var<V, STRICT>> = true;
-template <class V> constexpr bool COUNTING<MeanVar<V>> = true;
+template <class V, class I> constexpr bool COUNTING<MaskedMean<V, I>> = true;
+template <class V, class I, bool STRICT> constexpr bool COUNTING<MaskedVar<V, I, STRICT>> = true;
+template <class V, class I> constexpr bool COUNTING<Var<V, I>> = true;
+template <class V, class I, class Variance> constexpr bool COUNTING<MeanAndVar<V, I, Variance>> = true;
 template <class V> constexpr bool COUNTING<CountNonzero<V>> = true;
 template <class V> constexpr bool COUNTING<IntegerVar<V>> = true;
 template <class Base, class V> constexpr bool COUNTING<WithoutNan<Base, V>> = COUNTING<Base>;
 template <class Op> constexpr bool CENTERED = false;  // states are sums around a center
-template <class V, bool STRICT> constexpr bool CENTERED<Var<V, STRICT>> = true;
-template <class V> constexpr bool CENTERED<MeanVar<V>> = true;
+template <class V, class I, bool STRICT> constexpr bool CENTERED<MaskedVar<V, I, STRICT>> = true;
+template <class V, class I> constexpr bool CENTERED<Var<V, I>> = true;
+template <class V, class I, class Variance> constexpr bool CENTERED<MeanAndVar<V, I, Variance>> = true;
 template <class Base, class V> constexpr bool CENTERED<WithoutNan<Base, V>> = CENTERED<Base>;
 template <class Base, class V> constexpr bool INDEXED<WithoutNan<Base, V>> = INDEXED<Base>;
 

@@ -93,21 +93,21 @@ template <bool APART, int CHAINS, class O = Op> struct Deviations {
       A next = center[i] + times(all, Spread::part_of(static_cast<R>(packs * (APART ? 1 : VEC)))), moved = next - center[i];
 #pragma unroll
       for (int k = i; k < COUNT; k += CENTERS) {
-        auto part = Spread::recentered({sum[k], squares[k], 0, 0}, moved, static_cast<R>(packs * EACH));
+        auto part = Spread::recentered(Spread::sums(sum[k], squares[k], 0), moved, static_cast<R>(packs * EACH));
         sum[k] = part.sum, squares[k] = part.squares;
       }
       center[i] = next;
     }
   }
   __device__ __forceinline__ State get(int v, const Context<A>&) const {
-    return O::settled(O::state(center[v], O::sums(sum[v], squares[v], packs, whole[v])));
+    return O::state(center[v], O::sums(sum[v], squares[v], packs, whole[v]));
   }
   __device__ __forceinline__ State total(const Context<A>&) const {
     A all = sum[0], total = whole[0];
     R more = squares[0];
 #pragma unroll
     for (int k = 1; k < COUNT; ++k) all = all + sum[k], total = total + whole[k], more += squares[k];
-    return O::settled(O::state(center[0], O::sums(all, more, packs * VEC, total)));
+    return O::state(center[0], O::sums(all, more, packs * VEC, total));
   }
 };
 

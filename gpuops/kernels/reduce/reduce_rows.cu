@@ -133,14 +133,15 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
     if constexpr (RAGGED) value[k] = Op::combine(rows.singles[k], value[k]);
   }
   if constexpr (GROUP == BLOCK) {
-    value[0] = block_reduce<Op, BLOCK>(value[0]);
+    value[0] = block_reduce<Op, BLOCK, false>(value[0]);
     if constexpr (RESIDENT > 0) {
       State* mine = partials + static_cast<i64>(first) * gridDim.y;
       if (threadIdx.x == 0) mine[blockIdx.y] = value[0];
       if (!last_block(tickets + first, gridDim.y, launch)) return;
-      value[0] = Op::identity();
-      for (u32 split = threadIdx.x; split < gridDim.y; split += BLOCK) value[0] = Op::combine(value[0], mine[split]);
-      value[0] = block_reduce<Op, BLOCK>(value[0]);
+      value[0] = threadIdx.x < gridDim.y ? mine[threadIdx.x] : Op::identity();
+#pragma unroll 1
+      for (u32 split = threadIdx.x + BLOCK; split < gridDim.y; split += BLOCK) value[0] = Op::combine(value[0], mine[split]);
+      value[0] = block_reduce<Op, BLOCK, false>(value[0]);
     }
     if (threadIdx.x == 0) write(y, z, kept[0][2], value[0], r);
   } else {

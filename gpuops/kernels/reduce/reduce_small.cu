@@ -15,6 +15,7 @@ reduce_small(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* par
   r.kept.locate(output, from);
   State value = Op::identity();
   for (u32 i = begin + lane; i < end; i += UNROLL * step) {
+    if (i > begin + lane) value = settled<Op>(value);
     Items<Tin, 1> item[UNROLL];
     Items<Tb, 1> other[UNROLL];
 #pragma unroll
@@ -30,7 +31,6 @@ reduce_small(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* par
       if (i + n * step >= end) break;
       value = joined(value, item[n].get(0), other[n].get(0), c);
     }
-    value = settled<Op>(value);
   }
   let_next_start();
   bool split = gridDim.y > 1;

@@ -143,15 +143,17 @@ template <bool APART, class T = Tin> struct Moments {
   static constexpr i32 MOST = (BYTES ? 60000 : 30000) * COUNT / VEC;  // packs whose sums are certain to fit 32 bits
   i32 sum[COUNT], packs = 0;
   u32 squares[BYTES ? COUNT : 1];
-  i32 sums[COUNT];  // of 2^12, and
-  u32 more[BYTES ? COUNT : 1];  // of 2^20, beside those above
   u64 wide[BYTES ? 1 : COUNT];  // squares of more than a byte
+  // What of the sums would not fit goes here, to memory (volatile: such long outputs are rare, and registers are not).
+  volatile i64 sums[COUNT];
+  volatile u64 more[BYTES ? COUNT : 1];
+  bool moved = false;
 
   __device__ __forceinline__ Moments() {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      sum[i] = sums[i] = 0;
-      if constexpr (BYTES) squares[i] = more[i] = 0;
+      sum[i] = 0;
+      if constexpr (BYTES) squares[i] = 0;
       else wide[i] = 0;
     }
   }
@@ -190,20 +192,24 @@ template <bool APART, class T = Tin> struct Moments {
       }
     }
     if ((packs += N) < MOST) return;
+    if (!moved) {
+#pragma unroll
+      for (int i = 0; i < COUNT; ++i) sums[i] = 0, more[BYTES ? i : 0] = 0;
+    }
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      sums[i] += sum[i] >> 12, sum[i] &= 0xfff;
-      if constexpr (BYTES) more[i] += squares[i] >> 20, squares[i] &= 0xfffff;
+      sums[i] = sums[i] + sum[i], sum[i] = 0;
+      if constexpr (BYTES) more[i] = more[i] + squares[i], squares[i] = 0;
     }
-    packs = 0;
+    moved = true, packs = 0;
   }
   static __device__ __forceinline__ u32 dot_self(u32 word, u32 sum) {
     if constexpr (SIGNED<T>) return static_cast<u32>(__dp4a(static_cast<i32>(word), static_cast<i32>(word), static_cast<i32>(sum)));
     else return __dp4a(word, word, sum);
   }
   __device__ __forceinline__ State get(int v, const Context<A>&) const {
-    i64 all = (static_cast<i64>(sums[v]) << 12) + sum[v];
-    if constexpr (BYTES) return {all, (static_cast<u64>(more[v]) << 20) + squares[v]};
+    i64 all = sum[v] + (moved ? sums[v] : 0);
+    if constexpr (BYTES) return {all, squares[v] + (moved ? more[v] : 0)};
     else return {all, wide[v]};
   }
   __device__ __forceinline__ State total(const Context<A>& c) const { return get(0, c); }

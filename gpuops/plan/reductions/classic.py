@@ -63,7 +63,7 @@ class HostFinish(NamedTuple):
         """Wait for the device, reduce (splits, outputs) with NumPy, copy the results back."""
         p = self.problem
         partials, finished = places["partials"], places["finished"]
-        dtype, shape = p.op.state(p.val), (self.splits, p.outputs)
+        dtype, shape = p.partial, (self.splits, p.outputs)
 
         def go(addresses: list[int]) -> None:
             nbytes = math.prod(shape) * dtype.itemsize

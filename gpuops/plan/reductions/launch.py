@@ -106,9 +106,11 @@ def grid(p: Problem, kernel: str, blocks: int, splits: int) -> tuple[int, int, i
 def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]) -> Kernel:
     """The kernel for a problem's types."""
     kinds = {MASK: "u8", POSITION: "Position"}  # a mask is what its bytes are
+    counts = {"Count": p.integer} if p.op.counts else {}
+    taken = ["Tval", *["Offset"] * (p.op.second == POSITION), *counts]
     types = {
         "Tin": CTYPES[p.x], "Tb": "u8" if p.other is None else kinds.get(p.op.second, CTYPES[p.other]),
-        "Tval": CTYPES[p.val], "Offset": offset, "Op": f"{p.op.struct}<Tval{', Offset' * (p.op.second == POSITION)}>",
+        "Tval": CTYPES[p.val], "Offset": offset, **counts, "Op": f"{p.op.struct}<{', '.join(taken)}>",
         "Tout": "Op::State" if p.out is None else CTYPES[p.out],
         "Tz": CTYPES[dtype_name(p.second.dtype)] if p.second else "u8", "Index": index_type(*design.counts),
     }  # fmt: skip
@@ -131,12 +133,11 @@ def ordered(p: Problem) -> bool:
 def parameters(p: Problem, design: Design, offset: str, high: int) -> Params:
     """The kernels' parameters; x's elements lie below ``high``."""
     outputs, packs, chunk, runs, run_chunk = design.counts
-    struct, count = SMALL_PARAMS if design.shares else PARAMS, p.length if p.number is None else p.number
-    count = -count if p.root else count
-    return struct.pack(
+    count, scale = p.given
+    return (SMALL_PARAMS if design.shares else PARAMS).pack(
         offset, outputs=outputs, packs=packs, chunk=chunk, runs=runs, run_chunk=run_chunk, shares=design.shares,
         kept=design.kept, reduced=design.reduced, run_packs=design.run_packs, head=design.head, high=high,
-        y_inner=p.kept.inner(2), count=count, scale=p.scale, has_initial=p.initial is not None,
+        y_inner=p.kept.inner(2), count=count, scale=scale, has_initial=p.initial is not None,
         initial=(p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0"),
     )  # fmt: skip
 
@@ -235,9 +236,12 @@ def split(p: Problem, blocks: int, fill: int, packs: int, step: int, least: int 
 
 
 def in_flight(p: Problem, count: int, access: Access) -> int:
-    """Packs in flight per thread, of ``count`` that it has: as many as there are, up to a limit."""
+    """Packs in flight per thread, of ``count`` that it has: as many as there are, up to a limit; half as many of those
+    that become wider values, for which registers would not suffice."""
     most = IN_FLIGHT if access.vec * ITEMSIZE[p.x] > NARROW else 2 * IN_FLIGHT
-    return min(most // loads(p, access), power_of_2(count))
+    wide = p.op.busy and p.op.counts and access.vec * ITEMSIZE[p.val] > PACK
+    most //= loads(p, access) * (2 if wide else 1)
+    return min(most, power_of_2(count))
 
 
 def loads(p: Problem, access: Access) -> int:

@@ -1,12 +1,13 @@
 """A reduction in normal form, and what the host knows of the reductions of ``kernels/common/ops.cuh``."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..dtypes import INTEGERS, ITEMSIZE, accumulator, dtype_name
-from ..geometry import Axes, Shape, broadcast_strides, normal_form, offset_type, reaches
+from ..geometry import Axes, Shape, broadcast_strides, index_type, normal_form, offset_type, reaches
 from ..params import Params
 from ..work import ALIGNMENT, ArraySpec, Operand
 
@@ -31,6 +32,8 @@ class Reduction(NamedTuple):
     exact: bool = False  # sums of integers, which may be held in fewer bytes
     held: Callable[[str], int] | None = None  # bytes of a thread for each output, without a mask, if fewer
     busy: bool = False  # each element takes many instructions, each merging of partial results many steps
+    counts: bool = False  # its state counts elements
+    divided: bool = False  # kernels are given reciprocals: of the number of elements and of the degrees of freedom
 
     def __repr__(self) -> str:
         return self.struct
@@ -99,19 +102,38 @@ class Problem(NamedTuple):
         return self.kept.size
 
     @property
-    def state(self) -> int:
-        """Bytes of a partial result: an index in it has 32 bits where they suffice."""
+    def integer(self) -> str:
+        """The type of the integer in a partial result, if it has one: of an index, or of a count of elements."""
+        if self.op.second == POSITION:
+            return offset_type(reaches(self.kept, self.reduced))
+        return index_type(self.length) if self.op.counts else ""
+
+    @property
+    def partial(self) -> np.dtype:
+        """A partial result in memory. An integer beside values of up to four bytes has four too, where they suffice."""
         most = self.op.state(self.val)
-        if self.op.second != POSITION:
-            return most.itemsize
-        short = most["value"].alignment < 8 and offset_type(reaches(self.kept, self.reduced)) == "i32"
-        return most.itemsize - 4 * short
+        if self.integer in ("", "i64") or most[0].alignment == 8:
+            return most
+        return np.dtype([(name, np.uint32 if most[name] == np.int64 else most[name]) for name in most.names or ()])
+
+    @property
+    def state(self) -> int:
+        """Bytes of a partial result."""
+        return self.partial.itemsize
 
     @property
     def held(self) -> int:
         """Bytes that a thread holds for each of its outputs."""
         fewer = self.op.held if self.other is None else None
         return fewer(self.val) if fewer else self.state
+
+    @property
+    def given(self) -> tuple[float, float]:
+        """The count and the scale of the op's Context."""
+        count, scale = self.length if self.number is None else self.number, self.scale
+        if self.op.divided:
+            count, scale = (1 / n if n > 0 else math.inf for n in (max(count, 1), count - scale))
+        return -count if self.root else count, scale
 
     @property
     def result(self) -> int:

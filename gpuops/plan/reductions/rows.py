@@ -17,8 +17,7 @@ LANES_PACKS = {False: 384, True: 512}  # packs of a row that lanes of a warp tak
 WARPS_PER_SM = 8  # there are rows enough: so many for each multiprocessor; or, however few rows there are:
 LANES_ALWAYS = 128
 ALONE = 8192  # packs of a row that a block takes alone;
-ALONE_HEAVY = 2**15  # elements of one with partial results of more bytes than these
-HEAVY = 4
+ALONE_SLOW = 2**15  # and elements, of one whose elements take many instructions
 MERGED_PACKS = 2  # of a lane that takes powers, or whose partial results have more bytes than
 MERGED = 8  # these: lanes then merge fewer of them
 ROWS = 4  # rows of a thread, at most, if they are a pack each
@@ -143,8 +142,7 @@ def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
 def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     """A block for a row, or several blocks, each with some packs of a long run or with some of many runs."""
     chunk, run_chunk, blocks = rows.packs, rows.runs, 1
-    heavy = p.state > HEAVY and not p.op.exponential and p.op.second != POSITION
-    alone = min(ALONE, ALONE_HEAVY // rows.access.vec) if heavy else ALONE
+    alone = min(ALONE, ALONE_SLOW // rows.access.vec) if slow(p) else ALONE
     if rows.total * loads(p, rows.access) > alone:
         fill = multiprocessors * THREADS_PER_SM // SPLIT_BLOCK
         if rows.runs < fill:
@@ -161,8 +159,16 @@ def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     return Design("reduce_rows", rows.access, (p.outputs, blocks), block, p.kept, rows.reduced, counts, constants)
 
 
+def slow(p: Problem) -> bool:
+    """Whether each element takes many instructions: those of variances that count it, or of a value of eight bytes that
+    it becomes."""
+    if p.op.busy:
+        return p.op.counts and not p.op.divided
+    return ITEMSIZE[p.val] > max(4, ITEMSIZE[p.x])
+
+
 def block_of(p: Problem, packs: int, multiprocessors: int) -> int:
     """Threads of a block that has a row alone."""
     if p.outputs >= multiprocessors * BLOCKS_PER_SM:
         return ROW_BLOCK[ITEMSIZE[p.x]]
-    return min(1024, max(128, power_of_2(packs) // 4))
+    return min(1024, max(128, power_of_2(packs) // (8 if p.op.busy and p.op.second != POSITION else 4)))

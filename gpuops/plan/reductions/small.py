@@ -9,8 +9,8 @@ from ..work import STATIC_SHARED, Plan
 from .launch import THREADS_PER_SM, Design, launch, split
 from .problems import Problem
 
-#: Elements of x below which it is small: of one contiguous output, and if they have 8 bytes and more; of long rows that
-#: are read in packs; of others.
+#: Elements of x below which it is small: of one contiguous output, or of each of busy reductions, and if they have 8
+#: bytes and more; of long rows that are read in packs; of others.
 WHOLE, WIDE, LONG, ODD = 2**11, 2**18, 2**18, 2**21
 SHORT = 512  # bytes of a row that is short
 UNROLL = 8  # elements that a thread has in flight
@@ -24,6 +24,8 @@ def is_small(p: Problem) -> bool:
         return False
     size, along = ITEMSIZE[p.x], p.reduced.inner(0) == 1
     packed = along and packable(PACK // size, size, p.starts[0], 0, p.kept, p.reduced, inner=p.reduced)
+    if packed and p.op.busy and len(p.reduced.sizes) == 1 and p.length >= WHOLE:
+        return False
     if along and p.outputs == 1 and len(p.reduced.sizes) == 1:
         most = WHOLE if packed and size < 8 else WIDE
     else:
