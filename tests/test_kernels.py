@@ -122,7 +122,7 @@ def reduction_plans() -> Iterator[Plan]:
             if x in FAMILIES:
                 yield reduction(struct, names, (2, 999999), (1,))
             for axis in ((0,), (1,)):
-                yield reduction("MaskedMean" if op == "mean" else struct, names, (64, 700), axis, other="bool")
+                yield reduction((record.masked or record.reduction).struct, names, (64, 700), axis, other="bool")
     yield from measures()
     for x in FAMILIES:
         names = (x, x, x)
@@ -156,6 +156,8 @@ def measures() -> Iterator[Plan]:
         val, out = (d.name for d in dtypes(row, as_dtype(x), None, None))
         second = np.empty(0, as_dtype(val)).real.dtype.name if row.name == "mean_var" else None
         yield from every_way(row.reduction, (x, val, out), second=second)
+        if row.masked and x == "float32":
+            yield from every_way(row.masked, (x, val, out), second=second, other="bool")
     for x in FAMILIES:
         for row in SEARCHES.values():
             yield from every_way(row.reduction, (x, x, "int64"), other="uint8")

@@ -525,6 +525,19 @@ def test_short_sums_of_small_integers_use_int32():
         assert summed_in(x, val, 1 if x != "int32" else 2) == val
 
 
+@pytest.mark.parametrize(
+    ("op", "dtype", "short", "long"),
+    [("Var", "float32", 16, 20), ("MaskedVar", "float16", 16, 20), ("NanVar", "complex64", 24, 28),
+     ("MeanVar", "float32", 20, 24), ("NanMean", "float16", 8, 12), ("Var", "float64", 32, 32)],
+)  # fmt: skip
+def test_partial_results_count_in_32_bits_where_these_suffice(op, dtype, short, long):
+    for length, count, nbytes in ((2**31 - 1, "u32", short), (2**31, "i64", long)):
+        steps = ((0, 1), (0, 0), (1,))  # a broadcast row: offsets have 32 bits
+        problem = reduction_problem(op, dtype, dtype, "float32", (4, length), (1,), steps)
+        (step,) = reductions.plan(problem, None, 132).steps
+        assert (dict(step.kernel.types)["Count"], problem.state) == (count, nbytes)
+
+
 @pytest.mark.parametrize("op", PLANS)
 def test_grids_fit_the_hardware(op):
     for rows, cols in ((1, 2**33), (2**33, 1), (2**20, 2**12), (2**16, 2**16)):

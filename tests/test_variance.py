@@ -77,6 +77,21 @@ def test_outliers_that_come_first_do_not_cost_digits(backend, op, shape, axis):
         np.testing.assert_allclose(got, right, rtol=1e-3 if backend.name == "cpu" else 4e-6)  # NumPy's mean is rounded
 
 
+@pytest.mark.parametrize(("shape", "axis"), [*SHAPES, ((2**16,), None), ((2**12, 32), 0), ((300, 64), 1)], ids=str)
+@pytest.mark.parametrize("few", [0, 0.001, 0.1])
+def test_elements_left_out_do_not_cost_digits(backend, few, shape, axis):
+    """Whichever threads have elements, and whichever have none."""
+    rng = np.random.default_rng(6)
+    x, where = 1e6 + rng.standard_normal(shape), rng.random(shape) < few
+    where[(slice(1),) * len(shape)] = where[(slice(-5, None),) * len(shape)] = True
+    x = x.astype(np.float32)
+    missing, exact = np.where(where, x, np.float32(np.nan)), np.float32 if backend.name == "cpu" else np.float64
+    for op, array, options in (("var", x, {"where": where}), ("nanvar", missing, {})):
+        right = getattr(np, op)(array.astype(exact), axis=axis, **options)  # on the CPU, NumPy's mean is rounded
+        got = run(backend, getattr(gpuops, op), array, axis=axis, **options)
+        np.testing.assert_allclose(got, right, rtol=4e-6, atol=1e-9)
+
+
 @pytest.mark.parametrize("size", [3, 60, 3000])
 @pytest.mark.parametrize("op", ["var", "nanvar", "std"])
 def test_squares_that_overflow_are_infinite(backend, op, size):

@@ -23,8 +23,10 @@ STRUCTS: dict[str, Reduction] = {
     for each in (
         DOT, *(value for value in vars(rows).values() if isinstance(value, Reduction)),
         AVERAGE, *COMPARISONS.values(),
-        *(row.reduction for table in (SEARCHES, WITH_INDEX, MEASURES, NORMS) for row in table.values()),
-        *(each for row in REDUCTIONS.values() for each in (row.reduction, row.masked, row.exact) if each),
+        *(
+            each for table in (REDUCTIONS, SEARCHES, WITH_INDEX, MEASURES, NORMS) for row in table.values()
+            for each in (row.reduction, row.masked, row.exact) if each
+        ),
     )
 }  # fmt: skip
 
