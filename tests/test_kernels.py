@@ -492,12 +492,12 @@ def test_counters_move_on_before_they_are_full(emulation, monkeypatch, full):
     monkeypatch.setattr(emulated, "module", emulated.module.__wrapped__)
     for dtype in ("?", "i1", "u1", "i2"):
         info = None if dtype == "?" else np.iinfo(dtype)
-        for shape, axis, strategy in (((20000, 48), 0, "columns"), ((3, 40000), 1, "rows")):
+        for shape, axis, strategy in (((66000, 48), 0, "columns"), ((3, 66000), 1, "rows")):  # not in 32 bits
             x = np.random.default_rng(9).integers(0, 2, shape).astype(dtype)
             x = x if info is None else np.where(x > 0, info.max, info.min + x).astype(dtype)
             for op in ("sum", "var"):
                 got = getattr(gpuops, op)(emulated.DEVICE.from_host(x), axis=axis, strategy=strategy)
-                np.testing.assert_allclose(np.asarray(got), getattr(np, op)(x, axis=axis), rtol=1e-12)
+                np.testing.assert_allclose(np.asarray(got), getattr(np, op)(x, axis=axis), rtol=1e-9)
 
 
 # -------------------------------------------------------------------------------------------------------- barriers

@@ -521,6 +521,9 @@ def test_short_sums_of_small_integers_use_int32():
     for x, val, most in (("bool", "int64", 2**23), ("uint8", "uint64", 2**23), ("int16", "int64", 2**15)):
         assert summed_in(x, val, most) == "int32"
         assert summed_in(x, val, most + 1) == val
+    for x, most in (("bool", 2**16), ("int8", 2**16), ("uint16", 1)):  # and of squares
+        assert summed_in(x, "int64", most, 2) == "int32"
+        assert summed_in(x, "int64", most + 1, 2) == "int64"
     for x, val in (("int32", "int64"), ("int8", "int8"), ("int8", "float64"), ("float16", "int64")):
         assert summed_in(x, val, 1 if x != "int32" else 2) == val
 

@@ -65,7 +65,7 @@ def centered(val: str) -> np.dtype:
 
 def moments(val: str) -> np.dtype:
     """The state of variances of small integers: their sum and that of their squares."""
-    return np.dtype([("sum", np.int64), ("squares", np.uint64)])
+    return np.dtype([("sum", val), ("squares", f"u{val}")])
 
 
 def centered_sums(val: str) -> int:
@@ -131,7 +131,7 @@ REDUCTIONS = {
     row.name: row
     for row in (
         ReductionOp(
-            "sum", Reduction("Sum", merge=np.add, exact=True), np.add.reduce, np.add, arithmetic=True, zero=True
+            "sum", Reduction("Sum", merge=np.add, exact=1), np.add.reduce, np.add, arithmetic=True, zero=True
         ),
         ReductionOp(
             "prod", Reduction("Prod", merge=np.multiply), np.multiply.reduce, np.multiply, arithmetic=True
@@ -145,7 +145,7 @@ REDUCTIONS = {
         ReductionOp(
             "mean", Reduction("Mean", merge=np.add), np.mean, np.add, floating=True, casting="unsafe",
             masked=Reduction("MaskedMean", counted, counts=True),
-            exact=Reduction("IntegerMean", merge=np.add, exact=True),
+            exact=Reduction("IntegerMean", merge=np.add, exact=1),
         ),
         ReductionOp(
             "nansum", Reduction("NanSum", merge=np.add), np.nansum, np.add, arithmetic=True, zero=True, plain="sum"
@@ -169,7 +169,7 @@ REDUCTIONS = {
                 name, Reduction("Var", centered, held=centered_sums, busy=True, counts=True, divided=True), function,
                 floating=True, result=real, exponent=exponent, casting="unsafe",
                 masked=Reduction("MaskedVar", centered, busy=True, counts=True),
-                exact=Reduction("IntegerVar", moments, busy=True),
+                exact=Reduction("IntegerVar", moments, exact=2, busy=True),
             )
             for name, function, exponent in (("var", np.var, 1.0), ("std", np.std, 0.5))
         ),

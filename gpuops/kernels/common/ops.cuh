@@ -17,6 +17,13 @@ template <class R> __device__ __forceinline__ bool less(Complex<R> a, Complex<R>
   return a.re < b.re || (a.re == b.re && a.im < b.im);
 }
 
+// Unsigned integers of the size of T.
+template <int SIZE> struct BitsOf { using type = u64; };
+template <> struct BitsOf<1> { using type = u8; };
+template <> struct BitsOf<2> { using type = u16; };
+template <> struct BitsOf<4> { using type = u32; };
+template <class T> using bits_of = typename BitsOf<sizeof(T)>::type;
+
 // 1 / x, one approximate instruction. Subnormal results become 0.
 __device__ __forceinline__ float reciprocal(float x) {
 #ifdef __CUDA_ARCH__
@@ -426,18 +433,19 @@ template <class V, class I, class Variance> struct MeanAndVar {  // the variance
 template <class V, class I> using MeanVar = MeanAndVar<V, I, Var<V, I>>;
 template <class V, class I> using MaskedMeanVar = MeanAndVar<V, I, MaskedVar<V, I>>;
 
-// The variance of integers of at most two bytes: of their exact sum and that of their squares.
+// The variance of integers of at most two bytes: of their sum and that of their squares, which are exact in V = i32 or i64
+// (of squares, without a sign).
 template <class V> struct IntegerVar {
   using A = V;
+  using Bits = bits_of<V>;
   struct State {
-    i64 sum;
-    u64 squares;
+    V sum;
+    Bits squares;
   };
   static __device__ State identity() { return {0, 0}; }
   static __device__ State map(V x, const Context<A>&) { return add(identity(), x); }
   static __device__ __forceinline__ State add(State s, V x) {
-    i32 value = static_cast<i32>(x);
-    return {s.sum + value, s.squares + static_cast<u64>(static_cast<i64>(value) * value)};
+    return {s.sum + x, s.squares + static_cast<Bits>(x * x)};
   }
   static __device__ __forceinline__ State settled(State s) { return s; }
   static __device__ State combine(State a, State b) { return {a.sum + b.sum, a.squares + b.squares}; }
@@ -447,7 +455,8 @@ template <class V> struct IntegerVar {
       double sum = static_cast<double>(s.sum);
       apart = most - sum * sum;
     } else {
-      u64 n = static_cast<u64>(all), sum = s.sum < 0 ? -s.sum : s.sum, low = n * s.squares, less = sum * sum;
+      i64 total = s.sum;
+      u64 n = static_cast<u64>(all), sum = total < 0 ? -total : total, low = n * s.squares, less = sum * sum;
       u64 high = __umul64hi(n, s.squares) - __umul64hi(sum, sum) - (low < less);
       apart = static_cast<double>(high) * 0x1p64 + static_cast<double>(low - less);
     }

@@ -37,11 +37,8 @@ template <class T, bool GREATER> struct NumberExtremes {  // of half types, wher
 };
 template <class T> struct Gather<NanMax<T>, T> : NumberExtremes<T, true> {};
 template <class T> struct Gather<NanMin<T>, T> : NumberExtremes<T, false> {};
-template <int SIZE> struct BitsOf { using type = u32; };
-template <> struct BitsOf<1> { using type = u8; };
-template <> struct BitsOf<2> { using type = u16; };
 template <class T> struct Gather<All<T>, T> {
-  using Bits = typename BitsOf<sizeof(T)>::type;
+  using Bits = bits_of<T>;
   static constexpr int PLANES = Extremes<Bits, false>::PLANES;
   static __device__ __forceinline__ u32 identity() { return 0xffffffffu; }
   static __device__ __forceinline__ u32 gather(u32 a, u32 word) { return extreme<Bits, false>(a, truth<T>(word)); }
@@ -137,23 +134,22 @@ template <bool APART, class T = Tin> struct Dots {
 
 // Sums of small integers and of their squares, likewise. Bytes of an output that come one after the other are brought
 // together in a word, four at a time.
-template <bool APART, class T = Tin> struct Moments {
+template <bool APART, class T = Tin, class O = Op> struct Moments {
+  using A = typename O::A;
   static constexpr bool BYTES = sizeof(T) == 1;
   static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(T), AT_ONCE = APART && BYTES ? 4 : 1;
   static constexpr i32 MOST = (BYTES ? 60000 : 30000) * COUNT / VEC;  // packs whose sums are certain to fit 32 bits
   i32 sum[COUNT], packs = 0;
   u32 squares[BYTES ? COUNT : 1];
+  i32 sums[COUNT];  // of 2^12, and
+  u32 more[BYTES ? COUNT : 1];  // of 2^20, beside those above
   u64 wide[BYTES ? 1 : COUNT];  // squares of more than a byte
-  // What of the sums would not fit goes here, to memory (volatile: such long outputs are rare, and registers are not).
-  volatile i64 sums[COUNT];
-  volatile u64 more[BYTES ? COUNT : 1];
-  bool moved = false;
 
   __device__ __forceinline__ Moments() {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      sum[i] = 0;
-      if constexpr (BYTES) squares[i] = 0;
+      sum[i] = sums[i] = 0;
+      if constexpr (BYTES) squares[i] = more[i] = 0;
       else wide[i] = 0;
     }
   }
@@ -191,32 +187,29 @@ template <bool APART, class T = Tin> struct Moments {
         }
       }
     }
-    if ((packs += N) < MOST) return;
-    if (!moved) {
-#pragma unroll
-      for (int i = 0; i < COUNT; ++i) sums[i] = 0, more[BYTES ? i : 0] = 0;
-    }
+    if (sizeof(A) == 4 || (packs += N) < MOST) return;  // 32 bits hold all of an output
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
-      sums[i] = sums[i] + sum[i], sum[i] = 0;
-      if constexpr (BYTES) more[i] = more[i] + squares[i], squares[i] = 0;
+      sums[i] += sum[i] >> 12, sum[i] &= 0xfff;
+      if constexpr (BYTES) more[i] += squares[i] >> 20, squares[i] &= 0xfffff;
     }
-    moved = true, packs = 0;
+    packs = 0;
   }
   static __device__ __forceinline__ u32 dot_self(u32 word, u32 sum) {
     if constexpr (SIGNED<T>) return static_cast<u32>(__dp4a(static_cast<i32>(word), static_cast<i32>(word), static_cast<i32>(sum)));
     else return __dp4a(word, word, sum);
   }
-  __device__ __forceinline__ State get(int v, const Context<A>&) const {
-    i64 all = sum[v] + (moved ? sums[v] : 0);
-    if constexpr (BYTES) return {all, squares[v] + (moved ? more[v] : 0)};
-    else return {all, wide[v]};
+  __device__ __forceinline__ typename O::State get(int v, const Context<A>&) const {
+    A all = (static_cast<A>(sums[v]) << 12) + sum[v];
+    if constexpr (BYTES) return {all, (static_cast<bits_of<A>>(more[v]) << 20) + squares[v]};
+    else return {all, static_cast<bits_of<A>>(wide[v])};
   }
-  __device__ __forceinline__ State total(const Context<A>& c) const { return get(0, c); }
+  __device__ __forceinline__ typename O::State total(const Context<A>& c) const { return get(0, c); }
 };
 
 // The same of bools, which are their own squares. APART: each byte of `word` counts those of an output, up to 255.
-template <bool APART> struct Trues {
+template <bool APART, class O = Op> struct Trues {
+  using A = typename O::A;
   static constexpr int COUNT = APART ? VEC : 1, WORDS = APART ? VEC / 4 : 1;
   u32 count[COUNT], word[WORDS], packs = 0;
 
@@ -248,6 +241,6 @@ template <bool APART> struct Trues {
     }
   }
   __device__ __forceinline__ u32 counted(int v) const { return count[v] + (word[v / 4 % WORDS] >> 8 * (v % 4) & 0xff); }
-  __device__ __forceinline__ State get(int v, const Context<A>&) const { return {counted(v), counted(v)}; }
-  __device__ __forceinline__ State total(const Context<A>&) const { return {count[0], count[0]}; }
+  __device__ __forceinline__ typename O::State get(int v, const Context<A>&) const { return {static_cast<A>(counted(v)), counted(v)}; }
+  __device__ __forceinline__ typename O::State total(const Context<A>&) const { return {static_cast<A>(count[0]), count[0]}; }
 };

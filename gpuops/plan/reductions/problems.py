@@ -29,7 +29,7 @@ class Reduction(NamedTuple):
     merge: Any = None  # the ufunc that merges partial results on the host
     second: str = MASK  # what its second operand is, if it has one
     exponential: bool = False  # it takes powers of whole packs
-    exact: bool = False  # sums of integers, which may be held in fewer bytes
+    exact: int = 0  # sums of integers (2: and of their squares), which may be held in fewer bytes
     held: Callable[[str], int] | None = None  # bytes of a thread for each output, without a mask, if fewer
     busy: bool = False  # each element takes many instructions, each merging of partial results many steps
     counts: bool = False  # its state counts elements
@@ -57,9 +57,10 @@ def positions(x: ArraySpec, axis: Shape) -> ArraySpec:
     return ArraySpec(POSITION, x.shape, np.dtype(np.uint8), tuple(steps), x.machine)
 
 
-def summed_in(x: str, val: str, length: int) -> str:
-    """The dtype in which ``length`` elements are added: sums of few small integers fit four bytes."""
-    small = x in INTEGERS and length << 8 * ITEMSIZE[x] <= 2**31
+def summed_in(x: str, val: str, length: int, power: int = 1) -> str:
+    """The dtype in which ``length`` elements (power 2: also their squares, which have no sign) are added: sums of few
+    small integers fit four bytes."""
+    small = x in INTEGERS and length << 8 * ITEMSIZE[x] * power <= 2 ** (30 + power)
     return "int32" if small and val in ("int64", "uint64") else val
 
 
@@ -162,7 +163,7 @@ def problem(
     length = 0 if empty else reduced.size
     x_dtype = dtype_name(x.dtype)
     if op.exact and initial is None:
-        val = summed_in(x_dtype, val, length)
+        val = summed_in(x_dtype, val, length, op.exact)
     first = x.itemsize * (kept_moves[0] + moves[0])
     second = 0 if other is None else other.itemsize * (kept_moves[1] + moves[1])
     last = out.itemsize * kept_moves[2]
