@@ -541,6 +541,30 @@ def test_partial_results_count_in_32_bits_where_these_suffice(op, dtype, short, 
         assert (dict(step.kernel.types)["Count"], problem.state) == (count, nbytes)
 
 
+@pytest.mark.parametrize(
+    ("op", "dtype", "shape", "kernel", "constants"),
+    [
+        # rows of busy reductions leave the kernel of small arrays sooner
+        ("Sum", "float32", (16, 4096), "reduce_small", {}), ("Var", "float32", (16, 4096), "reduce_rows", {}),
+        ("Var", "float32", (64, 1024), "reduce_small", {}), ("Sum", "float64", (1, 4096), "reduce_small", {}),
+        ("Var", "float64", (1, 4096), "reduce_rows", {}), ("Sum", "float32", (1, 4096), "reduce_rows", {}),
+        # a block takes fewer elements alone where each takes many instructions
+        ("Var", "float16", (4, 65536), "reduce_rows", {"RESIDENT": 0}),
+        ("NanVar", "float16", (4, 65536), "reduce_rows", {"RESIDENT": 1024}),
+        # half as many packs in flight that become wider values
+        ("Var", "float32", (16, 2**22), "reduce_rows", {"VEC": 4, "UNROLL": 8}),
+        ("Var", "int32", (16, 2**22), "reduce_rows", {"VEC": 4, "UNROLL": 4}),
+        ("Sum", "int32", (16, 2**22), "reduce_rows", {"VEC": 4, "UNROLL": 8}),
+    ],
+)  # fmt: skip
+def test_busy_reductions_of_rows(op, dtype, shape, kernel, constants):
+    steps = geometry.contiguous_strides(shape), (0, 0), (1,)
+    val = "float64" if (op, dtype) == ("Var", "int32") else dtype
+    problem = reduction_problem(op, dtype, val, val, shape, (1,), steps)
+    (step,) = reductions.plan(problem, None, 132).steps
+    assert step.kernel.name == kernel and constants.items() <= dict(step.kernel.constants).items()
+
+
 @pytest.mark.parametrize("op", PLANS)
 def test_grids_fit_the_hardware(op):
     for rows, cols in ((1, 2**33), (2**33, 1), (2**20, 2**12), (2**16, 2**16)):

@@ -92,6 +92,19 @@ def test_elements_left_out_do_not_cost_digits(backend, few, shape, axis):
         np.testing.assert_allclose(got, right, rtol=4e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("length", [1, 2**16, 2**17])
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2"])
+def test_the_greatest_squares_of_small_integers_fit(backend, dtype, length):
+    """Those of 2^16 bytes just fit 32 bits."""
+    most = True if dtype == "?" else np.iinfo(dtype).min or np.iinfo(dtype).max
+    for shape, axis in (((3, length), 1), ((length, 16), 0)):
+        x = np.full(shape, most, dtype)
+        np.testing.assert_array_equal(run(backend, gpuops.var, x, axis=axis), np.zeros(shape[1 - axis]))
+        x[(0,) * 2] = 0
+        right = np.var(x.astype(np.longdouble), axis=axis).astype(np.float64)
+        np.testing.assert_allclose(run(backend, gpuops.var, x, axis=axis), right, rtol=1e-9)
+
+
 @pytest.mark.parametrize("size", [3, 60, 3000])
 @pytest.mark.parametrize("op", ["var", "nanvar", "std"])
 def test_squares_that_overflow_are_infinite(backend, op, size):

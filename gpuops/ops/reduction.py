@@ -61,10 +61,8 @@ def reduction(
     if a.machine is None:
         host = on_host(record, a, mask, HostCall(compute, options))
         return Work(op, (result_of(out, shape, result),), host)
-    kernel = record.reduction
-    if record.masked and mask is not None:
-        kernel = record.masked
-    elif record.exact and is_exact(record, dtype_name(a.dtype), dtype_name(val), a.size):
+    kernel = record.beside(mask)
+    if mask is None and record.exact and is_exact(record, dtype_name(a.dtype), dtype_name(val), a.size):
         kernel, val = record.exact, np.dtype(np.int64)
     elif record.zero and first is None and dtype_name(val) not in INTEGERS:
         first = np.zeros((), val)

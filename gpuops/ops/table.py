@@ -35,6 +35,10 @@ class ReductionOp(NamedTuple):
     plain: str = ""  # NaN is left out: the op of elements that cannot be NaN
     passes: int = 4  # of ``numpy`` over memory
 
+    def beside(self, mask: Any) -> Reduction:
+        """The reduction with a mask, or without if it is None."""
+        return self.masked if self.masked and mask is not None else self.reduction
+
 
 def boolean(val: str) -> np.dtype:
     """The state of logical reductions."""

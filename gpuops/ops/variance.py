@@ -325,7 +325,6 @@ def mean_var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=True, co
     options = {"axis": axis, "keepdims": keepdims, "ddof": freedom, "val": val, "acc": acc, "form": MeanVar}
     plan = None
     if a.machine is not None:
-        kernel = record.masked if record.masked and mask is not None else record.reduction
-        plan = in_one_pass(kernel, a, mask, axis, val, (mean, spread), strategy, scale=freedom)
+        plan = in_one_pass(record.beside(mask), a, mask, axis, val, (mean, spread), strategy, scale=freedom)
     host = in_blocks(HostCall(numpy_engine.mean_var, options), a, axis, record.passes)
     return Work(op, (mean, spread), host, plan, form=MeanVar)

@@ -445,7 +445,7 @@ template <class V> struct IntegerVar {
   static __device__ State identity() { return {0, 0}; }
   static __device__ State map(V x, const Context<A>&) { return add(identity(), x); }
   static __device__ __forceinline__ State add(State s, V x) {
-    return {s.sum + x, s.squares + static_cast<Bits>(x * x)};
+    return {s.sum + x, s.squares + static_cast<Bits>(x) * static_cast<Bits>(x)};
   }
   static __device__ __forceinline__ State settled(State s) { return s; }
   static __device__ State combine(State a, State b) { return {a.sum + b.sum, a.squares + b.squares}; }

@@ -28,12 +28,7 @@ template <bool APART, int CHAINS> struct Elements {
     }
   }
   __device__ __forceinline__ State get(int v, const Context<A>&) const { return settled<Op>(state[v]); }
-  __device__ __forceinline__ State total(const Context<A>& c) const {
-    State sum = get(0, c);
-#pragma unroll
-    for (int i = 1; i < COUNT; ++i) sum = Op::combine(sum, get(i, c));
-    return sum;
-  }
+  __device__ __forceinline__ State total(const Context<A>& c) const { return total_of<Op, COUNT>(*this, c); }
 };
 
 // Variances, around a center that all of a thread's elements have in common (APART: all of an output).

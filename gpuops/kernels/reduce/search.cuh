@@ -51,12 +51,7 @@ template <bool APART, int CHAINS, class O = Op> struct Firsts {
     if (UNCONVERTED<O> || !ORDERED || begin == O::NOWHERE) return O::identity();
     return O::state(top[v], begin + (APART && OTHER == BESIDE ? v : 0));
   }
-  __device__ __forceinline__ State total(const Context<A>& c) const {
-    State sum = get(0, c);
-#pragma unroll
-    for (int i = 1; i < COUNT; ++i) sum = O::combine(sum, get(i, c));
-    return sum;
-  }
+  __device__ __forceinline__ State total(const Context<A>& c) const { return total_of<O, COUNT>(*this, c); }
 };
 
 // The index of element v of pack n of a call.

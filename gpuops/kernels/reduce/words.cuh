@@ -7,6 +7,14 @@ constexpr bool PAIRED = HALF<Tin> && SAME<Tin, Tval> && IN_WORDS;  // floats of 
 using Pack_x = Items<Tin, VEC>;
 using Pack_b = Items<Tb, VEC_B>;
 
+// The combined states, COUNT of them, of an accumulator.
+template <class O, int COUNT, class Accumulator> __device__ __forceinline__ typename O::State total_of(const Accumulator& accumulator, const Context<A>& c) {
+  auto sum = accumulator.get(0, c);
+#pragma unroll
+  for (int i = 1; i < COUNT; ++i) sum = O::combine(sum, accumulator.get(i, c));
+  return sum;
+}
+
 template <class T> constexpr bool SMALL_INTEGER = ONE_OF<T, b8, i8, u8, i16, u16>;
 
 // Minima and maxima of T on packed words, 16 bits at a time. A byte is compared as the upper byte of 16 bits: the byte
@@ -79,12 +87,7 @@ template <bool APART, class T = Tin> struct Words {
     Items<T, IN_WORD> items = bit_cast<Items<T, IN_WORD>>(gathered);
     return Op::map(convert<Tval>(items.get(raised ? i / 2 * 2 + 1 : i)), c);
   }
-  __device__ __forceinline__ State total(const Context<A>& c) const {
-    State sum = get(0, c);
-#pragma unroll
-    for (int i = 1; i < IN_WORD; ++i) sum = Op::combine(sum, get(i, c));
-    return sum;
-  }
+  __device__ __forceinline__ State total(const Context<A>& c) const { return total_of<Op, IN_WORD>(*this, c); }
 };
 
 // Sums of small integers, by dot-product instructions (dp2a, dp4a) with factors 1 and 0.

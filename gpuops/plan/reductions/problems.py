@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +56,16 @@ def positions(x: ArraySpec, axis: Shape) -> ArraySpec:
     for d in reversed(axis):
         steps[d], step = step, step * x.shape[d]
     return ArraySpec(POSITION, x.shape, np.dtype(np.uint8), tuple(steps), x.machine)
+
+
+@cache
+def partial_result(state: Callable[[str], np.dtype], val: str, short: bool) -> np.dtype:
+    """A partial result in memory. If four bytes suffice for its integer (``short``), it has no more beside values of up
+    to four."""
+    most = state(val)
+    if not short or most[0].alignment == 8:
+        return most
+    return np.dtype([(name, np.uint32 if most[name] == np.int64 else most[name]) for name in most.names or ()])
 
 
 def summed_in(x: str, val: str, length: int, power: int = 1) -> str:
@@ -111,11 +122,8 @@ class Problem(NamedTuple):
 
     @property
     def partial(self) -> np.dtype:
-        """A partial result in memory. An integer beside values of up to four bytes has four too, where they suffice."""
-        most = self.op.state(self.val)
-        if self.integer in ("", "i64") or most[0].alignment == 8:
-            return most
-        return np.dtype([(name, np.uint32 if most[name] == np.int64 else most[name]) for name in most.names or ()])
+        """A partial result in memory."""
+        return partial_result(self.op.state, self.val, self.integer not in ("", "i64"))
 
     @property
     def state(self) -> int:

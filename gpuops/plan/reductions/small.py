@@ -9,8 +9,8 @@ from ..work import STATIC_SHARED, Plan
 from .launch import THREADS_PER_SM, Design, launch, split
 from .problems import Problem
 
-#: Elements of x below which it is small: of one contiguous output, or of each of busy reductions, and if they have 8
-#: bytes and more; of long rows that are read in packs; of others.
+#: Elements of x below which it is small: of one row in packs, if they have fewer than 8 bytes, and of each row of busy
+#: reductions; of other single rows; of other long rows in packs; of all others.
 WHOLE, WIDE, LONG, ODD = 2**11, 2**18, 2**18, 2**21
 SHORT = 512  # bytes of a row that is short
 UNROLL = 8  # elements that a thread has in flight
@@ -24,13 +24,11 @@ def is_small(p: Problem) -> bool:
         return False
     size, along = ITEMSIZE[p.x], p.reduced.inner(0) == 1
     packed = along and packable(PACK // size, size, p.starts[0], 0, p.kept, p.reduced, inner=p.reduced)
-    if packed and p.op.busy and len(p.reduced.sizes) == 1 and p.length >= WHOLE:
+    run = along and len(p.reduced.sizes) == 1
+    if run and packed and p.length >= WHOLE and (p.op.busy or (p.outputs == 1 and size < 8)):
         return False
-    if along and p.outputs == 1 and len(p.reduced.sizes) == 1:
-        most = WHOLE if packed and size < 8 else WIDE
-    else:
-        most = LONG if packed and p.length * size >= SHORT else ODD
-    return p.outputs * p.length < most
+    long = LONG if packed and p.length * size >= SHORT else ODD
+    return p.outputs * p.length < (WIDE if run and p.outputs == 1 else long)
 
 
 def plan_small(p: Problem, strategy: str, multiprocessors: int) -> Plan:
