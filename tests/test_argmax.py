@@ -109,6 +109,17 @@ def test_every_strategy_reads_every_layout(backend, strategy):
             check(backend, "argmax", x, axis=axis, strategy=strategy)
 
 
+@pytest.mark.parametrize("dtype", ["?", "i1", "f2", BFLOAT16, "i4", "f8"], ids=str)
+@pytest.mark.parametrize("op", SEARCHES)
+def test_memory_in_another_order_than_that_of_the_indices(backend, op, dtype):
+    for shape in ((48, 32), (7, 1024), (3, 1031), (2, 6, 64)):
+        x = few(shape, dtype)
+        for values in (x, np.random.default_rng(3).permuted(np.arange(x.size)).reshape(shape).astype(dtype), x == x):
+            for there in (values.T, values[..., ::-1], np.moveaxis(values, 0, -1)[::-1]):
+                check(backend, op, there)
+                check(backend, op, there[1:])
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("op", PLAIN)
 def test_takes_every_dtype(backend, op, dtype):

@@ -528,6 +528,15 @@ def test_short_sums_of_small_integers_use_int32():
         assert summed_in(x, val, 1 if x != "int32" else 2) == val
 
 
+def test_indices_have_32_bits_where_these_suffice():
+    for length, index in ((65536, "i32"), (2**31, "i64")):
+        steps = ((2**16, 0), (0, 1), (1,))  # offsets have 64 bits
+        problem = reduction_problem("ArgMax", "int8", "int8", "int64", (2**16, length), (1,), steps)
+        (step,) = reductions.plan(problem, None, 132).steps
+        types = dict(step.kernel.types)
+        assert (types["Offset"], types["Integer"], types["Op"]) == ("i64", index, "ArgMax<Tval, Integer>")
+
+
 @pytest.mark.parametrize(
     ("op", "dtype", "short", "long"),
     [("Var", "float32", 16, 20), ("MaskedVar", "float16", 16, 20), ("NanVar", "complex64", 24, 28),
@@ -538,7 +547,7 @@ def test_partial_results_count_in_32_bits_where_these_suffice(op, dtype, short, 
         steps = ((0, 1), (0, 0), (1,))  # a broadcast row: offsets have 32 bits
         problem = reduction_problem(op, dtype, dtype, "float32", (4, length), (1,), steps)
         (step,) = reductions.plan(problem, None, 132).steps
-        assert (dict(step.kernel.types)["Count"], problem.state) == (count, nbytes)
+        assert (dict(step.kernel.types)["Integer"], problem.state) == (count, nbytes)
 
 
 @pytest.mark.parametrize(

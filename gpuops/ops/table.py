@@ -62,9 +62,9 @@ def counted(val: str) -> np.dtype:
 
 
 def centered(val: str) -> np.dtype:
-    """The state of variances: a center, sums of elements less that and of their squares, and the number of elements."""
+    """The state of variances: a center, sums of squares of elements less that, and of these, and their number."""
     acc = reductions.accumulated(val)
-    return np.dtype([("center", acc), ("sum", acc), ("squares", real(acc)), ("count", np.int64)])
+    return np.dtype([("center", acc), ("squares", real(acc)), ("sum", acc), ("count", np.int64)])
 
 
 def moments(val: str) -> np.dtype:

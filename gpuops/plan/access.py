@@ -19,7 +19,7 @@ class Access(NamedTuple):
     """How packs of ``vec`` elements along a dim are read."""
 
     vec: int
-    beside: str = "none"  # how a second operand lies beside them: "none", "beside", "repeated" or "scattered"
+    beside: str = "none"  # how a second operand lies beside them: or "beside", "repeated", "stepped", "scattered"
     ragged: bool = False  # with head and tail
     funnel: bool = False  # a pack is made of two aligned ones
 

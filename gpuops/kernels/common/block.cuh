@@ -28,11 +28,17 @@ template <class R> __device__ __forceinline__ R median(R a, R b, R c) {
 template <class R> __device__ __forceinline__ Complex<R> median(Complex<R> a, Complex<R> b, Complex<R> c) {
   return {median(a.re, b.re, c.re), median(a.im, b.im, c.im)};
 }
+// Halfway between two, and between the middle ones of four: exact if all are equal.
+template <class A> __device__ __forceinline__ A halfway(A a, A b) { return times(a, real_t<A>(0.5)) + times(b, real_t<A>(0.5)); }
+template <class R> __device__ __forceinline__ R middle(R a, R b, R c, R d) {
+  return halfway(greater_of(lesser_of(a, b), lesser_of(c, d)), lesser_of(greater_of(a, b), greater_of(c, d)));
+}
+
 // Variances of lanes that differ in bits HIGH … LOW of their index are moved to a common center: then they merge as sums,
 // and their squares are hardly greater than they have to be. Where all lanes have elements, or those that have come before
 // those that have none, the median of three centers will do. Else it is the mean of all, which are weighted by the numbers
-// of elements. (The mean is that of distances from one of them: of equal centers it is exact.)
-template <class Op> __device__ __forceinline__ typename Op::State aligned(typename Op::State value, int low, int high) {
+// of elements. (The mean is that of distances from one of them: of equal centers it is exact.) CLOSE: of their means.
+template <class Op, bool CLOSE> __device__ __forceinline__ typename Op::State aligned(typename Op::State value, int low, int high) {
   u32 lane = threadIdx.x % 32, first = lane & ~(2 * high - low), span = 2 * high, all = 0xffffffffu;
   bool has = value.count() > 0, packed = true;
   u32 filled = __ballot_sync(all, has);
@@ -43,7 +49,7 @@ template <class Op> __device__ __forceinline__ typename Op::State aligned(typena
     filled &= group, span = __popc(filled) * low;
     packed = __all_sync(all, has == (__popc(group & ((1u << lane) - 1)) < __popc(filled)));
   }
-  auto own = Op::center(value), center = own;
+  auto own = CLOSE ? Op::mean(value) : Op::center(value), center = own;
   if (packed) {
     u32 third = span / 3 & -low;
     center = median(shuffle(own, first), shuffle(own, first + third), shuffle(own, first + 2 * third));
@@ -56,11 +62,6 @@ template <class Op> __device__ __forceinline__ typename Op::State aligned(typena
     center = shuffle(center + times(apart, Op::Spread::part_of(count)), first);  // rounded alike in all of these lanes
   }
   return Op::state(center, Op::around(center, value));
-}
-// Merges the values of lanes that differ in a bit of their index (of variances: with a common center).
-template <class Op> __device__ __forceinline__ typename Op::State merged(typename Op::State value, int mask) {
-  if constexpr (CENTERED<Op>) return Op::state(Op::center(value), Op::added(Op::sums(value), shuffle_xor(Op::sums(value), mask)));
-  else return Op::combine(value, shuffle_xor(value, mask));
 }
 
 // Merges N variances, get(0), get(1), …, around such a center. They are read twice, a few at a time: together they would
@@ -118,8 +119,9 @@ template <bool FALLS, class A> __device__ __forceinline__ A number_of(i32 key) {
   }
 }
 
-// Reduces over aligned groups of WIDTH lanes; every lane gets its group's result. All 32 lanes of the warp take part.
-template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
+// Reduces over aligned groups of WIDTH lanes; every lane gets its group's result. All 32 lanes of the warp take part. LAST:
+// no others follow for the same output, so that rounding errors of these are its own: squares are then added in double.
+template <class Op, int WIDTH = 32, bool LAST = true> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
   if constexpr (EXPONENTIAL<Op>) {  // the maximum first: each sum is rescaled once
     using A = typename Op::A;
     A max = warp_reduce<Max<A>, WIDTH>(value.max);
@@ -139,9 +141,16 @@ template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::Stat
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, warp_reduce<Min<typename Op::Place>, WIDTH>(place));
   }
-  if constexpr (CENTERED<Op> && WIDTH > 1) value = aligned<Op>(value, 1, WIDTH / 2);
+  if constexpr (CENTERED<Op> && WIDTH > 1) {
+    using R = typename Op::Spread::R;
+    value = aligned<Op, LAST>(value, 1, WIDTH / 2);
+    auto sums = Op::template sums_in<typename Either<LAST, double, R>::type>(Op::sums(value));
 #pragma unroll
-  for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = merged<Op>(value, mask);
+    for (int mask = WIDTH / 2; mask > 0; mask /= 2) sums = Op::added(sums, shuffle_xor(sums, mask));
+    return Op::state(Op::center(value), Op::template sums_in<R>(sums));
+  }
+#pragma unroll
+  for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
   return value;
 }
 
@@ -160,10 +169,15 @@ template <class Op> __device__ __forceinline__ typename Op::State lanes_reduce(t
     return Op::state(top, lanes_reduce<Min<typename Op::Place>>(place, low, high));
   }
   if constexpr (CENTERED<Op>) {
-    if (high >= low) value = aligned<Op>(value, low, high);
+    if (high < low) return value;
+    value = aligned<Op, true>(value, low, high);
+    auto sums = Op::template sums_in<double>(Op::sums(value));
+#pragma unroll 1
+    for (int mask = high; mask >= low; mask /= 2) sums = Op::added(sums, shuffle_xor(sums, mask));
+    return Op::state(Op::center(value), Op::template sums_in<typename Op::Spread::R>(sums));
   }
 #pragma unroll 1
-  for (int mask = high; mask >= low; mask /= 2) value = merged<Op>(value, mask);
+  for (int mask = high; mask >= low; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
   return value;
 }
 
@@ -198,14 +212,14 @@ template <class Op, int HIGH, int LOW, int N> __device__ __forceinline__ int sha
 
 // Reduces over a block of THREADS threads (a power of two, 32 or more); every thread (EVERY) or the first warp gets the
 // result. Each Op has shared memory of its own, so no barrier follows. Between two calls with the same Op a kernel must
-// pass a barrier.
-template <class Op, int THREADS, bool EVERY = true> __device__ __forceinline__ typename Op::State block_reduce(typename Op::State value) {
+// pass a barrier. LAST: as of warp_reduce.
+template <class Op, int THREADS, bool EVERY = true, bool LAST = true> __device__ __forceinline__ typename Op::State block_reduce(typename Op::State value) {
   __shared__ typename Op::State partial[THREADS / 32];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  value = warp_reduce<Op>(value);
+  value = warp_reduce<Op, 32, false>(value);
   if (lane == 0) partial[warp] = value;
   __syncthreads();
-  if (EVERY || warp == 0) value = warp_reduce<Op, BRIEF<Op> ? 32 : THREADS / 32>(partial[lane % (THREADS / 32)]);
+  if (EVERY || warp == 0) value = warp_reduce<Op, BRIEF<Op> ? 32 : THREADS / 32, LAST>(partial[lane % (THREADS / 32)]);
   return value;
 }
 

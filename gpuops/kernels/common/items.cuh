@@ -56,8 +56,8 @@ template <class T, int N> struct Items<T, N, true> {
 struct Position { u8 here; };
 template <int N> constexpr bool WORDY<Position, N> = false;
 template <int N> struct Items<Position, N, false> {
-  i64 first;
-  __device__ __forceinline__ i64 get(int v) const { return first + v; }
+  i64 first, step;
+  __device__ __forceinline__ i64 get(int v) const { return first + v * step; }
 };
 
 // ---- two elements of 16 bits in a word
@@ -170,8 +170,10 @@ template <int N, class T> __device__ __forceinline__ Items<T, N> load_items(cons
 
 template <class T> __device__ __forceinline__ T element(const T* from) { return *from; }
 __device__ __forceinline__ i64 element(const Position* from) { return reinterpret_cast<i64>(from); }
-template <int N> __device__ __forceinline__ Items<Position, N> load_items(const Position* from) {
-  return {element(from)};
+// Indices of neighbours are `step` apart.
+template <int N, class T> __device__ __forceinline__ Items<T, N> load_items(const T* from, i64) { return load_items<N>(from); }
+template <int N> __device__ __forceinline__ Items<Position, N> load_items(const Position* from, i64 step = 1) {
+  return {element(from), step};
 }
 
 // N elements from any address: two aligned packs, funnel-shifted into one. The loads may reach up to N - 1 elements

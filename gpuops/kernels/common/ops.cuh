@@ -307,7 +307,7 @@ template <class R> __device__ __forceinline__ R real_product(Complex<R> a, Compl
 template <class A> __device__ __forceinline__ A times(A a, A factor) { return a * factor; }
 template <class R> __device__ __forceinline__ Complex<R> times(Complex<R> a, R factor) { return {a.re * factor, a.im * factor}; }
 
-// Sums of elements less a center, and of their squares. The center is the first element, then about the mean so far,
+// Sums of elements less a center, and of their squares. The center is an early element, then about the mean so far,
 // and about the mean of all where states merge: so the squares are hardly greater than they have to be, and neither sum
 // loses digits to a large mean (after Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983).
 // STRICT: without degrees of freedom, the result is NaN; else the quotient by 0.
@@ -315,18 +315,19 @@ template <class V, class I, bool STRICT = false> struct MaskedVar {  // counts t
   using Spread = MaskedVar;
   using A = accumulate_t<V>;
   using R = real_t<A>;
-  struct Sums {  // around a center
+  template <class T> struct SumsOf {  // around a center; the squares in T
+    T squares;
     A sum;
-    R squares;
     Beside<A, I> number;
     __device__ __forceinline__ I count() const { return number.get(); }
   };
+  using Sums = SumsOf<R>;
   struct State {
     A center;
     Sums sums;
     __device__ __forceinline__ I count() const { return sums.count(); }
   };
-  static __device__ __forceinline__ Sums sums(A sum, R squares, I count) { return {sum, squares, Beside<A, I>::of(count)}; }
+  static __device__ __forceinline__ Sums sums(A sum, R squares, I count) { return {squares, sum, Beside<A, I>::of(count)}; }
   static __device__ State identity() { return {convert<A>(0), sums(convert<A>(0), R(0), 0)}; }
   static __device__ State map(V x, const Context<A>&) { return add(identity(), x); }
   // Adds an element to a thread's state.
@@ -340,10 +341,14 @@ template <class V, class I, bool STRICT = false> struct MaskedVar {  // counts t
   // Moves a thread's center to about the mean.
   static __device__ __forceinline__ State settled(State s) {
     R n = static_cast<R>(s.count());
-    A center = s.center + times(s.sums.sum, part_of(n)), moved = center - s.center;
+    A center = mean(s), moved = center - s.center;
     s.sums = recentered(s.sums, moved, n);
     s.center = center;
     return s;
+  }
+  // About the mean of a state's elements.
+  static __device__ __forceinline__ A mean(const State& s) {
+    return s.center + times(s.sums.sum, part_of(static_cast<R>(s.count())));
   }
   // About 1 / n, of n elements.
   static __device__ __forceinline__ R part_of(R n) { return static_cast<R>(reciprocal(n > R(1) ? static_cast<float>(n) : 1.0f)); }
@@ -361,8 +366,11 @@ template <class V, class I, bool STRICT = false> struct MaskedVar {  // counts t
   static __device__ __forceinline__ Sums around(A center, const State& s) {
     return recentered(s.sums, center - s.center, static_cast<R>(s.count()));
   }
-  static __device__ __forceinline__ Sums added(const Sums& a, const Sums& b) {
-    return sums(a.sum + b.sum, a.squares + b.squares, a.count() + b.count());
+  template <class T> static __device__ __forceinline__ SumsOf<T> added(const SumsOf<T>& a, const SumsOf<T>& b) {
+    return {a.squares + b.squares, a.sum + b.sum, Beside<A, I>::of(a.count() + b.count())};
+  }
+  template <class T, class S> static __device__ __forceinline__ SumsOf<T> sums_in(const SumsOf<S>& s) {
+    return {static_cast<T>(s.squares), s.sum, s.number};
   }
   static __device__ __forceinline__ Sums sums(const State& s) { return s.sums; }
   static __device__ __forceinline__ State state(A center, const Sums& sums) { return {center, sums}; }
@@ -404,18 +412,23 @@ template <class V, class I, class Variance> struct MeanAndVar {  // the variance
     A total;
     __device__ __forceinline__ I count() const { return spread.count(); }
   };
-  struct Sums {
-    typename Spread::Sums spread;
+  template <class T> struct SumsOf {
+    typename Spread::template SumsOf<T> spread;
     A total;
   };
+  using Sums = SumsOf<typename Spread::R>;
   static __device__ State identity() { return {Spread::identity(), convert<A>(0)}; }
   static __device__ State map(V x, const Context<A>& c) { return {Spread::map(x, c), convert<A>(x)}; }
   static __device__ __forceinline__ State add(State s, V x) { return {Spread::add(s.spread, x), s.total + convert<A>(x)}; }
   static __device__ __forceinline__ State settled(State s) { return {Spread::settled(s.spread), s.total}; }
   static __device__ __forceinline__ A center(const State& s) { return s.spread.center; }
+  static __device__ __forceinline__ A mean(const State& s) { return Spread::mean(s.spread); }
   static __device__ __forceinline__ Sums around(A center, const State& s) { return {Spread::around(center, s.spread), s.total}; }
-  static __device__ __forceinline__ Sums added(const Sums& a, const Sums& b) {
+  template <class T> static __device__ __forceinline__ SumsOf<T> added(const SumsOf<T>& a, const SumsOf<T>& b) {
     return {Spread::added(a.spread, b.spread), a.total + b.total};
+  }
+  template <class T, class S> static __device__ __forceinline__ SumsOf<T> sums_in(const SumsOf<S>& s) {
+    return {Spread::template sums_in<T>(s.spread), s.total};
   }
   static __device__ __forceinline__ Sums sums(const State& s) { return {s.spread.sums, s.total}; }
   static __device__ __forceinline__ State state(A center, const Sums& sums) { return {{center, sums.spread}, sums.total}; }

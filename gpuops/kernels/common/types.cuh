@@ -24,6 +24,8 @@ struct split128 { u64 low, high; };  // real array
 
 template <class A, class B> constexpr bool SAME = false;
 template <class A> constexpr bool SAME<A, A> = true;
+template <bool, class A, class B> struct Either { using type = A; };
+template <class A, class B> struct Either<false, A, B> { using type = B; };
 template <class T, class... Types> constexpr bool ONE_OF = (SAME<T, Types> || ...);
 template <class T> constexpr bool HALF = ONE_OF<T, f16, bf16>;
 template <class T> constexpr bool INTEGER = ONE_OF<T, i8, u8, i16, u16, i32, u32, i64, u64>;

@@ -54,11 +54,10 @@ template <bool APART, int CHAINS, class O = Op> struct Deviations {
       auto clean = cleaned(x[0]);
 #pragma unroll
       for (int i = 0; i < CENTERS; ++i) center[i] = convert<A>(convert<Tval>(clean.get(i)));
-      if constexpr (!APART) {  // the mean of a pack, which is exact if all are equal
-        A apart = convert<A>(0);
-#pragma unroll
-        for (int v = 1; v < VEC; ++v) apart = apart + (convert<A>(convert<Tval>(clean.get(v))) - center[0]);
-        center[0] = center[0] + times(apart, R(1) / VEC);
+      if constexpr (!APART && VEC > 1) {
+        auto value = [&](int v) { return convert<A>(convert<Tval>(clean.get(v))); };
+        if constexpr (VEC >= 4 && SAME<A, float>) center[0] = middle(value(0), value(1), value(2), value(3));
+        else center[0] = halfway(value(0), value(1));
       }
     } else if ((calls & (calls - 1)) == 0) {  // as often as the number of elements doubles
       settle();

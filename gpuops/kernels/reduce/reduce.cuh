@@ -12,7 +12,8 @@ using A = typename Op::A;
 //   NONE      there is none
 //   BESIDE    laid out as x, one element for each of x
 //   REPEATED  one element for a whole pack of x
-enum Other { NONE, BESIDE, REPEATED };
+//   STEPPED   an index, of which neighbours in memory are some steps apart
+enum Other { NONE, BESIDE, REPEATED, STEPPED };
 
 // Units: `outputs` are packs of outputs in reduce_columns.cu; `packs` are single elements in all but reduce_rows.cu.
 __device__ __forceinline__ Context<A> context(const Reduce& r) { return {r.count, r.scale}; }

@@ -18,6 +18,12 @@ struct Rows {
   State singles[ROWS];
 };
 
+// How far apart elements of the second operand are that belong to neighbours.
+__device__ __forceinline__ Offset step_of(const Reduce& r) {
+  if constexpr (OTHER == STEPPED) return r.reduced.stride[1][REDUCED - 1] / (RAGGED ? 1 : VEC);
+  else return OTHER == BESIDE;
+}
+
 // Unconditional loads are all issued at once: past the end, the last pack is loaded again and ignored.
 constexpr bool NEAR = EXPONENTIAL<Op> && GROUP == BLOCK && (HALF<Tin> || UNROLL <= 4);
 
@@ -30,14 +36,14 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
     Index pack = i + u * TEAM, near = NEAR && CHECK ? min(pack, rows.end[0] - 1) : pack;
-    Offset at[2] = {static_cast<Offset>(near) * VEC, static_cast<Offset>(OTHER == BESIDE ? near : 0) * VEC};
+    Offset at[2] = {static_cast<Offset>(near) * VEC, static_cast<Offset>(near) * VEC * step_of(r)};
     if constexpr (!RAGGED) r.reduced.locate(near, at);
 #pragma unroll
     for (int k = 0; k < ROWS; ++k) {
       ready[k][u] = !CHECK || pack < rows.end[k];
       if (!NEAR && !ready[k][u]) continue;
       x[k][u] = load_items<VEC>(rows.x[k] + at[0]);
-      if constexpr (OTHER != NONE) b[k][u] = load_items<VEC_B>(rows.b[k] + at[1]);
+      if constexpr (OTHER != NONE) b[k][u] = load_items<VEC_B>(rows.b[k] + at[1], step_of(r));
     }
   }
 #pragma unroll
@@ -77,11 +83,11 @@ __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Co
       ready[k][e] = i < before + behind;
       if (!ready[k][e]) continue;
       x[k][e] = load_items<1>(rows.x[k] + at);
-      if constexpr (OTHER != NONE) b[k][e] = load_items<1>(rows.b[k] + (OTHER == BESIDE ? at : 0));
+      if constexpr (OTHER != NONE) b[k][e] = load_items<1>(rows.b[k] + at * step_of(r));
     }
     rows.end[k] = last ? packs : min(static_cast<i64>(begin) + r.chunk, packs);
     rows.x[k] += head;
-    if constexpr (OTHER == BESIDE) rows.b[k] += head;
+    rows.b[k] += head * step_of(r);
   }
   gather(rows, r, c, begin);
 #pragma unroll
@@ -133,7 +139,7 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
     if constexpr (RAGGED) value[k] = Op::combine(rows.singles[k], value[k]);
   }
   if constexpr (GROUP == BLOCK) {
-    value[0] = block_reduce<Op, BLOCK, false>(value[0]);
+    value[0] = block_reduce<Op, BLOCK, false, RESIDENT == 0>(value[0]);
     if constexpr (RESIDENT > 0) {
       State* mine = partials + static_cast<i64>(first) * gridDim.y;
       if (threadIdx.x == 0) mine[blockIdx.y] = value[0];

@@ -37,7 +37,7 @@ template <bool APART, int CHAINS, class O = Op> struct Firsts {
 #pragma unroll
       for (int v = 0; v < VEC; ++v) {
         A value = unsigned_zero(convert<A>(convert<Tval>(clean.get(v)))), next = Top::combine(top[v % COUNT], value);
-        I here = b[n].get(OTHER == BESIDE ? v : 0);
+        I here = b[n].get(OTHER == REPEATED ? 0 : v);
         bool taken = !same_bits(next, top[v % COUNT]);
         if constexpr (!ORDERED) taken = (taken | (here < place[v % COUNT])) & O::same(value, next);
         taken &= !(UNCONVERTED<O> && is_nan(next));

@@ -29,7 +29,7 @@ IN_FLIGHT = 8  # packs that a thread has in flight, at most; twice as many narro
 THREADS_PER_SM = 1024  # that are at work on every multiprocessor when a grid fills the machine
 WAVES = 5  # blocks share an output so that they fill the machine fewer times than this
 START = 2  # steps that a block costs besides those that it takes
-OTHERS = {"none": 0, "beside": 1, "repeated": 2}  # enum Other in reduce.cuh
+OTHERS = {"none": 0, "beside": 1, "repeated": 2, "stepped": 3}  # enum Other in reduce.cuh
 
 PARAMS = Struct(
     "Reduce",
@@ -106,11 +106,10 @@ def grid(p: Problem, kernel: str, blocks: int, splits: int) -> tuple[int, int, i
 def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]) -> Kernel:
     """The kernel for a problem's types."""
     kinds = {MASK: "u8", POSITION: "Position"}  # a mask is what its bytes are
-    counts = {"Count": p.integer} if p.op.counts else {}
-    taken = ["Tval", *["Offset"] * (p.op.second == POSITION), *counts]
+    integer = {"Integer": p.integer} if p.integer else {}
     types = {
         "Tin": CTYPES[p.x], "Tb": "u8" if p.other is None else kinds.get(p.op.second, CTYPES[p.other]),
-        "Tval": CTYPES[p.val], "Offset": offset, **counts, "Op": f"{p.op.struct}<{', '.join(taken)}>",
+        "Tval": CTYPES[p.val], "Offset": offset, **integer, "Op": f"{p.op.struct}<{', '.join(('Tval', *integer))}>",
         "Tout": "Op::State" if p.out is None else CTYPES[p.out],
         "Tz": CTYPES[dtype_name(p.second.dtype)] if p.second else "u8", "Index": index_type(*design.counts),
     }  # fmt: skip
@@ -177,7 +176,9 @@ def beside(p: Problem, inner: Axes, access: Access) -> str:
     if inner.inner(1) == 0:
         return "repeated"
     if p.op.second == POSITION:
-        return "beside" if inner.inner(1) == 1 and not access.funnel else ""
+        if inner.inner(1) == 1:
+            return "beside"
+        return "stepped" if access.vec > 2 or not access.ragged else ""  # pairs between head and tail gain nothing
     if access.funnel or not fits(p, inner, access, 1):
         return ""
     if access.ragged:  # its packs must begin where those of x do

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..dtypes import INTEGERS, ITEMSIZE, accumulator, dtype_name
-from ..geometry import Axes, Shape, broadcast_strides, index_type, normal_form, offset_type, reaches
+from ..geometry import Axes, Shape, broadcast_strides, index_type, normal_form, offset_type
 from ..params import Params
 from ..work import ALIGNMENT, ArraySpec, Operand
 
@@ -117,7 +117,7 @@ class Problem(NamedTuple):
     def integer(self) -> str:
         """The type of the integer in a partial result, if it has one: of an index, or of a count of elements."""
         if self.op.second == POSITION:
-            return offset_type(reaches(self.kept, self.reduced))
+            return offset_type((self.length,))
         return index_type(self.length) if self.op.counts else ""
 
     @property
