@@ -139,7 +139,7 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
     if constexpr (RAGGED) value[k] = Op::combine(rows.singles[k], value[k]);
   }
   if constexpr (GROUP == BLOCK) {
-    value[0] = block_reduce<Op, BLOCK, false, RESIDENT == 0>(value[0]);
+    value[0] = block_reduce<Op, BLOCK, false, RESIDENT == 0 || !CENTERED<Op>>(value[0]);
     if constexpr (RESIDENT > 0) {
       State* mine = partials + static_cast<i64>(first) * gridDim.y;
       if (threadIdx.x == 0) mine[blockIdx.y] = value[0];
