@@ -198,7 +198,7 @@ template <bool APART, int CHAINS> __device__ auto chosen() {
   else if constexpr (APART && INDEXED<Op> && ORDERED && IN_WORDS && HALF<Tin> && !UNCONVERTED<Op>) return As<Pairs<>>();
   else if constexpr (INDEXED<Op> && ORDERED && IN_WORDS && SAME<Tin, Tval> && SAME<Tin, b8>) return As<FirstTrues<APART>>();
   else if constexpr (INDEXED<Op> && ORDERED && IN_WORDS && SAME<Tin, Tval> && SMALL_INTEGER<Tin>) return As<Keys<APART>>();
-  else if constexpr (INDEXED<Op> && ORDERED && !APART && (CHAINS > 1 || PAIRED || sizeof(Tin) > 4)) return As<First<>>();
+  else if constexpr (INDEXED<Op> && !APART && (!ORDERED || CHAINS > 1 || PAIRED || sizeof(Tin) > 4)) return As<First<>>();
   else if constexpr (INDEXED<Op>) return As<Firsts<APART, CHAINS>>();
   else if constexpr (ALONE && IN_WORDS && Gather<Op, Tin>::PLANES > 0) return As<Words<APART>>();
   else if constexpr (ALONE && IN_WORDS && SMALL_INTEGER<Tin> && INTEGER_SUM<Op>) return As<Dots<APART>>();

@@ -66,8 +66,9 @@ template <class I, class B, int N> __device__ __forceinline__ I index_of(const B
   return from + (OTHER == BESIDE ? v : 0);
 }
 
-// Searches of a row whose elements come in the order of their indices. The greatest (or least) element of a call comes
-// first; only if it is ahead of those before, its place is looked for. Floats of two bytes are compared two at a time.
+// Searches of a row. The greatest (or least) element of a call comes first; only if it is ahead of those before, or as great
+// where elements come in another order than their indices, its place is looked for. Floats of two bytes are compared two at
+// a time.
 template <class O = Op> struct First {
   using Top = typename TopOf<O>::type;
   using A = typename O::A;
@@ -78,8 +79,14 @@ template <class O = Op> struct First {
 
   template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>&) {
     if (ready[0] && begin == O::NOWHERE) begin = b[0].get(0);
-    A next = unsigned_zero(Top::combine(top, greatest(x, ready)));
-    if (same_bits(next, top) || (UNCONVERTED<O> && is_nan(next))) return;
+    A most = greatest(x, ready), next = unsigned_zero(Top::combine(top, most));
+    bool reached = ORDERED ? !same_bits(next, top) : O::same(most, next);
+    if (!reached || (UNCONVERTED<O> && is_nan(next))) return;
+    if constexpr (!ORDERED) {
+      place = min(same_bits(next, top) ? place : O::NOWHERE, least(x, b, ready, next));
+      top = next;
+      return;
+    }
     top = next;
     int at;
     if constexpr (PAIRED) {
@@ -119,6 +126,26 @@ template <class O = Op> struct First {
       for (int i = 1; i < WAYS; ++i) most[0] = Top::combine(most[0], most[i]);
       return most[0];
     }
+  }
+  // The least index of an element that is the same as `sought`.
+  template <class X, class B, int N> static __device__ __forceinline__ I least(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], A sought) {
+    I found = O::NOWHERE;
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      if (!ready[n]) continue;
+      auto again = x[n];
+      if constexpr (IN_WORDS) {  // converted again: all of them would not fit into registers
+#pragma unroll
+        for (u32& word : again.word) asm volatile("" : "+r"(word));
+      }
+      auto clean = cleaned(again);
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) {
+        I here = b[n].get(v);
+        found = O::same(convert<A>(convert<Tval>(clean.get(v))), sought) & (here < found) ? here : found;
+      }
+    }
+    return found;
   }
   template <class X, int N, class Test> static __device__ __forceinline__ int first(const X (&x)[N], const bool (&ready)[N], Test test) {
     int at[VEC];
