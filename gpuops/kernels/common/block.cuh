@@ -119,9 +119,10 @@ template <bool FALLS, class A> __device__ __forceinline__ A number_of(i32 key) {
   }
 }
 
-// Reduces over aligned groups of WIDTH lanes; every lane gets its group's result. All 32 lanes of the warp take part. LAST:
-// no others follow for the same output, so that rounding errors of these are its own: squares are then added in double.
-template <class Op, int WIDTH = 32, bool LAST = true> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
+// Reduces over aligned groups of WIDTH lanes; every lane gets its group's result. All 32 lanes of the warp take part.
+// Variances: squares are added in double (EXACT) where few others follow, among which rounding errors would not average out;
+// LAST: none follow.
+template <class Op, int WIDTH = 32, bool LAST = true, bool EXACT = LAST> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
   if constexpr (EXPONENTIAL<Op>) {  // the maximum first: each sum is rescaled once
     using A = typename Op::A;
     A max = warp_reduce<Max<A>, WIDTH>(value.max);
@@ -144,10 +145,11 @@ template <class Op, int WIDTH = 32, bool LAST = true> __device__ __forceinline__
   if constexpr (CENTERED<Op> && WIDTH > 1) {
     using R = typename Op::Spread::R;
     value = aligned<Op, LAST>(value, 1, WIDTH / 2);
-    auto sums = Op::template sums_in<typename Either<LAST, double, R>::type>(Op::sums(value));
+    auto sums = Op::template sums_in<typename Either<EXACT, double, R>::type>(Op::sums(value));
 #pragma unroll
     for (int mask = WIDTH / 2; mask > 0; mask /= 2) sums = Op::added(sums, shuffle_xor(sums, mask));
-    return Op::state(Op::center(value), Op::template sums_in<R>(sums));
+    if constexpr (LAST) return Op::whole(Op::center(value), sums);
+    else return Op::state(Op::center(value), Op::template sums_in<R>(sums));
   }
 #pragma unroll
   for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
@@ -216,7 +218,7 @@ template <class Op, int HIGH, int LOW, int N> __device__ __forceinline__ int sha
 template <class Op, int THREADS, bool EVERY = true, bool LAST = true> __device__ __forceinline__ typename Op::State block_reduce(typename Op::State value) {
   __shared__ typename Op::State partial[THREADS / 32];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  value = warp_reduce<Op, 32, false>(value);
+  value = warp_reduce<Op, 32, false, LAST>(value);
   if (lane == 0) partial[warp] = value;
   __syncthreads();
   if (EVERY || warp == 0) value = warp_reduce<Op, BRIEF<Op> ? 32 : THREADS / 32, LAST>(partial[lane % (THREADS / 32)]);

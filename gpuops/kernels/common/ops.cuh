@@ -372,6 +372,15 @@ template <class V, class I, bool STRICT = false> struct MaskedVar {  // counts t
   template <class T, class S> static __device__ __forceinline__ SumsOf<T> sums_in(const SumsOf<S>& s) {
     return {static_cast<T>(s.squares), s.sum, s.number};
   }
+  // The state of all elements of an output: squares around the mean, where the sum is 0 (NaN after an infinity).
+  static __device__ __forceinline__ State whole(A center, SumsOf<double> s) {
+    if constexpr (SAME<R, float>) {
+      A moved = times(s.sum, part_of(static_cast<R>(s.count())));
+      s.squares = less_of(s.squares, static_cast<double>(real_product(s.sum, moved)));
+      center = center + moved, s.sum = s.sum - s.sum;
+    }
+    return {center, sums_in<R>(s)};
+  }
   static __device__ __forceinline__ Sums sums(const State& s) { return s.sums; }
   static __device__ __forceinline__ State state(A center, const Sums& sums) { return {center, sums}; }
   // Of a thread's sums (the last: of elements less nothing).
@@ -429,6 +438,9 @@ template <class V, class I, class Variance> struct MeanAndVar {  // the variance
   }
   template <class T, class S> static __device__ __forceinline__ SumsOf<T> sums_in(const SumsOf<S>& s) {
     return {Spread::template sums_in<T>(s.spread), s.total};
+  }
+  static __device__ __forceinline__ State whole(A center, const SumsOf<double>& s) {
+    return {Spread::whole(center, s.spread), s.total};
   }
   static __device__ __forceinline__ Sums sums(const State& s) { return {s.spread.sums, s.total}; }
   static __device__ __forceinline__ State state(A center, const Sums& sums) { return {{center, sums.spread}, sums.total}; }

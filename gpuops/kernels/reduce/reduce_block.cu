@@ -12,7 +12,7 @@
 enum Step { CROSS, INTERLEAVED, SHUFFLE };
 
 __device__ State block_step(State value) {
-  if constexpr (STEP == SHUFFLE) return block_reduce<Op, BLOCK>(value);
+  if constexpr (STEP == SHUFFLE) return block_reduce<Op, BLOCK, true, LAST>(value);
   __shared__ State cell[BLOCK];
   int t = threadIdx.x;
   cell[t] = value;
