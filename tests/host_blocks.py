@@ -19,7 +19,7 @@ ENGINES = ("numpy", "compiled") if find_spec("numba") else ("numpy",)
 def computed_by(engine: str) -> Iterator[None]:
     """Elementwise functions are NumPy's, or those that Numba compiles."""
     if engine not in ENGINES:
-        pytest.skip("needs Numba")
+        pytest.skip("needs Numba, which the extra `cpu` installs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "COMPILED", 0 if engine == "compiled" else 2**60)
         if engine == "numpy":

@@ -509,7 +509,7 @@ def few_multiprocessors():
     """A stream of a green context with few multiprocessors."""
     driver, sm = cuda_driver.libcuda(), 1  # CU_DEV_RESOURCE_TYPE_SM
     if not hasattr(driver, "cuGreenCtxStreamCreate"):
-        pytest.skip("needs a driver with green contexts")
+        pytest.skip("needs a driver with streams of green contexts (cuGreenCtxStreamCreate)")
     cp.zeros(1)
     resources = [ctypes.create_string_buffer(512) for _ in range(3)]
     whole, some, rest = map(ctypes.byref, resources)

@@ -85,7 +85,7 @@ def torch():
 def place(request, torch):
     """The device of the tensors."""
     if request.param == "cuda" and not torch.cuda.is_available():
-        pytest.skip("needs PyTorch with CUDA")
+        pytest.skip(f"needs PyTorch with CUDA; {torch.__version__} has none or finds no GPU")
     return request.param
 
 

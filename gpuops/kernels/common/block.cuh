@@ -63,6 +63,17 @@ template <class Op, bool CLOSE> __device__ __forceinline__ typename Op::State al
   }
   return Op::state(center, Op::around(center, value));
 }
+// Merges the variances of these lanes. EXACT: around means, with squares in double; where few other merges follow, rounding
+// errors would not average out. LAST: none follows.
+template <class Op, bool LAST, bool EXACT, int UNROLL> __device__ __forceinline__ typename Op::State merged(typename Op::State value, int low, int high) {
+  using R = typename Op::Spread::R;
+  value = aligned<Op, EXACT>(value, low, high);
+  auto sums = Op::template sums_in<typename Either<EXACT, double, R>::type>(Op::sums(value));
+#pragma unroll UNROLL
+  for (int mask = high; mask >= low; mask /= 2) sums = Op::added(sums, shuffle_xor(sums, mask));
+  if constexpr (LAST) return Op::whole(Op::center(value), sums);
+  else return Op::state(Op::center(value), Op::template sums_in<R>(sums));
+}
 
 // Merges N variances, get(0), get(1), …, around such a center. They are read twice, a few at a time: together they would
 // not fit into registers.
@@ -120,8 +131,7 @@ template <bool FALLS, class A> __device__ __forceinline__ A number_of(i32 key) {
 }
 
 // Reduces over aligned groups of WIDTH lanes; every lane gets its group's result. All 32 lanes of the warp take part.
-// Variances: squares are added in double (EXACT) where few others follow, among which rounding errors would not average out;
-// LAST: none follow.
+// LAST, EXACT: as of variances in `merged`.
 template <class Op, int WIDTH = 32, bool LAST = true, bool EXACT = LAST> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
   if constexpr (EXPONENTIAL<Op>) {  // the maximum first: each sum is rescaled once
     using A = typename Op::A;
@@ -142,15 +152,7 @@ template <class Op, int WIDTH = 32, bool LAST = true, bool EXACT = LAST> __devic
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, warp_reduce<Min<typename Op::Place>, WIDTH>(place));
   }
-  if constexpr (CENTERED<Op> && WIDTH > 1) {
-    using R = typename Op::Spread::R;
-    value = aligned<Op, LAST>(value, 1, WIDTH / 2);
-    auto sums = Op::template sums_in<typename Either<EXACT, double, R>::type>(Op::sums(value));
-#pragma unroll
-    for (int mask = WIDTH / 2; mask > 0; mask /= 2) sums = Op::added(sums, shuffle_xor(sums, mask));
-    if constexpr (LAST) return Op::whole(Op::center(value), sums);
-    else return Op::state(Op::center(value), Op::template sums_in<R>(sums));
-  }
+  if constexpr (CENTERED<Op> && WIDTH > 1) return merged<Op, LAST, EXACT, 5>(value, 1, WIDTH / 2);
 #pragma unroll
   for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
   return value;
@@ -170,14 +172,7 @@ template <class Op> __device__ __forceinline__ typename Op::State lanes_reduce(t
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, lanes_reduce<Min<typename Op::Place>>(place, low, high));
   }
-  if constexpr (CENTERED<Op>) {
-    if (high < low) return value;
-    value = aligned<Op, true>(value, low, high);
-    auto sums = Op::template sums_in<double>(Op::sums(value));
-#pragma unroll 1
-    for (int mask = high; mask >= low; mask /= 2) sums = Op::added(sums, shuffle_xor(sums, mask));
-    return Op::state(Op::center(value), Op::template sums_in<typename Op::Spread::R>(sums));
-  }
+  if constexpr (CENTERED<Op>) return high < low ? value : merged<Op, false, true, 1>(value, low, high);
 #pragma unroll 1
   for (int mask = high; mask >= low; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
   return value;
