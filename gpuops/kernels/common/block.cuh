@@ -63,12 +63,12 @@ template <class Op, bool CLOSE> __device__ __forceinline__ typename Op::State al
   }
   return Op::state(center, Op::around(center, value));
 }
-// Merges the variances of these lanes. EXACT: around means, with squares in double; where few other merges follow, rounding
+// Merges the variances of these lanes. EXACT: around means, with wider squares; where few other merges follow, rounding
 // errors would not average out. LAST: none follows.
 template <class Op, bool LAST, bool EXACT, int UNROLL> __device__ __forceinline__ typename Op::State merged(typename Op::State value, int low, int high) {
   using R = typename Op::Spread::R;
   value = aligned<Op, EXACT>(value, low, high);
-  auto sums = Op::template sums_in<typename Either<EXACT, double, R>::type>(Op::sums(value));
+  auto sums = Op::template sums_in<typename Either<EXACT, Wider<R>, R>::type>(Op::sums(value));
 #pragma unroll UNROLL
   for (int mask = high; mask >= low; mask /= 2) sums = Op::added(sums, shuffle_xor(sums, mask));
   if constexpr (LAST) return Op::whole(Op::center(value), sums);

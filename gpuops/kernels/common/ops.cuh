@@ -307,6 +307,20 @@ template <class R> __device__ __forceinline__ R real_product(Complex<R> a, Compl
 template <class A> __device__ __forceinline__ A times(A a, A factor) { return a * factor; }
 template <class R> __device__ __forceinline__ Complex<R> times(Complex<R> a, R factor) { return {a.re * factor, a.im * factor}; }
 
+// Sums wider than their terms, of type R: in double; of doubles, with what rounding took off them (Knuth's two-sum, "The Art
+// of Computer Programming", volume 2, 4.2.2; NaN where the sum is infinite).
+struct DoubleDouble {
+  double sum, lost;
+  __device__ __forceinline__ explicit DoubleDouble(double x) : sum(x), lost(0) {}
+  __device__ __forceinline__ DoubleDouble(double sum, double lost) : sum(sum), lost(lost) {}
+  __device__ __forceinline__ explicit operator double() const { return is_nan(lost) ? sum : sum + lost; }
+};
+__device__ __forceinline__ DoubleDouble operator+(DoubleDouble a, DoubleDouble b) {
+  double sum = a.sum + b.sum, added = sum - a.sum;
+  return {sum, a.lost + b.lost + ((a.sum - (sum - added)) + (b.sum - added))};
+}
+template <class R> using Wider = typename Either<SAME<R, double>, DoubleDouble, double>::type;
+
 // Sums of elements less a center, and of their squares. The center is an early element, then about the mean so far,
 // and about the mean of all where states merge: so the squares are hardly greater than they have to be, and neither sum
 // loses digits to a large mean (after Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983).
@@ -373,7 +387,7 @@ template <class V, class I, bool STRICT = false> struct MaskedVar {  // counts t
     return {static_cast<T>(s.squares), s.sum, s.number};
   }
   // The state of all elements of an output: squares around the mean, where the sum is 0 (NaN after an infinity).
-  static __device__ __forceinline__ State whole(A center, SumsOf<double> s) {
+  static __device__ __forceinline__ State whole(A center, SumsOf<Wider<R>> s) {
     if constexpr (SAME<R, float>) {
       A moved = times(s.sum, part_of(static_cast<R>(s.count())));
       s.squares = less_of(s.squares, static_cast<double>(real_product(s.sum, moved)));
@@ -439,7 +453,7 @@ template <class V, class I, class Variance> struct MeanAndVar {  // the variance
   template <class T, class S> static __device__ __forceinline__ SumsOf<T> sums_in(const SumsOf<S>& s) {
     return {Spread::template sums_in<T>(s.spread), s.total};
   }
-  static __device__ __forceinline__ State whole(A center, const SumsOf<double>& s) {
+  static __device__ __forceinline__ State whole(A center, const SumsOf<Wider<typename Spread::R>>& s) {
     return {Spread::whole(center, s.spread), s.total};
   }
   static __device__ __forceinline__ Sums sums(const State& s) { return {s.spread.sums, s.total}; }
