@@ -301,9 +301,11 @@ template <class V, class I> struct MaskedMean {  // counts the elements that it 
 template <class A> struct RealOf { using type = A; };
 template <class R> struct RealOf<Complex<R>> { using type = R; };
 template <class A> using real_t = typename RealOf<A>::type;
-// The real part of a times b's conjugate, and a times a real number.
-template <class A> __device__ __forceinline__ A real_product(A a, A b) { return a * b; }
-template <class R> __device__ __forceinline__ R real_product(Complex<R> a, Complex<R> b) { return a.re * b.re + a.im * b.im; }
+// The real part of a times b's conjugate (in an R), and a times a real number.
+template <class R, class A> __device__ __forceinline__ R real_product(A a, A b) {
+  if constexpr (SAME<A, real_t<A>>) return R(a) * R(b);
+  else return R(a.re) * R(b.re) + R(a.im) * R(b.im);
+}
 template <class A> __device__ __forceinline__ A times(A a, A factor) { return a * factor; }
 template <class R> __device__ __forceinline__ Complex<R> times(Complex<R> a, R factor) { return {a.re * factor, a.im * factor}; }
 
@@ -349,7 +351,7 @@ template <class V, class I, bool STRICT = false> struct MaskedVar {  // counts t
     A value = convert<A>(x);
     if (s.count() == 0) s.center = value;
     value = value - s.center;
-    s.sums = sums(s.sums.sum + value, s.sums.squares + real_product(value, value), s.count() + 1);
+    s.sums = sums(s.sums.sum + value, s.sums.squares + real_product<R>(value, value), s.count() + 1);
     return s;
   }
   // Moves a thread's center to about the mean.
@@ -367,14 +369,17 @@ template <class V, class I, bool STRICT = false> struct MaskedVar {  // counts t
   // About 1 / n, of n elements.
   static __device__ __forceinline__ R part_of(R n) { return static_cast<R>(reciprocal(n > R(1) ? static_cast<float>(n) : 1.0f)); }
   // The sums of n elements around a center that is greater by `moved`.
-  static __device__ __forceinline__ Sums recentered(Sums s, A moved, R n) {
+  template <class T> static __device__ __forceinline__ SumsOf<T> recentered(SumsOf<T> s, A moved, R n) {
+    using Product = typename Either<SAME<T, R>, R, double>::type;
     A most = times(moved, n);
-    s.squares = less_of(s.squares, real_product(moved, s.sum + s.sum - most));
+    s.squares = less_of(s.squares, real_product<Product>(moved, s.sum + s.sum - most));
     s.sum = s.sum - most;
     return s;
   }
   // a - b, but infinite if both are: squares that were too large stay so. (b is then no more than the greatest number.)
-  static __device__ __forceinline__ double less_of(double a, double b) { return a - (b == Limits<double>::greatest() ? 0.0 : b); }
+  template <class T> static __device__ __forceinline__ T less_of(T a, double b) {
+    return a + T(b == Limits<double>::greatest() ? 0.0 : -b);
+  }
   static __device__ __forceinline__ float less_of(float a, float b) { return a - lesser_number(b, 0x1.fffffep127f); }
   static __device__ __forceinline__ A center(const State& s) { return s.center; }
   static __device__ __forceinline__ Sums around(A center, const State& s) {
@@ -386,14 +391,11 @@ template <class V, class I, bool STRICT = false> struct MaskedVar {  // counts t
   template <class T, class S> static __device__ __forceinline__ SumsOf<T> sums_in(const SumsOf<S>& s) {
     return {static_cast<T>(s.squares), s.sum, s.number};
   }
-  // The state of all elements of an output: squares around the mean, where the sum is 0 (NaN after an infinity).
+  // The state of all elements of an output: around about the mean, before squares are rounded.
   static __device__ __forceinline__ State whole(A center, SumsOf<Wider<R>> s) {
-    if constexpr (SAME<R, float>) {
-      A moved = times(s.sum, part_of(static_cast<R>(s.count())));
-      s.squares = less_of(s.squares, static_cast<double>(real_product(s.sum, moved)));
-      center = center + moved, s.sum = s.sum - s.sum;
-    }
-    return {center, sums_in<R>(s)};
+    A moved = times(s.sum, part_of(static_cast<R>(s.count())));
+    s = recentered(s, moved, static_cast<R>(s.count()));
+    return {center + moved, sums_in<R>(s)};
   }
   static __device__ __forceinline__ Sums sums(const State& s) { return s.sums; }
   static __device__ __forceinline__ State state(A center, const Sums& sums) { return {center, sums}; }
@@ -406,8 +408,8 @@ template <class V, class I, bool STRICT = false> struct MaskedVar {  // counts t
   }
   // The result, given 1 / n and the reciprocal of the degrees of freedom.
   template <class Out> static __device__ __forceinline__ Out divided(const Sums& s, R part, R each, const Context<A>& c) {
-    R squares = less_of(s.squares, real_product(s.sum, times(s.sum, part)));
-    squares += real_product(s.sum - s.sum, s.sum);  // 0, or NaN after an infinity
+    R squares = less_of(s.squares, real_product<R>(s.sum, times(s.sum, part)));
+    squares += real_product<R>(s.sum - s.sum, s.sum);  // 0, or NaN after an infinity
     R found = (squares < R(0) ? R(0) : squares) * each;
     return convert<Out>(convert<real_t<V>>(c.count < 0 ? sqrt(found) : found));
   }
@@ -536,7 +538,7 @@ template <class V> struct SumOfSquares {
   using A = accumulate_t<V>;
   using State = real_t<A>;
   static __device__ State identity() { return State(0); }
-  static __device__ State map(V x, const Context<A>&) { return real_product(convert<A>(x), convert<A>(x)); }
+  static __device__ State map(V x, const Context<A>&) { return real_product<State>(convert<A>(x), convert<A>(x)); }
   static __device__ State combine(State a, State b) { return static_cast<State>(a + b); }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(convert<real_t<V>>(s)); }
 };
@@ -590,9 +592,9 @@ template <class V> struct Norm2 {
   static __device__ State identity() { return {R(0), R(0), R(0)}; }
   static __device__ State map(V x, const Context<A>&) {
     A value = convert<A>(x);
-    if constexpr (!LIMITED) return {real_product(value, value), R(0), R(0)};
+    if constexpr (!LIMITED) return {real_product<R>(value, value), R(0), R(0)};
     A low = times(value, 1 / FAR), high = times(value, FAR);
-    return {real_product(value, value), real_product(low, low), real_product(high, high)};
+    return {real_product<R>(value, value), real_product<R>(low, low), real_product<R>(high, high)};
   }
   static __device__ State combine(State a, State b) { return {a.sum + b.sum, a.lowered + b.lowered, a.raised + b.raised}; }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) {

@@ -72,7 +72,7 @@ template <bool APART, int CHAINS, class O = Op> struct Deviations {
       for (int v = 0; v < VEC; ++v) {
         A value = convert<A>(convert<Tval>(clean.get(v))), apart = value - center[v % CENTERS];
         sum[v % COUNT] = sum[v % COUNT] + apart;
-        squares[v % COUNT] += real_product(apart, apart);
+        squares[v % COUNT] += real_product<R>(apart, apart);
         whole[v % COUNT] = whole[v % COUNT] + value;
       }
     }
