@@ -485,6 +485,7 @@ template <class V> struct IntegerVar {
   };
   static __device__ State identity() { return {0, 0}; }
   static __device__ State map(V x, const Context<A>&) { return add(identity(), x); }
+  static __device__ __forceinline__ State of_trues(u32 count) { return {static_cast<V>(count), count}; }
   static __device__ __forceinline__ State add(State s, V x) {
     return {s.sum + x, s.squares + static_cast<Bits>(x) * static_cast<Bits>(x)};
   }
@@ -515,6 +516,7 @@ template <class V> struct CountNonzero {
     __device__ i64 count() const { return static_cast<i64>(high) << 32 | low; }
   };
   static __device__ State state(i64 count) { return {static_cast<u32>(count), static_cast<u32>(count >> 32)}; }
+  static __device__ __forceinline__ State of_trues(u32 count) { return {count, 0}; }
   static __device__ State identity() { return {0, 0}; }
   static __device__ State map(V x, const Context<A>&) { return {nonzero(x), 0}; }
   // Adds an element to a thread's state, which has fewer than 2^32.
@@ -631,6 +633,7 @@ template <class V> struct Average {  // with weights, whose sum is the second re
 // Whether elements are those of the second operand. NANS: so are two that are NaN.
 template <class V, bool NANS = false> struct Equal : All<V> {
   using A = bool;
+  template <class X> static __device__ u32 map(X difference, const Context<A>&) { return !nonzero(difference); }
   template <class X, class Y> static __device__ u32 product(X x, Y y, const Context<A>&) {
     if constexpr (INTEGER<X> && INTEGER<Y>) {  // whatever their signs
       return static_cast<i64>(x) == static_cast<i64>(y) && (x < X(0)) == (y < Y(0));

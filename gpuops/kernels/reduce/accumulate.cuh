@@ -1,8 +1,8 @@
 // Accumulators of a thread, over packs of VEC elements of x. APART: the elements of a pack belong to neighbouring
 // outputs, with a State each; otherwise one State for all. Those of words are in words.cuh, searches in search.cuh.
 
-// Any op and any elements, one by one, in CHAINS independent accumulators.
-template <bool APART, int CHAINS> struct Elements {
+// Any op and any elements, one by one, in CHAINS independent accumulators. NUMBERS: NaN is taken as 0.
+template <bool APART, int CHAINS, bool NUMBERS = false> struct Elements {
   static constexpr int COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC;
   State state[COUNT];
   u32 calls = 0;
@@ -21,9 +21,10 @@ template <bool APART, int CHAINS> struct Elements {
     for (int n = 0; n < N; ++n) {
       if (!ready[n]) continue;
       auto clean = cleaned(x[n]);
+      if constexpr (NUMBERS) clean = numbers(clean);
 #pragma unroll
       for (int v = 0; v < VEC; ++v) {
-        state[v % COUNT] = joined(state[v % COUNT], clean.get(v), b[n].get(OTHER == BESIDE ? v : 0), c);
+        state[v % COUNT] = joined<typename Either<NUMBERS, typename Plain<Op>::type, Op>::type>(state[v % COUNT], clean.get(v), b[n].get(OTHER == BESIDE ? v : 0), c);
       }
     }
   }
@@ -200,11 +201,13 @@ template <bool APART, int CHAINS> __device__ auto chosen() {
   else if constexpr (INDEXED<Op> && ORDERED && IN_WORDS && SAME<Tin, Tval> && SMALL_INTEGER<Tin>) return As<Keys<APART>>();
   else if constexpr (INDEXED<Op> && !APART && (!ORDERED || CHAINS > 1 || PAIRED || sizeof(Tin) > 4)) return As<First<>>();
   else if constexpr (INDEXED<Op>) return As<Firsts<APART, CHAINS>>();
-  else if constexpr (ALONE && IN_WORDS && Gather<Op, Tin>::PLANES > 0) return As<Words<APART>>();
+  else if constexpr (IN_WORDS && (ALONE || MATCHES) && Gather<Op, Tin>::PLANES > 0) return As<Words<APART>>();
+  else if constexpr (ALONE && IN_WORDS && RANGES<Op>) return As<Ranges<APART>>();
   else if constexpr (ALONE && IN_WORDS && SMALL_INTEGER<Tin> && INTEGER_SUM<Op>) return As<Dots<APART>>();
-  else if constexpr (ALONE && IN_WORDS && MOMENTS<Op> && SAME<Tin, b8>) return As<Trues<APART>>();
+  else if constexpr (ALONE && IN_WORDS && COUNTS<Op>) return As<Trues<APART>>();
   else if constexpr (ALONE && IN_WORDS && MOMENTS<Op>) return As<Moments<APART>>();
   else if constexpr (ALONE && CENTERED<Op> && !UNCONVERTED<Op>) return As<Deviations<APART, CHAINS>>();
+  else if constexpr (ALONE && IN_WORDS && HALF<Tin> && SAME<Op, NanSum<Tval>>) return As<Elements<APART, CHAINS, true>>();
   else return As<Elements<APART, CHAINS>>();
 }
 template <bool APART, int CHAINS> using Gathered = typename decltype(chosen<APART, CHAINS>())::type;

@@ -2,7 +2,7 @@
 // words without unpacking. Prologue, besides that of reduce.cuh: VEC.
 
 constexpr int VEC_B = OTHER == BESIDE ? VEC : 1;  // elements of the second operand per pack of x
-constexpr bool IN_WORDS = WORDY<Tin, VEC>, ALONE = OTHER == NONE;
+constexpr bool IN_WORDS = WORDY<Tin, VEC>, ALONE = OTHER == NONE, MATCHES = OTHER == BESIDE && SAME<Tin, Tb> && PRODUCT<Op>;
 constexpr bool PAIRED = HALF<Tin> && SAME<Tin, Tval> && IN_WORDS;  // floats of two bytes
 using Pack_x = Items<Tin, VEC>;
 using Pack_b = Items<Tb, VEC_B>;
@@ -57,8 +57,19 @@ template <class T> struct Gather<Any<T>, T> {
   static __device__ __forceinline__ u32 gather(u32 a, u32 word) { return a | truth<T>(word); }
 };
 
-template <bool APART, class T = Tin> struct Words {
-  using G = Gather<Op, T>;
+// Whether elements are those of the second operand: the bits in which they differ.
+template <class T, bool NANS> struct Gather<Equal<T, NANS>, T> {
+  static constexpr int PLANES = SMALL_INTEGER<T>;
+  static __device__ __forceinline__ u32 identity() { return 0; }
+  static __device__ __forceinline__ u32 gather(u32 a, u32 word) { return a | word; }
+};
+template <class T> __device__ __forceinline__ u32 differing(u32 word, u32 other) {
+  if constexpr (SAME<T, b8>) return true_bytes(word) ^ true_bytes(other);
+  else return word ^ other;
+}
+
+template <bool APART, class T = Tin, class O = Op> struct Words {
+  using G = Gather<O, T>;
   static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(T), WORDS = APART ? VEC / IN_WORD : 1;
   u32 word[WORDS][G::PLANES];
 
@@ -66,28 +77,46 @@ template <bool APART, class T = Tin> struct Words {
 #pragma unroll
     for (int i = 0; i < WORDS * G::PLANES; ++i) word[i / G::PLANES][i % G::PLANES] = G::identity();
   }
-  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&)[N], const bool (&ready)[N], const Context<A>&) {
+  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>&) {
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       if (!ready[n]) continue;
 #pragma unroll
       for (int w = 0; w < VEC / IN_WORD; ++w) {
+        u32 own = x[n].word[w];
+        if constexpr (!ALONE) own = differing<T>(own, b[n].word[w]);
 #pragma unroll
         for (int plane = 0; plane < G::PLANES; ++plane) {
           u32& gathered = word[w % WORDS][plane];
-          gathered = G::gather(gathered, plane ? x[n].word[w] << 8 : x[n].word[w]);
+          gathered = G::gather(gathered, plane ? own << 8 : own);
         }
       }
     }
   }
-  __device__ __forceinline__ State get(int v, const Context<A>& c) const {
+  __device__ __forceinline__ typename O::State get(int v, const Context<A>& c) const {
     int i = v % IN_WORD;
     bool raised = sizeof(T) == 1 && G::PLANES == 2;  // the element is the upper byte of 16 bits
     u32 gathered = word[v / IN_WORD][raised && i % 2 == 0];
     Items<T, IN_WORD> items = bit_cast<Items<T, IN_WORD>>(gathered);
-    return Op::map(convert<Tval>(items.get(raised ? i / 2 * 2 + 1 : i)), c);
+    return O::map(convert<Tval>(items.get(raised ? i / 2 * 2 + 1 : i)), c);
   }
-  __device__ __forceinline__ State total(const Context<A>& c) const { return total_of<Op, IN_WORD>(*this, c); }
+  __device__ __forceinline__ typename O::State total(const Context<A>& c) const { return total_of<O, IN_WORD>(*this, c); }
+};
+
+// Maxima and minima at once.
+template <class Op> constexpr bool RANGES = false;
+template <class V> constexpr bool RANGES<Range<V>> = SAME<V, Tin> && Extremes<V, true>::PLANES > 0;
+template <bool APART, class O = Op> struct Ranges {
+  using Most = Words<APART, Tin, typename O::Most>;
+  static constexpr int COUNT = Most::COUNT;
+  Most most;
+  Words<APART, Tin, typename O::Least> least;
+
+  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
+    most.add(x, b, ready, c), least.add(x, b, ready, c);
+  }
+  __device__ __forceinline__ typename O::State get(int v, const Context<A>& c) const { return {most.get(v, c), least.get(v, c)}; }
+  __device__ __forceinline__ typename O::State total(const Context<A>& c) const { return {most.total(c), least.total(c)}; }
 };
 
 // Sums of small integers, by dot-product instructions (dp2a, dp4a) with factors 1 and 0.
@@ -210,9 +239,12 @@ template <bool APART, class T = Tin, class O = Op> struct Moments {
   __device__ __forceinline__ typename O::State total(const Context<A>& c) const { return get(0, c); }
 };
 
-// The same of bools, which are their own squares. APART: each byte of `word` counts those of an output, up to 255.
+// Numbers of nonzero bytes: of bools, which are their own squares, the moments, too. APART: each byte of `word` counts those
+// of an output, up to 255.
+template <class Op> constexpr bool COUNTS = false;
+template <class V> constexpr bool COUNTS<IntegerVar<V>> = SAME<Tin, b8>;
+template <class V> constexpr bool COUNTS<CountNonzero<V>> = sizeof(Tin) == 1;
 template <bool APART, class O = Op> struct Trues {
-  using A = typename O::A;
   static constexpr int COUNT = APART ? VEC : 1, WORDS = APART ? VEC / 4 : 1;
   u32 count[COUNT], word[WORDS], packs = 0;
 
@@ -244,6 +276,6 @@ template <bool APART, class O = Op> struct Trues {
     }
   }
   __device__ __forceinline__ u32 counted(int v) const { return count[v] + (word[v / 4 % WORDS] >> 8 * (v % 4) & 0xff); }
-  __device__ __forceinline__ typename O::State get(int v, const Context<A>&) const { return {static_cast<A>(counted(v)), counted(v)}; }
-  __device__ __forceinline__ typename O::State total(const Context<A>&) const { return {static_cast<A>(count[0]), count[0]}; }
+  __device__ __forceinline__ typename O::State get(int v, const Context<A>&) const { return O::of_trues(counted(v)); }
+  __device__ __forceinline__ typename O::State total(const Context<A>&) const { return O::of_trues(count[0]); }
 };
