@@ -213,6 +213,24 @@ def test_ranges_of_integers_wrap_around_and_those_of_nan_are_nan(backend):
     assert run(backend, gpuops.ptp, np.array([1.0, np.inf, np.inf])) == np.inf
 
 
+@pytest.mark.parametrize("dtype", ["?", "i1"])
+def test_counts_do_not_wrap_around_in_their_bytes(backend, dtype):
+    x = np.ones((2**19, 16), dtype)
+    x[:, 5] = 0
+    for axis in (0, 1, None):
+        np.testing.assert_array_equal(run(backend, gpuops.count_nonzero, x, axis=axis), np.count_nonzero(x, axis=axis))
+
+
+@pytest.mark.parametrize("bits", [0x7E00, 0xFE00, 0x7C01, 0xFFFF])
+def test_whatever_its_bits_nan_is_no_number(backend, bits):
+    x = (np.arange(256 * 512) % 1000 / 64).astype(np.float16).reshape(256, 512)
+    x[::3, ::2] = np.array(bits, np.uint16).view(np.float16)
+    for axis in (0, 1):
+        right = np.nansum(x.astype("f8"), axis=axis).astype("f2")
+        np.testing.assert_array_equal(run(backend, gpuops.nansum, x, axis=axis), right)
+        np.testing.assert_array_equal(run(backend, gpuops.ptp, x, axis=axis), np.ptp(x, axis=axis))
+
+
 def test_counts_of_nan_and_of_both_zeros(backend):
     x = np.array([0.0, -0.0, np.nan, 1e-45, np.inf], np.float32)
     assert run(backend, gpuops.count_nonzero, x) == 3
@@ -428,6 +446,23 @@ def check_equal(backend: Any, shape: tuple[int, ...], dtype: Any) -> None:
         y.flat[at] = not y.flat[at] if dtype in BOOL else y.flat[at] + y.dtype.type(1)
         assert not truth(backend, gpuops.array_equal(*backend.arrays(x, y)))
     assert not truth(backend, gpuops.array_equal(*backend.arrays(x, np.zeros((*shape, 2), dtype))))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2"])
+def test_one_bit_makes_arrays_unequal(backend, dtype):
+    x = sample((64, 64), dtype)
+    for at in range(0, x.size, 61):
+        y = x.copy()
+        y.flat[at] ^= 1 << at % (8 * x.itemsize)
+        assert not truth(backend, gpuops.array_equal(*backend.arrays(x, y)))
+
+
+def test_all_bytes_but_0_are_true(backend):
+    x = np.arange(4096, dtype=np.uint8)
+    y = np.where(x > 0, x[::-1] | 1, x)
+    assert truth(backend, gpuops.array_equal(*backend.arrays(x.view(bool), y.view(bool))))
+    y[7] = 0
+    assert not truth(backend, gpuops.array_equal(*backend.arrays(x.view(bool), y.view(bool))))
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "c8"])

@@ -289,7 +289,6 @@ template <class V, class I> struct MaskedMean {  // counts the elements that it 
   static __device__ State map(V x, const Context<A>&) { return state(convert<A>(x), 1); }
   // Adds an element to a thread's state.
   static __device__ __forceinline__ State add(State s, V x) { return state(static_cast<A>(s.total + convert<A>(x)), s.count() + 1); }
-  static __device__ __forceinline__ State settled(State s) { return s; }
   static __device__ State combine(State a, State b) { return state(static_cast<A>(a.total + b.total), a.count() + b.count()); }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) {
     return convert<Out>(convert<V>(quotient(s.total, static_cast<double>(s.count()))));
@@ -489,7 +488,6 @@ template <class V> struct IntegerVar {
   static __device__ __forceinline__ State add(State s, V x) {
     return {s.sum + x, s.squares + static_cast<Bits>(x) * static_cast<Bits>(x)};
   }
-  static __device__ __forceinline__ State settled(State s) { return s; }
   static __device__ State combine(State a, State b) { return {a.sum + b.sum, a.squares + b.squares}; }
   template <class Out> static __device__ Out finish(State s, const Context<A>& c) {
     double all = fabs(c.count), freedom = all - c.scale, most = all * static_cast<double>(s.squares), apart;
@@ -521,7 +519,6 @@ template <class V> struct CountNonzero {
   static __device__ State map(V x, const Context<A>&) { return {nonzero(x), 0}; }
   // Adds an element to a thread's state, which has fewer than 2^32.
   static __device__ __forceinline__ State add(State s, V x) { return {s.low + nonzero(x), s.high}; }
-  static __device__ __forceinline__ State settled(State s) { return s; }
   static __device__ State combine(State a, State b) { return state(a.count() + b.count()); }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(s.count()); }
 };
@@ -687,7 +684,7 @@ template <class Base, class V> constexpr bool UNCONVERTED<WithoutNan<Base, V>> =
 template <class Op> struct Plain { using type = Op; };
 template <class Base, class V> struct Plain<WithoutNan<Base, V>> { using type = Base; };
 
-template <class Op> constexpr bool COUNTING = false;  // states count elements, which are added one by one (add, settled)
+template <class Op> constexpr bool COUNTING = false;  // states count elements, which are added one by one (add)
 template <class V, class I> constexpr bool COUNTING<MaskedMean<V, I>> = true;
 template <class V, class I, bool STRICT> constexpr bool COUNTING<MaskedVar<V, I, STRICT>> = true;
 template <class V, class I> constexpr bool COUNTING<Var<V, I>> = true;

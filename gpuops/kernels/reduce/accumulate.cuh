@@ -3,6 +3,7 @@
 
 // Any op and any elements, one by one, in CHAINS independent accumulators. NUMBERS: NaN is taken as 0.
 template <bool APART, int CHAINS, bool NUMBERS = false> struct Elements {
+  using Joined = typename Either<NUMBERS, typename Plain<Op>::type, Op>::type;
   static constexpr int COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC;
   State state[COUNT];
   u32 calls = 0;
@@ -12,7 +13,7 @@ template <bool APART, int CHAINS, bool NUMBERS = false> struct Elements {
     for (int i = 0; i < COUNT; ++i) state[i] = Op::identity();
   }
   template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
-    if (COUNTING<Op> && calls > 0 && (calls & (calls - 1)) == 0) {  // as often as the number of elements doubles
+    if (CENTERED<Op> && calls > 0 && (calls & (calls - 1)) == 0) {  // as often as the number of elements doubles
 #pragma unroll
       for (int i = 0; i < COUNT; ++i) state[i] = settled<Op>(state[i]);
     }
@@ -24,7 +25,7 @@ template <bool APART, int CHAINS, bool NUMBERS = false> struct Elements {
       if constexpr (NUMBERS) clean = numbers(clean);
 #pragma unroll
       for (int v = 0; v < VEC; ++v) {
-        state[v % COUNT] = joined<typename Either<NUMBERS, typename Plain<Op>::type, Op>::type>(state[v % COUNT], clean.get(v), b[n].get(OTHER == BESIDE ? v : 0), c);
+        state[v % COUNT] = joined<Joined>(state[v % COUNT], clean.get(v), b[n].get(OTHER == BESIDE ? v : 0), c);
       }
     }
   }

@@ -46,7 +46,7 @@ template <class O = Op, class X> __device__ __forceinline__ typename O::State jo
 
 // A thread's accumulator after some elements, which may prepare for others.
 template <class O> __device__ __forceinline__ State settled(State value) {
-  if constexpr (COUNTING<O>) return O::settled(value);
+  if constexpr (CENTERED<O>) return O::settled(value);
   else return value;
 }
 
