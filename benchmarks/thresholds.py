@@ -174,6 +174,9 @@ THRESHOLDS = (
     Threshold("reductions.rows", "STAGE", (2**13, 2**15), over("sum", ((2**21, 41), 1), ((2**22, 17), 1))),
     Threshold("reductions.columns", "THREAD_BLOCK", (128, 512), over("sum", ((16, 2**22), 0))),
     Threshold("reductions.columns", "SHARED_BLOCK", (256, 1024), over("sum", (WIDE, 0), ((2**22, 16), 0))),
+    Threshold("reductions.columns", "LARGE_BLOCK", (512,), (
+        *over("var", (WIDE, 0), ((65536, 1024), 0), ((10**4, 512), 0), dtype="float16"),
+        *over("nanvar", (WIDE, 0), dtype="float16"), *over("var", ((65536, 1024), 0), dtype="int32"))),
     Threshold("reductions.columns", "HELD", (96, 384), (
         *over("sum", (WIDE, 0), dtype="float16"), *over("max", (WIDE, 0), dtype="int8"),
         *over("var", (WIDE, 0), ((256, 512, 512), 1), dtype="float16"), *over("var", (WIDE, 0), dtype="int8"),
@@ -188,7 +191,8 @@ THRESHOLDS = (
     Threshold("reductions.columns", "LONG", (64, 256), over("sum", ((2**18, 2, 200), 0), ((2**17, 3, 331), 0))),
     Threshold("reductions.columns", "LEAST", (1, 16), over("sum", ((2000, 2000), 0), ((10**4, 512), 0))),
     Threshold("reductions.columns", "WORTH", (16, 512), (
-        *over("sum", ((500, 4096), 0), ((2000, 2000), 0)), *over("mean", ((999, 10007), 0), dtype="float16"))),
+        *over("sum", ((500, 4096), 0), ((1024, 8192), 0), ((2000, 2000), 0)),
+        *over("mean", ((999, 10007), 0), dtype="float16"), *over("argmax", ((512, 8192), 0), dtype="int8"))),
     Threshold("reductions.columns", "SHALLOW", (32, 128), over("sum", ((48, 2**20), 0), ((100, 335488), 0))),
     Threshold("reductions.columns", "DEEP", (0.5, 4), over("sum", ((70, 1917376), 0), ((500, 2**18), 0))),
     # ---- rows on chip

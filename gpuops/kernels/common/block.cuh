@@ -75,27 +75,27 @@ template <class Op, bool LAST, bool EXACT, int UNROLL> __device__ __forceinline_
   else return Op::state(Op::center(value), Op::template sums_in<R>(sums));
 }
 
-// Merges N variances, get(0), get(1), …, around such a center. They are read twice, a few at a time: together they would
-// not fit into registers.
-template <class Op, int N, class Get> __device__ __forceinline__ typename Op::State gathered(Get get) {
-  auto one = get(0), two = get(N / 3), three = get(N / 3 * 2);
+// Merges `count` variances of N, get(0), get(1), …, around such a center. (Those after them have no elements.) They are
+// read twice, a few at a time: together they would not fit into registers.
+template <class Op, int N, class Get> __device__ __forceinline__ typename Op::State gathered(int count, Get get) {
+  auto one = get(0), two = get(count / 3), three = get(count / 3 * 2);
   auto center = median(Op::center(one), Op::center(two), Op::center(three));
   if (one.count() == 0 || two.count() == 0 || three.count() == 0) {
     auto apart = center - center;
-    real_t<decltype(center)> count(0);
+    real_t<decltype(center)> elements(0);
 #pragma unroll 1
-    for (int i = 0; i < N; ++i) {
+    for (int i = 0; i < count; ++i) {
       auto next = get(i);
-      if (count == 0) center = Op::center(next);
-      apart = apart + times(Op::center(next) - center, static_cast<decltype(count)>(next.count()));
-      count += next.count();
+      if (elements == 0) center = Op::center(next);
+      apart = apart + times(Op::center(next) - center, static_cast<decltype(elements)>(next.count()));
+      elements += next.count();
     }
-    center = center + times(apart, Op::Spread::part_of(count));
+    center = center + times(apart, Op::Spread::part_of(elements));
   }
   auto sums = Op::around(center, Op::identity());
   constexpr int SOME = N < 4 ? N : 4;
 #pragma unroll 1
-  for (int first = 0; first < N; first += SOME) {  // pairwise: rounding errors grow with the number of steps
+  for (int first = 0; first < count; first += SOME) {  // pairwise: rounding errors grow with the number of steps
     auto some = [&](int i) { return Op::around(center, get(first + i)); };
     if constexpr (SOME == 4) sums = Op::added(sums, Op::added(Op::added(some(0), some(1)), Op::added(some(2), some(3))));
     else if constexpr (SOME == 2) sums = Op::added(some(0), some(1));

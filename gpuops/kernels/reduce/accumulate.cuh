@@ -6,18 +6,12 @@ template <bool APART, int CHAINS, bool NUMBERS = false> struct Elements {
   using Joined = typename Either<NUMBERS, typename Plain<Op>::type, Op>::type;
   static constexpr int COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC;
   State state[COUNT];
-  u32 calls = 0;
 
   __device__ __forceinline__ Elements() {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) state[i] = Op::identity();
   }
   template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
-    if (CENTERED<Op> && calls > 0 && (calls & (calls - 1)) == 0) {  // as often as the number of elements doubles
-#pragma unroll
-      for (int i = 0; i < COUNT; ++i) state[i] = settled<Op>(state[i]);
-    }
-    ++calls;
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       if (!ready[n]) continue;
@@ -29,7 +23,7 @@ template <bool APART, int CHAINS, bool NUMBERS = false> struct Elements {
       }
     }
   }
-  __device__ __forceinline__ State get(int v, const Context<A>&) const { return settled<Op>(state[v]); }
+  __device__ __forceinline__ State get(int v, const Context<A>&) const { return state[v]; }
   __device__ __forceinline__ State total(const Context<A>& c) const { return total_of<Op, COUNT>(*this, c); }
 };
 
@@ -38,44 +32,69 @@ template <bool APART, int CHAINS, class O = Op> struct Deviations {
   using A = typename O::A;
   using R = real_t<A>;
   using Spread = typename O::Spread;
+  static constexpr bool ALL = OTHER == NONE && !UNCONVERTED<O>;  // every element takes part
   static constexpr int COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC, CENTERS = APART ? VEC : 1;
-  static constexpr u32 EACH = VEC / COUNT;  // elements of a pack in each sum
   A center[CENTERS], sum[COUNT], whole[COUNT];  // whole: of elements less nothing
   R squares[COUNT];
-  u32 packs = 0, calls = 0;
+  u32 number[ALL ? 1 : COUNT], calls = 0;  // number: of elements in each sum
+  bool begun = false;                      // whether all centers are there
 
   __device__ __forceinline__ Deviations() {
 #pragma unroll
     for (int i = 0; i < CENTERS; ++i) center[i] = convert<A>(0);
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) sum[i] = whole[i] = convert<A>(0), squares[i] = R(0);
+    for (int i = 0; i < COUNT; ++i) sum[i] = whole[i] = convert<A>(0), squares[i] = R(0), number[ALL ? 0 : i] = 0;
   }
-  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&)[N], const bool (&ready)[N], const Context<A>&) {
-    if (packs == 0) {
-      if (!ready[0]) return;  // packs after the first that is not ready are not either
-      auto clean = cleaned(x[0]);
-#pragma unroll
-      for (int i = 0; i < CENTERS; ++i) center[i] = convert<A>(convert<Tval>(clean.get(i)));
-      if constexpr (!APART && VEC > 1) {
-        auto value = [&](int v) { return convert<A>(convert<Tval>(clean.get(v))); };
-        if constexpr (VEC >= 4 && SAME<A, float>) center[0] = middle(value(0), value(1), value(2), value(3));
-        else center[0] = halfway(value(0), value(1));
-      }
-    } else if ((calls & (calls - 1)) == 0) {  // as often as the number of elements doubles
-      settle();
-    }
+  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>&) {
+    if (calls > 0 && (calls & (calls - 1)) == 0) settle();  // as often as the number of elements doubles
     ++calls;
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       if (!ready[n]) continue;
-      ++packs;
       auto clean = cleaned(x[n]);
+      if ((n == 0 || !ALL) && !begun) begin(clean, b[n]);  // (packs after one that is not ready are not either)
+      if constexpr (ALL) number[0] += VEC / COUNT;
 #pragma unroll
       for (int v = 0; v < VEC; ++v) {
-        A value = convert<A>(convert<Tval>(clean.get(v))), apart = value - center[v % CENTERS];
+        if (!taken(clean, b[n], v)) continue;
+        A value = value_of(clean, v), apart = value - center[v % CENTERS];
         sum[v % COUNT] = sum[v % COUNT] + apart;
         squares[v % COUNT] += real_product<R>(apart, apart);
         whole[v % COUNT] = whole[v % COUNT] + value;
+        if constexpr (!ALL) ++number[v % COUNT];
+      }
+    }
+  }
+  template <class X> static __device__ __forceinline__ A value_of(const X& x, int v) { return convert<A>(convert<Tval>(x.get(v))); }
+  // Whether element v of a pack takes part.
+  template <class X, class B> static __device__ __forceinline__ bool taken(const X& x, const B& b, int v) {
+    bool left_out = UNCONVERTED<O> && is_nan(value_of(x, v));
+    return !left_out && (OTHER == NONE || nonzero(b.get(OTHER == BESIDE ? v : 0)));
+  }
+  // The number of elements around a center.
+  __device__ __forceinline__ u32 counted(int center) const {
+    u32 all = 0;
+#pragma unroll
+    for (int k = center; k < COUNT; k += CENTERS) all += number[ALL ? 0 : k];
+    return all;
+  }
+  // Gives outputs without elements a center, if this pack has one.
+  template <class X, class B> __device__ __forceinline__ void begin(const X& x, const B& b) {
+    begun = true;
+    if constexpr (ALL && !APART && VEC >= 4 && SAME<A, float>) {
+      center[0] = middle(value_of(x, 0), value_of(x, 1), value_of(x, 2), value_of(x, 3));
+    } else if constexpr (ALL && !APART && VEC > 1) {
+      center[0] = halfway(value_of(x, 0), value_of(x, 1));
+    } else {
+#pragma unroll
+      for (int i = 0; i < CENTERS; ++i) {
+        bool has = counted(i) > 0;
+#pragma unroll
+        for (int v = i; v < VEC; v += CENTERS) {
+          bool first = !has & taken(x, b, v);
+          center[i] = first ? value_of(x, v) : center[i], has |= first;
+        }
+        begun &= has;
       }
     }
   }
@@ -86,24 +105,24 @@ template <bool APART, int CHAINS, class O = Op> struct Deviations {
       A all = sum[i];
 #pragma unroll
       for (int k = i + CENTERS; k < COUNT; k += CENTERS) all = all + sum[k];
-      A next = center[i] + times(all, Spread::part_of(static_cast<R>(packs * (APART ? 1 : VEC)))), moved = next - center[i];
+      A next = center[i] + times(all, Spread::part_of(static_cast<R>(counted(i)))), moved = next - center[i];
 #pragma unroll
       for (int k = i; k < COUNT; k += CENTERS) {
-        auto part = Spread::recentered(Spread::sums(sum[k], squares[k], 0), moved, static_cast<R>(packs * EACH));
+        auto part = Spread::recentered(Spread::sums(sum[k], squares[k], 0), moved, static_cast<R>(number[ALL ? 0 : k]));
         sum[k] = part.sum, squares[k] = part.squares;
       }
       center[i] = next;
     }
   }
   __device__ __forceinline__ State get(int v, const Context<A>&) const {
-    return O::state(center[v], O::sums(sum[v], squares[v], packs, whole[v]));
+    return O::state(center[v], O::sums(sum[v], squares[v], counted(v), whole[v]));
   }
   __device__ __forceinline__ State total(const Context<A>&) const {
     A all = sum[0], total = whole[0];
     R more = squares[0];
 #pragma unroll
     for (int k = 1; k < COUNT; ++k) all = all + sum[k], total = total + whole[k], more += squares[k];
-    return O::state(center[0], O::sums(all, more, packs * VEC, total));
+    return O::state(center[0], O::sums(all, more, counted(0), total));
   }
 };
 
@@ -207,7 +226,7 @@ template <bool APART, int CHAINS> __device__ auto chosen() {
   else if constexpr (ALONE && IN_WORDS && SMALL_INTEGER<Tin> && INTEGER_SUM<Op>) return As<Dots<APART>>();
   else if constexpr (ALONE && IN_WORDS && COUNTS<Op>) return As<Trues<APART>>();
   else if constexpr (ALONE && IN_WORDS && MOMENTS<Op>) return As<Moments<APART>>();
-  else if constexpr (ALONE && CENTERED<Op> && !UNCONVERTED<Op>) return As<Deviations<APART, CHAINS>>();
+  else if constexpr (CENTERED<Op>) return As<Deviations<APART, CHAINS>>();
   else if constexpr (ALONE && IN_WORDS && HALF<Tin> && SAME<Op, NanSum<Tval>>) return As<Elements<APART, CHAINS, true>>();
   else return As<Elements<APART, CHAINS>>();
 }

@@ -87,8 +87,9 @@ __device__ __forceinline__ void meet(Cells& cells, State (&value)[VEC]) {
   __syncthreads();
 }
 
-__device__ __forceinline__ State met(const Cells& cells, int i) {
-  if constexpr (CENTERED<Op>) return gathered<Op, LEVELS>([&](int level) { return cells[level][i]; });
+// The combined partial results, of the first `levels` (others are neutral).
+__device__ __forceinline__ State met(const Cells& cells, int i, int levels = LEVELS) {
+  if constexpr (CENTERED<Op>) return gathered<Op, LEVELS>(levels, [&](int level) { return cells[level][i]; });
   State part[LEVELS];
 #pragma unroll
   for (int level = 0; level < LEVELS; ++level) part[level] = cells[level][i];
@@ -102,20 +103,17 @@ __device__ __forceinline__ State met(const Cells& cells, int i) {
   return part[0];
 }
 
-// Adds a pack's partial results, read by vectorised loads.
-__device__ __forceinline__ void add_part(State (&value)[VEC], const State* part) {
-  State more[VEC];
+// A pack's partial results, read by vectorised loads.
+__device__ __forceinline__ void read_part(State (&value)[VEC], const State* part) {
   if constexpr (PART % 16 == 0) {
     Pack<u32, 4> piece[PART / 16 + 1];
 #pragma unroll
     for (int n = 0; n < PART / 16; ++n) piece[n] = load<4>(reinterpret_cast<const u32*>(part) + 4 * n);
-    memcpy(more, piece, PART);
+    memcpy(value, piece, PART);
   } else {
 #pragma unroll
-    for (int v = 0; v < VEC; ++v) more[v] = part[v];
+    for (int v = 0; v < VEC; ++v) value[v] = part[v];
   }
-#pragma unroll
-  for (int v = 0; v < VEC; ++v) value[v] = Op::combine(value[v], more[v]);
 }
 
 constexpr int AT_LEAST = EXPONENTIAL<Op> || DEEP == 1 || RESIDENT > 1024 ? RESIDENT : 1024;  // threads of a multiprocessor
@@ -162,6 +160,7 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* p
     }
   } else {
     __shared__ Cells cells;
+    u32 levels = LEVELS;
     meet(cells, value);
     if constexpr (RESIDENT > 0) {
       State* mine = partials + static_cast<i64>(blockIdx.x) * gridDim.y * (VEC * WIDE);
@@ -170,14 +169,21 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* p
       if (!last_block(tickets + blockIdx.x, gridDim.y, launch)) return;
 #pragma unroll
       for (int v = 0; v < VEC; ++v) value[v] = Op::identity();
+      if (deep < gridDim.y) read_part(value, mine + (deep * WIDE + wide) * VEC);
 #pragma unroll BATCH
-      for (u32 split = deep; split < gridDim.y; split += DEEP) add_part(value, mine + (split * WIDE + wide) * VEC);
+      for (u32 split = deep + DEEP; split < gridDim.y; split += DEEP) {
+        State more[VEC];
+        read_part(more, mine + (split * WIDE + wide) * VEC);
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) value[v] = Op::combine(value[v], more[v]);
+      }
+      levels = min(levels, (gridDim.y + LANES - 1) / LANES);
       meet(cells, value);
     }
     for (int i = threadIdx.x; i < VEC * WIDE; i += BLOCK) {
       Spot there = find(blockIdx.x * static_cast<Index>(WIDE) + i % WIDE, r);
       int v = i / WIDE;
-      if (v >= there.begin && v < there.end) write(y, z, there.at[2] + v * r.y_inner, met(cells, i), r);
+      if (v >= there.begin && v < there.end) write(y, z, there.at[2] + v * r.y_inner, met(cells, i, levels), r);
     }
   }
 }

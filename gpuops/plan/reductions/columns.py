@@ -12,7 +12,8 @@ from .launch import IN_FLIGHT, NARROW, THREADS_PER_SM, Design, Split, access_of,
 from .problems import Problem
 
 THREAD_BLOCK = 256  # threads of a block whose threads have their outputs alone
-SHARED_BLOCK = 512  # and of one whose threads share them
+SHARED_BLOCK = 512  # and of one whose threads share them;
+LARGE_BLOCK = 1024  # of packs made narrow by counts that they hold, where there are fewer blocks than multiprocessors
 HELD = 192  # bytes of partial results and of packs in flight in a thread: with more, registers spill
 POWERS = 32  # bytes of the partial results of powers
 SEGMENT = 256  # bytes next to each other that a block reads; twice as many in narrow packs;
@@ -20,7 +21,7 @@ BUSY_SEGMENT = 128  # of busy reductions in full packs, where blocks share their
 COLUMNS = 128  # outputs of a block, at most; twice as many through a funnel
 LONG = 128  # and packs of them
 LEAST = 4  # elements for each thread of a block that shares its outputs, at least
-WORTH = 128  # values that a thread reads, in packs of four or more, before its block shares its outputs with others
+WORTH = 192  # values that a thread reads, in packs of four or more, before its block shares its outputs with others
 RESERVED = 16  # bytes of shared memory for other things than partial results
 SHALLOW = 64  # elements of an output that one thread may take alone
 DEEP = 1  # or any number, if every thread of the machine finds so many packs of outputs
@@ -85,13 +86,15 @@ def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design
     if not columns.block_per_run:
         most = 2 * COLUMNS if columns.access.funnel else COLUMNS
         wide = min(power_of_2(columns.packs), LONG, segment // nbytes, most // vec)
-    while wide > 1 and cells(SHARED_BLOCK, wide) * vec * p.state > STATIC_SHARED - RESERVED:
+    narrowed = p.op.busy and p.op.counts and NARROW < nbytes < PACK and not columns.edged
+    block = LARGE_BLOCK if narrowed and -(-columns.packs // wide) < multiprocessors else SHARED_BLOCK
+    while wide > 1 and cells(block, wide) * vec * p.state > STATIC_SHARED - RESERVED:
         wide //= 2
-    fill, deep = multiprocessors * resident // SHARED_BLOCK, SHARED_BLOCK // wide
+    fill, deep = multiprocessors * resident // block, block // wide
     shared = Split(1, max(1, p.length))
     if p.length * max(vec, 4) >= WORTH * deep:
         shared = split(p, -(-columns.packs // wide), fill, p.length, deep, LEAST, vec * wide)
-    return design(p, columns, SHARED_BLOCK, wide, shared, resident, 1)
+    return design(p, columns, block, wide, shared, resident, 1)
 
 
 def design(
