@@ -103,7 +103,9 @@ THRESHOLDS = (
     Threshold("reductions.small", "ODD", (2**14, 2**23), (
         *over("sum", ((333, 333), 1), ((333, 333), 0), ((1400, 1401), 1), ((1500, 1500), 0)),)),
     Threshold("reductions.small", "UNROLL", (4, 16), over("sum", ((1000,), None), ((333, 333), 0))),
-    Threshold("reductions.small", "WORTH", (16, 128), over("sum", ((30001,), None), ((5, 50001), 1))),
+    Threshold("reductions.small", "WORTH", (12, 48), (
+        *over("sum", ((30001,), None), ((5, 50001), 1)), *over("var", ((20011,), None)),
+        *over("sum", ((3000, 30), 0), dtype="float16"))),
     Threshold("reductions.small", "LEAST", (2, 16), over("sum", ((5, 50001), 1), ((50000, 5), 0))),
     Threshold("rows.small", "EACH", (4, 16), over("softmax", ((333, 333), 1), ((1000, 1000), 0))),
     Threshold("rows.small", "COLS", (2**10, 2**13), over("softmax", ((20, 3000), 1), ((7000, 100), 0))),
@@ -191,7 +193,7 @@ THRESHOLDS = (
     Threshold("reductions.columns", "LONG", (64, 256), over("sum", ((2**18, 2, 200), 0), ((2**17, 3, 331), 0))),
     Threshold("reductions.columns", "LEAST", (1, 16), over("sum", ((2000, 2000), 0), ((10**4, 512), 0))),
     Threshold("reductions.columns", "WORTH", (16, 512), (
-        *over("sum", ((500, 4096), 0), ((1024, 8192), 0), ((2000, 2000), 0)),
+        *over("sum", ((1024, 8192), 0), ((2000, 2000), 0)),
         *over("mean", ((999, 10007), 0), dtype="float16"), *over("argmax", ((512, 8192), 0), dtype="int8"))),
     Threshold("reductions.columns", "SHALLOW", (32, 128), over("sum", ((48, 2**20), 0), ((100, 335488), 0))),
     Threshold("reductions.columns", "DEEP", (0.5, 4), over("sum", ((70, 1917376), 0), ((500, 2**18), 0))),

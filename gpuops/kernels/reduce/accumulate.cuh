@@ -46,13 +46,18 @@ template <bool APART, int CHAINS, class O = Op> struct Deviations {
     for (int i = 0; i < COUNT; ++i) sum[i] = whole[i] = convert<A>(0), squares[i] = R(0), number[ALL ? 0 : i] = 0;
   }
   template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>&) {
-    if (calls > 0 && (calls & (calls - 1)) == 0) settle();  // as often as the number of elements doubles
+    if (ALL && number[0] == 0) {
+      if (!ready[0]) return;  // packs after the first that is not ready are not either
+      begin(cleaned(x[0]), b[0]);
+    } else if ((ALL || calls > 0) && (calls & (calls - 1)) == 0) {  // as often as the number of elements doubles
+      settle();
+    }
     ++calls;
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       if (!ready[n]) continue;
       auto clean = cleaned(x[n]);
-      if ((n == 0 || !ALL) && !begun) begin(clean, b[n]);  // (packs after one that is not ready are not either)
+      if (!ALL && !begun) begin(clean, b[n]);
       if constexpr (ALL) number[0] += VEC / COUNT;
 #pragma unroll
       for (int v = 0; v < VEC; ++v) {
@@ -78,24 +83,24 @@ template <bool APART, int CHAINS, class O = Op> struct Deviations {
     for (int k = center; k < COUNT; k += CENTERS) all += number[ALL ? 0 : k];
     return all;
   }
-  // Gives outputs without elements a center, if this pack has one.
+  // Gives outputs without elements a center, if this pack has one: the first that takes part or, of many for an output, a
+  // middle one.
   template <class X, class B> __device__ __forceinline__ void begin(const X& x, const B& b) {
     begun = true;
-    if constexpr (ALL && !APART && VEC >= 4 && SAME<A, float>) {
-      center[0] = middle(value_of(x, 0), value_of(x, 1), value_of(x, 2), value_of(x, 3));
-    } else if constexpr (ALL && !APART && VEC > 1) {
-      center[0] = halfway(value_of(x, 0), value_of(x, 1));
-    } else {
 #pragma unroll
-      for (int i = 0; i < CENTERS; ++i) {
-        bool has = counted(i) > 0;
+    for (int i = 0; i < CENTERS; ++i) {
+      bool has = counted(i) > 0;
 #pragma unroll
-        for (int v = i; v < VEC; v += CENTERS) {
-          bool first = !has & taken(x, b, v);
-          center[i] = first ? value_of(x, v) : center[i], has |= first;
-        }
-        begun &= has;
+      for (int v = i; v < VEC; v += CENTERS) {
+        bool first = !has & taken(x, b, v);
+        center[i] = first ? value_of(x, v) : center[i], has |= first;
       }
+      begun &= has;
+    }
+    if constexpr (!APART && VEC > 1) {
+      auto value = [&](int v) { return taken(x, b, v) ? value_of(x, v) : center[0]; };
+      if constexpr (VEC >= 4 && SAME<A, float>) center[0] = middle(value(0), value(1), value(2), value(3));
+      else center[0] = halfway(value(0), value(1));
     }
   }
   // Moves centers to about the means.

@@ -86,7 +86,7 @@ def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design
     if not columns.block_per_run:
         most = 2 * COLUMNS if columns.access.funnel else COLUMNS
         wide = min(power_of_2(columns.packs), LONG, segment // nbytes, most // vec)
-    narrowed = p.op.busy and p.op.counts and NARROW < nbytes < PACK and not columns.edged
+    narrowed = p.op.centered and NARROW < nbytes < PACK and not columns.edged
     block = LARGE_BLOCK if narrowed and -(-columns.packs // wide) < multiprocessors else SHARED_BLOCK
     while wide > 1 and cells(block, wide) * vec * p.state > STATIC_SHARED - RESERVED:
         wide //= 2

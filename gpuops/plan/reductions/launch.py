@@ -240,7 +240,7 @@ def in_flight(p: Problem, count: int, access: Access) -> int:
     """Packs in flight per thread, of ``count`` that it has: as many as there are, up to a limit; half as many of those
     that become wider values, for which registers would not suffice."""
     most = IN_FLIGHT if access.vec * ITEMSIZE[p.x] > NARROW else 2 * IN_FLIGHT
-    wide = p.op.busy and p.op.counts and access.vec * ITEMSIZE[p.val] > PACK
+    wide = p.op.centered and access.vec * ITEMSIZE[p.val] > PACK
     most //= loads(p, access) * (2 if wide else 1)
     return min(most, power_of_2(count))
 

@@ -39,6 +39,11 @@ class Reduction(NamedTuple):
     def __repr__(self) -> str:
         return self.struct
 
+    @property
+    def centered(self) -> bool:
+        """Whether it is a variance whose partial results are sums around a center."""
+        return self.busy and self.counts
+
 
 def maximum_and_sums(*names: str) -> Callable[[str], np.dtype]:
     """The state of reductions whose partial results are a maximum and sums relative to it."""

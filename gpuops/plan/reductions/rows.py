@@ -57,7 +57,7 @@ def plan_rows(p: Problem, strategy: str, multiprocessors: int) -> Plan:
             return launch(p, strategy, staged(p, multiprocessors))
     rows = in_packs(p, access)
     many = p.outputs >= multiprocessors * WARPS_PER_SM
-    short = rows.total <= (LANES_PACKS[p.op.exponential or merges_slowly(p)] if many else LANES_ALWAYS)
+    short = rows.total <= (LANES_PACKS[p.op.exponential or p.op.centered] if many else LANES_ALWAYS)
     design = lanes_per_row(p, rows, multiprocessors) if short else blocks_per_row(p, rows, multiprocessors)
     return launch(p, strategy, design)
 
@@ -163,16 +163,11 @@ def slow(p: Problem) -> bool:
     """Whether each element takes many instructions: those of variances that count it, or of a value of eight bytes that
     it becomes."""
     if p.op.busy:
-        return p.op.counts and not p.op.divided
+        return p.op.centered and not p.op.divided
     return ITEMSIZE[p.val] > max(4, ITEMSIZE[p.x])
 
 
 def block_of(p: Problem, packs: int, multiprocessors: int) -> int:
     """Threads of a block that has a row alone."""
-    block = max(128, power_of_2(packs) // (8 if merges_slowly(p) else 4))
-    return min(block, ROW_BLOCK[ITEMSIZE[p.x]] if p.outputs >= multiprocessors * BLOCKS_PER_SM else 1024)
-
-
-def merges_slowly(p: Problem) -> bool:
-    """Whether merging partial results takes many steps: those of variances do."""
-    return p.op.busy and p.op.second != POSITION
+    most = ROW_BLOCK[ITEMSIZE[p.x]] if p.outputs >= multiprocessors * BLOCKS_PER_SM else 1024
+    return min(most, max(128, power_of_2(packs) // (8 if p.op.busy and p.op.second != POSITION else 4)))

@@ -14,7 +14,7 @@ from .problems import Problem
 WHOLE, WIDE, LONG, ODD = 2**11, 2**18, 2**18, 2**21
 SHORT = 512  # bytes of a row that is short
 UNROLL = 8  # elements that a thread has in flight
-WORTH = 48  # elements of a thread from which on blocks share an output;
+WORTH = 24  # elements of a thread from which on blocks share an output;
 LEAST = 4  # and of one of theirs, at least
 
 
