@@ -132,6 +132,8 @@ def root(array: np.ndarray) -> np.ndarray:
 BACKENDS: dict[str, type[Cpu]] = {"cpu": Cpu, "emulated": Emulated, "emulated-small": Emulated}
 if gpuops.info()["path"] == "gpu":
     BACKENDS |= {"gpu": Gpu, "gpu-small": Gpu}
+#: Why tests that need a GPU are skipped, if they are.
+NO_GPU = "" if "gpu" in BACKENDS else f"needs a GPU: {gpuops.info()['reason']}"
 
 
 @pytest.fixture(autouse=True)

@@ -45,6 +45,7 @@ from gpuops.plan.geometry import contiguous_strides
 from gpuops.plan.work import ArraySpec, Machine
 from gpuops.run import disk_cache, threads
 from gpuops.run.call import describe
+from tests.conftest import NO_GPU
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = json.loads(results.SCHEMA.read_text(encoding="utf-8"))
@@ -1235,7 +1236,7 @@ def test_fresh_slots_are_used_once_per_sample(fresh):
     assert subject.count == (5 if fresh else timing.Runner.most)
 
 
-@pytest.mark.skipif(gpuops.info()["path"] == "cpu", reason=gpuops.info()["reason"])
+@pytest.mark.skipif(bool(NO_GPU), reason=NO_GPU)
 def test_gpu_times_exclude_the_host():
     from benchmarks.machines import Gpu
 

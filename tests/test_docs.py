@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import gpuops
+from tests.conftest import NO_GPU
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -36,7 +36,7 @@ def test_pasted_examples_know_all_names(name):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.skipif(gpuops.info()["path"] == "cpu", reason=gpuops.info()["reason"])
+@pytest.mark.skipif(bool(NO_GPU), reason=NO_GPU)
 @pytest.mark.parametrize("name", RUN)
 def test_pasted_examples_run(name):
     exec(compile(EXAMPLES[name], name, "exec"), {})

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import gpuops
+from tests.conftest import NO_GPU
 
-if gpuops.info()["path"] == "cpu":
-    pytest.skip(gpuops.info()["reason"], allow_module_level=True)
+if NO_GPU:
+    pytest.skip(NO_GPU, allow_module_level=True)
 
 import cupy as cp
 

@@ -564,6 +564,11 @@ def test_partial_results_count_in_32_bits_where_these_suffice(op, dtype, short, 
         ("Var", "float32", (16, 2**22), "reduce_rows", {"VEC": 4, "UNROLL": 8}),
         ("Var", "int32", (16, 2**22), "reduce_rows", {"VEC": 4, "UNROLL": 4}),
         ("Sum", "int32", (16, 2**22), "reduce_rows", {"VEC": 4, "UNROLL": 8}),
+        # a thread has more packs before its partial result merges with others; lanes take longer rows alone
+        ("Sum", "float16", (8192, 8192), "reduce_rows", {"GROUP": 256}),
+        ("NanVar", "float16", (8192, 8192), "reduce_rows", {"GROUP": 128}),
+        ("Sum", "float16", (8192, 4096), "reduce_rows", {"GROUP": 128}),
+        ("NanVar", "float16", (8192, 4096), "reduce_rows", {"GROUP": 32}),
     ],
 )  # fmt: skip
 def test_busy_reductions_of_rows(op, dtype, shape, kernel, constants):
@@ -572,6 +577,21 @@ def test_busy_reductions_of_rows(op, dtype, shape, kernel, constants):
     problem = reduction_problem(op, dtype, val, val, shape, (1,), steps)
     (step,) = reductions.plan(problem, None, 132).steps
     assert step.kernel.name == kernel and constants.items() <= dict(step.kernel.constants).items()
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "shape", "block"),
+    [
+        ("Var", "float16", (65536, 1024), 1024), ("NanVar", "float16", (65536, 1024), 1024),
+        ("Sum", "float16", (65536, 1024), 512),  # merges fast
+        ("Var", "float32", (65536, 1024), 512),  # whole packs
+        ("Var", "float16", (65536, 16896), 512),  # as many blocks as multiprocessors
+        ("Var", "float16", (65536, 1023), 512),  # edges
+    ],
+)  # fmt: skip
+def test_variances_of_few_narrow_columns_have_large_blocks(op, dtype, shape, block):
+    step = reduction_of(op, dtype, shape, (0,))
+    assert (step.kernel.name, step.block) == ("reduce_columns", block)
 
 
 @pytest.mark.parametrize("op", PLANS)

@@ -12,14 +12,14 @@ import pytest
 import gpuops
 from gpuops.plan import rows as softmax_kernels
 from tests.compare import accumulator_eps, ulp
-from tests.conftest import BACKENDS
+from tests.conftest import BACKENDS, NO_GPU
 from tests.layouts import BFLOAT16, FLOATS, HALVES
 from tests.test_softmax import check
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is of ml_dtypes")
 
-if "gpu" not in BACKENDS:
-    pytest.skip(gpuops.info()["reason"], allow_module_level=True)
+if NO_GPU:
+    pytest.skip(NO_GPU, allow_module_level=True)
 
 #: Shapes and axes.
 LARGE = [

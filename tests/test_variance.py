@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import gpuops
+from gpuops.plan.work import Machine
 from tests.compare import run
+from tests.emulated import EmulatedDevice
 from tests.layouts import BFLOAT16, sample
 from tests.ops import SPREADS
 
@@ -75,6 +77,18 @@ def test_outliers_that_come_first_do_not_cost_digits(backend, op, shape, axis):
         got = run(backend, getattr(gpuops, op), x, axis=axis)
         right = getattr(np, op)(x.astype(np.float64), axis=axis)
         np.testing.assert_allclose(got, right, rtol=1e-3 if backend.name == "cpu" else 4e-6)  # NumPy's mean is rounded
+
+
+@pytest.mark.parametrize("splits", [3, 7, 20])
+@pytest.mark.parametrize("dtype", ["f2", "i4", "f4"])
+def test_columns_that_few_blocks_share(device, monkeypatch, dtype, splits):
+    """In the last of them, most threads have no partial result to merge."""
+    monkeypatch.setattr(EmulatedDevice, "machine", Machine(splits, together=1))
+    x = (100 + 30 * np.random.default_rng(splits).standard_normal((6005, 64))).astype(dtype)
+    where = np.random.default_rng(0).random(x.shape) < 0.5
+    for options in ({}, {"where": where}):
+        got = run(device, gpuops.var, x, axis=0, dtype=np.promote_types(dtype, np.float32), **options)
+        np.testing.assert_allclose(got, np.var(x.astype(np.float64), axis=0, **options), rtol=4e-6)
 
 
 @pytest.mark.parametrize(("shape", "axis"), [*SHAPES, ((2**16,), None), ((2**12, 32), 0), ((300, 64), 1)], ids=str)

@@ -44,12 +44,6 @@ template <class O = Op, class X> __device__ __forceinline__ typename O::State jo
   } else return joined<O>(value, x, Tb{}, c);
 }
 
-// A thread's accumulator after some elements, which may prepare for others.
-template <class O> __device__ __forceinline__ State settled(State value) {
-  if constexpr (CENTERED<O>) return O::settled(value);
-  else return value;
-}
-
 __device__ __forceinline__ Tout finished(State state, const Reduce& r) {
   Context<A> c = context(r);
   if (r.has_initial) state = Op::combine(Plain<Op>::type::map(r.initial, c), state);

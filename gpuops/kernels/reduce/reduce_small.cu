@@ -1,3 +1,9 @@
+// A thread's partial result between batches of elements.
+template <class O> __device__ __forceinline__ State settled(State value) {
+  if constexpr (CENTERED<O>) return O::settled(value);
+  else return value;
+}
+
 // Reduces small arrays, whatever their strides, element by element. Threads share outputs as r.shares says.
 // blockIdx.x: the outputs. blockIdx.y: the split of what is reduced, r.chunk elements; the last block to arrive adds up
 // the splits' partial results. Prologue, besides that of reduce.cuh: UNROLL (elements of a thread in flight), BLOCK (the

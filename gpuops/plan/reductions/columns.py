@@ -13,7 +13,7 @@ from .problems import Problem
 
 THREAD_BLOCK = 256  # threads of a block whose threads have their outputs alone
 SHARED_BLOCK = 512  # and of one whose threads share them;
-LARGE_BLOCK = 1024  # of packs made narrow by counts that they hold, where there are fewer blocks than multiprocessors
+LARGE_BLOCK = 1024  # of variances in packs of 8 bytes, where there are fewer blocks than multiprocessors
 HELD = 192  # bytes of partial results and of packs in flight in a thread: with more, registers spill
 POWERS = 32  # bytes of the partial results of powers
 SEGMENT = 256  # bytes next to each other that a block reads; twice as many in narrow packs;
@@ -86,8 +86,8 @@ def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design
     if not columns.block_per_run:
         most = 2 * COLUMNS if columns.access.funnel else COLUMNS
         wide = min(power_of_2(columns.packs), LONG, segment // nbytes, most // vec)
-    narrowed = p.op.centered and NARROW < nbytes < PACK and not columns.edged
-    block = LARGE_BLOCK if narrowed and -(-columns.packs // wide) < multiprocessors else SHARED_BLOCK
+    narrow = p.op.centered and nbytes == PACK // 2 and not columns.edged
+    block = LARGE_BLOCK if narrow and -(-columns.packs // wide) < multiprocessors else SHARED_BLOCK
     while wide > 1 and cells(block, wide) * vec * p.state > STATIC_SHARED - RESERVED:
         wide //= 2
     fill, deep = multiprocessors * resident // block, block // wide
