@@ -22,7 +22,7 @@ MERGED_PACKS = 2  # of a lane that takes powers, or whose partial results have m
 MERGED = 8  # these: lanes then merge fewer of them
 ROWS = 4  # rows of a thread, at most, if they are a pack each
 TINY = 8  # elements of a row that one thread takes, and others with it, if they make no full pack
-ROW_BLOCK = {1: 128, 2: 256, 4: 256, 8: 128, 16: 128}  # most threads of a block, by item size, where rows are enough
+ROW_BLOCK = {1: 128, 2: 256, 4: 256, 8: 128, 16: 128}  # threads of a block, by item size, where there are rows enough
 BLOCKS_PER_SM = 2  # that are rows enough
 RUN_PACKS = 256  # packs of a run for each warp of a block, of more than which the whole block takes it
 SPLIT_BLOCK = 512  # threads of a block that shares its row
@@ -168,6 +168,8 @@ def slow(p: Problem) -> bool:
 
 
 def block_of(p: Problem, packs: int, multiprocessors: int) -> int:
-    """Threads of a block that has a row alone."""
-    most = ROW_BLOCK[ITEMSIZE[p.x]] if p.outputs >= multiprocessors * BLOCKS_PER_SM else 1024
-    return min(most, max(128, power_of_2(packs) // (8 if p.op.busy and p.op.second != POSITION else 4)))
+    """Threads of a block that has a row alone: fewer for a short row, if there are few or merging takes many steps."""
+    many = p.outputs >= multiprocessors * BLOCKS_PER_SM
+    most = ROW_BLOCK[ITEMSIZE[p.x]] if many else 1024
+    least = most if many and not p.op.centered else 128
+    return min(most, max(least, power_of_2(packs) // (8 if p.op.busy and p.op.second != POSITION else 4)))
