@@ -449,7 +449,7 @@ def test_scalar_options_may_be_0d_arrays_of_any_library(jax, torch):
 
 
 def test_dtypes_of_array_api_strict_are_accepted():
-    xp = pytest.importorskip("array_api_strict", reason="its dtypes are not NumPy's")
+    xp = pytest.importorskip("array_api_strict", reason="needs array-api-strict, whose dtypes are not NumPy's")
     x = xp.asarray(X)
     assert gpuops.sum(x, dtype=xp.float64).dtype == xp.float64
     assert gpuops.softmax(x, dtype=xp.float64).dtype == xp.float64
@@ -517,7 +517,7 @@ def test_ndarray_subclasses_give_plain_arrays():
 
 
 def test_xarray_arrays_give_plain_arrays():
-    xarray = pytest.importorskip("xarray", reason="its arrays have labels")
+    xarray = pytest.importorskip("xarray", reason="needs xarray, whose arrays have labels")
     x = xarray.DataArray(X, dims=("row", "col"))
     assert type(gpuops.sum(x, 0)) is np.ndarray
     np.testing.assert_array_equal(gpuops.softmax(x, 1), gpuops.softmax(X, 1))
