@@ -367,3 +367,16 @@ def test_variances_take_a_correction(backend, op, dtype):
         right = np.asarray(getattr(np, op)(x, ddof=options.pop("correction", 0), **options))
         assert (got.dtype, got.shape) == (right.dtype, right.shape)
         np.testing.assert_allclose(got, right, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "i2"])
+@pytest.mark.parametrize("op", ["var", "std"])
+def test_variances_without_degrees_of_freedom_are_nan(backend, op, dtype):
+    x = backend.array((np.arange(24).reshape(4, 6) ** 2).astype(dtype))
+    for options in ({"axis": 1, "correction": 6}, {"axis": (0, -1), "correction": 24.5}, {"correction": np.int64(99)}):
+        assert np.isnan(fetched(backend, getattr(xp, op)(x, **options))).all()
+        assert np.isfinite(fetched(backend, getattr(xp, op)(x, **options | {"correction": 5.5}))).all()
+    with pytest.raises(np.exceptions.AxisError, match=rf"^{op}: axis 2 is out of range for shape \(4, 6\)"):
+        getattr(xp, op)(x, axis=2)
+    with pytest.raises(TypeError, match=f"^{op}: correction must be a real number, got '1'"):
+        getattr(xp, op)(x, correction="1")

@@ -580,3 +580,22 @@ def test_softmax_of_device_chunks_is_accurate_for_large_values(backend):
     powers = np.exp(values.astype(np.float64) - values.max(1, keepdims=True))
     got = fetched(backend, gpuops.softmax(on_device(backend, values, ((3, 5), (1, 299, 300))), axis=1))
     np.testing.assert_allclose(got, powers / powers.sum(1, keepdims=True), rtol=2e-6)
+
+
+@pytest.mark.parametrize(
+    "options", [{"b": 2.0}, {"b": np.float32(-2), "return_sign": True}, {"return_sign": True}], ids=str
+)
+@pytest.mark.parametrize("chunks", [((1, 3), (13, 27)), ((4,), (40,))], ids=str)
+def test_logsumexp_with_a_scalar_weight_stays_on_its_device(backend, options, chunks):
+    values = np.random.default_rng(0).normal(size=(4, 40)).astype(np.float32)
+    mask = values > 0
+    for where in (True, on_device(backend, mask, ((2, 2), (40,)))):
+        got = gpuops.logsumexp(on_device(backend, values, chunks), axis=1, where=where, **options)
+        right = gpuops.logsumexp(values, axis=1, where=True if where is True else mask, **options)
+        for one, other in zip(*((each if isinstance(each, tuple) else (each,)) for each in (got, right)), strict=True):
+            check("logsumexp", (values,), {}, fetched(backend, one), other)
+    options = {"axis": 1, "return_sign": True}
+    scalar = gpuops.logsumexp(np.float32(1), b=on_device(backend, values, chunks), where=where, **options)
+    right = gpuops.logsumexp(np.float32(1), b=values, where=mask, **options)
+    for one, other in zip(scalar, right, strict=True):
+        check("logsumexp", (values,), {}, fetched(backend, one), other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -392,6 +393,7 @@ def test_ops_on_jax_arrays(jax, jax_device, name):
     if not isinstance(expected, tuple):
         expected, results = (expected,), (results,)
     for one, other in zip(results, expected, strict=True):
+        other = np.asarray(other)
         other = other.astype("i4") if other.dtype == np.int64 else other  # integers have 32 bits in JAX
         assert isinstance(one, jax.Array) and one.devices() == {jax_device}
         (assert_bits if jax_device.platform == "cpu" else assert_close)(np.asarray(one), other)
@@ -448,11 +450,55 @@ def test_scalar_options_may_be_0d_arrays_of_any_library(jax, torch):
             np.testing.assert_array_equal(got, gpuops.matmul(X, X.T, c=1, **{factor: 2.0}))
 
 
-def test_dtypes_of_array_api_strict_are_accepted():
-    xp = pytest.importorskip("array_api_strict", reason="needs array-api-strict, whose dtypes are not NumPy's")
-    x = xp.asarray(X)
-    assert gpuops.sum(x, dtype=xp.float64).dtype == xp.float64
-    assert gpuops.softmax(x, dtype=xp.float64).dtype == xp.float64
+@pytest.fixture
+def strict():
+    return pytest.importorskip("array_api_strict", reason="needs array-api-strict, whose dtypes are not NumPy's")
+
+
+@pytest.mark.parametrize("name", ["where", "sum", "sum of all", "nonzero", "matmul", "softmax", "mean_var", "allclose"])
+def test_results_are_on_the_device_of_the_arrays(strict, name):
+    for device in map(strict.Device, ("CPU_DEVICE", "device1", "device2")):
+        x, y, mask = (strict.asarray(array, device=device) for array in (X, Y, MASK))
+        results, expected = (OPS[name](*arrays) for arrays in ((x, y, mask), (X, Y, MASK)))
+        for one, right in zip(*(r if isinstance(r, tuple) else (r,) for r in (results, expected)), strict=True):
+            assert one.device == device
+            assert_bits(np.from_dlpack(one), np.asarray(right))
+        out = strict.zeros((6,), device=device, dtype=x.dtype)
+        assert gpuops.sum(x, axis=0, out=out) is out
+
+
+def test_arrays_on_two_devices_of_a_library_raise(strict):
+    here, there = (strict.asarray(X, device=strict.Device(name)) for name in ("CPU_DEVICE", "device1"))
+    fails(ValueError, f"matmul: a is on {here.device}, b is on {there.device}", gpuops.matmul, here, there)
+    fails(ValueError, f"sum: a is on {there.device}, out is on {here.device}", gpuops.sum, there, out=here)
+
+
+TWO_DEVICES = """
+import gpuops, jax, numpy as np
+first, second = jax.devices("cpu")
+x = np.arange(6, dtype=np.float32).reshape(2, 3)
+here, there, free = jax.device_put(x, first), jax.device_put(x, second), jax.numpy.asarray(x)
+assert gpuops.sum(there, axis=0).devices() == {second}
+assert gpuops.softmax(free, axis=1).committed is False
+assert gpuops.where(free > 2, free, there).devices() == {second}
+try:
+    gpuops.matmul(here, there.T)
+except ValueError as failure:
+    assert str(failure) == f"matmul: a is on {first}, b is on {second}", failure
+else:
+    raise AssertionError("mixed devices were accepted")
+"""
+
+
+def test_jax_arrays_committed_to_two_devices_raise(jax):
+    env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", TWO_DEVICES], check=True, env=env)
+
+
+def test_dtypes_of_array_api_strict_are_accepted(strict):
+    x = strict.asarray(X)
+    assert gpuops.sum(x, dtype=strict.float64).dtype == strict.float64
+    assert gpuops.softmax(x, dtype=strict.float64).dtype == strict.float64
     fails(TypeError, "sum: dtype 'nope' is not understood", gpuops.sum, x, dtype="nope")
 
 

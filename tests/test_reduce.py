@@ -338,6 +338,21 @@ def test_empty_arrays(backend, op, shape, axis):
     check_run(backend, op, np.zeros(shape, "f4"), axis=axis, **initial(op, 7))
 
 
+@pytest.mark.parametrize("op", ["mean", "nanmean", "mean_var"])
+@pytest.mark.parametrize("shape,axis", [((2,), None), ((3, 2), 1), ((2, 3), 0), ((40, 9000), 0)], ids=str)
+def test_an_infinite_part_of_a_complex_mean_leaves_the_other_as_it_is(backend, op, shape, axis):
+    for dtype in "FD":
+        x = np.full(shape, 3 + 2j, dtype)
+        x[(0,) * len(shape)] = complex(math.inf, 2)
+        x.flat[-1] = complex(3, -math.inf) if len(shape) > 1 else 3 + 2j
+        for options in ({}, {"where": np.ones(shape, bool)}):
+            got = getattr(gpuops, op)(backend.array(x), axis=axis, **{k: backend.array(v) for k, v in options.items()})
+            got = backend.numpy(got[0] if op == "mean_var" else got)
+            parts = [np.asarray(np.mean(part, axis=axis)) for part in (x.real, x.imag)]
+            for part, right in zip((got.real, got.imag), parts):
+                np.testing.assert_array_equal(part, right)
+
+
 @pytest.mark.parametrize("dtype", ["i1", "i4", "u8", "?"])
 def test_integer_means_are_truncated(backend, dtype):
     x = np.array([[1, 2, 3, 5], [7, 7, 9, 4]], "i2")
@@ -372,6 +387,20 @@ def test_initial_is_applied_once(backend, op, initial):
         x = safe(sample(shape), op)
         for strategy in strategies(op):
             check_run(backend, op, x, strategy=strategy, axis=axis, initial=initial)
+
+
+@pytest.mark.parametrize("made", [lambda value: value, np.asarray, lambda value: np.asarray(value)[()]], ids="pas")
+@pytest.mark.parametrize("op,dtype,value,error", [
+    ("min", "i1", 1000, OverflowError), ("max", "u1", -1, OverflowError), ("min", "i8", math.nan, ValueError),
+    ("max", "i4", math.inf, OverflowError), ("min", "i2", 1e300, OverflowError), ("max", "f4", 1j, TypeError),
+    ("sum", "i4", math.nan, ValueError), ("prod", "u8", -1, OverflowError), ("nanmax", "i1", 128, OverflowError),
+])  # fmt: skip
+def test_initial_must_fit_whatever_its_type(backend, op, dtype, value, error, made):
+    x = np.array([100, 90], dtype)
+    with pytest.raises(error, match=f"^{op}: initial .* cannot be represented in"):
+        run(backend, getattr(gpuops, op), x, initial=made(value))
+    for fits in (3, 3.0, np.int64(3), np.float64(3), np.bool_(True), np.longdouble(3), ml_dtypes.bfloat16(3)):
+        check_run(backend, op, x.real, initial=fits)
 
 
 @pytest.mark.parametrize("op", ["sum", "max"])

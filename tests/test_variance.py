@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,29 @@ def test_bad_degrees_of_freedom_raise(backend, op):
             getattr(gpuops, op)(x, **{name: "1"})
     with pytest.raises(TypeError, match=f"^{op}: dtype must be floating or complex, got int64$"):
         getattr(gpuops, op)(x, dtype=np.int64)
+
+
+@pytest.mark.parametrize("op", SPREADS)
+@pytest.mark.parametrize("dtype", ["i1", "f4", "D"])
+def test_unknown_degrees_of_freedom_make_every_variance_nan(backend, op, dtype):
+    x = sample((3, 300), dtype)
+    for options in ({}, {"where": np.ones(x.shape, bool)}):
+        assert np.isnan(run(backend, getattr(gpuops, op), x, axis=1, ddof=math.nan, **options)).all()
+
+
+@pytest.mark.parametrize("op", [*SPREADS, "mean_var"])
+@pytest.mark.parametrize("shape,axis", [((3,), None), ((3, 50), 1), ((50, 3), 0), ((30000,), 0)], ids=str)
+def test_dtype_says_how_precise_the_parts_of_complex_numbers_are(backend, op, shape, axis):
+    x = np.asarray(np.arange(np.prod(shape)) % 7 + 1j * (np.arange(np.prod(shape)) % 5)).reshape(shape)
+    right = np.var(x, axis=axis) if "var" in op else np.std(x, axis=axis)
+    for dtype, wide in (("f4", "F"), ("F", "F"), ("f8", "D"), ("D", "D"), ("f2", "F"), (BFLOAT16, "F")):
+        got = getattr(gpuops, op)(backend.array(x), axis=axis, dtype=dtype)
+        if op == "mean_var":
+            mean, got = got
+            np.testing.assert_allclose(backend.numpy(mean), x.mean(axis).astype(wide), rtol=1e-5)
+            assert backend.numpy(mean).dtype == wide
+        assert backend.numpy(got).dtype == np.empty(0, wide).real.dtype
+        np.testing.assert_allclose(backend.numpy(got), right, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)

@@ -28,6 +28,7 @@ from ..plan.geometry import Shape, contiguous_strides
 from ..plan.work import ArraySpec, new_array
 from ..run.call import describe
 from ..run.context import is_scalar
+from ..run.numpy_engine import divided
 from ..run.operation import WEAK_TYPES, operation_of
 from .dask_graphs import (
     FEWER,
@@ -178,7 +179,8 @@ def merge_parts(function: Function, out: np.dtype, options: dict[str, Any], x: A
 
 def quotient(val: np.dtype, times: int, total: Any, count: Any) -> Any:
     """A mean: divided in double precision, as NumPy does, and rounded."""
-    return converted(np.true_divide(total, np.multiply(count, times, dtype=np.float64)), val)
+    number = np.multiply(count, times, dtype=np.float64)
+    return converted(divided(total, number, np.result_type(total.dtype, np.float64)), val)
 
 
 def exponential(
@@ -204,23 +206,24 @@ def log_sum(
 ) -> Any:  # fmt: skip
     """logsumexp: of chunks that are alone along the axes at once, of others that of what each of them gives, with signs
     as weights."""
-    a = whole(a)
+    a = a if is_dask(a) else np.asarray(a)  # a scalar, which goes with chunks of any kind
     weights = host_operand("b", b)
     given = arguments(op, new_array("a", a.shape, a.dtype), axis, dtype, True, scale, weights)
     axis, acc, out = given.axis, given.val, given.result
     how = {"scale": scale, "strategy": strategy}
     if b is None and not return_sign:
+        a = whole(a)
         if alone(a, axis):
             return at_once(op, result, a, where, axis, dtype=out, keepdims=keepdims, **how)
         part = partial(on_blocks, partial(softmax.logsumexp, axis=axis, keepdims=True, dtype=acc, **how), "where")
         parts = blocks(part, op, range(a.ndim), masked(a, where), acc, dict.fromkeys(axis, 1))
         merge, last = (partial(merge_parts, softmax.logsumexp, each, {"dtype": acc}) for each in (acc, out))
         return tree(parts, op, axis, keepdims, merge, last, out)
-    b = whole(1.0 if b is None else b)
     shape, pair = given.x.shape, np.result_type(acc, np.complex64)
-    a, b = (each if each.shape == shape else da.broadcast_to(each, shape) for each in (a, b))
+    a, b = (da.broadcast_to(each, shape) if is_dask(each) and each.shape != shape else each for each in (a, b))
     part = partial(part_of_signed, partial(softmax.logsumexp, axis=axis, dtype=acc, **how))
-    pieces, lengths = [*masked(a, where), labelled(b, len(shape))], dict.fromkeys(axis, 1)
+    _, mask = masked(a if is_dask(a) else b, where)
+    pieces, lengths = [labelled(a, len(shape)), mask, labelled(b, len(shape))], dict.fromkeys(axis, 1)
     parts = blocks(part, op, range(len(shape)), pieces, pair, lengths)
     both = tree(parts, op, axis, keepdims, merge_signed, merge_signed, pair)
     finish = [partial(part_of_pair, out, n, return_sign) for n in range(1 + return_sign)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..ops import broadcast, reduce
 from ..ops.arguments import as_dtype
+from ..ops.reduction import dtypes
 from ..ops.table import REDUCTIONS
 from ..plan.geometry import Shape
 from ..run.context import is_scalar
@@ -37,7 +38,7 @@ def spread(call: Spread, x: da.Array, where: Any) -> da.Array:
     if record.plain and x.dtype.kind not in "biu":
         where = chosen(x == x, where)
     wide = np.dtype(np.complex128 if x.dtype.kind == "c" else np.float64)
-    val = x.dtype if call.dtype is None else as_dtype(op, call.dtype)
+    val = x.dtype if call.dtype is None else dtypes(record, x.dtype, as_dtype(op, call.dtype), None)[0]
     last = da.from_array(np.arange(3), -1), (x.ndim,)
     part = partial(part_of_spread, call.axis, wide, val, call.strategy)
     parts = blocks(part, op, range(x.ndim + 1), [*masked(x, where), last], wide, dict.fromkeys(call.axis, 1))
@@ -84,5 +85,5 @@ def end_of_spread(dtype: np.dtype, ddof: float, strict: bool, exponent: float | 
     x = single(x)
     freedom = x[..., 0].real - ddof
     with np.errstate(all="ignore"):
-        found = x[..., 2].real / broadcast.where(freedom > 0, freedom, np.nan if strict else 0)
+        found = x[..., 2].real / broadcast.where(freedom <= 0, np.nan if strict else 0, freedom)
         return (found**exponent).astype(dtype)

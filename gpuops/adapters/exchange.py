@@ -24,29 +24,45 @@ CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 Convert = Callable[[Any, Any], Any]  # from a result, NumPy's or CuPy's, and an argument to such an array
 
 
+def own_device(array: Any) -> Any:
+    """The device that an array says it is on; None of one that says nothing."""
+    return getattr(array, "device", None)
+
+
 class Exchange(NamedTuple):
     """A library whose arrays are given to CuPy or NumPy by DLPack or ``__cuda_array_interface__``, and its results back
-    by ``convert``."""
+    by ``convert``. ``device`` is that of an array; None, if it goes with any."""
 
     name: str
     convert: Convert
+    device: Callable[[Any], Any] = own_device
     mutable: bool = True
     mixes: bool = False
 
     def call(self, call: Call, entry: Entry | None, addresses: list[int]) -> Any:
         given, arrays = dict(call.given), call.arrays
-        first = next(value for value in arrays.values() if not is_scalar(value))
         if given.get("dtype") is not None:
-            given["dtype"] = dtype_of(first, given["dtype"])
+            given["dtype"] = dtype_of(next(each for each in arrays.values() if not is_scalar(each)), given["dtype"])
         if not self.mutable and (out := given.get("out")) is not None:
             raise error(TypeError, call.name, f"out is a {kind(out)}, which cannot be written to")
         native = {name: self.native(call.name, name, value) for name, value in arrays.items()}
+        leading = self.leading(call.name, arrays)
         result = call._replace(given=given).on(native).repeat()
         theirs = [name for name in arrays if native[name] is not arrays[name]]
         keep([native[name] for name in theirs])
         if (out := given.get("out")) is not None:
             return out
-        return converted(result, lambda array: self.convert(array, first))
+        return converted(result, lambda array: self.convert(array, leading))
+
+    def leading(self, op: str, arrays: dict[str, Any]) -> Any:
+        """The array whose device gets the result. Raises ValueError if they are on several."""
+        foreign = {name: value for name, value in arrays.items() if not is_scalar(value)}
+        devices = {name: device for name, value in foreign.items() if (device := self.device(value)) is not None}
+        first = next(iter(devices), next(iter(foreign)))
+        for name, device in devices.items():
+            if device != devices[first]:
+                raise error(ValueError, op, f"{first} is on {devices[first]}, {name} is on {device}")
+        return foreign[first]
 
     def native(self, op: str, name: str, value: Any) -> Any:
         """An array as NumPy or CuPy has it; scalars are as they were."""
@@ -91,11 +107,11 @@ def dtype_of(array: Any, dtype: Any) -> Any:
 
 
 def converted(result: Any, convert: Callable[[Any], Any]) -> Any:
-    """A result, or each of several, as the array that ``convert`` makes of it; NumPy's scalars as arrays."""
+    """A result, or each of several, as the array that ``convert`` makes of it; scalars as arrays."""
     if isinstance(result, tuple):
         gather = getattr(result, "_make", tuple)  # that of a named tuple
         return gather([converted(each, convert) for each in result])
-    return convert(np.asarray(result) if isinstance(result, np.generic) else result)
+    return convert(np.asarray(result) if isinstance(result, (np.generic, bool)) else result)
 
 
 #: Operands of which CuPy's current stream may have more to read, and the event after that.
@@ -132,9 +148,17 @@ def keep(arrays: list[Any]) -> None:
 
 
 def same_namespace(result: Any, like: Any) -> Any:
-    """An array of the array API's namespace of another, where that has one; else the result as it is."""
+    """An array of the array API's namespace of another, on its device, where that has one; else the result as it is."""
     namespace: Any = like.__array_namespace__() if hasattr(like, "__array_namespace__") else None
-    return namespace.from_dlpack(result) if hasattr(namespace, "from_dlpack") else result
+    if not hasattr(namespace, "from_dlpack"):
+        return result
+    made, device = namespace.from_dlpack(result), own_device(like)
+    return made if own_device(made) == device else made.to_device(device)
+
+
+def jax_device(array: Any) -> Any:
+    """The device to which a JAX array is committed; None if JAX may move it."""
+    return next(iter(array.devices())) if getattr(array, "committed", True) else None
 
 
 def to_jax(result: Any, like: Any) -> Any:
@@ -143,7 +167,7 @@ def to_jax(result: Any, like: Any) -> Any:
 
     result = result.astype(jax.dtypes.canonicalize_dtype(result.dtype), copy=False)
     if isinstance(result, np.ndarray):
-        return jax.device_put(result, next(iter(like.devices())))
+        return jax.device_put(result, jax_device(like))
     return jax.dlpack.from_dlpack(result if result.flags.forc else result.copy())
 
 

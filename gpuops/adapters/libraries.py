@@ -10,7 +10,7 @@ from ..errors import error
 from ..run.call import ADAPTERS, Adapter, Entry
 from ..run.context import CONTEXTS, is_scalar, kind
 from ..run.operation import Call
-from .exchange import Exchange, same_namespace, to_cuda, to_cudf, to_jax, to_numba
+from .exchange import Exchange, jax_device, same_namespace, to_cuda, to_cudf, to_jax, to_numba
 
 
 def adapter_of(call: Call) -> Adapter | None:
@@ -86,7 +86,7 @@ def pytorch() -> Library:
 LIBRARIES: dict[str, Callable[[], Library]] = {
     "torch": pytorch,
     "dask": Dask,
-    **dict.fromkeys(("jax", "jaxlib"), lambda: Exchange("jax", to_jax, mutable=False)),
+    **dict.fromkeys(("jax", "jaxlib"), lambda: Exchange("jax", to_jax, jax_device, mutable=False)),
     **dict.fromkeys(("numba", "numba_cuda"), lambda: Exchange("numba", to_numba)),
     "cudf": lambda: Exchange("cudf", to_cudf),
     "cuda": lambda: Exchange("cuda", to_cuda),

@@ -1,6 +1,10 @@
 """The standard's statistical functions."""
 
+import math
+import numbers
+
 from ..ops import reduce as _reductions
+from ..ops.arguments import normalize_axis as _normalize_axis
 from .results import as_array
 
 
@@ -186,7 +190,8 @@ def mean(x, /, *, axis=None, keepdims=False):
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     """Variance of the elements over the given axes, as ``var`` of the standard's statistical functions.
 
-    Floating numbers keep their dtype, that of complex numbers is real, integers are taken as float64.
+    Floating numbers keep their dtype, that of complex numbers is real, integers are taken as float64. If ``correction``
+    is at least the number of elements, the result is NaN.
 
     Parameters
     ----------
@@ -218,13 +223,14 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     >>> xp.var(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1, correction=1)
     array([2., 8.])
     """
-    return as_array(_reductions.var(x, axis=axis, correction=correction, keepdims=keepdims))
+    return as_array(_reductions.var(x, axis=axis, correction=_defined("var", x, axis, correction), keepdims=keepdims))
 
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     """Standard deviation of the elements over the given axes, as ``std`` of the standard's statistical functions.
 
-    Floating numbers keep their dtype, that of complex numbers is real, integers are taken as float64.
+    Floating numbers keep their dtype, that of complex numbers is real, integers are taken as float64. If ``correction``
+    is at least the number of elements, the result is NaN.
 
     Parameters
     ----------
@@ -256,4 +262,11 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     >>> xp.std(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1)
     array([1., 2.])
     """
-    return as_array(_reductions.std(x, axis=axis, correction=correction, keepdims=keepdims))
+    return as_array(_reductions.std(x, axis=axis, correction=_defined("std", x, axis, correction), keepdims=keepdims))
+
+
+def _defined(op, x, axis, correction):
+    """The correction; NaN, which makes every variance NaN, where the standard wants that: if nothing is left to divide
+    by."""
+    count = math.prod(x.shape[d] for d in _normalize_axis(op, axis, x.shape))
+    return math.nan if isinstance(correction, numbers.Real) and count <= correction else correction

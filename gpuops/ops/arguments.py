@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -145,14 +145,20 @@ def check_choice(op: str, what: str, value: Any, choices: Iterable[str | None]) 
 # -------------------------------------------------------------------------------------------- scalars and dtypes
 
 
+#: Python's type of number, by the kind of NumPy's (V: bfloat16).
+PYTHON: dict[str, Callable[[Any], Any]] = {"b": bool, "i": int, "u": int, "f": float, "V": float, "c": complex}
+
+
 def fitted(op: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:
-    """A scalar as a 0-d array of a dtype, in which a Python int must fit."""
+    """A scalar as a 0-d array of a dtype, in which it must fit: NumPy's scalars are checked as Python's are."""
     try:
-        if type(value) is int and dtype.kind in "fV":  # (V: bfloat16)
+        if isinstance(value, np.generic):
+            value = PYTHON.get(value.dtype.kind, np.generic.item)(value)
+        if type(value) is int and dtype.kind in "fV":
             value = float(value)
         return np.asarray(value, dtype)
     except (OverflowError, TypeError, ValueError) as failure:
-        raise error(type(failure), op, f"{name} {value!r} does not become {dtype.name}: {failure}") from None
+        raise error(type(failure), op, f"{name} {value!r} cannot be represented in {dtype.name}: {failure}") from None
 
 
 def scalar(name: str, value: np.ndarray, machine: Machine | None) -> ArraySpec:

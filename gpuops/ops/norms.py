@@ -62,6 +62,10 @@ def vector_norm(a, /, *, axis=None, keepdims=False, ord=2, strategy=None):  # no
     array([ 5., 10.])
     """
     op = "vector_norm"
+    if ord is None:  # as numpy.linalg.norm takes it
+        ord = 2  # noqa: A001
+    if isinstance(ord, str):
+        raise error(ValueError, op, f"ord {ord!r} is not a norm of vectors")
     if not isinstance(ord, numbers.Real):
         raise error(TypeError, op, f"ord must be a real number, got {ord!r}")
     order = float(ord)

@@ -118,7 +118,8 @@ def dtypes(
     if record.logical:
         val = x
     elif dtype is not None:
-        val = dtype
+        variance = record.exponent is not None and x.kind == "c" and dtype.kind in "fV"
+        val = np.result_type(dtype, np.complex64) if variance else dtype  # which says how precise each part is
     elif record.floating:
         wider = out is not None and np.can_cast(x, out.dtype)
         val = np.dtype(np.float64) if x.kind in "biu" else out.dtype if wider and out is not None else x

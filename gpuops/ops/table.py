@@ -147,7 +147,7 @@ REDUCTIONS = {
             "min", Reduction("Min", ordered, np.minimum), np.minimum.reduce, np.minimum, identity=False, typed=False
         ),
         ReductionOp(
-            "mean", Reduction("Mean", merge=np.add), np.mean, np.add, floating=True, casting="unsafe",
+            "mean", Reduction("Mean", merge=np.add), numpy_engine.mean, np.add, floating=True, casting="unsafe",
             masked=Reduction("MaskedMean", counted, counts=True),
             exact=Reduction("IntegerMean", merge=np.add, exact=1),
         ),
@@ -166,7 +166,8 @@ REDUCTIONS = {
             identity=False, typed=False, plain="min", passes=1,
         ),
         ReductionOp(
-            "nanmean", Reduction("NanMean", counted, counts=True), np.nanmean, np.add, floating=True, plain="mean"
+            "nanmean", Reduction("NanMean", counted, counts=True), numpy_engine.nanmean, np.add,
+            floating=True, plain="mean",
         ),
         *(
             ReductionOp(
@@ -213,7 +214,7 @@ MEASURES = {
             Reduction(
                 "MeanVar", centered_and_total, held=centered_sums_and_total, busy=True, counts=True, divided=True
             ),
-            np.mean, floating=True, exponent=1.0,
+            numpy_engine.mean_var, floating=True, exponent=1.0,
             masked=Reduction("MaskedMeanVar", centered_and_total, busy=True, counts=True),
         ),
     )
@@ -225,7 +226,7 @@ NORMS = {
     )
     for order, struct, state, identity in (
         (2.0, "Norm2", squares, True), (1.0, "Norm1", magnitude, True), (0.0, "CountNonzero", tally, True),
-        (np.inf, "NormInf", magnitude, False), (-np.inf, "NormMinusInf", magnitude, False),
+        (np.inf, "NormInf", magnitude, True), (-np.inf, "NormMinusInf", magnitude, False),
         (None, "NormP", magnitude, True),
     )
 }  # fmt: skip

@@ -51,7 +51,7 @@ class Builder:
     def readable(self, spec: ArraySpec) -> ArraySpec:
         """An operand as kernels read them: itself, or a copy if it is a scalar or not regular."""
         if spec.value is not None:
-            return self.filled(spec)
+            return self.filled(spec).broadcast_to(spec.shape)
         if spec.regular:
             return spec
         shape = tuple([n if stride else 1 for n, stride in zip(spec.shape, spec.strides, strict=True)])

@@ -87,7 +87,7 @@ def reduce(
     """What `numpy_engine.reduce` and `numpy_engine.reduce_wide` define; ``ufunc`` merges elements."""
     initial, mask = options.get("initial"), None if where is True else np.broadcast_to(where, a.shape)
     count: Any = math.prod([a.shape[d] for d in axis])
-    if function is np.mean and mask is not None:
+    if function is numpy_engine.mean and mask is not None:
         count = Reducer(np.add, axis, dtype=np.dtype(np.intp)).array(mask)
     neutral = initial if ufunc.identity is None else ufunc.identity
     reducer = Reducer(ufunc, axis, options.get("acc"), options.get("dtype"), neutral)
@@ -98,8 +98,8 @@ def reduce(
     total = reducer.array(a, mask)
     if initial is not None:
         total = ufunc(total, initial.astype(total.dtype))
-    if function is np.mean:
-        total = np.true_divide(total, count, dtype=total.dtype)
+    if function is numpy_engine.mean:
+        total = numpy_engine.divided(total, count, total.dtype)
     if reducer.wide is not None:
         total = total.astype(options["val"])
     return numpy_engine.deliver(total if keepdims else np.squeeze(total, axis)[()], out)

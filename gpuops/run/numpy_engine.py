@@ -32,6 +32,43 @@ def reduce_wide(
     return deliver((found if result.kind == "c" else found.real).astype(result), out)
 
 
+def mean(
+    a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, dtype: np.dtype, **options: Any
+) -> Any:  # fmt: skip
+    """np.mean; of complex numbers each part has its own, so that an infinite one leaves the other as it is."""
+    if dtype.kind != "c":
+        return np.mean(a, dtype=dtype, out=out, where=where, **options)
+    val = np.empty(0, dtype).real.dtype
+    real, imag = (np.mean(part, dtype=val, where=where, **options) for part in (a.real, a.imag))
+    return deliver(joined(real, imag, dtype), out)
+
+
+def nanmean(
+    a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, dtype: np.dtype, **options: Any
+) -> Any:  # fmt: skip
+    """np.nanmean, likewise."""
+    if dtype.kind != "c":
+        return np.nanmean(a, dtype=dtype, out=out, where=where, **options)
+    with np.errstate(invalid="ignore"):
+        return mean(a, out, ~np.isnan(a) & where, dtype=dtype, **options)
+
+
+def joined(real: Any, imag: Any, dtype: np.dtype) -> Any:
+    """Complex numbers, or one, of these parts."""
+    made = np.empty_like(real, dtype)
+    made.real, made.imag = real, imag
+    return made[()]
+
+
+def divided(total: Any, count: Any, dtype: np.dtype) -> Any:
+    """Sums divided by the numbers of their elements; of complex numbers each part by itself, as `mean` does."""
+    if dtype.kind != "c":
+        return np.true_divide(total, count, dtype=dtype)
+    val = np.empty(0, dtype).real.dtype
+    real, imag = (np.true_divide(part, count, dtype=val) for part in (total.real, total.imag))
+    return joined(real, imag, dtype)
+
+
 def search(a: np.ndarray, out: np.ndarray | None = None, *, function: Any, axis: Shape, keepdims: bool) -> Any:
     """argmax or the like along one axis, or over all."""
     a = a.astype(np.float32) if a.dtype.kind == "V" else a  # bfloat16, of which NumPy does not know NaN
@@ -73,7 +110,8 @@ def sum_of_squares(
 def vector_norm(
     a: np.ndarray, out: None = None, *, axis: Shape, keepdims: bool, dtype: np.dtype, ord: float  # noqa: A002
 ) -> Any:
-    """np.linalg.vector_norm."""
+    """np.linalg.vector_norm; the greatest of no magnitudes is 0, as in NumPy from 2.3 on, and as their sum."""
+    ord = 1 if ord == np.inf and not a.size else ord  # noqa: A001
     whole: Any = None if len(axis) == a.ndim else axis[0] if len(axis) == 1 else axis  # NumPy is slower with (d,)
     return np.linalg.vector_norm(a.astype(dtype, copy=False), axis=whole, keepdims=keepdims, ord=ord)
 
@@ -85,8 +123,8 @@ def mean_var(
     """np.mean and np.var."""
     wide = a.astype(val, copy=False).astype(acc, copy=False)
     options: Any = {"axis": axis, "keepdims": keepdims, "where": where}
-    mean, var = np.mean(wide, **options), np.var(wide, **options, ddof=ddof)
-    return form(mean.astype(val), var.astype(np.empty(0, val).real.dtype))
+    found, var = mean(wide, dtype=acc, **options), np.var(wide, **options, ddof=ddof)
+    return form(found.astype(val), var.astype(np.empty(0, val).real.dtype))
 
 
 def average(
@@ -103,7 +141,7 @@ def average(
 def compare(*, function: Any, names: tuple[str, str], **operands: Any) -> Any:
     """np.allclose or np.array_equal, of operands with these names."""
     pair = [operands.pop(name) for name in names]
-    return np.bool_(function(*pair, **operands))
+    return bool(function(*pair, **operands))
 
 
 def softmax(

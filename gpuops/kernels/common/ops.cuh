@@ -415,7 +415,7 @@ template <class V, class I, bool STRICT = false> struct MaskedVar {  // counts t
   template <class Out> static __device__ Out finish(State s, const Context<A>& c) {
     R n = static_cast<R>(s.count()), freedom = static_cast<R>(static_cast<double>(s.count()) - c.scale);
     R part = sizeof(R) == 8 ? 1 / (n > R(1) ? n : R(1)) : part_of(n);
-    return divided<Out>(s.sums, part, freedom > R(0) ? 1 / freedom : STRICT ? nan<R>() : Limits<R>::greatest(), c);
+    return divided<Out>(s.sums, part, freedom <= R(0) ? (STRICT ? nan<R>() : Limits<R>::greatest()) : 1 / freedom, c);
   }
 };
 
@@ -500,7 +500,7 @@ template <class V> struct IntegerVar {
       u64 high = __umul64hi(n, s.squares) - __umul64hi(sum, sum) - (low < less);
       apart = static_cast<double>(high) * 0x1p64 + static_cast<double>(low - less);
     }
-    double found = apart / (all * (freedom > 0 ? freedom : 0.0));
+    double found = apart / (all * (freedom <= 0 ? 0.0 : freedom));
     return convert<Out>(c.count < 0 ? sqrt(found) : found);
   }
 };

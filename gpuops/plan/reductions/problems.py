@@ -146,7 +146,7 @@ class Problem(NamedTuple):
         """The count and the scale of the op's Context."""
         count, scale = self.length if self.number is None else self.number, self.scale
         if self.op.divided:
-            count, scale = (1 / n if n > 0 else math.inf for n in (max(count, 1), count - scale))
+            count, scale = (math.inf if n <= 0 else 1 / n for n in (max(count, 1), count - scale))
         return -count if self.root else count, scale
 
     @property
