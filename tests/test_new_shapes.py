@@ -87,6 +87,17 @@ def test_a_new_shape_is_served_by_a_template_once_its_kind_is_known(device, serv
     assert len(served) >= 100 - 7 * recordings.EVERY  # until there are recordings, and where tiles and alignment change
 
 
+def test_results_in_the_order_of_transposed_arrays_are_served_by_templates(device, always_recorded, served):
+    for n in range(5, 45):
+        host = np.arange(6 * n * (n + 2), dtype=np.float32).reshape(6, n, n + 2).T
+        x = device.array(host)
+        total, spread = gpuops.sum(x, axis=2), gpuops.softmax(x, axis=0)
+        assert [each.strides for each in (total, spread)] == [(4, 4 * (n + 2)), host.strides]
+        np.testing.assert_array_equal(device.numpy(total), host.sum(2))
+        np.testing.assert_allclose(device.numpy(spread), special.softmax(host, 0), rtol=1e-5, atol=1e-7)
+    assert len(served) >= 50  # of 80: tiles and alignment change with the length
+
+
 def test_the_second_call_of_a_shape_is_prepared_and_the_third_is_a_hit(device, always_recorded, served, monkeypatch):
     prepared = []
     monkeypatch.setattr("gpuops.run.new_shapes.prepare", lambda *a: prepared.append(a) or execute.prepare(*a))

@@ -165,6 +165,11 @@ def call_of(op: str, args: list[Any], **options: Any) -> tuple[Any, dict[str, Ar
     return call, specs
 
 
+def over(x: ArraySpec, aliases: tuple[str, ...] = ()) -> ArraySpec:
+    """The spec of an ``out`` that shares memory with an operand, and perhaps begins where it does."""
+    return x._replace(name="out", overlaps=("x",), aliases=aliases)
+
+
 def spec(name: str, shape: tuple[int, ...], dtype: str = "f4", strides: tuple[int, ...] | None = None) -> ArraySpec:
     kind = np.dtype(dtype)
     strides = contiguous_strides(shape) if strides is None else strides
@@ -182,8 +187,8 @@ CALLS = {
     "sum into": lambda x, y: call_of("sum", [x], axis=1, out=spec("out", x.shape[:1])),
     "argmax": lambda x, y: call_of("argmax", [x], axis=1),
     "argmin of all": lambda x, y: call_of("argmin", [x], keepdims=True),
-    "softmax in place": lambda x, y: call_of("softmax", [y], axis=1, out=y._replace(overlaps=("x",), aliases=("x",))),
-    "softmax over its operand": lambda x, y: call_of("softmax", [y], axis=1, out=y._replace(overlaps=("x",))),
+    "softmax in place": lambda x, y: call_of("softmax", [y], axis=1, out=over(y, aliases=("x",))),
+    "softmax over its operand": lambda x, y: call_of("softmax", [y], axis=1, out=over(y)),
     "softmax": lambda x, y: call_of("softmax", [x], axis=1),
     "softmax of columns": lambda x, y: call_of("softmax", [x], axis=0),
     "softmax of all": lambda x, y: call_of("log_softmax", [x], axis=None),

@@ -128,7 +128,7 @@ def test_a_description_has_the_shape_and_dtype_of_the_result(call):
     args, options = arguments(**ARRAYS)
     expected = getattr(gpuops, op)(*args, **options)
     results = described(call, MACHINE).results
-    several = expected if isinstance(expected, tuple) else (expected,)
+    several = [*map(np.asarray, expected if isinstance(expected, tuple) else (expected,))]
     assert [(each.shape, each.dtype) for each in results] == [(each.shape, each.dtype) for each in several]
 
 

@@ -15,7 +15,7 @@ from ..run.block_results import in_blocks
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY
 from .arguments import check_array, normalize_axis, result_type, scalar
-from .reduction import NOT_GIVEN, in_one_pass, reduced_shape, reduction
+from .reduction import NOT_GIVEN, in_one_pass, reduced, reduction
 from .table import AVERAGE, REDUCTIONS
 
 
@@ -76,8 +76,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     val = result_type(op, a=a, weights=weights)
     val = np.result_type(val, np.float64) if a.dtype.kind in "biu" else val
     beside = None if weights is None else beside_elements(op, a, weights, axis, dims)
-    shape = reduced_shape(a.shape, dims, keepdims)
-    result, total = (new_array(name, shape, val, machine=a.machine) for name in ("average", "total"))
+    shape, steps = reduced(a, dims, keepdims)
+    result, total = (new_array(name, shape, val, steps, a.machine) for name in ("average", "total"))
     results = (result, total) if returned else (result,)
     acc = np.dtype(accumulator(dtype_name(val)))
     options = {"axis": axis, "keepdims": keepdims, "returned": returned, "val": val, "acc": acc, "form": Average}

@@ -31,8 +31,8 @@ def array_equal(a1, a2, equal_nan=False):
 
     Returns
     -------
-    array or scalar
-        bool. On a GPU an array without dims, which is not waited for; ``bool()`` waits for it. Nothing but the result
+    bool or array
+        A bool of NumPy arrays; on a GPU an array without dims, and ``bool()`` waits for the GPU. Nothing but the result
         is written. On a GPU, each thread keeps 1 MiB of workspace for each stream, and a captured CUDA graph its own.
 
     Raises
@@ -43,7 +43,7 @@ def array_equal(a1, a2, equal_nan=False):
     Examples
     --------
     >>> import gpuops, numpy as np
-    >>> bool(gpuops.array_equal(np.array([1, 2]), np.array([1.0, 2.0])))
+    >>> gpuops.array_equal(np.array([1, 2]), np.array([1.0, 2.0]))
     True
     """
     op = "array_equal"
@@ -80,8 +80,8 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 
     Returns
     -------
-    array or scalar
-        bool. On a GPU an array without dims, which is not waited for; ``bool()`` waits for it. Nothing but the result
+    bool or array
+        A bool of NumPy arrays; on a GPU an array without dims, and ``bool()`` waits for the GPU. Nothing but the result
         is written. On a GPU, each thread keeps 1 MiB of workspace for each stream, and a captured CUDA graph its own.
 
     Raises
@@ -94,7 +94,7 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     Examples
     --------
     >>> import gpuops, numpy as np
-    >>> bool(gpuops.allclose(np.array([1e10, 1e-7]), np.array([1.00001e10, 1e-8])))
+    >>> gpuops.allclose(np.array([1e10, 1e-7]), np.array([1.00001e10, 1e-8]))
     False
     """
     op = "allclose"

@@ -30,7 +30,7 @@ def vector_norm(a, /, *, axis=None, keepdims=False, ord=2, strategy=None):  # no
     ord : float, optional
         The order: 2 is the Euclidean norm, 1 the sum of magnitudes, inf and -inf the greatest and the least of them, 0
         the number of elements that are not zero; any other p the sum of the p-th powers of magnitudes to the power of
-        1 / p.
+        1 / p. None is 2.
     strategy : str, optional
         One of ``gpuops.strategies("vector_norm")``; None picks the fastest. It matters on a GPU only.
 
@@ -48,7 +48,7 @@ def vector_norm(a, /, *, axis=None, keepdims=False, ord=2, strategy=None):  # no
     TypeError
         If a dtype is not supported, or ``ord`` is no real number.
     ValueError
-        If the norm of order inf or -inf is to be taken of nothing, or a strategy is unknown.
+        If ``ord`` is a string, the norm of order -inf is to be taken of nothing, or a strategy is unknown.
 
     Notes
     -----

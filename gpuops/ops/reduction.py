@@ -10,7 +10,7 @@ from ..errors import error
 from ..plan import reductions
 from ..plan.builder import Builder, shared
 from ..plan.dtypes import INTEGERS, accumulator, dtype_name
-from ..plan.geometry import Shape
+from ..plan.geometry import Shape, contiguous_strides, dense_strides, memory_order
 from ..plan.reductions import Reduction
 from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
 from ..run import numpy_engine
@@ -41,7 +41,7 @@ def reduction(
         record = REDUCTIONS[record.plain]._replace(name=op)
     axis = normalize_axis(op, axis, a.shape)
     val, result = dtypes(record, a.dtype, dtype_of(op, dtype), out)
-    shape = reduced_shape(a.shape, axis, keepdims)
+    shape, steps = reduced(a, axis, keepdims)
     if out is not None:
         check_out(op, out, shape, result, record.casting)
     mask = as_mask(op, where, a.shape)
@@ -60,7 +60,7 @@ def reduction(
             compute, options = numpy_engine.reduce_wide, options | {"val": val, "acc": acc, "result": result}
     if a.machine is None:
         host = on_host(record, a, mask, HostCall(compute, options))
-        return Work(op, (result_of(out, shape, result),), host)
+        return Work(op, (out or new_array("out", shape, result, steps),), host)
     kernel = record.beside(mask)
     if mask is None and record.exact and is_exact(record, dtype_name(a.dtype), dtype_name(val), a.size):
         kernel, val = record.exact, np.dtype(np.int64)
@@ -68,7 +68,7 @@ def reduction(
         first = np.zeros((), val)
     builder = Builder(a.machine)
     x, other = builder.readable(a), mask and builder.readable(mask)
-    target = builder.target(out, out is not None and shared(out, x, other), shape, result)
+    target = builder.target(out, out is not None and shared(out, x, other), shape, result, steps)
     start, scale = None if first is None else first.tobytes(), next(iter(parameters.values()), 1.0)
     problem = reductions.problem(kernel, x, other, target, axis, dtype_name(val), start, scale)
     add_reduction(builder, problem._replace(root=record.exponent == 0.5), strategy)
@@ -151,14 +151,14 @@ def degrees(op: str, ddof: Any, correction: Any) -> float:
     return float(given)
 
 
-def result_of(out: ArraySpec | None, shape: Shape, dtype: np.dtype) -> ArraySpec:
-    """The spec of a result on the host."""
-    return new_array("out", shape, dtype) if out is None else out
-
-
-def reduced_shape(shape: Shape, axis: Shape, keepdims: bool) -> Shape:
-    """The shape of what is left of ``shape``."""
-    return tuple([1 if d in axis else n for d, n in enumerate(shape) if keepdims or d not in axis])
+def reduced(a: ArraySpec, axis: Shape, keepdims: bool) -> tuple[Shape, Shape]:
+    """The shape of what is left of an array, and its strides in elements: in the array's memory order, as NumPy's."""
+    dims = [d for d in range(a.ndim) if keepdims or d not in axis]
+    shape = tuple([1 if d in axis else a.shape[d] for d in dims])
+    if len(dims) < 2:
+        return shape, contiguous_strides(shape)
+    order = [dims.index(d) for d in memory_order(a.shape, a.strides) if d in dims]
+    return shape, dense_strides(shape, tuple(order))
 
 
 def check_identity(op: str, shape: Shape, axis: Shape, mask: Any) -> None:

@@ -17,7 +17,7 @@ from ..run.block_results import in_blocks
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY, OUT
 from .arguments import as_index, check_array, check_out, normalize_axis
-from .reduction import add_reduction, in_one_pass, reduced_shape, result_of
+from .reduction import add_reduction, in_one_pass, reduced
 from .table import SEARCHES, WITH_INDEX, check_strategy
 
 
@@ -300,7 +300,7 @@ def min_with_index(a, axis=None, *, keepdims=False, strategy=None):
 def search(op: str, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str | None) -> Work:
     """The description of argmax and the like."""
     check_strategy(op, strategy)
-    axis, shape = along(op, a, axis, keepdims)
+    axis, shape, steps = along(op, a, axis, keepdims)
     record, index = SEARCHES[op], np.dtype(np.int64)
     if record.plain and a.dtype.kind in "biu":
         record = SEARCHES[record.plain]
@@ -310,10 +310,11 @@ def search(op: str, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str |
             raise error(TypeError, op, f"out is of dtype {out.dtype.name}, which int64 does not hold")
     host = HostCall(numpy_engine.search, {"function": record.numpy, "axis": axis, "keepdims": keepdims})
     if a.machine is None:
-        return Work(op, (result_of(out, shape, index),), in_blocks(host, a, axis, record.passes, lays_out=True))
+        result = out or new_array("out", shape, index, steps)
+        return Work(op, (result,), in_blocks(host, a, axis, record.passes, lays_out=True))
     builder = Builder(a.machine)
     x = builder.readable(a)
-    target = builder.target(out, out is not None and shared(out, x), shape, index)
+    target = builder.target(out, out is not None and shared(out, x), shape, index, steps)
     places = reductions.positions(x, axis)
     add_reduction(builder, reductions.problem(record.reduction, x, places, target, axis, dtype_name(a.dtype)), strategy)
     builder.deliver(target, out)
@@ -323,11 +324,11 @@ def search(op: str, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str |
 def with_index(op: str, a: Any, axis: Any, keepdims: bool, strategy: str | None) -> Work:
     """The description of max_with_index and min_with_index."""
     check_strategy(op, strategy)
-    axis, shape = along(op, a, axis, keepdims)
+    axis, shape, steps = along(op, a, axis, keepdims)
     record = WITH_INDEX[op]
     results = (
-        new_array("values", shape, a.dtype, machine=a.machine),
-        new_array("indices", shape, np.dtype(np.int64), machine=a.machine),
+        new_array("values", shape, a.dtype, steps, a.machine),
+        new_array("indices", shape, np.dtype(np.int64), steps, a.machine),
     )  # fmt: skip
     options = {"function": record.numpy, "axis": axis, "keepdims": keepdims, "form": WithIndex}
     host = in_blocks(HostCall(numpy_engine.with_index, options), a, axis, record.passes, lays_out=True)
@@ -338,10 +339,10 @@ def with_index(op: str, a: Any, axis: Any, keepdims: bool, strategy: str | None)
     return Work(op, results, host, plan, form=WithIndex)
 
 
-def along(op: str, a: Any, axis: Any, keepdims: bool) -> tuple[Shape, Shape]:
-    """The axis of a search, which must find something, and the shape of its result."""
+def along(op: str, a: Any, axis: Any, keepdims: bool) -> tuple[Shape, Shape, Shape]:
+    """The axis of a search, which must find something, and the shape and the strides of its result."""
     check_array(op, "a", a)
     dims = normalize_axis(op, axis if axis is None else as_index(op, "axis", axis, axis), a.shape)
     if 0 in [a.shape[d] for d in dims]:
         raise error(ValueError, op, f"there is nothing to search along axis {dims} of shape {a.shape}")
-    return dims, reduced_shape(a.shape, dims, keepdims)
+    return dims, *reduced(a, dims, keepdims)

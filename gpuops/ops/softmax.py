@@ -28,7 +28,7 @@ from .arguments import (
     scalar,
 )
 from .broadcast import add_map
-from .reduction import add_reduction, reduced_shape
+from .reduction import add_reduction, reduced
 from .table import check_strategy
 
 
@@ -207,16 +207,16 @@ def logsumexp(
     check_strategy(op, strategy)
     given = arguments(op, a, axis, dtype, where, scale, 1.0 if b is None and return_sign else b)
     x, result = given.x, given.result
-    shape = reduced_shape(x.shape, given.axis, keepdims)
+    shape, steps = reduced(x, given.axis, keepdims)
     if out is not None:
         check_out(op, out, shape, result)
     options = {"axis": given.axis, "val": given.val, "dtype": result, "keepdims": keepdims, "scale": given.scale}
     options |= {"return_sign": return_sign, "shape": x.shape}
     options |= {"b": given.number} if given.number is not None else {}
     host = HostCall(block_engine.logsumexp, options)
-    signs = (new_array("sign", shape, result, machine=x.machine),) if return_sign else ()
+    signs = (new_array("sign", shape, result, steps, x.machine),) if return_sign else ()
     if x.machine is None:
-        return Work(op, (out or new_array("out", shape, result), *signs), host)
+        return Work(op, (out or new_array("out", shape, result, steps), *signs), host)
     builder = Builder(x.machine)
     operand = builder.readable(x)
     beside = weights(builder, given) if given.weights is not None else given.mask and builder.readable(given.mask)
@@ -228,7 +228,7 @@ def logsumexp(
         add_reduction(builder, problem, strategy)
 
     blocked = out is not None and shared(out, x, given.mask, given.weights)
-    target = builder.target(out, blocked, shape, result)
+    target = builder.target(out, blocked, shape, result, steps)
     if not return_sign:
         reduce_to(target)
     else:
@@ -342,7 +342,7 @@ def statistics(x, where, axis, val, scale=1.0):
     """
     op, mask, pairs = "softmax", as_mask("softmax", where, x.shape), np.result_type(val, np.complex64)
     host = HostCall(numpy_engine.statistics, {"axis": axis, "val": val, "scale": scale})
-    target = new_array("out", reduced_shape(x.shape, axis, True), pairs, machine=x.machine)
+    target = new_array("out", reduced(x, axis, True)[0], pairs, machine=x.machine)
     if x.machine is None:
         return Work(op, (target,), host)
     builder = Builder(x.machine)
@@ -356,7 +356,7 @@ def statistics(x, where, axis, val, scale=1.0):
 def merged(stats, axis, keepdims=True):
     """The statistics of whole rows, given those of their parts along ``axis``. Dims are kept."""
     host = HostCall(numpy_engine.merged, {"axis": axis})
-    target = new_array("out", reduced_shape(stats.shape, axis, True), stats.dtype, machine=stats.machine)
+    target = new_array("out", reduced(stats, axis, True)[0], stats.dtype, machine=stats.machine)
     if stats.machine is None:
         return Work("softmax", (target,), host)
     builder = Builder(stats.machine)

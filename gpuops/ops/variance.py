@@ -14,7 +14,7 @@ from ..run.block_results import in_blocks
 from ..run.launch_cache import operation
 from ..run.operation import ARRAY, MASK, OUT
 from .arguments import as_mask, check_array, dtype_of, normalize_axis
-from .reduction import NOT_GIVEN, degrees, dtypes, in_one_pass, reduced_shape, reduction
+from .reduction import NOT_GIVEN, degrees, dtypes, in_one_pass, reduced, reduction
 from .table import MEASURES, check_strategy
 
 
@@ -34,7 +34,8 @@ def var(
     axis : None, int or tuple of ints, optional
         Axes to reduce; None reduces all of them.
     dtype : dtype, optional
-        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers.
+        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers. Of complex
+        numbers, it says how precise their parts are.
     out : ndarray, optional
         Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
         ``a``.
@@ -99,7 +100,8 @@ def std(
     axis : None, int or tuple of ints, optional
         Axes to reduce; None reduces all of them.
     dtype : dtype, optional
-        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers.
+        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers. Of complex
+        numbers, it says how precise their parts are.
     out : ndarray, optional
         Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
         ``a``.
@@ -157,7 +159,8 @@ def nanvar(
     axis : None, int or tuple of ints, optional
         Axes to reduce; None reduces all of them.
     dtype : dtype, optional
-        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers.
+        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers. Of complex
+        numbers, it says how precise their parts are.
     out : ndarray, optional
         Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
         ``a``.
@@ -215,7 +218,8 @@ def nanstd(
     axis : None, int or tuple of ints, optional
         Axes to reduce; None reduces all of them.
     dtype : dtype, optional
-        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers.
+        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers. Of complex
+        numbers, it says how precise their parts are.
     out : ndarray, optional
         Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
         ``a``.
@@ -278,7 +282,8 @@ def mean_var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=True, co
     axis : None, int or tuple of ints, optional
         Axes to reduce; None reduces all of them.
     dtype : dtype, optional
-        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers.
+        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers. Of complex
+        numbers, it says how precise their parts are.
     ddof : float, optional
         The number that is taken off that of the elements, before the sum of squares is divided by it.
     keepdims : bool, optional
@@ -318,9 +323,9 @@ def mean_var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=True, co
     check_array(op, "a", a)
     axis = normalize_axis(op, axis, a.shape)
     val, _ = dtypes(record, a.dtype, dtype_of(op, dtype), None)
-    shape, mask = reduced_shape(a.shape, axis, keepdims), as_mask(op, where, a.shape)
+    (shape, steps), mask = reduced(a, axis, keepdims), as_mask(op, where, a.shape)
     kinds = {"mean": val, "var": np.empty(0, val).real.dtype}
-    mean, spread = (new_array(name, shape, kind, machine=a.machine) for name, kind in kinds.items())
+    mean, spread = (new_array(name, shape, kind, steps, a.machine) for name, kind in kinds.items())
     acc = np.dtype(accumulator(dtype_name(val)))
     options = {"axis": axis, "keepdims": keepdims, "ddof": freedom, "val": val, "acc": acc, "form": MeanVar}
     plan = None

@@ -180,18 +180,48 @@ def contiguous_strides(shape: Sequence[int]) -> Shape:
     return tuple(strides)
 
 
+def memory_order(shape: Shape, strides: Shape) -> Shape:
+    """The dims of an array from the outermost to the innermost, as NumPy's iterators sort them (its order K): by
+    stride; dims of stride 0 or length 1 stay where C order has them.
+
+    >>> memory_order((2, 3, 4), (4, -8, 24)), memory_order((2, 3), (0, 4))
+    ((2, 1, 0), (0, 1))
+    """
+    steps = [abs(stride) if n > 1 else 0 for n, stride in zip(shape, strides, strict=True)]
+    found: list[int] = []  # from the innermost on
+    for d in range(len(shape) - 1, -1, -1):
+        place = len(found)
+        for i in range(len(found) - 1, -1, -1) if steps[d] != 0 else ():
+            if (step := steps[found[i]]) == 0:
+                continue
+            if step <= steps[d]:
+                break
+            place = i
+        found.insert(place, d)
+    return tuple(found[::-1])
+
+
+def dense_strides(shape: Shape, order: Shape) -> Shape:
+    """Strides in elements of an array without gaps whose dims lie in an order, outermost first.
+
+    >>> dense_strides((2, 3, 4), (2, 1, 0))
+    (1, 2, 6)
+    """
+    if order == tuple(range(len(shape))):
+        return contiguous_strides(shape)
+    strides, step = [0] * len(shape), 1
+    for d in reversed(order):
+        strides[d], step = step, step * max(shape[d], 1)
+    return tuple(strides)
+
+
 def like_strides(shape: Shape, strides: Shape) -> Shape:
-    """Strides of a dense array of ``shape`` whose dims lie in memory in the order of ``strides`` (NumPy's order K).
+    """Strides in elements of an array of ``shape`` without gaps whose dims lie in the order of ``strides``.
 
     >>> like_strides((2, 3), (1, 2)), like_strides((2, 3), (-3, 1))
     ((1, 2), (3, 1))
     """
-    out = [0] * len(shape)
-    step = 1
-    for d in sorted(range(len(shape)), key=lambda d: (abs(strides[d]) if shape[d] > 1 else 0, -d)):
-        out[d] = step
-        step *= max(shape[d], 1)
-    return tuple(out)
+    return dense_strides(shape, memory_order(shape, strides))
 
 
 def broadcast_strides(shape: Shape, strides: Shape, to: Shape) -> Shape:

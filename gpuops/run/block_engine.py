@@ -253,7 +253,7 @@ def logsumexp(
         return numpy_engine.logsumexp(a, b, out, where, **options)
     rows = Rows("logsumexp", a, options["axis"], options["val"], options["scale"])
     mask = None if where is None else np.broadcast_to(where, a.shape)
-    y = np.empty([1 if d in rows.axis else n for d, n in enumerate(a.shape)], rows.val)
+    y = numpy_engine.new_result(a, rows.axis, rows.val)[0]
 
     piece = Piece(a, mask, y)
 

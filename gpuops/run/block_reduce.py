@@ -102,7 +102,8 @@ def reduce(
         total = numpy_engine.divided(total, count, total.dtype)
     if reducer.wide is not None:
         total = total.astype(options["val"])
-    return numpy_engine.deliver(total if keepdims else np.squeeze(total, axis)[()], out)
+    found = total if keepdims else np.squeeze(total, axis)[()]
+    return numpy_engine.in_order(found, a, axis, keepdims, out)
 
 
 class Reducer(NamedTuple):
@@ -123,7 +124,7 @@ class Reducer(NamedTuple):
         count = max(1, min(PIECES, EACH * math.isqrt(nbytes // threads.WAKE)))
         room = max(BLOCK, a.size // count)
         pieces, parts = cut(a.shape, a.strides, self.axis, min(room, COPIED) if copied else room)
-        found = np.empty([parts, *(1 if d in self.axis else n for d, n in enumerate(a.shape))], self.result(a.dtype))
+        found = numpy_engine.new_result(a, self.axis, self.result(a.dtype), parts)
         sums = compiled("compiled_sums") if self.ufunc is np.add and a.nbytes >= SHARED and not copied else None
 
         def reduce(piece: Piece) -> None:

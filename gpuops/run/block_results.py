@@ -62,11 +62,10 @@ def reduce(
         found[i] = function(a[block], **rest | {name: each[block] for name, each in beside.items()})
 
     threads.shared(passes * a.nbytes)(work, range(len(blocks)))
-    shape = [1 if d in axis else n for d, n in enumerate(a.shape)]
     places = [tuple([slice(None) if d in axis else each for d, each in enumerate(block)]) for block in blocks]
 
     def joined(parts: Any) -> np.ndarray:
-        whole = np.empty(shape, parts[0].dtype)
+        whole = numpy_engine.new_result(a, axis, parts[0].dtype)[0]
         for place, part in zip(places, parts, strict=True):
             whole[place] = part
         return whole if options["keepdims"] else np.squeeze(whole, axis)

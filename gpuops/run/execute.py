@@ -7,15 +7,16 @@ from functools import partial
 from typing import Any
 
 from ..plan.geometry import Shape
+from ..plan.recording import known
 from ..plan.work import ArraySpec, Given, Launch, Plan, Work, given, new_array
 from .context import Device, ExecutionContext, NotLoaded
 
 #: A `Work` that is ready for a device: called with the call's arguments, and the addresses of the arrays among them. It
 #: returns None if they are not what the work was described for.
 Ready = Callable[[tuple[Any, ...], list[int]], Any]
-#: What differs among calls of one template: shapes of the new results, bytes of workspace and of scratch, and what
-#: launches are given.
-Changes = tuple[tuple[Shape, ...], tuple[int, ...], int, tuple[Given, ...]]
+#: What differs among calls of one template: shapes and strides (None: C order) of the new results, bytes of workspace
+#: and of scratch, and what launches are given.
+Changes = tuple[tuple[tuple[Shape, Shape | None], ...], tuple[int, ...], int, tuple[Given, ...]]
 
 
 def prepare(
@@ -64,13 +65,18 @@ def prepare(
 def maker(context: ExecutionContext, new: list[ArraySpec], work: Work) -> Callable[[list[int]], Any] | None:
     """A function that makes the new ones of a work's results: together, if it has several."""
     makers = []
-    for _, shape, dtype, strides, *_ in new:
-        ordered = strides == new_array("", shape, dtype).strides
-        makers.append(partial(context.maker(dtype), shape, None if ordered else strides))
+    for spec in new:
+        makers.append(partial(context.maker(spec.dtype), *layout(spec)))
     if len(work.results) == 1:
         return makers[0] if makers else None
     gather = together(work)
     return lambda addresses: gather([make(addresses) for make in makers])
+
+
+def layout(spec: ArraySpec) -> tuple[Shape, Shape | None]:
+    """The shape and the strides of a new array; None in C order, whatever the numbers are that symbols stand for."""
+    ordered = new_array(spec.name, spec.shape, spec.dtype).strides
+    return spec.shape, None if [*map(known, spec.strides)] == [*map(known, ordered)] else spec.strides
 
 
 def together(work: Work) -> Callable[[list[Any]], Any]:
@@ -92,8 +98,8 @@ class Template:
 
     def __call__(self, changes: Changes, addresses: list[int]) -> Any:
         """The result of a call whose arrays begin at these addresses."""
-        shapes, workspace, scratch, launches = changes
-        made = [make(shape, None, addresses) for make, shape in zip(self.makers, shapes, strict=True)]
+        layouts, workspace, scratch, launches = changes
+        made = [make(*each, addresses) for make, each in zip(self.makers, layouts, strict=True)]
         if self.own:
             _memory, more = provided(self.device, workspace, scratch)  # which lives until the launches are made
             addresses += more
@@ -106,7 +112,7 @@ def changes_of(work: Work) -> Changes:
     """What a template is given for a work, all of whose results are new."""
     assert work.plan is not None
     launches = tuple(given(step) for step in work.plan.steps)
-    return tuple([spec.shape for spec in work.results]), workspace_of(work.plan), work.plan.scratch, launches
+    return tuple([*map(layout, work.results)]), workspace_of(work.plan), work.plan.scratch, launches
 
 
 def workspace_of(plan: Plan) -> tuple[int, ...]:

@@ -8,16 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from ..plan.dtypes import accumulator
-from ..plan.geometry import Shape
+from ..plan.geometry import Shape, memory_order
 
 
 def reduce(a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, function: Any, **options: Any) -> Any:
     """A function of NumPy's, such as ``np.add.reduce``."""
-    if where is not True:
-        options["where"] = where
-    return function(a, out=out, **options)
+    if where is True or out is not None:
+        return function(a, out=out, **({} if where is True else {"where": where}), **options)
+    return in_order(function(a, where=where, **options), a, options["axis"], options["keepdims"])
 
 
 def reduce_wide(
@@ -29,7 +30,8 @@ def reduce_wide(
         options["initial"] = options["initial"].astype(acc)
     wide = a.astype(val, copy=False).astype(acc, copy=False)
     found = reduce(wide, None, where, **options)
-    return deliver((found if result.kind == "c" else found.real).astype(result), out)
+    found = (found if result.kind == "c" else found.real).astype(result)
+    return in_order(found, a, options["axis"], options["keepdims"], out)
 
 
 def mean(
@@ -38,7 +40,7 @@ def mean(
     """np.mean; of complex numbers each part has its own, so that an infinite one leaves the other as it is."""
     if dtype.kind != "c":
         return np.mean(a, dtype=dtype, out=out, where=where, **options)
-    val = np.empty(0, dtype).real.dtype
+    val = real_of(dtype)
     real, imag = (np.mean(part, dtype=val, where=where, **options) for part in (a.real, a.imag))
     return deliver(joined(real, imag, dtype), out)
 
@@ -64,7 +66,7 @@ def divided(total: Any, count: Any, dtype: np.dtype) -> Any:
     """Sums divided by the numbers of their elements; of complex numbers each part by itself, as `mean` does."""
     if dtype.kind != "c":
         return np.true_divide(total, count, dtype=dtype)
-    val = np.empty(0, dtype).real.dtype
+    val = real_of(dtype)
     real, imag = (np.true_divide(part, count, dtype=val) for part in (total.real, total.imag))
     return joined(real, imag, dtype)
 
@@ -72,8 +74,8 @@ def divided(total: Any, count: Any, dtype: np.dtype) -> Any:
 def search(a: np.ndarray, out: np.ndarray | None = None, *, function: Any, axis: Shape, keepdims: bool) -> Any:
     """argmax or the like along one axis, or over all."""
     a = a.astype(np.float32) if a.dtype.kind == "V" else a  # bfloat16, of which NumPy does not know NaN
-    # (NumPy's own ``out`` may not overlap ``a``.)
-    return deliver(function(a, axis=axis[0] if len(axis) < a.ndim else None, keepdims=keepdims), out)
+    found = function(a, axis=axis[0] if len(axis) < a.ndim else None, keepdims=keepdims)
+    return in_order(found, a, axis, keepdims, out)  # (NumPy's own ``out`` may not overlap ``a``.)
 
 
 def with_index(a: np.ndarray, *, function: Any, axis: Shape, keepdims: bool, form: Any) -> Any:
@@ -83,7 +85,8 @@ def with_index(a: np.ndarray, *, function: Any, axis: Shape, keepdims: bool, for
         values = np.reshape(a.flat[indices.item()], indices.shape)
     else:
         values = np.take_along_axis(a, indices, axis[0])
-    return form(*(each if keepdims else np.squeeze(each, axis)[()] for each in (values, indices)))
+    found = (in_order(each, a, axis, True) for each in (values, indices))
+    return form(*(each if keepdims else np.squeeze(each, axis)[()] for each in found))
 
 
 def count_nonzero(a: np.ndarray, out: None = None, *, axis: Shape, keepdims: bool) -> Any:
@@ -104,7 +107,7 @@ def sum_of_squares(
     x = a.astype(dtype, copy=False)
     squares = np.square(x) if x.dtype.kind != "c" else np.square(x.real) + np.square(x.imag)
     options: Any = {"axis": axis, "dtype": squares.dtype, "keepdims": keepdims, "where": where}
-    return deliver(np.add.reduce(squares, **options), out)
+    return in_order(np.add.reduce(squares, **options), a, axis, keepdims, out)
 
 
 def vector_norm(
@@ -113,7 +116,8 @@ def vector_norm(
     """np.linalg.vector_norm; the greatest of no magnitudes is 0, as in NumPy from 2.3 on, and as their sum."""
     ord = 1 if ord == np.inf and not a.size else ord  # noqa: A001
     whole: Any = None if len(axis) == a.ndim else axis[0] if len(axis) == 1 else axis  # NumPy is slower with (d,)
-    return np.linalg.vector_norm(a.astype(dtype, copy=False), axis=whole, keepdims=keepdims, ord=ord)
+    found = np.linalg.vector_norm(a.astype(dtype, copy=False), axis=whole, keepdims=keepdims, ord=ord)
+    return in_order(found, a, axis, keepdims)
 
 
 def mean_var(
@@ -123,8 +127,8 @@ def mean_var(
     """np.mean and np.var."""
     wide = a.astype(val, copy=False).astype(acc, copy=False)
     options: Any = {"axis": axis, "keepdims": keepdims, "where": where}
-    found, var = mean(wide, dtype=acc, **options), np.var(wide, **options, ddof=ddof)
-    return form(found.astype(val), var.astype(np.empty(0, val).real.dtype))
+    found = mean(wide, dtype=acc, **options).astype(val), np.var(wide, **options, ddof=ddof).astype(real_of(val))
+    return form(*(in_order(each, a, axis, keepdims) for each in found))
 
 
 def average(
@@ -134,8 +138,9 @@ def average(
     """np.average."""
     wide, *heavy = (x.astype(val, copy=False).astype(acc, copy=False) for x in (a, weights) if x is not None)
     options: Any = {"axis": axis, "weights": next(iter(heavy), None), "returned": True, "keepdims": keepdims}
-    found, total = np.average(wide, **options)
-    return form(found.astype(val), total.astype(val)) if returned else found.astype(val)
+    dims = (*range(a.ndim),) if axis is None else normalize_axis_tuple(axis, a.ndim)
+    found, total = (in_order(each.astype(val), a, dims, keepdims) for each in np.average(wide, **options))
+    return form(found, total) if returned else found
 
 
 def compare(*, function: Any, names: tuple[str, str], **operands: Any) -> Any:
@@ -193,6 +198,7 @@ def logsumexp(
     sign = np.where(np.isnan(value), value, np.sign(total))
     if not return_sign:
         value = np.where(sign < 0, np.nan, value)
+    value, sign = (in_order(each, x, axis, True) for each in (value, sign))
     value, sign = (each if keepdims else np.squeeze(each, axis)[()] for each in (value, sign))
     result = deliver(value.astype(dtype if out is None else out.dtype), out)
     return (result, sign.astype(dtype)) if return_sign else result
@@ -313,6 +319,29 @@ def nonzero(condition: np.ndarray) -> tuple[np.ndarray, ...]:
 def broadcast_to(array: np.ndarray, *, shape: Shape, subok: bool) -> np.ndarray:
     """np.broadcast_to."""
     return np.broadcast_to(array, shape, subok)
+
+
+def real_of(dtype: np.dtype) -> np.dtype:
+    """The dtype of the parts of complex numbers; of others their own."""
+    return np.empty(0, dtype).real.dtype
+
+
+def in_order(result: Any, a: np.ndarray, axis: Shape, keepdims: bool, out: np.ndarray | None = None) -> Any:
+    """The result of a reduction in the memory order of the array, where NumPy has another one; or in ``out``."""
+    if out is not None:
+        return deliver(result, out)
+    if result.ndim < 2 or a.flags.c_contiguous:
+        return result
+    order = [d for d in memory_order(a.shape, a.strides) if keepdims or d not in axis]
+    order = np.argsort(np.argsort(order)).tolist()  # of the dims that are left
+    return np.ascontiguousarray(result.transpose(order)).transpose(np.argsort(order))
+
+
+def new_result(a: np.ndarray, axis: Shape, dtype: np.dtype, parts: int = 1) -> np.ndarray:
+    """New arrays, side by side, for reductions of an array: in its memory order, of length 1 along ``axis``."""
+    order = memory_order(a.shape, a.strides)
+    lying = np.empty([parts, *(1 if d in axis else a.shape[d] for d in order)], dtype)
+    return lying.transpose(0, *(1 + np.argsort(order)))
 
 
 def deliver(result: Any, out: np.ndarray | None) -> Any:

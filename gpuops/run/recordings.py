@@ -8,8 +8,8 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
-from ..plan.recording import Recording, known
-from ..plan.work import ArraySpec, Launch, Operand, Work, new_array
+from ..plan.recording import Recording
+from ..plan.work import ArraySpec, Launch, Operand, Work
 from .context import ExecutionContext
 from .execute import Changes, Ready, Template, changes_of
 from .facts import fact
@@ -57,15 +57,9 @@ def changing(work: Work, names: list[str]) -> Changes | None:
     plan = work.plan
     if plan is None or not all(isinstance(step, Launch) for step in plan.steps):
         return None
-    whole = all(spec.name not in names and is_contiguous(spec) for spec in work.results)
+    new = all(spec.name not in names for spec in work.results)
     fixed = all(type(arg.offset) is int for step in plan.steps for arg in step.args if isinstance(arg, Operand))
-    return changes_of(work) if whole and fixed else None
-
-
-def is_contiguous(spec: ArraySpec) -> bool:
-    """Whether a spec with symbols is that of an array in C order, whatever their values."""
-    ordered = new_array(spec.name, spec.shape, spec.dtype).strides
-    return [*map(known, spec.strides)] == [*map(known, ordered)]
+    return changes_of(work) if new and fixed else None
 
 
 class Kind:
