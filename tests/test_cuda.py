@@ -338,35 +338,95 @@ def test_scratch_of_finished_threads_is_retired(gpu, streams):
     assert gpu.retired == [memory]
 
 
-def test_retired_scratch_is_freed_when_the_gpu_is_done(monkeypatch):
-    done, waited = [], []
+@pytest.fixture
+def events(monkeypatch):
+    """What events have been recorded after: a stream, or all work of the device; and which of it is done."""
+    found = SimpleNamespace(recorded=[], done=[], status=0, waited=0)
 
     class Event:
+        ptr = 7
+
         def __init__(self, **options):
-            self.stream = None
+            self.after = None
 
         def record(self, stream):
-            self.stream = stream
+            self.after = stream
+            found.recorded.append(stream)
 
         @property
         def done(self):
-            return self.stream in done
+            return self.after in found.done
+
+    def record_event(context, event):
+        assert (context.value, event.value) == (99, Event.ptr)
+        found.recorded.append("all")
+        return found.status
+
+    def wait():
+        found.waited += 1
 
     monkeypatch.setattr(cupy.cuda, "Event", Event)
     monkeypatch.setattr(cupy.cuda, "Device", lambda index: contextlib.nullcontext())
-    monkeypatch.setattr(cupy.cuda.runtime, "deviceSynchronize", lambda: waited.append(1))
+    monkeypatch.setattr(cuda_driver, "driver", SimpleNamespace(ctxGetCurrent=lambda: 99, CUDADriverError=RuntimeError))
+    monkeypatch.setattr(cuda_driver, "runtime", SimpleNamespace(deviceSynchronize=wait))
+    found.library = SimpleNamespace(cuCtxRecordEvent=record_event)
+    monkeypatch.setattr(cuda_driver, "libcuda", lambda: found.library)
+    return found
+
+
+def retire(retired, count):
+    """Retire the scratch of so many streams that are gone."""
+    gone = [SimpleNamespace(stream=None) for _ in range(count)]
+    for scratch in gone:
+        retired.add(scratch)
+    return gone
+
+
+def test_retired_scratch_is_freed_when_its_stream_is_done(events):
     retired = cuda_memory.Retired(0)
     one, two = (SimpleNamespace(stream=Stream(ptr)) for ptr in (1, 2))
     retired.add(one)
     retired.add(two)
-    assert [scratch for _, scratch in retired.known] == [one, two]
-    done.append(one.stream)
-    for _ in range(cuda_memory.GONE - 1):
-        retired.add(SimpleNamespace(stream=None))
-    assert [scratch for _, scratch in retired.known] == [two]
-    assert len(retired.unknown) == cuda_memory.GONE - 1 and not waited
-    retired.add(SimpleNamespace(stream=None))
-    assert not retired.unknown and waited == [1]
+    assert [scratch for _, scratch in retired.known] == [[one], [two]]
+    events.done.append(one.stream)
+    retire(retired, 1)
+    assert [scratch for _, scratch in retired.known] == [[two]]
+    assert events.recorded == [one.stream, two.stream]
+
+
+def test_scratch_of_gone_streams_is_freed_after_one_event_and_no_call_waits(events):
+    retired = cuda_memory.Retired(0)
+    gone = retire(retired, cuda_memory.GONE - 1)
+    assert retired.unknown == gone and not events.recorded
+    gone += retire(retired, 1)
+    assert not retired.unknown and events.recorded == ["all"]
+    ((event, kept),) = retired.known
+    assert kept == gone
+    retire(retired, 1)
+    assert retired.known == [(event, gone)]
+    event.after = "over"
+    events.done.append("over")
+    retire(retired, 1)
+    assert not retired.known and not events.waited
+
+
+def test_scratch_of_gone_streams_is_kept_while_a_capture_refuses_the_event(events):
+    retired = cuda_memory.Retired(0)
+    events.status = cuda_driver.CAPTURE_UNSUPPORTED
+    gone = retire(retired, cuda_memory.GONE)
+    assert retired.unknown == gone and not retired.known
+    events.status = 0
+    gone += retire(retired, cuda_memory.GONE)
+    assert [scratches for _, scratches in retired.known] == [gone] and events.recorded == ["all"] * 2
+    events.status = 700
+    with pytest.raises(RuntimeError):
+        retire(retired, cuda_memory.GONE)
+
+
+def test_older_drivers_wait_for_the_device_once_for_many_streams(events):
+    events.library = SimpleNamespace()
+    retire(cuda_memory.Retired(0), 3 * cuda_memory.GONE)
+    assert events.waited == 3
 
 
 @pytest.mark.parametrize("status", cuda.REFUSED)

@@ -343,7 +343,47 @@ def test_a_stream_destroyed_while_busy_shares_no_scratch_with_the_next():
 def scratch_of(device):
     """How many scratch buffers there are, in use or retired."""
     retired = device._retired
-    return len(device._local.scratches) + len(retired.known) + len(retired.unknown)
+    return len(device._local.scratches) + sum(len(kept) for _, kept in retired.known) + len(retired.unknown)
+
+
+SPIN = r"""
+extern "C" __global__ void spin(const volatile int* stop, long long most) {
+  for (long long begin = clock64(); !*stop && clock64() - begin < most;);
+}
+"""
+
+
+def test_calls_on_streams_that_come_and_go_do_not_wait():
+    """One kernel runs until all calls have been made; it ends by itself, should one of them wait for it."""
+    x, spin = cp.ones(2**22, np.float32), cp.RawKernel(SPIN, "spin")
+    pinned = cp.cuda.alloc_pinned_memory(4)
+    stop = np.frombuffer(pinned, np.int32, 1)
+    stop[0] = 1
+    spin((1,), (1,), (np.uint64(pinned.ptr), 0))  # loads it
+    gpuops.sum(x)
+    cp.cuda.Device().synchronize()
+    outs, streams = cp.zeros(4 * cuda_memory.STREAMS, np.float32), []
+    spinning, over = RawStream(), cp.cuda.Event()
+    stop[0] = 0
+    with spinning.current():
+        spin((1,), (1,), (np.uint64(pinned.ptr), 2**34))
+        over.record()
+    try:
+        for i in range(outs.size):
+            stream = RawStream()
+            with stream.current():
+                gpuops.sum(x, out=outs[i, ...])
+            if i % 3:
+                stream.destroy()
+            else:
+                streams.append(stream)
+            assert not over.done, f"call {i} has waited"
+    finally:
+        stop[0] = 1
+    cp.cuda.Device().synchronize()
+    assert (cp.asnumpy(outs) == 2**22).all()
+    for stream in (*streams, spinning):
+        stream.destroy()
 
 
 @pytest.mark.parametrize("make", [RawStream, partial(cp.cuda.Stream, non_blocking=True)], ids=["another's", "CuPy's"])

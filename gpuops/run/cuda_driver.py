@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from typing import Any
 
-from cupy_backends.cuda.api import driver
+from cupy_backends.cuda.api import driver, runtime
 
 from ..plan.params import Params
 from ..plan.work import Given, Launch
@@ -32,6 +32,7 @@ OVERLAP = LaunchAttribute(id=6, value=(1,))
 COOPERATIVE = LaunchAttribute(id=2, value=(1,))
 CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
+CAPTURE_UNSUPPORTED = 900  # CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 STATIC_SHARED = 1  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
@@ -116,3 +117,17 @@ def get_attribute(function: Any, attribute: int) -> int:
 def set_attribute(function: Any, attribute: int, value: int) -> None:
     """Set an attribute of a loaded kernel."""
     check(libcuda().cuFuncSetAttribute(ctypes.c_void_p(function.ptr), attribute, value))
+
+
+def record_all(event: Any) -> bool:
+    """Record an event after all work of the current device, also that of destroyed streams. False if a capture is under
+    way, which does not allow it. Drivers before CUDA 12.5 cannot: the device is waited for."""
+    record = getattr(libcuda(), "cuCtxRecordEvent", None)
+    if record is None:
+        runtime.deviceSynchronize()
+        return True
+    context = ctypes.c_void_p(driver.ctxGetCurrent())
+    status = record(context, ctypes.c_void_p(event.ptr))
+    if status != CAPTURE_UNSUPPORTED:
+        check(status)
+    return not status

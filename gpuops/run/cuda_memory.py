@@ -17,7 +17,7 @@ LAUNCHES = 2**32  # that a scratch counts
 DEFAULT_STREAMS = 2  # the addresses of the legacy one and of each thread's: 0, 1, 2
 STREAMS = 32  # of a thread, that have scratch at a time
 FOREIGN = "_foreign_stream_ref"  # what a stream of CuPy's has that wraps one of another library
-GONE = 16  # streams that are gone, whose scratch is kept
+GONE = 16  # streams that are gone, for which one event stands
 SEMAPHORE = 64  # bytes for a sem_t, at least
 NO_DESTRUCTOR_SYNC = 1  # CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
 USER_OBJECT_MOVE = 1  # CU_GRAPH_USER_OBJECT_MOVE
@@ -102,28 +102,28 @@ class Scratches(dict[int, Scratch]):
 class Retired:
     """Scratch that no call will use again, kept until the GPU is done with it.
 
-    After the last work of a stream that is there an event tells so. Of streams that are gone nothing does: when there
-    are many of those, the device is waited for.
+    An event tells so: one after the last work of its stream or, where the stream may be gone, one after all work of the
+    device, for several of them together. Nothing waits for it.
     """
 
     def __init__(self, index: int) -> None:
         self.index = index
-        self.known: list[tuple[Any, Scratch]] = []
+        self.known: list[tuple[Any, list[Scratch]]] = []  # an event, and what it stands for
         self.unknown: list[Scratch] = []
         self.lock = threading.Lock()
 
     def add(self, old: Scratch) -> None:
         with self.lock, cupy.cuda.Device(self.index):
-            self.known = [(event, scratch) for event, scratch in self.known if not event.done]
+            self.known = [(event, scratches) for event, scratches in self.known if not event.done]
+            event = cupy.cuda.Event(disable_timing=True)
             if old.stream is not None and not old.stream.is_capturing():
-                event = cupy.cuda.Event(disable_timing=True)
                 event.record(old.stream)
-                self.known.append((event, old))
+                self.known.append((event, [old]))
                 return
             self.unknown.append(old)
-            if len(self.unknown) >= GONE:
-                cupy.cuda.runtime.deviceSynchronize()
-                self.unknown.clear()
+            if len(self.unknown) % GONE == 0 and cuda_driver.record_all(event):
+                self.known.append((event, self.unknown))
+                self.unknown = []
 
 
 class Captured:
