@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import gpuops
 from gpuops.run import execute, recordings
 from tests.budget import examples
-from tests.compare import assert_values
+from tests.compare import assert_same, assert_values
+from tests.layouts import lay_out
 
 special = pytest.importorskip("scipy.special", reason="SciPy is the reference")
 
@@ -30,7 +31,7 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "where": (lambda x, y, m: gpuops.where(m, x, y), lambda x, y, m: np.where(m, x, y)),
     "scalar": (lambda x, y, m: gpuops.where(m, x, 2.0), lambda x, y, m: np.where(m, x, np.float32(2))),
     "expand": (lambda x, y, m: gpuops.expand(x, (2, *x.shape)), lambda x, y, m: np.broadcast_to(x, (2, *x.shape))),
-    "matmul": (lambda x, y, m: gpuops.matmul(x, y.T), lambda x, y, m: x @ y.T),
+    "matmul": (lambda x, y, m: gpuops.matmul(x, y.swapaxes(-1, -2)), lambda x, y, m: x @ y.swapaxes(-1, -2)),
 }  # fmt: skip
 
 
@@ -62,22 +63,26 @@ def served(monkeypatch) -> list[Any]:
     return made
 
 
+def check(name: str, device: Any, host: tuple[np.ndarray, ...], arrays: list[Any]) -> None:
+    """A call on arrays of a device must give what it gives on the host."""
+    call, reference = CALLS[name]
+    got, right = device.numpy(call(*arrays)), np.asarray(reference(*host))
+    assert got.dtype == right.dtype and got.shape == right.shape
+    error = 3e-6 if name in ("softmax", "logsumexp") else 0
+    np.testing.assert_allclose(got, right, error, error / 3)
+
+
 @pytest.mark.parametrize("name", CALLS)
 @examples(10)
 @given(data=st.data())
 def test_new_shapes_give_what_they_should(device, always_recorded, name, data):
-    call, reference = CALLS[name]
     for _ in range(6):
         host = operands(data.draw(st.integers(1, 70)), data.draw(st.integers(1, 70)))
         if data.draw(st.booleans()):
             host = tuple(array[:, ::-1] for array in host)
         arrays = device.arrays(*host)
         for _ in range(data.draw(st.sampled_from((1, 1, 3)))):  # and those that come again
-            got = device.numpy(call(*arrays))
-            right = np.asarray(reference(*host))
-            assert got.dtype == right.dtype and got.shape == right.shape
-            error = 3e-6 if name in ("softmax", "logsumexp") else 0
-            np.testing.assert_allclose(got, right, error, error / 3)
+            check(name, device, host, arrays)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -130,6 +135,54 @@ def test_other_kinds_of_calls_are_not_served_alike(device, always_recorded, chan
     else:
         got, right = gpuops.sum(x, axis=1), host.sum(1)
     assert_values(device.numpy(got), right)
+
+
+#: Changes of the operands that leave sizes and strides such that they pass all guards.
+CHANGES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, ...]]] = {
+    "x begins elsewhere": lambda x, y, m: (lay_out(x, "unaligned"), y, m),
+    "y begins elsewhere": lambda x, y, m: (x, lay_out(y, "unaligned"), m),
+    "the mask begins elsewhere": lambda x, y, m: (x, y, lay_out(m, "unaligned")),
+    "another dtype of x": lambda x, y, m: (x.astype(np.int32), y, m),
+    "another dtype of y": lambda x, y, m: (x, y.astype(np.int32), m),
+    "more dims": lambda x, y, m: (x[None], y, m),
+    "other dims, as many in all": lambda x, y, m: (x[None], y, m[0]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("name", CALLS)
+def test_operands_that_differ_in_more_than_sizes_are_not_served_alike(device, always_recorded, served, name, change):
+    for rows in (32, 48, 64):
+        host = operands(rows, 32)
+        check(name, device, host, device.arrays(*host))
+    assert served
+    host = CHANGES[change](*operands(80, 32))
+    check(name, device, host, device.arrays(*host))
+
+
+#: Pairs of calls that differ in more than their arrays, and what the second gives.
+PAIRS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]] = {
+    "ops": (
+        lambda x: gpuops.sum(x, axis=1), lambda x: gpuops.max(x, axis=1), lambda x: np.max(x, axis=1),
+    ),
+    "names of options": (
+        lambda x: gpuops.sum(x, axis=1), lambda x: gpuops.sum(x, initial=1), lambda x: np.sum(x, initial=1),
+    ),
+    "lengths of shapes": (
+        lambda x: gpuops.expand(x, (2, *x.shape)), lambda x: gpuops.expand(x, (3, 2, *x.shape)),
+        lambda x: np.broadcast_to(x, (3, 2, *x.shape)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", PAIRS)
+def test_calls_that_differ_in_more_than_their_arrays_are_not_served_alike(device, always_recorded, served, what):
+    call, other, reference = PAIRS[what]
+    for rows in (32, 48, 64):
+        call(device.array(operands(rows, 32)[0]))
+    assert served
+    x = operands(80, 32)[0]
+    assert_same(device.numpy(other(device.array(x))), reference(x))
 
 
 def test_out_that_overlaps_is_never_served_by_a_template(device, always_recorded, served):
