@@ -16,6 +16,15 @@ from tests.ops import SPREADS
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
+#: Shapes of which a thread takes many elements, on one multiprocessor, and the axis; how fast the mean drifts, by how
+#: it does; and the largest error allowed, in units of the last place, which a center that never moves exceeds.
+DRIFTS: dict[str, tuple[tuple[int, ...], int, dict[str, int], float]] = {
+    "whole": ((2**19,), 0, {"trend": 256, "levels": 4096}, 14),
+    "rows": ((2, 2**16), 1, {"trend": 1024, "levels": 4096}, 14),
+    "columns": ((2000, 128), 0, {"trend": 256, "levels": 256}, 48),
+    "columns of a thread": ((128, 4096), 0, {"trend": 32, "levels": 64}, 64),
+    "short rows": ((128, 1000), 1, {"trend": 64, "levels": 256}, 32),  # long for threads of the kernel of small arrays
+}
 SHAPES = [((3000,), 0), ((40, 700), 1), ((700, 40), 0), ((5000, 7), 1), ((7, 5000), 0), ((20, 30, 9), (0, 2))]
 
 
@@ -129,6 +138,35 @@ def test_elements_left_out_do_not_cost_digits(backend, few, shape, axis):
         right = getattr(np, op)(array.astype(exact), axis=axis, **options)  # on the CPU, NumPy's mean is rounded
         got = run(backend, getattr(gpuops, op), array, axis=axis, **options)
         np.testing.assert_allclose(got, right, rtol=4e-6, atol=1e-9)
+
+
+def drifting(way: str, rate: int, shape: tuple[int, ...], axis: int, dtype: str) -> np.ndarray:
+    """Elements that fall along the axis: as a power does, or from level to level."""
+    place = np.arange(shape[axis]) / shape[axis]
+    level = 10 * np.floor(64 / (1 + rate * place)) if way == "levels" else 1000 * np.exp(-rate * place)
+    along = np.expand_dims(level, [d for d in range(len(shape)) if d != axis])
+    return (along * (1 + 0.1 * np.random.default_rng(0).random(shape))).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("name", DRIFTS)
+def test_means_that_drift_along_a_threads_elements_do_not_cost_digits(device, monkeypatch, name, dtype):
+    monkeypatch.setattr(EmulatedDevice, "machine", Machine(1, together=1))
+    shape, axis, rates, most = DRIFTS[name]
+    where, result = np.random.default_rng(1).random(shape) < 0.7, np.promote_types(dtype, np.float32)
+    for way, rate in rates.items():
+        x = drifting(way, rate, shape, axis, dtype)
+        whole, missing, there = x.astype(np.longdouble), np.where(where, x, np.nan).astype(dtype), device.array(where)
+        options = {"axis": axis, "dtype": result}
+        right, chosen = np.var(whole, axis=axis), np.var(whole, axis=axis, where=where)
+        x, missing = device.arrays(x, missing)
+        for got, exact in (
+            (gpuops.var(x, **options), right), (gpuops.var(x, where=there, **options), chosen),
+            (gpuops.mean_var(x, **options)[1], right), (gpuops.mean_var(x, where=there, **options)[1], chosen),
+            (gpuops.nanvar(missing, **options), chosen), (gpuops.std(x, **options) ** 2, right),
+        ):  # fmt: skip
+            error = np.max(np.abs(device.fetch(got) - exact) / exact) / np.finfo(result).eps
+            assert error <= most, way
 
 
 @pytest.mark.parametrize(
