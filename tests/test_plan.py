@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import gpuops
 from gpuops.ops import arguments
 from gpuops.plan import dtypes, geometry, maps, products, reductions, work
 from gpuops.plan import rows as softmax
@@ -22,6 +23,7 @@ from gpuops.plan.geometry import Axes
 from gpuops.plan.params import Field, Struct
 from gpuops.plan.reductions.problems import summed_in
 from gpuops.plan.rows.classic import STATES
+from gpuops.run.call import describe
 from tests import layouts
 from tests.works import reduction_problem, softmax_problem
 
@@ -526,6 +528,26 @@ def test_short_sums_of_small_integers_use_int32():
         assert summed_in(x, "int64", most + 1, 2) == "int64"
     for x, val in (("int32", "int64"), ("int8", "int8"), ("int8", "float64"), ("float16", "int64")):
         assert summed_in(x, val, 1 if x != "int32" else 2) == val
+
+
+@pytest.mark.parametrize(("op", "power"), [("mean", 1), ("var", 2), ("std", 2)])
+@pytest.mark.parametrize("dtype", [dtype for dtype in layouts.DTYPES if dtype.kind in "biu"], ids=str)
+def test_means_and_variances_of_integers_are_exact_where_the_greatest_sums_fit_64_bits(op, power, dtype):
+    """The greatest sums, also of squares, are those of as many unsigned integers of the same size."""
+    fit = (2**63 - 1) // (2 ** (8 * dtype.itemsize) - 1) ** power  # so many of the greatest integers
+
+    def is_exact(size: int) -> bool:
+        (step,) = describe(getattr(gpuops, op), work.new_array("x", (size,), dtype, machine=MACHINE)).plan.steps
+        types = dict(step.kernel.types)
+        assert types["Tval"] == ("i64" if types["Op"].startswith("Integer") else "f64")
+        return types["Tval"] == "i64"
+
+    if not fit:
+        assert not is_exact(2**20)
+        return
+    most = 2 ** (fit.bit_length() - 1)
+    assert is_exact(most)
+    assert not is_exact(most + 1) and not is_exact(fit + 1)
 
 
 def test_indices_have_32_bits_where_these_suffice():
