@@ -1,17 +1,24 @@
-"""The layers of the package: allowed imports, and size limits."""
+"""The layers of the package: allowed imports, declared libraries, and size limits."""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
 import gpuops
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 PACKAGE = Path(gpuops.__file__).parent
 #: The layers from top to bottom; imports only go down. Modules outside them are "" (above) or "base" (below).
@@ -106,6 +113,72 @@ def test_importing_the_package_imports_no_other_library():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "set()\n", done.stderr
+
+
+# ----------------------------------------------------------------------------------------------------- other libraries
+
+ROOT = PACKAGE.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+OURS = {"gpuops", "benchmarks", "tests", "docs", "site_map"}
+#: Libraries that tests import and no extra installs: make chooses the CuPy for the GPU, and installs PEERS.
+OF_MAKE = {"cupy", "cupy_backends", "cupyx", "cuda", "torch"}
+
+
+def libraries(*places: str) -> set[str]:
+    """The modules of other libraries that the code in these files and folders imports, also where that may fail."""
+    found: set[str] = set()
+    for place in places:
+        for path in (ROOT / place).rglob("*.py") if (ROOT / place).is_dir() else [ROOT / place]:
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                found |= {name.partition(".")[0] for name in imported(node)}
+    return found - OURS - sys.stdlib_module_names
+
+
+def imported(node: ast.AST) -> Iterable[str]:
+    """The modules that a statement or a call of importorskip imports; none for relative imports."""
+    match node:
+        case ast.Import():
+            return [alias.name for alias in node.names]
+        case ast.ImportFrom(level=0, module=str(name)):
+            return [name]
+        case ast.Call(func=ast.Attribute(attr="importorskip"), args=[ast.Constant(value=str(name)), *_]):
+            return [name]
+    return []
+
+
+def required(requirements: Iterable[str]) -> set[str]:
+    """The distributions that requirements name; an extra of gpuops stands for its own requirements."""
+    found: set[str] = set()
+    for requirement in requirements:
+        name, extras = re.match(r"([\w.-]+)(?:\[([\w,]+)\])?", requirement).groups()
+        if name == PROJECT["project"]["name"]:
+            for extra in extras.split(","):
+                found |= required(PROJECT["project"]["optional-dependencies"][extra])
+        else:
+            found.add(normalized(name))
+    return found
+
+
+def normalized(name: str) -> str:
+    """A distribution's name as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_mypy_finds_the_same_whatever_is_installed():
+    """What gpuops and its benchmarks import is installed with gpuops, or mypy skips it."""
+    settings = PROJECT["tool"]["mypy"]
+    skipped = [each["module"] for each in settings["overrides"] if each.get("follow_imports") == "skip"]
+    known = {name.removesuffix(".*") for names in skipped for name in names}
+    assert libraries(*settings["files"]) - known <= required(PROJECT["project"]["dependencies"])
+
+
+@pytest.mark.parametrize(("folder", "extra"), [("tests", "test"), ("docs", "docs")])
+def test_what_a_folder_imports_its_own_extra_installs(folder, extra):
+    """Itself, not as a requirement of something else, nor because another target of make has installed it."""
+    project, providers = PROJECT["project"], packages_distributions()
+    declared = required([*project["dependencies"], *project["optional-dependencies"][extra]])
+    for library in libraries(folder) - OF_MAKE:
+        assert declared & {*map(normalized, providers.get(library, [library]))}, f"{folder}/ imports {library}"
 
 
 # --------------------------------------------------------------------------------------------------------------- sizes
