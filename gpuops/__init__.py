@@ -93,3 +93,11 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
+
+
+def __getattr__(name: str) -> None:
+    if name.startswith("_"):
+        raise AttributeError(f"module 'gpuops' has no attribute {name!r}")
+    from .tools.names import missing
+
+    raise missing(name, __all__)

@@ -29,6 +29,7 @@ WAYS_IN = {
 #: others of a folder.
 BELOW = {
     "start": {"guide": ""},
+    "coming-from": {"names": ""},
     "tutorials/index": {"tutorials/*": ""},
     "performance": dict.fromkeys(
         ("performance/method", "performance/host", "performance/first-calls", "performance/on-cpu", "performance/*"), ""
