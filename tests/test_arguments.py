@@ -47,9 +47,62 @@ def test_pytorch_parameter_names_get_a_hint(backend, op):
     for given, meant in (("dim", "axis"), ("keepdim", "keepdims")):
         if op in ROWWISE and given == "keepdim":
             continue
-        message = f"{op}: {given} is not a parameter; {meant} is, as in NumPy"
+        message = f"{op}: {given} is not a parameter; use {meant}"
         with pytest.raises(TypeError, match=f"^{re.escape(message)}"):
             getattr(gpuops, op)(backend.array(X), **{given: 1})
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda x: gpuops.softmax(x, temperature=2), "softmax: temperature is not a parameter; use scale=1 / temperature"),
+    (lambda x: gpuops.var(x, unbiased=True), "var: unbiased is not a parameter; use ddof=1 if unbiased else 0"),
+    (lambda x: gpuops.sum(input=x), "sum: input is not a parameter; use a"),
+    (lambda x: gpuops.softmax(logits=x), "softmax: logits is not a parameter; use x"),
+    (lambda x: gpuops.dot(x, other=x), "dot: other is not a parameter; use b"),
+    (lambda x: gpuops.dot(input=x, tensor=x), "dot: input is not a parameter; use a"),
+    (lambda x: gpuops.matmul(x, x2=x), "matmul: x2 is not a parameter; give b by position"),
+    (lambda x: gpuops.where(x, input=x, other=x), "where: input is not a parameter; give x by position"),
+    (lambda x: gpuops.sum(x, keep_dims=True), "sum: keep_dims is not a parameter; use keepdims"),
+    (lambda x: gpuops.expand(x, size=(4, 5)), "expand: size is not a parameter; use shape"),
+    (lambda x: gpuops.vector_norm(x, p=3), "vector_norm: p is not a parameter; use ord"),
+    (lambda x: gpuops.softmax(x, mask=x), "softmax: mask is not a parameter; use where"),
+])  # fmt: skip
+def test_other_libraries_parameter_names_get_a_hint(backend, call, message):
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        call(backend.array(X))
+
+
+def test_names_that_mean_no_parameter_of_the_function_get_no_hint(backend):
+    x = backend.array(X)
+    for call in (lambda: gpuops.sum(x, temperature=2), lambda: gpuops.sum(x, input=x), lambda: gpuops.dot(x, x, dim=0)):
+        with pytest.raises(TypeError, match=r"got an unexpected keyword argument '(temperature|input|dim)'$"):
+            call()
+
+
+def test_lengths_given_as_several_arguments_get_a_hint_at_a_tuple(backend):
+    x = backend.array(X)
+    for call, message in (
+        (lambda: gpuops.expand(x, 4, 5), "expand: shape is one argument: give the tuple (4, 5)"),
+        (lambda: gpuops.expand(x, 2, 4, 5), "expand: shape is one argument: give the tuple (2, 4, 5)"),
+        (lambda: gpuops.broadcast_to(x, 2, 4, 5), "broadcast_to: shape is one argument: give the tuple (2, 4, 5)"),
+    ):
+        with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+            call()
+
+
+def test_keyword_only_parameters_are_not_taken_by_position(backend):
+    x, out = backend.array(X), backend.array(np.full((4, 5), 7, "f4"))
+    for call in (lambda: gpuops.expand(x, (4, 5), out), lambda: gpuops.where(x, x, x, out)):
+        with pytest.raises(TypeError, match=r"takes .*positional arguments but \d (were|was) given"):
+            call()
+    assert (backend.numpy(out) == 7).all()
+
+
+@pytest.mark.parametrize("op", ["max", "argmax", "any", "sum", "mean", "var"])
+def test_keepdims_in_the_place_of_another_parameter_gets_a_hint(backend, op):
+    for keepdims in (True, False):
+        message = rf"^{op}: (out|dtype) is {keepdims}; write keepdims={keepdims} for keepdims$"
+        with pytest.raises(TypeError, match=message):
+            getattr(gpuops, op)(backend.array(X), 1, keepdims)
 
 
 def test_lists_and_scalars_as_masks_are_cast_to_bool():

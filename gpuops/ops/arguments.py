@@ -99,14 +99,14 @@ def normalize_axis(op: str, axis: Any, shape: Shape) -> tuple[int, ...]:
     return tuple(sorted(dims))
 
 
-def as_index(op: str, name: str, index: Any, given: Any) -> int:
-    """An int that is no bool, one of those that were given."""
+def as_index(op: str, name: str, index: Any, given: Any, kinds: str = "None, an int or a tuple of ints") -> int:
+    """An int that is no bool, one of those that were given, which may be of these kinds."""
     try:
         if not isinstance(index, (bool, np.bool_)):
             return operator.index(index)
     except TypeError:
         pass
-    raise error(TypeError, op, f"{name} must be None, an int or a tuple of ints, got {given!r}")
+    raise error(TypeError, op, f"{name} must be {kinds}, got {given!r}")
 
 
 def broadcast_shapes(op: str, *shapes: Shape) -> Shape:

@@ -87,7 +87,7 @@ def expand(x, shape, *, out=None, strategy=None):
     return Work(op, (out or target,), host, builder.finish())
 
 
-@view(array=SUBCLASS)
+@view(array=SUBCLASS, shape=SHAPE)
 def broadcast_to(array, shape, subok=False):
     """A view of an array with another shape, as ``numpy.broadcast_to``: nothing is copied.
 

@@ -140,7 +140,7 @@ def axis_orders(op: str, axes: Any, a: int, b: int) -> list[Shape]:
     orders = []
     for name, entry, core, ndim in zip(("a", "b", "the result"), axes, cores, ndims, strict=True):
         items = entry if isinstance(entry, tuple) else (entry,)
-        last = [as_index(op, "axes", axis, axes) for axis in items]
+        last = [as_index(op, "axes", axis, axes, "a list of ints and tuples of ints") for axis in items]
         if len(last) != core:
             rule = f"axes gives {entry!r} for {name}, of which {core} dims are multiplied"
             raise error(np.exceptions.AxisError, op, rule)

@@ -342,7 +342,7 @@ def with_index(op: str, a: Any, axis: Any, keepdims: bool, strategy: str | None)
 def along(op: str, a: Any, axis: Any, keepdims: bool) -> tuple[Shape, Shape, Shape]:
     """The axis of a search, which must find something, and the shape and the strides of its result."""
     check_array(op, "a", a)
-    dims = normalize_axis(op, axis if axis is None else as_index(op, "axis", axis, axis), a.shape)
+    dims = normalize_axis(op, axis if axis is None else as_index(op, "axis", axis, axis, "None or an int"), a.shape)
     if 0 in [a.shape[d] for d in dims]:
         raise error(ValueError, op, f"there is nothing to search along axis {dims} of shape {a.shape}")
     return dims, *reduced(a, dims, keepdims)

@@ -14,8 +14,14 @@ from ..plan.work import ArraySpec, Work
 ARRAY, WEAK, MASK, OUT, SUBCLASS = "array", "weak", "mask", "out", "subclass"
 SHAPE = "shape"  # no array: a shape, whose lengths are sizes as those of arrays are
 WEAK_TYPES = (int, float, complex)  # Python's scalars, which yield to the dtypes of arrays (NEP 50)
-#: PyTorch's names of parameters, and NumPy's.
-MEANT = {"dim": "axis", "keepdim": "keepdims"}
+#: Other libraries' names of parameters, and what to write instead, where the function has that parameter.
+MEANT = {
+    "dim": "axis", "keepdim": "keepdims", "size": "shape", "p": "ord",  # PyTorch
+    "temperature": "scale=1 / temperature", "unbiased": "ddof=1 if unbiased else 0",
+    "keep_dims": "keepdims", "mask": "where",  # TensorFlow, Keras
+}  # fmt: skip
+#: Names of operands in PyTorch, the array API standard, NumPy and TensorFlow: the next of the function's own is meant.
+OPERANDS = frozenset(("input", "other", "tensor", "x", "x1", "x2", "a", "array", "logits"))
 
 
 class Operation:
@@ -27,6 +33,7 @@ class Operation:
         self.operands = {name: takes for name, takes in operands.items() if takes != SHAPE}
         self.shapes = operands.keys() - self.operands.keys()
         self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]  # positional ones first
+        self.positional, self.by_position_only = code.co_argcount, self.parameters[: code.co_posonlyargcount]
 
 
 class Call(NamedTuple):
@@ -69,8 +76,10 @@ def bind(
     """The arguments of a call by name; None and True (no mask) are no arrays."""
     names, operands = names_of(operation, len(args), *options), operation.operands
     if len(names) < len(args) + len(options):
+        check_shape(operation, args)
         operation.describe(*args, **options)  # Python words it
     given = dict(zip(names, (*args, *options.values()), strict=True))
+    check_keepdims(operation, given)
     arrays = {
         name: value for name, value in given.items()
         if name in operands and value is not None and not (value is True and operands[name] is MASK)
@@ -78,14 +87,39 @@ def bind(
     return Call(public, operation, given, len(args), arrays)
 
 
+def check_shape(operation: Operation, args: tuple[Any, ...]) -> None:
+    """A shape must be one argument: of too many, those from there on must not be its lengths."""
+    for name in operation.shapes:
+        lengths = args[operation.parameters.index(name) :]
+        if len(lengths) > 1 and all(type(n) is int for n in lengths):
+            raise error(TypeError, operation.name, f"{name} is one argument: give the tuple {lengths}")
+
+
+def check_keepdims(operation: Operation, given: dict[str, Any]) -> None:
+    """PyTorch takes keepdims by position where NumPy takes ``dtype`` or ``out``."""
+    for name in ("dtype", "out"):
+        if type(value := given.get(name)) is bool and "keepdims" in operation.parameters:
+            raise error(TypeError, operation.name, f"{name} is {value}; write keepdims={value} for keepdims")
+
+
 @lru_cache(maxsize=1024)
 def names_of(operation: Operation, positional: int, *options: str) -> tuple[str, ...]:
     """The names of a call's arguments; too few, if there are too many or some are given twice."""
-    parameters = operation.parameters
+    names = operation.parameters[: min(positional, operation.positional)]
     for name in options:
-        if name in MEANT and MEANT[name] in parameters:
-            raise error(TypeError, operation.name, f"{name} is not a parameter; {MEANT[name]} is, as in NumPy")
-    return tuple(dict.fromkeys((*parameters[:positional], *options)))
+        if name not in operation.parameters and (hint := meant(operation, name, (*names, *options))):
+            raise error(TypeError, operation.name, f"{name} is not a parameter; {hint}")
+    return tuple(dict.fromkeys((*names, *options)))
+
+
+def meant(operation: Operation, name: str, given: tuple[str, ...]) -> str | None:
+    """What to write instead of another library's name of a parameter; None if that is not known."""
+    if name in OPERANDS:
+        others = (each for each, takes in operation.operands.items() if takes not in (MASK, OUT) and each not in given)
+        operand = next(others, None)
+        return f"give {operand} by position" if operand in operation.by_position_only else operand and f"use {operand}"
+    hint = MEANT.get(name, "")
+    return f"use {hint}" if hint.partition("=")[0] in operation.parameters else None
 
 
 def operation_of(public: Any) -> Operation:
