@@ -16,7 +16,7 @@ from ..errors import error
 from ..ops import reduce
 from ..plan.dtypes import accumulator, dtype_name
 from ..plan.geometry import Shape
-from ..run.context import CONTEXTS, find, is_scalar, kind
+from ..run.context import CONTEXTS, find, host_array, is_scalar, kind
 
 #: Partial results that a task brings together, if Dask's option ``split_every`` says nothing; of products, which are
 #: large, fewer.
@@ -173,8 +173,8 @@ def arrays_of(op: str, operands: dict[str, str], given: dict[str, Any]) -> dict[
         else:
             words = f"{name} is a {kind(value)}"
             # (What is no array is a mask by its truth, as in NumPy.)
-            truth = bool if name == "where" and not hasattr(value, "dtype") else None
-            value = np.asarray(value, truth) if host else value
+            truth = name == "where" and not hasattr(value, "dtype")
+            value = host_array(op, name, value, truth) if host else value
         # In the machine's byte order, as a GPU's arrays are.
         arrays[name] = value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
         kinds.setdefault(host, words)

@@ -45,7 +45,7 @@ def check_rank(op: str, what: str, ndim: int) -> None:
 def check_dtype(op: str, what: str, dtype: np.dtype, kinds: Iterable[str] = CTYPES) -> None:
     """The dtype must be one that the op computes."""
     if dtype_name(dtype) not in kinds:
-        raise error(TypeError, op, f"dtype {dtype.name} of {what} is not supported")
+        raise error(TypeError, op, f"dtype {dtype} of {what} is not supported")
 
 
 def check_out(op: str, out: ArraySpec, shape: Shape, dtype: np.dtype, casting: Casting = "same_kind") -> None:
@@ -55,7 +55,7 @@ def check_out(op: str, out: ArraySpec, shape: Shape, dtype: np.dtype, casting: C
     if not out.writeable:
         raise error(ValueError, op, "out is read-only")
     if overlaps_itself(shape, out.strides, out.itemsize):
-        raise error(ValueError, op, f"out has elements in one place: its shape is {shape}, its strides {out.strides}")
+        raise error(ValueError, op, f"out overlaps itself: its shape is {shape}, its strides {out.strides}")
     if out.machine is not None:
         check_order(op, "out", out.dtype)
     check_dtype(op, "out", out.dtype)

@@ -71,8 +71,8 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=None, c=None, casting="same_kind"
     Raises
     ------
     TypeError
-        If arrays of two libraries are mixed, a dtype is not supported or cannot be cast, or a factor is no number of
-        the result's dtype.
+        If arrays of two libraries are mixed, a dtype is not supported or cannot be cast, or a factor cannot be
+        represented in the result's dtype.
     ValueError
         If an operand has no dim, the shapes do not go together, or a strategy is unknown or does not apply.
 
@@ -184,7 +184,7 @@ def as_terms(op: str, a: Any, b: Any, alpha: Any, beta: Any, c: Any, casting: Ca
     batch = broadcast_shapes(op, a.shape[:-2], b.shape[:-2])
     shape = (*batch, *rows, *cols)
     if factors[1] != 0 and addend is None:
-        raise error(ValueError, op, f"beta is {beta!r}, and there is no c")
+        raise error(ValueError, op, f"beta requires c, got beta={beta!r}")
     if addend is not None and not broadcasts_to(check_array(op, "c", addend).shape, shape):
         raise error(ValueError, op, f"c of shape {addend.shape} does not broadcast to {shape}")
     sizes = (*(rows or (1,)), *(cols or (1,)), a.shape[-1])
@@ -365,4 +365,4 @@ def as_factor(op: str, name: str, factor: Any, val: np.dtype) -> Any:
             return np.asarray(made.item(), acc)
         except (OverflowError, TypeError, ValueError):
             pass
-    raise error(TypeError, op, f"{name} {factor!r} is no number of the result's dtype, {val.name}")
+    raise error(TypeError, op, f"{name} {factor!r} cannot be represented in {val.name}")

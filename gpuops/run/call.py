@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..plan.work import ArraySpec, HostCall, Work
-from .context import ARRAYS, IMPORTERS, ExecutionContext, Refused, context_of, is_scalar
+from .context import ARRAYS, IMPORTERS, ExecutionContext, Refused, context_of, host_array, is_scalar
 from .execute import Fits, Ready, entering, prepare, related
 from .new_shapes import served
 from .operation import MASK, OUT, SUBCLASS, WEAK, WEAK_TYPES, Call, Operation, bind, operation_of
@@ -134,9 +134,9 @@ def on_cpu(call: Call, name: str, value: Any) -> np.ndarray | None:
         return value
     if takes == WEAK and type(value) in WEAK_TYPES:
         return None
-    if takes == MASK and not hasattr(value, "dtype"):  # a mask by its truth, as in NumPy
-        return np.asarray(value, bool)
-    array = np.asanyarray(value) if takes == SUBCLASS else np.asarray(value)
+    truth = takes == MASK and not hasattr(value, "dtype")  # as in NumPy
+    keeps = takes == SUBCLASS and isinstance(value, np.ndarray)
+    array = value if keeps else host_array(call.name, name, value, truth)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

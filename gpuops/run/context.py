@@ -145,11 +145,12 @@ def context_of(op: str, arrays: dict[str, Any]) -> ExecutionContext | None:
         else:
             context = find(op, name, array)
         if name == "out" and context is None and not isinstance(array, np.ndarray):
-            raise error(TypeError, op, f"out is a {kind(array)}, not an array")
+            raise not_an_array(op, name, array)
         if found is None:
             found = name, array, context
         elif context is not found[2]:
             if context is None or found[2] is None:
+                host_array(op, *((name, array) if context is None else found[:2]))  # which may be no array at all
                 both = f"{found[0]} is a {kind(found[1])}, {name} is a {kind(array)}"
                 raise error(TypeError, op, f"NumPy and CuPy arrays do not mix: {both}")
             labels = found[2].device.label, context.device.label
@@ -162,20 +163,40 @@ def find(op: str, name: str, array: Any) -> ExecutionContext | None:
     ma = sys.modules.get("numpy.ma")
     if ma is not None and isinstance(array, ma.MaskedArray):
         rule = "give where=mask.filled(False)" if name == "where" else "give its data, and ~mask as where="
-        raise error(TypeError, op, f"{name} is a {kind(array)}, whose mask is not looked at: {rule}")
+        raise error(TypeError, op, f"{name} is a {kind(array)}; masked arrays are not supported: {rule}")
     for cls in type(array).__mro__:
         if cls not in CONTEXTS and (package := cls.__module__.partition(".")[0]) in IMPORTERS:
             IMPORTERS[package]()
         if cls in CONTEXTS:
             return CONTEXTS[cls](array)
     if isinstance(array, (str, bytes)):
-        raise error(TypeError, op, f"{name} is a {kind(array)}; gpuops takes arrays and scalars")
+        raise not_an_array(op, name, array)
     return None
 
 
+def host_array(op: str, name: str, value: Any, truth: bool = False) -> np.ndarray:
+    """An operand of the host as NumPy's array; of the truth of its elements, if that is what counts."""
+    try:
+        array = np.asarray(value, bool if truth else None)
+    except (TypeError, ValueError) as failure:  # such as of lists of several lengths
+        exact = TypeError if isinstance(failure, TypeError) else ValueError
+        raise error(exact, op, f"{name} does not become an array: {failure}") from None
+    opaque = array.ndim == 0 and not (is_scalar(value) or isinstance(value, np.ndarray))
+    if opaque and np.asarray(value).dtype == object:
+        raise not_an_array(op, name, value)
+    return array
+
+
+def not_an_array(op: str, name: str, value: Any) -> TypeError:
+    """The error for an argument that no array can be made of."""
+    words = kind(value)
+    hint = f"; give {name}.toarray()" if hasattr(value, "toarray") else ""  # a sparse matrix
+    return error(TypeError, op, f"{name} is {'an' if words[0] in 'aeio' else 'a'} {words}, not an array{hint}")
+
+
 def kind(array: Any) -> str:
-    """An array's type in words: ``numpy.ndarray``."""
-    return f"{type(array).__module__.split('.')[0]}.{type(array).__name__}"
+    """An array's type in words: ``numpy.ndarray``, ``dict``."""
+    return f"{type(array).__module__.split('.')[0]}.{type(array).__name__}".removeprefix("builtins.")
 
 
 class Refused(Exception):
