@@ -14,8 +14,10 @@ from ._types import (
     Casting,
     ExpandOp,
     ExpandStrategy,
+    Floating,
     Foreign,
     ForeignDType,
+    Inexact,
     Kind,
     MatmulOp,
     MatmulStrategy,
@@ -23,7 +25,12 @@ from ._types import (
     NansumOp,
     NansumStrategy,
     Number,
-    Out,
+    Other,
+    OutArray,
+    OutBool,
+    OutIndex,
+    OutKind,
+    OutOther,
     Plain,
     Real,
     Shape,
@@ -47,29 +54,19 @@ __all__ = [
 
 @overload
 def all(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, *, out: Out, keepdims: bool = False,
-    where: npt.ArrayLike | Foreign = True, strategy: SumStrategy | None = None
-) -> Out: ...
-@overload
-def all(
     a: Untyped, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = True,
     strategy: SumStrategy | None = None
 ) -> Untyped: ...
 @overload
 def all(
-    a: Array | Plain, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Array | Plain = True,
-    strategy: SumStrategy | None = None
-) -> npt.NDArray[np.bool]: ...
+    a: Array | Plain, axis: Axis = None, out: OutBool | None = None, keepdims: bool = False, *,
+    where: Array | Plain = True, strategy: SumStrategy | None = None
+) -> OutBool: ...
 @overload
 def all(
-    a: Kind, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Kind | Plain = True,
+    a: Other, axis: Axis = None, out: OutOther | None = None, keepdims: bool = False, *, where: Other | Plain = True,
     strategy: SumStrategy | None = None
-) -> Kind: ...
-@overload
-def all(
-    a: npt.ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: npt.ArrayLike = True,
-    strategy: SumStrategy | None = None
-) -> npt.NDArray[np.bool]: ...
+) -> OutOther: ...
 @overload
 def allclose(a: Untyped, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Untyped: ...
 @overload
@@ -78,67 +75,16 @@ def allclose(
 ) -> np.bool: ...
 @overload
 def allclose(
-    a: Kind | Plain, b: Kind | Plain, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> Kind: ...
-@overload
-def allclose(
-    a: npt.ArrayLike, b: npt.ArrayLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> np.bool: ...
-@overload
+    a: Other | Plain, b: Other | Plain, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Other: ...
 def amax(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, *, out: Out, keepdims: bool = False, initial: Number | None = ...,
-    where: npt.ArrayLike | Foreign = True, strategy: SumStrategy | None = None
-) -> Out: ...
-@overload
-def amax(
-    a: Untyped, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Any = True, *, strategy: SumStrategy | None = None
-) -> Untyped: ...
-@overload
-def amax(
-    a: Array | Plain, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Array | Plain = True, *, strategy: SumStrategy | None = None
-) -> Array: ...
-@overload
-def amax(
-    a: Kind, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Kind | Plain = True, *, strategy: SumStrategy | None = None
-) -> Kind: ...
-@overload
-def amax(
-    a: npt.ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: npt.ArrayLike = True, *, strategy: SumStrategy | None = None
-) -> Array: ...
-@overload
+    a: Kind | Plain, axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Array | Foreign | Plain = True, *, strategy: SumStrategy | None = None
+) -> OutKind: ...
 def amin(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, *, out: Out, keepdims: bool = False, initial: Number | None = ...,
-    where: npt.ArrayLike | Foreign = True, strategy: SumStrategy | None = None
-) -> Out: ...
-@overload
-def amin(
-    a: Untyped, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Any = True, *, strategy: SumStrategy | None = None
-) -> Untyped: ...
-@overload
-def amin(
-    a: Array | Plain, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Array | Plain = True, *, strategy: SumStrategy | None = None
-) -> Array: ...
-@overload
-def amin(
-    a: Kind, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Kind | Plain = True, *, strategy: SumStrategy | None = None
-) -> Kind: ...
-@overload
-def amin(
-    a: npt.ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: npt.ArrayLike = True, *, strategy: SumStrategy | None = None
-) -> Array: ...
-@overload
-def any(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, *, out: Out, keepdims: bool = False,
-    where: npt.ArrayLike | Foreign = True, strategy: SumStrategy | None = None
-) -> Out: ...
+    a: Kind | Plain, axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Array | Foreign | Plain = True, *, strategy: SumStrategy | None = None
+) -> OutKind: ...
 @overload
 def any(
     a: Untyped, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = True,
@@ -146,24 +92,14 @@ def any(
 ) -> Untyped: ...
 @overload
 def any(
-    a: Array | Plain, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Array | Plain = True,
-    strategy: SumStrategy | None = None
-) -> npt.NDArray[np.bool]: ...
+    a: Array | Plain, axis: Axis = None, out: OutBool | None = None, keepdims: bool = False, *,
+    where: Array | Plain = True, strategy: SumStrategy | None = None
+) -> OutBool: ...
 @overload
 def any(
-    a: Kind, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Kind | Plain = True,
+    a: Other, axis: Axis = None, out: OutOther | None = None, keepdims: bool = False, *, where: Other | Plain = True,
     strategy: SumStrategy | None = None
-) -> Kind: ...
-@overload
-def any(
-    a: npt.ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: npt.ArrayLike = True,
-    strategy: SumStrategy | None = None
-) -> npt.NDArray[np.bool]: ...
-@overload
-def argmax(
-    a: npt.ArrayLike | Foreign, axis: SupportsIndex | None = None, *, out: Out, keepdims: bool = False,
-    strategy: ArgmaxStrategy | None = None
-) -> Out: ...
+) -> OutOther: ...
 @overload
 def argmax(
     a: Untyped, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
@@ -171,24 +107,14 @@ def argmax(
 ) -> Untyped: ...
 @overload
 def argmax(
-    a: Array | Plain, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
+    a: Array | Plain, axis: SupportsIndex | None = None, out: OutIndex | None = None, *, keepdims: bool = False,
     strategy: ArgmaxStrategy | None = None
-) -> npt.NDArray[np.int64]: ...
+) -> OutIndex: ...
 @overload
 def argmax(
-    a: Kind, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
+    a: Other, axis: SupportsIndex | None = None, out: OutOther | None = None, *, keepdims: bool = False,
     strategy: ArgmaxStrategy | None = None
-) -> Kind: ...
-@overload
-def argmax(
-    a: npt.ArrayLike, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
-    strategy: ArgmaxStrategy | None = None
-) -> npt.NDArray[np.int64]: ...
-@overload
-def argmin(
-    a: npt.ArrayLike | Foreign, axis: SupportsIndex | None = None, *, out: Out, keepdims: bool = False,
-    strategy: ArgmaxStrategy | None = None
-) -> Out: ...
+) -> OutOther: ...
 @overload
 def argmin(
     a: Untyped, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
@@ -196,27 +122,20 @@ def argmin(
 ) -> Untyped: ...
 @overload
 def argmin(
-    a: Array | Plain, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
+    a: Array | Plain, axis: SupportsIndex | None = None, out: OutIndex | None = None, *, keepdims: bool = False,
     strategy: ArgmaxStrategy | None = None
-) -> npt.NDArray[np.int64]: ...
+) -> OutIndex: ...
 @overload
 def argmin(
-    a: Kind, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
+    a: Other, axis: SupportsIndex | None = None, out: OutOther | None = None, *, keepdims: bool = False,
     strategy: ArgmaxStrategy | None = None
-) -> Kind: ...
-@overload
-def argmin(
-    a: npt.ArrayLike, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
-    strategy: ArgmaxStrategy | None = None
-) -> npt.NDArray[np.int64]: ...
+) -> OutOther: ...
 @overload
 def array_equal(a1: Untyped, a2: Any, equal_nan: bool = False) -> Untyped: ...
 @overload
 def array_equal(a1: Array | Plain, a2: Array | Plain, equal_nan: bool = False) -> np.bool: ...
 @overload
-def array_equal(a1: Kind | Plain, a2: Kind | Plain, equal_nan: bool = False) -> Kind: ...
-@overload
-def array_equal(a1: npt.ArrayLike, a2: npt.ArrayLike, equal_nan: bool = False) -> np.bool: ...
+def array_equal(a1: Other | Plain, a2: Other | Plain, equal_nan: bool = False) -> Other: ...
 @overload
 def average(
     a: Untyped, axis: Axis = None, weights: Any | None = None, returned: bool = False, *, keepdims: bool = False
@@ -237,39 +156,19 @@ def average(
 ) -> Array | Average[Array]: ...
 @overload
 def average(
-    a: Kind, axis: Axis = None, weights: Kind | Plain | None = None, returned: Literal[False] = False, *,
+    a: Other, axis: Axis = None, weights: Other | Plain | None = None, returned: Literal[False] = False, *,
     keepdims: bool = False
-) -> Kind: ...
+) -> Other: ...
 @overload
 def average(
-    a: Kind, axis: Axis = None, weights: Kind | Plain | None = None, *, returned: Literal[True], keepdims: bool = False
-) -> Average[Kind]: ...
-@overload
-def average(
-    a: Kind, axis: Axis = None, weights: Kind | Plain | None = None, *, returned: bool, keepdims: bool = False
-) -> Kind | Average[Kind]: ...
-@overload
-def average(
-    a: npt.ArrayLike, axis: Axis = None, weights: npt.ArrayLike | None = None, returned: Literal[False] = False, *,
+    a: Other, axis: Axis = None, weights: Other | Plain | None = None, *, returned: Literal[True],
     keepdims: bool = False
-) -> Array: ...
+) -> Average[Other]: ...
 @overload
 def average(
-    a: npt.ArrayLike, axis: Axis = None, weights: npt.ArrayLike | None = None, *, returned: Literal[True],
-    keepdims: bool = False
-) -> Average[Array]: ...
-@overload
-def average(
-    a: npt.ArrayLike, axis: Axis = None, weights: npt.ArrayLike | None = None, *, returned: bool, keepdims: bool = False
-) -> Array | Average[Array]: ...
-@overload
-def broadcast_to(array: Untyped, shape: Shape, subok: bool = False) -> Untyped: ...
-@overload
-def broadcast_to(array: Array | Plain, shape: Shape, subok: bool = False) -> Array: ...
-@overload
-def broadcast_to(array: Kind, shape: Shape, subok: bool = False) -> Kind: ...
-@overload
-def broadcast_to(array: npt.ArrayLike, shape: Shape, subok: bool = False) -> Array: ...
+    a: Other, axis: Axis = None, weights: Other | Plain | None = None, *, returned: bool, keepdims: bool = False
+) -> Other | Average[Other]: ...
+def broadcast_to(array: Kind | Plain, shape: Shape, subok: bool = False) -> Kind: ...
 @overload
 def count_nonzero(
     a: Untyped, axis: Axis = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
@@ -280,129 +179,85 @@ def count_nonzero(
 ) -> npt.NDArray[np.int64]: ...
 @overload
 def count_nonzero(
-    a: Kind, axis: Axis = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
-) -> Kind: ...
-@overload
-def count_nonzero(
-    a: npt.ArrayLike, axis: Axis = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
-) -> npt.NDArray[np.int64]: ...
-@overload
-def dot(a: npt.ArrayLike | Foreign, b: npt.ArrayLike | Foreign, out: Out) -> Out: ...
+    a: Other, axis: Axis = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
+) -> Other: ...
 @overload
 def dot(a: Untyped, b: Any, out: None = None) -> Untyped: ...
 @overload
-def dot(a: Array | Plain, b: Array | Plain, out: None = None) -> Array: ...
+def dot(a: Array | Plain, b: Array | Plain, out: OutArray | None = None) -> OutArray: ...
 @overload
-def dot(a: Kind | Plain, b: Kind | Plain, out: None = None) -> Kind: ...
-@overload
-def dot(a: npt.ArrayLike, b: npt.ArrayLike, out: None = None) -> Array: ...
-@overload
-def expand(x: npt.ArrayLike | Foreign, shape: Shape, *, out: Out, strategy: ExpandStrategy | None = None) -> Out: ...
-@overload
-def expand(x: Untyped, shape: Shape, *, out: None = None, strategy: ExpandStrategy | None = None) -> Untyped: ...
-@overload
-def expand(x: Array | Plain, shape: Shape, *, out: None = None, strategy: ExpandStrategy | None = None) -> Array: ...
-@overload
-def expand(x: Kind, shape: Shape, *, out: None = None, strategy: ExpandStrategy | None = None) -> Kind: ...
-@overload
-def expand(x: npt.ArrayLike, shape: Shape, *, out: None = None, strategy: ExpandStrategy | None = None) -> Array: ...
+def dot(a: Other | Plain, b: Other | Plain, out: OutOther | None = None) -> OutOther: ...
+def expand(
+    x: Kind | Plain, shape: Shape, *, out: OutKind | None = None, strategy: ExpandStrategy | None = None
+) -> OutKind: ...
 @overload
 def log_softmax(
-    x: npt.ArrayLike | Foreign, axis: Axis = None, *, dtype: ForeignDType | None = None, out: Out,
-    where: npt.ArrayLike | Foreign = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
-) -> Out: ...
-@overload
-def log_softmax(
-    x: Untyped, axis: Axis = None, *, dtype: Any | None = None, out: None = None, where: Any = True,
+    x: Untyped, axis: Axis = None, *, dtype: ForeignDType | None = None, out: None = None, where: Any = True,
     scale: Number | None = None, strategy: SoftmaxStrategy | None = None
 ) -> Untyped: ...
 @overload
 def log_softmax(
-    x: Array | Plain, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, out: None = None,
-    where: Array | Plain = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
-) -> Array: ...
-@overload
-def log_softmax(
-    x: Kind, axis: Axis = None, *, dtype: ForeignDType | None = None, out: None = None, where: Kind | Plain = True,
+    x: npt.NDArray[Floating], axis: Axis = None, *, dtype: None = None, out: None = None, where: Array | Plain = True,
     scale: Number | None = None, strategy: SoftmaxStrategy | None = None
-) -> Kind: ...
+) -> npt.NDArray[Floating]: ...
 @overload
 def log_softmax(
-    x: npt.ArrayLike, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, out: None = None,
-    where: npt.ArrayLike = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
-) -> Array: ...
+    x: Array | Plain, axis: Axis = None, *, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    where: Array | Plain = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
+) -> OutArray: ...
 @overload
-def logsumexp(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, b: npt.ArrayLike | Foreign | None = None, keepdims: bool = False,
-    return_sign: bool = False, *, dtype: ForeignDType | None = None, out: Out, where: npt.ArrayLike | Foreign = True,
-    scale: Number | None = None, strategy: ArgmaxStrategy | None = None
-) -> Out: ...
+def log_softmax(
+    x: Other, axis: Axis = None, *, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    where: Other | Plain = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
+) -> OutOther: ...
 @overload
 def logsumexp(
     a: Untyped, axis: Axis = None, b: Any | None = None, keepdims: bool = False, return_sign: bool = False, *,
-    dtype: Any | None = None, out: None = None, where: Any = True, scale: Number | None = None,
+    dtype: ForeignDType | None = None, out: None = None, where: Any = True, scale: Number | None = None,
     strategy: ArgmaxStrategy | None = None
 ) -> Untyped: ...
 @overload
 def logsumexp(
+    a: npt.NDArray[Floating], axis: Axis = None, b: None = None, keepdims: bool = False,
+    return_sign: Literal[False] = False, *, dtype: None = None, out: None = None, where: Array | Plain = True,
+    scale: Number | None = None, strategy: ArgmaxStrategy | None = None
+) -> npt.NDArray[Floating]: ...
+@overload
+def logsumexp(
     a: Array | Plain, axis: Axis = None, b: Array | Plain | None = None, keepdims: bool = False,
-    return_sign: Literal[False] = False, *, dtype: npt.DTypeLike | None = None, out: None = None,
+    return_sign: Literal[False] = False, *, dtype: ForeignDType | None = None, out: OutArray | None = None,
     where: Array | Plain = True, scale: Number | None = None, strategy: ArgmaxStrategy | None = None
-) -> Array: ...
+) -> OutArray: ...
 @overload
 def logsumexp(
     a: Array | Plain, axis: Axis = None, b: Array | Plain | None = None, keepdims: bool = False, *,
-    return_sign: Literal[True], dtype: npt.DTypeLike | None = None, out: None = None, where: Array | Plain = True,
-    scale: Number | None = None, strategy: ArgmaxStrategy | None = None
-) -> tuple[Array, Array]: ...
+    return_sign: Literal[True], dtype: ForeignDType | None = None, out: OutArray | None = None,
+    where: Array | Plain = True, scale: Number | None = None, strategy: ArgmaxStrategy | None = None
+) -> tuple[OutArray, OutArray]: ...
 @overload
 def logsumexp(
     a: Array | Plain, axis: Axis = None, b: Array | Plain | None = None, keepdims: bool = False, *, return_sign: bool,
-    dtype: npt.DTypeLike | None = None, out: None = None, where: Array | Plain = True, scale: Number | None = None,
-    strategy: ArgmaxStrategy | None = None
-) -> Array | tuple[Array, Array]: ...
-@overload
-def logsumexp(
-    a: Kind, axis: Axis = None, b: Kind | Plain | None = None, keepdims: bool = False,
-    return_sign: Literal[False] = False, *, dtype: ForeignDType | None = None, out: None = None,
-    where: Kind | Plain = True, scale: Number | None = None, strategy: ArgmaxStrategy | None = None
-) -> Kind: ...
-@overload
-def logsumexp(
-    a: Kind, axis: Axis = None, b: Kind | Plain | None = None, keepdims: bool = False, *, return_sign: Literal[True],
-    dtype: ForeignDType | None = None, out: None = None, where: Kind | Plain = True, scale: Number | None = None,
-    strategy: ArgmaxStrategy | None = None
-) -> tuple[Kind, Kind]: ...
-@overload
-def logsumexp(
-    a: Kind, axis: Axis = None, b: Kind | Plain | None = None, keepdims: bool = False, *, return_sign: bool,
-    dtype: ForeignDType | None = None, out: None = None, where: Kind | Plain = True, scale: Number | None = None,
-    strategy: ArgmaxStrategy | None = None
-) -> Kind | tuple[Kind, Kind]: ...
-@overload
-def logsumexp(
-    a: npt.ArrayLike, axis: Axis = None, b: npt.ArrayLike | None = None, keepdims: bool = False,
-    return_sign: Literal[False] = False, *, dtype: npt.DTypeLike | None = None, out: None = None,
-    where: npt.ArrayLike = True, scale: Number | None = None, strategy: ArgmaxStrategy | None = None
-) -> Array: ...
-@overload
-def logsumexp(
-    a: npt.ArrayLike, axis: Axis = None, b: npt.ArrayLike | None = None, keepdims: bool = False, *,
-    return_sign: Literal[True], dtype: npt.DTypeLike | None = None, out: None = None, where: npt.ArrayLike = True,
+    dtype: ForeignDType | None = None, out: OutArray | None = None, where: Array | Plain = True,
     scale: Number | None = None, strategy: ArgmaxStrategy | None = None
-) -> tuple[Array, Array]: ...
+) -> OutArray | tuple[OutArray, OutArray]: ...
 @overload
 def logsumexp(
-    a: npt.ArrayLike, axis: Axis = None, b: npt.ArrayLike | None = None, keepdims: bool = False, *, return_sign: bool,
-    dtype: npt.DTypeLike | None = None, out: None = None, where: npt.ArrayLike = True, scale: Number | None = None,
-    strategy: ArgmaxStrategy | None = None
-) -> Array | tuple[Array, Array]: ...
+    a: Other, axis: Axis = None, b: Other | Plain | None = None, keepdims: bool = False,
+    return_sign: Literal[False] = False, *, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    where: Other | Plain = True, scale: Number | None = None, strategy: ArgmaxStrategy | None = None
+) -> OutOther: ...
 @overload
-def matmul(
-    a: npt.ArrayLike | Foreign, b: npt.ArrayLike | Foreign, /, out: Out, *, alpha: Number = 1,
-    beta: Number | None = None, c: npt.ArrayLike | Foreign | None = None, casting: Casting = "same_kind",
-    axes: Axes | None = None, strategy: MatmulStrategy | None = None
-) -> Out: ...
+def logsumexp(
+    a: Other, axis: Axis = None, b: Other | Plain | None = None, keepdims: bool = False, *, return_sign: Literal[True],
+    dtype: ForeignDType | None = None, out: OutOther | None = None, where: Other | Plain = True,
+    scale: Number | None = None, strategy: ArgmaxStrategy | None = None
+) -> tuple[OutOther, OutOther]: ...
+@overload
+def logsumexp(
+    a: Other, axis: Axis = None, b: Other | Plain | None = None, keepdims: bool = False, *, return_sign: bool,
+    dtype: ForeignDType | None = None, out: OutOther | None = None, where: Other | Plain = True,
+    scale: Number | None = None, strategy: ArgmaxStrategy | None = None
+) -> OutOther | tuple[OutOther, OutOther]: ...
 @overload
 def matmul(
     a: Untyped, b: Any, /, out: None = None, *, alpha: Number = 1, beta: Number | None = None, c: Any | None = None,
@@ -410,47 +265,20 @@ def matmul(
 ) -> Untyped: ...
 @overload
 def matmul(
-    a: Array | Plain, b: Array | Plain, /, out: None = None, *, alpha: Number = 1, beta: Number | None = None,
-    c: Array | Plain | None = None, casting: Casting = "same_kind", axes: Axes | None = None,
-    strategy: MatmulStrategy | None = None
-) -> Array: ...
+    a: Array | Plain, b: Array | Plain, /, out: OutArray | None = None, *, alpha: Number = 1,
+    beta: Number | None = None, c: Array | Plain | None = None, casting: Casting = "same_kind",
+    axes: Axes | None = None, strategy: MatmulStrategy | None = None
+) -> OutArray: ...
 @overload
 def matmul(
-    a: Kind | Plain, b: Kind | Plain, /, out: None = None, *, alpha: Number = 1, beta: Number | None = None,
-    c: Kind | Plain | None = None, casting: Casting = "same_kind", axes: Axes | None = None,
-    strategy: MatmulStrategy | None = None
-) -> Kind: ...
-@overload
-def matmul(
-    a: npt.ArrayLike, b: npt.ArrayLike, /, out: None = None, *, alpha: Number = 1, beta: Number | None = None,
-    c: npt.ArrayLike | None = None, casting: Casting = "same_kind", axes: Axes | None = None,
-    strategy: MatmulStrategy | None = None
-) -> Array: ...
-@overload
+    a: Other | Plain, b: Other | Plain, /, out: OutOther | None = None, *, alpha: Number = 1,
+    beta: Number | None = None, c: Other | Plain | None = None, casting: Casting = "same_kind",
+    axes: Axes | None = None, strategy: MatmulStrategy | None = None
+) -> OutOther: ...
 def max(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, *, out: Out, keepdims: bool = False, initial: Number | None = ...,
-    where: npt.ArrayLike | Foreign = True, strategy: SumStrategy | None = None
-) -> Out: ...
-@overload
-def max(
-    a: Untyped, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Any = True, *, strategy: SumStrategy | None = None
-) -> Untyped: ...
-@overload
-def max(
-    a: Array | Plain, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Array | Plain = True, *, strategy: SumStrategy | None = None
-) -> Array: ...
-@overload
-def max(
-    a: Kind, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Kind | Plain = True, *, strategy: SumStrategy | None = None
-) -> Kind: ...
-@overload
-def max(
-    a: npt.ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: npt.ArrayLike = True, *, strategy: SumStrategy | None = None
-) -> Array: ...
+    a: Kind | Plain, axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Array | Foreign | Plain = True, *, strategy: SumStrategy | None = None
+) -> OutKind: ...
 @overload
 def max_with_index(
     a: Untyped, axis: SupportsIndex | None = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
@@ -462,83 +290,47 @@ def max_with_index(
 ) -> WithIndex[Array]: ...
 @overload
 def max_with_index(
-    a: Kind, axis: SupportsIndex | None = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
-) -> WithIndex[Kind]: ...
-@overload
-def max_with_index(
-    a: npt.ArrayLike, axis: SupportsIndex | None = None, *, keepdims: bool = False,
-    strategy: NansumStrategy | None = None
-) -> WithIndex[Array]: ...
+    a: Other, axis: SupportsIndex | None = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
+) -> WithIndex[Other]: ...
 @overload
 def mean(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, dtype: ForeignDType | None = None, *, out: Out,
-    keepdims: bool = False, where: npt.ArrayLike | Foreign = True, strategy: SumStrategy | None = None
-) -> Out: ...
-@overload
-def mean(
-    a: Untyped, axis: Axis = None, dtype: Any | None = None, out: None = None, keepdims: bool = False, *,
+    a: Untyped, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False, *,
     where: Any = True, strategy: SumStrategy | None = None
 ) -> Untyped: ...
 @overload
 def mean(
-    a: Array | Plain, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, keepdims: bool = False,
-    *, where: Array | Plain = True, strategy: SumStrategy | None = None
-) -> Array: ...
+    a: npt.NDArray[Inexact], axis: Axis = None, dtype: None = None, out: None = None, keepdims: bool = False, *,
+    where: Array | Plain = True, strategy: SumStrategy | None = None
+) -> npt.NDArray[Inexact]: ...
 @overload
 def mean(
-    a: Kind, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False, *,
-    where: Kind | Plain = True, strategy: SumStrategy | None = None
-) -> Kind: ...
+    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    keepdims: bool = False, *, where: Array | Plain = True, strategy: SumStrategy | None = None
+) -> OutArray: ...
 @overload
 def mean(
-    a: npt.ArrayLike, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, keepdims: bool = False,
-    *, where: npt.ArrayLike = True, strategy: SumStrategy | None = None
-) -> Array: ...
+    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, keepdims: bool = False,
+    *, where: Other | Plain = True, strategy: SumStrategy | None = None
+) -> OutOther: ...
 @overload
 def mean_var(
-    a: Untyped, axis: Axis = None, dtype: Any | None = None, ddof: Real = 0, keepdims: bool = False, *,
+    a: Untyped, axis: Axis = None, dtype: ForeignDType | None = None, ddof: Real = 0, keepdims: bool = False, *,
     where: Any = True, correction: Real | None = None, strategy: NansumStrategy | None = None
 ) -> Untyped: ...
 @overload
 def mean_var(
-    a: Array | Plain, axis: Axis = None, dtype: npt.DTypeLike | None = None, ddof: Real = 0, keepdims: bool = False, *,
+    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, ddof: Real = 0, keepdims: bool = False, *,
     where: Array | Plain = True, correction: Real | None = None, strategy: NansumStrategy | None = None
 ) -> MeanVar[Array]: ...
 @overload
 def mean_var(
-    a: Kind, axis: Axis = None, dtype: ForeignDType | None = None, ddof: Real = 0, keepdims: bool = False, *,
-    where: Kind | Plain = True, correction: Real | None = None, strategy: NansumStrategy | None = None
-) -> MeanVar[Kind]: ...
-@overload
-def mean_var(
-    a: npt.ArrayLike, axis: Axis = None, dtype: npt.DTypeLike | None = None, ddof: Real = 0, keepdims: bool = False, *,
-    where: npt.ArrayLike = True, correction: Real | None = None, strategy: NansumStrategy | None = None
-) -> MeanVar[Array]: ...
-@overload
+    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, ddof: Real = 0, keepdims: bool = False, *,
+    where: Other | Plain = True, correction: Real | None = None, strategy: NansumStrategy | None = None
+) -> MeanVar[Other]: ...
 def min(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, *, out: Out, keepdims: bool = False, initial: Number | None = ...,
-    where: npt.ArrayLike | Foreign = True, strategy: SumStrategy | None = None
-) -> Out: ...
-@overload
-def min(
-    a: Untyped, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Any = True, *, strategy: SumStrategy | None = None
-) -> Untyped: ...
-@overload
-def min(
-    a: Array | Plain, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Array | Plain = True, *, strategy: SumStrategy | None = None
-) -> Array: ...
-@overload
-def min(
-    a: Kind, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Kind | Plain = True, *, strategy: SumStrategy | None = None
-) -> Kind: ...
-@overload
-def min(
-    a: npt.ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: npt.ArrayLike = True, *, strategy: SumStrategy | None = None
-) -> Array: ...
+    a: Kind | Plain, axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Array | Foreign | Plain = True, *, strategy: SumStrategy | None = None
+) -> OutKind: ...
 @overload
 def min_with_index(
     a: Untyped, axis: SupportsIndex | None = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
@@ -550,18 +342,8 @@ def min_with_index(
 ) -> WithIndex[Array]: ...
 @overload
 def min_with_index(
-    a: Kind, axis: SupportsIndex | None = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
-) -> WithIndex[Kind]: ...
-@overload
-def min_with_index(
-    a: npt.ArrayLike, axis: SupportsIndex | None = None, *, keepdims: bool = False,
-    strategy: NansumStrategy | None = None
-) -> WithIndex[Array]: ...
-@overload
-def nanargmax(
-    a: npt.ArrayLike | Foreign, axis: SupportsIndex | None = None, *, out: Out, keepdims: bool = False,
-    strategy: NansumStrategy | None = None
-) -> Out: ...
+    a: Other, axis: SupportsIndex | None = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
+) -> WithIndex[Other]: ...
 @overload
 def nanargmax(
     a: Untyped, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
@@ -569,24 +351,14 @@ def nanargmax(
 ) -> Untyped: ...
 @overload
 def nanargmax(
-    a: Array | Plain, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
+    a: Array | Plain, axis: SupportsIndex | None = None, out: OutIndex | None = None, *, keepdims: bool = False,
     strategy: NansumStrategy | None = None
-) -> npt.NDArray[np.int64]: ...
+) -> OutIndex: ...
 @overload
 def nanargmax(
-    a: Kind, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
+    a: Other, axis: SupportsIndex | None = None, out: OutOther | None = None, *, keepdims: bool = False,
     strategy: NansumStrategy | None = None
-) -> Kind: ...
-@overload
-def nanargmax(
-    a: npt.ArrayLike, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
-    strategy: NansumStrategy | None = None
-) -> npt.NDArray[np.int64]: ...
-@overload
-def nanargmin(
-    a: npt.ArrayLike | Foreign, axis: SupportsIndex | None = None, *, out: Out, keepdims: bool = False,
-    strategy: NansumStrategy | None = None
-) -> Out: ...
+) -> OutOther: ...
 @overload
 def nanargmin(
     a: Untyped, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
@@ -594,307 +366,198 @@ def nanargmin(
 ) -> Untyped: ...
 @overload
 def nanargmin(
-    a: Array | Plain, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
+    a: Array | Plain, axis: SupportsIndex | None = None, out: OutIndex | None = None, *, keepdims: bool = False,
     strategy: NansumStrategy | None = None
-) -> npt.NDArray[np.int64]: ...
+) -> OutIndex: ...
 @overload
 def nanargmin(
-    a: Kind, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
+    a: Other, axis: SupportsIndex | None = None, out: OutOther | None = None, *, keepdims: bool = False,
     strategy: NansumStrategy | None = None
-) -> Kind: ...
-@overload
-def nanargmin(
-    a: npt.ArrayLike, axis: SupportsIndex | None = None, out: None = None, *, keepdims: bool = False,
-    strategy: NansumStrategy | None = None
-) -> npt.NDArray[np.int64]: ...
-@overload
+) -> OutOther: ...
 def nanmax(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, *, out: Out, keepdims: bool = False, initial: Number | None = ...,
-    where: npt.ArrayLike | Foreign = True, strategy: NansumStrategy | None = None
-) -> Out: ...
-@overload
-def nanmax(
-    a: Untyped, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Any = True, *, strategy: NansumStrategy | None = None
-) -> Untyped: ...
-@overload
-def nanmax(
-    a: Array | Plain, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Array | Plain = True, *, strategy: NansumStrategy | None = None
-) -> Array: ...
-@overload
-def nanmax(
-    a: Kind, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Kind | Plain = True, *, strategy: NansumStrategy | None = None
-) -> Kind: ...
-@overload
-def nanmax(
-    a: npt.ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: npt.ArrayLike = True, *, strategy: NansumStrategy | None = None
-) -> Array: ...
+    a: Kind | Plain, axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Array | Foreign | Plain = True, *, strategy: NansumStrategy | None = None
+) -> OutKind: ...
 @overload
 def nanmean(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, dtype: ForeignDType | None = None, *, out: Out,
-    keepdims: bool = False, where: npt.ArrayLike | Foreign = True, strategy: NansumStrategy | None = None
-) -> Out: ...
-@overload
-def nanmean(
-    a: Untyped, axis: Axis = None, dtype: Any | None = None, out: None = None, keepdims: bool = False, *,
+    a: Untyped, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False, *,
     where: Any = True, strategy: NansumStrategy | None = None
 ) -> Untyped: ...
 @overload
 def nanmean(
-    a: Array | Plain, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, keepdims: bool = False,
-    *, where: Array | Plain = True, strategy: NansumStrategy | None = None
-) -> Array: ...
+    a: npt.NDArray[Inexact], axis: Axis = None, dtype: None = None, out: None = None, keepdims: bool = False, *,
+    where: Array | Plain = True, strategy: NansumStrategy | None = None
+) -> npt.NDArray[Inexact]: ...
 @overload
 def nanmean(
-    a: Kind, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False, *,
-    where: Kind | Plain = True, strategy: NansumStrategy | None = None
-) -> Kind: ...
+    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    keepdims: bool = False, *, where: Array | Plain = True, strategy: NansumStrategy | None = None
+) -> OutArray: ...
 @overload
 def nanmean(
-    a: npt.ArrayLike, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, keepdims: bool = False,
-    *, where: npt.ArrayLike = True, strategy: NansumStrategy | None = None
-) -> Array: ...
-@overload
+    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, keepdims: bool = False,
+    *, where: Other | Plain = True, strategy: NansumStrategy | None = None
+) -> OutOther: ...
 def nanmin(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, *, out: Out, keepdims: bool = False, initial: Number | None = ...,
-    where: npt.ArrayLike | Foreign = True, strategy: NansumStrategy | None = None
-) -> Out: ...
-@overload
-def nanmin(
-    a: Untyped, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Any = True, *, strategy: NansumStrategy | None = None
-) -> Untyped: ...
-@overload
-def nanmin(
-    a: Array | Plain, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Array | Plain = True, *, strategy: NansumStrategy | None = None
-) -> Array: ...
-@overload
-def nanmin(
-    a: Kind, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: Kind | Plain = True, *, strategy: NansumStrategy | None = None
-) -> Kind: ...
-@overload
-def nanmin(
-    a: npt.ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Number | None = ...,
-    where: npt.ArrayLike = True, *, strategy: NansumStrategy | None = None
-) -> Array: ...
+    a: Kind | Plain, axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Array | Foreign | Plain = True, *, strategy: NansumStrategy | None = None
+) -> OutKind: ...
 @overload
 def nanprod(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, dtype: ForeignDType | None = None, *, out: Out,
-    keepdims: bool = False, initial: Number | None = ..., where: npt.ArrayLike | Foreign = True,
-    strategy: NansumStrategy | None = None
-) -> Out: ...
-@overload
-def nanprod(
-    a: Untyped, axis: Axis = None, dtype: Any | None = None, out: None = None, keepdims: bool = False,
+    a: Untyped, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False,
     initial: Number | None = ..., where: Any = True, *, strategy: NansumStrategy | None = None
 ) -> Untyped: ...
 @overload
 def nanprod(
-    a: Array | Plain, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, keepdims: bool = False,
+    a: npt.NDArray[Inexact], axis: Axis = None, dtype: None = None, out: None = None, keepdims: bool = False,
     initial: Number | None = ..., where: Array | Plain = True, *, strategy: NansumStrategy | None = None
-) -> Array: ...
+) -> npt.NDArray[Inexact]: ...
 @overload
 def nanprod(
-    a: Kind, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Kind | Plain = True, *, strategy: NansumStrategy | None = None
-) -> Kind: ...
-@overload
-def nanprod(
-    a: npt.ArrayLike, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: npt.ArrayLike = True, *, strategy: NansumStrategy | None = None
-) -> Array: ...
-@overload
-def nanstd(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, dtype: ForeignDType | None = None, *, out: Out, ddof: Real = 0,
-    keepdims: bool = False, where: npt.ArrayLike | Foreign = True, correction: Real | None = None,
+    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    keepdims: bool = False, initial: Number | None = ..., where: Array | Plain = True, *,
     strategy: NansumStrategy | None = None
-) -> Out: ...
+) -> OutArray: ...
+@overload
+def nanprod(
+    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Other | Plain = True, *, strategy: NansumStrategy | None = None
+) -> OutOther: ...
 @overload
 def nanstd(
-    a: Untyped, axis: Axis = None, dtype: Any | None = None, out: None = None, ddof: Real = 0, keepdims: bool = False,
-    *, where: Any = True, correction: Real | None = None, strategy: NansumStrategy | None = None
+    a: Untyped, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, ddof: Real = 0,
+    keepdims: bool = False, *, where: Any = True, correction: Real | None = None, strategy: NansumStrategy | None = None
 ) -> Untyped: ...
 @overload
 def nanstd(
-    a: Array | Plain, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, ddof: Real = 0,
+    a: npt.NDArray[Floating], axis: Axis = None, dtype: None = None, out: None = None, ddof: Real = 0,
     keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
-) -> Array: ...
+) -> npt.NDArray[Floating]: ...
 @overload
 def nanstd(
-    a: Kind, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Kind | Plain = True, correction: Real | None = None,
+    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None, ddof: Real = 0,
+    keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
-) -> Kind: ...
+) -> OutArray: ...
 @overload
 def nanstd(
-    a: npt.ArrayLike, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: npt.ArrayLike = True, correction: Real | None = None,
+    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, ddof: Real = 0,
+    keepdims: bool = False, *, where: Other | Plain = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
-) -> Array: ...
+) -> OutOther: ...
 @overload
 def nansum(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, dtype: ForeignDType | None = None, *, out: Out,
-    keepdims: bool = False, initial: Number | None = ..., where: npt.ArrayLike | Foreign = True,
-    strategy: NansumStrategy | None = None
-) -> Out: ...
-@overload
-def nansum(
-    a: Untyped, axis: Axis = None, dtype: Any | None = None, out: None = None, keepdims: bool = False,
+    a: Untyped, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False,
     initial: Number | None = ..., where: Any = True, *, strategy: NansumStrategy | None = None
 ) -> Untyped: ...
 @overload
 def nansum(
-    a: Array | Plain, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, keepdims: bool = False,
+    a: npt.NDArray[Inexact], axis: Axis = None, dtype: None = None, out: None = None, keepdims: bool = False,
     initial: Number | None = ..., where: Array | Plain = True, *, strategy: NansumStrategy | None = None
-) -> Array: ...
+) -> npt.NDArray[Inexact]: ...
 @overload
 def nansum(
-    a: Kind, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Kind | Plain = True, *, strategy: NansumStrategy | None = None
-) -> Kind: ...
-@overload
-def nansum(
-    a: npt.ArrayLike, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: npt.ArrayLike = True, *, strategy: NansumStrategy | None = None
-) -> Array: ...
-@overload
-def nanvar(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, dtype: ForeignDType | None = None, *, out: Out, ddof: Real = 0,
-    keepdims: bool = False, where: npt.ArrayLike | Foreign = True, correction: Real | None = None,
+    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    keepdims: bool = False, initial: Number | None = ..., where: Array | Plain = True, *,
     strategy: NansumStrategy | None = None
-) -> Out: ...
+) -> OutArray: ...
+@overload
+def nansum(
+    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Other | Plain = True, *, strategy: NansumStrategy | None = None
+) -> OutOther: ...
 @overload
 def nanvar(
-    a: Untyped, axis: Axis = None, dtype: Any | None = None, out: None = None, ddof: Real = 0, keepdims: bool = False,
-    *, where: Any = True, correction: Real | None = None, strategy: NansumStrategy | None = None
+    a: Untyped, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, ddof: Real = 0,
+    keepdims: bool = False, *, where: Any = True, correction: Real | None = None, strategy: NansumStrategy | None = None
 ) -> Untyped: ...
 @overload
 def nanvar(
-    a: Array | Plain, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, ddof: Real = 0,
+    a: npt.NDArray[Floating], axis: Axis = None, dtype: None = None, out: None = None, ddof: Real = 0,
     keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
-) -> Array: ...
+) -> npt.NDArray[Floating]: ...
 @overload
 def nanvar(
-    a: Kind, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Kind | Plain = True, correction: Real | None = None,
+    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None, ddof: Real = 0,
+    keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
-) -> Kind: ...
+) -> OutArray: ...
 @overload
 def nanvar(
-    a: npt.ArrayLike, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: npt.ArrayLike = True, correction: Real | None = None,
+    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, ddof: Real = 0,
+    keepdims: bool = False, *, where: Other | Plain = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
-) -> Array: ...
+) -> OutOther: ...
 @overload
 def prod(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, dtype: ForeignDType | None = None, *, out: Out,
-    keepdims: bool = False, initial: Number | None = ..., where: npt.ArrayLike | Foreign = True,
-    strategy: SumStrategy | None = None
-) -> Out: ...
-@overload
-def prod(
-    a: Untyped, axis: Axis = None, dtype: Any | None = None, out: None = None, keepdims: bool = False,
+    a: Untyped, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False,
     initial: Number | None = ..., where: Any = True, *, strategy: SumStrategy | None = None
 ) -> Untyped: ...
 @overload
 def prod(
-    a: Array | Plain, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, keepdims: bool = False,
+    a: npt.NDArray[Inexact], axis: Axis = None, dtype: None = None, out: None = None, keepdims: bool = False,
     initial: Number | None = ..., where: Array | Plain = True, *, strategy: SumStrategy | None = None
-) -> Array: ...
+) -> npt.NDArray[Inexact]: ...
 @overload
 def prod(
-    a: Kind, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Kind | Plain = True, *, strategy: SumStrategy | None = None
-) -> Kind: ...
+    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    keepdims: bool = False, initial: Number | None = ..., where: Array | Plain = True, *,
+    strategy: SumStrategy | None = None
+) -> OutArray: ...
 @overload
 def prod(
-    a: npt.ArrayLike, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: npt.ArrayLike = True, *, strategy: SumStrategy | None = None
-) -> Array: ...
-@overload
+    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Other | Plain = True, *, strategy: SumStrategy | None = None
+) -> OutOther: ...
 def ptp(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, *, out: Out, keepdims: bool = False,
+    a: Kind | Plain, axis: Axis = None, out: OutKind | None = None, keepdims: bool = False, *,
     strategy: NansumStrategy | None = None
-) -> Out: ...
-@overload
-def ptp(
-    a: Untyped, axis: Axis = None, out: None = None, keepdims: bool = False, *, strategy: NansumStrategy | None = None
-) -> Untyped: ...
-@overload
-def ptp(
-    a: Array | Plain, axis: Axis = None, out: None = None, keepdims: bool = False, *,
-    strategy: NansumStrategy | None = None
-) -> Array: ...
-@overload
-def ptp(
-    a: Kind, axis: Axis = None, out: None = None, keepdims: bool = False, *, strategy: NansumStrategy | None = None
-) -> Kind: ...
-@overload
-def ptp(
-    a: npt.ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
-    strategy: NansumStrategy | None = None
-) -> Array: ...
+) -> OutKind: ...
 @overload
 def softmax(
-    x: npt.ArrayLike | Foreign, axis: Axis = None, *, dtype: ForeignDType | None = None, out: Out,
-    where: npt.ArrayLike | Foreign = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
-) -> Out: ...
-@overload
-def softmax(
-    x: Untyped, axis: Axis = None, *, dtype: Any | None = None, out: None = None, where: Any = True,
+    x: Untyped, axis: Axis = None, *, dtype: ForeignDType | None = None, out: None = None, where: Any = True,
     scale: Number | None = None, strategy: SoftmaxStrategy | None = None
 ) -> Untyped: ...
 @overload
 def softmax(
-    x: Array | Plain, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, out: None = None,
+    x: npt.NDArray[Floating], axis: Axis = None, *, dtype: None = None, out: None = None, where: Array | Plain = True,
+    scale: Number | None = None, strategy: SoftmaxStrategy | None = None
+) -> npt.NDArray[Floating]: ...
+@overload
+def softmax(
+    x: Array | Plain, axis: Axis = None, *, dtype: ForeignDType | None = None, out: OutArray | None = None,
     where: Array | Plain = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
-) -> Array: ...
+) -> OutArray: ...
 @overload
 def softmax(
-    x: Kind, axis: Axis = None, *, dtype: ForeignDType | None = None, out: None = None, where: Kind | Plain = True,
-    scale: Number | None = None, strategy: SoftmaxStrategy | None = None
-) -> Kind: ...
-@overload
-def softmax(
-    x: npt.ArrayLike, axis: Axis = None, *, dtype: npt.DTypeLike | None = None, out: None = None,
-    where: npt.ArrayLike = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
-) -> Array: ...
+    x: Other, axis: Axis = None, *, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    where: Other | Plain = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
+) -> OutOther: ...
 @overload
 def std(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, dtype: ForeignDType | None = None, *, out: Out, ddof: Real = 0,
-    keepdims: bool = False, where: npt.ArrayLike | Foreign = True, correction: Real | None = None,
-    strategy: NansumStrategy | None = None
-) -> Out: ...
-@overload
-def std(
-    a: Untyped, axis: Axis = None, dtype: Any | None = None, out: None = None, ddof: Real = 0, keepdims: bool = False,
-    *, where: Any = True, correction: Real | None = None, strategy: NansumStrategy | None = None
+    a: Untyped, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, ddof: Real = 0,
+    keepdims: bool = False, *, where: Any = True, correction: Real | None = None, strategy: NansumStrategy | None = None
 ) -> Untyped: ...
 @overload
 def std(
-    a: Array | Plain, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, ddof: Real = 0,
+    a: npt.NDArray[Floating], axis: Axis = None, dtype: None = None, out: None = None, ddof: Real = 0,
     keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
-) -> Array: ...
+) -> npt.NDArray[Floating]: ...
 @overload
 def std(
-    a: Kind, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Kind | Plain = True, correction: Real | None = None,
+    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None, ddof: Real = 0,
+    keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
-) -> Kind: ...
+) -> OutArray: ...
 @overload
 def std(
-    a: npt.ArrayLike, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: npt.ArrayLike = True, correction: Real | None = None,
+    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, ddof: Real = 0,
+    keepdims: bool = False, *, where: Other | Plain = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
-) -> Array: ...
+) -> OutOther: ...
 @overload
 def strategies(op: ExpandOp) -> tuple[ExpandStrategy, ...]: ...
 @overload
@@ -909,88 +572,77 @@ def strategies(op: SoftmaxOp) -> tuple[SoftmaxStrategy, ...]: ...
 def strategies(op: MatmulOp) -> tuple[MatmulStrategy, ...]: ...
 @overload
 def sum(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, dtype: ForeignDType | None = None, *, out: Out,
-    keepdims: bool = False, initial: Number | None = ..., where: npt.ArrayLike | Foreign = True,
-    strategy: SumStrategy | None = None
-) -> Out: ...
-@overload
-def sum(
-    a: Untyped, axis: Axis = None, dtype: Any | None = None, out: None = None, keepdims: bool = False,
+    a: Untyped, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False,
     initial: Number | None = ..., where: Any = True, *, strategy: SumStrategy | None = None
 ) -> Untyped: ...
 @overload
 def sum(
-    a: Array | Plain, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, keepdims: bool = False,
+    a: npt.NDArray[Inexact], axis: Axis = None, dtype: None = None, out: None = None, keepdims: bool = False,
     initial: Number | None = ..., where: Array | Plain = True, *, strategy: SumStrategy | None = None
-) -> Array: ...
+) -> npt.NDArray[Inexact]: ...
 @overload
 def sum(
-    a: Kind, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Kind | Plain = True, *, strategy: SumStrategy | None = None
-) -> Kind: ...
+    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    keepdims: bool = False, initial: Number | None = ..., where: Array | Plain = True, *,
+    strategy: SumStrategy | None = None
+) -> OutArray: ...
 @overload
 def sum(
-    a: npt.ArrayLike, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: npt.ArrayLike = True, *, strategy: SumStrategy | None = None
-) -> Array: ...
+    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Other | Plain = True, *, strategy: SumStrategy | None = None
+) -> OutOther: ...
 @overload
 def sum_of_squares(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, dtype: ForeignDType | None = None, *, out: Out,
-    keepdims: bool = False, where: npt.ArrayLike | Foreign = True, strategy: NansumStrategy | None = None
-) -> Out: ...
-@overload
-def sum_of_squares(
-    a: Untyped, axis: Axis = None, dtype: Any | None = None, out: None = None, keepdims: bool = False, *,
+    a: Untyped, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False, *,
     where: Any = True, strategy: NansumStrategy | None = None
 ) -> Untyped: ...
 @overload
 def sum_of_squares(
-    a: Array | Plain, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, keepdims: bool = False,
-    *, where: Array | Plain = True, strategy: NansumStrategy | None = None
-) -> Array: ...
+    a: npt.NDArray[Floating], axis: Axis = None, dtype: None = None, out: None = None, keepdims: bool = False, *,
+    where: Array | Plain = True, strategy: NansumStrategy | None = None
+) -> npt.NDArray[Floating]: ...
 @overload
 def sum_of_squares(
-    a: Kind, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False, *,
-    where: Kind | Plain = True, strategy: NansumStrategy | None = None
-) -> Kind: ...
+    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    keepdims: bool = False, *, where: Array | Plain = True, strategy: NansumStrategy | None = None
+) -> OutArray: ...
 @overload
 def sum_of_squares(
-    a: npt.ArrayLike, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, keepdims: bool = False,
-    *, where: npt.ArrayLike = True, strategy: NansumStrategy | None = None
-) -> Array: ...
+    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, keepdims: bool = False,
+    *, where: Other | Plain = True, strategy: NansumStrategy | None = None
+) -> OutOther: ...
 @overload
 def var(
-    a: npt.ArrayLike | Foreign, axis: Axis = None, dtype: ForeignDType | None = None, *, out: Out, ddof: Real = 0,
-    keepdims: bool = False, where: npt.ArrayLike | Foreign = True, correction: Real | None = None,
-    strategy: NansumStrategy | None = None
-) -> Out: ...
-@overload
-def var(
-    a: Untyped, axis: Axis = None, dtype: Any | None = None, out: None = None, ddof: Real = 0, keepdims: bool = False,
-    *, where: Any = True, correction: Real | None = None, strategy: NansumStrategy | None = None
+    a: Untyped, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, ddof: Real = 0,
+    keepdims: bool = False, *, where: Any = True, correction: Real | None = None, strategy: NansumStrategy | None = None
 ) -> Untyped: ...
 @overload
 def var(
-    a: Array | Plain, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, ddof: Real = 0,
+    a: npt.NDArray[Floating], axis: Axis = None, dtype: None = None, out: None = None, ddof: Real = 0,
     keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
-) -> Array: ...
+) -> npt.NDArray[Floating]: ...
 @overload
 def var(
-    a: Kind, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Kind | Plain = True, correction: Real | None = None,
+    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None, ddof: Real = 0,
+    keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
-) -> Kind: ...
+) -> OutArray: ...
 @overload
 def var(
-    a: npt.ArrayLike, axis: Axis = None, dtype: npt.DTypeLike | None = None, out: None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: npt.ArrayLike = True, correction: Real | None = None,
+    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, ddof: Real = 0,
+    keepdims: bool = False, *, where: Other | Plain = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
-) -> Array: ...
+) -> OutOther: ...
 @overload
 def vector_norm(
     a: Untyped, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2, strategy: NansumStrategy | None = None
 ) -> Untyped: ...
+@overload
+def vector_norm(
+    a: npt.NDArray[Floating], /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2,
+    strategy: NansumStrategy | None = None
+) -> npt.NDArray[Floating]: ...
 @overload
 def vector_norm(
     a: Array | Plain, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2,
@@ -998,42 +650,30 @@ def vector_norm(
 ) -> Array: ...
 @overload
 def vector_norm(
-    a: Kind, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2, strategy: NansumStrategy | None = None
-) -> Kind: ...
-@overload
-def vector_norm(
-    a: npt.ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2,
-    strategy: NansumStrategy | None = None
-) -> Array: ...
+    a: Other, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2, strategy: NansumStrategy | None = None
+) -> Other: ...
 @overload
 def where(condition: Untyped, /) -> Untyped: ...
 @overload
-def where(condition: Array | Plain, /) -> tuple[Array, ...]: ...
+def where(condition: Array | Plain, /) -> tuple[npt.NDArray[np.int64], ...]: ...
 @overload
-def where(condition: Kind, /) -> tuple[Kind, ...]: ...
-@overload
-def where(condition: npt.ArrayLike, /) -> tuple[Array, ...]: ...
-@overload
-def where(
-    condition: npt.ArrayLike | Foreign, x: npt.ArrayLike | Foreign, y: npt.ArrayLike | Foreign, /, *, out: Out,
-    strategy: ExpandStrategy | None = None
-) -> Out: ...
+def where(condition: Other, /) -> tuple[Other, ...]: ...
 @overload
 def where(
     condition: Untyped, x: Any, y: Any, /, *, out: None = None, strategy: ExpandStrategy | None = None
 ) -> Untyped: ...
 @overload
 def where(
-    condition: Array | Plain, x: Array | Plain, y: Array | Plain, /, *, out: None = None,
-    strategy: ExpandStrategy | None = None
-) -> Array: ...
+    condition: Array | Plain, x: npt.NDArray[Floating] | float, y: npt.NDArray[Floating] | float, /, *,
+    out: None = None, strategy: ExpandStrategy | None = None
+) -> npt.NDArray[Floating]: ...
 @overload
 def where(
-    condition: Kind | Plain, x: Kind | Plain, y: Kind | Plain, /, *, out: None = None,
+    condition: Array | Plain, x: Array | Plain, y: Array | Plain, /, *, out: OutArray | None = None,
     strategy: ExpandStrategy | None = None
-) -> Kind: ...
+) -> OutArray: ...
 @overload
 def where(
-    condition: npt.ArrayLike, x: npt.ArrayLike, y: npt.ArrayLike, /, *, out: None = None,
+    condition: Other | Plain, x: Other | Plain, y: Other | Plain, /, *, out: OutOther | None = None,
     strategy: ExpandStrategy | None = None
-) -> Array: ...
+) -> OutOther: ...

@@ -1,10 +1,11 @@
 """Types of parameters and results. There is no such module when programs run."""
 
 from collections.abc import Sequence
-from typing import Any, Generic, Literal, NamedTuple, Protocol, SupportsIndex, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import TypeVar  # which takes default=
 
 class SupportsDLPack(Protocol):
     def __dlpack__(self) -> Any: ...
@@ -34,8 +35,17 @@ Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 Axes: TypeAlias = Sequence[SupportsIndex | tuple[SupportsIndex, ...]]
 
 T = TypeVar("T")
-Kind = TypeVar("Kind", bound=Foreign)  # of arrays that go in and come out
-Out = TypeVar("Out", bound=Array | Foreign)  # an array that the result is written to
+Inexact = TypeVar("Inexact", bound=np.inexact[Any])
+Floating = TypeVar("Floating", bound=np.floating[Any], default=Any)
+# Of arrays that go in and come out; of those of other libraries.
+Kind = TypeVar("Kind", bound=Array | Foreign, default=Array)
+Other = TypeVar("Other", bound=Foreign)
+# Of arrays that results are written to, by what the result is if none is given.
+OutArray = TypeVar("OutArray", bound=Array | Foreign, default=Array)
+OutBool = TypeVar("OutBool", bound=Array | Foreign, default=npt.NDArray[np.bool])
+OutIndex = TypeVar("OutIndex", bound=Array | Foreign, default=npt.NDArray[np.int64])
+OutKind = TypeVar("OutKind", bound=Array | Foreign, default=Kind)
+OutOther = TypeVar("OutOther", bound=Array | Foreign, default=Other)
 
 # Nothing is of this type. Where a checker does not know that of an array, as it does not know CuPy's, it fits too: so
 # results differ from signature to signature, and the checker knows that it does not know them.

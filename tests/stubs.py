@@ -2,9 +2,11 @@
 
     python -m tests.stubs
 
-Parameters are those of the functions, strategies those of the tables; what is written here is the types. A function has
-a signature for each kind of arrays that it takes, and gives back: NumPy's, with numbers and lists, which become such;
-those of other libraries; whatever else NumPy makes arrays of. Another one is for ``out``, which is the result then.
+Parameters are those of the functions, strategies those of the tables; what is written here is the types. mypy answers a
+wrong call with all signatures of the function, so there are as few as can be. One serves all arrays if results have the
+dtype of the first. Else there is one for NumPy's arrays, with numbers and lists, which become such, and one for those
+of other libraries; before these, one for arrays that a checker does not know, and one for floating point if its dtype
+is kept. The type of ``out`` is that of the result; by default it is what the result is without it.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -37,10 +39,11 @@ SHARED = '''\
 """Types of parameters and results. There is no such module when programs run."""
 
 from collections.abc import Sequence
-from typing import Any, Generic, Literal, NamedTuple, Protocol, SupportsIndex, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import TypeVar  # which takes default=
 
 class SupportsDLPack(Protocol):
     def __dlpack__(self) -> Any: ...
@@ -70,8 +73,17 @@ Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 Axes: TypeAlias = Sequence[SupportsIndex | tuple[SupportsIndex, ...]]
 
 T = TypeVar("T")
-Kind = TypeVar("Kind", bound=Foreign)  # of arrays that go in and come out
-Out = TypeVar("Out", bound=Array | Foreign)  # an array that the result is written to
+Inexact = TypeVar("Inexact", bound=np.inexact[Any])
+Floating = TypeVar("Floating", bound=np.floating[Any], default=Any)
+# Of arrays that go in and come out; of those of other libraries.
+Kind = TypeVar("Kind", bound=Array | Foreign, default=Array)
+Other = TypeVar("Other", bound=Foreign)
+# Of arrays that results are written to, by what the result is if none is given.
+OutArray = TypeVar("OutArray", bound=Array | Foreign, default=Array)
+OutBool = TypeVar("OutBool", bound=Array | Foreign, default=npt.NDArray[np.bool])
+OutIndex = TypeVar("OutIndex", bound=Array | Foreign, default=npt.NDArray[np.int64])
+OutKind = TypeVar("OutKind", bound=Array | Foreign, default=Kind)
+OutOther = TypeVar("OutOther", bound=Array | Foreign, default=Other)
 
 # Nothing is of this type. Where a checker does not know that of an array, as it does not know CuPy's, it fits too: so
 # results differ from signature to signature, and the checker knows that it does not know them.
@@ -94,21 +106,32 @@ NAMES = {*re.findall(r"^(?:class )?(\w+)(?::| =|\()", SHARED, re.MULTILINE)}
 
 
 class Kind(NamedTuple):
-    """The types of a signature: of the first array, of others, of results, of ``dtype``."""
+    """The types of a signature: of the first array, of others, of results, of ``out`` if that is a result."""
 
     first: str
     others: str
     result: str
-    dtype: str
+    out: str = ""
 
 
-KINDS = (
-    Kind("Array | Plain", "Array | Plain", "Array", "npt.DTypeLike"),
-    Kind("Kind", "Kind | Plain", "Kind", "ForeignDType"),
-    Kind("npt.ArrayLike", "npt.ArrayLike", "Array", "npt.DTypeLike"),
+UNTYPED = Kind("Untyped", "Any", "Untyped")
+NUMPY = Kind("Array | Plain", "Array | Plain", "Array", "OutArray")
+OTHER = Kind("Other", "Other | Plain", "Other", "OutOther")
+EITHER = Kind("Kind | Plain", "Array | Foreign | Plain", "Kind", "OutKind")
+INEXACT, FLOATING = (
+    Kind(f"npt.NDArray[{dtype}]", "Array | Plain", f"npt.NDArray[{dtype}]") for dtype in ("Inexact", "Floating")
 )
-UNTYPED = Kind("Untyped", "Any", "Untyped", "Any")
-INTO = Kind("npt.ArrayLike | Foreign", "npt.ArrayLike | Foreign", "Out", "ForeignDType")
+#: Functions whose results have the dtype of the first array, and those that keep some dtypes of NumPy's arrays.
+SAME = ("max", "min", "amax", "amin", "nanmax", "nanmin", "ptp", "expand", "broadcast_to")
+KEEPS = (
+    dict.fromkeys(("sum", "prod", "mean", "nansum", "nanprod", "nanmean"), INEXACT)
+    | dict.fromkeys(("softmax", "log_softmax", "logsumexp"), FLOATING)
+    | dict.fromkeys(("var", "std", "nanvar", "nanstd", "sum_of_squares", "vector_norm"), FLOATING)
+    | {"where": FLOATING}
+)
+#: Parameters that may change the dtype; and the values of ``where``: Python's numbers take the dtype of arrays.
+CHANGES = dict.fromkeys(("dtype", "b"), "None")
+VALUES = dict.fromkeys(("x", "y", "x1", "x2"), "npt.NDArray[Floating] | float")
 #: Which parameters are arrays; in functions of several, the first may be a number too.
 FIRST = ("a", "x", "array", "a1", "x1")
 OTHERS = ("b", "c", "y", "weights", "a2", "x2", "where", "condition")
@@ -118,20 +141,23 @@ TYPES = {
     "axis": "Axis", "keepdims": "bool", "initial": "Number", "ddof": "Real", "correction": "Real", "returned": "bool",
     "return_sign": "bool", "scale": "Number", "ord": "float", "rtol": "float", "atol": "float", "equal_nan": "bool",
     "alpha": "Number", "beta": "Number", "subok": "bool", "shape": "Shape", "casting": "Casting", "axes": "Axes",
+    "dtype": "ForeignDType",
 }  # fmt: skip
 #: Functions of one axis.
 SEARCHES = ("argmax", "argmin", "nanargmax", "nanargmin")
 EXTREMES = ("max_with_index", "min_with_index")
 #: Results of NumPy's that have a dtype of their own.
 OWN = (
-    dict.fromkeys(("any", "all"), "npt.NDArray[np.bool]")
-    | dict.fromkeys(("allclose", "array_equal"), "np.bool")
-    | dict.fromkeys((*SEARCHES, "count_nonzero"), "npt.NDArray[np.int64]")
+    dict.fromkeys(("any", "all"), NUMPY._replace(result="npt.NDArray[np.bool]", out="OutBool"))
+    | dict.fromkeys(("allclose", "array_equal"), NUMPY._replace(result="np.bool"))
+    | dict.fromkeys((*SEARCHES, "count_nonzero"), NUMPY._replace(result="npt.NDArray[np.int64]", out="OutIndex"))
 )
 #: Results that are made of arrays: always; with a flag; of a function that is given an array alone.
 MADE = {"mean_var": "MeanVar[{0}]"} | dict.fromkeys(EXTREMES, "WithIndex[{0}]")
 FLAGS = {"average": ("returned", "Average[{0}]"), "logsumexp": ("return_sign", "tuple[{0}, {0}]")}
-ALONE = {"where": "tuple[{0}, ...]"}
+ALONE = {
+    "where": {UNTYPED: "Untyped", NUMPY: "tuple[npt.NDArray[np.int64], ...]", OTHER: "tuple[Other, ...]"},
+}
 
 
 class Parameter(NamedTuple):
@@ -180,8 +206,8 @@ def stub(module: ModuleType, imports: str, up: str) -> str:
     body = "\n".join(signature for name in names for signature in signatures(module, name))
     words = {*re.findall(r"\w+", body)}
     shared = sorted(word for word in words if word in NAMES or word.endswith(("Strategy", "Op")))
-    types = listed(f"from {up}_types import (", shared, ")", each=True)
-    near = sorted([*imports.splitlines(), types], key=lambda line: (-line.count(".", 0, 8), line.split(" import")[0]))
+    types = [listed(f"from {up}_types import (", shared, ")", each=True)]
+    near = sorted([*imports.splitlines(), *types], key=lambda line: (-line.count(".", 0, 8), line.split(" import")[0]))
     typing = [name for name in ("Any", "Literal", "SupportsIndex", "overload") if name in words]
     head = [
         f"from typing import {', '.join(typing)}",
@@ -210,56 +236,62 @@ def listed(begin: str, words: Iterable[str], end: str, each: bool = False) -> st
     return "\n".join([begin, *(f"    {line}" for line in lines), end]).replace("\xa0", " ")
 
 
-def signatures(module: ModuleType, name: str) -> Iterator[str]:
-    """The signatures of a function."""
+def signatures(module: ModuleType, name: str) -> list[str]:
+    """The signatures of a function, which are overloads if there are several."""
     if name == "strategies":
-        for first in dict.fromkeys(map(family, STRATEGIES)):
-            yield f"@overload\ndef strategies(op: {first}Op) -> tuple[{first}Strategy, ...]: ..."
+        families = dict.fromkeys(map(family, STRATEGIES))
+        found = [f"def strategies(op: {first}Op) -> tuple[{first}Strategy, ...]: ..." for first in families]
+    else:
+        given = [*inspect.signature(getattr(module, name)).parameters.values()]
+        found = [signature(name, *each) for each in overloads(name, given)]
+    return [f"@overload\n{each}" for each in found] if len(found) > 1 else found
+
+
+def overloads(name: str, given: list[inspect.Parameter]) -> Iterator[tuple[list[Parameter], str]]:
+    """The parameters and the result of each signature of a function."""
+    if name in SAME:
+        yield [typed(name, each, EITHER) for each in given], result_of(given, EITHER)
         return
-    given = inspect.signature(getattr(module, name)).parameters
-    into = "out" in given
-    if into and name in ALONE:
-        for kind in (UNTYPED, *KINDS):
-            alone = Parameter("condition", inspect.Parameter.POSITIONAL_ONLY, kind.first, "")
-            yield signature(name, [alone], "Untyped" if kind is UNTYPED else ALONE[name].format(kind.result))
-    if into:
-        yield signature(name, [typed(name, each, INTO) for each in given.values()], "Out")
-    yield signature(name, [typed(name, each, UNTYPED) for each in given.values()], "Untyped")
+    if name in ALONE and given[1].default is None:
+        for kind, result in ALONE[name].items():
+            yield [Parameter(given[0].name, given[0].kind, kind.first, "")], result
+    yield [typed(name, each, UNTYPED) for each in given], UNTYPED.result
     flag, made = FLAGS.get(name, ("", ""))
-    for kind in KINDS:
-        result = OWN.get(name, kind.result) if kind.result == "Array" else kind.result
-        result = MADE.get(name, "{0}").format(result)
-        parameters = [typed(name, each, kind) for each in given.values()]
-        if not flag:
-            yield signature(name, parameters, result)
-            continue
-        both = f"{result} | {made.format(result)}"
-        ways = (("Literal[False]", "False", result), ("Literal[True]", "", made.format(result)), ("bool", "", both))
-        for type_, default, what in ways:
-            changed = [Parameter(*each[:2], type_, default) if each.name == flag else each for each in parameters]
-            yield signature(name, changed, what)
+    if name in KEEPS:
+        types = CHANGES | {flag: "Literal[False]"} | (VALUES if name in SEVERAL else {})
+        yield [typed(name, each, KEEPS[name], types) for each in given], KEEPS[name].result
+    for kind in (OWN.get(name, NUMPY), OTHER):
+        result = MADE.get(name, "{0}").format(result_of(given, kind))
+        both = made.format(result)
+        ways = {"Literal[False]": result, "Literal[True]": both, "bool": f"{result} | {both}"} if flag else {"": result}
+        for type_, what in ways.items():
+            yield [typed(name, each, kind, {flag: type_}) for each in given], what
 
 
-def typed(name: str, given: inspect.Parameter, kind: Kind) -> Parameter:
-    """A parameter of a function, in a signature of a kind."""
-    optional, type_ = given.default is None, TYPES.get(given.name, "")
+def result_of(given: list[inspect.Parameter], kind: Kind) -> str:
+    """The type of the result, which is that of ``out`` if the function has it."""
+    return kind.out if "out" in [each.name for each in given] else kind.result
+
+
+def typed(name: str, given: inspect.Parameter, kind: Kind, types: Mapping[str, str] | None = None) -> Parameter:
+    """A parameter of a function, in a signature of a kind, in which some have other types."""
     default = "..." if given.default is gpuops.ops.reduction.NOT_GIVEN else repr(given.default).replace("'", '"')
-    default = "" if given.default is given.empty else default
-    if given.name == "out":
-        return Parameter("out", given.kind, "Out" if kind is INTO else "None", "" if kind is INTO else "None")
-    if given.name in FIRST and not (name == "where" and given.name == "x"):
-        type_ = kind.others if name in SEVERAL and kind is not UNTYPED else kind.first
-    elif given.name in OTHERS or given.name == "x":
-        type_ = kind.first if given.name == "condition" and kind is UNTYPED else kind.others
-    elif given.name == "dtype":
-        type_ = kind.dtype
+    type_, optional = (types or {}).get(given.name, ""), given.default is None or given.name == "initial"
+    if given.default is given.empty or type_ in ("Literal[True]", "bool") or given.kind is given.POSITIONAL_ONLY:
+        default, optional = "", False
+    first = FIRST if name not in SEVERAL else ("condition", "a", "a1", "x1") if kind is UNTYPED else ()
+    if type_:
+        optional = False
+    elif given.name == "out":
+        type_, optional = kind.out or "None", bool(kind.out)
+    elif given.name in (*FIRST, *OTHERS):
+        type_ = kind.first if given.name in first else kind.others
     elif given.name == "strategy":
         type_ = f"{family(name if name in STRATEGIES else name.replace('a', '', 1))}Strategy"
     elif given.name == "axis" and name in (*SEARCHES, *EXTREMES):
         type_ = "SupportsIndex"
-    if name in ALONE and given.name in ("x", "y"):
-        return Parameter(given.name, given.kind, type_, "")
-    optional |= given.name == "initial"
+    else:
+        type_ = TYPES[given.name]
     return Parameter(given.name, given.kind, f"{type_} | None" if optional and type_ != "Axis" else type_, default)
 
 
@@ -271,7 +303,7 @@ def signature(name: str, parameters: list[Parameter], result: str) -> str:
     middle, last = middle[: (must or [None])[0]], middle[must[0] :] if must else []
     last += [each for each in parameters if each.way == each.way.KEYWORD_ONLY]
     words = [*map(str, first), *(["/"] if first else []), *map(str, middle), *(["*"] if last else []), *map(str, last)]
-    return f"@overload\n{listed(f'def {name}(', words, f') -> {result}: ...')}"
+    return listed(f"def {name}(", words, f") -> {result}: ...")
 
 
 if __name__ == "__main__":

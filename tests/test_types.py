@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gpuops
@@ -44,6 +45,28 @@ def test_wrong_uses_and_no_others_are_errors(checker, tmp_path):
     found = {int(line) for line in re.findall(rf"{USES.name}:(\d+)(?::\d+)?(?: -)?:? error", done.stdout)}
     lines = USES.read_text(encoding="utf-8").splitlines()
     assert found == {i for i, line in enumerate(lines, 1) if line.endswith("# wrong")}, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in stubs.SAME + tuple(stubs.KEEPS) if name != "where"])
+def test_results_have_the_dtypes_that_the_types_promise(name):
+    kept = stubs.KEEPS.get(name, stubs.EITHER).first
+    dtypes = {stubs.INEXACT.first: "efdFD", stubs.FLOATING.first: "efd"}.get(kept, "bhilBHILefdFD")
+    shape = [(2, 3)] if "shape" in inspect.signature(getattr(gpuops, name)).parameters else []
+    for dtype in map(np.dtype, dtypes):
+        assert getattr(gpuops, name)(np.ones((2, 3), dtype), *shape).dtype == dtype
+
+
+@pytest.mark.parametrize("values", [("f", 1), (2.5, "e"), ("f", "f"), (True, "d")])
+def test_a_choice_has_the_dtype_that_the_types_promise(values):
+    x, y = (np.ones(3, value) if isinstance(value, str) else value for value in values)
+    (expected,) = {value.dtype for value in (x, y) if isinstance(value, np.ndarray)}
+    assert gpuops.where([True, False, True], x, y).dtype == expected
+
+
+def test_functions_whose_results_have_the_dtype_of_the_first_array_have_one_signature():
+    """So mypy says what is wrong in a call, and lists no overloads."""
+    found = {name: stubs.signatures(gpuops, name) for name in stubs.SAME}
+    assert {len(signatures) for signatures in found.values()} == {1}
 
 
 def test_every_function_has_a_use():

@@ -12,6 +12,7 @@ import gpuops
 import gpuops.array_api as xp
 
 Array = npt.NDArray[Any]
+Float32 = npt.NDArray[np.float32]
 
 
 class Tensor:
@@ -43,7 +44,7 @@ class Lazy:
 
 
 def kinds_that_go_in_come_out(x: npt.NDArray[np.float32], t: Tensor, n: Numba, lazy: Lazy, any_: Any) -> None:
-    assert_type(gpuops.sum(x, axis=0), Array)
+    assert_type(gpuops.sum(x, axis=0), Float32)
     assert_type(gpuops.sum([1, 2, 3]), Array)
     assert_type(gpuops.sum([[1.5], [2.5]], 1, keepdims=True), Array)
     assert_type(gpuops.sum(2.5), Array)
@@ -51,7 +52,7 @@ def kinds_that_go_in_come_out(x: npt.NDArray[np.float32], t: Tensor, n: Numba, l
     assert_type(gpuops.sum(n, axis=-1, initial=3), Numba)
     assert_type(gpuops.sum(lazy), Lazy)
     assert_type(gpuops.softmax(t, axis=1, where=t, scale=0.5), Tensor)
-    assert_type(gpuops.softmax(x, 1), Array)
+    assert_type(gpuops.softmax(x, 1), Float32)
     assert_type(gpuops.any(x), npt.NDArray[np.bool])
     assert_type(gpuops.any(t), Tensor)
     assert_type(gpuops.argmax(x, axis=np.int64(1)), npt.NDArray[np.int64])
@@ -64,11 +65,11 @@ def kinds_that_go_in_come_out(x: npt.NDArray[np.float32], t: Tensor, n: Numba, l
     assert_type(gpuops.matmul(x, x), Array)
     assert_type(gpuops.matmul(t, t, alpha=2.0, c=t), Tensor)
     assert_type(gpuops.dot(x, [1.0, 2.0]), Array)
-    assert_type(gpuops.where(x, x, 0.0), Array)
+    assert_type(gpuops.where(x, x, 0.0), Float32)
     assert_type(gpuops.where(t, t, 0.0), Tensor)
-    assert_type(gpuops.where(x), tuple[Array, ...])
+    assert_type(gpuops.where(x), tuple[npt.NDArray[np.int64], ...])
     assert_type(gpuops.where(t), tuple[Tensor, ...])
-    assert_type(gpuops.expand(x, (-1, 4)), Array)
+    assert_type(gpuops.expand(x, (-1, 4)), Float32)
     assert_type(gpuops.broadcast_to(t, 4), Tensor)
     gpuops.softmax(any_, axis=1, strategy="rows")
     assert_type(gpuops.sum(any_).get(), Any)
@@ -82,26 +83,52 @@ def every_function(x: npt.NDArray[np.float32], t: Tensor) -> None:
     assert_type(gpuops.prod(t, axis=0), Tensor)
     assert_type(gpuops.max(t, axis=(0, -1)), Tensor)
     assert_type(gpuops.min([[3, 1], [2, 5]], axis=0), Array)
-    assert_type(gpuops.amax(x, axis=0, strategy="rows"), Array)
+    assert_type(gpuops.amax(x, axis=0, strategy="rows"), Float32)
     assert_type(gpuops.amin(t, keepdims=True), Tensor)
     assert_type(gpuops.mean(t, dtype=np.float64), Tensor)
-    assert_type(gpuops.var(x, axis=0, correction=1), Array)
+    assert_type(gpuops.var(x, axis=0, correction=1), Float32)
     assert_type(gpuops.std(t, ddof=1), Tensor)
     assert_type(gpuops.ptp(t, 0), Tensor)
     assert_type(gpuops.all(t, where=t), Tensor)
     assert_type(gpuops.all([True, False]), npt.NDArray[np.bool])
-    assert_type(gpuops.nansum(x, initial=None), Array)
+    assert_type(gpuops.nansum(x, initial=None), Float32)
     assert_type(gpuops.nanprod(t), Tensor)
-    assert_type(gpuops.nanmean(x, where=x > 0), Array)
+    assert_type(gpuops.nanmean(x, where=x > 0), Float32)
     assert_type(gpuops.nanmax(t), Tensor)
-    assert_type(gpuops.nanmin(x, initial=np.float32(3)), Array)
+    assert_type(gpuops.nanmin(x, initial=np.float32(3)), Float32)
     assert_type(gpuops.nanvar(t, correction=0), Tensor)
-    assert_type(gpuops.nanstd(x), Array)
+    assert_type(gpuops.nanstd(x), Float32)
     assert_type(gpuops.argmin(t, axis=-1), Tensor)
     assert_type(gpuops.nanargmax(x, axis=0, keepdims=True), npt.NDArray[np.int64])
     assert_type(gpuops.min_with_index(t, axis=0).values, Tensor)
     assert_type(gpuops.sum_of_squares(t, axis=1), Tensor)
     assert_type(gpuops.log_softmax(t, axis=-1), Tensor)
+
+
+def dtypes_that_stay(
+    x: Float32, i: npt.NDArray[np.int32], z: npt.NDArray[np.complex64], mask: npt.NDArray[np.bool]
+) -> None:
+    assert_type(gpuops.softmax(x, axis=1, where=mask, scale=0.5), Float32)
+    assert_type(gpuops.log_softmax(x), Float32)
+    assert_type(gpuops.logsumexp(x, axis=1), Float32)
+    assert_type(gpuops.mean(x, 0), Float32)
+    assert_type(gpuops.sum(z), npt.NDArray[np.complex64])
+    assert_type(gpuops.max(i, axis=0, where=mask, initial=3), npt.NDArray[np.int32])
+    assert_type(gpuops.broadcast_to(mask, (3, 4)), npt.NDArray[np.bool])
+    assert_type(gpuops.where(mask, x, x), Float32)
+    assert_type(gpuops.where(mask, 1, x), Float32)
+    assert_type(xp.where(mask, x, 0.5), Float32)
+    # Others may be computed, and another parameter may say so.
+    assert_type(gpuops.softmax(i), Array)
+    assert_type(gpuops.sum(i), Array)
+    assert_type(gpuops.mean(i), Array)
+    assert_type(gpuops.var(z), Array)
+    assert_type(gpuops.softmax(x, dtype=np.float64), Array)
+    assert_type(gpuops.sum(x, 0, "float64"), Array)
+    assert_type(gpuops.logsumexp(x, b=2.0), Array)
+    assert_type(gpuops.where(mask, x, i), Array)
+    assert_type(gpuops.where(mask, x, 1j), Array)
+    assert_type(gpuops.where(mask, i, 0.5), Array)
 
 
 def results_of_several_arrays(x: npt.NDArray[np.float32], t: Tensor, flag: bool) -> None:
@@ -123,16 +150,18 @@ def results_that_are_written(x: npt.NDArray[np.float32], out: npt.NDArray[np.flo
     assert_type(gpuops.sum(t, axis=0, out=t), Tensor)
     assert_type(gpuops.where(x, x, 1, out=out), npt.NDArray[np.float64])
     assert_type(gpuops.matmul(x, x, out), npt.NDArray[np.float64])
+    assert_type(gpuops.max(x, axis=0, out=out), npt.NDArray[np.float64])
+    assert_type(gpuops.expand(t, 4, out=t), Tensor)
 
 
 def the_standard(x: npt.NDArray[np.float32], t: Tensor) -> None:
     assert_type(xp.sum(x, axis=0, dtype=np.float64), Array)
     assert_type(xp.prod(t, axis=(0, 1)), Tensor)
     assert_type(xp.max(t), Tensor)
-    assert_type(xp.min(x, keepdims=True), Array)
+    assert_type(xp.min(x, keepdims=True), Float32)
     assert_type(xp.mean(t, axis=-1), Tensor)
     assert_type(xp.var(t, correction=1), Tensor)
-    assert_type(xp.std(x, correction=0.5), Array)
+    assert_type(xp.std(x, correction=0.5), Float32)
     assert_type(xp.any(t), Tensor)
     assert_type(xp.all(x, axis=0), npt.NDArray[np.bool])
     assert_type(xp.argmax(t, axis=0), Tensor)
@@ -173,6 +202,8 @@ def names_axes_and_strategies(x: npt.NDArray[np.float32], t: Tensor) -> None:
     gpuops.sum(x, axis=1.5)  # wrong
     gpuops.sum(x, axis=[0, 1])  # wrong
     gpuops.argmax(x, axis=(0, 1))  # wrong
+    gpuops.max(x, axis="rows")  # wrong
+    gpuops.max(x, axes=1)  # wrong
     gpuops.sum(x, strategy="fast")  # wrong
     gpuops.sum(t, strategy="warp")  # wrong
     gpuops.softmax(x, strategy="warp")
