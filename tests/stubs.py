@@ -149,7 +149,7 @@ EXTREMES = ("max_with_index", "min_with_index")
 #: Results of NumPy's that have a dtype of their own.
 OWN = (
     dict.fromkeys(("any", "all"), NUMPY._replace(result="npt.NDArray[np.bool]", out="OutBool"))
-    | dict.fromkeys(("allclose", "array_equal"), NUMPY._replace(result="np.bool"))
+    | dict.fromkeys(("allclose", "array_equal"), NUMPY._replace(result="bool"))
     | dict.fromkeys((*SEARCHES, "count_nonzero"), NUMPY._replace(result="npt.NDArray[np.int64]", out="OutIndex"))
 )
 #: Results that are made of arrays: always; with a flag; of a function that is given an array alone.

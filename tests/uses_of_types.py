@@ -58,7 +58,7 @@ def kinds_that_go_in_come_out(x: npt.NDArray[np.float32], t: Tensor, n: Numba, l
     assert_type(gpuops.argmax(x, axis=np.int64(1)), npt.NDArray[np.int64])
     assert_type(gpuops.nanargmin(t, 0, keepdims=True), Tensor)
     assert_type(gpuops.count_nonzero(x, axis=(0, 1)), npt.NDArray[np.int64])
-    assert_type(gpuops.allclose(x, 1.0), np.bool)
+    assert_type(gpuops.allclose(x, 1.0), bool)
     assert_type(gpuops.allclose(t, t, equal_nan=True), Tensor)
     assert_type(gpuops.array_equal(1, t), Tensor)
     assert_type(gpuops.vector_norm(t, ord=1, axis=0), Tensor)
