@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.ops.table import SEARCHES
-from tests import layouts
-from tests.budget import examples
+from gpuops.ops.table import SEARCHES, WITH_INDEX
+from gpuops.plan.work import ArraySpec, Machine
+from gpuops.run.call import describe
+from tests import layouts, tiers
+from tests.budget import examples, pairs
 from tests.compare import run
+from tests.emulated import EmulatedDevice
 from tests.layouts import BFLOAT16, COMMON, DTYPES, LAYOUTS, lay_out
 
 STRATEGIES = (None, *gpuops.strategies("argmax"))
@@ -32,6 +37,19 @@ REGIMES: dict[str, tuple[tuple[int, ...], int | None]] = {
     "a middle axis": ((5, 40, 6), 1),
     "a whole array": ((5, 40, 6), None),
     "rows of one element": ((7, 1), 1),
+}
+SMALL = ("?", "i1", "u1", "i2", "u2")  # dtypes that kernels search several elements at a time
+ALONE = Machine(1, together=1)  # whose threads take several batches of packs:
+#: a shape for each way in which they do, given the bytes of an element, the order in memory, and the axis.
+BATCHES: dict[str, tuple[Callable[[int], tuple[int, ...]], str, int | None]] = {
+    "rows of lanes": (lambda size: (8, 6144 // size), "C", 1),
+    "rows of a block": (lambda size: (2, 40000 // size), "C", 1),
+    "rows with head and tail": (lambda size: (3, 40000 // size + 1), "C", 1),
+    "a row of several blocks": (lambda size: (200000 // size,), "C", None),
+    "a row in another order": (lambda size: (8, 32000 // size), "F", None),
+    "columns": (lambda size: (600, 128), "C", 0),
+    "columns with edges": (lambda size: (600, 131), "C", 0),
+    "columns of a thread": (lambda size: (64, 2048), "C", 0),
 }
 
 
@@ -81,6 +99,51 @@ def test_the_first_of_equal_elements_wins(backend, op, regime):
     shape, axis = REGIMES[regime]
     check(backend, op, few(shape, "f4"), axis=axis)
     check(backend, op, np.zeros(shape, "f4"), axis=axis)
+
+
+def equal_extremes(shape: tuple[int, ...], axis: int | None, dtype: np.dtype, least: bool) -> Iterator[np.ndarray]:
+    """Arrays of which each row has equal extremes: two, ever farther apart; several; about every second element."""
+    random = np.random.default_rng(9)
+    extreme, other = np.array([0, 1] if least else [1, 0]).astype(dtype)
+    x = np.empty(shape, dtype)
+    rows = x.reshape(1, -1) if axis is None else np.moveaxis(x, axis, -1)
+    every, length = np.arange(len(rows)), rows.shape[-1]
+    for apart in 2 ** np.arange(length.bit_length() - 1):
+        first = random.integers(0, length - apart, len(rows))
+        rows[...] = other
+        rows[every, first] = rows[every, first + apart] = extreme
+        yield x
+    for chance in (4 / length, 0.5):
+        rows[...] = np.where(random.random(rows.shape) < chance, extreme, other)
+        yield x
+
+
+@pytest.mark.parametrize("regime", BATCHES)
+@pytest.mark.parametrize(
+    ("op", "dtype"),
+    [*product(PLAIN, SMALL), *pairs(PLAIN, ["f2", "f4"]), *pairs(WITH_INDEX, SMALL)],
+)
+def test_the_first_of_equal_elements_wins_however_far_apart_they_are(device, monkeypatch, op, dtype, regime):
+    """In one pack, in others of a batch, in later batches, of other threads, warps and blocks."""
+    monkeypatch.setattr(EmulatedDevice, "machine", ALONE)
+    shape, order, axis = BATCHES[regime]
+    place = np.argmin if "min" in op else np.argmax
+    for values in equal_extremes(shape(np.dtype(dtype).itemsize), axis, np.dtype(dtype), place is np.argmin):
+        x = np.asarray(values, order=order)
+        found = getattr(gpuops, op)(device.array(x), axis=axis)
+        np.testing.assert_array_equal(device.numpy(found.indices if op in WITH_INDEX else found), place(x, axis=axis))
+
+
+@pytest.mark.parametrize("regime", BATCHES)
+def test_threads_of_one_multiprocessor_take_several_batches(regime):
+    shape, order, axis = BATCHES[regime]
+    for dtype in map(np.dtype, ("i1", "i2", "f4")):
+        x = np.empty(shape(dtype.itemsize), dtype, order=order)
+        with tiers.tuned():
+            plan = describe(gpuops.argmax, ArraySpec("x", x.shape, dtype, x.strides, ALONE), axis=axis).plan
+        (step,) = plan.steps
+        constants, chunk = dict(step.kernel.constants), step.args[-1].values[2]
+        assert chunk > (constants.get("TEAM") or step.block // constants["WIDE"]) * constants["UNROLL"]
 
 
 @pytest.mark.parametrize(
