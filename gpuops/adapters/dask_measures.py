@@ -133,8 +133,7 @@ def compared(op: str, function: Function, x: Any, y: Any) -> da.Array:
 
 def part_of_comparison(function: Function, ndim: int, x: Any, y: Any) -> Any:
     """What is true of two chunks."""
-    found = function(x, y)
-    return found.reshape((1,) * ndim) if ndim else found
+    return np.reshape(function(x, y), (1,) * ndim)
 
 
 def partial_results(

@@ -10,7 +10,7 @@ from .. import plan
 from ..plan import reductions
 from ..plan.dtypes import INTEGERS, ITEMSIZE
 from ..plan.reductions import FACTOR, Reduction
-from ..run import numpy_engine
+from ..run import numpy_engine, numpy_functions
 from .arguments import Casting, check_choice
 
 
@@ -158,11 +158,11 @@ REDUCTIONS = {
             "nanprod", Reduction("NanProd", merge=np.multiply), np.nanprod, np.multiply, arithmetic=True, plain="prod"
         ),
         ReductionOp(
-            "nanmax", Reduction("NanMax", ordered, np.fmax), np.nanmax, np.fmax,
+            "nanmax", Reduction("NanMax", ordered, np.fmax), numpy_functions.nanmax, np.fmax,
             identity=False, typed=False, plain="max", passes=1,
         ),
         ReductionOp(
-            "nanmin", Reduction("NanMin", ordered, np.fmin), np.nanmin, np.fmin,
+            "nanmin", Reduction("NanMin", ordered, np.fmin), numpy_functions.nanmin, np.fmin,
             identity=False, typed=False, plain="min", passes=1,
         ),
         ReductionOp(
@@ -176,7 +176,7 @@ REDUCTIONS = {
                 masked=Reduction("MaskedVar", centered, busy=True, counts=True),
                 exact=Reduction("IntegerVar", moments, exact=2, busy=True),
             )
-            for name, function, exponent in (("var", np.var, 1.0), ("std", np.std, 0.5))
+            for name, function, exponent in (("var", numpy_functions.var, 1.0), ("std", numpy_functions.std, 0.5))
         ),
         *(
             ReductionOp(
@@ -184,7 +184,7 @@ REDUCTIONS = {
                 exponent=exponent, plain=plain,
             )
             for name, function, exponent, plain in (
-                ("nanvar", np.nanvar, 1.0, "var"), ("nanstd", np.nanstd, 0.5, "std"),
+                ("nanvar", numpy_functions.nanvar, 1.0, "var"), ("nanstd", numpy_functions.nanstd, 0.5, "std"),
             )
         ),
         ReductionOp(

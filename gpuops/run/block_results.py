@@ -14,7 +14,7 @@ import numpy as np
 
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, HostCall
-from . import numpy_engine, threads
+from . import numpy_engine, numpy_functions, threads
 from .blocks import Index, indices, innermost
 
 LARGE = 2**22  # bytes of arrays that are worth it
@@ -57,11 +57,16 @@ def reduce(
     rest = others | options | {"keepdims": True}
     found: list[Any] = [None] * len(blocks)
 
+    warned: dict[tuple[str, type[Warning]], None] = {}
+
     def work(i: int) -> None:
         block = blocks[i]
-        found[i] = function(a[block], **rest | {name: each[block] for name, each in beside.items()})
+        with numpy_functions.held(warned):
+            found[i] = function(a[block], **rest | {name: each[block] for name, each in beside.items()})
 
     threads.shared(passes * a.nbytes)(work, range(len(blocks)))
+    for message, category in warned:
+        numpy_functions.warn(message, category)
     places = [tuple([slice(None) if d in axis else each for d, each in enumerate(block)]) for block in blocks]
 
     def joined(parts: Any) -> np.ndarray:

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from ..errors import error
 from ..plan.dtypes import accumulator
 from ..plan.geometry import Shape, memory_order
+from . import numpy_functions
 
 
 def reduce(a: np.ndarray, out: np.ndarray | None = None, where: Any = True, *, function: Any, **options: Any) -> Any:
@@ -39,9 +41,9 @@ def mean(
 ) -> Any:  # fmt: skip
     """np.mean; of complex numbers each part has its own, so that an infinite one leaves the other as it is."""
     if dtype.kind != "c":
-        return np.mean(a, dtype=dtype, out=out, where=where, **options)
+        return numpy_functions.mean(a, dtype=dtype, out=out, where=where, **options)
     val = real_of(dtype)
-    real, imag = (np.mean(part, dtype=val, where=where, **options) for part in (a.real, a.imag))
+    real, imag = (numpy_functions.mean(part, dtype=val, where=where, **options) for part in (a.real, a.imag))
     return deliver(joined(real, imag, dtype), out)
 
 
@@ -50,7 +52,7 @@ def nanmean(
 ) -> Any:  # fmt: skip
     """np.nanmean, likewise."""
     if dtype.kind != "c":
-        return np.nanmean(a, dtype=dtype, out=out, where=where, **options)
+        return numpy_functions.nanmean(a, dtype=dtype, out=out, where=where, **options)
     with np.errstate(invalid="ignore"):
         return mean(a, out, ~np.isnan(a) & where, dtype=dtype, **options)
 
@@ -74,7 +76,10 @@ def divided(total: Any, count: Any, dtype: np.dtype) -> Any:
 def search(a: np.ndarray, out: np.ndarray | None = None, *, function: Any, axis: Shape, keepdims: bool) -> Any:
     """argmax or the like along one axis, or over all."""
     a = a.astype(np.float32) if a.dtype.kind == "V" else a  # bfloat16, of which NumPy does not know NaN
-    found = function(a, axis=axis[0] if len(axis) < a.ndim else None, keepdims=keepdims)
+    try:
+        found = function(a, axis=axis[0] if len(axis) < a.ndim else None, keepdims=keepdims)
+    except ValueError as failure:  # all NaN
+        raise error(ValueError, function.__name__, f"{failure} along axis {axis}") from None
     return in_order(found, a, axis, keepdims, out)  # (NumPy's own ``out`` may not overlap ``a``.)
 
 
@@ -127,8 +132,9 @@ def mean_var(
     """np.mean and np.var."""
     wide = a.astype(val, copy=False).astype(acc, copy=False)
     options: Any = {"axis": axis, "keepdims": keepdims, "where": where}
-    found = mean(wide, dtype=acc, **options).astype(val), np.var(wide, **options, ddof=ddof).astype(real_of(val))
-    return form(*(in_order(each, a, axis, keepdims) for each in found))
+    found = mean(wide, dtype=acc, **options).astype(val)
+    var = numpy_functions.var(wide, **options, ddof=ddof).astype(real_of(val))
+    return form(*(in_order(each, a, axis, keepdims) for each in (found, var)))
 
 
 def average(
@@ -139,7 +145,10 @@ def average(
     wide, *heavy = (x.astype(val, copy=False).astype(acc, copy=False) for x in (a, weights) if x is not None)
     options: Any = {"axis": axis, "weights": next(iter(heavy), None), "returned": True, "keepdims": keepdims}
     dims = (*range(a.ndim),) if axis is None else normalize_axis_tuple(axis, a.ndim)
-    found, total = (in_order(each.astype(val), a, dims, keepdims) for each in np.average(wide, **options))
+    try:
+        found, total = (in_order(each.astype(val), a, dims, keepdims) for each in np.average(wide, **options))
+    except ZeroDivisionError as failure:
+        raise error(ZeroDivisionError, "average", str(failure)) from None
     return form(found, total) if returned else found
 
 
