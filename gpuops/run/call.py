@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..errors import is_about_the_call
 from ..plan.work import ArraySpec, HostCall, Work
 from .context import ARRAYS, IMPORTERS, ExecutionContext, Refused, context_of, host_array, is_scalar
 from .execute import Fits, Ready, entering, prepare, related
@@ -52,6 +53,21 @@ def miss(
     if type(out := call.given.get("out")) is tuple and len(out) == 1:  # as NumPy's ufuncs take it
         return call.on({"out": out[0]}).repeat()
     return attempt(adapter_of(call), call, entry, addresses)
+
+
+def is_of_the_caller(
+    failure: Exception, operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
+) -> bool:
+    """Whether an exception is about the arguments, also in Python's words if these do not fit the signature."""
+    if type(failure) is not TypeError or is_about_the_call(failure):
+        return is_about_the_call(failure)
+    from inspect import signature
+
+    try:
+        signature(operation.describe).bind(*args, **options)
+    except TypeError:
+        return True
+    return False
 
 
 def adapter_of(call: Call) -> Callable[[Call, Entry | None, list[int]], Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy import ndarray
 
-from .call import miss
+from .call import is_of_the_caller, miss
 from .context import ARRAYS, READERS, Refused
 from .facts import FACTS, PLAIN
 from .new_shapes import slots
@@ -50,7 +50,12 @@ def view(**operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
         @wraps(describe)
         def public(*args: Any, **options: Any) -> Any:
-            return miss(public, op, args, options, None, [])
+            try:
+                return miss(public, op, args, options, None, [])
+            except Exception as failure:
+                if not is_of_the_caller(failure, op, args, options):
+                    raise
+                raise failure.with_traceback(None) from failure.__cause__
 
         public.operation = op  # type: ignore[attr-defined]
         return public
@@ -89,13 +94,18 @@ def cached(op: Operation) -> Callable[..., Any]:
             entry = entries(*facts) if addresses else None
         except (KeyError, TypeError):  # a type that is in no table, an element without a hash
             entry = None
-        if entry is not None and (ready := entry.ready):
-            try:
-                if (result := ready(values, addresses)) is not None:
-                    return result
-            except Refused:
-                entry = None
-        return miss(public, op, args, options, entry, addresses)
+        try:
+            if entry is not None and (ready := entry.ready):
+                try:
+                    if (result := ready(values, addresses)) is not None:
+                        return result
+                except Refused:
+                    entry = None
+            return miss(public, op, args, options, entry, addresses)
+        except Exception as failure:  # a traceback that ends here, if what lies below is no news to the caller
+            if not is_of_the_caller(failure, op, args, options):
+                raise
+            raise failure.with_traceback(None) from failure.__cause__
 
     public.operation = op  # type: ignore[attr-defined]
     return public
