@@ -1,5 +1,5 @@
-# make demo [FILE=x.npy] | bench [OP=softmax] [PEERS='torch ...'] | test [PEERS=torch] | test-quick | test-versions |
-# lint | types | docs | clean.
+# make demo [FILE=x.npy] | bench [OP=softmax] [PEERS='torch ...'] | test [PEERS=torch] [TESTS='-m torch'] | test-quick |
+# test-versions | lint | types | docs | clean.
 # Each makes the virtual environment that it needs first: .venv.
 
 PYTHON ?= python3
@@ -27,7 +27,7 @@ bench: $(VENV)/bench.stamp
 
 test: lint types
 	$(if $(PEERS),$(PIP) $(PEERS))
-	$(RUN) pytest -n auto --dist worksteal
+	$(RUN) pytest -n auto --dist worksteal $(TESTS)
 
 test-quick: $(VENV)/test.stamp
 	GPUOPS_TEST_PROFILE=quick $(RUN) pytest -n auto --dist worksteal

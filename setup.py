@@ -1,4 +1,7 @@
-"""What pyproject.toml cannot say: the page of the package, and the benchmarks as a part of it."""
+"""What pyproject.toml cannot say: the page of the package, and the benchmarks as a part of it.
+
+It must run with older Pythons than the package: pip learns from it which ones that needs.
+"""
 
 import re
 from pathlib import Path
@@ -15,7 +18,7 @@ def page(readme: str) -> str:
     """The README where neither the repository's files nor its anchors are: without its pictures, links as text."""
     code, prose = CODE.findall(readme), CODE.split(readme)
     prose = [LINK.sub(r"\1", IMAGE.sub("", text)) for text in prose]
-    return "".join(text for pair in zip(prose, [*code, ""], strict=True) for text in pair)
+    return "".join(text for pair in zip(prose, [*code, ""]) for text in pair)  # noqa: B905 - not in Python 3.9
 
 
 class BuildPackages(build_py):

@@ -136,6 +136,12 @@ if gpuops.info()["path"] == "gpu":
 NO_GPU = "" if "gpu" in BACKENDS else f"needs a GPU: {gpuops.info()['reason']}"
 
 
+def pytest_report_header(config: pytest.Config) -> str:
+    """Which parts of the slow tests this run takes, and how to take them again."""
+    turn = budget.TURN
+    return f"slow tests: profile {budget.PROFILE}, parts of turn {turn} (again with GPUOPS_TEST_TURN={turn})"
+
+
 @pytest.fixture(autouse=True)
 def nothing_cached() -> None:
     """Each test starts with nothing cached or recorded, as tests may change what calls depend on."""
@@ -162,8 +168,19 @@ def device(request: pytest.FixtureRequest) -> Iterator[Cpu]:
     yield from started(request)
 
 
+@pytest.fixture(scope="session")
+def torch() -> Any:
+    """PyTorch. Tests that take it have the marker ``torch``, by which CI runs those that were skipped without it."""
+    return pytest.importorskip("torch", reason="needs PyTorch, which `make test PEERS=torch` installs")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The quick profile runs a test with the tuned kernels or with those for small arrays, in turns."""
+    """Mark the tests of tensors. The quick profile runs a test with the tuned kernels or with those for small arrays,
+    in turns."""
+    for item in items:
+        if "torch" in getattr(item, "fixturenames", ()):
+            item.add_marker("torch")
     if budget.PROFILE != "quick":
         return
     left_out = [item for item in items if is_other_tier(item)]

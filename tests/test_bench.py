@@ -1013,8 +1013,7 @@ def test_gpuops_on_tensors_runs_only_in_the_tensors_group():
 
 
 @pytest.mark.parametrize("case", TENSOR_CASES, ids=lambda case: f"{case.op} {case.label}")
-def test_gpuops_on_tensors_is_reported_but_is_not_a_peer(case, monkeypatch, documents):
-    pytest.importorskip("torch", reason="needs PyTorch", exc_type=ModuleNotFoundError)
+def test_gpuops_on_tensors_is_reported_but_is_not_a_peer(case, torch, monkeypatch, documents):
     monkeypatch.setattr(host, "SAMPLES", 2)
     given = []
     op = getattr(gpuops, case.op)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -248,3 +249,17 @@ def test_quick_tests_of_the_sdist_pass(unpacked):
     command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", *select)
     done = run(sys.executable, *command, cwd=unpacked, env=os.environ | {"GPUOPS_TEST_PROFILE": "quick"})
     assert re.search(r"\d{2,} passed", done.stdout)
+
+
+def test_python_3_9_is_told_which_pythons_are_needed(tmp_path):
+    """setup.py runs there, so that pip learns what the package requires."""
+    text = (ROOT / "setup.py").read_text(encoding="utf-8")
+    calls = [node for node in ast.walk(ast.parse(text, feature_version=(3, 9))) if isinstance(node, ast.Call)]
+    newer = [call.func.id for call in calls if getattr(call.func, "id", "") == "zip" and call.keywords]
+    assert newer == []  # zip(strict=) is of 3.10
+    python = shutil.which("python3.9")
+    if python and subprocess.run([python, "-m", "ensurepip", "--version"], capture_output=True).returncode == 0:
+        run(python, "-m", "venv", tmp_path / "old")
+        command = [tmp_path / "old/bin/python", "-m", "pip", "install", ROOT]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 1 and "requires a different Python: 3.9" in done.stderr, done.stderr

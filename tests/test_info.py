@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import importlib.util
 import json
 import pickle
 import platform
@@ -16,7 +17,8 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops.run import jit
+from gpuops.run import blocks, jit
+from gpuops.tools import demo
 
 OPS = {
     "sum": ["sum", "prod", "max", "min", "mean", "any", "all"],
@@ -53,7 +55,7 @@ def test_info_has_versions_devices_and_a_reason(monkeypatch, tmp_path):
     assert set(facts) == {"versions", "devices", "path", "reason", "cache", "cached", "calls", "threads"}
     assert facts["versions"]["numpy"] == np.__version__
     assert facts["versions"]["python"] == platform.python_version()
-    assert {"gpuops", "cupy"} <= set(facts["versions"])
+    assert {"gpuops", "cupy", "numba"} <= set(facts["versions"])
     assert facts["cache"] == str(tmp_path)
     assert facts["cached"] == {"kernels": 0, "bytes": 0, "limit": 256 * 10**6}
     assert facts["reason"]
@@ -77,6 +79,20 @@ def test_info_without_cupy_says_how_to_get_it(monkeypatch):
     assert "pip install" in facts["reason"]
     assert "gpuops-cupy" in facts["reason"]
     assert facts["path"] == "cpu"
+
+
+def test_info_and_demo_say_what_numba_would_bring(monkeypatch, capsys):
+    numba = pytest.importorskip("numba", reason="needs Numba")
+    assert gpuops.info()["versions"]["numba"] == numba.__version__
+    monkeypatch.setattr(blocks, "compiled", lambda module: None)
+    bring = "'gpuops-cupy[cpu]'): with it, softmax, masks, float16 and large sums of NumPy arrays are much faster"
+    assert gpuops.info()["versions"]["numba"] == f"cannot be imported (update {bring}"
+    found = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in ("numba", "cupy") else found(name))
+    assert gpuops.info()["versions"]["numba"] == f"not installed (pip install {bring}"
+    assert f"numba         not installed (pip install {bring}" in str(gpuops.info())
+    demo.main(SimpleNamespace(file=None, size=8))
+    assert f"Numba: not installed (pip install {bring}" in capsys.readouterr().out
 
 
 def test_info_is_a_dict_to_programs(monkeypatch, tmp_path):

@@ -77,11 +77,6 @@ def check(result: Any, expected: Any, numpy: Any, kind: Any) -> None:
 # ----------------------------------------------------------------------------------------------------------- PyTorch
 
 
-@pytest.fixture
-def torch():
-    return pytest.importorskip("torch", reason="needs PyTorch")
-
-
 @pytest.fixture(params=["cpu", "cuda"] if GPU else ["cpu"])
 def place(request, torch):
     """The device of the tensors."""

@@ -30,10 +30,18 @@ def look(monkeypatch, rich=False):
         monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
 
 
-def test_nothing_is_shown_where_nobody_looks(capsys, monkeypatch):
+def test_logs_get_a_line_now_and_then(capsys, monkeypatch):
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
-    work()
-    assert capsys.readouterr() == ("", "")
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr("gpuops.tools.progress.time", SimpleNamespace(monotonic=lambda: clock.now))
+    with progress(30) as shown:
+        for i in range(30):
+            shown.at(f"compiled {i}")
+            clock.now += 0.5
+            shown.done()
+    printed = capsys.readouterr()
+    assert printed.err.splitlines() == ["10/30 compiled 9", "20/30 compiled 19", "30/30 compiled 29"]
+    assert not printed.out
 
 
 def test_terminals_show_a_bar(capsys, monkeypatch):

@@ -85,8 +85,7 @@ def test_every_function_is_translated(library):
     assert {*named} >= FUNCTIONS
 
 
-def test_differences_from_pytorch():
-    pytest.importorskip("torch")
+def test_differences_from_pytorch(torch):
     text = sections("coming-from.md")["From PyTorch"]
     example = re.search(r"^```python\n(import gpuops\nimport torch\n.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert example

@@ -17,7 +17,7 @@ from gpuops.__main__ import main as command_line
 from gpuops.plan.work import Machine, new_array
 from gpuops.run import disk_cache, jit, record
 from gpuops.run.call import describe
-from gpuops.tools import warmup
+from gpuops.tools import progress, warmup
 from tests.layouts import BFLOAT16
 
 H200 = Machine(multiprocessors=132, cluster=16, shared=227 * 1024, together=132)
@@ -119,9 +119,12 @@ def test_warmup_compiles_for_the_current_gpu_and_reports(nvrtc, few, tmp_path, m
     assert f"{count}/{count} compiled broadcast" in printed.err
 
 
-def test_warmup_shows_nothing_where_nobody_looks(nvrtc, few, tmp_path, capsys):
+def test_warmup_says_in_a_log_how_far_it_is(nvrtc, few, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(progress, "EVERY", 0)
     assert command_line(["warmup", "expand", "--arch", "90", "--output", str(tmp_path)]) == 0
-    assert not capsys.readouterr().err
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "0/1 looking for the kernels of expand float32"
+    assert re.fullmatch(r"(\d+)/\1 compiled broadcast\w*", lines[-1])
 
 
 def test_warmup_for_another_gpu_fills_a_folder(nvrtc, few, tmp_path, monkeypatch, capsys):

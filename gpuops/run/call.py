@@ -55,6 +55,15 @@ def miss(
     return attempt(adapter_of(call), call, entry, addresses)
 
 
+def shown(failure: Exception, operation: Operation, args: tuple[Any, ...], options: dict[str, Any]) -> Exception:
+    """An exception with the traceback that is to be seen below the public function: none, if it is about the arguments,
+    and what lies below is no news to the caller."""
+    if not is_of_the_caller(failure, operation, args, options):
+        return failure.with_traceback(failure.__traceback__ and failure.__traceback__.tb_next)
+    failure.__suppress_context__ = True
+    return failure.with_traceback(None)
+
+
 def is_of_the_caller(
     failure: Exception, operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
 ) -> bool:

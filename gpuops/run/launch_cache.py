@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy import ndarray
 
-from .call import is_of_the_caller, miss
+from .call import miss, shown
 from .context import ARRAYS, READERS, Refused
 from .facts import FACTS, PLAIN
 from .new_shapes import slots
@@ -53,9 +53,7 @@ def view(**operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             try:
                 return miss(public, op, args, options, None, [])
             except Exception as failure:
-                if not is_of_the_caller(failure, op, args, options):
-                    raise
-                raise failure.with_traceback(None) from failure.__cause__
+                raise shown(failure, op, args, options)  # noqa: B904
 
         public.operation = op  # type: ignore[attr-defined]
         return public
@@ -102,10 +100,8 @@ def cached(op: Operation) -> Callable[..., Any]:
                 except Refused:
                     entry = None
             return miss(public, op, args, options, entry, addresses)
-        except Exception as failure:  # a traceback that ends here, if what lies below is no news to the caller
-            if not is_of_the_caller(failure, op, args, options):
-                raise
-            raise failure.with_traceback(None) from failure.__cause__
+        except Exception as failure:
+            raise shown(failure, op, args, options)  # noqa: B904
 
     public.operation = op  # type: ignore[attr-defined]
     return public

@@ -11,7 +11,7 @@ import numpy as np
 from ..ops import table
 from ..ops.arguments import check_choice
 from ..plan import printing
-from ..run import threads
+from ..run import blocks, threads
 from ..run.launch_cache import entries
 
 
@@ -121,6 +121,7 @@ def info() -> Info:
             reason = "CuPy finds a GPU: CuPy arrays are computed there, NumPy arrays on the CPU"
         elif not reason:
             reason = "CuPy finds no GPU"
+    versions["numba"] = numba()
     path = "gpu" if len(devices) > 1 else "cpu"
     counts = entries.cache_info()
     calls = {"known": counts.currsize, "limit": counts.maxsize, "hits": counts.hits, "misses": counts.misses}
@@ -133,6 +134,14 @@ def info() -> Info:
         versions=versions, devices=devices, path=path, reason=reason, cache=folder, cached=cached, calls=calls,
         threads=threads.limit(),
     )  # fmt: skip
+
+
+def numba() -> str:
+    """Numba's version; if there is none that works here, what it would bring."""
+    if blocks.compiled("numba_compiler") is not None:
+        return version("numba")
+    why = "not installed (pip install" if importlib.util.find_spec("numba") is None else "cannot be imported (update"
+    return f"{why} 'gpuops-cupy[cpu]'): with it, softmax, masks, float16 and large sums of NumPy arrays are much faster"
 
 
 def version(distribution: str) -> str:

@@ -1,17 +1,17 @@
-"""How far long work is: a bar on terminals and in notebooks, a line on terminals without rich, elsewhere nothing.
-
-It is gone when the work is done.
-"""
+"""How far long work is: a bar on terminals and in notebooks, a line on terminals without rich, which are gone when the
+work is done; elsewhere, such as in a log, a line now and then."""
 
 from __future__ import annotations
 
 import importlib.util
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from html import escape
 
+EVERY = 5.0  # seconds between lines in a log
 Show = Callable[[int, str], None]  # shows how many things are done, and what is at work
 
 
@@ -44,7 +44,7 @@ def display() -> Callable[[int], AbstractContextManager[Show]]:
     if in_notebook():
         return notebook
     if not sys.stderr.isatty():
-        return nowhere
+        return log
     return terminal if importlib.util.find_spec("rich") else line
 
 
@@ -55,9 +55,17 @@ def in_notebook() -> bool:
 
 
 @contextmanager
-def nowhere(total: int) -> Iterator[Show]:
-    """Nobody looks."""
-    yield lambda done, text: None
+def log(total: int) -> Iterator[Show]:
+    """Lines of standard error, none of work that is done soon: ``3/12 softmax of float32``."""
+    due = time.monotonic() + EVERY
+
+    def show(done: int, text: str) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + EVERY
+            print(f"{done}/{total} {text}", file=sys.stderr, flush=True)
+
+    yield show
 
 
 @contextmanager
