@@ -55,8 +55,7 @@ def view(**operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             except Exception as failure:
                 raise shown(failure, op, args, options)  # noqa: B904
 
-        public.operation = op  # type: ignore[attr-defined]
-        return public
+        return of_operation(public, op)
 
     return decorate
 
@@ -93,15 +92,18 @@ def cached(op: Operation) -> Callable[..., Any]:
         except (KeyError, TypeError):  # a type that is in no table, an element without a hash
             entry = None
         try:
-            if entry is not None and (ready := entry.ready):
-                try:
-                    if (result := ready(values, addresses)) is not None:
-                        return result
-                except Refused:
-                    entry = None
+            if entry is not None and (ready := entry.ready) and (result := ready(values, addresses)) is not None:
+                return result
             return miss(public, op, args, options, entry, addresses)
+        except Refused:
+            return miss(public, op, args, options, None, addresses)
         except Exception as failure:
             raise shown(failure, op, args, options)  # noqa: B904
 
+    return of_operation(public, op)
+
+
+def of_operation(public: Callable[..., Any], op: Operation) -> Callable[..., Any]:
+    """A public function, which tells its operation."""
     public.operation = op  # type: ignore[attr-defined]
     return public
