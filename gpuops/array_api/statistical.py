@@ -1,10 +1,11 @@
 """The standard's statistical functions."""
 
 import math
-import numbers
+
+import numpy as np
 
 from ..ops import reduce as _reductions
-from ..ops.arguments import normalize_axis as _normalize_axis
+from ..ops.arguments import normalize_axis
 from .results import as_array
 
 
@@ -223,7 +224,7 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     >>> xp.var(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1, correction=1)
     array([2., 8.])
     """
-    return as_array(_reductions.var(x, axis=axis, correction=_defined("var", x, axis, correction), keepdims=keepdims))
+    return as_array(_reductions.var(x, axis=axis, correction=_defined(x, axis, correction), keepdims=keepdims))
 
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
@@ -262,11 +263,15 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     >>> xp.std(np.array([[1.0, 3.0], [2.0, 6.0]]), axis=1)
     array([1., 2.])
     """
-    return as_array(_reductions.std(x, axis=axis, correction=_defined("std", x, axis, correction), keepdims=keepdims))
+    return as_array(_reductions.std(x, axis=axis, correction=_defined(x, axis, correction), keepdims=keepdims))
 
 
-def _defined(op, x, axis, correction):
+def _defined(x, axis, correction):
     """The correction; NaN, which makes every variance NaN, where the standard wants that: if nothing is left to divide
     by."""
-    count = math.prod(x.shape[d] for d in _normalize_axis(op, axis, x.shape))
-    return math.nan if isinstance(correction, numbers.Real) and count <= correction else correction
+    shape = x.shape if hasattr(x, "shape") else np.shape(x)
+    try:
+        count = math.prod(shape[d] for d in normalize_axis("var", axis, shape))
+        return math.nan if count <= correction else correction
+    except (TypeError, ValueError):  # of an axis or a correction that is none
+        return correction
