@@ -1,6 +1,6 @@
 """What pyproject.toml cannot say: the page of the package, and the benchmarks as a part of it.
 
-It must run with older Pythons than the package: pip learns from it which ones that needs.
+It also runs on Python 3.9: pip asks it for the versions of Python that gpuops supports, before it refuses an older one.
 """
 
 import re
@@ -9,16 +9,16 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 IMAGE = re.compile(r"!\[[^\]]*\]\((?!https?:)[^)]*\)")
 LINK = re.compile(r"\[([^\]]*)\]\((?!https?:)[^)]*\)")
 
 
 def page(readme: str) -> str:
     """The README where neither the repository's files nor its anchors are: without its pictures, links as text."""
-    code, prose = CODE.findall(readme), CODE.split(readme)
-    prose = [LINK.sub(r"\1", IMAGE.sub("", text)) for text in prose]
-    return "".join(text for pair in zip(prose, [*code, ""]) for text in pair)  # noqa: B905 - not in Python 3.9
+    parts = CODE.split(readme)  # prose and code by turns
+    parts[::2] = [LINK.sub(r"\1", IMAGE.sub("", prose)) for prose in parts[::2]]
+    return "".join(parts)
 
 
 class BuildPackages(build_py):

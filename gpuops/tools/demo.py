@@ -188,7 +188,8 @@ def run(options: argparse.Namespace) -> int:
     facts = info()
     device = Gpu() if facts["path"] == "gpu" else Cpu()
     if facts["path"] == "cpu":
-        print(f"No GPU: {facts['reason']}. NumPy computes on the CPU. Numba: {facts['versions']['numba']}")
+        print(f"No GPU: {facts['reason']}. NumPy arrays are computed on the CPU.")
+        print(f"Numba: {facts['versions']['numba']}")
     print(f"gpuops {__version__} on {device.label}: {facts['devices'][device.label]}")
     print(f"x: {x.shape} {x.dtype}, mask: {mask.shape} bool, row: {x[:1].shape} {x.dtype}\n")
     with np.errstate(all="ignore"):

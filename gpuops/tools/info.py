@@ -79,7 +79,8 @@ class Info(dict[str, Any]):
 def info() -> Info:
     """Versions, devices, the path that calls take and why, the folder of compiled kernels, and the launch cache.
 
-    Looks for a GPU, so it imports CuPy where that is installed. Its text is a table, in notebooks too.
+    Looks for a GPU and for Numba, so it imports CuPy and Numba where they are installed. Its text is a table, in
+    notebooks too.
 
     Returns
     -------
