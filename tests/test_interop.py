@@ -229,7 +229,7 @@ def test_tensors_and_numpy_arrays_do_not_mix(torch, place):
     check_tensor(torch, gpuops.where(x > 0, x, np.float32(2)), gpuops.where(X > 0, X, np.float32(2)))
     check_tensor(torch, gpuops.where(x > 0, x, np.array(2, "f4")), gpuops.where(X > 0, X, np.float32(2)))
     check_tensor(torch, gpuops.where(x > 0, x, torch.tensor(2.0)), gpuops.where(X > 0, X, np.float32(2)))
-    words = "arrays of two libraries do not mix: condition is a torch.Tensor, x is a builtins.list"
+    words = "arrays of two libraries do not mix: condition is a torch.Tensor, x is a list"
     fails(TypeError, f"where: {words}", gpuops.where, x[0] > 0, [1.0] * 6, 0)
     words = "arrays of two libraries do not mix: a is a torch.Tensor, out is a numpy.ndarray"
     fails(TypeError, f"sum: {words}", gpuops.sum, x, out=np.zeros((), "f4"))
