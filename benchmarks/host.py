@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import gpuops
-from gpuops.run.call import describe
-from gpuops.run.context import find
-from gpuops.run.execute import maker, provided, workspace_of
+from gpuops.call.arrays import find
+from gpuops.call.dispatch import describe
+from gpuops.device.execute import maker, provided, workspace_of
 
 from . import first_use
 from .cases import CACHED_CALL_STEPS, EAGER, FIRST_USE, NEW, REPLAYED, REPLAYED_ON_GPU, WITH_TENSORS, Case, Shape

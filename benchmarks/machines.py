@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import gpuops
-from gpuops.run import threads
+from gpuops.host import threads
 
 from .timing import COLD, Subject
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import gpuops
+from gpuops.call.dispatch import describe
 from gpuops.plan.work import Kernel, Machine, Work, new_array
-from gpuops.run.call import describe
 
 from .cases import Axis, Case, Group, Shape, along, together
 

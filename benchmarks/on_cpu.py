@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gpuops.run import launch_cache, threads
+from gpuops.call import launch_cache
+from gpuops.host import threads
 
 from .cases import Case, Group, Problem, along, together
 from .harness import measure

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import gpuops.plan
-from gpuops.run import launch_cache
+from gpuops.call import launch_cache
 
 from .accuracy import load_all
 from .cases import Case, Group, Operand, Problem, along, together

@@ -14,7 +14,7 @@ import pytest
 from numpy.lib.array_utils import byte_bounds
 
 import gpuops
-from gpuops.run import launch_cache
+from gpuops.call import launch_cache
 from tests import budget, emulated, emulator, tiers
 
 # The examples in the emulator's docstrings need g++.

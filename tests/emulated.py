@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
+from gpuops.call import arrays
+from gpuops.device import jit
 from gpuops.ops.arguments import as_dtype
 from gpuops.plan.dtypes import accumulator
 from gpuops.plan.params import Params
 from gpuops.plan.work import LAUNCH, PARTIALS, SCRATCH, ArraySpec, Machine, Operand
-from gpuops.run import context, jit
 
 from . import emulator
 
@@ -214,5 +215,5 @@ def pointed(arg, arrays):
 
 
 DEVICE = EmulatedDevice()
-context.CONTEXTS[EmulatedArray] = lambda array: DEVICE
-context.ARRAYS.add(EmulatedArray)
+arrays.CONTEXTS[EmulatedArray] = lambda array: DEVICE
+arrays.ARRAYS.add(EmulatedArray)

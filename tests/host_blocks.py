@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from gpuops.run import block_engine, block_maps, block_reduce, block_results, blocks, launch_cache, threads
+from gpuops.call import launch_cache
+from gpuops.host import block_engine, block_maps, block_reduce, block_results, blocks, threads
 
 ENGINES = ("numpy", "compiled") if find_spec("numba") else ("numpy",)
 

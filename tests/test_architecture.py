@@ -22,7 +22,7 @@ else:
 
 PACKAGE = Path(gpuops.__file__).parent
 #: The layers from top to bottom; imports only go down. Modules outside them are "" (above) or "base" (below).
-LAYERS = ("", "tools", "adapters", "ops", "run", "plan", "base")
+LAYERS = ("", "tools", "adapters", "ops", "call", "device", "host", "plan", "base")
 BASE = ("errors", "version")
 
 
@@ -191,7 +191,7 @@ LARGE_FUNCTIONS: dict[str, str] = {
     **dict.fromkeys([f"ops.variance.{op}" for op in ("var", "std", "nanvar", "nanstd")], "NumPy's parameters"),
     "ops.matmul.matmul": "NumPy's parameters, and the addend's",
     "ops.softmax.logsumexp": "SciPy's parameters, and the mask's",
-    "run.numpy_engine.logsumexp": "the arrays and options of the op",
+    "host.numpy_engine.logsumexp": "the arrays and options of the op",
     "adapters.dask.log_sum": "the op's parameters",
     "adapters.dask.matrix_product": "the op's parameters",
 }

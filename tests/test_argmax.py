@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
+from gpuops.call.dispatch import describe
 from gpuops.ops.table import SEARCHES, WITH_INDEX
 from gpuops.plan.work import ArraySpec, Machine
-from gpuops.run.call import describe
 from tests import layouts, tiers
 from tests.budget import examples, pairs
 from tests.compare import run

@@ -40,11 +40,12 @@ from benchmarks import (
     timing,
 )
 from benchmarks.machines import Cpu
+from gpuops.call.dispatch import describe
+from gpuops.device import disk_cache
+from gpuops.host import threads
 from gpuops.ops import table
 from gpuops.plan.geometry import contiguous_strides
 from gpuops.plan.work import ArraySpec, Machine
-from gpuops.run import disk_cache, threads
-from gpuops.run.call import describe
 from tests.conftest import NO_GPU
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.run import block_engine, numpy_engine, threads
-from gpuops.run.call import describe
+from gpuops.call.dispatch import describe
+from gpuops.host import block_engine, numpy_engine, threads
 from tests import layouts
 from tests.compare import assert_bits
 from tests.host_blocks import ENGINES, computed_by, settings
@@ -48,7 +48,7 @@ def small_blocks(count: int = 1, engine: str = "numpy") -> Iterator[None]:
 
 
 def small_blocks_of_compiled_functions(count: int) -> AbstractContextManager[None]:
-    from gpuops.run import compiled_engine  # which needs Numba
+    from gpuops.host import compiled_engine  # which needs Numba
 
     return settings(
         compiled_engine, count, NARROW=2, TASK=2**8, LONG=2**10, PART=2**5, TILE=2**8, TILE_WIDTHS=(4, 16), FOLDED=8
@@ -96,7 +96,7 @@ def numba():
 
 @pytest.fixture
 def compiled_rows(numba):
-    return importlib.import_module("gpuops.run.compiled_rows")
+    return importlib.import_module("gpuops.host.compiled_rows")
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -266,7 +266,7 @@ print(threading.active_count())
 def test_after_a_fork_there_are_threads_again():
     code = """
 import os, numpy, gpuops
-from gpuops.run import threads
+from gpuops.host import threads
 threads.limit = lambda: 2
 x = numpy.random.default_rng(0).standard_normal((1000, 1000))
 before = gpuops.softmax(x, axis=1)

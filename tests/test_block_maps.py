@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.run import block_maps, launch_cache
+from gpuops.call import launch_cache
+from gpuops.host import block_maps
 from tests import layouts
 from tests.compare import assert_bits
 from tests.host_blocks import ENGINES, computed_by, settings

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.run import block_reduce, blocks
+from gpuops.host import block_reduce, blocks
 from tests import layouts
 from tests.budget import examples
 from tests.compare import assert_bits
@@ -132,7 +132,7 @@ def test_masks_and_conversions_of_every_layout(engine):
 
 @pytest.fixture
 def compiled_sums():
-    return pytest.importorskip("gpuops.run.compiled_sums", reason="needs Numba")
+    return pytest.importorskip("gpuops.host.compiled_sums", reason="needs Numba")
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"])

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
+from gpuops.call.dispatch import describe
+from gpuops.host import block_results
 from gpuops.plan.work import new_array
-from gpuops.run import block_results
-from gpuops.run.call import describe
 from tests import layouts
 from tests.budget import examples
 from tests.compare import assert_bits

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
+from gpuops.call import launch_cache
 from gpuops.plan.maps import packs, problems, stepped, tiled
-from gpuops.run import launch_cache
 from tests import layouts
 from tests.budget import examples, pairs
 from tests.compare import assert_bits, assert_same, run

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops.run import disk_cache
+from gpuops.device import disk_cache
 from gpuops.tools import cache, demo
 
 
@@ -217,5 +217,5 @@ def test_cache_check_names_damaged_kernels(cached):
 def test_cache_of_a_user_without_a_home(monkeypatch):
     monkeypatch.delenv("GPUOPS_CACHE_DIR", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr("gpuops.run.jit.cache_folder", lambda: "")
+    monkeypatch.setattr("gpuops.device.jit.cache_folder", lambda: "")
     assert cache.main(Namespace(action="list")) == 0

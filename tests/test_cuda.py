@@ -17,12 +17,14 @@ import numpy as np
 import pytest
 
 import gpuops
+from gpuops.call import arrays, launch_cache
+from gpuops.call import dispatch as call
+from gpuops.device import execute
+from gpuops.device.context import Refused
 from gpuops.plan.work import PARTIALS, HostCall, Kernel, Launch, Machine, Operand, Plan, Work
-from gpuops.run import call, context, execute, launch_cache
-from gpuops.run.context import Refused
 
 cupy = pytest.importorskip("cupy", reason="launches need CuPy")
-from gpuops.run import cuda, cuda_driver, cuda_memory  # noqa: E402 - which need CuPy
+from gpuops.device import cuda, cuda_driver, cuda_memory  # noqa: E402 - which need CuPy
 
 KERNEL = Kernel("reduce_rows", (), ())
 STRUCT = bytes(range(100))
@@ -506,7 +508,7 @@ def test_cache_key_holds_layout_dtype_and_alignment(monkeypatch):
     entry = SimpleNamespace(ready=lambda values, addresses: addresses)
     seen = []
     monkeypatch.setattr(launch_cache, "entries", lambda *facts: seen.append(facts) or entry)
-    monkeypatch.setattr(context, "ARRAYS", {cupy.ndarray})
+    monkeypatch.setattr(arrays, "ARRAYS", {cupy.ndarray})
     monkeypatch.setattr(launch_cache, "ARRAYS", {cupy.ndarray})
     x, y = array(0x10000, (8, 8)), array(0x20000, (8, 8))
     others = (x.T, x[:4], x[::2], array(0x10004, (8, 8)), array(0x10000, (8, 8), np.int32))

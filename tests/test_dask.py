@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.run.context import kind
+from gpuops.call.arrays import kind
 from tests import emulated, layouts
 from tests.budget import examples, pairs
 from tests.compare import accumulator_eps, assert_near, assert_same, magnitude

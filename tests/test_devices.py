@@ -24,7 +24,7 @@ if NO_GPU:
 import cupy as cp
 from cupyx.profiler import benchmark
 
-from gpuops.run import cuda, cuda_driver, cuda_memory
+from gpuops.device import cuda, cuda_driver, cuda_memory
 
 ROOT = Path(__file__).resolve().parent.parent
 

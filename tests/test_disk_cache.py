@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from gpuops.run import disk_cache
+from gpuops.device import disk_cache
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes of files are POSIX's")
 

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops.run import blocks, jit
+from gpuops.device import jit
+from gpuops.host import blocks
 from gpuops.tools import demo
 
 OPS = {

@@ -16,9 +16,9 @@ import pytest
 
 import gpuops
 from gpuops.adapters import exchange
+from gpuops.call import arrays
 from gpuops.plan.geometry import contiguous_strides
 from gpuops.plan.work import ArraySpec
-from gpuops.run import context
 from tests import emulated, layouts
 from tests.compare import assert_bits, fails
 from tests.layouts import BFLOAT16
@@ -305,7 +305,7 @@ def emulated_gpu(torch, emulation, monkeypatch):
     monkeypatch.setattr(pytorch, "gpu_of", lambda op, tensors: 0)
     monkeypatch.setattr(pytorch, "context_on", lambda index: made)
     monkeypatch.setattr(pytorch, "native", lambda op, name, value: value)
-    monkeypatch.setitem(context.READERS, torch.Tensor, made.read)
+    monkeypatch.setitem(arrays.READERS, torch.Tensor, made.read)
     return made
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuops.device import disk_cache, jit
 from gpuops.plan import reductions
-from gpuops.run import disk_cache, jit
 from tests.works import reduction_problem
 
 pytestmark = pytest.mark.usefixtures("nvrtc")
@@ -100,7 +100,7 @@ def test_an_unusable_folder_disables_only_the_cache(tmp_path, monkeypatch):
 
 COMPILE = """
 import sys
-from gpuops.run import jit
+from gpuops.device import jit
 from tests.test_jit import KERNEL
 compile = jit.compile
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import gpuops
+from gpuops.device import jit
 from gpuops.ops.reduction import dtypes
 from gpuops.ops.table import AVERAGE, COMPARISONS, MEASURES, NORMS, REDUCTIONS, SEARCHES, WITH_INDEX
 from gpuops.plan import maps, products, reductions
@@ -23,7 +24,6 @@ from gpuops.plan.dtypes import BITS, CTYPES, INTEGERS, ITEMSIZE, accumulator
 from gpuops.plan.geometry import Shape, contiguous_strides
 from gpuops.plan.reductions import Reduction
 from gpuops.plan.work import Kernel, Machine, Plan, new_array
-from gpuops.run import jit
 from tests import emulated, emulator, layouts
 from tests.budget import DEEP, TURN, round_robin
 from tests.layouts import BFLOAT16

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.run import launch_cache
+from gpuops.call import launch_cache
 from tests import emulated, layouts
 from tests.compare import assert_bits, run
 from tests.conftest import Emulated

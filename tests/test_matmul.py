@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
+from gpuops.call.dispatch import describe
 from gpuops.plan import products as kernels
 from gpuops.plan.work import Machine
-from gpuops.run.call import describe
 from tests import compare, layouts
 from tests.budget import examples, round_robin
 from tests.compare import assert_bits, assert_near, assert_repeatable, assert_same, magnitude, run, widened

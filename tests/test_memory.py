@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import gpuops
+from gpuops.call import dispatch as call
+from gpuops.device.execute import prepare
 from gpuops.plan.work import Launch, Operand
-from gpuops.run import call
-from gpuops.run.execute import prepare
 from tests.compare import assert_bits, assert_values
 from tests.layouts import BFLOAT16
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
+from gpuops.call.dispatch import describe
 from gpuops.ops.table import MEASURES, REDUCTIONS, SEARCHES, WITH_INDEX
 from gpuops.plan import geometry
-from gpuops.run.call import describe
 from tests import layouts
 from tests.budget import examples, pairs
 from tests.conftest import Cpu

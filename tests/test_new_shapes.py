@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.run import execute, recordings
+from gpuops.call import recordings
+from gpuops.device import execute
 from tests.budget import examples
 from tests.compare import assert_same, assert_values
 from tests.layouts import lay_out
@@ -105,7 +106,7 @@ def test_results_in_the_order_of_transposed_arrays_are_served_by_templates(devic
 
 def test_the_second_call_of_a_shape_is_prepared_and_the_third_is_a_hit(device, always_recorded, served, monkeypatch):
     prepared = []
-    monkeypatch.setattr("gpuops.run.new_shapes.prepare", lambda *a: prepared.append(a) or execute.prepare(*a))
+    monkeypatch.setattr("gpuops.call.new_shapes.prepare", lambda *a: prepared.append(a) or execute.prepare(*a))
     x = device.arrays(*(np.ones((rows, 24), np.float32) for rows in range(3, 40)))
     for array in x:
         gpuops.sum(array, axis=1)

@@ -15,6 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import gpuops
+from gpuops.call.dispatch import describe
 from gpuops.ops import arguments
 from gpuops.plan import dtypes, geometry, maps, products, reductions, work
 from gpuops.plan import rows as softmax
@@ -23,7 +24,6 @@ from gpuops.plan.geometry import Axes
 from gpuops.plan.params import Field, Struct
 from gpuops.plan.reductions.problems import summed_in
 from gpuops.plan.rows.classic import STATES
-from gpuops.run.call import describe
 from tests import layouts
 from tests.works import reduction_problem, softmax_problem
 

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
+from gpuops.call import recordings
+from gpuops.call.operation import bind
+from gpuops.device.execute import changes_of
 from gpuops.plan.geometry import contiguous_strides
 from gpuops.plan.recording import Symbol, index, record
 from gpuops.plan.work import ArraySpec, Machine
-from gpuops.run import recordings
-from gpuops.run.execute import changes_of
-from gpuops.run.operation import bind
 from tests.budget import examples
 
 MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)

@@ -14,9 +14,9 @@ import pytest
 
 import gpuops
 from gpuops.__main__ import main as command_line
+from gpuops.call.dispatch import describe
+from gpuops.device import disk_cache, jit, record
 from gpuops.plan.work import Machine, new_array
-from gpuops.run import disk_cache, jit, record
-from gpuops.run.call import describe
 from gpuops.tools import progress, warmup
 from tests.layouts import BFLOAT16
 
@@ -103,7 +103,7 @@ def few(monkeypatch):
 def test_warmup_compiles_for_the_current_gpu_and_reports(nvrtc, few, tmp_path, monkeypatch, capsys):
     import cupy  # installed, as NVRTC comes with it
 
-    from gpuops.run import cuda
+    from gpuops.device import cuda
 
     monkeypatch.setenv("GPUOPS_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(warmup, "info", lambda: {"path": "gpu"})

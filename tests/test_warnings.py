@@ -11,7 +11,7 @@ import pytest
 
 import gpuops
 import gpuops.array_api as xp
-from gpuops.run import launch_cache
+from gpuops.call import launch_cache
 from tests.test_block_results import small_blocks
 
 NANS = np.full((2, 3), np.nan)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
+from gpuops.call.dispatch import describe
+from gpuops.device.execute import related
 from gpuops.plan.work import ArraySpec, Machine, new_array
-from gpuops.run.call import describe
-from gpuops.run.execute import related
 
 MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)
 WITHOUT_NAN = ("nanmax", "nanmin", "nanprod", "nansum", "nanmean")

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpuops.call.arrays import find
+from gpuops.device.context import ExecutionContext
+from gpuops.device.execute import prepare
 from gpuops.ops.table import AVERAGE, COMPARISONS, DOT, MEASURES, NORMS, REDUCTIONS, SEARCHES, WITH_INDEX
 from gpuops.plan import reductions, rows
 from gpuops.plan.geometry import Shape
 from gpuops.plan.reductions import Reduction
 from gpuops.plan.work import ArraySpec, HostCall, Plan, Work
-from gpuops.run.context import ExecutionContext, find
-from gpuops.run.execute import prepare
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is of ml_dtypes")
 

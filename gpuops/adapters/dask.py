@@ -17,6 +17,10 @@ import dask
 import dask.array as da
 import numpy as np
 
+from ..call.arrays import is_scalar
+from ..call.dispatch import describe
+from ..call.operation import WEAK_TYPES, operation_of
+from ..host.numpy_engine import divided
 from ..ops import broadcast, matmul, reduce, softmax
 from ..ops.arguments import normalize_axis
 from ..ops.matmul import as_factor, axis_orders
@@ -26,10 +30,6 @@ from ..ops.table import REDUCTIONS, SEARCHES
 from ..plan import rows
 from ..plan.geometry import Shape, contiguous_strides
 from ..plan.work import ArraySpec, new_array
-from ..run.call import describe
-from ..run.context import is_scalar
-from ..run.numpy_engine import divided
-from ..run.operation import WEAK_TYPES, operation_of
 from .dask_graphs import (
     FEWER,
     Function,

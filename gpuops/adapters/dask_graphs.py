@@ -12,11 +12,11 @@ import numpy as np
 from dask.array.core import normalize_chunks, unify_chunks
 from dask.array.utils import meta_from_array
 
+from ..call.arrays import CONTEXTS, find, host_array, is_scalar, kind
 from ..errors import error
 from ..ops import reduce
 from ..plan.dtypes import accumulator, dtype_name
 from ..plan.geometry import Shape
-from ..run.context import CONTEXTS, find, host_array, is_scalar, kind
 
 #: Partial results that a task brings together, if Dask's option ``split_every`` says nothing; of products, which are
 #: large, fewer.

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..call.arrays import is_scalar, kind
+from ..call.dispatch import Entry
+from ..call.operation import Call
 from ..errors import error
-from ..run.call import Entry
-from ..run.context import is_scalar, kind
-from ..run.operation import Call
 
 CPU = (1, 3, 11)  # DLPack's numbers of devices whose memory the host reads: kDLCPU, kDLCUDAHost, kDLROCMHost
 CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged

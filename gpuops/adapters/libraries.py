@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
+from ..call.arrays import CONTEXTS, is_scalar, kind
+from ..call.dispatch import ADAPTERS, Adapter, Entry
+from ..call.operation import Call
 from ..errors import error
-from ..run.call import ADAPTERS, Adapter, Entry
-from ..run.context import CONTEXTS, is_scalar, kind
-from ..run.operation import Call
 from .exchange import Exchange, jax_device, same_namespace, to_cuda, to_cudf, to_jax, to_numba
 
 

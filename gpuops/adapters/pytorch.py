@@ -18,14 +18,14 @@ from torch._C._functorch import is_batchedtensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 
+from ..call.arrays import CONTEXTS, READERS, kind
+from ..call.dispatch import Entry, exclude_from_compilers, perform
+from ..call.facts import FACTS
+from ..call.operation import Call
 from ..errors import error
 from ..plan.dtypes import CTYPES
 from ..plan.geometry import Shape
 from ..plan.work import ALIGNMENT, ArraySpec, Machine
-from ..run.call import Entry, exclude_from_compilers, perform
-from ..run.context import CONTEXTS, READERS, kind
-from ..run.facts import FACTS
-from ..run.operation import Call
 from .exchange import converted
 
 #: NumPy's names of the dtypes that both have.
@@ -177,7 +177,7 @@ def borrowed(index: int, tensor: torch.Tensor, nbytes: int) -> Any:
     """A tensor's memory as CuPy's."""
     import cupy
 
-    from ..run.cuda_memory import Borrowed
+    from ..device.cuda_memory import Borrowed
 
     return cupy.cuda.MemoryPointer(Borrowed(tensor.data_ptr(), nbytes, tensor, index), 0)
 
@@ -209,7 +209,7 @@ class TensorContext:
     def __init__(self, index: int) -> None:
         import cupy
 
-        from ..run import cuda
+        from ..device import cuda
 
         self.index, self.device, self.written = index, cuda.device(index), written
         self.current_stream, self.place = cupy.cuda.get_current_stream, torch.device("cuda", index)

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..call.operation import WEAK_TYPES
 from ..errors import error
 from ..plan.dtypes import CTYPES, dtype_name
 from ..plan.geometry import MAX_RANK, Shape, overlaps_itself
 from ..plan.work import ArraySpec, Machine
-from ..run.operation import WEAK_TYPES
 
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 

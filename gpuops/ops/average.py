@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..call.launch_cache import operation
+from ..call.operation import ARRAY
 from ..errors import error
+from ..host import numpy_engine
+from ..host.block_results import in_blocks
 from ..plan.dtypes import accumulator, dtype_name
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, HostCall, Work, new_array
-from ..run import numpy_engine
-from ..run.block_results import in_blocks
-from ..run.launch_cache import operation
-from ..run.operation import ARRAY
 from .arguments import check_array, normalize_axis, result_type, scalar
 from .reduction import NOT_GIVEN, in_one_pass, reduced, reduction
 from .table import AVERAGE, REDUCTIONS

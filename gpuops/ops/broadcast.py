@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from .. import plan
+from ..call.launch_cache import operation, view
+from ..call.operation import ARRAY, OUT, SHAPE, SUBCLASS, WEAK, WEAK_TYPES
 from ..errors import error
+from ..host import block_maps, numpy_engine
 from ..plan.builder import Builder, unsafe
 from ..plan.dtypes import dtype_name
 from ..plan.geometry import Shape, contiguous_strides, like_strides
 from ..plan.recording import index
 from ..plan.work import ArraySpec, HostCall, Work, new_array
-from ..run import block_maps, numpy_engine
-from ..run.launch_cache import operation, view
-from ..run.operation import ARRAY, OUT, SHAPE, SUBCLASS, WEAK, WEAK_TYPES
 from .arguments import (
     broadcast_shapes,
     broadcasts_to,

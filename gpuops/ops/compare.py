@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ..call.arrays import is_scalar
+from ..call.launch_cache import operation
+from ..call.operation import ARRAY, WEAK, WEAK_TYPES
 from ..errors import error
+from ..host import numpy_engine
 from ..plan.dtypes import FLOATS, dtype_name
 from ..plan.work import HostCall, Work, new_array
-from ..run import numpy_engine
-from ..run.context import is_scalar
-from ..run.launch_cache import operation
-from ..run.operation import ARRAY, WEAK, WEAK_TYPES
 from .arguments import broadcast_shapes, check_array, fitted, result_type, scalar
 from .reduction import in_one_pass
 from .table import COMPARISONS, REDUCTIONS

@@ -5,16 +5,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import plan
+from ..call.arrays import is_scalar
+from ..call.launch_cache import operation
+from ..call.operation import ARRAY, OUT, WEAK, WEAK_TYPES
 from ..errors import error
+from ..host import numpy_engine
 from ..plan import reductions
 from ..plan.builder import Builder, shared, unsafe
 from ..plan.dtypes import accumulator, dtype_name
 from ..plan.geometry import Shape, broadcast_strides
 from ..plan.work import ArraySpec, HostCall, Work, new_array
-from ..run import numpy_engine
-from ..run.context import is_scalar
-from ..run.launch_cache import operation
-from ..run.operation import ARRAY, OUT, WEAK, WEAK_TYPES
 from .arguments import (
     Casting,
     as_index,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numbers
 
+from ..call.launch_cache import operation
+from ..call.operation import ARRAY, MASK, OUT
 from ..errors import error
-from ..run.launch_cache import operation
-from ..run.operation import ARRAY, MASK, OUT
 from .reduction import NOT_GIVEN, reduction
 from .table import MEASURES, NORMS
 

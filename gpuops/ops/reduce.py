@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..run.launch_cache import operation
-from ..run.operation import ARRAY, MASK, OUT
+from ..call.launch_cache import operation
+from ..call.operation import ARRAY, MASK, OUT
 from .extremes import amax as amax
 from .extremes import amin as amin
 from .extremes import max as max

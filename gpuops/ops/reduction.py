@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from ..call.arrays import is_scalar
 from ..errors import error
+from ..host import numpy_engine
 from ..plan import reductions
 from ..plan.builder import Builder, shared
 from ..plan.dtypes import INTEGERS, accumulator, dtype_name
 from ..plan.geometry import Shape, contiguous_strides, dense_strides, memory_order
 from ..plan.reductions import Reduction
 from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
-from ..run import numpy_engine
-from ..run.context import is_scalar
 from .arguments import (
     as_mask,
     check_array,
@@ -78,7 +78,7 @@ def reduction(
 
 def on_host(record: ReductionOp, a: ArraySpec, mask: ArraySpec | None, call: HostCall) -> HostCall:
     """The call of the NumPy engine that makes a reduction, in blocks if that is better."""
-    from ..run import block_reduce, block_results  # which cost time at import
+    from ..host import block_reduce, block_results  # which cost time at import
 
     axis, merges = call.options["axis"], record.ufunc and record.reduction.merge and not record.plain
     if merges and block_reduce.helps(a, axis, mask, record.ufunc, "acc" in call.options):

@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..call.launch_cache import operation
+from ..call.operation import ARRAY, OUT
 from ..errors import error
+from ..host import numpy_engine
+from ..host.block_results import in_blocks
 from ..plan import reductions
 from ..plan.builder import Builder, shared
 from ..plan.dtypes import dtype_name
 from ..plan.geometry import Shape
 from ..plan.work import HostCall, Work, new_array
-from ..run import numpy_engine
-from ..run.block_results import in_blocks
-from ..run.launch_cache import operation
-from ..run.operation import ARRAY, OUT
 from .arguments import as_index, check_array, check_out, normalize_axis
 from .reduction import add_reduction, in_one_pass, reduced
 from .table import SEARCHES, WITH_INDEX, check_strategy

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import plan
+from ..call.launch_cache import operation
+from ..call.operation import ARRAY, MASK, OUT, WEAK, WEAK_TYPES
 from ..errors import error
+from ..host import block_engine, numpy_engine
 from ..plan import reductions
 from ..plan.builder import Builder, shared, unsafe
 from ..plan.dtypes import FLOATS, REALS, accumulator, ctype, dtype_name
 from ..plan.geometry import Shape, broadcast_strides, like_strides
 from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
-from ..run import block_engine, numpy_engine
-from ..run.launch_cache import operation
-from ..run.operation import ARRAY, MASK, OUT, WEAK, WEAK_TYPES
 from .arguments import (
     as_mask,
     broadcast_shapes,

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import plan
+from ..host import numpy_engine, numpy_functions
 from ..plan import reductions
 from ..plan.dtypes import INTEGERS, ITEMSIZE
 from ..plan.reductions import FACTOR, Reduction
-from ..run import numpy_engine, numpy_functions
 from .arguments import Casting, check_choice
 
 

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..call.launch_cache import operation
+from ..call.operation import ARRAY, MASK, OUT
+from ..host import numpy_engine
+from ..host.block_results import in_blocks
 from ..plan.dtypes import accumulator, dtype_name
 from ..plan.work import HostCall, Work, new_array
-from ..run import numpy_engine
-from ..run.block_results import in_blocks
-from ..run.launch_cache import operation
-from ..run.operation import ARRAY, MASK, OUT
 from .arguments import as_mask, check_array, dtype_of, normalize_axis
 from .reduction import NOT_GIVEN, degrees, dtypes, in_one_pass, reduced, reduction
 from .table import MEASURES, check_strategy

@@ -6,8 +6,8 @@ import argparse
 import time
 from collections import defaultdict
 
-from ..run import disk_cache, jit
-from ..run.disk_cache import File
+from ..device import disk_cache, jit
+from ..device.disk_cache import File
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

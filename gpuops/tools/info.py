@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ..call.launch_cache import entries
+from ..host import blocks, threads
 from ..ops import table
 from ..ops.arguments import check_choice
 from ..plan import printing
-from ..run import blocks, threads
-from ..run.launch_cache import entries
 
 
 def strategies(op: str) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ def info() -> Info:
     path = "gpu" if len(devices) > 1 else "cpu"
     counts = entries.cache_info()
     calls = {"known": counts.currsize, "limit": counts.maxsize, "hits": counts.hits, "misses": counts.misses}
-    from ..run import disk_cache, jit  # which NumPy arrays do not need
+    from ..device import disk_cache, jit  # which NumPy arrays do not need
 
     folder = jit.cache_folder()
     files = disk_cache.files(folder)

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from ..call.dispatch import describe
+from ..device import jit, record
 from ..ops import reduce, softmax
 from ..ops.arguments import as_dtype, check_dtype
 from ..ops.average import average
@@ -27,8 +29,6 @@ from ..ops.table import MEASURES, REDUCTIONS, SEARCHES, WITH_INDEX
 from ..plan import rows
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, Kernel, Machine, Work, largest_cluster, new_array
-from ..run import jit, record
-from ..run.call import describe
 from .info import info
 from .progress import progress
 
@@ -207,7 +207,7 @@ def target(arch: int | None) -> tuple[int, Machine]:
             raise Unusable(f"{facts['reason']}; --arch 90 compiles for a GPU of compute capability 9.0 elsewhere")
         import cupy
 
-        from ..run import cuda
+        from ..device import cuda
 
         gpu = cuda.device(cupy.cuda.Device().id)
         return gpu.arch, gpu.machine

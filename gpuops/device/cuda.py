@@ -27,7 +27,7 @@ from ..plan.work import (
     largest_cluster,
 )
 from . import cuda_driver, jit, record
-from .context import ARRAYS, CONTEXTS, NotLoaded, Refused
+from .context import NotLoaded, Refused
 from .cuda_driver import STREAM, Arguments
 from .cuda_memory import Graphs, Retired, Scratches, aligned
 
@@ -310,7 +310,3 @@ def bits_dtype(size: int) -> np.dtype:
 def elementwise_kernel(in_params: str, out_params: str, operation: str, name: str) -> cupy.ElementwiseKernel:
     """CuPy's kernel for an ``Elementwise`` step, with the conversions of ``types.cuh`` at hand."""
     return cupy.ElementwiseKernel(in_params, out_params, operation, name, preamble=jit.read("types.cuh"))
-
-
-CONTEXTS[cupy.ndarray] = device_of
-ARRAYS.add(cupy.ndarray)

@@ -9,8 +9,9 @@ from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
 
-from .context import ARRAYS, CONTEXTS, ExecutionContext, Refused
-from .execute import entering, prepare
+from ..device.context import ExecutionContext, Refused
+from ..device.execute import entering, prepare
+from .arrays import ARRAYS, CONTEXTS
 from .facts import FACTS, PLAIN
 from .operation import Operation, names_of
 from .recordings import KINDS, Entry, Slot

@@ -8,10 +8,10 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
+from ..device.context import ExecutionContext
+from ..device.execute import Changes, Ready, Template, changes_of
 from ..plan.recording import Recording
 from ..plan.work import ArraySpec, Launch, Operand, Work
-from .context import ExecutionContext
-from .execute import Changes, Ready, Template, changes_of
 from .facts import fact
 from .operation import Call
 

@@ -14,8 +14,9 @@ from typing import Any
 
 from numpy import ndarray
 
-from .call import miss, shown
-from .context import ARRAYS, READERS, Refused
+from ..device.context import Refused
+from .arrays import ARRAYS, READERS
+from .dispatch import miss, shown
 from .facts import FACTS, PLAIN
 from .new_shapes import slots
 from .operation import Operation

@@ -9,10 +9,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..device.context import ExecutionContext, Refused
+from ..device.execute import Fits, Ready, entering, prepare, related
 from ..errors import is_about_the_call
 from ..plan.work import ArraySpec, HostCall, Work
-from .context import ARRAYS, IMPORTERS, ExecutionContext, Refused, context_of, host_array, is_scalar
-from .execute import Fits, Ready, entering, prepare, related
+from .arrays import ARRAYS, context_of, host_array, is_scalar
 from .new_shapes import served
 from .operation import MASK, OUT, SUBCLASS, WEAK, WEAK_TYPES, Call, Operation, bind, operation_of
 from .recordings import Entry, described
@@ -29,12 +30,6 @@ class Adapter(Protocol):
         ...
 
 
-def native_cupy() -> None:
-    """Make CuPy's arrays native."""
-    from . import cuda  # noqa: F401 - which imports CuPy
-
-
-IMPORTERS["cupy"] = native_cupy
 #: Functions that give the adapter of a call; None if its arrays are native. (`gpuops.adapters` adds its own.)
 ADAPTERS: list[Callable[[Call], Adapter | None]] = []
 

@@ -1,0 +1,112 @@
+"""Arrays of every library: which execution context serves them, and which are the host's."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..device.context import ExecutionContext
+from ..errors import error
+
+#: The execution context of an array, by its type; None is the host. Libraries add theirs when an array shows up.
+CONTEXTS: dict[type, Callable[[Any], ExecutionContext | None]] = {
+    np.ndarray: lambda array: None, np.generic: lambda array: None,
+}  # fmt: skip
+#: Array types with CuPy's attributes, which the launch cache reads in place.
+ARRAYS: set[type] = set()
+#: Array types of other libraries: what gives the address, and all else that decides a call. It raises TypeError for
+#: arrays whose calls are not cached.
+READERS: dict[type, Callable[[Any], tuple[int, tuple[Any, ...]]]] = {}
+
+
+
+def native_cupy() -> None:
+    """Make CuPy's arrays native."""
+    import cupy
+
+    from ..device import cuda
+
+    CONTEXTS[cupy.ndarray] = cuda.device_of
+    ARRAYS.add(cupy.ndarray)
+
+
+#: Functions that add the contexts of a library's arrays, by its package: called when the first such array shows up.
+IMPORTERS: dict[str, Callable[[], Any]] = {"cupy": native_cupy}
+SCALARS = (bool, int, float, complex, np.generic)
+
+
+def is_scalar(value: Any) -> bool:
+    """A value that goes with arrays of every kind, from the host too."""
+    return isinstance(value, SCALARS) or (type(value) is np.ndarray and value.ndim == 0)
+
+
+def context_of(op: str, arrays: dict[str, Any]) -> ExecutionContext | None:
+    """The one execution context of all the arrays; None is the host.
+
+    Scalars go with any device. Raises TypeError when NumPy arrays meet arrays of another kind, ValueError when arrays
+    are on two devices.
+    """
+    found: tuple[str, Any, ExecutionContext | None] | None = None
+    for name, array in arrays.items():
+        if type(array) in ARRAYS:
+            context = CONTEXTS[type(array)](array)
+        elif name != "out" and is_scalar(array):
+            continue
+        else:
+            context = find(op, name, array)
+        if name == "out" and context is None and not isinstance(array, np.ndarray):
+            raise not_an_array(op, name, array)
+        if found is None:
+            found = name, array, context
+        elif context is not found[2]:
+            if context is None or found[2] is None:
+                host_array(op, *((name, array) if context is None else found[:2]))  # which may be no array at all
+                both = f"{found[0]} is a {kind(found[1])}, {name} is a {kind(array)}"
+                raise error(TypeError, op, f"NumPy and CuPy arrays do not mix: {both}")
+            labels = found[2].device.label, context.device.label
+            raise error(ValueError, op, f"{found[0]} is on {labels[0]}, {name} is on {labels[1]}")
+    return found[2] if found else None
+
+
+def find(op: str, name: str, array: Any) -> ExecutionContext | None:
+    """The execution context of one array; lists and whatever else NumPy makes an array of are the host's."""
+    ma = sys.modules.get("numpy.ma")
+    if ma is not None and isinstance(array, ma.MaskedArray):
+        rule = "give where=mask.filled(False)" if name == "where" else "give its data, and ~mask as where="
+        raise error(TypeError, op, f"{name} is a {kind(array)}; masked arrays are not supported: {rule}")
+    for cls in type(array).__mro__:
+        if cls not in CONTEXTS and (package := cls.__module__.partition(".")[0]) in IMPORTERS:
+            IMPORTERS[package]()
+        if cls in CONTEXTS:
+            return CONTEXTS[cls](array)
+    if isinstance(array, (str, bytes)):
+        raise not_an_array(op, name, array)
+    return None
+
+
+def host_array(op: str, name: str, value: Any, truth: bool = False) -> np.ndarray:
+    """An operand of the host as NumPy's array; of the truth of its elements, if that is what counts."""
+    try:
+        array = np.asarray(value, bool if truth else None)
+    except (TypeError, ValueError) as failure:  # such as of lists of several lengths
+        exact = TypeError if isinstance(failure, TypeError) else ValueError
+        raise error(exact, op, f"{name} does not become an array: {failure}") from None
+    opaque = array.ndim == 0 and not (is_scalar(value) or isinstance(value, np.ndarray))
+    if opaque and np.asarray(value).dtype == object:
+        raise not_an_array(op, name, value)
+    return array
+
+
+def not_an_array(op: str, name: str, value: Any) -> TypeError:
+    """The error for an argument that no array can be made of."""
+    words = kind(value)
+    hint = f"; give {name}.toarray()" if hasattr(value, "toarray") else ""  # a sparse matrix
+    return error(TypeError, op, f"{name} is {'an' if words[0] in 'aeio' else 'a'} {words}, not an array{hint}")
+
+
+def kind(array: Any) -> str:
+    """An array's type in words: ``numpy.ndarray``, ``dict``."""
+    return f"{type(array).__module__.split('.')[0]}.{type(array).__name__}".removeprefix("builtins.")

@@ -1,0 +1,1 @@
+"""A CPU: NumPy, in blocks on threads, and what Numba compiles."""
