@@ -22,7 +22,7 @@ else:
 
 PACKAGE = Path(gpuops.__file__).parent
 #: The layers from top to bottom; imports only go down. Modules outside them are "" (above) or "base" (below).
-LAYERS = ("", "tools", "adapters", "ops", "call", "device", "host", "plan", "base")
+LAYERS = ("", "tools", "adapters", "ops", "call", "device", "host", "definition", "plan", "base")
 BASE = ("errors", "version")
 
 

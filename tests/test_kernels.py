@@ -173,10 +173,10 @@ def measures() -> Iterator[Plan]:
             yield reduction(row.reduction.struct, (x, x, x), shape, axis, other="uint8", second="int64")
     for x in FAMILIES[::2]:
         val = "float64" if x in INTEGERS else x
-        yield from every_way(AVERAGE, (x, val, val), other=x)
+        yield from every_way(AVERAGE.reduction, (x, val, val), other=x)
         for (op, _), made in COMPARISONS.items():
             yield from every_way(made, (x, val if op == "allclose" else x, "bool"), other=x)
-    yield from every_way(AVERAGE, ("float32",) * 3, other="float32", second="float32")
+    yield from every_way(AVERAGE.reduction, ("float32",) * 3, other="float32", second="float32")
 
 
 def every_way(made: Reduction, names: tuple[str, str, str], **more: Any) -> Iterator[Plan]:

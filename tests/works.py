@@ -23,7 +23,7 @@ STRUCTS: dict[str, Reduction] = {
     each.struct: each
     for each in (
         DOT, *(value for value in vars(rows).values() if isinstance(value, Reduction)),
-        AVERAGE, *COMPARISONS.values(),
+        AVERAGE.reduction, *COMPARISONS.values(),
         *(
             each for table in (REDUCTIONS, SEARCHES, WITH_INDEX, MEASURES, NORMS) for row in table.values()
             for each in (row.reduction, row.masked, row.exact) if each

@@ -20,7 +20,7 @@ import numpy as np
 from ..call.arrays import is_scalar
 from ..call.dispatch import describe
 from ..call.operation import WEAK_TYPES, operation_of
-from ..host.numpy_engine import divided
+from ..definition.reduction import quotient as divided
 from ..ops import broadcast, matmul, reduce, softmax
 from ..ops.arguments import normalize_axis
 from ..ops.matmul import as_factor, axis_orders
@@ -180,7 +180,7 @@ def merge_parts(function: Function, out: np.dtype, options: dict[str, Any], x: A
 def quotient(val: np.dtype, times: int, total: Any, count: Any) -> Any:
     """A mean: divided in double precision, as NumPy does, and rounded."""
     number = np.multiply(count, times, dtype=np.float64)
-    return converted(divided(total, number, np.result_type(total.dtype, np.float64)), val)
+    return converted(divided(total.astype(np.result_type(total.dtype, np.float64)), number), val)
 
 
 def exponential(

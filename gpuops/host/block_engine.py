@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..plan.geometry import Shape, order
-from . import numpy_engine
+from . import numpy_engine, results
 from .blocks import Index, compiled, convert, convert_masked, indices, innermost, leave_out, memory
 from .threads import Share, alone, shared
 
@@ -240,7 +240,7 @@ def softmax(
 
     if not rows.compiled(piece):
         over_blocks(rows, piece, whole, parted)
-    return y if out is None or y is out else numpy_engine.deliver(y, out)
+    return y if out is None or y is out else results.deliver(y, out)
 
 
 def logsumexp(
@@ -253,7 +253,7 @@ def logsumexp(
         return numpy_engine.logsumexp(a, b, out, where, **options)
     rows = Rows("logsumexp", a, options["axis"], options["val"], options["scale"])
     mask = None if where is None else np.broadcast_to(where, a.shape)
-    y = numpy_engine.new_result(a, rows.axis, rows.val)[0]
+    y = results.new_result(a, rows.axis, rows.val)[0]
 
     piece = Piece(a, mask, y)
 
@@ -270,7 +270,7 @@ def logsumexp(
     if not rows.compiled(piece):
         over_blocks(rows, piece, whole, parted)
     value = (y if keepdims else np.squeeze(y, rows.axis)[()]).astype(dtype if out is None else out.dtype)
-    return numpy_engine.deliver(value, out)
+    return results.deliver(value, out)
 
 
 def over_blocks(

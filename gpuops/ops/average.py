@@ -9,13 +9,11 @@ import numpy as np
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY
 from ..errors import error
-from ..host import numpy_engine
-from ..host.block_results import in_blocks
-from ..plan.dtypes import accumulator, dtype_name
+from ..host.reduce import average as host_average
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, HostCall, Work, new_array
 from .arguments import check_array, normalize_axis, result_type, scalar
-from .reduction import NOT_GIVEN, in_one_pass, reduced, reduction
+from .reduction import NOT_GIVEN, in_one_pass, on_host, reduced, reduction
 from .table import AVERAGE, REDUCTIONS
 
 
@@ -79,15 +77,14 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     shape, steps = reduced(a, dims, keepdims)
     result, total = (new_array(name, shape, val, steps, a.machine) for name in ("average", "total"))
     results = (result, total) if returned else (result,)
-    acc = np.dtype(accumulator(dtype_name(val)))
-    options = {"axis": axis, "keepdims": keepdims, "returned": returned, "val": val, "acc": acc, "form": Average}
-    host = HostCall(numpy_engine.average, options)
+    form = Average if returned else None
+    task = on_host(AVERAGE, a, val, dims, keepdims, val, form=form).options
+    host = HostCall(host_average, task | {"places": places_of(a, weights, axis)})
     if a.machine is None:
-        same = weights is None or weights.shape == a.shape
-        return Work(op, results, in_blocks(host, a, dims, 4) if same else host, form=Average)
+        return Work(op, results, host, form=Average)
     if beside is None:
         beside = scalar("weights", np.ones((), val), a.machine)
-    plan = in_one_pass(AVERAGE, a, beside, dims, val, results)
+    plan = in_one_pass(AVERAGE.reduction, a, beside, dims, val, results)
     return Work(op, results, host, plan, form=Average)
 
 
@@ -98,11 +95,17 @@ def beside_elements(op: str, a: ArraySpec, weights: Any, axis: Any, dims: Shape)
         return weights
     if axis is None:
         raise error(TypeError, op, f"weights of shape {weights.shape} beside a of shape {a.shape} need an axis")
-    given = axis if isinstance(axis, tuple) else (axis,)
-    order = [int(d) % a.ndim for d in given]
+    order = places_of(a, weights, axis)
     lengths = tuple([a.shape[d] for d in order])
     if weights.shape != lengths:
         rule = f"weights of shape {weights.shape} have neither the shape {a.shape} of a nor that of its axes, {lengths}"
         raise error(ValueError, op, rule)
     strides = dict(zip(order, weights.strides, strict=True))
     return weights._replace(shape=a.shape, strides=tuple([strides.get(d, 0) for d in range(a.ndim)]))
+
+
+def places_of(a: ArraySpec, weights: ArraySpec | None, axis: Any) -> Shape:
+    """The dims of ``a`` along which the dims of the weights go."""
+    if weights is None or weights.shape == a.shape:
+        return tuple(range(a.ndim if weights else 0))
+    return tuple([int(d) % a.ndim for d in (axis if isinstance(axis, tuple) else (axis,))])

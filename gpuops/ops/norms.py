@@ -70,7 +70,7 @@ def vector_norm(a, /, *, axis=None, keepdims=False, ord=2, strategy=None):  # no
         raise error(TypeError, op, f"ord must be a real number, got {ord!r}")
     order = float(ord)
     record = NORMS.get(order, NORMS[None])
-    return reduction(op, a, axis, None, None, keepdims, NOT_GIVEN, True, strategy, record, ord=order)
+    return reduction(op, a, axis, None, None, keepdims, NOT_GIVEN, True, strategy, record, p=order)
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)

@@ -8,10 +8,10 @@ import numpy as np
 
 from ..call.arrays import is_scalar
 from ..errors import error
-from ..host import numpy_engine
+from ..host import reduce
 from ..plan import reductions
 from ..plan.builder import Builder, shared
-from ..plan.dtypes import INTEGERS, accumulator, dtype_name
+from ..plan.dtypes import INTEGERS, dtype_name
 from ..plan.geometry import Shape, contiguous_strides, dense_strides, memory_order
 from ..plan.reductions import Reduction
 from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
@@ -31,7 +31,7 @@ NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]  # None has a meaning
 
 def reduction(
     op: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any, strategy: str | None,
-    record: ReductionOp | None = None, **parameters: float,
+    record: ReductionOp | None = None, **parameters: Any,
 ) -> Work:  # fmt: skip
     """The description of every reduction of one array; kernels take the one parameter that there may be."""
     record = record or REDUCTIONS[op]
@@ -50,17 +50,9 @@ def reduction(
         first = as_initial(op, initial, val)
     elif initial is None or not record.identity:
         check_identity(op, a.shape, axis, mask)
-    options: dict[str, Any] = {"function": record.numpy, "axis": axis, "keepdims": keepdims} | parameters
-    options |= {"initial": first} if first is not None or initial is None else {}
-    compute: Any = numpy_engine.reduce
-    if not record.logical:
-        acc = np.dtype(accumulator(dtype_name(val)))
-        options |= {"dtype": acc} if record.typed else {}
-        if acc != val or record.exponent or (record.plain and a.dtype.kind == "V"):  # bfloat16 is no float to NumPy
-            compute, options = numpy_engine.reduce_wide, options | {"val": val, "acc": acc, "result": result}
+    call = on_host(record, a, val, axis, keepdims, initial=first, **parameters)
     if a.machine is None:
-        host = on_host(record, a, mask, HostCall(compute, options))
-        return Work(op, (out or new_array("out", shape, result, steps),), host)
+        return Work(op, (out or new_array("out", shape, result, steps),), call)
     kernel = record.beside(mask)
     if mask is None and record.exact and is_exact(record, dtype_name(a.dtype), dtype_name(val), a.size):
         kernel, val = record.exact, np.dtype(np.int64)
@@ -73,17 +65,16 @@ def reduction(
     problem = reductions.problem(kernel, x, other, target, axis, dtype_name(val), start, scale)
     add_reduction(builder, problem._replace(root=record.exponent == 0.5), strategy)
     builder.deliver(target, out)
-    return Work(op, (out or target,), HostCall(compute, options), builder.finish())
+    return Work(op, (out or target,), call, builder.finish())
 
 
-def on_host(record: ReductionOp, a: ArraySpec, mask: ArraySpec | None, call: HostCall) -> HostCall:
-    """The call of the NumPy engine that makes a reduction, in blocks if that is better."""
-    from ..host import block_reduce, block_results  # which cost time at import
-
-    axis, merges = call.options["axis"], record.ufunc and record.reduction.merge and not record.plain
-    if merges and block_reduce.helps(a, axis, mask, record.ufunc, "acc" in call.options):
-        return HostCall(block_reduce.reduce, call.options | {"ufunc": record.ufunc})
-    return call if merges else block_results.in_blocks(call, a, axis, record.passes)
+def on_host(
+    record: ReductionOp, a: ArraySpec, val: np.dtype, axis: Shape, keepdims: bool, y: np.dtype | None = None,
+    initial: Any = None, form: Any = None, **options: float,
+) -> HostCall:  # fmt: skip
+    """What the CPU does: the record's definition."""
+    bound = record.define.bind(a.dtype, val, y)
+    return HostCall(reduce.reduce, {"task": reduce.Task(bound, axis, keepdims, initial, form, options)})
 
 
 def in_one_pass(

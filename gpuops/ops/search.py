@@ -9,15 +9,13 @@ import numpy as np
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, OUT
 from ..errors import error
-from ..host import numpy_engine
-from ..host.block_results import in_blocks
 from ..plan import reductions
 from ..plan.builder import Builder, shared
 from ..plan.dtypes import dtype_name
 from ..plan.geometry import Shape
-from ..plan.work import HostCall, Work, new_array
+from ..plan.work import Work, new_array
 from .arguments import as_index, check_array, check_out, normalize_axis
-from .reduction import add_reduction, in_one_pass, reduced
+from .reduction import add_reduction, in_one_pass, on_host, reduced
 from .table import SEARCHES, WITH_INDEX, check_strategy
 
 
@@ -308,10 +306,9 @@ def search(op: str, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str |
         check_out(op, out, shape, index, "unsafe")
         if not np.can_cast(out.dtype, index):
             raise error(TypeError, op, f"out is of dtype {out.dtype.name}, which int64 does not hold")
-    host = HostCall(numpy_engine.search, {"function": record.numpy, "axis": axis, "keepdims": keepdims})
+    host = on_host(record, a, a.dtype, axis, keepdims)
     if a.machine is None:
-        result = out or new_array("out", shape, index, steps)
-        return Work(op, (result,), in_blocks(host, a, axis, record.passes, lays_out=True))
+        return Work(op, (out or new_array("out", shape, index, steps),), host)
     builder = Builder(a.machine)
     x = builder.readable(a)
     target = builder.target(out, out is not None and shared(out, x), shape, index, steps)
@@ -330,8 +327,7 @@ def with_index(op: str, a: Any, axis: Any, keepdims: bool, strategy: str | None)
         new_array("values", shape, a.dtype, steps, a.machine),
         new_array("indices", shape, np.dtype(np.int64), steps, a.machine),
     )  # fmt: skip
-    options = {"function": record.numpy, "axis": axis, "keepdims": keepdims, "form": WithIndex}
-    host = in_blocks(HostCall(numpy_engine.with_index, options), a, axis, record.passes, lays_out=True)
+    host = on_host(record, a, a.dtype, axis, keepdims, form=WithIndex)
     plan = None
     if a.machine is not None:
         places = reductions.positions(a, axis)

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import plan
-from ..host import numpy_engine, numpy_functions
+from ..definition import records
+from ..definition.reduction import Reduction as Definition
 from ..plan import reductions
 from ..plan.dtypes import INTEGERS, ITEMSIZE
 from ..plan.reductions import FACTOR, Reduction
@@ -18,9 +19,9 @@ class ReductionOp(NamedTuple):
     """A reduction with NumPy's semantics."""
 
     name: str
-    reduction: Reduction
-    numpy: Callable[..., Any]  # what the CPU does
-    ufunc: Any = None  # merges elements, if one does, and decides dtypes
+    define: Definition  # what it computes
+    reduction: Reduction  # what computes it on a GPU
+    ufunc: Any = None  # decides dtypes
     floating: bool = False  # whether the result is floating, float64 of integers, instead
     result: Callable[[np.dtype], np.dtype] | None = None  # its dtype, if not that in which NumPy would compute
     exponent: float | None = None  # if it is a power of a variance
@@ -28,12 +29,10 @@ class ReductionOp(NamedTuple):
     arithmetic: bool = False  # small integers and bools are summed as int64 or uint64
     logical: bool = False  # elements count by their truth
     zero: bool = False  # NumPy's reduction begins with 0, so that the sum of -0 is 0
-    typed: bool = True  # whether ``numpy`` takes a dtype to compute with
     casting: Casting = "same_kind"  # of the result to ``out``
     masked: Reduction | None = None  # instead, with a mask
     exact: Reduction | None = None  # instead, for integers whose sums fit 64 bits
     plain: str = ""  # NaN is left out: the op of elements that cannot be NaN
-    passes: int = 4  # of ``numpy`` over memory
 
     def beside(self, mask: Any) -> Reduction:
         """The reduction with a mask, or without if it is None."""
@@ -134,66 +133,56 @@ def real(val: np.dtype) -> np.dtype:
 REDUCTIONS = {
     row.name: row
     for row in (
+        ReductionOp("sum", records.SUM, Reduction("Sum", merge=np.add, exact=1), np.add, arithmetic=True, zero=True),
+        ReductionOp("prod", records.PROD, Reduction("Prod", merge=np.multiply), np.multiply, arithmetic=True),
+        ReductionOp("max", records.MAX, Reduction("Max", ordered, np.maximum), np.maximum, identity=False),
+        ReductionOp("min", records.MIN, Reduction("Min", ordered, np.minimum), np.minimum, identity=False),
         ReductionOp(
-            "sum", Reduction("Sum", merge=np.add, exact=1), np.add.reduce, np.add, arithmetic=True, zero=True
-        ),
-        ReductionOp(
-            "prod", Reduction("Prod", merge=np.multiply), np.multiply.reduce, np.multiply, arithmetic=True
-        ),
-        ReductionOp(
-            "max", Reduction("Max", ordered, np.maximum), np.maximum.reduce, np.maximum, identity=False, typed=False
-        ),
-        ReductionOp(
-            "min", Reduction("Min", ordered, np.minimum), np.minimum.reduce, np.minimum, identity=False, typed=False
-        ),
-        ReductionOp(
-            "mean", Reduction("Mean", merge=np.add), numpy_engine.mean, np.add, floating=True, casting="unsafe",
+            "mean", records.MEAN, Reduction("Mean", merge=np.add), np.add, floating=True, casting="unsafe",
             masked=Reduction("MaskedMean", counted, counts=True),
             exact=Reduction("IntegerMean", merge=np.add, exact=1),
         ),
         ReductionOp(
-            "nansum", Reduction("NanSum", merge=np.add), np.nansum, np.add, arithmetic=True, zero=True, plain="sum"
+            "nansum", records.NANSUM, Reduction("NanSum", merge=np.add), np.add, arithmetic=True, zero=True, plain="sum"
         ),
         ReductionOp(
-            "nanprod", Reduction("NanProd", merge=np.multiply), np.nanprod, np.multiply, arithmetic=True, plain="prod"
+            "nanprod", records.NANPROD, Reduction("NanProd", merge=np.multiply), np.multiply, arithmetic=True,
+            plain="prod",
         ),
         ReductionOp(
-            "nanmax", Reduction("NanMax", ordered, np.fmax), numpy_functions.nanmax, np.fmax,
-            identity=False, typed=False, plain="max", passes=1,
+            "nanmax", records.NANMAX, Reduction("NanMax", ordered, np.fmax), np.fmax, identity=False, plain="max"
         ),
         ReductionOp(
-            "nanmin", Reduction("NanMin", ordered, np.fmin), numpy_functions.nanmin, np.fmin,
-            identity=False, typed=False, plain="min", passes=1,
+            "nanmin", records.NANMIN, Reduction("NanMin", ordered, np.fmin), np.fmin, identity=False, plain="min"
         ),
         ReductionOp(
-            "nanmean", Reduction("NanMean", counted, counts=True), numpy_engine.nanmean, np.add,
-            floating=True, plain="mean",
+            "nanmean", records.NANMEAN, Reduction("NanMean", counted, counts=True), np.add, floating=True, plain="mean"
         ),
         *(
             ReductionOp(
-                name, Reduction("Var", centered, held=centered_sums, busy=True, counts=True, divided=True), function,
+                name, define, Reduction("Var", centered, held=centered_sums, busy=True, counts=True, divided=True),
                 floating=True, result=real, exponent=exponent, casting="unsafe",
                 masked=Reduction("MaskedVar", centered, busy=True, counts=True),
                 exact=Reduction("IntegerVar", moments, exact=2, busy=True),
             )
-            for name, function, exponent in (("var", numpy_functions.var, 1.0), ("std", numpy_functions.std, 0.5))
+            for name, define, exponent in (("var", records.VAR, 1.0), ("std", records.STD, 0.5))
         ),
         *(
             ReductionOp(
-                name, Reduction("NanVar", centered, busy=True, counts=True), function, floating=True, result=real,
+                name, define, Reduction("NanVar", centered, busy=True, counts=True), floating=True, result=real,
                 exponent=exponent, plain=plain,
             )
-            for name, function, exponent, plain in (
-                ("nanvar", numpy_functions.nanvar, 1.0, "var"), ("nanstd", numpy_functions.nanstd, 0.5, "std"),
+            for name, define, exponent, plain in (
+                ("nanvar", records.NANVAR, 1.0, "var"), ("nanstd", records.NANSTD, 0.5, "std"),
             )
         ),
         ReductionOp(
-            "any", Reduction("Any", boolean, np.bitwise_or), np.any, np.logical_or, result=truth,
-            logical=True, casting="unsafe",
+            "any", records.ANY, Reduction("Any", boolean, np.bitwise_or), np.logical_or, result=truth, logical=True,
+            casting="unsafe",
         ),
         ReductionOp(
-            "all", Reduction("All", boolean, np.bitwise_and), np.all, np.logical_and, result=truth,
-            logical=True, casting="unsafe",
+            "all", records.ALL, Reduction("All", boolean, np.bitwise_and), np.logical_and, result=truth, logical=True,
+            casting="unsafe",
         ),
     )
 }  # fmt: skip
@@ -201,33 +190,29 @@ REDUCTIONS = {
 MEASURES = {
     row.name: row
     for row in (
+        ReductionOp("count_nonzero", records.COUNT, Reduction("CountNonzero", tally), result=number, logical=True),
+        ReductionOp("ptp", records.PTP, Reduction("Range", ranges), np.subtract, identity=False),
         ReductionOp(
-            "count_nonzero", Reduction("CountNonzero", tally), numpy_engine.count_nonzero, result=number, logical=True
-        ),
-        ReductionOp("ptp", Reduction("Range", ranges), numpy_engine.ptp, np.subtract, identity=False),
-        ReductionOp(
-            "sum_of_squares", Reduction("SumOfSquares", magnitude), numpy_engine.sum_of_squares, np.add,
-            arithmetic=True, result=real,
+            "sum_of_squares", records.SUM_OF_SQUARES, Reduction("SumOfSquares", magnitude), np.add, arithmetic=True,
+            result=real,
         ),
         ReductionOp(
-            "mean_var",
+            "mean_var", records.MEAN_VAR,
             Reduction(
                 "MeanVar", centered_and_total, held=centered_sums_and_total, busy=True, counts=True, divided=True
             ),
-            numpy_engine.mean_var, floating=True, exponent=1.0,
-            masked=Reduction("MaskedMeanVar", centered_and_total, busy=True, counts=True),
+            floating=True, exponent=1.0, masked=Reduction("MaskedMeanVar", centered_and_total, busy=True, counts=True),
         ),
     )
 }  # fmt: skip
 #: vector_norm by its order; None is any other.
 NORMS = {
-    order: ReductionOp(
-        "vector_norm", Reduction(struct, state), numpy_engine.vector_norm, floating=True, identity=identity, result=real
-    )
-    for order, struct, state, identity in (
-        (2.0, "Norm2", squares, True), (1.0, "Norm1", magnitude, True), (0.0, "CountNonzero", tally, True),
-        (np.inf, "NormInf", magnitude, True), (-np.inf, "NormMinusInf", magnitude, False),
-        (None, "NormP", magnitude, True),
+    order: ReductionOp("vector_norm", define, Reduction(struct, state), floating=True, identity=identity, result=real)
+    for order, define, struct, state, identity in (
+        (2.0, records.NORM2, "Norm2", squares, True), (1.0, records.NORM1, "Norm1", magnitude, True),
+        (0.0, records.NORM0, "CountNonzero", tally, True), (np.inf, records.NORM_INF, "NormInf", magnitude, True),
+        (-np.inf, records.NORM_MINUS_INF, "NormMinusInf", magnitude, False),
+        (None, records.NORM_P, "NormP", magnitude, True),
     )
 }  # fmt: skip
 
@@ -239,18 +224,21 @@ def search(struct: str) -> Reduction:
 
 #: Reductions to the index of an element; those of the elements themselves, with their indices.
 SEARCHES = {
-    name: ReductionOp(name, search(struct), function, plain=plain, passes=4 if plain else 1)
-    for name, struct, function, plain in (
-        ("argmax", "ArgMax", np.argmax, ""), ("argmin", "ArgMin", np.argmin, ""),
-        ("nanargmax", "NanArgMax", np.nanargmax, "argmax"), ("nanargmin", "NanArgMin", np.nanargmin, "argmin"),
+    name: ReductionOp(name, define, search(struct), plain=plain)
+    for name, define, struct, plain in (
+        ("argmax", records.ARGMAX, "ArgMax", ""), ("argmin", records.ARGMIN, "ArgMin", ""),
+        ("nanargmax", records.NANARGMAX, "NanArgMax", "argmax"),
+        ("nanargmin", records.NANARGMIN, "NanArgMin", "argmin"),
     )
 }  # fmt: skip
 WITH_INDEX = {
-    f"{name}_with_index": ReductionOp(name, search(struct), function)
-    for name, struct, function in (("max", "MaxWithIndex", np.argmax), ("min", "MinWithIndex", np.argmin))
-}
+    f"{name}_with_index": ReductionOp(name, define, search(struct))
+    for name, define, struct in (
+        ("max", records.MAX_WITH_INDEX, "MaxWithIndex"), ("min", records.MIN_WITH_INDEX, "MinWithIndex"),
+    )
+}  # fmt: skip
 #: Reductions of two arrays; comparisons by whether NaN is equal to NaN.
-AVERAGE = Reduction("Average", sums("total", "weight"), second=FACTOR)
+AVERAGE = ReductionOp("average", records.AVERAGE, Reduction("Average", sums("total", "weight"), second=FACTOR))
 COMPARISONS = {
     (name, nans): Reduction(struct, boolean, np.bitwise_and, second=FACTOR)
     for name, nans, struct in (

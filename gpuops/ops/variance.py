@@ -9,12 +9,9 @@ import numpy as np
 
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK, OUT
-from ..host import numpy_engine
-from ..host.block_results import in_blocks
-from ..plan.dtypes import accumulator, dtype_name
-from ..plan.work import HostCall, Work, new_array
+from ..plan.work import Work, new_array
 from .arguments import as_mask, check_array, dtype_of, normalize_axis
-from .reduction import NOT_GIVEN, degrees, dtypes, in_one_pass, reduced, reduction
+from .reduction import NOT_GIVEN, degrees, dtypes, in_one_pass, on_host, reduced, reduction
 from .table import MEASURES, check_strategy
 
 
@@ -326,10 +323,8 @@ def mean_var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=True, co
     (shape, steps), mask = reduced(a, axis, keepdims), as_mask(op, where, a.shape)
     kinds = {"mean": val, "var": np.empty(0, val).real.dtype}
     mean, spread = (new_array(name, shape, kind, steps, a.machine) for name, kind in kinds.items())
-    acc = np.dtype(accumulator(dtype_name(val)))
-    options = {"axis": axis, "keepdims": keepdims, "ddof": freedom, "val": val, "acc": acc, "form": MeanVar}
     plan = None
     if a.machine is not None:
         plan = in_one_pass(record.beside(mask), a, mask, axis, val, (mean, spread), strategy, scale=freedom)
-    host = in_blocks(HostCall(numpy_engine.mean_var, options), a, axis, record.passes)
+    host = on_host(record, a, val, axis, keepdims, ddof=freedom, form=MeanVar)
     return Work(op, (mean, spread), host, plan, form=MeanVar)

@@ -1,0 +1,372 @@
+"""A reduction as a record: what an element contributes, how contributions merge, what their state becomes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..plan.dtypes import accumulator, dtype_name
+from .expressions import ORDERS, PRIMITIVES, Expr, Lines, Typed, expression, leaf, number, real_of, typed
+
+Named = dict[str, Any]  # expressions by name
+#: Ufuncs that merge the truths of elements, of any dtype.
+LOGICAL = {"either": np.logical_or, "both": np.logical_and}
+
+
+class Field(NamedTuple):
+    """A part of a reduction's state: the kind of its dtype, its value of no elements, and the primitive that merges it,
+    if no other part has a say in that."""
+
+    kind: str
+    identity: Any
+    merge: str = ""
+
+
+def added(kind: str = "A") -> Field:
+    """A sum. It begins with -0.0, which changes no number, so that the sum of -0.0 alone is -0.0."""
+    return Field(kind, "minus_zero", "add")
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A reduction: ``map`` gives an element's contribution, ``combine`` that of two, ``finish`` the result.
+
+    The functions are written once, on expressions. Names of parameters say what they take: ``map`` an element ``x``
+    in the dtype of the arithmetic, the second operand's ``y``, the element's ``index``; ``combine`` two states ``a``
+    and ``b``; ``finish`` a state ``s`` and the number ``n`` of elements; all of them options by name, which are floats.
+    """
+
+    name: str
+    fields: dict[str, Field]
+    map: Callable[..., Expr | Named]
+    finish: Callable[..., Expr | Named]
+    combine: Callable[..., Named] | None = None  # None: every field merges alone
+    takes: Callable[..., Expr] | None = None  # whether an element, as it lies in memory, takes part
+    lift: Callable[..., Expr | Named] | None = None  # of an initial value; None: map
+    start: Any = None  # what an initial value is, if none is given
+    results: tuple[str, ...] = ("V",)  # the kinds of the results' dtypes
+    warning: tuple[str, Callable[..., Expr]] | None = None  # for results of which an expression like ``finish`` is true
+    refuses: tuple[type[Exception], str, Callable[..., Expr]] | None = None  # likewise, for those that are errors
+    form: str = ""  # how an engine may take blocks of elements faster than one by one
+
+    def but(self, name: str, **changes: Any) -> Reduction:
+        """Another reduction, which differs in this."""
+        return replace(self, name=name, **changes)
+
+    @property
+    def counts(self) -> bool:
+        """Whether states count elements."""
+        return "n" in self.fields
+
+    def bind(self, x: np.dtype, val: np.dtype, y: np.dtype | None = None) -> Bound:
+        """The reduction of elements of a dtype, computed in ``val``, beside a second operand."""
+        return bound(self, x, val, y)
+
+
+def kinds_of(x: np.dtype, val: np.dtype, wide: bool) -> dict[str, np.dtype]:
+    """The dtypes that kinds stand for.
+
+    X: in memory. V: in which NumPy computes. A: its accumulator. W: that in 32 bits or more. R, RV: their real ones.
+    D: double precision. F, I, B, T: float64, int64, uint32, bool.
+
+    ``wide``: the accumulator is in double precision."""
+    acc = np.dtype(accumulator(dtype_name(val)))
+    double = np.dtype(np.complex128 if acc.kind == "c" else np.float64)
+    acc = double if wide and acc.kind in "fc" else acc
+    return {
+        "X": x, "V": val, "A": acc, "W": np.dtype(np.int32) if acc.itemsize < 4 else acc, "R": real_of(acc),
+        "RV": real_of(val), "D": double, "F": np.dtype(np.float64), "I": np.dtype(np.int64),
+        "B": np.dtype(np.uint32), "T": np.dtype(bool),
+    }  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def bound(reduction: Reduction, x: np.dtype, val: np.dtype, y: np.dtype | None, wide: bool = False) -> Bound:
+    return Bound(reduction, x, val, y, wide)
+
+
+class Bound:
+    """A reduction for dtypes: typed expressions, and NumPy functions of them."""
+
+    def __init__(self, reduction: Reduction, x: np.dtype, val: np.dtype, y: np.dtype | None, wide: bool) -> None:
+        self.reduction, self.x, self.val, self.y = reduction, x, val, y
+        self.kinds = kinds_of(x, val, wide)
+        self.state = np.dtype([(name, self.kinds[field.kind]) for name, field in reduction.fields.items()])
+
+    @cached_property
+    def wide(self) -> Bound:
+        """The same with an accumulator in double precision."""
+        return bound(self.reduction, self.x, self.val, self.y, True)
+
+    @cached_property
+    def identities(self) -> dict[str, Any]:
+        """The state of no elements."""
+        return {name: number(field.identity, self.state[name]) for name, field in self.reduction.fields.items()}
+
+    @cached_property
+    def merges(self) -> tuple[str, ...] | None:
+        """The primitives that merge the fields, if each merges alone."""
+        found = tuple(field.merge for field in self.reduction.fields.values())
+        return found if all(found) else None
+
+    @cached_property
+    def leaves_of(self) -> dict[str, tuple[str, ...]]:
+        """The names that fields of the states ``a``, ``b`` and ``s`` have in expressions."""
+        return {state: tuple([f"{state}_{name}" for name in self.state.names or ()]) for state in "abs"}
+
+    # ------------------------------------------------------------------------------------------------ typed expressions
+
+    def leaves(self) -> dict[str, np.dtype]:
+        """The dtypes of operands, by name; that of options is float64."""
+        second = {"y": self.kinds["A"]} if self.y is not None else {}
+        return {"x": self.kinds["A"], "index": self.kinds["I"], "n": self.kinds["F"], **second}
+
+    def tree(self, function: Callable[..., Any], kinds: dict[str, str], names: tuple[str, ...]) -> dict[str, Typed]:
+        """What a function of operands, states and options gives, each by its name in a dtype of its kind."""
+        dtypes = self.leaves()
+        args: list[Any] = []
+        for parameter in inspect.signature(function).parameters:
+            if parameter in ("a", "b", "s"):
+                fields = {name: leaf(f"{parameter}_{name}") for name in self.state.names or ()}
+                dtypes |= {f"{parameter}_{name}": self.state[name] for name in fields}
+                args.append(SimpleNamespace(**fields))
+            else:
+                dtypes.setdefault(parameter, self.kinds["F"])
+                args.append(leaf(parameter))
+        made = function(*args)
+        if not isinstance(made, dict):
+            made = dict.fromkeys(names, made)
+        cast = {name: Expr("cast", expression(each), detail=kinds[name]) for name, each in made.items()}
+        return {name: typed(each, dtypes, self.kinds) for name, each in cast.items()}
+
+    @cached_property
+    def field_kinds(self) -> dict[str, str]:
+        return {name: field.kind for name, field in self.reduction.fields.items()}
+
+    @cached_property
+    def map_tree(self) -> dict[str, Typed]:
+        """The contribution of an element, by field."""
+        return self.tree(self.reduction.map, self.field_kinds, tuple(self.field_kinds))
+
+    @cached_property
+    def finish_tree(self) -> dict[str, Typed]:
+        """The results of a state."""
+        kinds = {f"r{i}": kind for i, kind in enumerate(self.reduction.results)}
+        return self.tree(self.reduction.finish, kinds, tuple(kinds))
+
+    # ------------------------------------------------------------------------------------------------- NumPy functions
+
+    @cached_property
+    def map(self) -> Callable[..., tuple[Any, ...]]:
+        """The contributions of elements, given operands by name: ``x``, ``y``, ``index`` and options."""
+        return printed(self.map_tree, "map")
+
+    @cached_property
+    def lift(self) -> Callable[..., tuple[Any, ...]]:
+        """The contribution of an initial value ``x``."""
+        made = self.tree(self.reduction.lift or self.reduction.map, self.field_kinds, tuple(self.field_kinds))
+        return printed(made, "lift")
+
+    @cached_property
+    def takes(self) -> Callable[..., tuple[Any, ...]] | None:
+        """Whether elements ``x``, as they lie in memory, take part."""
+        if self.reduction.takes is None or self.x.kind in "biu":
+            return None
+        return printed({"takes": typed(self.reduction.takes(leaf("x")), {"x": self.x}, self.kinds)}, "takes")
+
+    @cached_property
+    def indexed(self) -> bool:
+        """Whether elements contribute their index."""
+        return "index" in names_in(self.map_tree)
+
+    @cached_property
+    def of_x_alone(self) -> bool:
+        """Whether an element's contribution depends on nothing else."""
+        return names_in(self.map_tree) <= {"x"}
+
+    @cached_property
+    def asks_for_count(self) -> bool:
+        """Whether results depend on a number of elements that states do not have."""
+        return "n" in names_in(self.finish_tree)
+
+    @cached_property
+    def moved(self) -> str | None:
+        """The field to which an element contributes itself, if that is the only one whose contributions differ."""
+        differ = [name for name, tree in self.map_tree.items() if names_in({name: tree})]
+        trees = [self.narrowed(name, self.map_tree[name]) for name in differ]
+        return differ[0] if len(trees) == 1 and trees[0].head == "leaf" and trees[0].detail == "x" else None
+
+    @cached_property
+    def moved_in(self) -> np.dtype:
+        """The dtype in which such elements are merged: that in memory, if NumPy takes it and nothing is lost."""
+        acc = self.kinds["A"]
+        half = self.x.itemsize == 2 and self.x.kind in "fV"
+        return self.x if not half and self.x.kind != "V" and np.can_cast(self.x, self.val) else acc
+
+    @cached_property
+    def viewed(self) -> bool:
+        """Whether a ufunc that reduces elements where they lie makes the state, and knows their dtype."""
+        only = self.moved is not None and len(self.reduction.fields) == 1 and self.takes is None
+        return only and self.moved_in == self.x
+
+    @cached_property
+    def ufunc(self) -> Any:
+        """What merges the first field, given elements if these are what is merged: of truths, also others."""
+        if not self.merges:
+            return None
+        truth = self.moved is not None and self.map_tree[self.moved].dtype.kind == "u" and self.merges[0] in LOGICAL
+        return LOGICAL[self.merges[0]] if truth else ufunc_of(self.merges[0])
+
+    @property
+    def identity(self) -> Any:
+        """What takes the place of an element that is left out, where elements themselves are what is merged."""
+        return number(self.reduction.fields[self.moved or ""].identity, self.kinds["A"])
+
+    @cached_property
+    def trivial(self) -> bool:
+        """Whether the result is the first field, in another dtype at most."""
+        trees = [*self.finish_tree.values()]
+        while len(trees) == 1 and trees[0].head == "cast":
+            trees = [*trees[0].args]
+        return len(trees) == 1 and trees[0].head == "leaf" and trees[0].detail == self.leaves_of["s"][0]
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether states are the same in any order of merging."""
+        kinds = {self.state[name].kind for name in self.state.names or ()}
+        return self.merges is not None and (not kinds & {*"fc"} or {*self.merges} <= {*ORDERS})
+
+    @property
+    def result(self) -> np.dtype:
+        """The dtype of the first result."""
+        return self.kinds[self.reduction.results[0]]
+
+    @cached_property
+    def reduces_in(self) -> np.dtype | None:
+        """The dtype in which it is to do that; None: in that of the operands."""
+        return self.state[0] if self.merges is not None and self.merges[0] not in ORDERS else None
+
+    @cached_property
+    def contributions(self) -> Callable[..., tuple[Any, ...]]:
+        """The same as `map`, of many elements: in dtypes that hold less where the merge does not compute."""
+        return printed({name: self.narrowed(name, tree) for name, tree in self.map_tree.items()}, "contributions")
+
+    def narrowed(self, name: str, tree: Typed) -> Typed:
+        """A contribution without casts that the merge makes as well."""
+        merge = self.reduction.fields[name].merge
+        while tree.head == "cast":
+            given = tree.args[0].dtype
+            exact = merge in ORDERS and given.kind != "V" and np.can_cast(given, tree.dtype)
+            if not (exact or (merge == "add" and given.kind == "b")):
+                break
+            tree = tree.args[0]
+        truth = merge in LOGICAL and tree.head == "differs" and tree.args[0].head == "leaf"
+        return tree.args[0] if truth and self.merges == (merge,) else tree
+
+    @cached_property
+    def warns(self) -> Callable[..., tuple[Any, ...]]:
+        """Of which states the record warns, given what `finish` is given."""
+        assert self.reduction.warning is not None
+        return printed(self.tree(self.reduction.warning[-1], {"t": "T"}, ("t",)), "warns")
+
+    @cached_property
+    def refuses(self) -> Callable[..., tuple[Any, ...]]:
+        """Which states it refuses."""
+        assert self.reduction.refuses is not None
+        return printed(self.tree(self.reduction.refuses[-1], {"t": "T"}, ("t",)), "refuses")
+
+    @cached_property
+    def combine(self) -> Callable[..., tuple[Any, ...]]:
+        """The state of two, given their fields: ``a_total`` and so on."""
+        merge = self.reduction.combine or (
+            lambda a, b: {
+                name: Expr(field.merge, getattr(a, name), getattr(b, name))
+                for name, field in self.reduction.fields.items()
+            }
+        )
+        return printed(self.tree(merge, self.field_kinds, ()), "combine")
+
+    @cached_property
+    def finish(self) -> Callable[..., tuple[Any, ...]]:
+        """The results of states, given their fields (``s_total``), their numbers of elements ``n``, and options."""
+        return printed(self.finish_tree, "finish")
+
+
+# ------------------------------------------------------------------------------------------------------ NumPy functions
+
+
+def ufunc_of(primitive: str) -> Any:
+    """The ufunc that is a primitive."""
+    return getattr(np, PRIMITIVES[primitive].numpy.removeprefix("np.").partition("(")[0])
+
+
+def is_nan(x: Any) -> Any:
+    """np.isnan, of bfloat16 too."""
+    return np.not_equal(x, x)
+
+
+def squared(x: Any) -> Any:
+    """Squares of magnitudes."""
+    return np.square(x) if x.dtype.kind != "c" else np.square(x.real) + np.square(x.imag)
+
+
+def joined(real: Any, imag: Any, dtype: np.dtype) -> Any:
+    """Complex numbers, or one, of these parts."""
+    made = np.empty_like(real, dtype)
+    made.real, made.imag = real, imag
+    return made[()]
+
+
+def times(x: Any, factor: Any) -> Any:
+    """A number times a real one, which does not meet the imaginary part of another infinite one."""
+    return x * factor if x.dtype.kind != "c" else joined(x.real * factor.real, x.imag * factor.real, x.dtype)
+
+
+def quotient(total: Any, count: Any) -> Any:
+    """A number divided by a real one: of complex numbers each part, since an infinite one leaves the other as it is."""
+    if total.dtype.kind != "c":
+        return np.true_divide(total, count)
+    return joined(np.true_divide(total.real, count), np.true_divide(total.imag, count), total.dtype)
+
+
+def power(x: Any, exponent: Any) -> Any:
+    """x to a power, in the dtype of x."""
+    return np.power(x, x.dtype.type(exponent))
+
+
+def printed(trees: dict[str, Typed], name: str) -> Callable[..., tuple[Any, ...]]:
+    """The NumPy function that gives these expressions, in this order, of their leaves by name."""
+    lines = Lines("numpy")
+    results = [lines.name(tree) for tree in trees.values()]
+    body = [*lines.lines, f"return {', '.join(results)},"]
+    text = f"def {name}(*, {', '.join(sorted(names_in(trees)))}, **others):\n    " + "\n    ".join(body)
+    if not names_in(trees):
+        text = text.replace("*, , ", "")
+    scope: dict[str, Any] = {
+        "np": np, "is_nan": is_nan, "squared": squared, "times": times, "quotient": quotient, "power": power,
+        **lines.constants,
+    }  # fmt: skip
+    exec(compile(text, f"<{name}>", "exec"), scope)
+    made: Callable[..., tuple[Any, ...]] = scope[name]
+    return made
+
+
+def names_in(trees: dict[str, Typed]) -> set[str]:
+    """The leaves of expressions."""
+    found: set[str] = set()
+
+    def visit(node: Typed) -> None:
+        if node.head == "leaf":
+            found.add(node.detail)
+        for arg in node.args:
+            visit(arg)
+
+    for tree in trees.values():
+        visit(tree)
+    return found

@@ -1,0 +1,182 @@
+"""Reductions of NumPy arrays: a record's definition in plain NumPy, on blocks that stay in cache, on threads.
+
+How an array is cut depends on its shape and strides alone: the bits of a result do not depend on threads.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..definition.reduction import Bound
+from ..errors import error
+from ..plan.geometry import Shape
+from . import threads
+from .blocks import Index, indices
+from .forms import Block, States, as_it_lies, combined, has_loops, is_half, merged_parts, states
+from .results import Flags, deliver, new_result, warn
+
+BLOCK = 2**17  # elements of a block of which NumPy makes others beside it
+PASSED = 2**18  # of one that compiled loops go over twice, or that is converted for them
+VIEWED = 2**20  # of one that is reduced where it lies, at least
+PIECES = 16  # of such blocks, at most
+LESS = 16  # elements that become one, at least, in a block that has parts of rows
+COST = 4  # of an element, where that of reading a byte is 1
+Arrays = tuple[np.ndarray, np.ndarray | None, np.ndarray | None]
+
+
+class Task(NamedTuple):
+    """A reduction that is to be made over some axes, to one result or several in a ``form``."""
+
+    bound: Bound
+    axis: Shape
+    keepdims: bool
+    initial: Any = None
+    form: Any = None
+    options: dict[str, float] = {}  # noqa: RUF012 - never changed
+
+
+def reduce(
+    a: np.ndarray, out: np.ndarray | None = None, where: Any = True, weights: np.ndarray | None = None, *, task: Task
+) -> Any:
+    """The result of a reduction, or its results."""
+    bound, axis = task.bound, task.axis
+    mask = None if where is True else np.broadcast_to(where, a.shape)
+    viewed = mask is None and bound.viewed
+    if viewed and task.initial is None and 0 < a.size <= VIEWED:
+        state = as_it_lies(bound, a, axis)
+        if state is not None:  # as NumPy does it, which reports its own errors
+            count = None if bound.trivial else math.prod([a.shape[d] for d in axis])
+            results = (state,) if bound.trivial else finished(bound, (state,), count, {})[1]
+            return deliver(squeezed(results[0].astype(bound.result, copy=False), task), out)
+    early, late = Flags(), Flags()
+    with early.kept():
+        fields, count = reduced(task, (a, weights, mask), room_of(bound, a, viewed), early)
+        fields = started(bound.wide, fields, task)
+    with late.kept():
+        given, results = finished(bound.wide, fields, count, task.options)
+    check(bound.wide, given, axis)
+    if bound.reduction.takes is None:
+        early.found |= late.found
+    if early.found and not all(np.all(np.isfinite(each)) for each in results):
+        early.report()
+    results = tuple([squeezed(each, task) for each in results])
+    return task.form(*results[: len(task.form._fields)]) if task.form else deliver(results[0], out)
+
+
+def room_of(bound: Bound, a: np.ndarray, viewed: bool) -> int:
+    """About how many elements a block is to have."""
+    if viewed and bound.exact and threads.limit() == 1:  # no other thread helps, and any cut gives the same bits
+        return a.size
+    if viewed or (has_loops(bound) and not is_half(a.dtype) and not bound.reduction.form):
+        return max(VIEWED, a.size // PIECES)
+    return PASSED if has_loops(bound) else BLOCK
+
+
+def squeezed(result: np.ndarray, task: Task) -> Any:
+    """A result without the dims that were reduced, unless they are kept; a scalar, if none is left."""
+    return result if task.keepdims else result.squeeze(task.axis)[()]
+
+
+def average(a: np.ndarray, weights: np.ndarray | None = None, *, task: Task, places: Shape) -> Any:
+    """The same beside weights, whose dims go along some of those of the array."""
+    heavy = np.ones((), task.bound.val) if weights is None else weights.transpose(np.argsort(places).tolist())
+    lengths = [a.shape[d] if d in places else 1 for d in range(a.ndim)]
+    return reduce(a, weights=np.broadcast_to(heavy.reshape(lengths), a.shape), task=task)
+
+
+def started(bound: Bound, fields: States, task: Task) -> States:
+    """States to which an initial value contributes, or what the reduction starts with."""
+    initial = task.initial
+    if initial is None:
+        initial = bound.reduction.start if bound.kinds["A"].kind in "fc" else None
+    if initial is None:
+        return fields
+    return combined(bound, bound.lift(x=np.asarray(initial, bound.kinds["A"]), **task.options), fields)
+
+
+def finished(bound: Bound, fields: States, count: Any, options: dict[str, float]) -> tuple[dict[str, Any], States]:
+    """What `Bound.finish` is given, and the results that it gives; of so many elements."""
+    given = dict(zip(bound.leaves_of["s"], fields, strict=True)) | options
+    if bound.asks_for_count:
+        given["n"] = np.asarray(count, np.float64)
+    return given, bound.finish(**given)
+
+
+def check(bound: Bound, given: dict[str, Any], axis: Shape) -> None:
+    """Raise or warn of states that the record refuses or warns of."""
+    refused, warned = bound.reduction.refuses, bound.reduction.warning
+    if refused is not None and np.any(bound.refuses(**given)[0]):
+        raise error(refused[0], bound.reduction.name, f"{refused[1]} along axis {axis}")
+    if warned is not None and np.any(bound.warns(**given)[0]):
+        warn(warned[0])
+
+
+def reduced(task: Task, arrays: Arrays, room: int, flags: Flags) -> tuple[States, Any]:
+    """The states of each result, with dims kept, and its number of elements; blocks have about ``room`` elements."""
+    bound, axis, (a, _, mask) = task.bound, task.axis, arrays
+    wide, names = bound.wide, bound.state.names or ()
+    counted = mask is not None and bound.asks_for_count
+    count = math.prod([a.shape[d] for d in axis])
+    pieces, parts = cut(a.shape, a.strides, axis, room) if a.size else ([], 1)
+    steps = positions(a.shape, axis) if bound.indexed else ()
+    if len(pieces) == 1:
+        block = Block(bound, arrays, axis, 0, steps)
+        made = states(block, task.options)
+        made = tuple([each.astype(wide.state[name], copy=False) for each, name in zip(made, names, strict=True)])
+        return made, block.layout.back(block.count, True) if counted else count
+    found = [new_result(a, axis, wide.state[name], parts) for name in names]
+    counts = new_result(a, axis, np.dtype(np.int64), parts) if counted else None
+
+    def work(piece: Piece) -> None:
+        offset = sum([(piece.block[d].start or 0) * step for d, step in zip(axis, steps, strict=False)])
+        block = Block(bound, [None if each is None else each[piece.block] for each in arrays], axis, offset, steps)
+        with flags.kept():
+            for whole, part in zip(found, states(block, task.options), strict=True):
+                whole[piece.result] = part
+            if counts is not None:
+                counts[piece.result] = block.layout.back(block.count, True)
+
+    threads.shared(max(COST * a.size, a.nbytes))(work, pieces)
+    if not pieces:
+        for each, name in zip(found, names, strict=True):
+            each[...] = wide.identities[name]
+    fields = tuple([each[0] for each in found]) if parts == 1 else merged_parts(wide, found)
+    return fields, count if counts is None else np.add.reduce(counts, 0)
+
+
+def positions(shape: Shape, axis: Shape) -> Shape:
+    """By how much the index of an element grows along each of the dims that are reduced."""
+    lengths = [shape[d] for d in axis]
+    return tuple([math.prod(lengths[i + 1 :]) for i in range(len(axis))])
+
+
+class Piece(NamedTuple):
+    """A block of an array: its index, and that of its results, of which there are several that become one."""
+
+    block: Index
+    result: Index
+
+
+@lru_cache(maxsize=256)
+def cut(shape: Shape, strides: Shape, axis: Shape, room: int) -> tuple[list[Piece], int]:
+    """Blocks of about so many elements, as they lie in memory: parts of rows, or of some side by side, if a block has
+    enough of each; else rows. And how many results become one."""
+    found = indices(shape, strides, range(len(shape)), room)
+    if len(found) > 1 and math.prod([extent(found[0][d], shape[d]) for d in axis]) < LESS:
+        kept = [d for d in range(len(shape)) if d not in axis]
+        found = indices(shape, strides, kept, max(1, room // math.prod([shape[d] for d in axis])))
+    parts: dict[Index, int] = {}  # by their index along the dims that are reduced
+    pieces = []
+    for index in found:
+        part = parts.setdefault(tuple([(index[d].start, index[d].stop) for d in axis]), len(parts))
+        pieces.append(Piece(index, (part, *(slice(None) if d in axis else each for d, each in enumerate(index)))))
+    return pieces, len(parts)
+
+
+def extent(index: slice, length: int) -> int:
+    """How many elements of a dim a slice has."""
+    return len(range(*index.indices(length)))
