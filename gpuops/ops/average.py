@@ -13,6 +13,7 @@ from ..host.reduce import average as host_average
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, HostCall, Work, new_array
 from .arguments import check_array, normalize_axis, result_type, scalar
+from .docstrings import documented
 from .reduction import NOT_GIVEN, in_one_pass, on_host, reduced, reduction
 from .table import AVERAGE, REDUCTIONS
 
@@ -25,38 +26,36 @@ class Average(NamedTuple):
 
 
 @operation(a=ARRAY, weights=ARRAY)
+@documented
 def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
-    """Weighted average over the given axes, as ``numpy.average``; in one reading of both arrays on a GPU.
+    """Weighted average over the given axes, as ``numpy.average``; in one pass over both arrays on a GPU.
+
+    Half types accumulate in float32. Where the weights add up to 0, the result is NaN or infinite on a GPU, since
+    raising would synchronise, and a ZeroDivisionError on the CPU, as in NumPy.
 
     Parameters
     ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to average over; None takes all of them.
+    {a}
+    {axis}
     weights : array_like, optional
-        The weight of each element: of the shape of ``a``, or of that of its dims ``axis``. All are 1 if not given.
+        The weight of each element, in an array with the shape of ``a`` or that of its dims ``axis``; by default all are
+        1.
     returned : bool, optional
-        Give the sums of weights too.
-    keepdims : bool, optional
-        Keep the axes with length 1.
+        Return the sums of the weights too.
+    {keepdims}
 
     Returns
     -------
     ndarray or scalar
-        Of the dtype to which those of ``a`` and ``weights`` promote, float64 of integers; of the same kind and on the
-        same device as ``a``. Half types accumulate in float32. With ``returned`` a named tuple (average, weights).
-        Where weights add up to 0, it is NaN or infinite on a GPU, which is not waited for, and a ZeroDivisionError on
-        the CPU, as in NumPy. On a GPU, each thread keeps 1 MiB of workspace for each stream, and a captured CUDA graph
-        its own.
+        The dtype is that to which ``a`` and ``weights`` promote, and float64 for integers. With ``returned``, a named
+        tuple (average, weights).
+        {like_input}
+        {workspace}
 
     Raises
     ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, a dtype is not supported, or the shapes differ and there is no ``axis``.
+    {AxisError}
+    {TypeError} the shapes differ and ``axis`` is not given
     ValueError
         If the shape of ``weights`` is neither that of ``a`` nor that of its dims ``axis``.
 

@@ -28,37 +28,33 @@ from .arguments import (
     result_type,
     scalar,
 )
+from .docstrings import documented
 from .table import check_strategy
 
 
 @operation(x=ARRAY, shape=SHAPE, out=OUT)
+@documented
 def expand(x, shape, *, out=None, strategy=None):
-    """Repeat an array along new and length-1 dims into a new array: ``torch.Tensor.expand``, but materialised.
+    """Repeat an array along new and length-1 dims, in new memory; ``torch.Tensor.expand`` makes a view.
 
     Parameters
     ----------
-    x : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
+    {x}
     shape : int or tuple of ints
-        The shape to expand to. -1 keeps the length of an existing dim; further dims may lead.
-    out : ndarray, optional
-        Where to put the result: of that shape, any strides, a dtype to which ``x`` casts. It may overlap ``x``.
-    strategy : str, optional
-        One of ``gpuops.strategies("expand")``; None picks the fastest. It matters on a GPU only.
+        The shape to expand to. -1 keeps the length of an existing dim; new dims come first.
+    {out}
+    {strategy}
 
     Returns
     -------
     ndarray
-        A new array in C order, of the same kind and on the same device as ``x``; ``out`` if given.
+        A new array in C order, or ``out``.
+        {like_input}
 
     Raises
     ------
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If ``x`` does not expand to ``shape``, ``out`` has another shape, or the strategy is unknown or
-        not for such operands.
+    {TypeError}
+    {ValueError} ``x`` does not expand to ``shape``; if the strategy does not apply
 
     Examples
     --------
@@ -88,23 +84,24 @@ def expand(x, shape, *, out=None, strategy=None):
 
 
 @view(array=SUBCLASS, shape=SHAPE)
+@documented
 def broadcast_to(array, shape, subok=False):
-    """A view of an array with another shape, as ``numpy.broadcast_to``: nothing is copied.
+    """A view of an array with another shape, as ``numpy.broadcast_to``; nothing is copied.
 
     Parameters
     ----------
     array : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md).
+        An array of NumPy, CuPy or another library (docs/interop.md).
     shape : int or tuple of ints
         The shape to broadcast to.
     subok : bool, optional
-        Whether the view of an array of a subclass of NumPy's is one of that class, too.
+        Whether an array of a subclass of NumPy's gives a view of that class.
 
     Returns
     -------
     ndarray
-        A view with stride 0 where the array repeats. Read-only for NumPy arrays; CuPy arrays have no such flag, so do
-        not write to it.
+        A view, with stride 0 where the array repeats. NumPy views are read-only. CuPy has no such flag: do not write to
+        the view.
 
     Raises
     ------
@@ -129,39 +126,34 @@ def broadcast_to(array, shape, subok=False):
 
 
 @operation(condition=ARRAY, x=WEAK, y=WEAK, out=OUT)
+@documented
 def where(condition, x=None, y=None, /, *, out=None, strategy=None):
-    """Elements of ``x`` where the condition is true, of ``y`` elsewhere, as ``numpy.where``: all three broadcast.
+    """Elements of ``x`` where the condition is true, of ``y`` elsewhere, as ``numpy.where``; all three broadcast.
 
     Parameters
     ----------
     condition : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape, strides and numeric dtype;
-        non-zero is true, and so is NaN.
+        An array of NumPy, CuPy or another library (docs/interop.md), of any shape, strides and numeric dtype. Non-zero
+        is true, and so is NaN.
     x, y : array_like, optional
-        Arrays or scalars to choose from. Their dtypes promote as in NumPy; a Python scalar takes the other's dtype, in
-        which an int must fit.
-        Leave out both to get ``nonzero(condition)``.
-    out : ndarray, optional
-        Where to put the result: of the broadcast shape, any strides, a dtype to which the result casts. It may overlap
-        the operands.
-    strategy : str, optional
-        One of ``gpuops.strategies("where")``; None picks the fastest. It matters on a GPU only.
+        Arrays or scalars to choose from. Their dtypes promote as in NumPy; a Python scalar takes the dtype of the
+        other, in which an int must fit. Without both, the result is ``nonzero(condition)``.
+    {out}
+    {strategy}
 
     Returns
     -------
     ndarray
-        Of the same kind and on the same device as the operands; without ``x`` and ``y`` a tuple of index arrays
-        (on a GPU that waits for the device, as their length must be known).
+        The chosen elements. Without ``x`` and ``y``, a tuple of index arrays; a GPU must be synchronised for their
+        length.
+        {like_input}
 
     Raises
     ------
     OverflowError
         If a Python int does not fit the result's dtype.
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If the shapes do not broadcast, ``out`` has another shape, only one of ``x`` and ``y`` is given, or the
-        strategy is unknown or not for such operands.
+    {TypeError}
+    {ValueError} the shapes do not broadcast; if only one of ``x`` and ``y`` is given; if the strategy does not apply
 
     Examples
     --------

@@ -14,31 +14,31 @@ from ..host import numpy_engine
 from ..plan.dtypes import FLOATS, dtype_name
 from ..plan.work import HostCall, Work, new_array
 from .arguments import broadcast_shapes, check_array, fitted, result_type, scalar
+from .docstrings import documented
 from .reduction import in_one_pass
 from .table import COMPARISONS, REDUCTIONS
 
 
 @operation(a1=ARRAY, a2=ARRAY)
+@documented
 def array_equal(a1, a2, equal_nan=False):
-    """Whether two arrays have the same shape and the same elements, as ``numpy.array_equal``.
+    """Whether two arrays have the same shape and elements, as ``numpy.array_equal``; in one pass over memory on a GPU.
 
     Parameters
     ----------
     a1, a2 : array_like
-        Arrays of NumPy's, CuPy's or another library's (docs/interop.md), of any shape, strides and dtype.
+        {arrays}
     equal_nan : bool, optional
-        Whether NaN is equal to NaN; of complex numbers, whichever part is NaN.
+        Whether NaN equals NaN. A complex number is NaN if either of its parts is.
 
     Returns
     -------
     bool or array
-        A bool of NumPy arrays; on a GPU an array without dims, and ``bool()`` waits for the GPU. Nothing but the result
-        is written. On a GPU, each thread keeps 1 MiB of workspace for each stream, and a captured CUDA graph its own.
+        {comparison}
 
     Raises
     ------
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported.
+    {TypeError}
 
     Examples
     --------
@@ -63,16 +63,17 @@ def array_equal(a1, a2, equal_nan=False):
 
 
 @operation(a=WEAK, b=WEAK)
+@documented
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether all elements of two arrays are close to each other, as ``numpy.allclose``; in one reading on a GPU.
+    """Whether all elements of two arrays are close, as ``numpy.allclose``; in one pass over memory on a GPU.
 
-    They are if ``abs(a - b) <= atol + rtol * abs(b)``; infinities are if they are equal.
+    Elements are close if ``abs(a - b) <= atol + rtol * abs(b)``; infinities, if they are equal.
 
     Parameters
     ----------
     a, b : array_like
-        Arrays of NumPy's, CuPy's or another library's (docs/interop.md), of any strides and dtype, whose shapes
-        broadcast; Python scalars take the dtype of the other operand.
+        {arrays}
+        The shapes broadcast; a Python scalar takes the dtype of the other operand.
     rtol, atol : float, optional
         The relative and the absolute tolerance.
     equal_nan : bool, optional
@@ -81,13 +82,11 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     Returns
     -------
     bool or array
-        A bool of NumPy arrays; on a GPU an array without dims, and ``bool()`` waits for the GPU. Nothing but the result
-        is written. On a GPU, each thread keeps 1 MiB of workspace for each stream, and a captured CUDA graph its own.
+        {comparison}
 
     Raises
     ------
-    TypeError
-        If arrays of two libraries are mixed, a dtype is not supported, or a tolerance is no number.
+    {TypeError} a tolerance is not a real number
     ValueError
         If the shapes do not broadcast.
 

@@ -28,58 +28,55 @@ from .arguments import (
     result_type,
     scalar,
 )
+from .docstrings import documented
 from .reduction import add_reduction
 from .table import DOT, check_strategy
 
 
 @operation(a=ARRAY, b=ARRAY, c=WEAK, out=OUT)
+@documented
 def matmul(a, b, /, out=None, *, alpha=1, beta=None, c=None, casting="same_kind", axes=None, strategy=None):
-    """Matrix product, as ``numpy.matmul``; with factors and an addend ``alpha * a @ b + beta * c``.
+    """Matrix product, as ``numpy.matmul``; with factors and an addend, ``alpha * a @ b + beta * c``.
 
     Parameters
     ----------
     a, b : array_like
-        Arrays of NumPy's, CuPy's or another library's (docs/interop.md), of at least one dim, any strides and dtypes;
-        bool, integer, floating (also float16 and bfloat16) or complex. The last two dims are matrices, those before
-        broadcast against each other and cost nothing where they do. A 1-d ``a`` is a row, a 1-d ``b`` a column, which
-        the result does not have.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        the operands.
+        {arrays}
+        They have at least one dim. The last two dims hold matrices; the dims before them broadcast, without copies. A
+        1-d ``a`` is a row and a 1-d ``b`` a column, which the result lacks.
+    {out}
     alpha, beta : scalar, optional
-        Factors, which must be numbers of the result's dtype. ``beta`` is 1 if there is ``c``; with 0 nothing is added,
-        and ``c`` is not read. Of an array without dims a GPU is waited for.
+        Factors, which the result's dtype must represent. ``beta`` is 1 by default if ``c`` is given; with 0, ``c`` is
+        not read. A 0-d GPU array is copied to the host first, which synchronises.
     c : array_like, optional
-        What is added; broadcasts to the result's shape. ``out=c`` accumulates in place.
+        The addend, which broadcasts to the result's shape. ``out=c`` accumulates in place.
     casting : {"no", "equiv", "safe", "same_kind", "unsafe"}, optional
-        What casts of the operands to the result's dtype, and of the result to that of ``out``, are allowed.
+        Which casts are allowed, of the operands to the result's dtype and of the result to the dtype of ``out``.
     axes : list of tuples of ints, optional
-        Which axes of ``a``, ``b`` and the result the matrices are in; the last two of each if not given. A vector has
-        one axis, which may be an int.
-    strategy : str, optional
-        One of ``gpuops.strategies("matmul")``; None picks the fastest. It matters on a GPU only. ``pipelined`` takes
-        float32, ``cublas`` what cuBLAS does: no integers.
+        Which axes of ``a``, ``b`` and the result hold the matrices; by default the last two of each. A vector has one
+        axis, which may be an int.
+    {strategy}
+        ``pipelined`` takes float32; ``cublas`` takes the dtypes that cuBLAS does, not integers.
 
     Returns
     -------
     ndarray or scalar
-        Of the same kind and on the same device as the operands, of the dtype to which theirs promote. float32 is
-        computed as it is, never in TF32; half types accumulate in float32; integers wrap around; of bools it is whether
-        any pair is true. On a GPU, blocks that share a tile of a small product take at most 8 MiB of workspace for
-        a call, and what ``cublas`` does not take as it lies or converts is copied.
+        The dtype is that to which the operands promote. float32 is never computed in TF32; half types accumulate in
+        float32; integers wrap around; for bools, an element says whether any pair is true.
+        {like_input}
+        On a GPU, small products whose blocks share a tile take up to 8 MiB of workspace per call, and ``cublas`` copies
+        the operands whose layout or dtype it does not take.
 
     Raises
     ------
-    TypeError
-        If arrays of two libraries are mixed, a dtype is not supported or cannot be cast, or a factor cannot be
-        represented in the result's dtype.
-    ValueError
-        If an operand has no dim, the shapes do not go together, or a strategy is unknown or does not apply.
+    {AxisError} an axis in ``axes`` is out of range
+    {TypeError} ``axes`` is not a list of ints and tuples; if a factor cannot be represented in the result's dtype
+    {ValueError} an operand is 0-d; if the shapes do not match; if the strategy does not apply
 
     Notes
     -----
-    The rungs follow S. Boehm, "How to optimize a CUDA matmul kernel for cuBLAS-like performance" (2022), and the
-    fastest goes beyond; docs/kernels/matmul.md explains them, errors are measured in docs/accuracy.md. The same call on
+    The rungs follow S. Boehm, "How to optimize a CUDA matmul kernel for cuBLAS-like performance" (2022); the fastest
+    one goes further. docs/kernels/matmul.md explains them; docs/accuracy.md has the measured errors. The same call on
     the same device gives the same bits.
 
     Examples
@@ -216,30 +213,29 @@ def matrices(terms: Terms, a: ArraySpec, b: ArraySpec, c: ArraySpec | None, out:
 
 
 @operation(a=ARRAY, b=ARRAY, out=OUT)
+@documented
 def dot(a, b, out=None):
-    """Dot product, as ``numpy.dot``: of two vectors in one reading of both.
+    """Dot product, as ``numpy.dot``; of two vectors in one pass over memory.
 
     Parameters
     ----------
     a, b : array_like
-        Arrays of NumPy's, CuPy's or another library's (docs/interop.md), of any strides and dtypes. The last axis of
-        ``a`` is multiplied with the last but one of ``b``, or with its only one, and summed; a 0-d array is a factor.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        the operands.
+        {arrays}
+        The sum runs over the last axis of ``a`` and the second-to-last of ``b``, or its only one. A 0-d array is a
+        factor.
+    {out}
 
     Returns
     -------
     ndarray or scalar
-        Of the dtype to which those of ``a`` and ``b`` promote; half types accumulate in float32, complex numbers are
-        not conjugated. On a GPU, two arrays of at least two dims are multiplied as by `matmul`.
+        The dtype is that to which ``a`` and ``b`` promote. Half types accumulate in float32; complex numbers are not
+        conjugated. On a GPU, two arrays of at least two dims are multiplied as by `matmul`.
+        {like_input}
 
     Raises
     ------
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If the lengths of the two axes differ, or ``out`` has another shape.
+    {TypeError}
+    {ValueError} the lengths of the summed axes differ
 
     Examples
     --------

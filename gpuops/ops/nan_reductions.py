@@ -4,52 +4,20 @@ from __future__ import annotations
 
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK, OUT
+from .docstrings import documented
 from .reduction import NOT_GIVEN, reduction
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
+@documented
 def nansum(
     a, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None
 ):
-    """Sum of the elements that are not NaN, as ``numpy.nansum``; of none, it is 0.
+    """Sum of the elements that are not NaN, as ``numpy.nansum``; 0 if there are none.
 
-    On a GPU, NaN is left out as elements are read: there is no mask in memory and no second pass.
+    {skips_nan}
 
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    dtype : dtype, optional
-        The dtype to compute and deliver; NumPy's choice if not given.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        ``a``.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-    initial : scalar, optional
-        A value that takes part in every reduction; an array without dims, of which a GPU is waited for.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a``.
-    strategy : str, optional
-        One of ``gpuops.strategies("nansum")``; None picks the fastest. It matters on a GPU only.
-
-    Returns
-    -------
-    ndarray or scalar
-        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
-        stream, and a captured CUDA graph its own.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown.
+    {nan_reduction}
 
     Examples
     --------
@@ -61,48 +29,15 @@ def nansum(
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
+@documented
 def nanprod(
     a, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None
 ):
-    """Product of the elements that are not NaN, as ``numpy.nanprod``; of none, it is 1.
+    """Product of the elements that are not NaN, as ``numpy.nanprod``; 1 if there are none.
 
-    On a GPU, NaN is left out as elements are read: there is no mask in memory and no second pass.
+    {skips_nan}
 
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    dtype : dtype, optional
-        The dtype to compute and deliver; NumPy's choice if not given.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        ``a``.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-    initial : scalar, optional
-        A value that takes part in every reduction; an array without dims, of which a GPU is waited for.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a``.
-    strategy : str, optional
-        One of ``gpuops.strategies("nanprod")``; None picks the fastest. It matters on a GPU only.
-
-    Returns
-    -------
-    ndarray or scalar
-        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
-        stream, and a captured CUDA graph its own.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown.
+    {nan_reduction}
 
     Examples
     --------
@@ -114,45 +49,11 @@ def nanprod(
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
+@documented
 def nanmax(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None):
     """Maximum of the elements that are not NaN, as ``numpy.nanmax``.
 
-    It is NaN where all elements are; on the CPU with NumPy's warning. An empty or masked maximum needs ``initial``.
-
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        ``a``.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-    initial : scalar, optional
-        A value that takes part in every reduction; an array without dims, of which a GPU is waited for.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a``.
-    strategy : str, optional
-        One of ``gpuops.strategies("nanmax")``; None picks the fastest. It matters on a GPU only.
-
-    Returns
-    -------
-    ndarray or scalar
-        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
-        stream, and a captured CUDA graph its own.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If there is nothing to reduce and no ``initial``, the shape of ``out`` or ``where`` does not fit, or a strategy
-        is unknown.
+    {nan_extreme}
 
     Examples
     --------
@@ -164,45 +65,11 @@ def nanmax(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
+@documented
 def nanmin(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None):
     """Minimum of the elements that are not NaN, as ``numpy.nanmin``.
 
-    It is NaN where all elements are; on the CPU with NumPy's warning. An empty or masked minimum needs ``initial``.
-
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        ``a``.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-    initial : scalar, optional
-        A value that takes part in every reduction; an array without dims, of which a GPU is waited for.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a``.
-    strategy : str, optional
-        One of ``gpuops.strategies("nanmin")``; None picks the fastest. It matters on a GPU only.
-
-    Returns
-    -------
-    ndarray or scalar
-        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
-        stream, and a captured CUDA graph its own.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If there is nothing to reduce and no ``initial``, the shape of ``out`` or ``where`` does not fit, or a strategy
-        is unknown.
+    {nan_extreme}
 
     Examples
     --------
@@ -214,45 +81,14 @@ def nanmin(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
+@documented
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, strategy=None):
     """Mean of the elements that are not NaN, as ``numpy.nanmean``.
 
-    On a GPU, elements are counted as they are read. It is NaN where all of them are, or there are none; on the CPU with
-    NumPy's warning.
+    It is NaN where there are no such elements; the CPU then gives NumPy's warning. On a GPU, elements are counted as
+    they are read.
 
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    dtype : dtype, optional
-        The dtype to compute and deliver; NumPy's choice if not given.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        ``a``.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a``.
-    strategy : str, optional
-        One of ``gpuops.strategies("nanmean")``; None picks the fastest. It matters on a GPU only.
-
-    Returns
-    -------
-    ndarray or scalar
-        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
-        stream, and a captured CUDA graph its own.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown.
+    {nan_reduction}
 
     Examples
     --------

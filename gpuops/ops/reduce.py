@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK, OUT
+from .docstrings import documented
 from .extremes import amax as amax
 from .extremes import amin as amin
 from .extremes import max as max
@@ -32,56 +33,21 @@ from .variance import var as var
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
+@documented
 def sum(
     a, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None
 ):
     """Sum of the elements over the given axes, as ``numpy.sum``.
 
-    Small integers and bools are summed as int64 or uint64, half types accumulate in float32.
+    Small integers and bools are summed in int64 or uint64; half types accumulate in float32.
 
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    dtype : dtype, optional
-        The dtype to compute and deliver; NumPy's choice if not given.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        ``a``.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-    initial : scalar, optional
-        A value that takes part in every reduction; an array without dims, of which a GPU is waited for.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a``.
-    strategy : str, optional
-        One of ``gpuops.strategies("sum")``; None picks the fastest. It matters on a GPU only. The classic ones
-        (``cross``, ``interleaved``, ``shuffle``) reduce their blocks' partial results in a second launch; those whose
-        names end in ``_host`` on the host (slow, and it waits for the GPU; for comparison).
-
-    Returns
-    -------
-    ndarray or scalar
-        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
-        stream, and a captured CUDA graph its own; the classic strategies take up to as much for a call, those that
-        finish on the host one partial result per output at least.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
+    {reduction}
 
     Notes
     -----
-    The classic strategies follow M. Harris, "Optimizing Parallel Reduction in CUDA" (2007); all are explained in
-    docs/kernels/reduce.md, errors measured in docs/accuracy.md. The same call on the same device gives the same bits.
+    The classic strategies follow M. Harris, "Optimizing Parallel Reduction in CUDA" (2007). docs/kernels/reduce.md
+    explains all strategies; docs/accuracy.md has the measured errors. The same call on the same device gives the same
+    bits.
 
     Examples
     --------
@@ -93,51 +59,15 @@ def sum(
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
+@documented
 def prod(
     a, axis=None, dtype=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *, strategy=None
 ):
     """Product of the elements over the given axes, as ``numpy.prod``.
 
-    Small integers and bools are multiplied as int64 or uint64, half types accumulate in float32.
+    Small integers and bools are multiplied in int64 or uint64; half types accumulate in float32.
 
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    dtype : dtype, optional
-        The dtype to compute and deliver; NumPy's choice if not given.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        ``a``.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-    initial : scalar, optional
-        A value that takes part in every reduction; an array without dims, of which a GPU is waited for.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a``.
-    strategy : str, optional
-        One of ``gpuops.strategies("prod")``; None picks the fastest. It matters on a GPU only. The classic ones
-        (``cross``, ``interleaved``, ``shuffle``) reduce their blocks' partial results in a second launch; those whose
-        names end in ``_host`` on the host (slow, and it waits for the GPU; for comparison).
-
-    Returns
-    -------
-    ndarray or scalar
-        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
-        stream, and a captured CUDA graph its own; the classic strategies take up to as much for a call, those that
-        finish on the host one partial result per output at least.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
+    {reduction}
 
     Examples
     --------
@@ -149,47 +79,13 @@ def prod(
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
+@documented
 def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, strategy=None):
     """Mean of the elements over the given axes, as ``numpy.mean``.
 
-    Integers are averaged in float64, half types in float32. The mean of nothing is NaN.
+    Integers are averaged in float64, half types in float32. The mean of no elements is NaN.
 
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    dtype : dtype, optional
-        The dtype to compute and deliver; NumPy's choice if not given.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        ``a``.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a``.
-    strategy : str, optional
-        One of ``gpuops.strategies("mean")``; None picks the fastest. It matters on a GPU only. The classic ones
-        (``cross``, ``interleaved``, ``shuffle``) reduce their blocks' partial results in a second launch; those whose
-        names end in ``_host`` on the host (slow, and it waits for the GPU; for comparison).
-
-    Returns
-    -------
-    ndarray or scalar
-        Of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
-        stream, and a captured CUDA graph its own; the classic strategies take up to as much for a call, those that
-        finish on the host one partial result per output at least.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
+    {reduction}
 
     Examples
     --------
@@ -201,45 +97,11 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, stra
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
+@documented
 def any(a, axis=None, out=None, keepdims=False, *, where=True, strategy=None):
     """Whether any element is true over the given axes, as ``numpy.any``.
 
-    NaN is true. The result is bool, or of ``out``'s dtype.
-
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        ``a``.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a``.
-    strategy : str, optional
-        One of ``gpuops.strategies("any")``; None picks the fastest. It matters on a GPU only. The classic ones
-        (``cross``, ``interleaved``, ``shuffle``) reduce their blocks' partial results in a second launch; those whose
-        names end in ``_host`` on the host (slow, and it waits for the GPU; for comparison).
-
-    Returns
-    -------
-    ndarray or scalar
-        bool, or of the dtype of ``out``; of the same kind and on the same device as ``a``. On a GPU, each thread keeps
-        1 MiB of workspace for each stream, and a captured CUDA graph its own; the classic strategies take up to as much
-        for a call, those that finish on the host one partial result per output at least.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
+    {truth}
 
     Examples
     --------
@@ -251,45 +113,11 @@ def any(a, axis=None, out=None, keepdims=False, *, where=True, strategy=None):
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
+@documented
 def all(a, axis=None, out=None, keepdims=False, *, where=True, strategy=None):
     """Whether all elements are true over the given axes, as ``numpy.all``.
 
-    NaN is true. The result is bool, or of ``out``'s dtype.
-
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        ``a``.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a``.
-    strategy : str, optional
-        One of ``gpuops.strategies("all")``; None picks the fastest. It matters on a GPU only. The classic ones
-        (``cross``, ``interleaved``, ``shuffle``) reduce their blocks' partial results in a second launch; those whose
-        names end in ``_host`` on the host (slow, and it waits for the GPU; for comparison).
-
-    Returns
-    -------
-    ndarray or scalar
-        bool, or of the dtype of ``out``; of the same kind and on the same device as ``a``. On a GPU, each thread keeps
-        1 MiB of workspace for each stream, and a captured CUDA graph its own; the classic strategies take up to as much
-        for a call, those that finish on the host one partial result per output at least.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
+    {truth}
 
     Examples
     --------
@@ -301,37 +129,23 @@ def all(a, axis=None, out=None, keepdims=False, *, where=True, strategy=None):
 
 
 @operation(a=ARRAY)
+@documented
 def count_nonzero(a, axis=None, *, keepdims=False, strategy=None):
-    """Number of elements that are not zero over the given axes, as ``numpy.count_nonzero``.
+    """Number of non-zero elements over the given axes, as ``numpy.count_nonzero``.
 
-    NaN is not zero.
+    NaN counts as non-zero.
 
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to count along; None counts all elements.
-    keepdims : bool, optional
-        Keep the axes with length 1.
-    strategy : str, optional
-        One of ``gpuops.strategies("count_nonzero")``; None picks the fastest. It matters on a GPU only.
+    {parameters}
+    {strategy}
 
     Returns
     -------
     ndarray or scalar
-        int64, of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
-        stream, and a captured CUDA graph its own.
+        The dtype is int64.
+        {like_input}
+        {workspace}
 
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If a dtype is not supported.
-    ValueError
-        If a strategy is unknown.
+    {raises}
 
     Examples
     --------

@@ -15,45 +15,17 @@ from ..plan.dtypes import dtype_name
 from ..plan.geometry import Shape
 from ..plan.work import Work, new_array
 from .arguments import as_index, check_array, check_out, normalize_axis
+from .docstrings import documented
 from .reduction import add_reduction, in_one_pass, on_host, reduced
 from .table import SEARCHES, WITH_INDEX, check_strategy
 
 
 @operation(a=ARRAY, out=OUT)
+@documented
 def argmax(a, axis=None, out=None, *, keepdims=False, strategy=None):
-    """Index of the maximum along an axis, as ``numpy.argmax``: of the first one, if there are several.
+    """Index of the first maximum along an axis, as ``numpy.argmax``.
 
-    NaN wins; complex numbers are ordered by real, then imaginary part.
-
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None or int, optional
-        The axis to search along; None searches the whole array, whose elements are counted in C order.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, an integer dtype that int64 holds. It may overlap
-        ``a``.
-    keepdims : bool, optional
-        Keep the axis with length 1.
-    strategy : str, optional
-        One of ``gpuops.strategies("argmax")``; None picks the fastest. It matters on a GPU only.
-
-    Returns
-    -------
-    ndarray or scalar
-        int64, of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
-        stream, and a captured CUDA graph its own.
-
-    Raises
-    ------
-    AxisError
-        If the axis is out of range.
-    TypeError
-        If the axis is no int, a dtype is not supported, or int64 does not hold that of ``out``.
-    ValueError
-        If there is nothing to search, the shape of ``out`` does not fit, or a strategy is unknown.
+    {search}
 
     Examples
     --------
@@ -65,40 +37,11 @@ def argmax(a, axis=None, out=None, *, keepdims=False, strategy=None):
 
 
 @operation(a=ARRAY, out=OUT)
+@documented
 def argmin(a, axis=None, out=None, *, keepdims=False, strategy=None):
-    """Index of the minimum along an axis, as ``numpy.argmin``: of the first one, if there are several.
+    """Index of the first minimum along an axis, as ``numpy.argmin``.
 
-    NaN wins; complex numbers are ordered by real, then imaginary part.
-
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None or int, optional
-        The axis to search along; None searches the whole array, whose elements are counted in C order.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, an integer dtype that int64 holds. It may overlap
-        ``a``.
-    keepdims : bool, optional
-        Keep the axis with length 1.
-    strategy : str, optional
-        One of ``gpuops.strategies("argmin")``; None picks the fastest. It matters on a GPU only.
-
-    Returns
-    -------
-    ndarray or scalar
-        int64, of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
-        stream, and a captured CUDA graph its own.
-
-    Raises
-    ------
-    AxisError
-        If the axis is out of range.
-    TypeError
-        If the axis is no int, a dtype is not supported, or int64 does not hold that of ``out``.
-    ValueError
-        If there is nothing to search, the shape of ``out`` does not fit, or a strategy is unknown.
+    {search}
 
     Examples
     --------
@@ -109,41 +52,11 @@ def argmin(a, axis=None, out=None, *, keepdims=False, strategy=None):
     return search("argmin", a, axis, out, keepdims, strategy)
 
 @operation(a=ARRAY, out=OUT)
+@documented
 def nanargmax(a, axis=None, out=None, *, keepdims=False, strategy=None):
-    """Index of the maximum along an axis, NaN left out, as ``numpy.nanargmax``: of the first one, if there are several.
+    """Index of the first maximum along an axis, ignoring NaN, as ``numpy.nanargmax``.
 
-    Where all elements are NaN, it is -1 on a GPU, which is not waited for, and a ValueError on the CPU, as in NumPy.
-
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None or int, optional
-        The axis to search along; None searches the whole array, whose elements are counted in C order.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, an integer dtype that int64 holds. It may overlap
-        ``a``.
-    keepdims : bool, optional
-        Keep the axis with length 1.
-    strategy : str, optional
-        One of ``gpuops.strategies("nanargmax")``; None picks the fastest. It matters on a GPU only.
-
-    Returns
-    -------
-    ndarray or scalar
-        int64, of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
-        stream, and a captured CUDA graph its own.
-
-    Raises
-    ------
-    AxisError
-        If the axis is out of range.
-    TypeError
-        If the axis is no int, a dtype is not supported, or int64 does not hold that of ``out``.
-    ValueError
-        If there is nothing to search (also, on the CPU, nothing but NaN), the shape of ``out`` does not fit, or a
-        strategy is unknown.
+    {nan_search}
 
     Examples
     --------
@@ -155,41 +68,11 @@ def nanargmax(a, axis=None, out=None, *, keepdims=False, strategy=None):
 
 
 @operation(a=ARRAY, out=OUT)
+@documented
 def nanargmin(a, axis=None, out=None, *, keepdims=False, strategy=None):
-    """Index of the minimum along an axis, NaN left out, as ``numpy.nanargmin``: of the first one, if there are several.
+    """Index of the first minimum along an axis, ignoring NaN, as ``numpy.nanargmin``.
 
-    Where all elements are NaN, it is -1 on a GPU, which is not waited for, and a ValueError on the CPU, as in NumPy.
-
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None or int, optional
-        The axis to search along; None searches the whole array, whose elements are counted in C order.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, an integer dtype that int64 holds. It may overlap
-        ``a``.
-    keepdims : bool, optional
-        Keep the axis with length 1.
-    strategy : str, optional
-        One of ``gpuops.strategies("nanargmin")``; None picks the fastest. It matters on a GPU only.
-
-    Returns
-    -------
-    ndarray or scalar
-        int64, of the same kind and on the same device as ``a``. On a GPU, each thread keeps 1 MiB of workspace for each
-        stream, and a captured CUDA graph its own.
-
-    Raises
-    ------
-    AxisError
-        If the axis is out of range.
-    TypeError
-        If the axis is no int, a dtype is not supported, or int64 does not hold that of ``out``.
-    ValueError
-        If there is nothing to search (also, on the CPU, nothing but NaN), the shape of ``out`` does not fit, or a
-        strategy is unknown.
+    {nan_search}
 
     Examples
     --------
@@ -208,37 +91,13 @@ class WithIndex(NamedTuple):
 
 
 @operation(a=ARRAY)
+@documented
 def max_with_index(a, axis=None, *, keepdims=False, strategy=None):
-    """Maximum along an axis and its index, of the first one if there are several; in one reading on a GPU.
+    """Maximum along an axis and the index of its first occurrence; in one pass over memory on a GPU.
 
-    What `max` and `argmax` give: NaN wins; complex numbers are ordered by real, then imaginary part.
+    The same values as from `max` and `argmax`.
 
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None or int, optional
-        The axis to search along; None searches the whole array, whose elements are counted in C order.
-    keepdims : bool, optional
-        Keep the axis with length 1.
-    strategy : str, optional
-        One of ``gpuops.strategies("max_with_index")``; None picks the fastest. It matters on a GPU only.
-
-    Returns
-    -------
-    values, indices : ndarray or scalar
-        A named tuple: elements, of the dtype of ``a``, and int64; of the same kind and on the same device as ``a``. On
-        a GPU, each thread keeps 1 MiB of workspace for each stream, and a captured CUDA graph its own.
-
-    Raises
-    ------
-    AxisError
-        If the axis is out of range.
-    TypeError
-        If the axis is no int, or a dtype is not supported.
-    ValueError
-        If there is nothing to search, or a strategy is unknown.
+    {with_index}
 
     Examples
     --------
@@ -251,37 +110,13 @@ def max_with_index(a, axis=None, *, keepdims=False, strategy=None):
 
 
 @operation(a=ARRAY)
+@documented
 def min_with_index(a, axis=None, *, keepdims=False, strategy=None):
-    """Minimum along an axis and its index, of the first one if there are several; in one reading on a GPU.
+    """Minimum along an axis and the index of its first occurrence; in one pass over memory on a GPU.
 
-    What `min` and `argmin` give. NaN wins; complex numbers are ordered by real, then imaginary part.
+    The same values as from `min` and `argmin`.
 
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None or int, optional
-        The axis to search along; None searches the whole array, whose elements are counted in C order.
-    keepdims : bool, optional
-        Keep the axis with length 1.
-    strategy : str, optional
-        One of ``gpuops.strategies("min_with_index")``; None picks the fastest. It matters on a GPU only.
-
-    Returns
-    -------
-    values, indices : ndarray or scalar
-        A named tuple: elements, of the dtype of ``a``, and int64; of the same kind and on the same device as ``a``. On
-        a GPU, each thread keeps 1 MiB of workspace for each stream, and a captured CUDA graph its own.
-
-    Raises
-    ------
-    AxisError
-        If the axis is out of range.
-    TypeError
-        If the axis is no int, or a dtype is not supported.
-    ValueError
-        If there is nothing to search, or a strategy is unknown.
+    {with_index}
 
     Examples
     --------

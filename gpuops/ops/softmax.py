@@ -28,56 +28,24 @@ from .arguments import (
     scalar,
 )
 from .broadcast import add_map
+from .docstrings import documented
 from .reduction import add_reduction, reduced
 from .table import check_strategy
 
 
 @operation(x=ARRAY, out=OUT, where=MASK)
+@documented
 def softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strategy=None):
-    """exp(x * scale), normalised to a sum of 1 over the given axes, as ``scipy.special.softmax``.
+    """exp(x * scale), normalised to sum to 1 over the given axes, as ``scipy.special.softmax``.
 
-    Parameters
-    ----------
-    x : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer or
-        floating (also float16 and bfloat16).
-    axis : None, int or tuple of ints, optional
-        Axes over which the sum is 1; None is the whole array.
-    dtype : dtype, optional
-        Floating dtype of the result; that of ``x`` if not given, float64 for integers. Half types are computed in
-        float32 and rounded once.
-    out : ndarray, optional
-        Where to put the result: of the shape of ``x``, any strides, a dtype to which the result casts. ``out=x`` works
-        in place.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``x``. The others become 0, also in a row that has
-        nothing selected.
-    scale : float, optional
-        A factor on ``x``, 1 if not given: the inverse temperature. Of an array without dims a GPU is waited for.
-    strategy : str, optional
-        One of ``gpuops.strategies("softmax")``; None picks the fastest. It matters on a GPU only. ``warp`` takes rows
-        of at most 1024 elements; ``rows``, ``columns`` and ``grid`` take rows that fit on the device's chip;
-        ``two_pass_host`` reduces its blocks' partial results on the host (slow; for comparison).
+    Masked elements become 0, also where all elements of a row are masked.
 
-    Returns
-    -------
-    ndarray
-        Of the same kind, on the same device and with the memory layout of ``x``. On a GPU, rows that do not fit on its
-        chip take 8 bytes of workspace a row (float64: 16) and up to 1 MiB.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
+    {softmax}
 
     Notes
     -----
-    A row that is all -inf, or that holds +inf or NaN, gives NaN, as in SciPy. The one-pass maximum and sum follow
-    M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax" (2018).
+    A row that is all -inf, or that holds +inf or NaN, becomes NaN, as in SciPy. The one-pass maximum and sum follow M.
+    Milakov and N. Gimelshein, "Online normalizer calculation for softmax" (2018).
 
     Examples
     --------
@@ -90,47 +58,13 @@ def softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strat
 
 
 @operation(x=ARRAY, out=OUT, where=MASK)
+@documented
 def log_softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strategy=None):
     """Logarithm of the softmax over the given axes, as ``scipy.special.log_softmax``.
 
     Masked elements become -inf.
 
-    Parameters
-    ----------
-    x : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer or
-        floating (also float16 and bfloat16).
-    axis : None, int or tuple of ints, optional
-        Axes over which the sum of the exponentials is 1; None is the whole array.
-    dtype : dtype, optional
-        Floating dtype of the result; that of ``x`` if not given, float64 for integers. Half types are computed in
-        float32 and rounded once.
-    out : ndarray, optional
-        Where to put the result: of the shape of ``x``, any strides, a dtype to which the result casts. ``out=x`` works
-        in place.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``x``. The others become -inf.
-    scale : float, optional
-        A factor on ``x``, 1 if not given: the inverse temperature. Of an array without dims a GPU is waited for.
-    strategy : str, optional
-        One of ``gpuops.strategies("log_softmax")``; None picks the fastest. It matters on a GPU only. ``warp`` takes
-        rows of at most 1024 elements; ``rows``, ``columns`` and ``grid`` take rows that fit on the device's chip;
-        ``two_pass_host`` reduces its blocks' partial results on the host (slow; for comparison).
-
-    Returns
-    -------
-    ndarray
-        Of the same kind, on the same device and with the memory layout of ``x``. On a GPU, rows that do not fit on its
-        chip take 8 bytes of workspace a row (float64: 16) and up to 1 MiB.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If the shape of ``out`` or ``where`` does not fit, or a strategy is unknown or does not apply.
+    {softmax}
 
     Examples
     --------
@@ -142,58 +76,50 @@ def log_softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, s
 
 
 @operation(a=ARRAY, b=WEAK, out=OUT, where=MASK)
+@documented
 def logsumexp(
     a, axis=None, b=None, keepdims=False, return_sign=False, *, dtype=None, out=None, where=True, scale=None,
     strategy=None,
 ):  # fmt: skip
-    """log(sum(b * exp(a * scale))) over the given axes, as ``scipy.special.logsumexp``: one reading of ``a`` and ``b``.
+    """log(sum(b * exp(a * scale))) over the given axes, as ``scipy.special.logsumexp``; in one pass over memory.
+
+    It is -inf where no element takes part.
 
     Parameters
     ----------
     a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer or
-        floating (also float16 and bfloat16).
-    axis : None, int or tuple of ints, optional
-        Axes to sum over; None is the whole array.
+        {array}
+        bool, integer or floating (including float16 and bfloat16).
+    {axis}
     b : array_like, optional
-        Real weights, which may be negative; ``a`` and ``b`` broadcast. An element whose weight is 0 is left out.
-    keepdims : bool, optional
-        Keep the axes with length 1.
+        Real weights, which may be negative; ``a`` and ``b`` broadcast. Elements of weight 0 are left out.
+    {keepdims}
     return_sign : bool, optional
-        Whether to return the sign of the sum, too, and the logarithm of its magnitude. Without it the logarithm of a
-        negative sum is NaN.
-    dtype : dtype, optional
-        Floating dtype of the result; that to which ``a`` and ``b`` promote if not given, float64 for integers. Half
-        types are computed in float32 and rounded once.
-    out : ndarray, optional
-        Where to put the logarithm: of the result's shape, any strides, a dtype to which the result casts. It may
-        overlap ``a`` and ``b``.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a`` and ``b``. The result is -inf where none does.
+        Return the logarithm of the sum's magnitude, and its sign. Otherwise, the logarithm of a negative sum is NaN.
+    {softmax_dtype}
+    {out}
+    {where}
     scale : float, optional
-        A factor on ``a``, 1 if not given.
-    strategy : str, optional
-        One of ``gpuops.strategies("logsumexp")``; None picks the fastest. It matters on a GPU only.
+        Factor on ``a``, by default 1.
+    {classic_strategy}
 
     Returns
     -------
     ndarray or scalar
-        Of the same kind and on the same device as ``a``; with ``return_sign`` two of them, the other holds 1, 0 or -1.
-        On a GPU it takes up to 1 MiB of workspace, ``b`` with ``where`` an array of their shape.
+        The logarithm; with ``return_sign`` a tuple of it and the sign, which is 1, 0 or -1.
+        {like_input}
+        On a GPU, a call takes up to 1 MiB of workspace; ``b`` together with ``where`` takes an array of their shape.
 
     Raises
     ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported or cannot be cast.
-    ValueError
-        If shapes do not broadcast, that of ``out`` does not fit, or a strategy is unknown.
+    {AxisError}
+    {TypeError}
+    {ValueError} the shapes of ``a`` and ``b`` do not broadcast
 
     Notes
     -----
-    The maximum stays out of the sum, so that results near 0 keep their digits: log(1 + 1e-20) is 1e-20. Errors are
-    measured in docs/accuracy.md.
+    The maximum is kept out of the sum, so that results near 0 keep their digits: log(1 + 1e-20) is 1e-20.
+    docs/accuracy.md has the measured errors.
 
     Examples
     --------

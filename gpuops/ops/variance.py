@@ -11,64 +11,29 @@ from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK, OUT
 from ..plan.work import Work, new_array
 from .arguments import as_mask, check_array, dtype_of, normalize_axis
+from .docstrings import documented
 from .reduction import NOT_GIVEN, degrees, dtypes, in_one_pass, on_host, reduced, reduction
 from .table import MEASURES, check_strategy
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
+@documented
 def var(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None, strategy=None
 ):
-    """Variance of the elements over the given axes, as ``numpy.var``; on a GPU in one reading.
+    """Variance of the elements over the given axes, as ``numpy.var``; in one pass over memory on a GPU.
 
-    The mean of the squared distances from the mean. It is NaN or infinite where ``ddof`` leaves nothing to divide by.
+    The sum of the squared distances from the mean, divided by ``N - ddof``. It is NaN or infinite where
+    that is not positive.
 
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    dtype : dtype, optional
-        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers. Of complex
-        numbers, it says how precise their parts are.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        ``a``.
-    ddof : float, optional
-        The number that is taken off that of the elements, before the sum of squares is divided by it.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a``.
-    correction : float, optional
-        Another name of ``ddof``, that of the array API standard.
-    strategy : str, optional
-        One of ``gpuops.strategies("var")``; None picks the fastest. It matters on a GPU only.
-
-    Returns
-    -------
-    ndarray or scalar
-        Of the same kind and on the same device as ``a``; real, of complex numbers too. On a GPU, each thread keeps 1
-        MiB of workspace for each stream, and a captured CUDA graph its own.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, a dtype is not supported or cannot be cast, or ``ddof`` is no number.
-    ValueError
-        If the shape of ``out`` or ``where`` does not fit, both ``ddof`` and ``correction`` are given, or a strategy is
-        unknown or does not apply.
+    {variance}
 
     Notes
     -----
-    Each thread adds up elements less a center near their mean, and their squares; such sums merge around the mean of
-    their centers: after T. Chan, G. Golub and R. LeVeque, "Algorithms for computing the sample variance" (1983). Half
-    types are computed in float32. NumPy's ``mean=`` is not taken: a mean that is known saves nothing here. `mean_var`
-    gives both.
+    Each thread adds up the differences between its elements and a center near their mean, and the squares of these
+    differences. Such sums are merged around the mean of their centers, after T. Chan, G. Golub and R. LeVeque,
+    "Algorithms for computing the sample variance" (1983). Half types are computed in float32. There is no parameter
+    ``mean`` as in NumPy, since a known mean saves nothing here. `mean_var` returns the mean too.
 
     Examples
     --------
@@ -82,52 +47,15 @@ def var(
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
+@documented
 def std(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None, strategy=None
 ):
-    """Standard deviation of the elements over the given axes, as ``numpy.std``; on a GPU in one reading.
+    """Standard deviation of the elements over the given axes, as ``numpy.std``; in one pass over memory on a GPU.
 
     The square root of the variance.
 
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    dtype : dtype, optional
-        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers. Of complex
-        numbers, it says how precise their parts are.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        ``a``.
-    ddof : float, optional
-        The number that is taken off that of the elements, before the sum of squares is divided by it.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a``.
-    correction : float, optional
-        Another name of ``ddof``, that of the array API standard.
-    strategy : str, optional
-        One of ``gpuops.strategies("std")``; None picks the fastest. It matters on a GPU only.
-
-    Returns
-    -------
-    ndarray or scalar
-        Of the same kind and on the same device as ``a``; real, of complex numbers too. On a GPU, each thread keeps 1
-        MiB of workspace for each stream, and a captured CUDA graph its own.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, a dtype is not supported or cannot be cast, or ``ddof`` is no number.
-    ValueError
-        If the shape of ``out`` or ``where`` does not fit, both ``ddof`` and ``correction`` are given, or a strategy is
-        unknown.
+    {variance}
 
     Examples
     --------
@@ -141,52 +69,13 @@ def std(
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
+@documented
 def nanvar(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None, strategy=None
 ):
-    """Variance of the elements that are not NaN, as ``numpy.nanvar``; on a GPU in one reading.
+    """Variance of the elements that are not NaN, as ``numpy.nanvar``; in one pass over memory on a GPU.
 
-    It is NaN where ``ddof`` leaves nothing to divide by; on the CPU with NumPy's warning.
-
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    dtype : dtype, optional
-        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers. Of complex
-        numbers, it says how precise their parts are.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        ``a``.
-    ddof : float, optional
-        The number that is taken off that of the elements, before the sum of squares is divided by it.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a``.
-    correction : float, optional
-        Another name of ``ddof``, that of the array API standard.
-    strategy : str, optional
-        One of ``gpuops.strategies("nanvar")``; None picks the fastest. It matters on a GPU only.
-
-    Returns
-    -------
-    ndarray or scalar
-        Of the same kind and on the same device as ``a``; real, of complex numbers too. On a GPU, each thread keeps 1
-        MiB of workspace for each stream, and a captured CUDA graph its own.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, a dtype is not supported or cannot be cast, or ``ddof`` is no number.
-    ValueError
-        If the shape of ``out`` or ``where`` does not fit, both ``ddof`` and ``correction`` are given, or a strategy is
-        unknown.
+    {nan_variance}
 
     Examples
     --------
@@ -200,52 +89,13 @@ def nanvar(
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
+@documented
 def nanstd(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None, strategy=None
 ):
-    """Standard deviation of the elements that are not NaN, as ``numpy.nanstd``; on a GPU in one reading.
+    """Standard deviation of the elements that are not NaN, as ``numpy.nanstd``; in one pass over memory on a GPU.
 
-    It is NaN where ``ddof`` leaves nothing to divide by; on the CPU with NumPy's warning.
-
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    dtype : dtype, optional
-        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers. Of complex
-        numbers, it says how precise their parts are.
-    out : ndarray, optional
-        Where to put the result: of the result's shape, any strides, a dtype to which the result casts. It may overlap
-        ``a``.
-    ddof : float, optional
-        The number that is taken off that of the elements, before the sum of squares is divided by it.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a``.
-    correction : float, optional
-        Another name of ``ddof``, that of the array API standard.
-    strategy : str, optional
-        One of ``gpuops.strategies("nanstd")``; None picks the fastest. It matters on a GPU only.
-
-    Returns
-    -------
-    ndarray or scalar
-        Of the same kind and on the same device as ``a``; real, of complex numbers too. On a GPU, each thread keeps 1
-        MiB of workspace for each stream, and a captured CUDA graph its own.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, a dtype is not supported or cannot be cast, or ``ddof`` is no number.
-    ValueError
-        If the shape of ``out`` or ``where`` does not fit, both ``ddof`` and ``correction`` are given, or a strategy is
-        unknown.
+    {nan_variance}
 
     Examples
     --------
@@ -266,46 +116,22 @@ class MeanVar(NamedTuple):
 
 
 @operation(a=ARRAY, where=MASK)
+@documented
 def mean_var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=True, correction=None, strategy=None):
-    """Mean and variance of the elements over the given axes; in one reading on a GPU.
+    """Mean and variance of the elements over the given axes; in one pass over memory on a GPU.
 
-    What `mean` and `var` give.
+    The same values as from `mean` and `var`.
 
-    Parameters
-    ----------
-    a : array_like
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides; bool, integer,
-        floating (also float16 and bfloat16) or complex.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    dtype : dtype, optional
-        The floating or complex dtype to compute with; that of ``a`` if not given, float64 of integers. Of complex
-        numbers, it says how precise their parts are.
-    ddof : float, optional
-        The number that is taken off that of the elements, before the sum of squares is divided by it.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-    where : array_like of bool, optional
-        The elements that take part; broadcasts to the shape of ``a``.
-    correction : float, optional
-        Another name of ``ddof``, that of the array API standard.
-    strategy : str, optional
-        One of ``gpuops.strategies("mean_var")``; None picks the fastest. It matters on a GPU only.
+    {variance_parameters}
 
     Returns
     -------
     mean, var : ndarray or scalar
-        A named tuple, of the same kind and on the same device as ``a``. The variance is real, of complex numbers too.
-        On a GPU, each thread keeps 1 MiB of workspace for each stream, and a captured CUDA graph its own.
+        A named tuple. The variance is real, also for complex ``a``.
+        {like_input}
+        {workspace}
 
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If arrays of two libraries are mixed, a dtype is not supported, or ``ddof`` is no number.
-    ValueError
-        If the shape of ``where`` does not fit, both ``ddof`` and ``correction`` are given, or a strategy is unknown.
+    {raises}
 
     Examples
     --------
