@@ -1,8 +1,10 @@
 """The standard's manipulation functions."""
 
 from ..ops import broadcast as _broadcast
+from ..ops.docstrings import documented
 
 
+@documented
 def broadcast_to(x, /, shape):
     """A view of an array with another shape, as ``broadcast_to`` of the standard's manipulation functions.
 
@@ -10,10 +12,9 @@ def broadcast_to(x, /, shape):
 
     Parameters
     ----------
-    x : array
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
+    {standard_x}
     shape : int or tuple of ints
-        The shape of the view, to which that of ``x`` broadcasts.
+        The shape of the view, to which ``x`` broadcasts.
 
     Returns
     -------
@@ -22,10 +23,8 @@ def broadcast_to(x, /, shape):
 
     Raises
     ------
-    TypeError
-        If a dtype is not supported.
-    ValueError
-        If the shapes do not fit.
+    {TypeError}
+    {ValueError} ``x`` does not broadcast to ``shape``
 
     Examples
     --------

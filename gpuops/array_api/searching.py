@@ -2,34 +2,33 @@
 
 from ..ops import broadcast as _broadcast
 from ..ops import reduce as _reductions
+from ..ops.docstrings import documented
 from .results import as_array
 
 
+@documented
 def argmax(x, /, *, axis=None, keepdims=False):
-    """Index of the first maximum along an axis, as ``argmax`` of the standard's searching functions: NaN wins.
+    """Index of the first maximum along an axis, as ``argmax`` of the standard's searching functions.
+
+    NaN wins over numbers.
 
     Parameters
     ----------
-    x : array
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
-    axis : None or int, optional
-        The axis to search along; None searches the whole array, whose elements are counted in C order.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
+    {standard_x}
+    {search_axis}
+    {keepdims}
 
     Returns
     -------
     array
-        int64. Of the same library and on the same device as the array, without dims if all are reduced.
+        The dtype is int64.
+        {standard_result}
 
     Raises
     ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If a dtype is not supported.
-    ValueError
-        If there is nothing to reduce.
+    {AxisError}
+    {TypeError}
+    {ValueError} there is nothing to search
 
     Examples
     --------
@@ -40,31 +39,29 @@ def argmax(x, /, *, axis=None, keepdims=False):
     return as_array(_reductions.argmax(x, axis=axis, keepdims=keepdims))
 
 
+@documented
 def argmin(x, /, *, axis=None, keepdims=False):
-    """Index of the first minimum along an axis, as ``argmin`` of the standard's searching functions: NaN wins.
+    """Index of the first minimum along an axis, as ``argmin`` of the standard's searching functions.
+
+    NaN wins over numbers.
 
     Parameters
     ----------
-    x : array
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
-    axis : None or int, optional
-        The axis to search along; None searches the whole array, whose elements are counted in C order.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
+    {standard_x}
+    {search_axis}
+    {keepdims}
 
     Returns
     -------
     array
-        int64. Of the same library and on the same device as the array, without dims if all are reduced.
+        The dtype is int64.
+        {standard_result}
 
     Raises
     ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If a dtype is not supported.
-    ValueError
-        If there is nothing to reduce.
+    {AxisError}
+    {TypeError}
+    {ValueError} there is nothing to search
 
     Examples
     --------
@@ -75,29 +72,19 @@ def argmin(x, /, *, axis=None, keepdims=False):
     return as_array(_reductions.argmin(x, axis=axis, keepdims=keepdims))
 
 
+@documented
 def count_nonzero(x, /, *, axis=None, keepdims=False):
-    """Number of elements that are not zero, as ``count_nonzero`` of the standard's searching functions.
+    """Number of non-zero elements over the given axes, as ``count_nonzero`` of the standard's searching functions.
 
-    Parameters
-    ----------
-    x : array
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
+    {standard_parameters}
 
     Returns
     -------
     array
-        int64. Of the same library and on the same device as the array, without dims if all are reduced.
+        The dtype is int64.
+        {standard_result}
 
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If a dtype is not supported.
+    {raises}
 
     Examples
     --------
@@ -108,11 +95,12 @@ def count_nonzero(x, /, *, axis=None, keepdims=False):
     return as_array(_reductions.count_nonzero(x, axis=axis, keepdims=keepdims))
 
 
+@documented
 def where(condition, x1, x2, /):
     """Elements of ``x1`` where the condition is true, of ``x2`` elsewhere: ``where`` of the searching functions.
 
-    All three broadcast. The dtypes of ``x1`` and ``x2`` promote; one of the two may be a Python scalar, which takes
-    the other's dtype if it is of no higher kind.
+    All three broadcast. The dtypes of ``x1`` and ``x2`` promote; one of the two may be a Python scalar, which takes the
+    dtype of the other if it is of no higher kind.
 
     Parameters
     ----------
@@ -124,14 +112,12 @@ def where(condition, x1, x2, /):
     Returns
     -------
     array
-        Of the same library and on the same device as the arrays.
+        It comes from the arrays' library and lies on their device.
 
     Raises
     ------
-    TypeError
-        If arrays of two libraries are mixed, or a dtype is not supported.
-    ValueError
-        If the shapes do not fit.
+    {TypeError}
+    {ValueError} the shapes do not broadcast
 
     Examples
     --------

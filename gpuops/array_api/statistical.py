@@ -6,36 +6,17 @@ import numpy as np
 
 from ..ops import reduce as _reductions
 from ..ops.arguments import normalize_axis
+from ..ops.docstrings import documented
 from .results import as_array
 
 
+@documented
 def sum(x, /, *, axis=None, dtype=None, keepdims=False):
     """Sum of the elements over the given axes, as ``sum`` of the standard's statistical functions.
 
-    Integers smaller than 64 bits are summed as int64 or uint64, floating and complex numbers keep their dtype.
+    Integers of fewer than 64 bits are summed in int64 or uint64; floating and complex numbers keep their dtype.
 
-    Parameters
-    ----------
-    x : array
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    dtype : dtype, optional
-        The dtype to compute with and of the result.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-
-    Returns
-    -------
-    array
-        Of the same library and on the same device as the array, without dims if all are reduced.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If a dtype is not supported.
+    {standard}
 
     Examples
     --------
@@ -46,33 +27,13 @@ def sum(x, /, *, axis=None, dtype=None, keepdims=False):
     return as_array(_reductions.sum(x, axis=axis, dtype=dtype, keepdims=keepdims))
 
 
+@documented
 def prod(x, /, *, axis=None, dtype=None, keepdims=False):
     """Product of the elements over the given axes, as ``prod`` of the standard's statistical functions.
 
-    Integers smaller than 64 bits are multiplied as int64 or uint64, floating and complex numbers keep their dtype.
+    Integers of fewer than 64 bits are multiplied in int64 or uint64; floating and complex numbers keep their dtype.
 
-    Parameters
-    ----------
-    x : array
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    dtype : dtype, optional
-        The dtype to compute with and of the result.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-
-    Returns
-    -------
-    array
-        Of the same library and on the same device as the array, without dims if all are reduced.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If a dtype is not supported.
+    {standard}
 
     Examples
     --------
@@ -83,31 +44,24 @@ def prod(x, /, *, axis=None, dtype=None, keepdims=False):
     return as_array(_reductions.prod(x, axis=axis, dtype=dtype, keepdims=keepdims))
 
 
+@documented
 def max(x, /, *, axis=None, keepdims=False):
-    """Maximum of the elements over the given axes, as ``max`` of the standard's statistical functions: NaN wins.
+    """Maximum of the elements over the given axes, as ``max`` of the standard's statistical functions.
 
-    Parameters
-    ----------
-    x : array
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
+    NaN wins over numbers.
+
+    {standard_parameters}
 
     Returns
     -------
     array
-        Of the same library and on the same device as the array, without dims if all are reduced.
+        {standard_result}
 
     Raises
     ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If a dtype is not supported.
-    ValueError
-        If there is nothing to reduce.
+    {AxisError}
+    {TypeError}
+    {ValueError} there is nothing to reduce
 
     Examples
     --------
@@ -118,31 +72,24 @@ def max(x, /, *, axis=None, keepdims=False):
     return as_array(_reductions.max(x, axis=axis, keepdims=keepdims))
 
 
+@documented
 def min(x, /, *, axis=None, keepdims=False):
-    """Minimum of the elements over the given axes, as ``min`` of the standard's statistical functions: NaN wins.
+    """Minimum of the elements over the given axes, as ``min`` of the standard's statistical functions.
 
-    Parameters
-    ----------
-    x : array
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
+    NaN wins over numbers.
+
+    {standard_parameters}
 
     Returns
     -------
     array
-        Of the same library and on the same device as the array, without dims if all are reduced.
+        {standard_result}
 
     Raises
     ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If a dtype is not supported.
-    ValueError
-        If there is nothing to reduce.
+    {AxisError}
+    {TypeError}
+    {ValueError} there is nothing to reduce
 
     Examples
     --------
@@ -153,31 +100,13 @@ def min(x, /, *, axis=None, keepdims=False):
     return as_array(_reductions.min(x, axis=axis, keepdims=keepdims))
 
 
+@documented
 def mean(x, /, *, axis=None, keepdims=False):
     """Mean of the elements over the given axes, as ``mean`` of the standard's statistical functions.
 
-    Floating and complex numbers keep their dtype, integers are averaged in float64. The mean of nothing is NaN.
+    Floating and complex numbers keep their dtype; integers are averaged in float64. The mean of no elements is NaN.
 
-    Parameters
-    ----------
-    x : array
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
-
-    Returns
-    -------
-    array
-        Of the same library and on the same device as the array, without dims if all are reduced.
-
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If a dtype is not supported.
+    {standard}
 
     Examples
     --------
@@ -188,35 +117,25 @@ def mean(x, /, *, axis=None, keepdims=False):
     return as_array(_reductions.mean(x, axis=axis, keepdims=keepdims))
 
 
+@documented
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     """Variance of the elements over the given axes, as ``var`` of the standard's statistical functions.
 
-    Floating numbers keep their dtype, that of complex numbers is real, integers are taken as float64. If ``correction``
-    is at least the number of elements, the result is NaN.
+    Floating numbers keep their dtype, complex numbers give the dtype of their parts, integers float64. If
+    ``correction`` is at least the number of elements, the result is NaN.
 
-    Parameters
-    ----------
-    x : array
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    correction : float, optional
-        The number that is taken off that of the elements, before the sum of squares is divided by it.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
+    {standard_parameters}
 
     Returns
     -------
     array
-        Real, of complex numbers too. Of the same library and on the same device as the array, without dims if all are
-        reduced.
+        The dtype is real, also for complex ``x``.
+        {standard_result}
 
     Raises
     ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If a dtype is not supported.
+    {AxisError}
+    {TypeError} ``correction`` is not a real number
 
     Examples
     --------
@@ -227,35 +146,25 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     return as_array(_reductions.var(x, axis=axis, correction=_defined(x, axis, correction), keepdims=keepdims))
 
 
+@documented
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     """Standard deviation of the elements over the given axes, as ``std`` of the standard's statistical functions.
 
-    Floating numbers keep their dtype, that of complex numbers is real, integers are taken as float64. If ``correction``
-    is at least the number of elements, the result is NaN.
+    Floating numbers keep their dtype, complex numbers give the dtype of their parts, integers float64. If
+    ``correction`` is at least the number of elements, the result is NaN.
 
-    Parameters
-    ----------
-    x : array
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    correction : float, optional
-        The number that is taken off that of the elements, before the sum of squares is divided by it.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
+    {standard_parameters}
 
     Returns
     -------
     array
-        Real, of complex numbers too. Of the same library and on the same device as the array, without dims if all are
-        reduced.
+        The dtype is real, also for complex ``x``.
+        {standard_result}
 
     Raises
     ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If a dtype is not supported.
+    {AxisError}
+    {TypeError} ``correction`` is not a real number
 
     Examples
     --------

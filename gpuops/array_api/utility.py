@@ -1,32 +1,25 @@
 """The standard's utility functions."""
 
 from ..ops import reduce as _reductions
+from ..ops.docstrings import documented
 from .results import as_array
 
 
+@documented
 def any(x, /, *, axis=None, keepdims=False):
-    """Whether any element is true over the given axes, as ``any`` of the standard's utility functions: NaN is true.
+    """Whether any element is true over the given axes, as ``any`` of the standard's utility functions.
 
-    Parameters
-    ----------
-    x : array
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
+    NaN is true.
+
+    {standard_parameters}
 
     Returns
     -------
     array
-        bool. Of the same library and on the same device as the array, without dims if all are reduced.
+        The dtype is bool.
+        {standard_result}
 
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If a dtype is not supported.
+    {raises}
 
     Examples
     --------
@@ -37,29 +30,21 @@ def any(x, /, *, axis=None, keepdims=False):
     return as_array(_reductions.any(x, axis=axis, keepdims=keepdims))
 
 
+@documented
 def all(x, /, *, axis=None, keepdims=False):
-    """Whether all elements are true over the given axes, as ``all`` of the standard's utility functions: NaN is true.
+    """Whether all elements are true over the given axes, as ``all`` of the standard's utility functions.
 
-    Parameters
-    ----------
-    x : array
-        An array of NumPy's, CuPy's or another library's (docs/interop.md), of any shape and strides.
-    axis : None, int or tuple of ints, optional
-        Axes to reduce; None reduces all of them.
-    keepdims : bool, optional
-        Keep the reduced axes with length 1.
+    NaN is true.
+
+    {standard_parameters}
 
     Returns
     -------
     array
-        bool. Of the same library and on the same device as the array, without dims if all are reduced.
+        The dtype is bool.
+        {standard_result}
 
-    Raises
-    ------
-    AxisError
-        If an axis is out of range.
-    TypeError
-        If a dtype is not supported.
+    {raises}
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""The texts that docstrings of public functions share; `docstrings` fills them in."""
+"""The texts that docstrings of public functions share; `docstrings` fills them in.
+
+The names with ``standard`` are those of `gpuops.array_api`.
+"""
 
 PARAMETERS = {
     "a": """
@@ -78,6 +81,12 @@ strategy : str, optional
     {classic}
     Those whose names end in ``_host`` reduce them on the host, for comparison: this is slow, synchronises, and
     takes workspace for at least one partial result per output.""",
+    "standard_x": """
+x : array
+    An array of NumPy, CuPy or another library (docs/interop.md), of any shape and strides.""",
+    "standard_correction": """
+correction : float, optional
+    Delta degrees of freedom: the divisor is ``N - correction``, where ``N`` is the number of elements.""",
 }
 
 TEXTS = {
@@ -290,6 +299,25 @@ Raises
 {AxisError}
 {TypeError}
 {ValueError} the strategy does not apply""",
+    "standard_parameters": """
+Parameters
+----------
+{standard_x}
+{axis}
+{dtype}
+{standard_correction}
+{keepdims}""",
+    "standard": """
+{standard_parameters}
+
+Returns
+-------
+array
+    {standard_result}
+
+{raises}""",
+    "standard_result": """
+It comes from the input's library and lies on the input's device; it is 0-d if all axes are reduced.""",
 }
 
 #: When an error is raised, by parameters: a function that has one of them raises it.
