@@ -1,6 +1,6 @@
 """The functions that the Python array API standard names too, with its signatures: version 2024.12.
 
-Arrays are positional-only, options are keyword-only, and the results are arrays, of no dim where all are reduced. That
+Arrays are positional-only, options are keyword-only, and the results are arrays, 0-d if all axes are reduced. That
 is how these differ from gpuops' functions of the same names, which compute them. The namespace holds no more of the
 standard than that; `linalg` is its extension for linear algebra.
 

@@ -1,8 +1,8 @@
-"""What the standard's functions give."""
+"""What the standard's functions return."""
 
 import numpy as np
 
 
 def as_array(result):
-    """A result as an array: NumPy's scalars become arrays without dims."""
+    """A result as an array: NumPy's scalars become 0-d arrays."""
     return np.asarray(result) if isinstance(result, np.generic) else result

@@ -176,11 +176,11 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
 
 
 def _defined(x, axis, correction):
-    """The correction; NaN, which makes every variance NaN, where the standard wants that: if nothing is left to divide
-    by."""
+    """The correction; or NaN, which makes every variance NaN, as the standard requires if ``N - correction`` is not
+    positive."""
     shape = x.shape if hasattr(x, "shape") else np.shape(x)
     try:
         count = math.prod(shape[d] for d in normalize_axis("var", axis, shape))
         return math.nan if count <= correction else correction
-    except (TypeError, ValueError):  # of an axis or a correction that is none
+    except (TypeError, ValueError):  # an invalid axis or correction
         return correction
