@@ -266,10 +266,10 @@ def test_axis_must_be_an_int(backend, op):
         getattr(gpuops, op)(x, axis=2)
 
 
-@pytest.mark.parametrize("dtype", ["u8", "f8"])
+@pytest.mark.parametrize("dtype", ["uint64", "float64"])
 def test_out_must_be_an_integer_that_int64_holds(backend, dtype):
     x, out = backend.arrays(np.zeros((2, 3)), np.zeros(2, dtype))
-    with pytest.raises(TypeError, match=rf"^argmax: out is of dtype {np.dtype(dtype)}, which int64 does not hold"):
+    with pytest.raises(TypeError, match=f"^argmax: out has dtype {dtype}, which does not cast safely to int64"):
         gpuops.argmax(x, 1, out)
 
 

@@ -41,7 +41,7 @@ def test_degrees_of_freedom(backend, op, ddof):
 @pytest.mark.parametrize("op", SPREADS)
 def test_bad_degrees_of_freedom_raise(backend, op):
     x = backend.array(np.ones(3, np.float32))
-    with pytest.raises(ValueError, match=f"^{op}: ddof and correction are one parameter; got 1 and 2$"):
+    with pytest.raises(ValueError, match=f"^{op}: give ddof or correction, not both; got 1 and 2$"):
         getattr(gpuops, op)(x, ddof=1, correction=2)
     for name in ("ddof", "correction"):
         with pytest.raises(TypeError, match=f"^{op}: {name} must be a real number, got '1'$"):

@@ -31,13 +31,13 @@ def check_array(op: str, name: str, x: Any, dtypes: Iterable[str] = CTYPES) -> A
 
 
 def check_order(op: str, what: str, dtype: np.dtype) -> None:
-    """The bytes of an element must lie as the machine's do."""
+    """Elements must be in native byte order."""
     if not dtype.isnative:
-        raise error(TypeError, op, f"dtype {dtype.str} of {what} is not in the machine's byte order")
+        raise error(TypeError, op, f"dtype {dtype.str} of {what} is not in native byte order")
 
 
 def check_rank(op: str, what: str, ndim: int) -> None:
-    """Kernels are compiled for so many dims."""
+    """Kernels take at most this many dims."""
     if ndim > MAX_RANK:
         raise error(ValueError, op, f"{what} has {ndim} dims; on a GPU gpuops takes at most {MAX_RANK}")
 
@@ -89,7 +89,7 @@ def normalize_axis(op: str, axis: Any, shape: Shape) -> tuple[int, ...]:
     dims = []
     for a in axis if isinstance(axis, tuple) else (axis,):
         a = as_index(op, "axis", a, axis)
-        if not shape and axis in (0, -1):  # NumPy takes an array of no dim for one of a single element then
+        if not shape and axis in (0, -1):  # as NumPy, which treats a 0-d array like one of length 1
             return ()
         if not -len(shape) <= a < len(shape):
             raise error(np.exceptions.AxisError, op, f"axis {a} is out of range for shape {shape}")
@@ -100,7 +100,7 @@ def normalize_axis(op: str, axis: Any, shape: Shape) -> tuple[int, ...]:
 
 
 def as_index(op: str, name: str, index: Any, given: Any, kinds: str = "None, an int or a tuple of ints") -> int:
-    """An int that is no bool, one of those that were given, which may be of these kinds."""
+    """``index``, which must be an int and not a bool; the message shows all that was ``given``, and the valid kinds."""
     try:
         if not isinstance(index, (bool, np.bool_)):
             return operator.index(index)
@@ -150,7 +150,7 @@ PYTHON: dict[str, Callable[[Any], Any]] = {"b": bool, "i": int, "u": int, "f": f
 
 
 def fitted(op: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:
-    """A scalar as a 0-d array of a dtype, in which it must fit: NumPy's scalars are checked as Python's are."""
+    """A scalar as a 0-d array of a dtype, which must represent it; NumPy's scalars are checked like Python's."""
     try:
         if isinstance(value, np.generic):
             value = PYTHON.get(value.dtype.kind, np.generic.item)(value)
@@ -167,7 +167,7 @@ def scalar(name: str, value: np.ndarray, machine: Machine | None) -> ArraySpec:
 
 
 def result_type(op: str, **operands: Any) -> np.dtype:
-    """The dtype to which the operands promote; None is no operand.
+    """The dtype to which the operands promote, leaving out None.
 
     >>> result_type("where", x=np.float32(1), y=2.5), result_type("where", x=1, y=2.5)
     (dtype('float32'), dtype('float64'))
@@ -187,7 +187,7 @@ def result_type(op: str, **operands: Any) -> np.dtype:
             dtype = np.dtype(np.complex64)
     except TypeError:
         names = " and ".join(each.name for each in strong)
-        raise error(TypeError, op, f"dtypes {names} do not promote to a common one") from None
+        raise error(TypeError, op, f"dtypes {names} have no common dtype") from None
     check_dtype(op, "the result", dtype)
     return dtype
 

@@ -93,11 +93,11 @@ def beside_elements(op: str, a: ArraySpec, weights: Any, axis: Any, dims: Shape)
     if weights.shape == a.shape:
         return weights
     if axis is None:
-        raise error(TypeError, op, f"weights of shape {weights.shape} beside a of shape {a.shape} need an axis")
+        raise error(TypeError, op, f"weights of shape {weights.shape} for a of shape {a.shape} require an axis")
     order = places_of(a, weights, axis)
     lengths = tuple([a.shape[d] for d in order])
     if weights.shape != lengths:
-        rule = f"weights of shape {weights.shape} have neither the shape {a.shape} of a nor that of its axes, {lengths}"
+        rule = f"weights of shape {weights.shape} match neither a's shape {a.shape} nor that of its axes, {lengths}"
         raise error(ValueError, op, rule)
     strides = dict(zip(order, weights.strides, strict=True))
     return weights._replace(shape=a.shape, strides=tuple([strides.get(d, 0) for d in range(a.ndim)]))

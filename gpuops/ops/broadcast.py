@@ -248,8 +248,8 @@ def expanded_shape(op: str, shape: Shape, to: Any) -> Shape:
 
 
 def layout(shape: Shape, operands: list[ArraySpec]) -> Shape | None:
-    """The strides of a new result: those that most bytes of the operands of that very shape have, so that transposed
-    operands make a transposed result; None if it is to be in C order, as without such operands."""
+    """The strides of a new result: those that most bytes of the operands of its shape have, so that transposed operands
+    give a transposed result; None for C order, also if no operand has its shape."""
     lying = [
         (array.steps, array.itemsize)
         for array in operands

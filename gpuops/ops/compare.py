@@ -56,7 +56,7 @@ def array_equal(a1, a2, equal_nan=False):
         return Work(op, (result,), host)
     if a1.shape == a2.shape:
         plan = in_one_pass(COMPARISONS[op, bool(equal_nan)], a1, a2, (*range(a1.ndim),), val, (result,))
-    else:  # whether any of no elements is true
+    else:  # any() of no elements is False
         nothing = new_array("a1", (0,), a1.dtype, machine=a1.machine)
         plan = in_one_pass(REDUCTIONS["any"].reduction, nothing, None, (0,), a1.dtype, (result,))
     return Work(op, (result,), host, plan)

@@ -139,7 +139,7 @@ def axis_orders(op: str, axes: Any, a: int, b: int) -> list[Shape]:
         items = entry if isinstance(entry, tuple) else (entry,)
         last = [as_index(op, "axes", axis, axes, "a list of ints and tuples of ints") for axis in items]
         if len(last) != core:
-            rule = f"axes gives {entry!r} for {name}, of which {core} dims are multiplied"
+            rule = f"axes must give {core} of the axes of {name}, got {entry!r}"
             raise error(np.exceptions.AxisError, op, rule)
         if any(not -ndim <= axis < ndim for axis in last):
             raise error(np.exceptions.AxisError, op, f"axes {entry!r} of {name} are out of range for {ndim} dims")
@@ -270,7 +270,7 @@ def dot(a, b, out=None):
         steps = (*a_steps[:-1], *(0,) * len(kept[1]), a_steps[-1])
         others = (*(0,) * len(kept[0]), *b_steps[:summed], *b_steps[summed + 1 :], b_steps[summed])
         add_dots(builder, a, b, (*shape, a.shape[-1]), steps, others, val, target)
-    else:  # all dims but two are a batch's, in each of which one operand repeats
+    else:  # all dims but two form a batch, along which one operand repeats
         outer, inner, steps = a.ndim - 2, b.ndim - 2, target.steps
         operands = {
             "out": (target, (*steps[:outer], *steps[outer + 1 : -1], steps[outer], steps[-1])),
@@ -309,10 +309,10 @@ def add_product(builder: Builder, operands: Matrices, terms: Terms, strategy: st
 
 
 def add_vector_product(builder: Builder, operands: Matrices, terms: Terms) -> None:
-    """Add a product of which one operand is a vector: sums of products over k, read as reductions read."""
+    """Add a product with a vector, as a reduction over k."""
     m, n, k = terms.sizes
     (out, out_steps), (a, a_steps), (b, b_steps) = (operands[name] for name in ("out", "a", "b"))
-    side = -2 if m > 1 else -1  # of the result's dims, the one that there is
+    side = -2 if m > 1 else -1  # the result's only dim
     shape, lengths = (*terms.batch, max(m, n)), (*terms.batch, max(m, n), k)
     a_steps = (*a_steps[:-2], a_steps[-2] if m > 1 else 0, a_steps[-1])
     b_steps = (*b_steps[:-2], b_steps[-1] if m == 1 else 0, b_steps[-2])
@@ -335,7 +335,7 @@ def add_dots(
 
 
 def check_shapes(op: str, a: Shape, b: Shape) -> None:
-    """Two shapes must go together."""
+    """The shapes of two operands must match."""
     if not a or not b:
         raise error(ValueError, op, f"operands need at least one dimension: {a} @ {b}")
     if a[-1] != b[-2 if len(b) > 1 else -1]:
@@ -346,7 +346,7 @@ def check_shapes(op: str, a: Shape, b: Shape) -> None:
         raise error(ValueError, op, f"batch dimensions {a[:-2]} and {b[:-2]} do not broadcast: {a} @ {b}") from None
 
 
-KINDS = "biufc"  # of numbers, each of which takes those before it
+KINDS = "biufc"  # kinds of numbers; each includes those before it
 
 
 def as_factor(op: str, name: str, factor: Any, val: np.dtype) -> Any:

@@ -58,7 +58,7 @@ def vector_norm(a, /, *, axis=None, keepdims=False, ord=2, strategy=None):  # no
     if ord is None:  # as numpy.linalg.norm takes it
         ord = 2  # noqa: A001
     if isinstance(ord, str):
-        raise error(ValueError, op, f"ord {ord!r} is not a norm of vectors")
+        raise error(ValueError, op, f"ord {ord!r} is not a vector norm")
     if not isinstance(ord, numbers.Real):
         raise error(TypeError, op, f"ord must be a real number, got {ord!r}")
     order = float(ord)

@@ -135,7 +135,7 @@ def dtypes(
 def degrees(op: str, ddof: Any, correction: Any) -> float:
     """``ddof`` by either name."""
     if correction is not None and ddof != 0:
-        raise error(ValueError, op, f"ddof and correction are one parameter; got {ddof!r} and {correction!r}")
+        raise error(ValueError, op, f"give ddof or correction, not both; got {ddof!r} and {correction!r}")
     name, given = ("ddof", ddof) if correction is None else ("correction", correction)
     if not isinstance(given, (int, float, np.integer, np.floating)):
         raise error(TypeError, op, f"{name} must be a real number, got {given!r}")

@@ -140,7 +140,7 @@ def search(op: str, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str |
     if out is not None:
         check_out(op, out, shape, index, "unsafe")
         if not np.can_cast(out.dtype, index):
-            raise error(TypeError, op, f"out is of dtype {out.dtype.name}, which int64 does not hold")
+            raise error(TypeError, op, f"out has dtype {out.dtype.name}, which does not cast safely to int64")
     host = on_host(record, a, a.dtype, axis, keepdims)
     if a.machine is None:
         return Work(op, (out or new_array("out", shape, index, steps),), host)

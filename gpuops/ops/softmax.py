@@ -260,11 +260,10 @@ def arguments(op: str, x: Any, axis: Any, dtype: Any, where: Any, scale: Any, b:
 
 @operation(x=ARRAY, where=MASK)
 def statistics(x, where, axis, val, scale=1.0):
-    """Each row's maximum of x * scale and the rest of its sum of exp(x * scale - maximum), which is 1 less, in ``val``,
-    float32 or float64: the real and imaginary parts of complex numbers, which lie in memory as ``MaxExpSum::State``.
-    Dims are kept.
+    """Each row's maximum of x * scale, and the sum of exp(x * scale - maximum) minus 1; dims are kept.
 
-    A part of a row that has nothing selected, or nothing above -inf, has the maximum -inf and the rest -1.
+    They are the real and imaginary parts of complex numbers, in the layout of ``MaxExpSum::State`` and the precision
+    ``val``, float32 or float64. A part of a row that is all masked or all -inf has the maximum -inf and the sum -1.
     """
     op, mask, pairs = "softmax", as_mask("softmax", where, x.shape), np.result_type(val, np.complex64)
     host = HostCall(numpy_engine.statistics, {"axis": axis, "val": val, "scale": scale})
