@@ -20,7 +20,7 @@ def matmul(x1, x2, /):
     Returns
     -------
     array
-        It comes from the arrays' library and lies on their device.
+        The library and the device are the arrays'.
 
     Raises
     ------

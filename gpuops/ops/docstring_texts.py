@@ -34,16 +34,15 @@ dtype : dtype, optional
     float32 and rounded once.""",
     "out": """
 out : ndarray, optional
-    Where to write the result: an array of the result's shape, any strides, and a dtype that the result casts to. It
-    may overlap the operands.""",
+    Array for the result, of its shape, any strides and a dtype to which it casts. It may overlap the operands.""",
     "search_out": """
 out : ndarray, optional
-    Where to write the result: an array of the result's shape, any strides, and an integer dtype that casts safely
-    to int64. It may overlap ``a``.""",
+    Array for the result, of its shape, any strides and an integer dtype that casts safely to int64. It may overlap
+    ``a``.""",
     "softmax_out": """
 out : ndarray, optional
-    Where to write the result: an array of the shape of ``x``, any strides, and a dtype that the result casts to.
-    ``out=x`` works in place.""",
+    Array for the result, of the shape of ``x``, any strides and a dtype to which it casts. ``out=x`` works in
+    place.""",
     "ddof": """
 ddof : float, optional
     Delta degrees of freedom: the divisor is ``N - ddof``, where ``N`` is the number of elements.""",
@@ -100,7 +99,7 @@ One of ``gpuops.strategies("{op}")``; None picks the fastest. It matters on a GP
     "array": """
 An array of NumPy, CuPy or another library (docs/interop.md), of any shape and strides;""",
     "like_input": """
-It comes from the input's array library and lies on the input's device.""",
+The array library and the device are the input's.""",
     "workspace": """
 On a GPU, each thread keeps 1 MiB of workspace per stream, and each captured CUDA graph has its own.""",
     "skips_nan": """
@@ -317,7 +316,7 @@ array
 
 {raises}""",
     "standard_result": """
-It comes from the input's library and lies on the input's device; it is 0-d if all axes are reduced.""",
+The library and the device are the input's; the result is 0-d if all axes are reduced.""",
 }
 
 #: When an error is raised, by parameters: a function that has one of them raises it.
@@ -332,7 +331,7 @@ CONDITIONS: dict[str, dict[tuple[str, ...], str]] = {
         ("scale",): "``scale`` is not a real number",
     },
     "ValueError": {
-        ("out",): "``out`` has not the result's shape, is read-only or overlaps itself",
+        ("out",): "``out`` has another shape, is read-only or overlaps itself",
         ("where",): "``where`` does not broadcast to the array's shape",
         ("ddof",): "both ``ddof`` and ``correction`` are given",
         ("strategy",): "the strategy is unknown",
