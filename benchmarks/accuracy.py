@@ -115,26 +115,28 @@ scaled by a factor so that `float16` holds the sums. For `prod` they are close t
 
 ## Softmaxes
 
-`softmax`, `log_softmax` and `logsumexp` subtract a maximum before they take powers, so these do not overflow, whatever
-the elements, nor do their sums: a million of `float16` are added as well as a few.
+`softmax`, `log_softmax` and `logsumexp` subtract a maximum before they take exponentials, so neither these nor their
+sums overflow, whatever the elements. This holds for a million `float16` elements as for a few.
 
 - `float16` and `bfloat16` are computed in `float32` and rounded once, at the end; `scale` multiplies in `float32` too.
-- For results of these two, exp(x - max) is taken as 2 to the power of log₂e · x - log₂e · max, in one fused operation;
-  the rounding of its second term, the same for all of a row's elements, is made good by a factor. (The results of rows
-  beyond the chip: of log₂e · (x - max).)
-- For `float32` results of rows that fit on the chip (and `bfloat16` ones of `float32`) log₂e · x is split into an
-  integer and the rest before it is rounded: the error of a power does not grow with its distance from the maximum.
-- `float32` results of rows beyond the chip, `float64` ones, and the classic strategies take CUDA's `exp` of x - max.
-  That difference is rounded by up to half a unit in its own last place, which is the relative error of the power.
-- Powers that are only added up, for `logsumexp`, `log_softmax` and other axes in `float32` and for rows beyond the
-  chip, are taken with fewer operations; that of the maximum is exactly 1.
-- Of a sum whose logarithm is taken that 1 is kept apart, and log1p is taken of the rest: so results near 0 have their
-  digits, like SciPy's `logsumexp`. (Not for `float16` results, whose least number is as large as what is lost.)
-- A row is held in parts that have a maximum each; the sums of their powers are brought to that of the whole row, in an
-  order that depends on the shape and the device alone.
-- Special rows are as SciPy's. One of only -inf, or with NaN or +inf, gives NaN; only `log_softmax` gives -inf beside a
-  +inf. One -inf gives 0, and -inf in `log_softmax`. `logsumexp` of only -inf is -inf, and with a +inf it is +inf.
-- Masked elements take no part, whatever they are: they give 0, and -inf in `log_softmax`.
+- For `float16` and `bfloat16` results, exp(x - max) is computed as 2 to the power of log₂e · x - log₂e · max, in one
+  fused operation. The second term has the same rounding error for all elements of a row, which a factor corrects. (For
+  rows beyond the chip it is 2 to the power of log₂e · (x - max).)
+- For `float32` results of rows that fit on the chip (and `bfloat16` results of `float32` rows), log₂e · x is split into
+  an integer and a remainder before it is rounded, so the error of an exponential does not grow with its distance from
+  the maximum.
+- `float32` results of rows beyond the chip, `float64` results, and the classic strategies use CUDA's `exp` of x - max.
+  That difference is rounded by up to half a unit in its own last place, which is the relative error of the exponential.
+- Exponentials that are only summed, for `logsumexp`, `log_softmax` and other axes in `float32` and for rows beyond the
+  chip, take fewer operations; that of the maximum is exactly 1.
+- Where the logarithm of a sum is taken, that 1 is kept apart, and log1p is applied to the rest, so results near 0 keep
+  their digits, as in SciPy's `logsumexp`. (Not for `float16` results, whose smallest number is as large as the loss.)
+- A row is held in parts with a maximum each. The sums of their exponentials are rescaled to the maximum of the whole
+  row, in an order that depends on the shape and the device alone.
+- Special rows are as in SciPy. A row that is all -inf, or has NaN or +inf, gives NaN, except that the
+  other elements of a row with +inf give -inf in `log_softmax`. A single -inf gives 0, and -inf in `log_softmax`.
+  `logsumexp` of a row that is all -inf is -inf, and with a +inf it is +inf.
+- Masked elements are ignored, whatever their values; they give 0, and -inf in `log_softmax`.
 """
 PRODUCTS = """\
 Matrix products of normally distributed numbers: the largest error of all results, each in units of ε √Σ(ab)², the size
@@ -157,9 +159,9 @@ relative to the mean of the squares.
 
 {difficult}"""
 SMALL = """\
-`logsumexp` and the largest `log_softmax` of rows of 64 of which one element is 0 and the others lie between {low:g} and
-{high:g}, each row at another distance: the **largest relative error**. A sum of powers to which the 1 of the maximum is
-added has lost them, which is an error of 1.
+`logsumexp` and the largest `log_softmax` of rows of 64 elements, one of them 0 and the others between {low:g} and
+{high:g}, at a different distance in each row: the **largest relative error**. Added to the 1 of the maximum, the other
+exponentials are lost, which is an error of 1.
 
 {small}"""
 
