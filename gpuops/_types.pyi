@@ -21,7 +21,7 @@ class SupportsItemsize(Protocol):  # the dtypes of other libraries
     @property
     def itemsize(self) -> int: ...
 
-# An array of another library than NumPy; of NumPy's; what becomes such; and a number, perhaps an array without dims.
+# An array of another library than NumPy; of NumPy's; what becomes such; and a number, or a 0-d array.
 Foreign: TypeAlias = SupportsDLPack | SupportsCudaArrayInterface | SupportsDask
 Array: TypeAlias = npt.NDArray[Any]
 Plain: TypeAlias = complex | np.generic | Sequence[Any]

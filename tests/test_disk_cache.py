@@ -269,7 +269,7 @@ def test_sizes_in_units(monkeypatch, text, nbytes):
 @pytest.mark.parametrize("text", ["much", "-1", "1 XB", "1e9", "MB"])
 def test_other_sizes_are_reported_and_the_usual_one_holds(monkeypatch, text):
     monkeypatch.setenv("GPUOPS_CACHE_SIZE", text)
-    with pytest.warns(UserWarning, match=f"^GPUOPS_CACHE_SIZE '{text}' is no size such as 256 MB: .* 256 MB$"):
+    with pytest.warns(UserWarning, match=f"^GPUOPS_CACHE_SIZE '{text}' is not a size such as 256 MB: .* 256 MB$"):
         assert disk_cache.limit() == 256 * 10**6
 
 

@@ -160,7 +160,7 @@ def test_every_architecture_has_a_machine(nvrtc):
         (["softmax", "--dtype", "complex64", "--arch", "90"], "softmax: dtype complex64 of x is not supported"),
         (["sum", "--arch", "90", "--output", "/proc/gpuops"], "/proc/gpuops: No such file or directory"),
         (["--from", "/nowhere", "--arch", "90"], "/nowhere: No such file or directory"),
-        (["--from", __file__, "--arch", "90"], "test_warmup.py is no record of kernels"),
+        (["--from", __file__, "--arch", "90"], "test_warmup.py is not a record of kernels"),
     ],
     ids=str,
 )
@@ -232,10 +232,10 @@ def test_a_file_that_cannot_be_written_is_told_of_once(recorded, monkeypatch):
 
 
 BAD = {
-    "nothing": ("", "is no record of kernels"),
-    "no JSON": ("kernels", "is no record of kernels"),
-    "another file": ('{"name": "x"}', "is no record of kernels"),
-    "a list": ("[1]", "is no record of kernels"),
+    "nothing": ("", "is not a record of kernels"),
+    "no JSON": ("kernels", "is not a record of kernels"),
+    "another file": ('{"name": "x"}', "is not a record of kernels"),
+    "a list": ("[1]", "is not a record of kernels"),
     "another version": ('{"gpuops": "0.0.1", "record": "kernels"}', r"was recorded by gpuops 0\.0\.1, this is .*"),
 }
 ENTRIES = {
@@ -261,7 +261,7 @@ def test_files_that_are_no_records_are_refused(recorded, text, words):
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
 def test_entries_never_become_source_text_that_is_more_than_names(recorded, entry):
     recorded.write_text(f"{json.dumps(record.HEAD)}\n{json.dumps(entry)}\n")
-    with pytest.raises(record.Unusable, match="has an entry that is no kernel"):
+    with pytest.raises(record.Unusable, match="has an entry that is not a kernel"):
         record.read(str(recorded))
 
 

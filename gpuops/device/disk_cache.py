@@ -158,7 +158,7 @@ def limit() -> int:
     if match and match[2] in UNITS:
         return int(float(match[1]) * UNITS[match[2]])
     if text:
-        rule = f"is no size such as 256 MB: the kernel cache keeps {SIZE // 10**6} MB"
+        rule = f"is not a size such as 256 MB: the kernel cache keeps {SIZE // 10**6} MB"
         warnings.warn(f"GPUOPS_CACHE_SIZE {text!r} {rule}", stacklevel=2)
     return SIZE
 

@@ -20,7 +20,7 @@ TYPE = re.compile(r"(struct )?[A-Za-z_]\w*(<[A-Za-z_]\w*(, [A-Za-z_]\w*)?>)?(::[
 
 
 class Unusable(Exception):
-    """A file that is no record of this version; the message says why."""
+    """A file that is not a record of this version; the message says why."""
 
 
 def note(kernel: Kernel) -> None:
@@ -68,9 +68,9 @@ def read(path: str) -> list[Kernel]:
     try:
         head, *rest = [json.loads(line) for line in lines if line]
     except ValueError:  # also of nothing at all
-        raise Unusable(f"{path} is no record of kernels") from None
+        raise Unusable(f"{path} is not a record of kernels") from None
     if not isinstance(head, dict) or head.get("record") != HEAD["record"]:
-        raise Unusable(f"{path} is no record of kernels")
+        raise Unusable(f"{path} is not a record of kernels")
     if head != HEAD:
         rule = f"was recorded by gpuops {head.get('gpuops')}, this is {__version__}: record the program again"
         raise Unusable(f"{path} {rule}")
@@ -87,5 +87,5 @@ def kernel_of(path: str, entry: Any) -> Kernel:
     except (AttributeError, KeyError, TypeError):
         right = False
     if not right:
-        raise Unusable(f"{path} has an entry that is no kernel: {str(entry)[:80]}")
+        raise Unusable(f"{path} has an entry that is not a kernel: {str(entry)[:80]}")
     return kernel

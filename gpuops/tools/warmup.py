@@ -159,7 +159,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", nargs="+", default=["float32"], metavar="DTYPE", help="dtypes of arrays (float32)")
     parser.add_argument("--from", dest="record", metavar="FILE", help="what programs recorded with GPUOPS_RECORD=FILE")
     parser.add_argument("--arch", type=int, metavar="N", help="for a GPU elsewhere: 90 is compute capability 9.0")
-    parser.add_argument("--output", metavar="FOLDER", help="in the place of the cache; GPUOPS_CACHE_DIR names it later")
+    parser.add_argument("--output", metavar="FOLDER", help="instead of the cache; set GPUOPS_CACHE_DIR to use it")
 
 
 class Unusable(Exception):
