@@ -19,6 +19,8 @@ import pytest
 import gpuops
 from gpuops.call import arrays, launch_cache
 from gpuops.call import dispatch as call
+from gpuops.call.key import Missed
+from gpuops.call.recordings import Entry
 from gpuops.device import execute
 from gpuops.device.context import Refused
 from gpuops.plan.work import PARTIALS, HostCall, Kernel, Launch, Machine, Operand, Plan, Work
@@ -455,12 +457,12 @@ def test_refused_calls_are_retried_without_such_launches(monkeypatch):
     device = SimpleNamespace(without=without)
     launches = [SimpleNamespace(kernel=KERNEL, grid=(5, 1, 1)) for _ in range(2)]
 
-    def make(made, entry, addresses):
+    def make(made, known):
         if len(tries) < 2:
             raise Refused(device, launches[len(tries)])
-        return entry
+        return known
 
-    assert call.attempt(make, None, call.Entry(), []) is None  # nothing is cached
+    assert call.attempt(make, None, Missed(Entry(), (), [])) is None  # nothing is cached
     assert tries == [*launches, "back", "back"]
 
 

@@ -293,7 +293,7 @@ class EmulatedContext:
 
     def read(self, tensor):
         spec, address = self.spec("", tensor)
-        return address, spec[1:]
+        return address, (spec.shape, tensor.stride(), tensor.dtype, spec.writeable, spec.start)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..call.arrays import is_scalar, kind
-from ..call.dispatch import Entry
+from ..call.key import Missed
 from ..call.operation import Call
 from ..errors import error
 
@@ -39,7 +39,7 @@ class Exchange(NamedTuple):
     mutable: bool = True
     mixes: bool = False
 
-    def call(self, call: Call, entry: Entry | None, addresses: list[int]) -> Any:
+    def call(self, call: Call, known: Missed | None) -> Any:
         given, arrays = dict(call.given), call.arrays
         if given.get("dtype") is not None:
             given["dtype"] = dtype_of(next(each for each in arrays.values() if not is_scalar(each)), given["dtype"])

@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from ..call.arrays import CONTEXTS, is_scalar, kind
-from ..call.dispatch import ADAPTERS, Adapter, Entry
+from ..call.dispatch import ADAPTERS, Adapter
+from ..call.key import Missed
 from ..call.operation import Call
 from ..errors import error
 from .exchange import Exchange, jax_device, same_namespace, to_cuda, to_cudf, to_jax, to_numba
@@ -70,7 +71,7 @@ class Dask(NamedTuple):
 
     mixes: bool = True
 
-    def call(self, call: Call, entry: Entry | None, addresses: list[int]) -> Any:
+    def call(self, call: Call, known: Missed | None) -> Any:
         from .dask import OPS
 
         return call.make(OPS[call.name], call.given)

@@ -19,8 +19,9 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 
 from ..call.arrays import CONTEXTS, READERS, kind
-from ..call.dispatch import Entry, exclude_from_compilers, perform
+from ..call.dispatch import exclude_from_compilers, perform
 from ..call.facts import FACTS
+from ..call.key import Missed
 from ..call.operation import Call
 from ..errors import error
 from ..plan.dtypes import CTYPES
@@ -37,7 +38,7 @@ class PyTorch:
 
     mixes = False
 
-    def call(self, call: Call, entry: Entry | None, addresses: list[int]) -> Any:
+    def call(self, call: Call, known: Missed | None) -> Any:
         given, arrays = call.given, call.arrays
         index = gpu_of(call.name, {name: x for name, x in arrays.items() if isinstance(x, torch.Tensor)})
         if index is not None and importlib.util.find_spec("cupy") is None:
@@ -47,7 +48,7 @@ class PyTorch:
         if isinstance(dtype := given.get("dtype"), torch.dtype):
             there.given["dtype"] = numpy_dtype(call.name, "dtype", dtype)
         if index is not None:
-            return perform(there, entry, addresses)
+            return perform(there, known)
         result = there.repeat()
         if call.name == "broadcast_to":  # a view that PyTorch knows as one
             return given["array"].expand(result.shape)
@@ -278,7 +279,7 @@ def read(tensor: torch.Tensor) -> tuple[int, tuple[Any, ...]]:
         raise TypeError
     try:
         address = tensor.data_ptr()
-        facts = torch, tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), address % 16
+        facts = tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(), address % 16
     except RuntimeError:  # one without memory, or without a shape
         raise TypeError from None
     if not address:

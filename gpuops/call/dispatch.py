@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Protocol
 
@@ -14,19 +15,20 @@ from ..device.execute import Fits, Ready, entering, prepare, related
 from ..errors import is_about_the_call
 from ..plan.work import ArraySpec, HostCall, Work
 from .arrays import ARRAYS, context_of, host_array, is_scalar
-from .new_shapes import served
+from .key import Missed
 from .operation import MASK, OUT, SUBCLASS, WEAK, WEAK_TYPES, Call, Operation, bind, operation_of
-from .recordings import Entry, described
+from .recordings import described
 
 #: Types of arguments that are no arrays.
 PLAIN = frozenset((int, bool, float, str, tuple, type, type(None)))
+HERE = nullcontext()
 
 
 class Adapter(Protocol):
     """Makes calls with arrays of another library."""
 
-    def call(self, call: Call, entry: Entry | None, addresses: list[int]) -> Any:
-        """The result of a call; what the launch cache has for it, and the addresses of its arrays."""
+    def call(self, call: Call, known: Missed | None) -> Any:
+        """The result of a call; ``known`` is what its key tells, if it has one."""
         ...
 
 
@@ -36,18 +38,41 @@ ADAPTERS: list[Callable[[Call], Adapter | None]] = []
 
 def miss(
     public: Callable[..., Any], operation: Operation, args: tuple[Any, ...], options: dict[str, Any],
-    entry: Entry | None, addresses: list[int],
+    known: Missed | None = None,
 ) -> Any:  # fmt: skip
     """A call that is not cached."""
     exclude_from_compilers()
-    if entry is not None and entry.ready is None:
-        result = served(operation, args, options, entry, addresses)
-        if result is not None:
-            return result
+    if known is not None and (result := served(known)) is not None:
+        return result
     call = bind(public, operation, args, options)
     if type(out := call.given.get("out")) is tuple and len(out) == 1:  # as NumPy's ufuncs take it
         return call.on({"out": out[0]}).repeat()
-    return attempt(adapter_of(call), call, entry, addresses)
+    return attempt(adapter_of(call), call, known)
+
+
+def served(known: Missed) -> Any:
+    """The result of a call by a template, which takes neither binding nor a description; None if there is none.
+
+    What serves the call is not kept: that is worth its time at the second call with that key, which prepares it.
+    """
+    entry, kind, context = known.entry, known.kind, known.context
+    if kind is None or context is None:
+        return None
+    try:
+        if entry.kind is kind and (work := kind.find(known.numbers)) is not None:
+            ready = entry.ready = entering(context, work, prepare(work, context, known.names, None, None, False))
+            return ready(known.values, [*known.addresses])
+        if (changed := kind.changes(known.numbers)) is None:
+            return None
+        entry.kind = kind
+        recorded, changes = changed
+        template = recorded.template(context, known.names)
+        away = context.elsewhere is not None and context.elsewhere()
+        with context.enter() if away or template.always else HERE:
+            return template(changes, [*known.addresses])
+    except Refused:
+        entry.ready = None
+        return None
 
 
 def shown(failure: Exception, operation: Operation, args: tuple[Any, ...], options: dict[str, Any]) -> Exception:
@@ -74,7 +99,7 @@ def is_of_the_caller(
     return False
 
 
-def adapter_of(call: Call) -> Callable[[Call, Entry | None, list[int]], Any]:
+def adapter_of(call: Call) -> Callable[[Call, Missed | None], Any]:
     """What makes a call with its arrays: `perform`, if they are native."""
     if not ARRAYS.issuperset(map(type, call.arrays.values())):
         for adapter in filter(None, (find(call) for find in ADAPTERS)):
@@ -82,23 +107,25 @@ def adapter_of(call: Call) -> Callable[[Call, Entry | None, list[int]], Any]:
     return perform
 
 
-def attempt(make: Callable[..., Any], call: Call, entry: Entry | None, addresses: list[int]) -> Any:
+def attempt(make: Callable[..., Any], call: Call, known: Missed | None) -> Any:
     """Make a call; if a launch is refused, once more without such launches, and without caching."""
     try:
-        return make(call, entry, addresses)
+        return make(call, known)
     except Refused as refused:
         with refused.device.without(refused.launch):
-            return attempt(make, call, None, addresses)
+            return attempt(make, call, None)
 
 
-def perform(call: Call, entry: Entry | None, addresses: list[int]) -> Any:
+def perform(call: Call, known: Missed | None) -> Any:
     """Make a call with native arrays, and keep the work that is ready for the next one."""
-    call = with_numbers(call)
-    context = context_of(call.name, call.arrays)
+    context = known.context if known is not None else None
     if context is None:
-        return on_host(call, entry, len(addresses))
+        call = with_numbers(call)
+        context = context_of(call.name, call.arrays)
+    if context is None:
+        return on_host(call, known)
     with context.enter():
-        return on_device(call, context, entry, addresses)
+        return on_device(call, context, known)
 
 
 def with_numbers(call: Call) -> Call:
@@ -120,12 +147,12 @@ def as_number(value: Any) -> Any:
     return value.item()
 
 
-def on_host(call: Call, entry: Entry | None, count: int) -> Any:
-    """The result of a call with arrays of the host, of which the launch cache knows so many."""
+def on_host(call: Call, known: Missed | None) -> Any:
+    """The result of a call with arrays of the host."""
     arrays = host_arrays(call)
     host = call.describe(host_specs(arrays)).host
-    if entry is not None:
-        entry.ready = repeated(call, arrays, host, count)
+    if known is not None:
+        known.entry.ready = repeated(call, arrays, host, len(known.addresses))
     return host.function(**arrays, **host.options)
 
 
@@ -168,19 +195,23 @@ def host_specs(arrays: dict[str, np.ndarray]) -> dict[str, ArraySpec]:
     }
 
 
-def on_device(call: Call, context: ExecutionContext, entry: Entry | None, addresses: list[int]) -> Any:
+def on_device(call: Call, context: ExecutionContext, known: Missed | None) -> Any:
     """The result of a call with arrays of a device."""
     captured = context.device.capturing()
     specs, scalars, places, fits = device_specs(call, context, captured)
-    slot, tried = (entry.slot, entry.tried) if entry is not None and not captured else (None, False)
-    work = described(call, specs | scalars if scalars else specs, slot, tried)
+    every = specs | scalars if scalars else specs
+    if known is None or known.kind is None:
+        work = call.describe(every)
+    else:
+        kind = known.kind.writing(specs["out"]) if "out" in specs else known.kind
+        work = described(call, every, kind, known.numbers)
     if work.method is not None:
         name, args = work.method
         return getattr(context, name)(*(call.arrays[arg] if type(arg) is str else arg for arg in args))
     out = [*call.given].index("out") if "out" in specs else None
-    ready = prepare(work, context, [*specs], out, fits, captured)
-    if entry is not None and not captured and len(places) == len(addresses) and (out is None or fits is not None):
-        entry.ready = entering(context, work, ready)
+    ready = prepare(work, context, tuple(specs), out, fits, captured)
+    if known is not None and not captured and len(places) == len(known.addresses) and (out is None or fits is not None):
+        known.entry.ready = entering(context, work, ready)
     return ready(tuple(call.given.values()), places)
 
 

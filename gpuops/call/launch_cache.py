@@ -18,7 +18,7 @@ from ..device.context import Refused
 from .arrays import ARRAYS, READERS
 from .dispatch import miss, shown
 from .facts import FACTS, PLAIN
-from .new_shapes import slots
+from .key import missed
 from .operation import Operation
 from .recordings import Entry, kinds
 
@@ -35,7 +35,6 @@ def clear() -> None:
     """Let go of all cached calls, and of what was recorded of others: what plans depend on has changed."""
     entries.cache_clear()
     kinds.cache_clear()
-    slots.cache_clear()
 
 
 def operation(**operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -52,7 +51,7 @@ def view(**operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         @wraps(describe)
         def public(*args: Any, **options: Any) -> Any:
             try:
-                return miss(public, op, args, options, None, [])
+                return miss(public, op, args, options)
             except Exception as failure:
                 raise shown(failure, op, args, options)  # noqa: B904
 
@@ -95,9 +94,9 @@ def cached(op: Operation) -> Callable[..., Any]:
         try:
             if entry is not None and (ready := entry.ready) and (result := ready(values, addresses)) is not None:
                 return result
-            return miss(public, op, args, options, entry, addresses)
+            return miss(public, op, args, options, missed(entry, facts, values, addresses) if entry else None)
         except Refused:
-            return miss(public, op, args, options, None, addresses)
+            return miss(public, op, args, options)
         except Exception as failure:
             raise shown(failure, op, args, options)  # noqa: B904
 

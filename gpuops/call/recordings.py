@@ -12,7 +12,6 @@ from ..device.context import ExecutionContext
 from ..device.execute import Changes, Ready, Template, changes_of
 from ..plan.recording import Recording
 from ..plan.work import ArraySpec, Launch, Operand, Work
-from .facts import fact
 from .operation import Call
 
 KINDS = 256  # kinds of calls whose recordings are kept: the latest ones
@@ -29,11 +28,11 @@ class Recorded:
     ``changes`` gives less: what of the work is not the same for all of them. ``template`` has the rest, ready.
     """
 
-    def __init__(self, call: Call, specs: Specs, numbers: list[int], work: Work) -> None:
+    def __init__(self, call: Call, specs: Specs, numbers: tuple[int, ...], work: Work) -> None:
         self.recording, self.example = Recording(), work
         self.symbolic = together(call, specs, iter(self.recording.symbols(numbers)))
         self.some = changing(self.symbolic, [*call.arrays])
-        self.templates: dict[ExecutionContext, Template] = {}
+        self.ready: Template | None = None
 
     @cached_property
     def work(self) -> Callable[..., Work | None]:
@@ -45,10 +44,10 @@ class Recorded:
         """What a template is given for a call with such numbers."""
         return None if self.some is None else self.recording.function(self.some)
 
-    def template(self, context: ExecutionContext, names: list[str]) -> Template:
-        """What calls have in common in an execution context."""
-        if (found := self.templates.get(context)) is None:
-            found = self.templates[context] = Template(self.example, context, names)
+    def template(self, context: ExecutionContext, names: tuple[str, ...]) -> Template:
+        """What calls have in common: their execution context and the names of their arrays are those of the kind."""
+        if (found := self.ready) is None:
+            found = self.ready = Template(self.example, context, names)
         return found
 
 
@@ -65,22 +64,27 @@ def changing(work: Work, names: list[str]) -> Changes | None:
 class Kind:
     """Calls that differ in sizes and strides alone: their recorded descriptions."""
 
-    __slots__ = ("made", "missed", "recorded", "served", "wait")
+    __slots__ = ("made", "missed", "over", "recorded", "served", "wait")
 
     def __init__(self) -> None:
         self.recorded: list[Recorded] = []
+        self.over: dict[tuple[str, ...], Kind] = {}
         self.made, self.wait = 0, EVERY
         self.missed = self.served = 0  # calls since the last recording was made
 
-    def find(self, numbers: list[int], tried: bool = False) -> Work | None:
-        """The work that a recording gives. ``tried``: none of those gave `changes`, whose guards are the same."""
+    def writing(self, out: ArraySpec) -> Kind:
+        """Those whose ``out`` overlaps the same operands, which also depends on where it ends."""
+        return self.over.get(out.overlaps) or self.over.setdefault(out.overlaps, Kind())
+
+    def find(self, numbers: tuple[int, ...]) -> Work | None:
+        """The work that a recording gives."""
         for recorded in self.recorded:
-            if not (tried and recorded.changes) and (work := recorded.work(*numbers)) is not None:
+            if (work := recorded.work(*numbers)) is not None:
                 self.use(recorded)
                 return work
         return None
 
-    def changes(self, numbers: list[int]) -> tuple[Recorded, Changes] | None:
+    def changes(self, numbers: tuple[int, ...]) -> tuple[Recorded, Changes] | None:
         """A recording that has a template for a call, and what of its work is the call's own."""
         for recorded in self.recorded:
             if recorded.changes is not None and (found := recorded.changes(*numbers)) is not None:
@@ -115,36 +119,19 @@ def kinds(*facts: Any) -> Kind:
     return Kind()
 
 
-class Slot:
-    """Where calls find their kind without specs."""
-
-    __slots__ = ("kind",)
-
-    def __init__(self) -> None:
-        self.kind: Kind | None = None
-
-
 class Entry:
-    """What the launch cache knows of a kind of calls: nothing at first."""
+    """What the launch cache knows of calls with the same key: nothing at first."""
 
-    __slots__ = ("ready", "seen", "slot", "tried")
+    __slots__ = ("kind", "ready")
 
     def __init__(self) -> None:
         self.ready: Ready | None = None
-        self.seen = self.tried = False  # whether a template served it, or all were asked in vain
-        self.slot: Slot | None = None
+        self.kind: Kind | None = None  # whose template has served such a call
 
 
-def described(call: Call, specs: Specs, slot: Slot | None = None, tried: bool = False) -> Work:
-    """The description of a call, given the specs of its arrays. ``tried``: the kind's templates do not serve it."""
-    try:
-        facts, numbers = apart(call, specs)
-        kind = kinds(call.operation.describe, call.positional, *facts)
-    except (KeyError, TypeError):  # as the launch cache: a type that is in no table, an element without a hash
-        return call.describe(specs)
-    if slot is not None:
-        slot.kind = kind
-    if (work := kind.find(numbers, tried)) is not None:
+def described(call: Call, specs: Specs, kind: Kind, numbers: tuple[int, ...]) -> Work:
+    """The description of a call of a kind, given the specs of its arrays, and all sizes and strides."""
+    if (work := kind.find(numbers)) is not None:
         return work
     work = call.describe(specs)
     if kind.due():
@@ -153,38 +140,18 @@ def described(call: Call, specs: Specs, slot: Slot | None = None, tried: bool = 
     return work
 
 
-def apart(call: Call, specs: Specs) -> tuple[list[Any], list[int]]:
-    """What decides a call beside its sizes and strides, and these."""
-    facts: list[Any] = []
-    numbers: list[int] = []
-    for name, value in call.given.items():
-        facts.append(name)
-        if (spec := specs.get(name)) is not None:
-            _, shape, dtype, strides, *rest = spec
-            facts += len(shape), dtype, *rest
-            numbers += shape
-            numbers += strides
-        elif is_shape(call, name):
-            facts.append(len(value))
-            numbers += value
-        else:
-            facts += fact(value)
-    return facts, numbers
-
-
-def is_shape(call: Call, name: str) -> bool:
-    """Whether an argument is a shape, all of whose lengths are ints."""
-    value = call.given[name]
-    return name in call.operation.shapes and type(value) is tuple and all(type(n) is int for n in value)
+def is_lengths(value: Any) -> bool:
+    """Whether a shape is a tuple of ints."""
+    return isinstance(value, tuple) and all([type(n) is int for n in value])
 
 
 def together(call: Call, specs: Specs, numbers: Iterator[Any]) -> Work:
     """The description of the call with other sizes and strides."""
     shapes, arrays = {}, {}
-    for name in call.given:
+    for name, value in call.given.items():
         if (spec := specs.get(name)) is not None:
             shape, strides = (tuple(islice(numbers, spec.ndim)) for _ in range(2))
             arrays[name] = spec._replace(shape=shape, strides=strides)
-        elif is_shape(call, name):
-            shapes[name] = tuple(islice(numbers, len(call.given[name])))
+        elif name in call.operation.shapes and is_lengths(value):
+            shapes[name] = tuple(islice(numbers, len(value)))
     return call._replace(given=call.given | shapes).describe(arrays)

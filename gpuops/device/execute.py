@@ -20,7 +20,7 @@ Changes = tuple[tuple[tuple[Shape, Shape | None], ...], tuple[int, ...], int, tu
 
 
 def prepare(
-    work: Work, context: ExecutionContext, names: list[str], out: int | None, fits: Fits | None, captured: bool
+    work: Work, context: ExecutionContext, names: tuple[str, ...], out: int | None, fits: Fits | None, captured: bool
 ) -> Ready:
     """Make a work ready: kernels loaded, launches filled in but for addresses.
 
@@ -87,10 +87,11 @@ def together(work: Work) -> Callable[[list[Any]], Any]:
 class Template:
     """What works have in common that are launches alone and differ in numbers: loaded kernels, places of addresses."""
 
-    def __init__(self, work: Work, context: ExecutionContext, names: list[str]) -> None:
+    def __init__(self, work: Work, context: ExecutionContext, names: tuple[str, ...]) -> None:
         plan = work.plan
         assert plan is not None
         self.device, self.own = context.device, bool(plan.own)
+        self.always = always_entered(context, plan)
         places = {name: i for i, name in enumerate((*names, *(spec.name for spec in work.results), *plan.own))}
         self.device.load(plan.kernels)
         self.steps = [self.device.launcher(step, places) for step in plan.steps]
@@ -140,7 +141,7 @@ def entering(context: ExecutionContext, work: Work, ready: Ready) -> Ready:
     if elsewhere is None:
         return ready
     assert work.plan is not None
-    always = context.foreign and bool(work.plan.own)  # whose memory comes from CuPy's current allocator
+    always = always_entered(context, work.plan)
 
     def entered(values: tuple[Any, ...], addresses: list[int]) -> Any:
         if always or elsewhere():
@@ -149,6 +150,11 @@ def entering(context: ExecutionContext, work: Work, ready: Ready) -> Ready:
         return ready(values, addresses)
 
     return entered
+
+
+def always_entered(context: ExecutionContext, plan: Plan) -> bool:
+    """Whether a plan takes memory of its own, which CuPy's current allocator gives, and the context has another."""
+    return context.foreign and bool(plan.own)
 
 
 # ------------------------------------------------------------------------------------------------------------ overlap
