@@ -209,7 +209,7 @@ def on_device(call: Call, context: ExecutionContext, known: Missed | None) -> An
         name, args = work.method
         return getattr(context, name)(*(call.arrays[arg] if type(arg) is str else arg for arg in args))
     out = [*call.given].index("out") if "out" in specs else None
-    ready = prepare(work, context, tuple(specs), out, fits, captured)
+    ready = prepare(work, context, [*specs], out, fits, captured)
     if known is not None and not captured and len(places) == len(known.addresses) and (out is None or fits is not None):
         known.entry.ready = entering(context, work, ready)
     return ready(tuple(call.given.values()), places)

@@ -8,6 +8,7 @@ without sizes: a shape becomes the number of dims, strides become None. What the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -15,11 +16,11 @@ from numpy import ndarray
 
 from ..device.context import ExecutionContext
 from .arrays import ARRAYS, CONTEXTS, READERS, is_scalar
-from .operation import OUT, Operation, names_of
+from .operation import OUT, SHAPE, Operation, names_of
 from .recordings import Entry, Kind, is_lengths, kinds
 
 ARRAY_FACTS = 5  # in the key, of an array of a device
-SHAPE, OPTION = "shape", "option"  # what arguments are that are no operands
+OPTION = "option"  # what an argument is that is neither an operand nor a shape
 
 
 class Missed(NamedTuple):
@@ -30,46 +31,43 @@ class Missed(NamedTuple):
     values: tuple[Any, ...]
     addresses: list[int]
     kind: Kind | None = None
-    numbers: tuple[int, ...] = ()
+    numbers: Sequence[int] = ()
     context: ExecutionContext | None = None
-    names: tuple[str, ...] = ()
+    names: Sequence[str] = ()
 
 
 def missed(entry: Entry, key: list[Any], values: tuple[Any, ...], addresses: list[int]) -> Missed:
     """What the key of a call tells of it."""
-    operation, count = key[:2]
-    at = 2 + len(values) - count
-    unknown = Missed(entry, values, addresses)
+    at = 2 + len(values) - key[1]
     context: Any = None
     facts, numbers, names = key.copy(), [], []
-    for value, (name, role) in zip(values, roles(operation, count, *key[2:at]), strict=False):
+    for value, (name, role) in zip(values, roles(*key[:at]), strict=False):
         cls = type(value)
         if cls in ARRAYS or cls in READERS:
             here = CONTEXTS[cls](value)
-            if role in (SHAPE, OPTION) or (context is not None and here is not context):
-                return unknown
-            context, shape, strides = here, key[at], key[at + 1]
+            if role is OPTION or (context is not None and here is not context):
+                return Missed(entry, values, addresses)
+            context, shape = here, key[at]
             facts[at], facts[at + 1] = len(shape), None
             numbers += shape
-            numbers += value.strides if cls in ARRAYS else [step * value.itemsize for step in strides]
+            numbers += value.strides if cls in ARRAYS else [step * value.itemsize for step in key[at + 1]]
             names.append(name)
             at += ARRAY_FACTS
             continue
         if role is SHAPE and is_lengths(value):
             facts[at] = len(value)
             numbers += value
-        elif cls is ndarray or (role not in (SHAPE, OPTION) and not is_number(role, value)):
-            return unknown
+        elif cls is ndarray or (role is not OPTION and not is_number(role, value)):
+            return Missed(entry, values, addresses)
         at += 1
     if context is None or context.device.capturing():
-        return unknown
-    kind = kinds(context.device.machine, *facts)
-    return Missed(entry, values, addresses, kind, tuple(numbers), context, tuple(names))
+        return Missed(entry, values, addresses)
+    return Missed(entry, values, addresses, kinds(context.device.machine, *facts), numbers, context, names)
 
 
 def is_number(role: str, value: Any) -> bool:
     """Whether an operand is none, or a scalar where that may be."""
-    return value is None or (role != OUT and is_scalar(value))
+    return value is None or (role is not OUT and is_scalar(value))
 
 
 @lru_cache(maxsize=1024)

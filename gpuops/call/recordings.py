@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -28,7 +28,7 @@ class Recorded:
     ``changes`` gives less: what of the work is not the same for all of them. ``template`` has the rest, ready.
     """
 
-    def __init__(self, call: Call, specs: Specs, numbers: tuple[int, ...], work: Work) -> None:
+    def __init__(self, call: Call, specs: Specs, numbers: Sequence[int], work: Work) -> None:
         self.recording, self.example = Recording(), work
         self.symbolic = together(call, specs, iter(self.recording.symbols(numbers)))
         self.some = changing(self.symbolic, [*call.arrays])
@@ -44,7 +44,7 @@ class Recorded:
         """What a template is given for a call with such numbers."""
         return None if self.some is None else self.recording.function(self.some)
 
-    def template(self, context: ExecutionContext, names: tuple[str, ...]) -> Template:
+    def template(self, context: ExecutionContext, names: Sequence[str]) -> Template:
         """What calls have in common: their execution context and the names of their arrays are those of the kind."""
         if (found := self.ready) is None:
             found = self.ready = Template(self.example, context, names)
@@ -76,7 +76,7 @@ class Kind:
         """Those whose ``out`` overlaps the same operands, which also depends on where it ends."""
         return self.over.get(out.overlaps) or self.over.setdefault(out.overlaps, Kind())
 
-    def find(self, numbers: tuple[int, ...]) -> Work | None:
+    def find(self, numbers: Sequence[int]) -> Work | None:
         """The work that a recording gives."""
         for recorded in self.recorded:
             if (work := recorded.work(*numbers)) is not None:
@@ -84,7 +84,7 @@ class Kind:
                 return work
         return None
 
-    def changes(self, numbers: tuple[int, ...]) -> tuple[Recorded, Changes] | None:
+    def changes(self, numbers: Sequence[int]) -> tuple[Recorded, Changes] | None:
         """A recording that has a template for a call, and what of its work is the call's own."""
         for recorded in self.recorded:
             if recorded.changes is not None and (found := recorded.changes(*numbers)) is not None:
@@ -129,7 +129,7 @@ class Entry:
         self.kind: Kind | None = None  # whose template has served such a call
 
 
-def described(call: Call, specs: Specs, kind: Kind, numbers: tuple[int, ...]) -> Work:
+def described(call: Call, specs: Specs, kind: Kind, numbers: Sequence[int]) -> Work:
     """The description of a call of a kind, given the specs of its arrays, and all sizes and strides."""
     if (work := kind.find(numbers)) is not None:
         return work

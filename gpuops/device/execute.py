@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ Changes = tuple[tuple[tuple[Shape, Shape | None], ...], tuple[int, ...], int, tu
 
 
 def prepare(
-    work: Work, context: ExecutionContext, names: tuple[str, ...], out: int | None, fits: Fits | None, captured: bool
+    work: Work, context: ExecutionContext, names: Sequence[str], out: int | None, fits: Fits | None, captured: bool
 ) -> Ready:
     """Make a work ready: kernels loaded, launches filled in but for addresses.
 
@@ -87,7 +87,7 @@ def together(work: Work) -> Callable[[list[Any]], Any]:
 class Template:
     """What works have in common that are launches alone and differ in numbers: loaded kernels, places of addresses."""
 
-    def __init__(self, work: Work, context: ExecutionContext, names: tuple[str, ...]) -> None:
+    def __init__(self, work: Work, context: ExecutionContext, names: Sequence[str]) -> None:
         plan = work.plan
         assert plan is not None
         self.device, self.own = context.device, bool(plan.own)
