@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from gpuops.call import arrays
+from gpuops.call import libraries
 from gpuops.device import jit
 from gpuops.ops.arguments import as_dtype
 from gpuops.plan.dtypes import accumulator
@@ -215,5 +215,4 @@ def pointed(arg, arrays):
 
 
 DEVICE = EmulatedDevice()
-arrays.CONTEXTS[EmulatedArray] = lambda array: DEVICE
-arrays.ARRAYS.add(EmulatedArray)
+libraries.register(libraries.Native((EmulatedArray,), lambda array: DEVICE))

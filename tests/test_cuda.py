@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops.call import arrays, launch_cache
 from gpuops.call import dispatch as call
+from gpuops.call import launch_cache
 from gpuops.call.key import Missed
 from gpuops.call.recordings import Entry
 from gpuops.device import execute
@@ -510,7 +510,6 @@ def test_cache_key_holds_layout_dtype_and_alignment(monkeypatch):
     entry = SimpleNamespace(ready=lambda values, addresses: addresses)
     seen = []
     monkeypatch.setattr(launch_cache, "entries", lambda *facts: seen.append(facts) or entry)
-    monkeypatch.setattr(arrays, "ARRAYS", {cupy.ndarray})
     monkeypatch.setattr(launch_cache, "ARRAYS", {cupy.ndarray})
     x, y = array(0x10000, (8, 8)), array(0x20000, (8, 8))
     others = (x.T, x[:4], x[::2], array(0x10004, (8, 8)), array(0x10000, (8, 8), np.int32))

@@ -16,7 +16,7 @@ import pytest
 
 import gpuops
 from gpuops.adapters import exchange
-from gpuops.call import arrays
+from gpuops.call import libraries
 from gpuops.plan.geometry import contiguous_strides
 from gpuops.plan.work import ArraySpec
 from tests import emulated, layouts
@@ -302,10 +302,11 @@ def emulated_gpu(torch, emulation, monkeypatch):
     from gpuops.adapters import pytorch
 
     made = EmulatedContext(pytorch, torch)
+    libraries.adapter_of_type(torch.Tensor)
     monkeypatch.setattr(pytorch, "gpu_of", lambda op, tensors: 0)
     monkeypatch.setattr(pytorch, "context_on", lambda index: made)
     monkeypatch.setattr(pytorch, "native", lambda op, name, value: value)
-    monkeypatch.setitem(arrays.READERS, torch.Tensor, made.read)
+    monkeypatch.setitem(libraries.READERS, torch.Tensor, made.read)
     return made
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from dask.array.core import normalize_chunks, unify_chunks
 from dask.array.utils import meta_from_array
 
-from ..call.arrays import CONTEXTS, find, host_array, is_scalar, kind
+from ..call.arrays import find, host_array, is_scalar, kind
+from ..call.libraries import CONTEXTS
 from ..errors import error
 from ..ops import reduce
 from ..plan.dtypes import accumulator, dtype_name

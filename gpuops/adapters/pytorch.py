@@ -18,10 +18,11 @@ from torch._C._functorch import is_batchedtensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 
-from ..call.arrays import CONTEXTS, READERS, kind
+from ..call.arrays import kind
 from ..call.dispatch import exclude_from_compilers, perform
 from ..call.facts import FACTS
 from ..call.key import Missed
+from ..call.libraries import Native
 from ..call.operation import Call
 from ..errors import error
 from ..plan.dtypes import CTYPES
@@ -293,8 +294,9 @@ def written(out: torch.Tensor) -> None:
         torch.autograd.graph.increment_version(out)
 
 
-CONTEXTS[torch.Tensor] = lambda tensor: context_on(tensor.get_device())
-READERS |= {torch.Tensor: read, torch.nn.Parameter: read}
-FACTS |= {torch.dtype: lambda dtype: dtype, torch.Size: FACTS[tuple]}
 PYTORCH = PyTorch()
+NATIVE = Native(
+    (torch.Tensor, torch.nn.Parameter), lambda tensor: context_on(tensor.get_device()), read,
+    ((torch.dtype, lambda dtype: dtype), (torch.Size, FACTS[tuple])),
+)  # fmt: skip
 exclude_from_compilers()

@@ -3,38 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..device.context import ExecutionContext
 from ..errors import error
+from .libraries import ARRAYS, CONTEXTS, adapter_of
 
-#: The execution context of an array, by its type; None is the host. Libraries add theirs when an array shows up.
-CONTEXTS: dict[type, Callable[[Any], ExecutionContext | None]] = {
-    np.ndarray: lambda array: None, np.generic: lambda array: None,
-}  # fmt: skip
-#: Array types with CuPy's attributes, which the launch cache reads in place.
-ARRAYS: set[type] = set()
-#: Array types of other libraries: what gives the address, and all else that decides a call. It raises TypeError for
-#: arrays whose calls are not cached.
-READERS: dict[type, Callable[[Any], tuple[int, tuple[Any, ...]]]] = {}
-
-
-
-def native_cupy() -> None:
-    """Make CuPy's arrays native."""
-    import cupy
-
-    from ..device import cuda
-
-    CONTEXTS[cupy.ndarray] = cuda.device_of
-    ARRAYS.add(cupy.ndarray)
-
-
-#: Functions that add the contexts of a library's arrays, by its package: called when the first such array shows up.
-IMPORTERS: dict[str, Callable[[], Any]] = {"cupy": native_cupy}
 SCALARS = (bool, int, float, complex, np.generic)
 
 
@@ -77,9 +53,8 @@ def find(op: str, name: str, array: Any) -> ExecutionContext | None:
     if ma is not None and isinstance(array, ma.MaskedArray):
         rule = "give where=mask.filled(False)" if name == "where" else "give its data, and ~mask as where="
         raise error(TypeError, op, f"{name} is a {kind(array)}; masked arrays are not supported: {rule}")
+    adapter_of(array)  # which makes arrays of its library native
     for cls in type(array).__mro__:
-        if cls not in CONTEXTS and (package := cls.__module__.partition(".")[0]) in IMPORTERS:
-            IMPORTERS[package]()
         if cls in CONTEXTS:
             return CONTEXTS[cls](array)
     if isinstance(array, (str, bytes)):

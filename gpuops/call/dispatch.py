@@ -6,34 +6,23 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ..device.context import ExecutionContext, Refused
 from ..device.execute import Fits, Ready, entering, prepare, related
-from ..errors import is_about_the_call
+from ..errors import error, is_about_the_call
 from ..plan.work import ArraySpec, HostCall, Work
-from .arrays import ARRAYS, context_of, host_array, is_scalar
+from .arrays import context_of, host_array, is_scalar, kind
 from .key import Missed
+from .libraries import adapter_of
 from .operation import MASK, OUT, SUBCLASS, WEAK, WEAK_TYPES, Call, Operation, bind, operation_of
 from .recordings import described
 
 #: Types of arguments that are no arrays.
 PLAIN = frozenset((int, bool, float, str, tuple, type, type(None)))
 HERE = nullcontext()
-
-
-class Adapter(Protocol):
-    """Makes calls with arrays of another library."""
-
-    def call(self, call: Call, known: Missed | None) -> Any:
-        """The result of a call; ``known`` is what its key tells, if it has one."""
-        ...
-
-
-#: Functions that give the adapter of a call; None if its arrays are native. (`gpuops.adapters` adds its own.)
-ADAPTERS: list[Callable[[Call], Adapter | None]] = []
 
 
 def miss(
@@ -47,7 +36,8 @@ def miss(
     call = bind(public, operation, args, options)
     if type(out := call.given.get("out")) is tuple and len(out) == 1:  # as NumPy's ufuncs take it
         return call.on({"out": out[0]}).repeat()
-    return attempt(adapter_of(call), call, known)
+    native = known is not None and known.context is not None and not known.context.foreign
+    return attempt(perform if native else maker_of(call), call, known)
 
 
 def served(known: Missed) -> Any:
@@ -99,12 +89,24 @@ def is_of_the_caller(
     return False
 
 
-def adapter_of(call: Call) -> Callable[[Call, Missed | None], Any]:
-    """What makes a call with its arrays: `perform`, if they are native."""
-    if not ARRAYS.issuperset(map(type, call.arrays.values())):
-        for adapter in filter(None, (find(call) for find in ADAPTERS)):
-            return adapter.call
-    return perform
+def maker_of(call: Call) -> Callable[[Call, Missed | None], Any]:
+    """What makes a call with its arrays: `perform`, if they are native.
+
+    Raises TypeError if they are of two libraries, but for scalars.
+    """
+    arrays = call.arrays
+    adapters = {name: adapter_of(value) for name, value in arrays.items()}
+    first = next((name for name, adapter in adapters.items() if adapter is not None), None)
+    if first is None:
+        return perform
+    adapter: Any = adapters[first]
+    for name, other in adapters.items():
+        accepted = other is None and (adapter.mixes or (is_scalar(arrays[name]) and name != "out"))
+        if other != adapter and not accepted:
+            both = f"{first} is a {kind(arrays[first])}, {name} is a {kind(arrays[name])}"
+            raise error(TypeError, call.name, f"arrays of two libraries do not mix: {both}")
+    make: Callable[[Call, Missed | None], Any] = adapter.call
+    return make
 
 
 def attempt(make: Callable[..., Any], call: Call, known: Missed | None) -> Any:
@@ -226,7 +228,7 @@ def device_specs(
     scalars: dict[str, ArraySpec] = {}
     places: list[int] = []
     for name, value in call.arrays.items():
-        if type(value) not in ARRAYS and name != "out" and is_scalar(value):
+        if name != "out" and is_scalar(value):
             if (number := on_cpu(call, name, value)) is not None:
                 scalars[name] = ArraySpec(name, (), number.dtype, (), machine, value=number.tobytes())
             continue

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from numpy import ndarray
 
 from ..device.context import ExecutionContext
-from .arrays import ARRAYS, CONTEXTS, READERS, is_scalar
+from .arrays import is_scalar
+from .libraries import ARRAYS, CONTEXTS, READERS
 from .operation import OUT, SHAPE, Operation, names_of
 from .recordings import Entry, Kind, is_lengths, kinds
 

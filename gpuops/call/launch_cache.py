@@ -15,10 +15,10 @@ from typing import Any
 from numpy import ndarray
 
 from ..device.context import Refused
-from .arrays import ARRAYS, READERS
 from .dispatch import miss, shown
 from .facts import FACTS, PLAIN
 from .key import missed
+from .libraries import ARRAYS, READERS
 from .operation import Operation
 from .recordings import Entry, kinds
 
