@@ -16,7 +16,8 @@ import pytest
 
 import gpuops
 from gpuops.adapters import exchange
-from gpuops.call import libraries
+from gpuops.call import libraries, recordings
+from gpuops.device import execute
 from gpuops.plan.geometry import contiguous_strides
 from gpuops.plan.work import ArraySpec
 from tests import emulated, layouts
@@ -330,6 +331,28 @@ def test_cached_calls_enter_the_context_for_workspace(torch, emulated_gpu):
         with only_hits() if call > 1 else contextlib.nullcontext():
             check_tensor(torch, gpuops.softmax(tensor(torch, X), 1, strategy="two_pass"), expected)
         assert emulated_gpu.entered == call
+
+
+@pytest.mark.parametrize("strategy", [None, "two_pass"])
+def test_new_shapes_of_tensors_are_served_by_templates(torch, emulated_gpu, monkeypatch, strategy):
+    served = []
+
+    class Counted(execute.Template):
+        def __call__(self, *args):
+            served.append(args)
+            return super().__call__(*args)
+
+    monkeypatch.setattr(recordings, "EVERY", 1)
+    monkeypatch.setattr(recordings, "EARNED", 0)
+    monkeypatch.setattr(recordings, "Template", Counted)
+    for rows in range(5, 45):
+        x = np.arange(rows * 6, dtype="f4").reshape(rows, 6) % 5
+        for host, there in ((x, tensor(torch, x)), (x.T, tensor(torch, x).T)):
+            before = emulated_gpu.entered, len(served)
+            check_tensor(torch, gpuops.softmax(there, 1, strategy=strategy), gpuops.softmax(host, 1))
+            if len(served) > before[1]:
+                assert emulated_gpu.entered - before[0] == bool(strategy)  # for workspace of PyTorch's
+    assert len(served) >= 40
 
 
 def test_cached_calls_write_into_out(torch, emulated_gpu):

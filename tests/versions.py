@@ -29,8 +29,8 @@ TOOLS = ("hypothesis", "ml_dtypes", "pytest", "scipy")
 TESTS = {
     "quick": (
         "argmax", "arguments", "block_engine", "block_maps", "block_reduce", "block_results", "broadcast", "errors",
-        "info", "launch_cache", "matmul", "measures", "memory", "memory_order", "new_shapes", "plan", "recording",
-        "reduce", "softmax", "tracebacks", "variance", "warnings", "work",
+        "info", "key", "launch_cache", "matmul", "measures", "memory", "memory_order", "new_shapes", "plan",
+        "recording", "reduce", "softmax", "tracebacks", "variance", "warnings", "work",
     ),
     "ci": ("array_api", "interop", "logsumexp"),
 }  # fmt: skip
