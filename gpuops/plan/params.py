@@ -1,15 +1,22 @@
 """Kernel parameter structs, declared once: the C++ text of a struct and the bytes of its values come from here."""
 
 import struct
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from .geometry import Axes, Dims, divisor
-from .small import Shares
+from .geometry import divisor
 
 #: Types of numbers, with the format characters of ``struct``; ``Offset`` is i32 or i64.
 FORMATS = {"i32": "i", "u32": "I", "i64": "q", "u64": "Q", "double": "d", "Shares": "i"}
 FILLED = "0q"  # up to a multiple of 8 bytes, as C++ aligns what holds such numbers
+DIVISOR = "QII"  # the format of ``struct Divisor``
+PAIRS = ("Shares", "Strides")  # structs of a few numbers
+
+
+#: How the values of a field of each kind are listed, and what of their number tells its format.
+WAYS = {"axes": "*{}_", "divisor": "*divisor({})", "array": "*{}", "bytes": "{}", "number": "{}"}
+LENGTHS = {"axes": "len({0}_), len({0}.strides)", "array": "len({})", "bytes": "len({})"}
 
 
 class Field(NamedTuple):
@@ -27,6 +34,35 @@ class Field(NamedTuple):
     def name(self) -> str:
         return self.declarator.partition("[")[0]
 
+    @property
+    def kind(self) -> str:
+        """What its value is: a key of ``WAYS``."""
+        if self.type.startswith(("Axes", "Dims")):
+            return "axes"
+        if self.type.startswith("T") or (self.type == "u64" and "[" in self.declarator):
+            return "bytes"
+        if "[" in self.declarator or self.type in PAIRS:
+            return "array"
+        return "divisor" if self.type == "Divisor" else "number"
+
+    def format(self, offset: str, lengths: Iterator[int]) -> str:
+        """Its format, given the next of ``LENGTHS``."""
+        letter = FORMATS.get(offset if "Offset" in self.type else self.type, FORMATS["i64"])
+        match self.kind:
+            case "axes":
+                numbers, operands = next(lengths), next(lengths)
+                rank = numbers // (len(DIVISOR) + operands)
+                if self.type.startswith("Dims"):
+                    return f"{DIVISOR}{operands}{letter}{FILLED}" * rank
+                return f"{DIVISOR * rank}{rank * operands}{letter}{FILLED}"
+            case "bytes":
+                return f"{FILLED}{next(lengths)}s"
+            case "array":
+                return f"{next(lengths)}{letter}"
+            case "divisor":
+                return DIVISOR
+        return letter
+
 
 class Params(NamedTuple):
     """A parameter struct with its values: a format of ``struct``, and what it packs."""
@@ -36,10 +72,6 @@ class Params(NamedTuple):
 
     def __bytes__(self) -> bytes:
         return struct.pack(self.format, *self.values)
-
-
-#: How the value of a field is packed: 0 for a number, n for so many of them, -n for bytes, (rank, operands) for Axes.
-Packed = int | tuple[int, int]
 
 
 class Struct:
@@ -57,50 +89,23 @@ class Struct:
 
     def __init__(self, name: str, *fields: Field) -> None:
         self.fields = fields
-        self.names = [(field.name, field.type) for field in fields]
         lines = (f"  {field.type} {field.declarator};  // {field.comment}" for field in fields)
         self.text = "\n".join((f"struct {name} {{", *lines, "};"))
-        self.format = lru_cache(maxsize=1024)(self.format_of)
 
-    def pack(self, offset: str, **values: Any) -> Params:
-        """The struct with these values, for offsets of a type."""
-        numbers: list[Any] = []
-        kinds: list[Packed] = []
-        for name, type_ in self.names:
-            value = values[name]
-            kind = type(value)
-            if kind is Axes or kind is Dims:
-                kinds.append((value.rank_class, len(value.strides)))
-                numbers += value.numbers()
-            elif type_ == "Divisor":
-                kinds.append(0)
-                numbers += divisor(value)
-            elif kind is tuple or kind is list or kind is Shares:
-                kinds.append(len(value))
-                numbers += value
-            else:
-                kinds.append(-len(value) if kind is bytes else 0)
-                numbers.append(value)
-        return Params(self.format(offset, tuple(kinds)), tuple(numbers))
+    @cached_property
+    def pack(self) -> Callable[..., Params]:
+        """A function that packs values for offsets of a type: straight-line code, as every plan takes it."""
+        names = ", ".join(field.name for field in self.fields)
+        ways = [WAYS[field.kind].format(field.name) for field in self.fields]
+        lengths = [LENGTHS[field.kind].format(field.name) for field in self.fields if field.kind in LENGTHS]
+        lists = [f"    {field.name}_ = {field.name}.numbers()" for field in self.fields if field.kind == "axes"]
+        made = f"    return Params(format({', '.join(('offset', *lengths))}), ({', '.join(ways)},))"
+        space = {"Params": Params, "divisor": divisor, "format": lru_cache(maxsize=1024)(self.format_of)}
+        exec("\n".join((f"def pack(offset, *, {names}, **others):", *lists, made)), space)
+        return space["pack"]  # type: ignore[return-value]
 
-    def format_of(self, offset: str, kinds: tuple[Packed, ...]) -> str:
-        """The format of the whole struct: fields aligned and filled up as C++ does."""
-        pieces = (format_of(field.type, kind, offset) for field, kind in zip(self.fields, kinds, strict=True))
+    def format_of(self, offset: str, *lengths: int) -> str:
+        """The format of the whole struct, given ``LENGTHS``: fields aligned and filled up as C++ does."""
+        rest = iter(lengths)
+        pieces = (field.format(offset, rest) for field in self.fields)
         return f"@{''.join(pieces)}{FILLED}"
-
-
-DIVISOR = "QII"  # the format of ``struct Divisor``
-
-
-def format_of(type_: str, kind: Packed, offset: str) -> str:
-    """The format of a field."""
-    if isinstance(kind, tuple):  # Axes<…, Offset> or Dims<…, Offset>, or with strides of 64 bits
-        rank, operands = kind
-        letter = FORMATS[offset if "Offset" in type_ else "i64"]
-        if type_.startswith("Dims"):
-            return f"{DIVISOR}{operands}{letter}{FILLED}" * rank
-        return f"{DIVISOR * rank}{rank * operands}{letter}{FILLED}"
-    if kind < 0:
-        return f"{FILLED}{-kind}s"
-    letter = DIVISOR if type_ == "Divisor" else FORMATS.get(offset if type_ == "Offset" else type_, FORMATS["i64"])
-    return f"{kind or ''}{letter}"
