@@ -22,9 +22,12 @@ class Builder:
         self.workspace: dict[str, int] = {}
         self.scratch = 0
         self.strategy: str | None = None
+        self.first: Plan | None = None  # added before anything else
 
     def add(self, plan: Plan) -> None:
         """Append the steps of a plan, which name their workspace apart from what there is."""
+        if not self.steps and not self.workspace:
+            self.first = plan
         self.steps += plan.steps
         self.workspace |= plan.workspace
         self.scratch = max(self.scratch, plan.scratch)
@@ -32,6 +35,9 @@ class Builder:
 
     def finish(self) -> Plan:
         """The whole plan, named after the strategy of the op's own part."""
+        first = self.first
+        if first and len(first.steps) == len(self.steps) and len(first.workspace) == len(self.workspace):
+            return first
         return Plan(self.strategy or "none", tuple(self.steps), tuple(self.workspace.items()), self.scratch)
 
     def target(

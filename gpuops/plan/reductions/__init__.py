@@ -7,13 +7,23 @@ from collections.abc import Callable
 from ..work import Plan
 from .classic import ON_HOST, STEPS, plan_block
 from .columns import plan_columns
-from .problems import FACTOR, POSITION, Problem, Reduction, accumulated, maximum_and_sums, positions, problem
+from .problems import (
+    FACTOR,
+    POSITION,
+    Problem,
+    Reduction,
+    accumulated,
+    maximum_and_sums,
+    of_normal_form,
+    positions,
+    problem,
+)
 from .rows import plan_rows
 from .small import is_small, plan_small
 
 __all__ = [
     "FACTOR", "ON_HOST", "POSITION", "STEPS", "STRATEGIES", "Problem", "Reduction", "accumulated", "choose",
-    "maximum_and_sums", "plan", "positions", "problem",
+    "maximum_and_sums", "of_normal_form", "plan", "positions", "problem",
 ]  # fmt: skip
 
 #: The strategies and what plans each.

@@ -73,11 +73,20 @@ def partial_result(state: Callable[[str], np.dtype], val: str, short: bool) -> n
     return np.dtype([(name, np.uint32 if most[name] == np.int64 else most[name]) for name in most.names or ()])
 
 
+@cache
+def partial_size(state: Callable[[str], np.dtype], val: str, short: bool) -> int:
+    """Its bytes."""
+    return partial_result(state, val, short).itemsize
+
+
 def summed_in(x: str, val: str, length: int, power: int = 1) -> str:
     """The dtype in which ``length`` elements (power 2: also their squares, which have no sign) are added: sums of few
     small integers fit four bytes."""
     small = x in INTEGERS and length << 8 * ITEMSIZE[x] * power <= 2 ** (30 + power)
     return "int32" if small and val in ("int64", "uint64") else val
+
+
+Arrays = tuple[Operand, Operand | None, Operand]
 
 
 class Problem(NamedTuple):
@@ -89,9 +98,11 @@ class Problem(NamedTuple):
     out: str | None  # None: the op's own state
     kept: Axes  # operands x, other, out
     reduced: Axes  # operands x, other
-    arrays: tuple[Operand, Operand | None, Operand]  # where x, other and out begin in normal form
+    arrays: Arrays  # where x, other and out begin in normal form
     starts: Shape  # these addresses modulo 16
     length: int  # elements reduced to one output
+    outputs: int
+    integer: str  # the type of the integer in a partial result, of an index or a count of elements; "": it has none
     other: str | None = None  # dtype of the second operand: a mask, or a factor
     scale: float = 1.0
     initial: bytes | None = None
@@ -115,17 +126,6 @@ class Problem(NamedTuple):
         return Operand(self.second.name, first * self.second.itemsize)
 
     @property
-    def outputs(self) -> int:
-        return self.kept.size
-
-    @property
-    def integer(self) -> str:
-        """The type of the integer in a partial result, if it has one: of an index, or of a count of elements."""
-        if self.op.second == POSITION:
-            return offset_type((self.length,))
-        return index_type(self.length) if self.op.counts else ""
-
-    @property
     def partial(self) -> np.dtype:
         """A partial result in memory."""
         return partial_result(self.op.state, self.val, self.integer not in ("", "i64"))
@@ -133,7 +133,7 @@ class Problem(NamedTuple):
     @property
     def state(self) -> int:
         """Bytes of a partial result."""
-        return self.partial.itemsize
+        return partial_size(self.op.state, self.val, self.integer not in ("", "i64"))
 
     @property
     def held(self) -> int:
@@ -154,6 +154,15 @@ class Problem(NamedTuple):
         """Bytes of a result: of the larger one, if there are two."""
         own = 2 * ITEMSIZE[self.val] if self.out is None else ITEMSIZE[self.out]
         return max(own, self.second.itemsize) if self.second else own
+
+
+def of_normal_form(
+    op: Reduction, x: str, val: str, out: str | None, axes: tuple[Axes, Axes], arrays: Arrays, starts: Shape,
+    length: int, *more: Any,
+) -> Problem:  # fmt: skip
+    """The problem with these kept and reduced dims, and perhaps the fields from ``other`` on."""
+    integer = offset_type((length,)) if op.second == POSITION else index_type(length) if op.counts else ""
+    return Problem(op, x, val, out, *axes, arrays, starts, length, axes[0].size, integer, *more)
 
 
 def problem(
@@ -189,6 +198,6 @@ def problem(
         (out.start + last) % ALIGNMENT,
     )  # fmt: skip
     other_dtype = None if other is None else dtype_name(other.dtype)
-    return Problem(
-        op, x_dtype, val, dtype_name(out.dtype), kept, reduced, arrays, starts, length, other_dtype, scale, initial
+    return of_normal_form(
+        op, x_dtype, val, dtype_name(out.dtype), (kept, reduced), arrays, starts, length, other_dtype, scale, initial
     )

@@ -83,8 +83,8 @@ def statistic(p: Problem, op: Reduction, out: str | None, offset: int) -> reduct
     reduced = Axes(p.reduced.sizes, p.reduced.strides[:2])
     x, mask, _ = p.arrays
     other = "bool" if p.masked else None
-    return reductions.Problem(
-        op, p.x, p.val, out, kept, reduced, (x, mask, Operand("stats", offset)), (*p.starts[:2], offset), p.cols,
+    return reductions.of_normal_form(
+        op, p.x, p.val, out, (kept, reduced), (x, mask, Operand("stats", offset)), (*p.starts[:2], offset), p.cols,
         other, p.scale,
     )  # fmt: skip
 
