@@ -199,7 +199,7 @@ def host_specs(arrays: dict[str, np.ndarray]) -> dict[str, ArraySpec]:
 
 def on_device(call: Call, context: ExecutionContext, known: Missed | None) -> Any:
     """The result of a call with arrays of a device."""
-    captured = context.device.capturing()
+    captured = (known is None or known.kind is None) and context.device.capturing()
     specs, scalars, places, fits = device_specs(call, context, captured)
     every = specs | scalars if scalars else specs
     if known is None or known.kind is None:

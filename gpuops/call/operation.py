@@ -56,9 +56,10 @@ class Call(NamedTuple):
 
     def make(self, function: Callable[..., Any], given: dict[str, Any]) -> Any:
         """The result of a function for the arguments."""
-        items = [*given.items()]
-        args = [value for _, value in items[: self.positional]]
-        return function(*args, **dict(items[self.positional :]))
+        count, values = self.positional, [*given.values()]
+        if count == len(values):
+            return function(*values)
+        return function(*values[:count], **dict([*given.items()][count:]))
 
     def describe(self, specs: dict[str, ArraySpec]) -> Work:
         """The description of the call, given specs of the arrays."""

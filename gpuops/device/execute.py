@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..plan.geometry import Shape
+from ..plan.geometry import Shape, contiguous_strides
 from ..plan.recording import known
-from ..plan.work import ArraySpec, Given, Launch, Plan, Work, given, new_array
+from ..plan.work import ArraySpec, Given, Launch, Plan, Work, given
 from .context import Device, ExecutionContext, NotLoaded
 
 #: A `Work` that is ready for a device: called with the call's arguments, and the addresses of the arrays among them. It
@@ -75,8 +75,11 @@ def maker(context: ExecutionContext, new: list[ArraySpec], work: Work) -> Callab
 
 def layout(spec: ArraySpec) -> tuple[Shape, Shape | None]:
     """The shape and the strides of a new array; None in C order, whatever the numbers are that symbols stand for."""
-    ordered = new_array(spec.name, spec.shape, spec.dtype).strides
-    return spec.shape, None if [*map(known, spec.strides)] == [*map(known, ordered)] else spec.strides
+    itemsize, shape, strides = spec.itemsize, spec.shape, spec.strides
+    for stride, step in zip(strides, contiguous_strides(shape), strict=True):
+        if known(stride) != known(step * itemsize):
+            return shape, strides
+    return shape, None
 
 
 def together(work: Work) -> Callable[[list[Any]], Any]:

@@ -102,9 +102,9 @@ def reaches(*groups: Axes) -> list[int]:
     """
     far = [0] * len(groups[0].strides)
     for axes in groups:
-        for operand, strides in enumerate(axes.strides):
-            for n, s in zip(axes.sizes, strides, strict=True):
-                far[operand] += (n - 1) * abs(s)
+        for d, n in enumerate(axes.sizes):
+            for operand, strides in enumerate(axes.strides):
+                far[operand] += (n - 1) * abs(strides[d])
     return far
 
 

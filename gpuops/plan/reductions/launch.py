@@ -227,10 +227,12 @@ def split(p: Problem, blocks: int, fill: int, packs: int, step: int, least: int 
     """
     room = (SCRATCH - PARTIALS) // (blocks * states * p.state) if blocks <= TICKETS else 1
     most = min(room, packs // (least * step))
-    splits = 1
-    if most > 1:
-        tries = [1, *[max(1, min(most, waves * fill // blocks)) for waves in range(1, WAVES)]]
-        splits = min(tries, key=lambda n: -(-blocks * n // fill) * (packs / (n * step) + START))
+    splits, least_time = 1, math.inf
+    for waves in range(WAVES) if most > 1 else ():
+        n = max(1, min(most, waves * fill // blocks))
+        time = -(-blocks * n // fill) * (packs / (n * step) + START)
+        if time < least_time:
+            splits, least_time = n, time
     chunk = -(-packs // splits)
     chunk = max(1, -(-chunk // step) * step if chunk > step else chunk)
     return Split(max(1, -(-packs // chunk)), chunk)
