@@ -81,10 +81,10 @@ def bind(
         operation.describe(*args, **options)  # Python words it
     given = dict(zip(names, (*args, *options.values()), strict=True))
     check_keepdims(operation, given)
-    arrays = {
-        name: value for name, value in given.items()
-        if name in operands and value is not None and not (value is True and operands[name] is MASK)
-    }  # fmt: skip
+    arrays = {}
+    for name, value in given.items():
+        if name in operands and value is not None and not (value is True and operands[name] is MASK):
+            arrays[name] = value
     return Call(public, operation, given, len(args), arrays)
 
 

@@ -28,9 +28,9 @@ def prepare(
     tells whether ``out`` lies to the other arrays as it was described. ``captured``: it was described for a capture.
     """
     assert work.plan is not None
-    plan, device = work.plan, context.device
+    plan, device, own = work.plan, context.device, work.plan.own
     new = [spec for spec in work.results if spec.name not in names]
-    places = {name: i for i, name in enumerate((*names, *(spec.name for spec in new), *plan.own))}
+    places = {name: i for i, name in enumerate((*names, *[spec.name for spec in new], *own))}
     if len(plan.steps) > 1:
         device.load(plan.kernels)
     try:
@@ -39,7 +39,7 @@ def prepare(
         rule = "is not loaded yet, and a capture does not allow that: make the same call once before it begins"
         raise RuntimeError(f"{missing} {rule}, so that it takes strategy {plan.strategy!r}") from None
     make, written = maker(context, new, work), context.written
-    provide = partial(provided, device, workspace_of(plan), plan.scratch) if plan.own else None
+    provide = partial(provided, device, workspace_of(plan), plan.scratch) if own else None
     # What is no launch of ours, such as cuBLAS, is planned differently for a capture.
     guarded = not captured and not all(isinstance(step, Launch) for step in plan.steps)
     capturing = device.capturing if guarded else None
@@ -64,9 +64,7 @@ def prepare(
 
 def maker(context: ExecutionContext, new: list[ArraySpec], work: Work) -> Callable[[list[int]], Any] | None:
     """A function that makes the new ones of a work's results: together, if it has several."""
-    makers = []
-    for spec in new:
-        makers.append(partial(context.maker(spec.dtype), *layout(spec)))
+    makers = [partial(context.maker(spec.dtype), *layout(spec)) for spec in new]
     if len(work.results) == 1:
         return makers[0] if makers else None
     gather = together(work)

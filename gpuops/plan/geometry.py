@@ -14,6 +14,7 @@ Shape = tuple[int, ...]
 RANKS = (1, 2, 3, 4, 6, 12, 32)  # the rank classes that kernels are compiled for
 MANY = 4  # dims that a kernel takes, at least, which finds out how many there are
 MAX_RANK = RANKS[-1]
+CLASSES = [RANKS[bisect_left(RANKS, ndim)] for ndim in range(MAX_RANK + 1)]  # the class of so many dims
 
 
 class Axes(NamedTuple):
@@ -29,7 +30,7 @@ class Axes(NamedTuple):
     @property
     def rank_class(self) -> int:
         """The smallest rank that kernels are compiled for and that holds these dims."""
-        return RANKS[bisect_left(RANKS, len(self.sizes))]
+        return CLASSES[len(self.sizes)]
 
     def inner(self, operand: int) -> int:
         """The innermost stride of an operand, 0 without dims."""
@@ -68,7 +69,7 @@ class Dims(Axes):
     @property
     def rank_class(self) -> int:
         """That of as many dims, or of `MANY`."""
-        return RANKS[bisect_left(RANKS, max(len(self.sizes), MANY))]
+        return CLASSES[max(len(self.sizes), MANY)]
 
     def numbers(self) -> list[int]:
         """The numbers of ``struct Dims``: innermost first, each dim's divisor and strides."""
