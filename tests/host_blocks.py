@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpuops.call import launch_cache
-from gpuops.host import block_engine, block_maps, block_reduce, block_results, blocks, threads
+from gpuops.host import block_engine, block_reduce, block_results, blocks, maps, threads
 
 ENGINES = ("numpy", "compiled") if find_spec("numba") else ("numpy",)
 
@@ -24,7 +24,7 @@ def computed_by(engine: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "COMPILED", 0 if engine == "compiled" else 2**60)
         if engine == "numpy":
-            patch.setattr(block_maps, "compiled", lambda module: None)
+            patch.setattr(maps, "compiled", lambda module: None)
             patch.setattr(block_reduce, "compiled", lambda module: None)
         yield
 

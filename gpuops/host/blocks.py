@@ -79,25 +79,6 @@ def memory(name: str, shape: Shape, dtype: np.dtype, dims: Shape) -> np.ndarray:
 WORDS: dict[int, Any] = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}  # by their bytes
 
 
-def words_of(mask: np.ndarray, word: Any, dims: Shape) -> np.ndarray:
-    """A mask as words of all ones and zeros, in a thread's memory whose dims lie in an order."""
-    words = memory("words", mask.shape, np.dtype(word), dims)
-    words[...] = np.not_equal(mask.view(np.uint8) if mask.dtype == bool else mask, 0)
-    return np.negative(words, out=words)
-
-
-def leave_out(values: np.ndarray, mask: np.ndarray, other: float) -> None:
-    """Replace floating values where a mask is not set, by their bits: without branches, which NumPy's copyto has."""
-    word = WORDS[values.itemsize]
-    bits, words = values.view(word), words_of(mask, word, order(values.strides))
-    instead = values.dtype.type(other).view(word)
-    if instead:
-        np.bitwise_xor(bits, instead, out=bits)
-    np.bitwise_and(bits, words, out=bits)
-    if instead:
-        np.bitwise_xor(bits, instead, out=bits)
-
-
 @cache
 def compiled(module: str) -> ModuleType | None:
     """A module of functions that Numba compiles; None, if there is no Numba for this Python and NumPy."""
@@ -112,38 +93,65 @@ def maps_of(x: np.ndarray) -> ModuleType | None:
     return compiled("compiled_maps") if x.nbytes >= COMPILED else None
 
 
+def words_of(mask: np.ndarray, word: Any, dims: Shape) -> np.ndarray:
+    """A mask as words of all ones and zeros, in a thread's memory whose dims lie in an order."""
+    truth = np.not_equal(mask.view(np.uint8) if mask.dtype == bool else mask, 0).view(np.int8)
+    words = memory("words", mask.shape, np.dtype(word), dims)
+    words[...] = np.negative(truth)
+    return words
+
+
+def choose(mask: np.ndarray, x: np.ndarray, y: np.ndarray, into: np.ndarray) -> None:
+    """x where a mask is set, else y: words of one dtype, by their bits, without NumPy's branch for each of them."""
+    if maps := maps_of(into):
+        truth = mask if mask.dtype == bool else np.not_equal(mask, 0)
+        if maps.call(maps.choose, [truth.view(np.uint8), x, y], into):
+            return
+    select(mask, x, y, into)
+
+
+def select(mask: np.ndarray, x: np.ndarray, y: np.ndarray, into: np.ndarray) -> None:
+    """The same without Numba; ``into`` may be x."""
+    words, mixed = words_of(mask, into.dtype, order(into.strides)), y.ndim or y
+    if mixed:
+        x = np.bitwise_xor(x, y, out=into)
+    np.bitwise_and(x, words, out=into)
+    if mixed:
+        np.bitwise_xor(into, y, out=into)
+
+
+def leave_out(values: np.ndarray, mask: np.ndarray, other: float) -> None:
+    """Replace floating values where a mask is not set. (In place Numba makes no vector instructions.)"""
+    bits = values.view(WORDS[values.itemsize])
+    select(mask, bits, values.dtype.type(other).view(bits.dtype), bits)
+
+
 def convert_masked(x: np.ndarray, mask: np.ndarray, other: float, into: np.ndarray) -> None:
     """Copy an array into one of another dtype, and replace elements where a mask is not set."""
-    if x.dtype == into.dtype and mask.dtype == bool and (maps := maps_of(x)):
-        word, others = WORDS[x.itemsize], memory("others", into.shape, into.dtype, order(into.strides))
-        others.fill(other)
-        if maps.selected(mask, x.view(word), others.view(word), into.view(word)):
-            return
-    convert(x, into)
-    leave_out(into, mask, other)
+    if x.dtype == into.dtype:
+        word = WORDS[x.itemsize]
+        choose(mask, x.view(word), x.dtype.type(other).view(word), into.view(word))
+    else:
+        convert(x, into)
+        leave_out(into, mask, other)
+
+
+HALF, SINGLE = np.dtype(np.float16), np.dtype(np.float32)
+BY_BITS = {(HALF, SINGLE): "widen", (SINGLE, HALF): "narrow"}  # the functions that Numba compiles
 
 
 def convert(x: np.ndarray, into: np.ndarray) -> None:
-    """Copy an array into one of another dtype.
-
-    Without Numba, float16 becomes float32 by shifting bits, unless some are not finite.
-    """
-    halves = x.dtype == np.float16, into.dtype == np.float16
-    maps = maps_of(x) if any(halves) else None
-    if halves[0] and into.dtype == np.float32:
-        if maps and maps.widened(x, into):
+    """Copy an array into one of another dtype; float16 by its bits, which NumPy does slowly."""
+    name = BY_BITS.get((x.dtype, into.dtype))
+    if name and (maps := maps_of(x)):
+        source, target = (array.view(f"u{array.itemsize}") for array in (x, into))
+        if maps.call(getattr(maps, name), [source], target):
             return
-        if finite(x):
-            bits = into.view(np.int32)
-            bits[...] = x.view(np.int16)
-            np.left_shift(bits, 23 - 10, out=bits)
-            np.bitwise_and(bits, ~(0b111 << 28), out=bits)  # the sign was copied to the bits that had none
-            np.multiply(into, np.float32(2.0 ** (127 - 15)), out=into)
-            return
-    if not (maps and x.dtype == np.float32 and maps.narrowed(x, into)):
+    if name == "widen" and np.bitwise_and(x.view(np.uint16), 0x7FFF).max(initial=0) < 0x7C00:  # all are finite
+        bits = into.view(np.int32)
+        bits[...] = x.view(np.int16)
+        np.left_shift(bits, 23 - 10, out=bits)
+        np.bitwise_and(bits, ~(0b111 << 28), out=bits)  # the sign was copied to the bits that had none
+        np.multiply(into, np.float32(2.0 ** (127 - 15)), out=into)
+    else:
         np.copyto(into, x, casting="unsafe")
-
-
-def finite(x: np.ndarray) -> bool:
-    """Whether all of an array of float16 are."""
-    return bool(np.bitwise_and(x.view(np.uint16), 0x7FFF).max(initial=0) < 0x7C00)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 from numba import njit, types, vectorize
 from numba.extending import intrinsic
 
@@ -26,9 +27,10 @@ def compiled(**options: Any) -> Callable[[Any], Any]:
     return lambda function: kept(partial(njit, nogil=True, **options), function)
 
 
-def vectorized(function: Any) -> Any:
-    """Have Numba make a ufunc."""
-    return kept(vectorize, function)
+def vectorized(function: Any, *dtypes: np.dtype) -> Any:
+    """Have Numba make a ufunc for a result and operands of these dtypes."""
+    result, *operands = [dtype.name for dtype in dtypes]
+    return kept(partial(vectorize, [f"{result}({', '.join(operands)})"]), function)
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -177,8 +177,9 @@ def dot(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> Any:
 
 def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, *, dtype: np.dtype) -> Any:
     """np.where in a given dtype."""
-    x = x if x.dtype is dtype else x.astype(dtype, copy=False)
-    y = y if y.dtype is dtype else y.astype(dtype, copy=False)
+    if x.dtype != dtype or y.dtype != dtype:
+        with np.errstate(invalid="ignore"):  # of signaling NaNs: np.where does not warn, either
+            x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
     return deliver(np.where(condition, x, y), out)
 
 

@@ -12,7 +12,7 @@ from .. import plan
 from ..call.launch_cache import operation, view
 from ..call.operation import ARRAY, OUT, SHAPE, SUBCLASS, WEAK, WEAK_TYPES
 from ..errors import error
-from ..host import block_maps, numpy_engine
+from ..host import maps, numpy_engine
 from ..plan.builder import Builder, unsafe
 from ..plan.dtypes import dtype_name
 from ..plan.geometry import Shape, contiguous_strides, like_strides
@@ -69,7 +69,7 @@ def expand(x, shape, *, out=None, strategy=None):
     shape = expanded_shape(op, x.shape, shape)
     if out is not None:
         check_out(op, out, shape, x.dtype)
-    host = HostCall(block_maps.expand, {"shape": shape})
+    host = HostCall(maps.expand, {"shape": shape})
     if x.machine is None:
         return Work(op, (out or new_array("out", shape, x.dtype),), host)
     check_rank(op, "the result", len(shape))
@@ -180,7 +180,7 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     shape = broadcast_shapes(op, condition.shape, *(value.shape for value in values))
     if out is not None:
         check_out(op, out, shape, dtype)
-    compute = numpy_engine.where if math.prod(shape) < block_maps.FEW else block_maps.where
+    compute = numpy_engine.where if math.prod(shape) < maps.FEW else maps.where
     host = HostCall(compute, {"dtype": dtype, **scalars})
     if condition.machine is None:
         return Work(op, (out or new_array("out", shape, dtype),), host)
