@@ -1,36 +1,63 @@
 """Elementwise functions of the host that Numba compiles: a choice by a mask, and conversions of float16 by its bits.
 
-Each is a ufunc, so it lets go of the GIL and takes any strides; but it goes over an array once. They have no branches,
-so that they become vector instructions, and raise no floating-point flags.
+They have no branches, so that they become vector instructions, and raise no floating-point flags.
 """
 
 from __future__ import annotations
 
+import math
 import threading
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from numba import from_dtype, njit, types
+from numba.extending import register_jitable
 from numpy import float32, uint16, uint32
 
-from ..plan.geometry import Shape, order
+from ..plan.geometry import order
 from .blocks import memory
-from .numba_compiler import vectorized
+from .numba_compiler import kept
 
-LINE = 2**12  # elements that make up for the start of a loop over them
 LOCK = threading.Lock()  # one thread compiles what others wait for
-ufunc = cache(vectorized)  # for one signature: of several, Numba takes one for wider words
 SHIFT, SIGN = uint32(23 - 10), uint32(0x8000)  # between significands; of a float16
 BIAS = uint32((127 - 15) << 23)  # between exponents, of a float32
 NORMAL, INFINITE = uint32(113 << 23), uint32(255 << 23)  # bits of float32: 2**-14, the least normal float16; infinity
 
 
-def choose(mask: Any, x: Any, y: Any) -> Any:
+@register_jitable  # type: ignore[untyped-decorator]
+def at(x: Any, i: int) -> Any:
+    """An element or row, also of an array that repeats its only one. (LLVM makes a loop for each of the cases.)"""
+    return x[i if len(x) > 1 else 0]
+
+
+def choose(mask: Any, x: Any, y: Any, into: Any) -> None:
     """x where a mask is set, else y."""
-    return x if mask else y
+    for i in range(len(into)):
+        masks, xs, ys, row = at(mask, i), at(x, i), at(y, i), into[i]
+        for j in range(len(row)):
+            one, other = at(xs, j), at(ys, j)
+            row[j] = one if at(masks, j) else other
 
 
-def widen(x: Any) -> Any:
+def widen(x: Any, into: Any) -> None:
+    """Bits of float16 as those of float32."""
+    for i in range(len(into)):
+        xs, row = at(x, i), into[i]
+        for j in range(len(row)):
+            row[j] = widened(at(xs, j))
+
+
+def narrow(x: Any, into: Any) -> None:
+    """Bits of float32 as those of float16."""
+    for i in range(len(into)):
+        xs, row = at(x, i), into[i]
+        for j in range(len(row)):
+            row[j] = narrowed(at(xs, j))
+
+
+@register_jitable  # type: ignore[untyped-decorator]
+def widened(x: Any) -> Any:
     """The bits of a float32, of those of a float16."""
     size = uint32(x & uint16(0x7FFF))
     subnormal = float32(float32(size) * float32(2.0**-24)).view(uint32)
@@ -38,10 +65,11 @@ def widen(x: Any) -> Any:
     special = uint32(bits + BIAS)  # infinities and NaNs
     bits = bits if size >= uint32(0x400) else subnormal
     bits = special if size >= uint32(0x7C00) else bits
-    return uint32(bits | uint32((x & SIGN) << uint32(16)))
+    return uint32(bits | uint32(uint32(x & SIGN) << uint32(16)))
 
 
-def narrow(x: Any) -> Any:
+@register_jitable  # type: ignore[untyped-decorator]
+def narrowed(x: Any) -> Any:
     """The bits of a float16, of those of a float32: rounded to nearest even; a NaN keeps what fits of its payload."""
     size = uint32(x & uint32(0x7FFFFFFF))
     upper = uint32(size >> SHIFT)
@@ -55,29 +83,42 @@ def narrow(x: Any) -> Any:
     return uint16(bits | uint32(uint32(x >> uint32(16)) & SIGN))
 
 
-def call(function: Any, operands: list[np.ndarray], into: np.ndarray) -> bool:
-    """Call one of these functions; False, if ``into`` has gaps between elements, or fewer than two.
+@cache
+def kernel(function: Any, *dtypes: np.dtype) -> Any:
+    """One of the first three, compiled for operands and a result of these dtypes, seen as rows."""
+    arrays = [types.Array(from_dtype(dtype), 2, "C", readonly=True) for dtype in dtypes]
+    arrays[-1] = arrays[-1].copy(readonly=False)
+    return kept(partial(njit, types.void(*arrays), nogil=True), function)
 
-    Arrays are turned as ``into`` lies: Numba takes it that its elements are side by side, if those of operands are.
+
+def call(function: Any, operands: list[np.ndarray], into: np.ndarray) -> bool:
+    """Call one of the first three; False, if ``into`` has gaps between elements.
+
+    Rows are the innermost dims, as ``into`` lies, of which each operand repeats all or none.
     """
     dims = order(into.strides)
-    inner = next((d for d in reversed(dims) if into.shape[d] > 1), None)
-    if inner is None or into.strides[inner] != into.itemsize:
+    target = into.transpose(dims).squeeze()
+    if not (target.flags.c_contiguous and target.flags.aligned):
         return False
+    turned = [x.transpose(dims).squeeze() if x.ndim else x for x in operands]
+    steps = [x.strides for x in turned if x.ndim]
+    cut = max((d for d in range(1, target.ndim) if any((s[d] == 0) != (s[d - 1] == 0) for s in steps)), default=0)
     with LOCK:
-        made = ufunc(function, into.dtype, *[x.dtype for x in operands])
-    apart = [x if x.ndim and x.strides[inner] else repeated(i, x, into, dims) for i, x in enumerate(operands)]
-    made(*[x.transpose(dims) for x in apart], out=into.transpose(dims))
+        compiled = kernel(function, *(x.dtype for x in (*operands, into)))
+    rows = [as_rows(f"operand {i}", x, target.shape, cut) for i, x in enumerate(turned)]
+    compiled(*rows, target.reshape(math.prod(target.shape[:cut]), math.prod(target.shape[cut:])))
     return True
 
 
-def repeated(number: int, x: np.ndarray, into: np.ndarray, dims: Shape) -> np.ndarray:
-    """Copies of elements that an operand repeats along the innermost dim, side by side in lines of some length."""
-    lengths, line, strides = list(into.shape), 1, x.strides or (0,) * into.ndim
-    for d in reversed(dims):
-        if strides[d] == 0 and line >= LINE:
-            lengths[d] = 1
-        line *= into.shape[d]
-    copied = memory(f"operand {number}", tuple(lengths), x.dtype, dims)
-    copied[...] = x[tuple(map(slice, lengths))] if x.ndim else x
-    return copied
+def as_rows(name: str, x: np.ndarray, shape: tuple[int, ...], cut: int) -> np.ndarray:
+    """An operand, or what it repeats, as rows without gaps; dims from ``cut`` on are in a row."""
+    if x.ndim == 0:
+        return x.reshape(1, 1)
+    many = any(x.strides[:cut]), any(x.strides[cut:])
+    lengths = [n if many[d >= cut] else 1 for d, n in enumerate(shape)]
+    few = x[tuple(map(slice, lengths))]
+    if not (few.flags.c_contiguous and few.flags.aligned):
+        copied = memory(name, few.shape, x.dtype, (*range(x.ndim),))
+        copied[...] = few
+        few = copied
+    return few.reshape(math.prod(lengths[:cut]), math.prod(lengths[cut:]))

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numba import njit, types, vectorize
+from numba import njit, types
 from numba.extending import intrinsic
 
 
@@ -25,12 +24,6 @@ def kept(compiler: Callable[..., Any], function: Any) -> Any:
 def compiled(**options: Any) -> Callable[[Any], Any]:
     """Have Numba compile a function that lets go of the GIL."""
     return lambda function: kept(partial(njit, nogil=True, **options), function)
-
-
-def vectorized(function: Any, *dtypes: np.dtype) -> Any:
-    """Have Numba make a ufunc for a result and operands of these dtypes."""
-    result, *operands = [dtype.name for dtype in dtypes]
-    return kept(partial(vectorize, [f"{result}({', '.join(operands)})"]), function)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
