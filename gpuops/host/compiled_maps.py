@@ -15,7 +15,7 @@ from numba import from_dtype, njit, types
 from numba.extending import register_jitable
 from numpy import float32, uint16, uint32
 
-from ..plan.geometry import order
+from ..plan.geometry import Shape, order
 from .blocks import memory
 from .numba_compiler import kept
 
@@ -92,31 +92,30 @@ def kernel(function: Any, *dtypes: np.dtype) -> Any:
 
 
 def call(function: Any, operands: list[np.ndarray], into: np.ndarray) -> bool:
-    """Call one of the first three; False, if ``into`` has gaps between elements.
-
-    Rows are the innermost dims, as ``into`` lies, of which each operand repeats all or none.
-    """
+    """Call one of the first three on operands of the shape of ``into``, or without dims; False, if that has gaps."""
+    with LOCK:
+        compiled = kernel(function, *[x.dtype for x in operands], into.dtype)
+    if all([x.flags.c_contiguous and x.flags.aligned for x in (*operands, into)]):
+        compiled(*[x.reshape(1, -1) for x in (*operands, into)])
+        return True
     dims = order(into.strides)
     target = into.transpose(dims).squeeze()
     if not (target.flags.c_contiguous and target.flags.aligned):
         return False
     turned = [x.transpose(dims).squeeze() if x.ndim else x for x in operands]
     steps = [x.strides for x in turned if x.ndim]
+    # A row is the innermost dims of which each operand repeats all or none.
     cut = max((d for d in range(1, target.ndim) if any((s[d] == 0) != (s[d - 1] == 0) for s in steps)), default=0)
-    with LOCK:
-        compiled = kernel(function, *(x.dtype for x in (*operands, into)))
     rows = [as_rows(f"operand {i}", x, target.shape, cut) for i, x in enumerate(turned)]
     compiled(*rows, target.reshape(math.prod(target.shape[:cut]), math.prod(target.shape[cut:])))
     return True
 
 
-def as_rows(name: str, x: np.ndarray, shape: tuple[int, ...], cut: int) -> np.ndarray:
+def as_rows(name: str, x: np.ndarray, shape: Shape, cut: int) -> np.ndarray:
     """An operand, or what it repeats, as rows without gaps; dims from ``cut`` on are in a row."""
-    if x.ndim == 0:
-        return x.reshape(1, 1)
     many = any(x.strides[:cut]), any(x.strides[cut:])
-    lengths = [n if many[d >= cut] else 1 for d, n in enumerate(shape)]
-    few = x[tuple(map(slice, lengths))]
+    lengths = [n if many[d >= cut] else 1 for d, n in enumerate(shape)] if x.ndim else []
+    few = x[tuple(map(slice, lengths))] if x.ndim else x
     if not (few.flags.c_contiguous and few.flags.aligned):
         copied = memory(name, few.shape, x.dtype, (*range(x.ndim),))
         copied[...] = few
