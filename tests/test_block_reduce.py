@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import product
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.host import block_reduce, blocks
+from gpuops.host import block_reduce
 from tests import layouts
 from tests.budget import examples
 from tests.compare import assert_bits
@@ -77,22 +76,6 @@ def test_blocks_cover_an_array_once(data):
     assert (covered == 1).all() and (made == 1).all()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_every_float16_is_widened_and_narrowed(engine):
-    x = np.arange(2**16, dtype=np.uint16).view(np.float16)
-    finite = x[np.isfinite(x)]
-    for source in (x, finite, finite[::-1], finite.reshape(-1, 2).T):
-        into = np.empty(source.shape, np.float32)
-        back = np.empty_like(source)
-        with computed_by(engine), np.errstate(all="ignore"):
-            blocks.convert(source, into)
-            blocks.convert(into, back)
-        assert ((back.view(np.uint16) == source.view(np.uint16)) | np.isnan(source)).all()
-        right = source.astype(np.float32)
-        assert ((into.view(np.int32) == right.view(np.int32)) | np.isnan(right)).all()
-        assert (np.isnan(into) == np.isnan(right)).all()
-
-
 def test_masked_means_of_nothing_are_nan():
     x, mask = sample((50, 40)), np.ones((50, 40), bool)
     mask[7] = False
@@ -100,34 +83,6 @@ def test_masked_means_of_nothing_are_nan():
         found = gpuops.mean(x, axis=1, where=mask)
     np.testing.assert_allclose(found, np.mean(x, axis=1, where=mask), rtol=1e-5)
     assert np.isnan(found[7])
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_float32_is_rounded_to_float16_as_by_numpy(engine):
-    halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
-    between = halves[:-1] + np.diff(halves) / 2
-    x = np.concatenate([halves, between, np.nextafter(between, 0), -between, [65520, 1e9, np.inf]]).astype(np.float32)
-    into = np.empty(x.shape, np.float16)
-    with computed_by(engine), np.errstate(all="ignore"):
-        blocks.convert(x, into)
-        assert_bits(into, x.astype(np.float16))
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_masks_and_conversions_of_every_layout(engine):
-    x = sample((6, 8), "f4")
-    mask = sample((6, 8), "?")
-    for layout, other in product(layouts.LAYOUTS, ("C", "F", "transposed", "sliced", "reversed")):
-        source, chosen = layouts.lay_out(x, layout), layouts.lay_out(mask, layout)
-        into, half = (layouts.lay_out(np.zeros((6, 8), dtype), other) for dtype in ("f4", "f2"))
-        with computed_by(engine):
-            blocks.convert_masked(source, chosen, -1, into)
-            blocks.convert(source, half)
-        assert_bits(into, np.where(chosen, source, np.float32(-1)))
-        assert_bits(half, source.astype("f2"))
-        with computed_by(engine):
-            blocks.convert(half, into)
-        assert_bits(into, half.astype("f4"))
 
 
 @pytest.fixture

@@ -92,7 +92,8 @@ def kernel(function: Any, *dtypes: np.dtype) -> Any:
 
 
 def call(function: Any, operands: list[np.ndarray], into: np.ndarray) -> bool:
-    """Call one of the first three on operands of the shape of ``into``, or without dims; False, if that has gaps."""
+    """Call one of the first three; False, if ``into`` has gaps between elements."""
+    operands = [x if x.shape in ((), into.shape) else np.broadcast_to(x, into.shape) for x in operands]
     with LOCK:
         compiled = kernel(function, *[x.dtype for x in operands], into.dtype)
     if all([x.flags.c_contiguous and x.flags.aligned for x in (*operands, into)]):
