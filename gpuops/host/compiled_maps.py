@@ -1,6 +1,6 @@
 """Elementwise functions of the host that Numba compiles: a choice by a mask, and conversions of float16 by its bits.
 
-They have no branches, so that they become vector instructions, and raise no floating-point flags.
+Their loops have no branches, so that they become vector instructions. They give no warnings.
 """
 
 from __future__ import annotations

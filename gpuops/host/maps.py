@@ -62,7 +62,7 @@ def expand(x: np.ndarray, out: np.ndarray | None = None, *, shape: Shape) -> Any
     made = out if apart and out is not None else np.empty(shape, x.dtype)
     if made.nbytes >= COPIES and x.size < made.size:
         x = x.astype(made.dtype, copy=False)  # once for each element
-    if made.nbytes < COPIES or made.dtype != x.dtype:
+    if made.nbytes < COPIES or made.dtype != x.dtype or threads.limit() == 1:
         np.copyto(made, x, casting="unsafe")
     else:
         view = np.broadcast_to(x, shape)
