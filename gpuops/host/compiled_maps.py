@@ -83,21 +83,25 @@ def narrowed(x: Any) -> Any:
     return uint16(bits | uint32(uint32(x >> uint32(16)) & SIGN))
 
 
+def kernel(function: Any, layout: str, *arrays: np.ndarray) -> Any:
+    """One of the first three, compiled for operands of a layout and a result, seen as rows."""
+    with LOCK:
+        return compiled(function, layout, *[x.dtype for x in arrays])
+
+
 @cache
-def kernel(function: Any, *dtypes: np.dtype) -> Any:
-    """One of the first three, compiled for operands and a result of these dtypes, seen as rows."""
-    arrays = [types.Array(from_dtype(dtype), 2, "C", readonly=True) for dtype in dtypes]
-    arrays[-1] = arrays[-1].copy(readonly=False)
-    return kept(partial(njit, types.void(*arrays), nogil=True), function)
+def compiled(function: Any, layout: str, *dtypes: np.dtype) -> Any:
+    """The same for these dtypes."""
+    operands = [types.Array(from_dtype(dtype), 2, layout, readonly=True) for dtype in dtypes[:-1]]
+    signature = types.void(*operands, types.Array(from_dtype(dtypes[-1]), 2, "C"))
+    return kept(partial(njit, signature, nogil=True), function)
 
 
 def call(function: Any, operands: list[np.ndarray], into: np.ndarray) -> bool:
     """Call one of the first three; False, if ``into`` has gaps between elements."""
     operands = [x if x.shape in ((), into.shape) else np.broadcast_to(x, into.shape) for x in operands]
-    with LOCK:
-        compiled = kernel(function, *[x.dtype for x in operands], into.dtype)
     if all([x.flags.c_contiguous and x.flags.aligned for x in (*operands, into)]):
-        compiled(*[x.reshape(1, -1) for x in (*operands, into)])
+        kernel(function, "C", *operands, into)(*[x.reshape(1, -1) for x in (*operands, into)])
         return True
     dims = order(into.strides)
     target = into.transpose(dims).squeeze()
@@ -107,17 +111,21 @@ def call(function: Any, operands: list[np.ndarray], into: np.ndarray) -> bool:
     steps = [x.strides for x in turned if x.ndim]
     # A row is the innermost dims of which each operand repeats all or none.
     cut = max((d for d in range(1, target.ndim) if any((s[d] == 0) != (s[d - 1] == 0) for s in steps)), default=0)
-    rows = [as_rows(f"operand {i}", x, target.shape, cut) for i, x in enumerate(turned)]
-    compiled(*rows, target.reshape(math.prod(target.shape[:cut]), math.prod(target.shape[cut:])))
+    # A choice among elements apart is no slower than their copies.
+    apart = function is choose and any(x.ndim and x.strides[-1] not in (0, x.itemsize) for x in turned)
+    layout = "A" if apart else "C"
+    rows = [as_rows(f"operand {i}", x, target.shape, cut, layout) for i, x in enumerate(turned)]
+    lines = target.reshape(math.prod(target.shape[:cut]), math.prod(target.shape[cut:]))
+    kernel(function, layout, *operands, into)(*rows, lines)
     return True
 
 
-def as_rows(name: str, x: np.ndarray, shape: Shape, cut: int) -> np.ndarray:
-    """An operand, or what it repeats, as rows without gaps; dims from ``cut`` on are in a row."""
+def as_rows(name: str, x: np.ndarray, shape: Shape, cut: int, layout: str) -> np.ndarray:
+    """An operand, or what it repeats, as rows of a layout; dims from ``cut`` on are in a row."""
     many = any(x.strides[:cut]), any(x.strides[cut:])
     lengths = [n if many[d >= cut] else 1 for d, n in enumerate(shape)] if x.ndim else []
     few = x[tuple(map(slice, lengths))] if x.ndim else x
-    if not (few.flags.c_contiguous and few.flags.aligned):
+    if not few.flags.aligned or (layout == "C" and not few.flags.c_contiguous):
         copied = memory(name, few.shape, x.dtype, (*range(x.ndim),))
         copied[...] = few
         few = copied
