@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpuops.call import launch_cache
-from gpuops.host import block_engine, block_reduce, block_results, blocks, maps, threads
+from gpuops.host import block, block_engine, blocks, forms, maps, reduce, threads
 
 ENGINES = ("numpy", "compiled") if find_spec("numba") else ("numpy",)
 
@@ -25,7 +25,7 @@ def computed_by(engine: str) -> Iterator[None]:
         patch.setattr(blocks, "COMPILED", 0 if engine == "compiled" else 2**60)
         if engine == "numpy":
             patch.setattr(maps, "compiled", lambda module: None)
-            patch.setattr(block_reduce, "compiled", lambda module: None)
+            patch.setattr(forms, "compiled", lambda module: None)
         yield
 
 
@@ -47,11 +47,23 @@ def settings(module: ModuleType, count: int, **values: Any) -> Iterator[None]:
             forget()
 
 
+@contextmanager
+def small_blocks(count: int, engine: str = "numpy") -> Iterator[None]:
+    """Small arrays are reduced in blocks, on so many threads."""
+    loops = 0 if engine == "compiled" else 2**60
+    with (
+        computed_by(engine),
+        settings(block, count, SHORT=4),
+        settings(forms, count, NARROW=8, FOLDED=12, CHAIN=4, LOOPS=loops),
+        settings(reduce, count, BLOCK=24, PASSED=48, VIEWED=48, PIECES=100, LESS=2),
+    ):
+        yield
+
+
 def forget() -> None:
     """Let go of what is kept for other settings."""
     threads.pool.cache_clear()
     block_engine.layout.cache_clear()
-    block_reduce.cut.cache_clear()
-    block_results.cut.cache_clear()
-    block_reduce.way.cache_clear()
+    reduce.cut.cache_clear()
+    block.layout.cache_clear()
     launch_cache.clear()

@@ -13,7 +13,7 @@ import pytest
 import gpuops
 import gpuops.array_api as xp
 from gpuops.ops import reduction
-from tests.test_block_results import small_blocks
+from tests.host_blocks import small_blocks
 
 X = np.arange(12.0).reshape(3, 4)
 NANS = np.full((60, 10), np.nan)

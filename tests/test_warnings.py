@@ -12,7 +12,7 @@ import pytest
 import gpuops
 import gpuops.array_api as xp
 from gpuops.call import launch_cache
-from tests.test_block_results import small_blocks
+from tests.host_blocks import small_blocks
 
 NANS = np.full((2, 3), np.nan)
 EMPTY = np.ones((0, 3))

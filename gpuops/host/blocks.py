@@ -64,6 +64,12 @@ def local() -> Any:
     return threading.local()
 
 
+@lru_cache(maxsize=256)
+def inverse(order: Shape) -> Shape:
+    """Where each dim is in an order of them."""
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
 def memory(name: str, shape: Shape, dtype: np.dtype, dims: Shape) -> np.ndarray:
     """A thread's memory of that name, as an array whose dims lie in an order."""
     nbytes = math.prod(shape) * dtype.itemsize
@@ -73,7 +79,7 @@ def memory(name: str, shape: Shape, dtype: np.dtype, dims: Shape) -> np.ndarray:
         if nbytes <= KEPT:
             setattr(local(), name, flat)
     lying = flat[:nbytes].view(dtype).reshape([shape[d] for d in dims])
-    return lying.transpose(np.argsort(dims))  # type: ignore[no-any-return]
+    return lying.transpose(inverse(dims))
 
 
 WORDS: dict[int, Any] = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}  # by their bytes

@@ -116,10 +116,10 @@ def element(bound: Bound, masked: bool, k: int, scope: dict[str, Any]) -> list[s
     lines = Lines("loop", f"e{k}_", {"x": f"x_{k}", "center": "centers[i]"})
     values = [lines.name(tree) for tree in bound.map_tree.values()]
     scope |= lines.constants
-    takes = " and ".join([f"mask[m{k} + i]"] * masked + [f"v{k} == v{k}"] * (bound.takes is not None))
+    takes = " and ".join([f"mask[m{k} + i] != 0"] * masked + [f"v{k} == v{k}"] * (bound.takes is not None))
     left = [f" if {takes} else id{f}" if takes else "" for f in range(len(values))]
     contributions = [f"y{f}_{k} = t{f}({value}){left[f]}" for f, value in enumerate(values)]
-    return [f"v{k} = x[x{k} + i]", f"x_{k} = acc(v{k})", *lines.lines, *contributions]
+    return [f"v{k} = x[x{k} + i]{' != 0' * (bound.x.kind == 'b')}", f"x_{k} = acc(v{k})", *lines.lines, *contributions]
 
 
 def made(parts: dict[str, list[str]], scope: dict[str, Any]) -> Any:
@@ -180,5 +180,6 @@ def states(
     outs = [np.empty(outer * inner, bound.state[name]) for name in bound.state.names or ()]
     centers = NO_CENTER if center is None else np.append(center, 0.0)  # (one alone would be none)
     elements = seen.array.view(np.uint8) if x.dtype == bool else seen.array
-    loops(bound, mask is not None)(elements, other.array, centers, *outs, *map(np.uintp, (*sizes, *steps)))
+    run, numbers = loops(bound, mask is not None), map(np.uintp, (*sizes, *steps))
+    run(elements, other.array.view(np.uint8), centers, *outs, *numbers)
     return tuple([each.reshape(outer, inner) for each in outs])

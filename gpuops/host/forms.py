@@ -1,162 +1,29 @@
 """The states of a block of elements: by a record's definition, or in a form that is faster and gives the same states.
 
-NumPy's loops go along the elements of a row, or along those side by side. A block is seen as (outer, n, inner) and
-reduced over n, so that few of either come together: short rows are turned, narrow columns are folded.
+Narrow columns are folded, as short rows are turned: NumPy's loops are to be long.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache, partial
-from itertools import pairwise, takewhile
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from ..definition.expressions import ORDERS, number
+from ..definition.expressions import ORDERS, minus_zero, number
 from ..definition.records import DEVIATIONS, NANDEVIATIONS, NUMBERS, SUM, SUM_OF_SQUARES, TOTALS
 from ..definition.reduction import Bound, quotient, squared, ufunc_of
 from ..plan.geometry import Shape, memory_order
-from .blocks import WORDS, compiled, convert, convert_masked, memory
+from .block import BYTE, Block, chosen, counted, is_one, layout, rounded
+from .blocks import compiled, convert, memory
 
-SHORT = 16  # elements of rows that are turned
 NARROW = 64  # elements side by side that are folded
 FOLDED = 512  # elements side by side, into which they are
 CHAIN = 64  # elements of a column that are added up before the sum of others is: columns keep as many digits as rows
 LOOPS = 2**13  # elements of a block that compiled loops reduce, at least
-BYTE = 255  # trues whose number fits a byte
 
 States = tuple[Any, ...]  # arrays, by field
-
-
-# ---------------------------------------------------------------------------------------------- how a block is seen
-
-
-class Layout(NamedTuple):
-    """How a block is seen: the order of its dims, the lengths of (outer, n, inner), and whether it lies so in memory.
-
-    ``results``: the lengths and the order of the dims of its results in memory, without those that are reduced and with
-    them.
-    """
-
-    dims: Shape
-    lengths: tuple[int, int, int]
-    lies: bool
-    first: Shape  # of reduced dims that are apart, those that are outermost in memory
-    results: tuple[tuple[Shape, Shape], tuple[Shape, Shape]]
-
-    def back(self, states: np.ndarray, keepdims: bool) -> Any:
-        """States (outer, inner) as an array of the block's dims, or the only one as a scalar."""
-        shape, order = self.results[keepdims]
-        return states.reshape(shape).transpose(order) if shape else states[0, 0]
-
-
-@lru_cache(maxsize=1024)
-def layout(shape: Shape, strides: Shape, axis: Shape, indexed: bool) -> Layout:
-    """How a block is seen; ``indexed``: the reduced dims in C order."""
-    dims = [d for d in memory_order(shape, strides) if shape[d] > 1]
-    reduced = [d for d in dims if d in axis]
-    reduced = sorted(reduced) if indexed else reduced
-    first = dims.index(reduced[0]) if reduced else len(dims)
-    lies = dims[first : first + len(reduced)] == reduced
-    apart = () if lies else tuple(takewhile(lambda d: d in axis, dims[first:]))
-    outer = dims[:first] if lies else [d for d in dims if d not in axis]
-    inner = dims[first + len(reduced) :] if lies else []
-    groups = [outer, reduced, inner]
-    if not inner and math.prod([shape[d] for d in reduced]) <= SHORT < math.prod([shape[d] for d in outer]):
-        groups, lies = [[], reduced, outer], False
-    lies = lies and all(is_one([(shape[d], strides[d]) for d in group]) for group in groups)
-    lengths = [math.prod([shape[d] for d in group]) for group in groups]
-    ones = [d for d in range(len(shape)) if shape[d] == 1]
-    order = (*ones, *groups[0], *groups[1], *groups[2])
-    results = back(shape, axis, order, False), back(shape, axis, order, True)
-    return Layout(order, (lengths[0], lengths[1], lengths[2]), lies, apart, results)
-
-
-def back(shape: Shape, axis: Shape, order: Shape, keepdims: bool) -> tuple[Shape, Shape]:
-    """The lengths of a result's dims in memory order, and where each of its dims is in it."""
-    dims = [d for d in order if keepdims or d not in axis]
-    return tuple([1 if d in axis else shape[d] for d in dims]), tuple(np.argsort(dims).tolist())
-
-
-def is_one(dims: list[tuple[int, int]]) -> bool:
-    """Whether dims, each a length and a stride, are like one: each stride is the next one times its length."""
-    return all(stride == n * step for (_, stride), (n, step) in pairwise(dims))
-
-
-class Block:
-    """A block of elements, with a second operand and a mask beside them or None.
-
-    ``offset`` and ``steps`` give the index of an element among those reduced, from its place in the block.
-    """
-
-    def __init__(
-        self, bound: Bound, arrays: Sequence[Any], axis: Shape, offset: int = 0, steps: Shape = ()
-    ) -> None:
-        self.bound, self.axis, self.offset, self.steps = bound, axis, offset, steps
-        self.x, self.other, self.mask = arrays
-        self.layout = layout(self.x.shape, self.x.strides, axis, bound.indexed)
-
-    def seen(self, array: np.ndarray, dtype: np.dtype | None = None, name: str = "values") -> np.ndarray:
-        """An array as (outer, n, inner): where it lies if possible, else copied to memory of that name."""
-        dims, lengths, lies, *_ = self.layout
-        turned = array.transpose(dims)
-        alike = array.strides == self.x.strides or array.ndim <= len(lengths) or turned.flags.c_contiguous
-        if lies and alike and (dtype is None or dtype == array.dtype):
-            return turned.reshape(lengths)
-        into = memory(name, turned.shape, dtype or array.dtype, tuple(range(turned.ndim)))
-        convert(turned, into)
-        return into.reshape(lengths)
-
-    def elements(self, instead: Any = None) -> np.ndarray:
-        """The elements in the accumulator's dtype; ``instead`` of those that do not take part."""
-        x, acc = rounded(self.x, self.bound), self.bound.kinds["A"]
-        if self.taken is None or instead is None:
-            return self.seen(x, acc)
-        into = memory("values", self.layout.lengths, acc, (0, 1, 2))
-        return chosen(self.seen(x, None, "source"), self.taken, instead, into)
-
-    @cached_property
-    def taken(self) -> np.ndarray | None:
-        """The elements that take part, as (outer, n, inner); None if all do."""
-        takes, mask = self.bound.takes, self.mask
-        if takes is not None:
-            taken = takes(x=self.seen(self.x))[0]
-            return taken if mask is None else taken & self.seen(mask, None, "mask")
-        return None if mask is None else self.seen(mask, None, "mask")
-
-    def widened(self) -> Block:
-        """The same block, computed in double precision."""
-        return Block(self.bound.wide, (self.x, self.other, self.mask), self.axis, self.offset, self.steps)
-
-    @property
-    def count(self) -> Any:
-        """How many elements each state is of."""
-        outer, n, inner = self.layout.lengths
-        return np.full((outer, inner), n, np.int64) if self.taken is None else counted(self.taken)
-
-    def index(self, place: Any) -> Any:
-        """The indices of elements at places along n."""
-        lengths = [self.x.shape[d] for d in self.axis]
-        found = np.unravel_index(place, lengths) if lengths else ()
-        return sum((each * step for each, step in zip(found, self.steps, strict=True)), place * 0 + self.offset)
-
-
-def rounded(x: np.ndarray, bound: Bound) -> np.ndarray:
-    """Elements in a dtype from which the accumulator's is that in which NumPy computes."""
-    val = bound.val
-    return x if val in (x.dtype, bound.kinds["A"]) or np.can_cast(x.dtype, val) else x.astype(val)
-
-
-def chosen(x: np.ndarray, taken: np.ndarray, instead: Any, into: np.ndarray) -> np.ndarray:
-    """Elements that take part, in another dtype, and another number in the place of the others."""
-    if into.itemsize in WORDS:
-        convert_masked(x, taken, instead, into)
-    else:
-        np.copyto(into, x, casting="unsafe")
-        np.copyto(into, instead, where=~taken)
-    return into
 
 
 # ------------------------------------------------------------------------------------------------------ the definition
@@ -220,13 +87,16 @@ def merged_elements(block: Block) -> np.ndarray:
 def as_it_lies(bound: Bound, a: np.ndarray, axis: Shape) -> np.ndarray | None:
     """The state of elements that are merged as they are, with dims kept; None if they cannot be seen where they lie."""
     found = layout(a.shape, a.strides, axis, False)
-    while not found.lies:  # the outermost of the reduced dims first
+    some: np.ndarray | None = None
+    while not found.lies and found.first:  # the outermost of the reduced dims first
         place = layout(a.shape, a.strides, found.first, False)
-        if not (found.first and place.lies):
+        if not place.lies:
             return None
         some = along(a.transpose(place.dims).reshape(place.lengths), bound.ufunc, bound.reduces_in)
         a = place.back(some, True)
         found = layout(a.shape, a.strides, axis, False)
+    if not found.lies and some is None:
+        return None
     some = along(a.transpose(found.dims).reshape(found.lengths), bound.ufunc, bound.reduces_in)
     return found.back(some, True).astype(bound.state[0], copy=False)
 
@@ -266,32 +136,24 @@ def left_out(block: Block, made: Any, name: str) -> np.ndarray:
 
 
 def along(made: np.ndarray, ufunc: Any, dtype: np.dtype | None = None) -> np.ndarray:
-    """What a ufunc makes of (outer, n, inner) along n."""
+    """What a ufunc makes of (outer, n, inner) along n; sums begin with -0.0, which changes nothing."""
     outer, n, inner = made.shape
+    start = {"initial": minus_zero(dtype or made.dtype)} if ufunc is np.add else {}
     if inner == 1:
-        return ufunc.reduce(made[..., 0], 1, dtype)[:, None]  # type: ignore[no-any-return]
+        return ufunc.reduce(made[..., 0], 1, dtype, **start)[:, None]  # type: ignore[no-any-return]
     folds = FOLDED // inner if inner < NARROW else 1
     if folds > 1 and n >= 2 * folds and is_one([*zip(made.shape[1:], made.strides[1:], strict=True)]):
         even = n - n % folds
         some = along(made[:, :even].reshape(outer, -1, folds * inner), ufunc, dtype).reshape(outer, folds, inner)
-        some = ufunc.reduce(some, 1, dtype)
-        return ufunc(some, ufunc.reduce(made[:, even:], 1, dtype)) if even < n else some  # type: ignore[no-any-return]
+        some = ufunc.reduce(some, 1, dtype, **start)
+        return ufunc(some, ufunc.reduce(made[:, even:], 1, dtype, **start)) if even < n else some  # type: ignore[no-any-return]
     chain = CHAIN if ufunc is np.add and made.dtype.kind in "fc" else n
     while n > chain:
         even = n - n % chain
-        some = ufunc.reduce(made[:, :even].reshape(outer, -1, chain, inner), 2, dtype)
+        some = ufunc.reduce(made[:, :even].reshape(outer, -1, chain, inner), 2, dtype, **start)
         made = some if even == n else np.concatenate([some, made[:, even:]], 1, dtype=some.dtype)
         n = made.shape[1]
-    return ufunc.reduce(made, 1, dtype)  # type: ignore[no-any-return]
-
-
-def counted(truths: np.ndarray) -> np.ndarray:
-    """The numbers of trues of (outer, n, inner) along n: first in bytes, which NumPy adds many at a time."""
-    outer, n, inner = truths.shape
-    ones, even = truths.view(np.uint8), n - n % BYTE
-    some = np.add.reduce(ones[:, :even].reshape(outer, -1, BYTE, inner), 2, np.uint8)
-    total = np.add.reduce(some, 1, np.int64) + np.add.reduce(ones[:, even:], 1, np.uint8)
-    return total  # type: ignore[no-any-return]
+    return ufunc.reduce(made, 1, dtype, **start)  # type: ignore[no-any-return]
 
 
 def halves(bound: Bound, fields: list[np.ndarray]) -> States:
@@ -320,7 +182,9 @@ def merged_parts(bound: Bound, fields: list[np.ndarray]) -> States:
     for each, merge in zip(fields, bound.merges, strict=True):
         long = merge == "add" and len(each) > CHAIN  # which NumPy adds in pairs if they lie side by side
         lying = np.ascontiguousarray(np.moveaxis(each, 0, -1)) if long else each
-        whole.append(ufunc_of(merge).reduce(lying, -1 if long else 0))
+        start = {"initial": minus_zero(each.dtype)} if merge == "add" else {}
+        dtype = None if merge in ORDERS else each.dtype
+        whole.append(ufunc_of(merge).reduce(lying, -1 if long else 0, dtype, **start))
     return tuple(whole)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..plan.geometry import Shape
-from . import numpy_engine, threads
+from . import numpy_engine, results, threads
 from .blocks import WORDS, Index, choose, compiled, indices
 
 FEW = 2**16  # elements below which NumPy's own `where` is used
@@ -38,7 +38,7 @@ def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, 
         choose(mask, x, y, made[index].view(word))
 
     threads.shared(COST * made.nbytes)(fill, indices(made.shape, made.strides, range(made.ndim), BLOCK))
-    return made if made is out else numpy_engine.deliver(made, out)
+    return made if made is out else results.deliver(made, out)
 
 
 def smooth(condition: np.ndarray) -> bool:
@@ -68,4 +68,4 @@ def expand(x: np.ndarray, out: np.ndarray | None = None, *, shape: Shape) -> Any
         view = np.broadcast_to(x, shape)
         blocks = indices(made.shape, made.strides, range(made.ndim), COPIES // made.itemsize // 4)
         threads.shared(made.nbytes)(lambda index: np.copyto(made[index], view[index]), blocks)
-    return made if out is None or made is out else numpy_engine.deliver(made, out)
+    return made if out is None or made is out else results.deliver(made, out)

@@ -6,6 +6,7 @@ How an array is cut depends on its shape and strides alone: the bits of a result
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -15,12 +16,15 @@ from ..definition.reduction import Bound
 from ..errors import error
 from ..plan.geometry import Shape
 from . import threads
-from .blocks import Index, indices
-from .forms import Block, States, as_it_lies, combined, has_loops, is_half, merged_parts, states
-from .results import Flags, deliver, new_result, warn
+from .block import Block, layout
+from .blocks import Index, indices, innermost
+from .forms import CHAIN, NARROW, States, as_it_lies, combined, has_loops, is_half, merged_parts, states
+from .results import Flags, deliver, in_order, new_result, report, warn
 
+FEW = 2**15  # elements of arrays that NumPy reduces as they are
 BLOCK = 2**17  # elements of a block of which NumPy makes others beside it
-PASSED = 2**18  # of one that compiled loops go over twice, or that is converted for them
+PASSED = 2**18  # of one that compiled loops go over twice
+COPIED = 2**19  # of one that is converted
 VIEWED = 2**20  # of one that is reduced where it lies, at least
 PIECES = 16  # of such blocks, at most
 LESS = 16  # elements that become one, at least, in a block that has parts of rows
@@ -45,35 +49,88 @@ def reduce(
     """The result of a reduction, or its results."""
     bound, axis = task.bound, task.axis
     mask = None if where is True else np.broadcast_to(where, a.shape)
-    viewed = mask is None and bound.viewed
-    if viewed and task.initial is None and 0 < a.size <= VIEWED:
-        state = as_it_lies(bound, a, axis)
-        if state is not None:  # as NumPy does it, which reports its own errors
-            count = None if bound.trivial else math.prod([a.shape[d] for d in axis])
-            results = (state,) if bound.trivial else finished(bound, (state,), count, {})[1]
-            return deliver(squeezed(results[0].astype(bound.result, copy=False), task), out)
-    early, late = Flags(), Flags()
-    with early.kept():
-        fields, count = reduced(task, (a, weights, mask), room_of(bound, a, viewed), early)
-        fields = started(bound.wide, fields, task)
-    with late.kept():
+    flags = Flags()
+    with flags.kept():
+        fields, count = reduced(task, (a, weights, mask), flags)
+        fields, early = started(bound.wide, fields, task), {*flags.found}
         given, results = finished(bound.wide, fields, count, task.options)
     check(bound.wide, given, axis)
-    if bound.reduction.takes is None:
-        early.found |= late.found
-    if early.found and not all(np.all(np.isfinite(each)) for each in results):
-        early.report()
+    found = flags.found if bound.reduction.takes is None else early  # (the mean of nothing is NaN, without an error)
+    if found and not all([np.isfinite(each).all() for each in results]):
+        report(found)
     results = tuple([squeezed(each, task) for each in results])
     return task.form(*results[: len(task.form._fields)]) if task.form else deliver(results[0], out)
 
 
-def room_of(bound: Bound, a: np.ndarray, viewed: bool) -> int:
+def call_of(task: Task, shape: Shape, strides: Shape) -> Callable[..., Any]:
+    """What makes a reduction without a mask or an initial value: one call of NumPy, if that is right and fast."""
+    bound, axis, size = task.bound, task.axis, math.prod(shape)
+    if not size or bound.y is not None:
+        return reduce
+    if bound.viewed and size <= VIEWED:
+        found = layout(shape, strides, axis, False)
+        wide = found.lies and not 1 < found.lengths[2] < NARROW
+        if chain(bound, shape, strides, axis) <= CHAIN and (wide or size <= FEW):
+            return directly
+        return as_seen if found.lies or found.first else reduce
+    searches = bound.reduction.form in PLACES and bound.takes is None and bound.reduction.results == ("I",)
+    return search if searches and size <= FEW and not is_half(bound.x) and len(axis) in (1, len(shape)) else reduce
+
+
+def chain(bound: Bound, shape: Shape, strides: Shape, axis: Shape) -> int:
+    """How many elements NumPy adds one after the other, if that costs digits; not those that lie side by side."""
+    length = math.prod([shape[d] for d in axis])
+    if bound.exact or length == 1:
+        return 1
+    inner = innermost(shape, strides)
+    return length // shape[inner] if inner in axis else length
+
+
+def directly(a: np.ndarray, out: np.ndarray | None = None, *, task: Task) -> Any:
+    """The result of a reduction by one call of NumPy, with its errors."""
+    return ended(task.bound.ufunc.reduce(a, task.axis, task.bound.reduces_in, None, task.keepdims), a, out, task)
+
+
+def as_seen(a: np.ndarray, out: np.ndarray | None = None, *, task: Task) -> Any:
+    """The same of columns, which are added up in chunks."""
+    made = as_it_lies(task.bound, a, task.axis)
+    if made is None:
+        return reduce(a, out, task=task)
+    made = squeezed(made, task)
+    return ended(made + 0 if task.bound.ufunc is np.add else made, a, out, task)  # (-0.0 is 0.0)
+
+
+def ended(made: Any, a: np.ndarray, out: np.ndarray | None, task: Task) -> Any:
+    """The result of a state."""
+    bound = task.bound
+    if not bound.trivial or bound.reduction.warning is not None:
+        count = math.prod([a.shape[d] for d in task.axis])
+        given, (made, *_) = finished(bound, (made.astype(bound.state[0], copy=False),), count, {})
+        check(bound, given, task.axis)
+    return deliver(made if made.dtype == bound.result else made.astype(bound.result), out)
+
+
+PLACES: dict[str, Callable[..., Any]] = {"greatest": np.argmax, "least": np.argmin}
+
+
+def search(a: np.ndarray, out: np.ndarray | None = None, *, task: Task) -> Any:
+    """The first places of extremes by one call of NumPy."""
+    along = task.axis[0] if len(task.axis) < a.ndim else None
+    found = PLACES[task.bound.reduction.form](a, along, keepdims=task.keepdims)
+    return in_order(found, a, task.axis, task.keepdims, out)
+
+
+def room_of(bound: Bound, a: np.ndarray, axis: Shape, mask: np.ndarray | None) -> int:
     """About how many elements a block is to have."""
+    seen = layout(a.shape, a.strides, axis, bound.indexed)
+    viewed = mask is None and bound.viewed and (seen.lies or seen.first != ())
     if viewed and bound.exact and threads.limit() == 1:  # no other thread helps, and any cut gives the same bits
         return a.size
-    if viewed or (has_loops(bound) and not is_half(a.dtype) and not bound.reduction.form):
+    searched = bound.reduction.form in PLACES and bound.takes is None and seen.lies and seen.lengths[2] == 1
+    looped = has_loops(bound) and not bound.reduction.form and seen.lies
+    if viewed or ((looped or searched) and not is_half(a.dtype)):
         return max(VIEWED, a.size // PIECES)
-    return PASSED if has_loops(bound) else BLOCK
+    return COPIED if bound.moved is not None and seen.lies else PASSED if has_loops(bound) else BLOCK
 
 
 def squeezed(result: np.ndarray, task: Task) -> Any:
@@ -115,21 +172,22 @@ def check(bound: Bound, given: dict[str, Any], axis: Shape) -> None:
         warn(warned[0])
 
 
-def reduced(task: Task, arrays: Arrays, room: int, flags: Flags) -> tuple[States, Any]:
-    """The states of each result, with dims kept, and its number of elements; blocks have about ``room`` elements."""
+def reduced(task: Task, arrays: Arrays, flags: Flags) -> tuple[States, Any]:
+    """The states of each result, with dims kept, and its number of elements."""
     bound, axis, (a, _, mask) = task.bound, task.axis, arrays
     wide, names = bound.wide, bound.state.names or ()
     counted = mask is not None and bound.asks_for_count
     count = math.prod([a.shape[d] for d in axis])
-    pieces, parts = cut(a.shape, a.strides, axis, room) if a.size else ([], 1)
     steps = positions(a.shape, axis) if bound.indexed else ()
-    if len(pieces) == 1:
+    room = room_of(bound, a, axis, mask)
+    if 0 < a.size <= room:
         block = Block(bound, arrays, axis, 0, steps)
         made = states(block, task.options)
         made = tuple([each.astype(wide.state[name], copy=False) for each, name in zip(made, names, strict=True)])
         return made, block.layout.back(block.count, True) if counted else count
+    pieces, parts = cut(a.shape, a.strides, axis, room) if a.size else ([], 1)
     found = [new_result(a, axis, wide.state[name], parts) for name in names]
-    counts = new_result(a, axis, np.dtype(np.int64), parts) if counted else None
+    counts = np.zeros_like(new_result(a, axis, np.dtype(np.int64), parts)) if counted else None
 
     def work(piece: Piece) -> None:
         offset = sum([(piece.block[d].start or 0) * step for d, step in zip(axis, steps, strict=False)])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..plan.geometry import Shape, memory_order
+from .blocks import inverse
 
 BETWEEN = __name__.partition(".")[0]  # the package of frames between a warning and the call
 
@@ -35,8 +36,7 @@ def new_result(a: np.ndarray, axis: Shape, dtype: np.dtype, parts: int = 1) -> n
 def lying(shape: Shape, strides: Shape, axis: Shape) -> tuple[Shape, Shape]:
     """The lengths of such results in memory, and where their dims are in it, after one for the parts."""
     order = memory_order(shape, strides)
-    places = sorted(range(len(order)), key=order.__getitem__)
-    return tuple([1 if d in axis else shape[d] for d in order]), (0, *(1 + place for place in places))
+    return tuple([1 if d in axis else shape[d] for d in order]), (0, *(1 + place for place in inverse(order)))
 
 
 def deliver(result: Any, out: np.ndarray | None) -> Any:
@@ -72,8 +72,9 @@ class Flags:
         """A context in which they are."""
         return np.errstate(all="call", call=lambda flag, _: self.found.add(flag))
 
-    def report(self) -> None:
-        """Report them, each once, as the caller's ``np.errstate`` says."""
-        for flag in sorted(self.found):
-            ufunc, operands = REPORTED[flag]
-            ufunc.reduce(operands)
+
+def report(flags: set[str]) -> None:
+    """Report floating-point errors, each once, as the caller's ``np.errstate`` says."""
+    for flag in sorted(flags):
+        ufunc, operands = REPORTED[flag]
+        ufunc.reduce(operands)

@@ -77,7 +77,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     result, total = (new_array(name, shape, val, steps, a.machine) for name in ("average", "total"))
     results = (result, total) if returned else (result,)
     form = Average if returned else None
-    task = on_host(AVERAGE, a, val, dims, keepdims, val, form=form).options
+    task = on_host(AVERAGE, a, val, dims, keepdims, y=val, form=form).options
     host = HostCall(host_average, task | {"places": places_of(a, weights, axis)})
     if a.machine is None:
         return Work(op, results, host, form=Average)

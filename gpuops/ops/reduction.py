@@ -50,7 +50,7 @@ def reduction(
         first = as_initial(op, initial, val)
     elif initial is None or not record.identity:
         check_identity(op, a.shape, axis, mask)
-    call = on_host(record, a, val, axis, keepdims, initial=first, **parameters)
+    call = on_host(record, a, val, axis, keepdims, mask, initial=first, **parameters)
     if a.machine is None:
         return Work(op, (out or new_array("out", shape, result, steps),), call)
     kernel = record.beside(mask)
@@ -69,12 +69,15 @@ def reduction(
 
 
 def on_host(
-    record: ReductionOp, a: ArraySpec, val: np.dtype, axis: Shape, keepdims: bool, y: np.dtype | None = None,
-    initial: Any = None, form: Any = None, **options: float,
+    record: ReductionOp, a: ArraySpec, val: np.dtype, axis: Shape, keepdims: bool, mask: Any = None,
+    y: np.dtype | None = None, **more: Any,
 ) -> HostCall:  # fmt: skip
-    """What the CPU does: the record's definition."""
-    bound = record.define.bind(a.dtype, val, y)
-    return HostCall(reduce.reduce, {"task": reduce.Task(bound, axis, keepdims, initial, form, options)})
+    """What the CPU does: the record's definition, with an ``initial`` value, to results in a ``form``, with options."""
+    given = {name: more.pop(name) for name in ("initial", "form") if name in more}
+    task = reduce.Task(record.define.bind(a.dtype, val, y), axis, keepdims, **given, options=more)
+    if a.machine is not None or mask is not None or task.initial is not None:
+        return HostCall(reduce.reduce, {"task": task})
+    return HostCall(reduce.call_of(task, a.shape, a.strides), {"task": task})
 
 
 def in_one_pass(

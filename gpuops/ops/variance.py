@@ -152,5 +152,5 @@ def mean_var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=True, co
     plan = None
     if a.machine is not None:
         plan = in_one_pass(record.beside(mask), a, mask, axis, val, (mean, spread), strategy, scale=freedom)
-    host = on_host(record, a, val, axis, keepdims, ddof=freedom, form=MeanVar)
+    host = on_host(record, a, val, axis, keepdims, mask, ddof=freedom, form=MeanVar)
     return Work(op, (mean, spread), host, plan, form=MeanVar)
