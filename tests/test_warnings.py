@@ -40,7 +40,8 @@ def test_warnings_are_numpys_and_point_at_the_call(op, x, options):
     _, (theirs,) = told(getattr(np, op), x, **options)
     for _ in ("a miss", "a hit"):
         line, (ours,) = told(getattr(gpuops, op), x, **options)
-        assert (ours.category, str(ours.message)) == (theirs.category, str(theirs.message))
+        assert ours.category is theirs.category
+        assert str(ours.message).rstrip(".") == str(theirs.message).rstrip(".")  # NumPy's versions differ in the dot
         assert (ours.filename, ours.lineno) == (__file__, line)
 
 

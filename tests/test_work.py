@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import gpuops
 from gpuops.call.dispatch import describe
 from gpuops.device.execute import related
+from gpuops.host import blocks, threads
 from gpuops.plan.work import ArraySpec, Machine, new_array
 
 MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)
@@ -77,6 +78,19 @@ def test_a_description_needs_specs_alone(call, monkeypatch):
     assert (first.op, first.results, first.plan, first.method) == (again.op, again.results, again.plan, again.method)
     assert (first.plan is None) != (first.method is None)
     assert described(call, None).plan is None
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_description_is_the_same_in_every_environment(call, monkeypatch):
+    machines = (MACHINE, None)
+    first = [described(call, machine) for machine in machines]
+    other = 7 if threads.limit() == 1 else 1
+    monkeypatch.setattr(threads, "limit", lambda: other)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    blocks.compiled.cache_clear()
+    again = [described(call, machine) for machine in machines]
+    blocks.compiled.cache_clear()
+    assert [repr(work) for work in first] == [repr(work) for work in again]
 
 
 @pytest.mark.parametrize("call", CALLS)

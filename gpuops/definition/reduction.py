@@ -99,6 +99,9 @@ class Bound:
         self.kinds = kinds_of(x, val, wide)
         self.state = np.dtype([(name, self.kinds[field.kind]) for name, field in reduction.fields.items()])
 
+    def __repr__(self) -> str:
+        return f"{self.reduction.name} of {self.x.name} in {self.val.name}"
+
     @cached_property
     def wide(self) -> Bound:
         """The same with an accumulator in double precision."""

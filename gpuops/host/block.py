@@ -110,11 +110,8 @@ class Block:
     @cached_property
     def taken(self) -> np.ndarray | None:
         """The elements that take part, as (outer, n, inner); None if all do."""
-        takes, mask = self.bound.takes, self.mask
-        if takes is not None:
-            taken = takes(x=self.seen(self.x))[0]
-            return taken if mask is None else taken & self.seen(mask, None, "mask")
-        return None if mask is None else self.seen(mask, None, "mask")
+        mask = None if self.mask is None else self.seen(self.mask, None, "mask")
+        return mask if self.bound.takes is None else taken_of(self.bound, self.seen(self.x, None, "source"), mask)
 
     def widened(self) -> Block:
         """The same block, computed in double precision."""
@@ -131,6 +128,14 @@ class Block:
         lengths = [self.x.shape[d] for d in self.axis]
         found = np.unravel_index(place, lengths) if lengths else ()
         return sum((each * step for each, step in zip(found, self.steps, strict=True)), place * 0 + self.offset)
+
+
+def taken_of(bound: Bound, x: np.ndarray, mask: np.ndarray | None) -> np.ndarray | None:
+    """The elements that take part; None if all do, of those without a mask."""
+    if bound.takes is None:
+        return mask
+    taken = bound.takes(x=x)[0]
+    return taken & mask if mask is not None else None if taken.all() else taken
 
 
 def rounded(x: np.ndarray, bound: Bound) -> np.ndarray:

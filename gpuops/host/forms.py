@@ -15,7 +15,7 @@ from ..definition.expressions import ORDERS, minus_zero, number
 from ..definition.records import DEVIATIONS, NANDEVIATIONS, NUMBERS, SUM, SUM_OF_SQUARES, TOTALS
 from ..definition.reduction import Bound, quotient, squared, ufunc_of
 from ..plan.geometry import Shape, memory_order
-from .block import BYTE, Block, chosen, counted, is_one, layout, rounded
+from .block import BYTE, Block, chosen, counted, is_one, layout, rounded, taken_of
 from .blocks import compiled, convert, memory
 
 NARROW = 64  # elements side by side that are folded
@@ -68,10 +68,9 @@ def has_loops(bound: Bound) -> bool:
 def merged_elements(block: Block) -> np.ndarray:
     """The state that a ufunc makes of the elements themselves: where they lie, or of a copy without those left out."""
     bound, x, mask = block.bound, block.x, block.mask
-    if bound.viewed and mask is None and (found := as_it_lies(bound, x, block.axis)) is not None:
+    acc, taken = bound.kinds["A"], taken_of(bound, x, mask)
+    if bound.moved_in == x.dtype and taken is None and (found := as_it_lies(bound, x, block.axis)) is not None:
         return found
-    taken = mask if bound.takes is None else bound.takes(x=x)[0] if mask is None else bound.takes(x=x)[0] & mask
-    acc = bound.kinds["A"]
     x = rounded(x, bound)
     dims = memory_order(x.shape, x.strides) if block.layout.first else block.layout.dims
     into = memory("values", x.shape, acc, dims)
@@ -194,23 +193,35 @@ def merged_parts(bound: Bound, fields: list[np.ndarray]) -> States:
 def deviations(block: Block) -> States:
     """The mean, and squares of the distances from it: in two passes, as what a block is stays in cache."""
     bound, count = block.bound, block.count
-    acc, double = bound.kinds["A"], bound.kinds["D"]
+    acc, double, real = bound.kinds["A"], bound.kinds["D"], bound.kinds["R"]
     x, n = block.elements(0), np.maximum(count, 1).astype(np.float64)
+    into = memory("apart", x.shape, acc, (0, 1, 2))
     total = along(x, np.add, acc)
-    center = quotient(total.astype(double), n).astype(acc)
-    for _ in ("the mean", "a closer one, if the squares overflow"):
-        apart = np.subtract(x, center[:, None], out=memory("apart", x.shape, acc, (0, 1, 2)))
-        if block.taken is not None:
-            np.copyto(apart, 0, where=~block.taken)
-        rest = along(apart, np.add, acc).astype(double)  # what rounding the mean has left
-        squares = along(squared(apart), np.add)
-        mean = center.astype(double) + quotient(rest, n)
-        center = mean.astype(acc)
-        if np.isfinite(squares).all():
-            squares = np.maximum(squares - (squared(rest) / n).astype(squares.dtype), 0)
-            break
+    mean = quotient(total.astype(double), n)
+    squares = along(squares_of(apart_from(mean.astype(acc), x, block, into)), np.add)
+    lost = np.square(8 * np.finfo(real).eps * np.abs(mean)) * n  # what rounding the mean may cost
+    if not np.all((lost <= np.finfo(real).eps * squares) & (squares < np.inf)):
+        rest = along(apart_from(mean.astype(acc), x, block, into), np.add, acc).astype(double)
+        mean = mean.astype(acc) + quotient(rest, n)
+        rest = squared(rest) / n
+        if not np.isfinite(squares).all():  # squares around a closer mean may not overflow
+            squares, rest = along(squares_of(apart_from(mean.astype(acc), x, block, into)), np.add), 0 * rest
+        squares = np.where(squares < np.inf, np.maximum(squares - rest.astype(real), 0), squares)
     found = {"center": mean, "squares": squares, "n": count, "total": total}
     return tuple([found[name] for name in bound.state.names or ()])
+
+
+def apart_from(center: np.ndarray, x: np.ndarray, block: Block, into: np.ndarray) -> np.ndarray:
+    """The distances of the elements that take part from a center, in memory."""
+    apart = np.subtract(x, center[:, None], out=into)
+    if block.taken is not None:
+        np.copyto(apart, 0, where=~block.taken)
+    return apart
+
+
+def squares_of(x: np.ndarray) -> np.ndarray:
+    """Squares of magnitudes, in the place of numbers if these are real."""
+    return np.square(x, out=x) if x.dtype.kind != "c" else squared(x)  # type: ignore[no-any-return]
 
 
 def deviations_by_loops(loops: Any, block: Block, x: np.ndarray, mask: np.ndarray | None) -> States | None:
@@ -238,7 +249,10 @@ def squares_by_loops(loops: Any, block: Block, x: np.ndarray, mask: np.ndarray |
 
 def squares(block: Block) -> States | None:
     """Sums of squares that neither overflow nor vanish, beside which the other sums do not count; else None."""
-    return within(along(squared(block.elements(0)), np.add))
+    x = block.elements(0)
+    if x.dtype.kind == "c":
+        return within(along(squared(x), np.add))
+    return within(along(np.square(x, out=memory("apart", x.shape, x.dtype, (0, 1, 2))), np.add))
 
 
 def within(total: np.ndarray) -> States | None:

@@ -22,7 +22,7 @@ from .forms import CHAIN, NARROW, States, as_it_lies, combined, has_loops, is_ha
 from .results import Flags, deliver, in_order, new_result, report, warn
 
 FEW = 2**15  # elements of arrays that NumPy reduces as they are
-BLOCK = 2**17  # elements of a block of which NumPy makes others beside it
+BLOCK = 2**18  # elements of a block of which NumPy makes others beside it
 PASSED = 2**18  # of one that compiled loops go over twice
 COPIED = 2**19  # of one that is converted
 VIEWED = 2**20  # of one that is reduced where it lies, at least
@@ -166,9 +166,9 @@ def finished(bound: Bound, fields: States, count: Any, options: dict[str, float]
 def check(bound: Bound, given: dict[str, Any], axis: Shape) -> None:
     """Raise or warn of states that the record refuses or warns of."""
     refused, warned = bound.reduction.refuses, bound.reduction.warning
-    if refused is not None and np.any(bound.refuses(**given)[0]):
+    if refused is not None and bound.refuses(**given)[0].any():
         raise error(refused[0], bound.reduction.name, f"{refused[1]} along axis {axis}")
-    if warned is not None and np.any(bound.warns(**given)[0]):
+    if warned is not None and bound.warns(**given)[0].any():
         warn(warned[0])
 
 
