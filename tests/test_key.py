@@ -94,7 +94,7 @@ def test_sizes_and_strides_make_no_other_kind(device, kinds):
 
 #: Calls on a matrix and a device's array without dims: their keys do not tell all that decides them.
 UNKNOWN: dict[str, Callable[[Any, Any], Any]] = {
-    "an array of the host": lambda x, n: gpuops.sum(np.array(x), 0),
+    "an array of the host": lambda x, n: gpuops.sum(np.ones((4, 28), "f4"), 0),
     "an axis of the host": lambda x, n: gpuops.sum(x, np.array(1)),
     "a number of the host": lambda x, n: gpuops.where(x > 3, x, np.array(1.5, "f4")),
     "a number of the device": lambda x, n: gpuops.sum(x, initial=n),
