@@ -1,0 +1,153 @@
+"""Rules of reductions of NumPy arrays that hold for every size, number of threads and engine: initial values beside a
+wider ``out``, zeros' signs, floating-point errors, accuracy."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpuops
+from gpuops.call import launch_cache
+from gpuops.host import forms
+from tests.host_blocks import ENGINES, forget, small_blocks
+from tests.layouts import sample
+
+#: How arrays are reduced: as they are, and in blocks on some threads by each engine.
+WAYS: dict[str, Any] = {"as they are": nullcontext} | {
+    f"{engine}, {count} threads": lambda count=count, engine=engine: small_blocks(count, engine)
+    for engine in ENGINES for count in (1, 3)
+}  # fmt: skip
+
+
+@pytest.fixture(params=WAYS)
+def way(request) -> Iterator[None]:
+    launch_cache.clear()
+    with WAYS[request.param]():
+        yield
+
+
+@contextmanager
+def told() -> Iterator[list[warnings.WarningMessage]]:
+    """The warnings that are given."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield found
+
+
+@pytest.mark.parametrize("op, initial, right", [("max", -1, 7), ("max", 300, 300), ("min", -1, -1), ("min", 300, 7)])
+@pytest.mark.parametrize("shape", [(4, 2), (10000, 2)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_initial_values_are_of_the_wider_dtype_of_out(way, op, initial, right, shape, masked):
+    x, out = np.full(shape, 7, "u1"), np.zeros(shape[0], np.int64)
+    mask = {"where": np.arange(x.size).reshape(shape) % 2 == 0} if masked else {}
+    assert getattr(gpuops, op)(x, axis=1, initial=initial, out=out, **mask) is out
+    assert (out == right).all()
+
+
+@pytest.mark.parametrize("op, initial", [("nanmax", 1e300), ("nanmin", -1e300), ("max", 1e300), ("min", -1e300)])
+@pytest.mark.parametrize("size", [5, 20000])
+def test_initial_values_beyond_the_elements_dtype(way, op, initial, size):
+    x, out = sample((size,), "f4", special=False), np.zeros((), np.float64)
+    getattr(gpuops, op)(x, initial=initial, out=out)
+    assert out == initial
+
+
+@pytest.mark.parametrize("size", [3, 30000])
+def test_means_of_integers_in_an_integer_dtype(way, size):
+    x = np.arange(2 * size, dtype=np.int32).reshape(2, size)
+    for axis in (None, 0, 1):
+        found, right = gpuops.mean(x, axis=axis, dtype=int), np.mean(x, axis=axis, dtype=int)
+        assert found.dtype == right.dtype
+        np.testing.assert_array_equal(found, right)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8"])
+@pytest.mark.parametrize("shape", [(3, 4), (300, 40), (3, 3000)])
+def test_zeros_are_negative_only_if_the_initial_value_is(way, dtype, shape):
+    x = -np.zeros(shape, dtype)
+    some = {"where": np.arange(x.size).reshape(shape) % 3 > 0}
+    for op in ("sum", "nansum"):
+        for axis in (None, 0, 1):
+            for mask in ({}, some):
+                for initial, negative in ((-0.0, True), (0.0, False)):
+                    found = getattr(gpuops, op)(x, axis=axis, initial=initial, **mask)
+                    assert (np.signbit(found.real) == negative).all()
+                assert not np.signbit(getattr(gpuops, op)(x, axis=axis, **mask).real).any()
+
+
+#: Calls that meet floating-point errors: the op, elements, and the error.
+ERRORS = {
+    "a sum overflows": ("sum", [3e38, 3e38], "overflow"), "infinities meet": ("sum", [np.inf, -np.inf], "invalid"),
+    "a square overflows": ("sum_of_squares", [1e30, 1.0], "overflow"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ERRORS)
+@pytest.mark.parametrize("repeats", [1, 5000])
+def test_errors_are_reported_once_as_errstate_says(way, what, repeats):
+    op, elements, error = ERRORS[what]
+    x = np.tile(np.array(elements, np.float32), (3, repeats))
+    call = getattr(gpuops, op)
+    with told() as found, np.errstate(all="warn"):
+        call(x, axis=1)
+    assert [each.category for each in found] == [RuntimeWarning]
+    with told() as found, np.errstate(all="ignore"):
+        call(x, axis=1)
+    assert not found
+    with pytest.raises(FloatingPointError, match=error), np.errstate(all="raise", under="ignore"):
+        call(x, axis=1)
+    kinds: list[str] = []
+    with np.errstate(all="call", call=lambda kind, flag: kinds.append(kind)):
+        call(x, axis=1)
+    assert [kind.split()[0] for kind in kinds] == [error]
+
+
+@pytest.mark.parametrize("repeats", [1, 5000])
+def test_nothing_is_reported_of_what_a_mask_leaves_out_or_of_finite_results(way, repeats):
+    x, mask = np.tile([1e200, 1.0], (3, repeats)), np.tile([False, True], (3, repeats))
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(gpuops.sum_of_squares(x, axis=1, where=mask), [repeats] * 3)
+        np.testing.assert_allclose(gpuops.vector_norm(x, axis=1), [1e200 * repeats**0.5] * 3)
+        gpuops.nanmax(np.where(mask, x, np.nan), axis=1)
+        gpuops.nanmean(np.where(mask, x, np.nan), axis=1)
+
+
+def test_counts_of_any_dtype(way):
+    for dtype in ("?", "i1", "u2", "i8", "f2", "f4", "f8", "c16"):
+        x = sample((40, 300), dtype)
+        x[::3] = 0
+        for axis in (None, 0, 1, (0, 1)):
+            np.testing.assert_array_equal(gpuops.count_nonzero(x, axis=axis), np.count_nonzero(x, axis=axis))
+
+
+#: How far results may be from the exact ones, in units of float32's epsilon.
+CLOSE = {
+    "sum": 4, "mean": 4, "nansum": 4, "nanmean": 4, "average": 4, "sum_of_squares": 4, "vector_norm": 4, "var": 8,
+    "std": 8, "nanvar": 8, "nanstd": 8,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("op", CLOSE)
+def test_sums_are_as_accurate_over_columns_as_over_rows(monkeypatch, engine, op):
+    if engine == "numpy":
+        monkeypatch.setattr(forms, "compiled", lambda module: None)
+    forget()
+    x = (1000 + np.random.default_rng(1).standard_normal((200000, 20))).astype(np.float32)
+    wide = x.astype(np.float64)
+    options = {"weights": np.random.default_rng(2).random(x.shape).astype(np.float32)} if op == "average" else {}
+    references = {
+        "sum_of_squares": lambda a, axis: np.sum(a * a, axis=axis),
+        "vector_norm": lambda a, axis: np.sqrt(np.sum(a * a, axis=axis)),
+        "average": lambda a, axis: np.average(a, axis=axis, weights=options["weights"].astype(np.float64)),
+    }
+    right = references.get(op, getattr(np, op, None))(wide, axis=0)
+    near = CLOSE[op] * np.finfo(np.float32).eps
+    np.testing.assert_allclose(getattr(gpuops, op)(x, axis=0, **options), right, rtol=near)
+    turned = {name: np.ascontiguousarray(each.T) for name, each in options.items()}
+    np.testing.assert_allclose(getattr(gpuops, op)(np.ascontiguousarray(x.T), axis=1, **turned), right, rtol=near)
