@@ -28,9 +28,9 @@ TOOLS = ("hypothesis", "ml_dtypes", "pytest", "scipy")
 #: The tests of what NumPy's arrays go through. Those beyond the quick profile are quick without the emulator.
 TESTS = {
     "quick": (
-        "argmax", "arguments", "block_engine", "broadcast", "definition", "errors", "host_maps", "host_reduce", "host_rules",
-        "info", "key", "launch_cache", "matmul", "measures", "memory", "memory_order", "new_shapes", "plan",
-        "recording", "reduce", "softmax", "tracebacks", "variance", "warnings", "work",
+        "argmax", "arguments", "block_engine", "broadcast", "definition", "errors", "host_maps", "host_reduce",
+        "host_rules", "info", "key", "launch_cache", "matmul", "measures", "memory", "memory_order", "new_shapes",
+        "plan", "recording", "reduce", "softmax", "tracebacks", "variance", "warnings", "work",
     ),
     "ci": ("array_api", "interop", "logsumexp"),
 }  # fmt: skip
