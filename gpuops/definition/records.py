@@ -68,7 +68,7 @@ def no_freedom(s: Any, ddof: Expr) -> Expr:
 FREEDOM = "Degrees of freedom <= 0 for slice"
 VAR = Reduction(
     "var", {"center": Field("A", 0), "squares": Field("R", 0), "n": Field("I", 0)},
-    lambda x: {"center": x, "squares": 0, "n": 1}, spread, merged,
+    lambda x: {"center": x, "squares": 0, "n": 1}, spread, combine=merged,
     results=("RV",), form="deviations", warning=(FREEDOM, no_freedom),
 )  # fmt: skip
 STD = VAR.but("std", finish=lambda s, ddof: sqrt(spread(s, ddof)))
@@ -134,7 +134,7 @@ def first(greatest: bool) -> Any:
 def search(name: str, identity: str, greatest: bool) -> Reduction:
     return Reduction(
         name, {"value": Field("W", identity), "index": Field("I", NOWHERE)},
-        lambda x, index: {"value": x, "index": index}, lambda s: s.index, first(greatest), results=("I",),
+        lambda x, index: {"value": x, "index": index}, lambda s: s.index, combine=first(greatest), results=("I",),
         form="greatest" if greatest else "least",
     )  # fmt: skip
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -33,7 +31,6 @@ def added(kind: str = "A") -> Field:
     return Field(kind, "minus_zero", "add")
 
 
-@dataclass(frozen=True, eq=False)
 class Reduction:
     """A reduction: ``map`` gives an element's contribution, ``combine`` that of two, ``finish`` the result.
 
@@ -42,27 +39,31 @@ class Reduction:
     and ``b``; ``finish`` a state ``s`` and the number ``n`` of elements; all of them options by name, which are floats.
     """
 
-    name: str
-    fields: dict[str, Field]
-    map: Callable[..., Expr | Named]
-    finish: Callable[..., Expr | Named]
-    combine: Callable[..., Named] | None = None  # None: every field merges alone
-    takes: Callable[..., Expr] | None = None  # whether an element, as it lies in memory, takes part
-    lift: Callable[..., Expr | Named] | None = None  # of an initial value; None: map
-    start: Any = None  # what an initial value is, if none is given
-    results: tuple[str, ...] = ("V",)  # the kinds of the results' dtypes
-    warning: tuple[str, Callable[..., Expr]] | None = None  # for results of which an expression like ``finish`` is true
-    refuses: tuple[type[Exception], str, Callable[..., Expr]] | None = None  # likewise, for those that are errors
-    form: str = ""  # how an engine may take blocks of elements faster than one by one
+    def __init__(
+        self, name: str, fields: dict[str, Field], map: Callable[..., Any],  # noqa: A002
+        finish: Callable[..., Any], **more: Any,
+    ) -> None:  # fmt: skip
+        self.name, self.fields, self.map, self.finish = name, fields, map, finish
+        #: The state of two, if not every field merges alone.
+        self.combine: Callable[..., Named] | None = more.pop("combine", None)
+        #: Whether an element, as it lies in memory, takes part.
+        self.takes: Callable[..., Expr] | None = more.pop("takes", None)
+        #: What an initial value is, if none is given.
+        self.start: Any = more.pop("start", None)
+        #: The kinds of the results' dtypes.
+        self.results: tuple[str, ...] = more.pop("results", ("V",))
+        #: A warning, and of what results: an expression like ``finish``.
+        self.warning: tuple[str, Callable[..., Expr]] | None = more.pop("warning", None)
+        #: An error, likewise.
+        self.refuses: tuple[type[Exception], str, Callable[..., Expr]] | None = more.pop("refuses", None)
+        #: How an engine may take blocks of elements faster than one by one.
+        self.form: str = more.pop("form", "")
+        if more:
+            raise TypeError(f"a reduction has no {', '.join(more)}")
 
     def but(self, name: str, **changes: Any) -> Reduction:
         """Another reduction, which differs in this."""
-        return replace(self, name=name, **changes)
-
-    @property
-    def counts(self) -> bool:
-        """Whether states count elements."""
-        return "n" in self.fields
+        return Reduction(**vars(self) | {"name": name} | changes)
 
     def bind(self, x: np.dtype, val: np.dtype, y: np.dtype | None = None) -> Bound:
         """The reduction of elements of a dtype, computed in ``val``, beside a second operand."""
@@ -134,7 +135,7 @@ class Bound:
         """What a function of operands, states and options gives, each by its name in a dtype of its kind."""
         dtypes = self.leaves()
         args: list[Any] = []
-        for parameter in inspect.signature(function).parameters:
+        for parameter in function.__code__.co_varnames[: function.__code__.co_argcount]:
             if parameter in ("a", "b", "s"):
                 fields = {name: leaf(f"{parameter}_{name}") for name in self.state.names or ()}
                 dtypes |= {f"{parameter}_{name}": self.state[name] for name in fields}
@@ -173,7 +174,7 @@ class Bound:
     @cached_property
     def lift(self) -> Callable[..., tuple[Any, ...]]:
         """The contribution of an initial value ``x``."""
-        made = self.tree(self.reduction.lift or self.reduction.map, self.field_kinds, tuple(self.field_kinds))
+        made = self.tree(self.reduction.map, self.field_kinds, tuple(self.field_kinds))
         return printed(made, "lift")
 
     @cached_property

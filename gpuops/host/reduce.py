@@ -33,13 +33,17 @@ Arrays = tuple[np.ndarray, np.ndarray | None, np.ndarray | None]
 
 
 class Task(NamedTuple):
-    """A reduction that is to be made over some axes, to one result or several in a ``form``."""
+    """A reduction that is to be made over some axes, to one result or several in a ``form``.
+
+    ``places``: the dims of the array that those of a second operand go along, if there is one.
+    """
 
     bound: Bound
     axis: Shape
     keepdims: bool
     initial: Any = None
     form: Any = None
+    places: Shape | None = None
     options: dict[str, float] = {}  # noqa: RUF012 - never changed
 
 
@@ -51,7 +55,7 @@ def reduce(
     mask = None if where is True else np.broadcast_to(where, a.shape)
     flags = Flags()
     with flags.kept():
-        fields, count = reduced(task, (a, weights, mask), flags)
+        fields, count = reduced(task, (a, beside(a, weights, task), mask), flags)
         fields, early = started(bound.wide, fields, task), {*flags.found}
         given, results = finished(bound.wide, fields, count, task.options)
     check(bound.wide, given, axis)
@@ -138,11 +142,13 @@ def squeezed(result: np.ndarray, task: Task) -> Any:
     return result if task.keepdims else result.squeeze(task.axis)[()]
 
 
-def average(a: np.ndarray, weights: np.ndarray | None = None, *, task: Task, places: Shape) -> Any:
-    """The same beside weights, whose dims go along some of those of the array."""
-    heavy = np.ones((), task.bound.val) if weights is None else weights.transpose(np.argsort(places).tolist())
-    lengths = [a.shape[d] if d in places else 1 for d in range(a.ndim)]
-    return reduce(a, weights=np.broadcast_to(heavy.reshape(lengths), a.shape), task=task)
+def beside(a: np.ndarray, weights: np.ndarray | None, task: Task) -> np.ndarray | None:
+    """The second operand in the shape of the array, whose dims it has in ``places``; ones, if it was not given."""
+    if task.places is None:
+        return None
+    heavy = np.ones((), task.bound.val) if weights is None else weights.transpose(np.argsort(task.places).tolist())
+    lengths = [a.shape[d] if d in task.places else 1 for d in range(a.ndim)]
+    return np.broadcast_to(heavy.reshape(lengths), a.shape)
 
 
 def started(bound: Bound, fields: States, task: Task) -> States:

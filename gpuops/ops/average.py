@@ -9,9 +9,8 @@ import numpy as np
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY
 from ..errors import error
-from ..host.reduce import average as host_average
 from ..plan.geometry import Shape
-from ..plan.work import ArraySpec, HostCall, Work, new_array
+from ..plan.work import ArraySpec, Work, new_array
 from .arguments import check_array, normalize_axis, result_type, scalar
 from .docstrings import documented
 from .reduction import NOT_GIVEN, in_one_pass, on_host, reduced, reduction
@@ -77,8 +76,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     result, total = (new_array(name, shape, val, steps, a.machine) for name in ("average", "total"))
     results = (result, total) if returned else (result,)
     form = Average if returned else None
-    task = on_host(AVERAGE, a, val, dims, keepdims, y=val, form=form).options
-    host = HostCall(host_average, task | {"places": places_of(a, weights, axis)})
+    host = on_host(AVERAGE, a, val, dims, keepdims, y=val, form=form, places=places_of(a, weights, axis))
     if a.machine is None:
         return Work(op, results, host, form=Average)
     if beside is None:

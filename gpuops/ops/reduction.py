@@ -8,7 +8,6 @@ import numpy as np
 
 from ..call.arrays import is_scalar
 from ..errors import error
-from ..host import reduce
 from ..plan import reductions
 from ..plan.builder import Builder, shared
 from ..plan.dtypes import INTEGERS, dtype_name
@@ -72,8 +71,10 @@ def on_host(
     record: ReductionOp, a: ArraySpec, val: np.dtype, axis: Shape, keepdims: bool, mask: Any = None,
     y: np.dtype | None = None, **more: Any,
 ) -> HostCall:  # fmt: skip
-    """What the CPU does: the record's definition, with an ``initial`` value, to results in a ``form``, with options."""
-    given = {name: more.pop(name) for name in ("initial", "form") if name in more}
+    """What the CPU does: the record's definition, with options; ``initial``, ``form`` and ``places`` as in `Task`."""
+    from ..host import reduce  # which costs time at import
+
+    given = {name: more.pop(name) for name in ("initial", "form", "places") if name in more}
     task = reduce.Task(record.define.bind(a.dtype, val, y), axis, keepdims, **given, options=more)
     if a.machine is not None or mask is not None or task.initial is not None:
         return HostCall(reduce.reduce, {"task": task})
