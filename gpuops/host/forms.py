@@ -276,8 +276,9 @@ def firsts(block: Block, greatest: bool) -> States:
         place = first_true(same)
     value = np.take_along_axis(x, place[:, None], 1)[:, 0]
     index = block.index(place)
-    if bound.takes is not None:  # (where all are NaN, so is what was found)
-        index = np.where(value != value, bound.identities["index"], index)
+    if bound.takes is not None and (nothing := value != value).any():  # where all are NaN
+        value = np.where(nothing, number(bound.reduction.fields["value"].identity, value.dtype), value)
+        index = np.where(nothing, bound.identities["index"], index)
     return value.astype(bound.state["value"], copy=False), index
 
 
