@@ -292,6 +292,8 @@ def blocks(name: str, bound: Bound, kind: str, masked: bool) -> tuple[Block, Blo
     mask = sample(shape, "?", 6) if masked else None
     steps, d = positions(shape, axis), axis[0]
     middle = shape[d] // 2
+    if bound.takes is not None and len(shape) > 1:  # the first half has states of no elements
+        np.moveaxis(x, axis, range(len(axis)))[(slice(middle), *[slice(None)] * (len(axis) - 1), 0)] = np.nan
 
     def part(index: slice, offset: int) -> Block:
         at = (slice(None),) * d + (index,)
@@ -357,6 +359,25 @@ def test_forms_give_the_states_of_the_definition(name, dtype):
 def test_compiled_loops_give_the_states_of_the_definition(name, dtype):
     with computed_by("compiled"), settings(forms, 1, LOOPS=0):
         check_form(name, bind(name, dtype), forms.by_loops)
+
+
+#: Reductions of which NaN becomes NaN.
+NAN_COUNTS = [
+    name for name, x in LOOPED if x == "f4" and RECORDS[name].takes is None and name not in ("count_nonzero", "norm0")
+]
+
+
+@pytest.mark.parametrize("name", NAN_COUNTS)
+def test_compiled_loops_leave_nan_to_numpy(name):
+    bound = bind(name, np.dtype("f4"))
+    with computed_by("compiled"), settings(forms, 1, LOOPS=0):
+        for shape, axis in (((700,), (0,)), ((30, 12), (0,))):
+            x = sample(shape, "f4")
+            assert forms.by_loops(Block(bound, (x, None, None), axis)) is not None
+            for place in (0, 1, 5, len(x) - 1):
+                other = x.copy()
+                other[place] = np.nan
+                assert forms.by_loops(Block(bound, (other, None, None), axis)) is None
 
 
 @pytest.mark.parametrize("dtype,size", [("f4", 1e30), ("f8", 1e200)])

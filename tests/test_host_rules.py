@@ -15,7 +15,7 @@ import gpuops
 from gpuops.call import launch_cache
 from gpuops.host import forms
 from tests.host_blocks import ENGINES, forget, small_blocks
-from tests.layouts import sample
+from tests.layouts import BFLOAT16, sample
 
 #: How arrays are reduced: as they are, and in blocks on some threads by each engine.
 WAYS: dict[str, Any] = {"as they are": nullcontext} | {
@@ -123,6 +123,26 @@ def test_counts_of_any_dtype(way):
         x[::3] = 0
         for axis in (None, 0, 1, (0, 1)):
             np.testing.assert_array_equal(gpuops.count_nonzero(x, axis=axis), np.count_nonzero(x, axis=axis))
+
+
+def test_counts_of_nan_and_negative_zeros(way):
+    for dtype in ("f2", BFLOAT16, "f4", "c8"):
+        x = sample((40, 300), dtype)
+        x[::3], x[1::7] = np.array(np.nan, x.dtype), np.array(-0.0, x.dtype)
+        for source in (x, x[::-1, ::2], x[:2, :3]):
+            for axis in (None, 0, 1):
+                found = gpuops.count_nonzero(source, axis=axis)
+                np.testing.assert_array_equal(found, np.count_nonzero(source, axis=axis))
+
+
+@pytest.mark.parametrize("op", ["nanargmax", "nanargmin", "nanmax", "nanmin", "nansum", "nanmean", "nanvar", "nanstd"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
+def test_blocks_of_nan_alone_do_not_hide_numbers(way, op, dtype):
+    x = sample((400, 3), dtype)
+    x[:300, 0] = x[100:, 1] = x[:390, 2] = np.nan
+    for axis, source in ((0, x), (1, np.ascontiguousarray(x.T)), (0, x[:, 0].copy())):
+        found, right = getattr(gpuops, op)(source, axis=axis), getattr(np, op)(source, axis=axis)
+        np.testing.assert_allclose(found, right, rtol=0 if "arg" in op else 1e-5)
 
 
 #: How far results may be from the exact ones, in units of float32's epsilon.
