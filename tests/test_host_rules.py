@@ -13,8 +13,9 @@ import pytest
 
 import gpuops
 from gpuops.call import launch_cache
-from gpuops.host import forms
-from tests.host_blocks import ENGINES, forget, small_blocks
+from gpuops.host import forms, reduce
+from tests.compare import assert_bits
+from tests.host_blocks import ENGINES, computed_by, forget, settings, small_blocks
 from tests.layouts import BFLOAT16, sample
 
 #: How arrays are reduced: as they are, and in blocks on some threads by each engine.
@@ -84,6 +85,8 @@ def test_zeros_are_negative_only_if_the_initial_value_is(way, dtype, shape):
 ERRORS = {
     "a sum overflows": ("sum", [3e38, 3e38], "overflow"), "infinities meet": ("sum", [np.inf, -np.inf], "invalid"),
     "a square overflows": ("sum_of_squares", [1e30, 1.0], "overflow"),
+    "a product overflows": ("prod", [3e38, 3e38], "overflow"),
+    "a mean of infinities": ("mean", [np.inf, -np.inf], "invalid"),
 }  # fmt: skip
 
 
@@ -113,6 +116,10 @@ def test_nothing_is_reported_of_what_a_mask_leaves_out_or_of_finite_results(way,
     with np.errstate(all="raise"):
         np.testing.assert_array_equal(gpuops.sum_of_squares(x, axis=1, where=mask), [repeats] * 3)
         np.testing.assert_allclose(gpuops.vector_norm(x, axis=1), [1e200 * repeats**0.5] * 3)
+        infinite = np.where(mask, x, np.tile([np.inf, 1.0, -np.inf, 1.0], (3, repeats))[:, : x.shape[1]])
+        assert (gpuops.sum(infinite, axis=1, where=mask) == repeats).all()
+        assert (gpuops.var(infinite, axis=1, where=mask) == 0).all()
+        assert (gpuops.max(infinite, axis=1) == np.inf).all()
         gpuops.nanmax(np.where(mask, x, np.nan), axis=1)
         gpuops.nanmean(np.where(mask, x, np.nan), axis=1)
 
@@ -148,7 +155,7 @@ def test_blocks_of_nan_alone_do_not_hide_numbers(way, op, dtype):
 #: How far results may be from the exact ones, in units of float32's epsilon.
 CLOSE = {
     "sum": 4, "mean": 4, "nansum": 4, "nanmean": 4, "average": 4, "sum_of_squares": 4, "vector_norm": 4, "var": 8,
-    "std": 8, "nanvar": 8, "nanstd": 8,
+    "std": 8, "nanvar": 8, "nanstd": 8, "mean_var": 8, "count_nonzero": 0,
 }  # fmt: skip
 
 
@@ -165,9 +172,23 @@ def test_sums_are_as_accurate_over_columns_as_over_rows(monkeypatch, engine, op)
         "sum_of_squares": lambda a, axis: np.sum(a * a, axis=axis),
         "vector_norm": lambda a, axis: np.sqrt(np.sum(a * a, axis=axis)),
         "average": lambda a, axis: np.average(a, axis=axis, weights=options["weights"].astype(np.float64)),
+        "mean_var": lambda a, axis: (np.mean(a, axis=axis), np.var(a, axis=axis)),
     }
     right = references.get(op, getattr(np, op, None))(wide, axis=0)
     near = CLOSE[op] * np.finfo(np.float32).eps
     np.testing.assert_allclose(getattr(gpuops, op)(x, axis=0, **options), right, rtol=near)
     turned = {name: np.ascontiguousarray(each.T) for name, each in options.items()}
     np.testing.assert_allclose(getattr(gpuops, op)(np.ascontiguousarray(x.T), axis=1, **turned), right, rtol=near)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("op", CLOSE)
+def test_threads_change_no_bit_of_large_arrays(engine, op):
+    x = (1000 + np.random.default_rng(1).standard_normal((200000, 20))).astype(np.float32)
+    for source, axis in ((x, 0), (np.ascontiguousarray(x.T), 1)):
+        options = {"weights": source - 900} if op == "average" else {}
+        found = []
+        for count in (1, 2):
+            with computed_by(engine), settings(reduce, count):
+                found.append(np.asarray(getattr(gpuops, op)(source, axis=axis, **options)))
+        assert_bits(found[1], found[0])
