@@ -58,6 +58,16 @@ def test_initial_values_beyond_the_elements_dtype(way, op, initial, size):
     assert out == initial
 
 
+@pytest.mark.parametrize("shape", [(3, 4), (300, 40), (3, 3000)])
+def test_elements_are_rounded_to_the_dtype_before_they_are_added(way, shape):
+    x = sample(shape, "f4", special=False)
+    for axis in (None, 0, 1, ()):
+        for op in ("sum", "mean", "nansum"):
+            right = getattr(np, op)(x.astype(np.float16).astype(np.float64), axis=axis)
+            near = 2 * np.finfo(np.float16).eps
+            np.testing.assert_allclose(getattr(gpuops, op)(x, axis=axis, dtype=np.float16), right, rtol=near, atol=1e-4)
+
+
 @pytest.mark.parametrize("size", [3, 30000])
 def test_means_of_integers_in_an_integer_dtype(way, size):
     x = np.arange(2 * size, dtype=np.int32).reshape(2, size)

@@ -207,11 +207,17 @@ class Bound:
         return differ[0] if len(trees) == 1 and trees[0].head == "leaf" and trees[0].detail == "x" else None
 
     @cached_property
+    def rounds(self) -> bool:
+        """Whether elements are rounded before they are accumulated: to a dtype that is neither theirs nor wider."""
+        return self.val not in (self.x, self.kinds["A"]) and not np.can_cast(self.x, self.val)
+
+    @cached_property
     def moved_in(self) -> np.dtype:
         """The dtype in which such elements are merged: that in memory, if NumPy takes it and nothing is lost."""
-        acc = self.kinds["A"]
+        if self.rounds:
+            return self.val
         half = self.x.itemsize == 2 and self.x.kind in "fV"
-        return self.x if not half and self.x.kind != "V" and np.can_cast(self.x, self.val) else acc
+        return self.x if not half and self.x.kind != "V" and np.can_cast(self.x, self.val) else self.kinds["A"]
 
     @cached_property
     def viewed(self) -> bool:

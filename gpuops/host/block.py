@@ -140,8 +140,7 @@ def taken_of(bound: Bound, x: np.ndarray, mask: np.ndarray | None) -> np.ndarray
 
 def rounded(x: np.ndarray, bound: Bound) -> np.ndarray:
     """Elements in a dtype from which the accumulator's is that in which NumPy computes."""
-    val = bound.val
-    return x if val in (x.dtype, bound.kinds["A"]) or np.can_cast(x.dtype, val) else x.astype(val)
+    return x.astype(bound.val) if bound.rounds else x
 
 
 def chosen(x: np.ndarray, taken: np.ndarray, instead: Any, into: np.ndarray) -> np.ndarray:
