@@ -75,7 +75,8 @@ def bounds(name: str, x: np.dtype) -> list[Bound]:
 
 def weights(x: np.ndarray) -> np.ndarray:
     """Of an average of such elements."""
-    return np.abs(sample(x.shape, x.dtype if inexact(x.dtype) else "f8", 9)).astype(computed_in("average", x.dtype)) + 1
+    found = np.abs(sample(x.shape, x.dtype if inexact(x.dtype) else "f8", 9)) + 1
+    return found.astype(computed_in("average", x.dtype))  # (with older versions of ml_dtypes, + 1 makes float32)
 
 
 def contributions(bound: Bound, x: np.ndarray) -> States:
