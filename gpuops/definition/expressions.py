@@ -1,4 +1,4 @@
-"""Expressions: small trees of a closed set of primitives, which become NumPy calls, loops for Numba, or C++.
+"""Expressions: small trees of a closed set of primitives, which become NumPy calls or loops for Numba.
 
 Nothing promotes: the operands of a primitive have one dtype, constants take it, and everything else is cast explicitly.
 NumPy and C++ promote differently; this rule is why they agree.
@@ -6,7 +6,7 @@ NumPy and C++ promote differently; this rule is why they agree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,51 +18,48 @@ class Primitive(NamedTuple):
     name: str
     numpy: str
     loop: str  # Python for Numba
-    cuda: str
     gives: str = "same"  # the dtype of the operands; "bool"; "real": that of their parts
 
 
 def infix(name: str, function: str, sign: str, gives: str = "same") -> Primitive:
-    """One that is an operator in Python and C++."""
-    return Primitive(name, f"np.{function}({{}}, {{}})", f"({{}} {sign} {{}})", f"({{}} {sign} {{}})", gives)
+    """One that is an operator in Python."""
+    return Primitive(name, f"np.{function}({{}}, {{}})", f"({{}} {sign} {{}})", gives)
 
 
-def call(name: str, numpy: str, loop: str, cuda: str, count: int = 1, gives: str = "same") -> Primitive:
+def call(name: str, numpy: str, loop: str, count: int = 1, gives: str = "same") -> Primitive:
     """One that is a function."""
     arguments = f"({', '.join(['{}'] * count)})"
-    texts = [text if "{" in text else text + arguments for text in (numpy, loop, cuda)]
-    return Primitive(name, texts[0], texts[1], texts[2], gives)
+    texts = [text if "{" in text else text + arguments for text in (numpy, loop)]
+    return Primitive(name, texts[0], texts[1], gives)
 
 
 PRIMITIVES = {
     each.name: each
     for each in (
         infix("add", "add", "+"), infix("subtract", "subtract", "-"), infix("multiply", "multiply", "*"),
-        infix("divide", "true_divide", "/"),
-        infix("equal", "equal", "==", "bool"), infix("differs", "not_equal", "!=", "bool"),
-        infix("less", "less", "<", "bool"), infix("at_most", "less_equal", "<=", "bool"),
-        infix("both", "bitwise_and", "&"), infix("either", "bitwise_or", "|"),
-        call("negative", "np.negative", "(-{})", "(-{})"),
-        call("inverse", "np.logical_not", "(not {})", "(!{})"),
-        call("where", "np.where", "({1} if {0} else {2})", "({} ? {} : {})", 3),
-        call("maximum", "np.maximum", "maximum", "greater_of", 2),
-        call("minimum", "np.minimum", "minimum", "lesser_of", 2),
-        call("fmax", "np.fmax", "fmax", "greater_number", 2),
-        call("fmin", "np.fmin", "fmin", "lesser_number", 2),
-        call("sqrt", "np.sqrt", "math.sqrt", "sqrt"),
-        call("exp", "np.exp", "math.exp", "exp"),
-        call("log", "np.log", "math.log", "log"),
-        call("power", "power", "power", "power", 2),
-        call("magnitude", "np.abs", "abs", "magnitude", gives="real"),
-        call("squared", "squared", "({0} * {0})", "squared", gives="real"),
-        call("times", "times", "({} * {})", "times", 2),
-        call("quotient", "quotient", "({} / {})", "quotient", 2),
-        call("ratio", "np.true_divide", "({} / {})", "ratio", 2),
-        call("is_nan", "is_nan", "({0} != {0})", "is_nan", gives="bool"),
+        infix("divide", "true_divide", "/"), infix("equal", "equal", "==", "bool"),
+        infix("differs", "not_equal", "!=", "bool"), infix("less", "less", "<", "bool"),
+        infix("at_most", "less_equal", "<=", "bool"), infix("both", "bitwise_and", "&"),
+        infix("either", "bitwise_or", "|"),
+        call("negative", "np.negative", "(-{})"),
+        call("inverse", "np.logical_not", "(not {})"),
+        call("where", "np.where", "({1} if {0} else {2})", 3),
+        call("maximum", "np.maximum", "maximum", 2),
+        call("minimum", "np.minimum", "minimum", 2),
+        call("fmax", "np.fmax", "fmax", 2),
+        call("fmin", "np.fmin", "fmin", 2),
+        call("sqrt", "np.sqrt", "math.sqrt"),
+        call("exp", "np.exp", "math.exp"),
+        call("log", "np.log", "math.log"),
+        call("power", "power", "({} ** {})", 2),
+        call("magnitude", "np.abs", "abs", gives="real"),
+        call("squared", "squared", "({0} * {0})", gives="real"),
+        call("times", "times", "({} * {})", 2),
+        call("quotient", "quotient", "({} / {})", 2),
+        call("ratio", "np.true_divide", "({} / {})", 2),
+        call("is_nan", "is_nan", "({0} != {0})", gives="bool"),
     )
 }  # fmt: skip
-
-
 #: Primitives that choose among their operands, and compute nothing.
 ORDERS = ("maximum", "minimum", "fmax", "fmin", "either", "both")
 #: Of a number and a float64.
@@ -155,22 +152,23 @@ def minus_zero(dtype: np.dtype) -> Any:
     return dtype.type(complex(-0.0, -0.0) if dtype.kind == "c" else -0.0 if dtype.kind == "f" else 0)
 
 
-#: Numbers that depend on the dtype, and their names in C++, where A is the type.
-NUMBERS: dict[str, tuple[Callable[[np.dtype], Any], str]] = {
-    "least": (lambda dtype: limits(dtype)[0], "Limits<{}>::least()"),
-    "greatest": (lambda dtype: limits(dtype)[1], "Limits<{}>::greatest()"),
-    "minus_zero": (minus_zero, "minus_zero<{}>()"),
+def beyond(exponent: int) -> Callable[[np.dtype], Any]:
+    """A power of two of a dtype: with this exponent in double precision, with an eighth of it in single."""
+    return lambda dtype: dtype.type(2.0 ** (exponent if real_of(dtype).itemsize == 8 else exponent // 8))
+
+
+#: Numbers that depend on the dtype.
+NUMBERS: dict[str, Callable[[np.dtype], Any]] = {
+    "least": lambda dtype: limits(dtype)[0], "greatest": lambda dtype: limits(dtype)[1], "minus_zero": minus_zero,
+    "nan": lambda dtype: dtype.type(np.nan) if dtype.kind in "fc" else limits(dtype)[0],
     # Factors that bring squares which overflow, or vanish, within reach; a sum below which squares may have vanished.
-    "large": (lambda dtype: dtype.type(2.0**768 if real_of(dtype).itemsize == 8 else 2.0**96), "Far<{}>::large()"),
-    "small": (lambda dtype: dtype.type(2.0**-768 if real_of(dtype).itemsize == 8 else 2.0**-96), "Far<{}>::small()"),
-    "tiny": (lambda dtype: dtype.type(2.0**-900 if real_of(dtype).itemsize == 8 else 2.0**-90), "Far<{}>::tiny()"),
-    "nan": (lambda dtype: dtype.type(np.nan) if dtype.kind in "fc" else limits(dtype)[0], "nan<{}>()"),
-}
+    "large": beyond(768), "small": beyond(-768), "tiny": beyond(-720),
+}  # fmt: skip
 
 
 def number(value: Any, dtype: np.dtype) -> Any:
     """A constant in a dtype."""
-    return NUMBERS[value][0](dtype) if isinstance(value, str) else dtype.type(value)
+    return NUMBERS[value](dtype) if isinstance(value, str) else dtype.type(value)
 
 
 class Typed(NamedTuple):
@@ -263,11 +261,3 @@ class Lines:
             return f"{dtype}({arg})"
         real = ".real" if given.kind == "c" and to.kind != "c" else ""
         return f"{arg}{real}.astype({dtype}, copy=False)"
-
-
-def leaves(expr: Typed) -> Iterator[str]:
-    """The names of all leaves."""
-    if expr.head == "leaf":
-        yield expr.detail
-    for arg in expr.args:
-        yield from leaves(arg)
