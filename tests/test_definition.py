@@ -106,7 +106,7 @@ def combine(bound: Bound, a: States, b: States) -> States:
 def finish(bound: Bound, state: States, n: Any) -> tuple[np.ndarray, ...]:
     """The results of states of n elements each."""
     if bound.reduction.start is not None and bound.kinds["A"].kind in "fc":
-        state = combine(bound, bound.lift(x=np.asarray(bound.reduction.start, bound.kinds["A"])), state)
+        state = combine(bound, bound.map(x=np.asarray(bound.reduction.start, bound.kinds["A"])), state)
     given = {f"s_{name}": each for name, each in zip(bound.state.names or (), state, strict=True)}
     with np.errstate(all="ignore"):
         return tuple(map(np.asarray, bound.finish(n=np.asarray(n, np.float64), **OPTIONS, **given)))

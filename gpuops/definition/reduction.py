@@ -172,12 +172,6 @@ class Bound:
         return printed(self.map_tree, "map")
 
     @cached_property
-    def lift(self) -> Callable[..., tuple[Any, ...]]:
-        """The contribution of an initial value ``x``."""
-        made = self.tree(self.reduction.map, self.field_kinds, tuple(self.field_kinds))
-        return printed(made, "lift")
-
-    @cached_property
     def takes(self) -> Callable[..., tuple[Any, ...]] | None:
         """Whether elements ``x``, as they lie in memory, take part."""
         if self.reduction.takes is None or self.x.kind in "biu":
@@ -216,8 +210,7 @@ class Bound:
         """The dtype in which such elements are merged: that in memory, if NumPy takes it and nothing is lost."""
         if self.rounds:
             return self.val
-        half = self.x.itemsize == 2 and self.x.kind in "fV"
-        return self.x if not half and self.x.kind != "V" and np.can_cast(self.x, self.val) else self.kinds["A"]
+        return self.x if not is_half(self.x) and np.can_cast(self.x, self.val) else self.kinds["A"]
 
     @cached_property
     def viewed(self) -> bool:
@@ -309,6 +302,11 @@ class Bound:
 
 
 # ------------------------------------------------------------------------------------------------------ NumPy functions
+
+
+def is_half(dtype: np.dtype) -> bool:
+    """Whether NumPy computes slowly with a dtype: float16 and bfloat16."""
+    return dtype.itemsize == 2 and dtype.kind in "fV"
 
 
 def ufunc_of(primitive: str) -> Any:

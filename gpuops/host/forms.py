@@ -13,7 +13,7 @@ import numpy as np
 
 from ..definition.expressions import ORDERS, minus_zero, number
 from ..definition.records import DEVIATIONS, NANDEVIATIONS, NUMBERS, SUM, SUM_OF_SQUARES, TOTALS
-from ..definition.reduction import Bound, quotient, squared, ufunc_of
+from ..definition.reduction import Bound, is_half, quotient, squared, ufunc_of
 from ..plan.geometry import Shape, memory_order
 from .block import BYTE, Block, chosen, counted, is_one, layout, rounded, taken_of
 from .blocks import compiled, convert, memory
@@ -290,11 +290,6 @@ def first_true(truths: np.ndarray) -> np.ndarray:
     kind = np.dtype(np.uint8 if n <= BYTE else np.int32)
     ranks = np.multiply(truths, np.arange(n, 0, -1, dtype=kind)[:, None], dtype=kind)
     return (n - np.maximum.reduce(ranks, 1).astype(np.int64)) % n  # type: ignore[no-any-return]
-
-
-def is_half(dtype: np.dtype) -> bool:
-    """Whether NumPy computes slowly with a dtype: float16 and bfloat16."""
-    return dtype.itemsize == 2 and dtype.kind in "fV"
 
 
 LOOP_FORMS: dict[str, Any] = {"deviations": deviations_by_loops, "squares": squares_by_loops}

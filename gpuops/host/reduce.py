@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..definition.reduction import Bound
+from ..definition.reduction import Bound, is_half
 from ..errors import error
 from ..plan.geometry import Shape
 from . import threads
 from .block import Block, layout
 from .blocks import Index, indices, innermost
-from .forms import CHAIN, NARROW, States, as_it_lies, combined, has_loops, is_half, merged_parts, states
+from .forms import CHAIN, NARROW, States, as_it_lies, combined, has_loops, merged_parts, states
 from .results import Flags, deliver, in_order, new_result, report, warn
 
 FEW = 2**15  # elements of arrays that NumPy reduces as they are
@@ -158,7 +158,7 @@ def started(bound: Bound, fields: States, task: Task) -> States:
         initial = bound.reduction.start if bound.kinds["A"].kind in "fc" else None
     if initial is None:
         return fields
-    return combined(bound, bound.lift(x=np.asarray(initial, bound.kinds["A"]), **task.options), fields)
+    return combined(bound, bound.map(x=np.asarray(initial, bound.kinds["A"]), **task.options), fields)
 
 
 def finished(bound: Bound, fields: States, count: Any, options: dict[str, float]) -> tuple[dict[str, Any], States]:
