@@ -14,6 +14,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from gpuops.call import libraries
 from gpuops.device import jit
+from gpuops.device.finish import finisher
 from gpuops.ops.arguments import as_dtype
 from gpuops.plan.dtypes import accumulator
 from gpuops.plan.params import Params
@@ -125,6 +126,9 @@ class EmulatedDevice:
 
     def load(self, kernels):
         pass
+
+    def finisher(self, step, places):
+        return finisher(self, step, places)
 
     def launcher(self, launch, places):
         return partial(self.launch, launch, places)

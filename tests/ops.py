@@ -21,10 +21,10 @@ def parameters(op: str) -> list[str]:
 
 REDUCTIONS = tuple(table.REDUCTIONS)
 #: Reductions by ufuncs, as NumPy's: they take ``initial``, and cast to ``out`` by the rule same_kind.
-UFUNCS = tuple(op for op, row in table.REDUCTIONS.items() if not (row.floating or row.logical))
-EXTREMA = tuple(op for op, row in table.REDUCTIONS.items() if not row.identity)
-LOGICAL = tuple(op for op, row in table.REDUCTIONS.items() if row.logical)
-SPREADS = tuple(op for op, row in table.REDUCTIONS.items() if row.exponent)
+UFUNCS = tuple(op for op, row in table.REDUCTIONS.items() if not (row.rules.floating or row.rules.logical))
+EXTREMA = tuple(op for op, row in table.REDUCTIONS.items() if not row.rules.identity)
+LOGICAL = tuple(op for op, row in table.REDUCTIONS.items() if row.rules.logical)
+SPREADS = tuple(op for op, row in table.REDUCTIONS.items() if row.form == "deviations")
 WITH_DTYPE = tuple(op for op in REDUCTIONS if "dtype" in parameters(op))
 #: softmax and log_softmax, whose results have the shape of the input.
 ROWWISE = tuple(op for op, names in table.strategies().items() if names == tuple(rows.STRATEGIES))

@@ -12,7 +12,8 @@ import pytest
 import gpuops
 from gpuops.definition import records
 from gpuops.definition.expressions import Typed, leaf, maximum, quotient, typed, where
-from gpuops.definition.reduction import Bound, Reduction, printed
+from gpuops.definition.in_numpy import printed
+from gpuops.definition.reduction import Bound, Reduction
 from gpuops.host import forms
 from gpuops.host.forms import Block, States
 from gpuops.host.reduce import positions
@@ -30,7 +31,7 @@ RECORDS = {each.name: each for each in vars(records).values() if isinstance(each
 #: Records of the two passes of variances, which are no op's.
 PASSES = ("totals", "numbers", "deviations", "nandeviations")
 ROWS = {
-    row.define.name: row
+    row.name: row
     for rows in (table.REDUCTIONS, table.MEASURES, table.NORMS, table.SEARCHES, table.WITH_INDEX)
     for row in rows.values()
 }
@@ -52,7 +53,7 @@ def computed_in(name: str, x: np.dtype) -> np.dtype | None:
     if name in SEARCHES:
         return x
     try:
-        return dtypes(ROWS.get(name, table.REDUCTIONS["mean"]), x, None, None)[0]
+        return dtypes(name, ROWS.get(name, table.REDUCTIONS["mean"]), x, None, None)[0]
     except TypeError:
         return None
 

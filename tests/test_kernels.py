@@ -15,14 +15,17 @@ import numpy as np
 import pytest
 
 import gpuops
+from gpuops.definition.records import AVERAGE
+from gpuops.definition.reduction import Reduction
 from gpuops.device import jit
 from gpuops.ops.reduction import dtypes
-from gpuops.ops.table import AVERAGE, COMPARISONS, MEASURES, NORMS, REDUCTIONS, SEARCHES, WITH_INDEX
+from gpuops.ops.table import COMPARISONS, MEASURES, NORMS, REDUCTIONS, SEARCHES, WITH_INDEX
 from gpuops.plan import maps, products, reductions
 from gpuops.plan import rows as softmax
 from gpuops.plan.dtypes import BITS, CTYPES, INTEGERS, ITEMSIZE, accumulator
 from gpuops.plan.geometry import Shape, contiguous_strides
-from gpuops.plan.reductions import Reduction
+from gpuops.plan.reductions import OpStruct
+from gpuops.plan.reductions.problems import POSITION
 from gpuops.plan.work import Kernel, Machine, Plan, new_array
 from tests import emulated, emulator, layouts
 from tests.budget import DEEP, TURN, round_robin
@@ -72,7 +75,7 @@ def reduction(
     places = reductions.positions(spec("x", names[0], shape, dense), axis).steps
     strides = (
         dense if x is None else x,
-        places if STRUCTS[struct].second == reductions.POSITION else dense if other else (0,) * len(shape),
+        places if STRUCTS[struct].second == POSITION else dense if other else (0,) * len(shape),
         contiguous_strides(tuple(n for d, n in enumerate(shape) if d not in axis)),
     )
     second = more.pop("second", None)
@@ -110,20 +113,25 @@ def mapping(
     return maps.plan(map_, shape, args[0], tuple(args[1:]), strategy)
 
 
+def masked(record: Reduction) -> OpStruct:
+    """The struct of a reduction beside a mask."""
+    return record.masked.struct if record.masked else record.counted or record.struct
+
+
 def reduction_plans() -> Iterator[Plan]:
     for op, record in REDUCTIONS.items():
-        struct = record.reduction.struct
+        struct = record.struct.name
         for x in CTYPES:
             if record.plain and x in INTEGERS:  # which have no NaN
                 continue
-            val, out = (d.name for d in dtypes(record, np.dtype(BFLOAT16 if x == "bfloat16" else x), None, None))
+            val, out = (d.name for d in dtypes(op, record, np.dtype(BFLOAT16 if x == "bfloat16" else x), None, None))
             names = (x, val, out)
             for strategy in ("rows", "columns", "shuffle"):
                 if strategy in gpuops.strategies(op):
                     yield reduction(struct, names, (64, 700), (1,), strategy)
             yield reduction(struct, names, (2, 999999), (1,))
             for axis in ((0,), (1,)):
-                yield reduction((record.masked or record.reduction).struct, names, (64, 700), axis, other="bool")
+                yield reduction(masked(record).name, names, (64, 700), axis, other="bool")
     yield from measures()
     for x in FAMILIES:
         names = (x, x, x)
@@ -155,34 +163,34 @@ def measures() -> Iterator[Plan]:
     for row, x in itertools.product(rows, FAMILIES):
         if (row.name, x) == ("ptp", "bool") or (row.name == "mean_var" and ITEMSIZE[x] == 2):
             continue
-        val, out = (d.name for d in dtypes(row, as_dtype(x), None, None))
+        val, out = (d.name for d in dtypes(row.name, row, as_dtype(x), None, None))
         second = np.empty(0, as_dtype(val)).real.dtype.name if row.name == "mean_var" else None
-        yield from every_way(row.reduction, (x, val, out), second=second)
-        if row.masked and x == "float32":
-            yield from every_way(row.masked, (x, val, out), second=second, other="bool")
+        yield from every_way(row.struct, (x, val, out), second=second)
+        if row.counted and x == "float32":
+            yield from every_way(row.counted, (x, val, out), second=second, other="bool")
     for x in FAMILIES:
         for row in SEARCHES.values():
-            yield from every_way(row.reduction, (x, x, "int64"), other="uint8")
+            yield from every_way(row.struct, (x, x, "int64"), other="uint8")
             for n in (4096, 4095):  # transposed
-                yield reduction(row.reduction.struct, (x, x, "int64"), (n, n), (0, 1), x=(1, n), other="uint8")
+                yield reduction(row.struct.name, (x, x, "int64"), (n, n), (0, 1), x=(1, n), other="uint8")
         for row in WITH_INDEX.values():
-            yield from every_way(row.reduction, (x, x, x), other="uint8", second="int64")
+            yield from every_way(row.struct, (x, x, x), other="uint8", second="int64")
     for x, (shape, axis) in itertools.product(sorted({*CTYPES} - {*FAMILIES}), (REGIMES[0], *REGIMES[12:14])):
         yield reduction("Range", (x, x, x), shape, axis)
         for row in WITH_INDEX.values():
-            yield reduction(row.reduction.struct, (x, x, x), shape, axis, other="uint8", second="int64")
+            yield reduction(row.struct.name, (x, x, x), shape, axis, other="uint8", second="int64")
     for x in FAMILIES[::2]:
         val = "float64" if x in INTEGERS else x
-        yield from every_way(AVERAGE.reduction, (x, val, val), other=x)
+        yield from every_way(AVERAGE.struct, (x, val, val), other=x)
         for (op, _), made in COMPARISONS.items():
             yield from every_way(made, (x, val if op == "allclose" else x, "bool"), other=x)
-    yield from every_way(AVERAGE.reduction, ("float32",) * 3, other="float32", second="float32")
+    yield from every_way(AVERAGE.struct, ("float32",) * 3, other="float32", second="float32")
 
 
-def every_way(made: Reduction, names: tuple[str, str, str], **more: Any) -> Iterator[Plan]:
+def every_way(made: OpStruct, names: tuple[str, str, str], **more: Any) -> Iterator[Plan]:
     """Plans for each branch of the planners."""
     for shape, axis in REGIMES:
-        yield reduction(made.struct, names, shape, axis, **more)
+        yield reduction(made.name, names, shape, axis, **more)
 
 
 #: Softmaxes of each regime: rows of some lanes, of a block, staged, of a cluster, of the grid; columns likewise.

@@ -8,25 +8,26 @@ import numpy as np
 import pytest
 
 from gpuops.call.arrays import find
+from gpuops.definition.records import AVERAGE
 from gpuops.device.context import ExecutionContext
 from gpuops.device.execute import prepare
-from gpuops.ops.table import AVERAGE, COMPARISONS, DOT, MEASURES, NORMS, REDUCTIONS, SEARCHES, WITH_INDEX
+from gpuops.ops.table import COMPARISONS, DOT, MEASURES, NORMS, REDUCTIONS, SEARCHES, WITH_INDEX
 from gpuops.plan import reductions, rows
 from gpuops.plan.geometry import Shape
-from gpuops.plan.reductions import Reduction
+from gpuops.plan.reductions import OpStruct
 from gpuops.plan.work import ArraySpec, HostCall, Plan, Work
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is of ml_dtypes")
 
 #: Every reduction that kernels compute, by its name in ``kernels/common/ops.cuh``.
-STRUCTS: dict[str, Reduction] = {
-    each.struct: each
+STRUCTS: dict[str, OpStruct] = {
+    each.name: each
     for each in (
-        DOT, *(value for value in vars(rows).values() if isinstance(value, Reduction)),
-        AVERAGE.reduction, *COMPARISONS.values(),
+        DOT, *(value for value in vars(rows).values() if isinstance(value, OpStruct)),
+        AVERAGE.struct, *COMPARISONS.values(),
         *(
             each for table in (REDUCTIONS, SEARCHES, WITH_INDEX, MEASURES, NORMS) for row in table.values()
-            for each in (row.reduction, row.masked, row.exact) if each
+            for each in (row.struct, row.masked and row.masked.struct, row.counted, row.exact) if each
         ),
     )
 }  # fmt: skip
@@ -59,6 +60,7 @@ def reduction_problem(
 ) -> reductions.Problem:  # fmt: skip
     """A reduction, given strides of x and the second operand over the shape, and of out over the dims that stay."""
     kept = tuple(n for d, n in enumerate(shape) if d not in axis)
+    more = dict.fromkeys((*STRUCTS[struct].options, "ddof"), 1.0) | more
     return reductions.problem(
         STRUCTS[struct], spec("x", x, shape, strides[0], pointers[0]),
         None if other is None else spec("other", other, shape, strides[1], pointers[1]),

@@ -1,4 +1,4 @@
-"""Expressions: small trees of a closed set of primitives, which become NumPy calls or loops for Numba.
+"""Expressions: small trees of a closed set of primitives, which become NumPy calls, loops for Numba, or C++.
 
 Nothing promotes: the operands of a primitive have one dtype, constants take it, and everything else is cast explicitly.
 NumPy and C++ promote differently; this rule is why they agree.
@@ -18,46 +18,48 @@ class Primitive(NamedTuple):
     name: str
     numpy: str
     loop: str  # Python for Numba
+    cuda: str  # {real}: the real type of what it gives
     gives: str = "same"  # the dtype of the operands; "bool"; "real": that of their parts
 
 
-def infix(name: str, function: str, sign: str, gives: str = "same") -> Primitive:
+def infix(name: str, function: str, sign: str, gives: str = "same", cuda: str = "") -> Primitive:
     """One that is an operator in Python."""
-    return Primitive(name, f"np.{function}({{}}, {{}})", f"({{}} {sign} {{}})", gives)
+    text = f"({{}} {sign} {{}})"
+    return Primitive(name, f"np.{function}({{}}, {{}})", text, cuda or text, gives)
 
 
-def call(name: str, numpy: str, loop: str, count: int = 1, gives: str = "same") -> Primitive:
+def call(name: str, numpy: str, loop: str, cuda: str, count: int = 1, gives: str = "same") -> Primitive:
     """One that is a function."""
     arguments = f"({', '.join(['{}'] * count)})"
-    texts = [text if "{" in text else text + arguments for text in (numpy, loop)]
-    return Primitive(name, texts[0], texts[1], gives)
+    texts = [text if "{" in text else text + arguments for text in (numpy, loop, cuda)]
+    return Primitive(name, texts[0], texts[1], texts[2], gives)
 
 
 PRIMITIVES = {
     each.name: each
     for each in (
         infix("add", "add", "+"), infix("subtract", "subtract", "-"), infix("multiply", "multiply", "*"),
-        infix("divide", "true_divide", "/"), infix("equal", "equal", "==", "bool"),
-        infix("differs", "not_equal", "!=", "bool"), infix("less", "less", "<", "bool"),
-        infix("at_most", "less_equal", "<=", "bool"), infix("both", "bitwise_and", "&"),
-        infix("either", "bitwise_or", "|"),
-        call("negative", "np.negative", "(-{})"),
-        call("inverse", "np.logical_not", "(not {})"),
-        call("where", "np.where", "({1} if {0} else {2})", 3),
-        call("maximum", "np.maximum", "maximum", 2),
-        call("minimum", "np.minimum", "minimum", 2),
-        call("fmax", "np.fmax", "fmax", 2),
-        call("fmin", "np.fmin", "fmin", 2),
-        call("sqrt", "np.sqrt", "math.sqrt"),
-        call("exp", "np.exp", "math.exp"),
-        call("log", "np.log", "math.log"),
-        call("power", "power", "({} ** {})", 2),
-        call("magnitude", "np.abs", "abs", gives="real"),
-        call("squared", "squared", "({0} * {0})", gives="real"),
-        call("times", "times", "({} * {})", 2),
-        call("quotient", "quotient", "({} / {})", 2),
-        call("ratio", "np.true_divide", "({} / {})", 2),
-        call("is_nan", "is_nan", "({0} != {0})", gives="bool"),
+        infix("divide", "true_divide", "/"), infix("equal", "equal", "==", "bool", "equal({}, {})"),
+        infix("differs", "not_equal", "!=", "bool", "!equal({}, {})"),
+        infix("less", "less", "<", "bool", "less({}, {})"), infix("at_most", "less_equal", "<=", "bool"),
+        infix("both", "bitwise_and", "&"), infix("either", "bitwise_or", "|"),
+        call("negative", "np.negative", "(-{})", "(-{})"),
+        call("inverse", "np.logical_not", "(not {})", "!{}"),
+        call("where", "np.where", "({1} if {0} else {2})", "({} ? {} : {})", 3),
+        call("maximum", "np.maximum", "maximum", "greater_of", 2),
+        call("minimum", "np.minimum", "minimum", "lesser_of", 2),
+        call("fmax", "np.fmax", "fmax", "greater_number", 2),
+        call("fmin", "np.fmin", "fmin", "lesser_number", 2),
+        call("sqrt", "np.sqrt", "math.sqrt", "sqrt"),
+        call("exp", "np.exp", "math.exp", "exp"),
+        call("log", "np.log", "math.log", "log"),
+        call("power", "power", "({} ** {})", "power({}, static_cast<{real}>({}))", 2),
+        call("magnitude", "np.abs", "abs", "magnitude", gives="real"),
+        call("squared", "squared", "({0} * {0})", "real_product<{real}>({0}, {0})", gives="real"),
+        call("times", "times", "({} * {})", "times({}, static_cast<{real}>({}))", 2),
+        call("quotient", "quotient", "({} / {})", "quotient", 2),
+        call("ratio", "np.true_divide", "({} / {})", "ratio", 2),
+        call("is_nan", "is_nan", "({0} != {0})", "is_nan", gives="bool"),
     )
 }  # fmt: skip
 #: Primitives that choose among their operands, and compute nothing.
@@ -217,6 +219,21 @@ def typed(expr: Expr, dtypes: dict[str, np.dtype], kinds: dict[str, np.dtype]) -
     return visit(expr)
 
 
+def names_in(trees: dict[str, Typed]) -> set[str]:
+    """The leaves of expressions."""
+    found: set[str] = set()
+
+    def visit(node: Typed) -> None:
+        if node.head == "leaf":
+            found.add(node.detail)
+        for arg in node.args:
+            visit(arg)
+
+    for tree in trees.values():
+        visit(tree)
+    return found
+
+
 # ----------------------------------------------------------------------------------------------------------- printing
 
 
@@ -238,8 +255,12 @@ class Lines:
         if node not in self.names:
             text = self.text(node)
             self.names[node] = f"{self.prefix}{len(self.names)}"
-            self.lines.append(f"{self.names[node]} = {text}")
+            self.lines.append(self.assigned(self.names[node], text, node))
         return self.names[node]
+
+    def assigned(self, name: str, text: str, node: Typed) -> str:
+        """The statement that gives a node's value a name."""
+        return f"{name} = {text}"
 
     def text(self, node: Typed) -> str:
         args = [self.name(arg) for arg in node.args]

@@ -2,37 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from .expressions import Expr, is_nan, maximum, power, quotient, ratio, sqrt, squared, times, where
-from .reduction import Field, Named, Reduction, added
+import numpy as np
+
+from ..plan.reductions import OpStruct, Traits, accumulated
+from .expressions import Expr, is_nan, maximum, power, quotient, ratio, real_of, sqrt, squared, times, where
+from .in_cuda import struct
+from .reduction import Field, Named, Reduction, added, counting
 
 #: The index of no element: greater than all others.
 NOWHERE = 2**63 - 1
+COUNTING, PRODUCT, INDEXED = Traits(counting=True), Traits(product=True), Traits(indexed=True)
+RAW, CENTERED = Traits(unconverted=True), Traits(counting=True, centered=True)
 
 
-def without_nan(name: str, base: Reduction, **changes: Any) -> Reduction:
-    """The reduction of the elements that are not NaN."""
-    return base.but(name, takes=lambda x: x == x, **changes)
+def without_nan(name: str, base: Reduction, struct: str = "", **changes: Any) -> Reduction:
+    """The reduction of the elements that are not NaN; by a struct of that name, or one that is printed."""
+    whole = base.masked or base
+    made = whole.struct._replace(name=struct, traits=whole.struct.traits._replace(unconverted=True)) if struct else None
+    return whole.but(name, **{"takes": lambda x: x == x, "plain": base, "struct": made} | changes)
 
 
-SUM = Reduction("sum", {"total": added()}, lambda x: x, lambda s: s.total, start=0)
-PROD = Reduction("prod", {"product": Field("A", 1, "multiply")}, lambda x: x, lambda s: s.product)
-MAX = Reduction("max", {"most": Field("W", "least", "maximum")}, lambda x: x, lambda s: s.most)
-MIN = Reduction("min", {"least": Field("W", "greatest", "minimum")}, lambda x: x, lambda s: s.least)
-MEAN = SUM.but(
-    "mean", finish=lambda s, n: quotient(s.total.as_("D"), n), warning=("Mean of empty slice", lambda n: n <= 0)
+def extreme(name: str, field: str, merge: str, ufunc: Any) -> Reduction:
+    """The greatest element, or the least."""
+    fields = {field: Field("W", "greatest" if merge == "minimum" else "least", merge)}
+    return Reduction(
+        name, fields, lambda x: x, lambda s: getattr(s, field), struct=struct(name.capitalize(), fields),
+        ufunc=ufunc, identity=False,
+    )  # fmt: skip
+
+
+TOTAL = {"total": added()}
+SUM = Reduction(
+    "sum", TOTAL, lambda x: x, lambda s: s.total, start=0, struct=struct("Sum", TOTAL, exact=1), ufunc=np.add,
+    arithmetic=True,
+)  # fmt: skip
+PROD = Reduction(
+    "prod", {"product": Field("A", 1, "multiply")}, lambda x: x, lambda s: s.product, ufunc=np.multiply, arithmetic=True
 )
-NANSUM, NANPROD = without_nan("nansum", SUM), without_nan("nanprod", PROD)
+MAX, MIN = extreme("max", "most", "maximum", np.maximum), extreme("min", "least", "minimum", np.minimum)
+# NumPy adds to 0, so that the mean of -0.0 is 0.
+MEAN_OF_NONE = "Mean of empty slice"
+MEAN = Reduction(
+    "mean", TOTAL, lambda x: x, lambda s, n: quotient((s.total + 0).as_("D"), n),
+    warning=(MEAN_OF_NONE, lambda n: n <= 0), struct=struct("Mean", TOTAL, options=("n",)),
+    exact=struct("IntegerMean", TOTAL, options=("n",), exact=1), ufunc=np.add, floating=True,
+)  # fmt: skip
+COUNTED = {"total": added(), "n": Field("I", 0, "add")}
+MEAN.masked = MASKED_MEAN = counting(MEAN, struct=struct("MaskedMean", COUNTED, COUNTING, numbered=True))
+NANSUM, NANPROD = without_nan("nansum", SUM, "NanSum"), without_nan("nanprod", PROD)
 # NaN is what is left where all are NaN; so it is the identity.
 ALL_NAN = "All-NaN slice encountered"
-NANMAX = MAX.but("nanmax", fields={"most": Field("W", "nan", "fmax")}, warning=(ALL_NAN, lambda s: is_nan(s.most)))
-NANMIN = MIN.but("nanmin", fields={"least": Field("W", "nan", "fmin")}, warning=(ALL_NAN, lambda s: is_nan(s.least)))
-NANMEAN = without_nan(
-    "nanmean", MEAN, fields={"total": added(), "n": Field("I", 0, "add")}, map=lambda x: {"total": x, "n": 1},
-    start=None, finish=lambda s: quotient((s.total + 0).as_("D"), s.n.as_("F")),
-    warning=("Mean of empty slice", lambda s: s.n <= 0),
+NANMAX = MAX.but(
+    "nanmax", fields={"most": Field("W", "nan", "fmax")}, warning=(ALL_NAN, lambda s: is_nan(s.most)), plain=MAX,
+    struct=struct("NanMax", MAX.fields), ufunc=np.fmax,
 )  # fmt: skip
+NANMIN = MIN.but(
+    "nanmin", fields={"least": Field("W", "nan", "fmin")}, warning=(ALL_NAN, lambda s: is_nan(s.least)), plain=MIN,
+    struct=struct("NanMin", MIN.fields), ufunc=np.fmin,
+)  # fmt: skip
+NANMEAN = without_nan("nanmean", MEAN, "NanMean")
 
 
 # ------------------------------------------------------------------------------------------------- variances and norms
@@ -65,49 +96,91 @@ def no_freedom(s: Any, ddof: Expr) -> Expr:
     return s.n.as_("F") - ddof <= 0.0
 
 
+def centered(val: str) -> np.dtype:
+    """The state of a variance on a GPU: sums around a center, which is about the mean."""
+    acc = accumulated(val)
+    return np.dtype([("center", acc), ("squares", real_of(acc)), ("sum", acc), ("n", np.int64)])
+
+
+def centered_and_total(val: str) -> np.dtype:
+    """The same, and the sum."""
+    return np.dtype([*centered(val).descr, ("total", accumulated(val))])
+
+
+def uncounted(state: Callable[[str], np.dtype]) -> Callable[[str], int]:
+    """The bytes that a thread holds, which counts elements once for all outputs."""
+    return lambda val: state(val).itemsize - 8
+
+
 FREEDOM = "Degrees of freedom <= 0 for slice"
+VARIANCE = OpStruct("Var", centered, CENTERED, ("share", "each"), numbered=True, held=uncounted(centered))
+MASKED_VARIANCE = VARIANCE._replace(name="MaskedVar", options=("ddof",), held=None)
 VAR = Reduction(
     "var", {"center": Field("A", 0), "squares": Field("R", 0), "n": Field("I", 0)},
     lambda x: {"center": x, "squares": 0, "n": 1}, spread, combine=merged,
-    results=("RV",), form="deviations", warning=(FREEDOM, no_freedom),
+    results=("RV",), form="deviations", warning=(FREEDOM, no_freedom), struct=VARIANCE, counted=MASKED_VARIANCE,
+    exact=OpStruct(
+        "IntegerVar", lambda val: np.dtype([("sum", val), ("squares", f"u{val}")]), COUNTING, ("n", "ddof"), exact=2
+    ),
+    floating=True, parts=True, casting="unsafe",
 )  # fmt: skip
-STD = VAR.but("std", finish=lambda s, ddof: sqrt(spread(s, ddof)))
-NANVAR = without_nan("nanvar", VAR, finish=strict, warning=(f"{FREEDOM}.", no_freedom))
-NANSTD = NANVAR.but("nanstd", finish=lambda s, ddof: sqrt(strict(s, ddof)))
+STD = VAR.but("std", finish=lambda s, ddof: sqrt(spread(s, ddof)), root=True)
+NANVAR = VAR.but(
+    "nanvar", finish=strict, warning=(f"{FREEDOM}.", no_freedom), takes=lambda x: x == x, plain=VAR, exact=None,
+    struct=MASKED_VARIANCE._replace(name="NanVar", traits=CENTERED._replace(unconverted=True)), counted=None,
+    casting="same_kind",
+)
+NANSTD = NANVAR.but("nanstd", finish=lambda s, ddof: sqrt(strict(s, ddof)), plain=STD, root=True)
 MEAN_VAR = VAR.but(  # (infinite elements leave no center, so that there is a sum for the mean)
     "mean_var", fields=VAR.fields | {"total": added()}, map=lambda x: {"center": x, "squares": 0, "n": 1, "total": x},
     combine=lambda a, b: merged(a, b) | {"total": a.total + b.total}, results=("V", "RV"),
-    finish=lambda s, ddof: {"r0": quotient(s.total.as_("D"), s.n.as_("F")), "r1": spread(s, ddof)},
+    finish=lambda s, ddof: {"r0": quotient(s.total.as_("D"), s.n.as_("F")), "r1": spread(s, ddof)}, exact=None,
+    struct=VARIANCE._replace(name="MeanVar", state=centered_and_total, held=uncounted(centered_and_total)),
+    counted=MASKED_VARIANCE._replace(name="MaskedMeanVar", state=centered_and_total), casting="same_kind",
 )  # fmt: skip
 SUM_OF_SQUARES = Reduction(
-    "sum_of_squares", {"total": Field("R", 0, "add")}, lambda x: squared(x), lambda s: s.total, results=("RV",)
-)
-NORM1 = SUM_OF_SQUARES.but("norm1", map=lambda x: abs(x))
+    "sum_of_squares", {"total": Field("R", 0, "add")}, lambda x: squared(x), lambda s: s.total, results=("RV",),
+    ufunc=np.add, arithmetic=True,
+)  # fmt: skip
+NORM1 = SUM_OF_SQUARES.but("norm1", map=lambda x: abs(x), ufunc=None, arithmetic=False, floating=True)
 NORM_INF = NORM1.but("norm_inf", fields={"total": Field("R", 0, "maximum")})
-NORM_MINUS_INF = NORM1.but("norm_minus_inf", fields={"total": Field("R", "greatest", "minimum")})
+NORM_MINUS_INF = NORM1.but("norm_minus_inf", fields={"total": Field("R", "greatest", "minimum")}, identity=False)
 NORM_P = NORM1.but("norm_p", map=lambda x, p: power(abs(x), p), finish=lambda s, p: power(s.total, 1.0 / p))
 # Squares may overflow, or vanish: so those of elements times a small and a large number are added up beside them, and
 # the sum that has kept its digits is taken. Source: J. Blue, "A portable Fortran program to find the Euclidean norm of
 # a vector" (1978).
+SQUARES = {name: Field("R", 0, "add") for name in ("total", "lowered", "raised")}
 NORM2 = Reduction(
-    "norm2", {name: Field("R", 0, "add") for name in ("total", "lowered", "raised")},
+    "norm2", SQUARES,
     lambda x: {"total": squared(x), "lowered": squared(times(x, "small")), "raised": squared(times(x, "large"))},
     lambda s: where(
         s.total == "greatest", sqrt(s.lowered) * "large",
         where(s.total < "tiny", sqrt(s.raised) * "small", sqrt(s.total)),
     ),
-    results=("RV",), form="squares",
+    results=("RV",), form="squares", struct=struct("Norm2", SQUARES), floating=True,
 )  # fmt: skip
 
 # -------------------------------------------------------------------------------------------------- truth and numbers
 
-ANY = Reduction("any", {"any": Field("B", 0, "either")}, lambda x: x != 0, lambda s: s.any != 0, results=("T",))
-ALL = Reduction("all", {"all": Field("B", 1, "both")}, lambda x: x != 0, lambda s: s.all != 0, results=("T",))
-COUNT = Reduction("count_nonzero", {"count": Field("I", 0, "add")}, lambda x: x != 0, lambda s: s.count, results=("I",))
-NORM0 = COUNT.but("norm0", results=("RV",))
+TRUTH: dict[str, Any] = {"results": ("T",), "logical": True, "casting": "unsafe"}
+SOME, EVERY = {"any": Field("B", 0, "either")}, {"all": Field("B", 1, "both")}
+ANY = Reduction(
+    "any", SOME, lambda x: x != 0, lambda s: s.any != 0, struct=struct("Any", SOME, RAW), ufunc=np.logical_or, **TRUTH
+)
+ALL = Reduction(
+    "all", EVERY, lambda x: x != 0, lambda s: s.all != 0, struct=struct("All", EVERY, RAW), ufunc=np.logical_and,
+    **TRUTH,
+)
+NUMBER = {"count": Field("I", 0, "add")}
+COUNT = Reduction(
+    "count_nonzero", NUMBER, lambda x: x != 0, lambda s: s.count, results=("I",),
+    struct=struct("CountNonzero", NUMBER, COUNTING), logical=True,
+)  # fmt: skip
+NORM0 = COUNT.but("norm0", results=("RV",), logical=False, floating=True)
+EXTREMES = MAX.fields | MIN.fields
 PTP = Reduction(
-    "ptp", {"most": MAX.fields["most"], "least": MIN.fields["least"]}, lambda x: {"most": x, "least": x},
-    lambda s: s.most - s.least,
+    "ptp", EXTREMES, lambda x: {"most": x, "least": x}, lambda s: s.most - s.least, struct=struct("Range", EXTREMES),
+    ufunc=np.subtract, identity=False,
 )  # fmt: skip
 AVERAGE = Reduction(
     "average", {"total": added(), "weight": added()}, lambda x, y: {"total": x * y, "weight": y},
@@ -131,31 +204,35 @@ def first(greatest: bool) -> Any:
     return combine
 
 
-def search(name: str, identity: str, greatest: bool) -> Reduction:
+def search(name: str, identity: str, greatest: bool, by: str) -> Reduction:
+    fields = {"value": Field("W", identity), "index": Field("I", NOWHERE)}
     return Reduction(
-        name, {"value": Field("W", identity), "index": Field("I", NOWHERE)},
-        lambda x, index: {"value": x, "index": index}, lambda s: s.index, combine=first(greatest), results=("I",),
-        form="greatest" if greatest else "least",
+        name, fields, lambda x, index: {"value": x, "index": index}, lambda s: s.index, combine=first(greatest),
+        results=("I",), form="greatest" if greatest else "least", struct=struct(by, fields, INDEXED), identity=False,
     )  # fmt: skip
 
 
 NO_NUMBER = ValueError, ALL_NAN, lambda s: s.index == NOWHERE
-ARGMAX, ARGMIN = search("argmax", "least", True), search("argmin", "greatest", False)
-NANARGMAX, NANARGMIN = (
-    without_nan(name, base, refuses=NO_NUMBER) for name, base in (("nanargmax", ARGMAX), ("nanargmin", ARGMIN))
-)
+ARGMAX, ARGMIN = search("argmax", "least", True, "ArgMax"), search("argmin", "greatest", False, "ArgMin")
+NANARGMAX = without_nan("nanargmax", ARGMAX, "NanArgMax", refuses=NO_NUMBER)
+NANARGMIN = without_nan("nanargmin", ARGMIN, "NanArgMin", refuses=NO_NUMBER)
 MAX_WITH_INDEX, MIN_WITH_INDEX = (
-    base.but(name, finish=lambda s: {"r0": s.value, "r1": s.index}, results=("V", "I"))
-    for name, base in (("max_with_index", ARGMAX), ("min_with_index", ARGMIN))
+    base.but(
+        name, finish=lambda s: {"r0": s.value, "r1": s.index}, results=("V", "I"), struct=base.struct._replace(name=by)
+    )
+    for name, base, by in (("max_with_index", ARGMAX, "MaxWithIndex"), ("min_with_index", ARGMIN, "MinWithIndex"))
+    if base.struct
 )
 
 # ------------------------------------------------------------------------------------------------ two passes, in blocks
 
 #: Sums with the numbers of their elements; then, given means, sums of the distances from them and of their squares.
-TOTALS = NANMEAN.but("totals", takes=None)
-NUMBERS = NANMEAN.but("numbers")
+TOTALS, NUMBERS = MASKED_MEAN.but("totals"), NANMEAN.but("numbers")
 DEVIATIONS = Reduction(
     "deviations", {"rest": added(), "squares": Field("R", 0, "add")},
     lambda x, center: {"rest": x - center, "squares": squared(x - center)}, lambda s: s.squares, results=("RV",),
 )  # fmt: skip
 NANDEVIATIONS = without_nan("nandeviations", DEVIATIONS)
+
+#: The records by the structs that make their states.
+STRUCTS = {each.struct.name: each for each in [*globals().values()][::-1] if isinstance(each, Reduction)}

@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..plan.dtypes import accumulator, dtype_name
-from .expressions import ORDERS, PRIMITIVES, Expr, Lines, Typed, expression, leaf, number, real_of, typed
+from ..plan.reductions import OpStruct
+from . import in_cuda
+from .expressions import ORDERS, Expr, Typed, expression, leaf, names_in, number, real_of, typed
+from .in_numpy import is_half, printed, ufunc_of
 
 Named = dict[str, Any]  # expressions by name
 #: Ufuncs that merge the truths of elements, of any dtype.
@@ -31,6 +34,18 @@ def added(kind: str = "A") -> Field:
     return Field(kind, "minus_zero", "add")
 
 
+class Rules(NamedTuple):
+    """What decides dtypes, and what is refused; as in NumPy."""
+
+    ufunc: Any = None  # decides the dtypes of computation
+    floating: bool = False  # the result is floating, float64 of integers
+    arithmetic: bool = False  # small integers and bools are reduced as int64 or uint64
+    logical: bool = False  # elements count by their truth
+    parts: bool = False  # ``dtype`` may tell the precision of the parts of complex numbers
+    identity: bool = True  # an empty reduction has a value
+    casting: Any = "same_kind"  # of the result to ``out``
+
+
 class Reduction:
     """A reduction: ``map`` gives an element's contribution, ``combine`` that of two, ``finish`` the result.
 
@@ -46,8 +61,9 @@ class Reduction:
         self.name, self.fields, self.map, self.finish = name, fields, map, finish
         #: The state of two, if not every field merges alone.
         self.combine: Callable[..., Named] | None = more.pop("combine", None)
-        #: Whether an element, as it lies in memory, takes part.
+        #: Whether an element, as it lies in memory, takes part; and the reduction of elements that all do.
         self.takes: Callable[..., Expr] | None = more.pop("takes", None)
+        self.plain: Reduction | None = more.pop("plain", None)
         #: What an initial value is, if none is given.
         self.start: Any = more.pop("start", None)
         #: The kinds of the results' dtypes.
@@ -58,19 +74,61 @@ class Reduction:
         self.refuses: tuple[type[Exception], str, Callable[..., Expr]] | None = more.pop("refuses", None)
         #: How an engine may take blocks of elements faster than one by one.
         self.form: str = more.pop("form", "")
+        #: What makes states on a GPU: a struct of kernels/common/ops.cuh, or one that is printed; others for integers
+        #: whose sums are exact, and beside a mask, if the first one is given the number of elements.
+        self.struct: OpStruct = more.pop("struct", None) or in_cuda.printed_struct(self)
+        self.exact: OpStruct | None = more.pop("exact", None)
+        self.counted: OpStruct | None = more.pop("counted", None)
+        #: Whether the struct that makes states makes squares of results.
+        self.root: bool = more.pop("root", False)
+        self.rules: Rules = Rules(**{name: more.pop(name) for name in Rules._fields if name in more})
+        #: The reduction that takes its place where elements may be left out: its states count those that are not.
+        self.masked: Reduction | None = more.pop("masked", None) or (counting(self) if asks_for_count(self) else None)
         if more:
             raise TypeError(f"a reduction has no {', '.join(more)}")
 
     def but(self, name: str, **changes: Any) -> Reduction:
         """Another reduction, which differs in this."""
-        return Reduction(**vars(self) | {"name": name} | changes)
+        own = vars(self) | self.rules._asdict() | {"name": name}
+        again = {"rules", "masked"} | ({"struct"} if self.struct.printed else set())  # which follow from the rest
+        return Reduction(**{key: value for key, value in own.items() if key not in again} | changes)
 
     def bind(self, x: np.dtype, val: np.dtype, y: np.dtype | None = None) -> Bound:
         """The reduction of elements of a dtype, computed in ``val``, beside a second operand."""
         return bound(self, x, val, y)
 
 
-def kinds_of(x: np.dtype, val: np.dtype, wide: bool) -> dict[str, np.dtype]:
+def asks_for_count(record: Reduction) -> bool:
+    """Whether results depend on the number of elements, which is not in the state."""
+    return "n" in in_cuda.parameters(record.finish)
+
+
+def counting(record: Reduction, **changes: Any) -> Reduction:
+    """The same reduction, whose states count elements."""
+
+    def map(*args: Any) -> Named:  # noqa: A001
+        made = record.map(*args)
+        return (made if isinstance(made, dict) else dict.fromkeys(record.fields, made)) | {"n": 1}
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        names = in_cuda.parameters(function)
+
+        def of_state(s: Any, *args: Any) -> Any:
+            given = {"s": s, "n": s.n.as_("F")} | dict(zip(others, args, strict=True))
+            return function(*[given[name] for name in names])
+
+        others = tuple([name for name in names if name not in ("s", "n")])
+        of_state.parameters = ("s", *others)  # type: ignore[attr-defined]
+        return of_state
+
+    map.parameters = in_cuda.parameters(record.map)  # type: ignore[attr-defined]
+    warning = record.warning and (record.warning[0], counted(record.warning[1]))
+    fields = record.fields | {"n": Field("I", 0, "add")}
+    new = {"fields": fields, "map": map, "finish": counted(record.finish), "warning": warning, "exact": None}
+    return record.but(record.name, **new | changes)
+
+
+def kinds_of(x: np.dtype, val: np.dtype, wide: bool = False) -> dict[str, np.dtype]:
     """The dtypes that kinds stand for.
 
     X: in memory. V: in which NumPy computes. A: its accumulator. W: that in 32 bits or more. R, RV: their real ones.
@@ -80,10 +138,8 @@ def kinds_of(x: np.dtype, val: np.dtype, wide: bool) -> dict[str, np.dtype]:
     acc = np.dtype(accumulator(dtype_name(val)))
     double = np.dtype(np.complex128 if acc.kind == "c" else np.float64)
     acc = double if wide and acc.kind in "fc" else acc
-    return {
-        "X": x, "V": val, "A": acc, "W": np.dtype(np.int32) if acc.itemsize < 4 else acc, "R": real_of(acc),
-        "RV": real_of(val), "D": double, "F": np.dtype(np.float64), "I": np.dtype(np.int64),
-        "B": np.dtype(np.uint32), "T": np.dtype(bool),
+    return in_cuda.state_kinds(acc) | {
+        "X": x, "V": val, "RV": real_of(val), "D": double, "F": np.dtype(np.float64), "T": np.dtype(bool),
     }  # fmt: skip
 
 
@@ -98,7 +154,8 @@ class Bound:
     def __init__(self, reduction: Reduction, x: np.dtype, val: np.dtype, y: np.dtype | None, wide: bool) -> None:
         self.reduction, self.x, self.val, self.y = reduction, x, val, y
         self.kinds = kinds_of(x, val, wide)
-        self.state = np.dtype([(name, self.kinds[field.kind]) for name, field in reduction.fields.items()])
+        fields = [(name, self.kinds[field.kind]) for name, field in reduction.fields.items()]
+        self.state = np.dtype(fields, align=True)
 
     def __repr__(self) -> str:
         return f"{self.reduction.name} of {self.x.name} in {self.val.name}"
@@ -135,7 +192,7 @@ class Bound:
         """What a function of operands, states and options gives, each by its name in a dtype of its kind."""
         dtypes = self.leaves()
         args: list[Any] = []
-        for parameter in function.__code__.co_varnames[: function.__code__.co_argcount]:
+        for parameter in in_cuda.parameters(function):
             if parameter in ("a", "b", "s"):
                 fields = {name: leaf(f"{parameter}_{name}") for name in self.state.names or ()}
                 dtypes |= {f"{parameter}_{name}": self.state[name] for name in fields}
@@ -285,96 +342,22 @@ class Bound:
         return printed(self.tree(self.reduction.refuses[-1], {"t": "T"}, ("t",)), "refuses")
 
     @cached_property
-    def combine(self) -> Callable[..., tuple[Any, ...]]:
-        """The state of two, given their fields: ``a_total`` and so on."""
+    def combine_tree(self) -> dict[str, Typed]:
+        """The state of two."""
         merge = self.reduction.combine or (
             lambda a, b: {
                 name: Expr(field.merge, getattr(a, name), getattr(b, name))
                 for name, field in self.reduction.fields.items()
             }
         )
-        return printed(self.tree(merge, self.field_kinds, ()), "combine")
+        return self.tree(merge, self.field_kinds, ())
+
+    @cached_property
+    def combine(self) -> Callable[..., tuple[Any, ...]]:
+        """The same as a function of the fields of both: ``a_total`` and so on."""
+        return printed(self.combine_tree, "combine")
 
     @cached_property
     def finish(self) -> Callable[..., tuple[Any, ...]]:
         """The results of states, given their fields (``s_total``), their numbers of elements ``n``, and options."""
         return printed(self.finish_tree, "finish")
-
-
-# ------------------------------------------------------------------------------------------------------ NumPy functions
-
-
-def is_half(dtype: np.dtype) -> bool:
-    """Whether NumPy computes slowly with a dtype: float16 and bfloat16."""
-    return dtype.itemsize == 2 and dtype.kind in "fV"
-
-
-def ufunc_of(primitive: str) -> Any:
-    """The ufunc that is a primitive."""
-    return getattr(np, PRIMITIVES[primitive].numpy.removeprefix("np.").partition("(")[0])
-
-
-def is_nan(x: Any) -> Any:
-    """np.isnan, of bfloat16 too."""
-    return np.not_equal(x, x)
-
-
-def squared(x: Any) -> Any:
-    """Squares of magnitudes."""
-    return np.square(x) if x.dtype.kind != "c" else np.square(x.real) + np.square(x.imag)
-
-
-def joined(real: Any, imag: Any, dtype: np.dtype) -> Any:
-    """Complex numbers, or one, of these parts."""
-    made = np.empty_like(real, dtype)
-    made.real, made.imag = real, imag
-    return made[()]
-
-
-def times(x: Any, factor: Any) -> Any:
-    """A number times a real one, which does not meet the imaginary part of another infinite one."""
-    return x * factor if x.dtype.kind != "c" else joined(x.real * factor.real, x.imag * factor.real, x.dtype)
-
-
-def quotient(total: Any, count: Any) -> Any:
-    """A number divided by a real one: of complex numbers each part, since an infinite one leaves the other as it is."""
-    if total.dtype.kind != "c":
-        return np.true_divide(total, count)
-    return joined(np.true_divide(total.real, count), np.true_divide(total.imag, count), total.dtype)
-
-
-def power(x: Any, exponent: Any) -> Any:
-    """x to a power, in the dtype of x."""
-    return np.power(x, x.dtype.type(exponent))
-
-
-def printed(trees: dict[str, Typed], name: str) -> Callable[..., tuple[Any, ...]]:
-    """The NumPy function that gives these expressions, in this order, of their leaves by name."""
-    lines = Lines("numpy")
-    results = [lines.name(tree) for tree in trees.values()]
-    body = [*lines.lines, f"return {', '.join(results)},"]
-    text = f"def {name}(*, {', '.join(sorted(names_in(trees)))}, **others):\n    " + "\n    ".join(body)
-    if not names_in(trees):
-        text = text.replace("*, , ", "")
-    scope: dict[str, Any] = {
-        "np": np, "is_nan": is_nan, "squared": squared, "times": times, "quotient": quotient, "power": power,
-        **lines.constants,
-    }  # fmt: skip
-    exec(compile(text, f"<{name}>", "exec"), scope)
-    made: Callable[..., tuple[Any, ...]] = scope[name]
-    return made
-
-
-def names_in(trees: dict[str, Typed]) -> set[str]:
-    """The leaves of expressions."""
-    found: set[str] = set()
-
-    def visit(node: Typed) -> None:
-        if node.head == "leaf":
-            found.add(node.detail)
-        for arg in node.args:
-            visit(arg)
-
-    for tree in trees.values():
-        visit(tree)
-    return found

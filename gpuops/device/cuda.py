@@ -251,6 +251,12 @@ class CudaDevice:
 
         return go
 
+    def finisher(self, step: Any, places: dict[str, int]) -> Step:
+        """A step that finishes a reduction on the host."""
+        from .finish import finisher  # which few calls need
+
+        return finisher(self, step, places)
+
     def elementwise(self, step: Any, places: dict[str, int]) -> Step:
         kernel = elementwise_kernel(step.in_params, step.out_params, step.operation, step.name)
         operands = [

@@ -10,6 +10,7 @@ import os
 from contextlib import suppress
 from functools import cache
 
+from ..definition import in_cuda
 from ..plan.maps import elements, packs, stepped, tiled
 from ..plan.products import rungs
 from ..plan.reductions import launch as reductions
@@ -76,6 +77,7 @@ def source(kernel: Kernel) -> str:
             *map(read, COMMON),
             f'#line 1 "{kernel.name}: types and constants"',
             "using namespace gpuops;",
+            *in_cuda.texts(kernel),
             *(f"using {name} = {type_};" for name, type_ in kernel.types),
             *(f"constexpr int {name} = {int(value)};" for name, value in kernel.constants),
             f'#line 1 "{kernel.name}: parameters"',

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..definition.expressions import ORDERS, minus_zero, number
+from ..definition.in_numpy import is_half, quotient, squared, ufunc_of
 from ..definition.records import DEVIATIONS, NANDEVIATIONS, NUMBERS, SUM, SUM_OF_SQUARES, TOTALS
-from ..definition.reduction import Bound, is_half, quotient, squared, ufunc_of
+from ..definition.reduction import Bound
 from ..plan.geometry import Shape, memory_order
 from .block import BYTE, Block, chosen, counted, is_one, layout, rounded, taken_of
 from .blocks import compiled, convert, memory

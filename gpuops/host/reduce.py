@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..definition.reduction import Bound, is_half
+from ..definition.in_numpy import is_half
+from ..definition.reduction import Bound
+from ..definition.task import Task
 from ..errors import error
 from ..plan.geometry import Shape
 from . import threads
@@ -30,21 +32,6 @@ PIECES = 16  # of such blocks, at most
 LESS = 16  # elements that become one, at least, in a block that has parts of rows
 COST = 4  # of an element, where that of reading a byte is 1
 Arrays = tuple[np.ndarray, np.ndarray | None, np.ndarray | None]
-
-
-class Task(NamedTuple):
-    """A reduction that is to be made over some axes, to one result or several in a ``form``.
-
-    ``places``: the dims of the array that those of a second operand go along, if there is one.
-    """
-
-    bound: Bound
-    axis: Shape
-    keepdims: bool
-    initial: Any = None
-    form: Any = None
-    places: Shape | None = None
-    options: dict[str, float] = {}  # noqa: RUF012 - never changed
 
 
 def reduce(

@@ -8,13 +8,14 @@ import numpy as np
 
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY
+from ..definition.records import AVERAGE
 from ..errors import error
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, Work, new_array
 from .arguments import check_array, normalize_axis, result_type, scalar
 from .docstrings import documented
 from .reduction import NOT_GIVEN, in_one_pass, on_host, reduced, reduction
-from .table import AVERAGE, REDUCTIONS
+from .table import REDUCTIONS
 
 
 class Average(NamedTuple):
@@ -81,7 +82,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
         return Work(op, results, host, form=Average)
     if beside is None:
         beside = scalar("weights", np.ones((), val), a.machine)
-    plan = in_one_pass(AVERAGE.reduction, a, beside, dims, val, results)
+    plan = in_one_pass(AVERAGE.struct, a, beside, dims, val, results)
     return Work(op, results, host, plan, form=Average)
 
 

@@ -58,7 +58,7 @@ def array_equal(a1, a2, equal_nan=False):
         plan = in_one_pass(COMPARISONS[op, bool(equal_nan)], a1, a2, (*range(a1.ndim),), val, (result,))
     else:  # any() of no elements is False
         nothing = new_array("a1", (0,), a1.dtype, machine=a1.machine)
-        plan = in_one_pass(REDUCTIONS["any"].reduction, nothing, None, (0,), a1.dtype, (result,))
+        plan = in_one_pass(REDUCTIONS["any"].struct, nothing, None, (0,), a1.dtype, (result,))
     return Work(op, (result,), host, plan)
 
 
@@ -113,8 +113,8 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     if machine is None:
         return Work(op, (result,), host)
     x, y = (array if array.value is not None else array.broadcast_to(shape) for array in arrays)
-    reduction, (scale, other), axis = COMPARISONS[op, bool(equal_nan)], tolerances, (*range(len(shape)),)
-    plan = in_one_pass(reduction, x, y, axis, val, (result,), scale=scale, number=other)
+    struct, axis = COMPARISONS[op, bool(equal_nan)], (*range(len(shape)),)
+    plan = in_one_pass(struct, x, y, axis, val, (result,), rtol=tolerances[0], atol=tolerances[1])
     return Work(op, (result,), host, plan)
 
 

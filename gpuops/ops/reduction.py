@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..call.arrays import is_scalar
+from ..definition.reduction import Reduction, kinds_of
+from ..definition.task import Task
 from ..errors import error
 from ..plan import reductions
 from ..plan.builder import Builder, shared
 from ..plan.dtypes import INTEGERS, dtype_name
 from ..plan.geometry import Shape, contiguous_strides, dense_strides, memory_order
-from ..plan.reductions import Reduction
+from ..plan.reductions import OpStruct
 from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
 from .arguments import (
     as_mask,
@@ -23,67 +25,74 @@ from .arguments import (
     fitted,
     normalize_axis,
 )
-from .table import REDUCTIONS, ReductionOp, check_strategy, is_exact
+from .table import REDUCTIONS, check_strategy, is_exact
 
 NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]  # None has a meaning of its own for ``initial``
 
 
 def reduction(
     op: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any, strategy: str | None,
-    record: ReductionOp | None = None, **parameters: Any,
+    record: Reduction | None = None, **options: Any,
 ) -> Work:  # fmt: skip
-    """The description of every reduction of one array; kernels take the one parameter that there may be."""
+    """The description of every reduction of one array to one result."""
     record = record or REDUCTIONS[op]
     check_strategy(op, strategy)
     check_array(op, "a", a)
     if record.plain and a.dtype.kind in "biu":
-        record = REDUCTIONS[record.plain]._replace(name=op)
+        record = record.plain
     axis = normalize_axis(op, axis, a.shape)
-    val, result = dtypes(record, a.dtype, dtype_of(op, dtype), out)
+    val, result = dtypes(op, record, a.dtype, dtype_of(op, dtype), out)
     shape, steps = reduced(a, axis, keepdims)
     if out is not None:
-        check_out(op, out, shape, result, record.casting)
+        check_out(op, out, shape, result, record.rules.casting)
     mask = as_mask(op, where, a.shape)
     first = None
     if initial is not NOT_GIVEN and initial is not None:
         first = as_initial(op, initial, val)
-    elif initial is None or not record.identity:
+    elif initial is None or not record.rules.identity:
         check_identity(op, a.shape, axis, mask)
-    call = on_host(record, a, val, axis, keepdims, mask, initial=first, **parameters)
+    if mask is not None:
+        record = record.masked or record
+    call = on_host(record, a, val, axis, keepdims, mask, initial=first, **options)
     if a.machine is None:
         return Work(op, (out or new_array("out", shape, result, steps),), call)
-    kernel = record.beside(mask)
-    if mask is None and record.exact and is_exact(record, dtype_name(a.dtype), dtype_name(val), a.size):
-        kernel, val = record.exact, np.dtype(np.int64)
-    elif record.zero and first is None and dtype_name(val) not in INTEGERS:
+    struct = beside(record, mask)
+    if mask is None and record.exact and is_exact(record.exact, dtype_name(a.dtype), dtype_name(val), a.size):
+        struct, val = record.exact, np.dtype(np.int64)
+    elif record.start == 0 and first is None and dtype_name(val) not in INTEGERS:
         first = np.zeros((), val)
     builder = Builder(a.machine)
     x, other = builder.readable(a), mask and builder.readable(mask)
     target = builder.target(out, out is not None and shared(out, x, other), shape, result, steps)
-    start, scale = None if first is None else first.tobytes(), next(iter(parameters.values()), 1.0)
-    problem = reductions.problem(kernel, x, other, target, axis, dtype_name(val), start, scale)
-    add_reduction(builder, problem._replace(root=record.exponent == 0.5), strategy)
+    start = None if first is None else first.tobytes()
+    problem = reductions.problem(struct, x, other, target, axis, dtype_name(val), start, **options)
+    add_reduction(builder, problem._replace(root=record.root), strategy)
     builder.deliver(target, out)
     return Work(op, (out or target,), call, builder.finish())
 
 
+def beside(record: Reduction, mask: Any) -> OpStruct:
+    """The struct that makes a record's states with a mask, or without if it is None."""
+    return record.counted if mask is not None and record.counted else record.struct
+
+
 def on_host(
-    record: ReductionOp, a: ArraySpec, val: np.dtype, axis: Shape, keepdims: bool, mask: Any = None,
+    record: Reduction, a: ArraySpec, val: np.dtype, axis: Shape, keepdims: bool, mask: Any = None,
     y: np.dtype | None = None, **more: Any,
 ) -> HostCall:  # fmt: skip
     """What the CPU does: the record's definition, with options; ``initial``, ``form`` and ``places`` as in `Task`."""
     from ..host import reduce  # which costs time at import
 
     given = {name: more.pop(name) for name in ("initial", "form", "places") if name in more}
-    task = reduce.Task(record.define.bind(a.dtype, val, y), axis, keepdims, **given, options=more)
+    task = Task(record.bind(a.dtype, val, y), axis, keepdims, **given, options=more)
     if a.machine is not None or mask is not None or task.initial is not None:
         return HostCall(reduce.reduce, {"task": task})
     return HostCall(reduce.call_of(task, a.shape, a.strides), {"task": task})
 
 
 def in_one_pass(
-    reduction: Reduction, x: ArraySpec, other: ArraySpec | None, axis: Shape, val: np.dtype,
-    results: tuple[ArraySpec, ...], strategy: str | None = None, **more: Any,
+    struct: OpStruct, x: ArraySpec, other: ArraySpec | None, axis: Shape, val: np.dtype,
+    results: tuple[ArraySpec, ...], strategy: str | None = None, **options: Any,
 ) -> Plan:  # fmt: skip
     """The plan of a reduction, perhaps of two operands, to one new result or two."""
     assert x.machine is not None
@@ -91,9 +100,8 @@ def in_one_pass(
     x, other = builder.readable(x), other and builder.readable(other)
     if other is not None and other.ndim > x.ndim:  # x is a scalar
         x = x.broadcast_to(other.shape)
-    more |= {} if len(results) == 1 else {"second": results[1]}
-    problem = reductions.problem(reduction, x, other, results[0], axis, dtype_name(val))
-    add_reduction(builder, problem._replace(**more), strategy)
+    problem = reductions.problem(struct, x, other, results[0], axis, dtype_name(val), **options)
+    add_reduction(builder, problem._replace(second=None if len(results) == 1 else results[1]), strategy)
     return builder.finish()
 
 
@@ -107,33 +115,34 @@ def add_reduction(builder: Builder, problem: reductions.Problem, strategy: str |
 
 
 def dtypes(
-    record: ReductionOp, x: np.dtype, dtype: np.dtype | None, out: ArraySpec | None
+    op: str, record: Reduction, x: np.dtype, dtype: np.dtype | None, out: ArraySpec | None
 ) -> tuple[np.dtype, np.dtype]:
     """The dtype in which NumPy would compute, and the result's."""
-    if record.logical:
+    rules = record.rules
+    if rules.logical:
         val = x
     elif dtype is not None:
-        variance = record.exponent is not None and x.kind == "c" and dtype.kind in "fV"
-        val = np.result_type(dtype, np.complex64) if variance else dtype  # which says how precise each part is
-    elif record.floating:
+        parts = rules.parts and x.kind == "c" and dtype.kind in "fV"
+        val = np.result_type(dtype, np.complex64) if parts else dtype
+    elif rules.floating:
         wider = out is not None and np.can_cast(x, out.dtype)
         val = np.dtype(np.float64) if x.kind in "biu" else out.dtype if wider and out is not None else x
-    elif record.arithmetic and out is None and x.kind in "biu":
-        val = record.ufunc.reduce(np.empty(0, x)).dtype
-    elif record.result and x.kind == "c":  # which a real ``out`` takes
+    elif rules.arithmetic and out is None and x.kind in "biu":
+        val = rules.ufunc.reduce(np.empty(0, x)).dtype
+    elif record.results[0] != "V" and x.kind == "c":  # which a real ``out`` takes
         val = x
     else:
         try:
-            val = record.ufunc.resolve_dtypes((x if out is None else out.dtype, x, None), reduction=True)[0]
+            val = rules.ufunc.resolve_dtypes((x if out is None else out.dtype, x, None), reduction=True)[0]
         except TypeError:
             rule = f"dtype {x.name} is not supported"
             if out is not None:
                 rule = f"cannot cast the result from {x.name} to {out.dtype.name} of out"
-            raise error(TypeError, record.name, rule) from None
-    check_dtype(record.name, "the result", val)
-    if record.floating and (record.plain or not record.ufunc) and val.kind not in "fcV":
-        raise error(TypeError, record.name, f"dtype must be floating or complex, got {val.name}")
-    return val, record.result(val) if record.result else val
+            raise error(TypeError, op, rule) from None
+    check_dtype(op, "the result", val)
+    if rules.floating and (record.plain or not rules.ufunc) and val.kind not in "fcV":
+        raise error(TypeError, op, f"dtype must be floating or complex, got {val.name}")
+    return val, kinds_of(x, val)[record.results[0]]
 
 
 def degrees(op: str, ddof: Any, correction: Any) -> float:

@@ -136,7 +136,7 @@ def search(op: str, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str |
     axis, shape, steps = along(op, a, axis, keepdims)
     record, index = SEARCHES[op], np.dtype(np.int64)
     if record.plain and a.dtype.kind in "biu":
-        record = SEARCHES[record.plain]
+        record = record.plain
     if out is not None:
         check_out(op, out, shape, index, "unsafe")
         if not np.can_cast(out.dtype, index):
@@ -148,7 +148,7 @@ def search(op: str, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str |
     x = builder.readable(a)
     target = builder.target(out, out is not None and shared(out, x), shape, index, steps)
     places = reductions.positions(x, axis)
-    add_reduction(builder, reductions.problem(record.reduction, x, places, target, axis, dtype_name(a.dtype)), strategy)
+    add_reduction(builder, reductions.problem(record.struct, x, places, target, axis, dtype_name(a.dtype)), strategy)
     builder.deliver(target, out)
     return Work(op, (out or target,), host, builder.finish())
 
@@ -166,7 +166,7 @@ def with_index(op: str, a: Any, axis: Any, keepdims: bool, strategy: str | None)
     plan = None
     if a.machine is not None:
         places = reductions.positions(a, axis)
-        plan = in_one_pass(record.reduction, a, places, axis, a.dtype, results, strategy)
+        plan = in_one_pass(record.struct, a, places, axis, a.dtype, results, strategy)
     return Work(op, results, host, plan, form=WithIndex)
 
 

@@ -12,7 +12,7 @@ from ..call.operation import ARRAY, MASK, OUT
 from ..plan.work import Work, new_array
 from .arguments import as_mask, check_array, dtype_of, normalize_axis
 from .docstrings import documented
-from .reduction import NOT_GIVEN, degrees, dtypes, in_one_pass, on_host, reduced, reduction
+from .reduction import NOT_GIVEN, beside, degrees, dtypes, in_one_pass, on_host, reduced, reduction
 from .table import MEASURES, check_strategy
 
 
@@ -145,12 +145,12 @@ def mean_var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=True, co
     check_strategy(op, strategy)
     check_array(op, "a", a)
     axis = normalize_axis(op, axis, a.shape)
-    val, _ = dtypes(record, a.dtype, dtype_of(op, dtype), None)
+    val, _ = dtypes(op, record, a.dtype, dtype_of(op, dtype), None)
     (shape, steps), mask = reduced(a, axis, keepdims), as_mask(op, where, a.shape)
     kinds = {"mean": val, "var": np.empty(0, val).real.dtype}
     mean, spread = (new_array(name, shape, kind, steps, a.machine) for name, kind in kinds.items())
     plan = None
     if a.machine is not None:
-        plan = in_one_pass(record.beside(mask), a, mask, axis, val, (mean, spread), strategy, scale=freedom)
+        plan = in_one_pass(beside(record, mask), a, mask, axis, val, (mean, spread), strategy, ddof=freedom)
     host = on_host(record, a, val, axis, keepdims, mask, ddof=freedom, form=MeanVar)
     return Work(op, (mean, spread), host, plan, form=MeanVar)

@@ -133,7 +133,7 @@ template <bool FALLS, class A> __device__ __forceinline__ A number_of(i32 key) {
 // Reduces over aligned groups of WIDTH lanes; every lane gets its group's result. All 32 lanes of the warp take part.
 // LAST, EXACT: as of variances in `merged`.
 template <class Op, int WIDTH = 32, bool LAST = true, bool EXACT = LAST> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
-  if constexpr (EXPONENTIAL<Op>) {  // the maximum first: each sum is rescaled once
+  if constexpr (Op::EXPONENTIAL) {  // the maximum first: each sum is rescaled once
     using A = typename Op::A;
     A max = warp_reduce<Max<A>, WIDTH>(value.max);
     bool at_max = value.max == max;  // each such lane has left out one 1
@@ -147,12 +147,12 @@ template <class Op, int WIDTH = 32, bool LAST = true, bool EXACT = LAST> __devic
     return Op::state(number_of<Op::FALLS, typename Op::A>(top), place);
   }
 #endif
-  if constexpr (INDEXED<Op>) {  // the value first, then the least index of those that have it
+  if constexpr (Op::INDEXED) {  // the value first, then the least index of those that have it
     auto top = warp_reduce<typename Op::Top, WIDTH>(value.value);
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, warp_reduce<Min<typename Op::Place>, WIDTH>(place));
   }
-  if constexpr (CENTERED<Op> && WIDTH > 1) return merged<Op, LAST, EXACT, 5>(value, 1, WIDTH / 2);
+  if constexpr (Op::CENTERED && WIDTH > 1) return merged<Op, LAST, EXACT, 5>(value, 1, WIDTH / 2);
 #pragma unroll
   for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
   return value;
@@ -160,19 +160,19 @@ template <class Op, int WIDTH = 32, bool LAST = true, bool EXACT = LAST> __devic
 
 // Reduces over lanes that differ in bits HIGH … LOW of their index, both known at run time; LOW > HIGH: over none.
 template <class Op> __device__ __forceinline__ typename Op::State lanes_reduce(typename Op::State value, int low, int high) {
-  if constexpr (EXPONENTIAL<Op>) {  // the maximum first: each sum is rescaled once
+  if constexpr (Op::EXPONENTIAL) {  // the maximum first: each sum is rescaled once
     using A = typename Op::A;
     A max = lanes_reduce<Max<A>>(value.max, low, high);
     bool at_max = value.max == max;  // each such lane has left out one 1
     A ones = lanes_reduce<Sum<A>>(A(at_max), low, high);
     return {max, rest_of(lanes_reduce<Sum<A>>(at_max ? value.rest : Op::lifted(value, max), low, high), ones)};
   }
-  if constexpr (INDEXED<Op>) {  // the value first, then the least index of those that have it
+  if constexpr (Op::INDEXED) {  // the value first, then the least index of those that have it
     auto top = lanes_reduce<typename Op::Top>(value.value, low, high);
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, lanes_reduce<Min<typename Op::Place>>(place, low, high));
   }
-  if constexpr (CENTERED<Op>) return high < low ? value : merged<Op, false, true, 1>(value, low, high);
+  if constexpr (Op::CENTERED) return high < low ? value : merged<Op, false, true, 1>(value, low, high);
 #pragma unroll 1
   for (int mask = high; mask >= low; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
   return value;

@@ -1,5 +1,6 @@
-// The reductions: what one element contributes (map), how two partial results merge (combine), what is written
-// (finish). To add an op, add a struct here and a row in gpuops/ops/table.py (softmax's are in gpuops/plan/rows/problems.py).
+// The reductions whose structs are written by hand, for speed: what one element contributes (map), how two states merge
+// (combine), what is written (finish). Those of other reductions are printed (gpuops/definition/in_cuda.py). The host
+// knows a struct by its name, its traits and its options (OpStruct in gpuops/plan/reductions/problems.py).
 namespace gpuops {
 
 // ---- arithmetic on accumulators
@@ -80,10 +81,26 @@ template <> struct Accumulate<f16> { using type = float; };
 template <> struct Accumulate<bf16> { using type = float; };
 template <class V> using accumulate_t = typename Accumulate<V>::type;
 
-// What an op may read besides the element: the number of elements reduced, the factor on x, and the row's maximum. Of
-// variances, `count` is negative if the root is asked for, and `scale` is ddof; of those whose elements the host counts,
-// they are the reciprocals of their number and of the degrees of freedom. Other ops say what theirs are.
-template <class A> struct Context { double count; double scale; A shift; };
+// What an op may read besides the element: its options, which it names by an enum, whether the root of a variance is asked
+// for, and the row's maximum.
+template <class A> struct Context { double option[2]; bool root; A shift; };
+
+// What kernels ask of an op.
+struct Traits {
+  static constexpr bool INDEXED = false;      // takes elements with their index
+  static constexpr bool PRODUCT = false;      // takes elements with those of a second operand
+  static constexpr bool UNCONVERTED = false;  // map takes elements as they are, for their truth, or as NaN
+  static constexpr bool COUNTING = false;     // states count elements, which are added one by one (add)
+  static constexpr bool CENTERED = false;     // states are sums around a center
+  static constexpr bool EXPONENTIAL = false;  // takes powers of whole packs
+};
+
+// States that are one number. fields: as the record has it (F); from: as kernels do.
+template <class S> struct Single : Traits {
+  using State = S;
+  template <class F> static __device__ __forceinline__ F fields(S s) { return {s}; }
+  template <class F> static __device__ __forceinline__ S from(F f) { return bit_cast<S>(f); }
+};
 
 template <class A> __device__ __forceinline__ A nan() { return Limits<A>::greatest() - Limits<A>::greatest(); }
 template <> __device__ __forceinline__ c64 nan<c64>() { return {nan<float>(), 0.0f}; }
@@ -96,7 +113,7 @@ template <> __device__ __forceinline__ c64 minus_zero<c64>() { return {-0.0f, -0
 template <> __device__ __forceinline__ c128 minus_zero<c128>() { return {-0.0, -0.0}; }
 
 // V is the type in which NumPy would compute. Each op: identity, map, combine, finish.
-template <class V> struct Sum {
+template <class V> struct Sum : Single<accumulate_t<V>> {
   using A = accumulate_t<V>;
   using State = A;
   static __device__ State identity() { return minus_zero<A>(); }  // not 0: 0 + -0 is 0, but a sum of only -0 is -0
@@ -105,20 +122,13 @@ template <class V> struct Sum {
   template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(convert<V>(s)); }
 };
 
-template <class V> struct Prod : Sum<V> {
-  using A = accumulate_t<V>;
-  static __device__ A identity() { return convert<A>(1); }
-  static __device__ A combine(A a, A b) { return static_cast<A>(a * b); }
-};
-
 // The sum of products with the elements of a second operand.
 template <class V> struct Dot : Sum<V> {
+  static constexpr bool PRODUCT = true;
   using A = accumulate_t<V>;
   static __device__ A identity() { return convert<A>(0); }
   static __device__ A product(V x, V y, const Context<A>&) { return static_cast<A>(convert<A>(x) * convert<A>(y)); }
 };
-template <class Op> constexpr bool PRODUCT = false;
-template <class V> constexpr bool PRODUCT<Dot<V>> = true;
 
 // Minima and maxima accumulate in at least 32 bits: narrower types would be truncated after every comparison.
 template <class V> struct Widen { using type = accumulate_t<V>; };
@@ -128,7 +138,7 @@ template <> struct Widen<u8> { using type = i32; };
 template <> struct Widen<i16> { using type = i32; };
 template <> struct Widen<u16> { using type = i32; };
 
-template <class V> struct Max {  // NaN propagates
+template <class V> struct Max : Single<typename Widen<V>::type> {  // NaN propagates
   using A = typename Widen<V>::type;
   using State = A;
   static __device__ State identity() { return Limits<A>::least(); }
@@ -169,7 +179,8 @@ template <class A, class I> struct Beside {
 };
 
 // The first of the greatest elements: their value and its index, an I. NaN is the greatest.
-template <class V, class I> struct ArgMax {
+template <class V, class I> struct ArgMax : Traits {
+  static constexpr bool INDEXED = true;
   using A = typename Widen<V>::type;
   using Top = Max<V>;  // finds the value; Number, among elements of which some are NaN and left out
   using Number = NanMax<V>;
@@ -192,6 +203,10 @@ template <class V, class I> struct ArgMax {
   static __device__ __forceinline__ State first(State a, State b, bool greatest) {
     return ahead(b.value, a.value, greatest) | ((b.index() < a.index()) & same(a.value, b.value)) ? b : a;
   }
+  template <class F> static __device__ __forceinline__ F fields(State s) {
+    return {s.value, s.index() == NOWHERE ? static_cast<i64>(~u64(0) >> 1) : static_cast<i64>(s.index())};
+  }
+  template <class F> static __device__ __forceinline__ State from(F f) { return state(f.value, static_cast<I>(f.index)); }
   // -1: no element took part.
   static __device__ i64 found(State s) { return s.index() == NOWHERE ? -1 : static_cast<i64>(s.index()); }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(found(s)); }
@@ -219,12 +234,8 @@ template <class Base, class V> struct WithIndex : Base {
 template <class V, class I> using MaxWithIndex = WithIndex<ArgMax<V, I>, V>;
 template <class V, class I> using MinWithIndex = WithIndex<ArgMin<V, I>, V>;
 
-template <class Op> constexpr bool INDEXED = false;  // takes elements with their index
-template <class V, class I> constexpr bool INDEXED<ArgMax<V, I>> = true;
-template <class V, class I> constexpr bool INDEXED<ArgMin<V, I>> = true;
-template <class Base, class V> constexpr bool INDEXED<WithIndex<Base, V>> = true;
 
-template <class V> struct Range {  // the maximum less the minimum
+template <class V> struct Range : Traits {  // the maximum less the minimum
   using Most = Max<V>;
   using Least = Min<V>;
   using A = typename Most::A;
@@ -234,12 +245,15 @@ template <class V> struct Range {  // the maximum less the minimum
   static __device__ State combine(State a, State b) {
     return {Most::combine(a.most, b.most), Least::combine(a.least, b.least)};
   }
+  template <class F> static __device__ __forceinline__ F fields(State s) { return {s.most, s.least}; }
+  template <class F> static __device__ __forceinline__ State from(F f) { return {f.most, f.least}; }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) {
     return convert<Out>(convert<V>(static_cast<A>(s.most - s.least)));
   }
 };
 
-template <class V> struct Any {
+template <class V> struct Any : Single<u32> {
+  static constexpr bool UNCONVERTED = true;
   using A = bool;
   using State = u32;
   static __device__ State identity() { return 0; }
@@ -253,9 +267,6 @@ template <class V> struct All : Any<V> {
   static __device__ u32 combine(u32 a, u32 b) { return a & b; }
 };
 
-template <class Op> constexpr bool UNCONVERTED = false;  // map takes elements as they are, for their truth, or as NaN
-template <class V> constexpr bool UNCONVERTED<Any<V>> = true;
-template <class V> constexpr bool UNCONVERTED<All<V>> = true;
 
 template <class A> __device__ A quotient(A total, double count) { return convert<A>(convert<double>(total) / count); }
 template <class R> __device__ Complex<R> quotient(Complex<R> total, double count) {
@@ -263,26 +274,29 @@ template <class R> __device__ Complex<R> quotient(Complex<R> total, double count
 }
 
 template <class V> struct Mean : Sum<V> {
+  enum Options { N };
   using A = accumulate_t<V>;
   static __device__ A identity() { return convert<A>(0); }
   template <class Out> static __device__ Out finish(A total, const Context<A>& c) {
-    return convert<Out>(convert<V>(quotient(total, c.count)));
+    return convert<Out>(convert<V>(quotient(total, c.option[N])));
   }
 };
 
 // The mean of integers whose sum is exact in V = i32 or i64.
 template <class V> struct IntegerMean : Sum<V> {
+  enum Options { N };
   template <class Out> static __device__ Out finish(V total, const Context<V>& c) {
-    return convert<Out>(quotient(convert<double>(total), c.count));
+    return convert<Out>(quotient(convert<double>(total), c.option[N]));
   }
 };
 
-template <class V, class I> struct MaskedMean {  // counts the elements that it adds, in an I
+template <class V, class I> struct MaskedMean : Traits {  // counts the elements that it adds, in an I
+  static constexpr bool COUNTING = true;
   using A = accumulate_t<V>;
   struct State {
     A total;
-    Beside<A, I> number;
-    __device__ __forceinline__ I count() const { return number.get(); }
+    Beside<A, I> n;
+    __device__ __forceinline__ I count() const { return n.get(); }
   };
   static __device__ __forceinline__ State state(A total, I count) { return {total, Beside<A, I>::of(count)}; }
   static __device__ State identity() { return state(convert<A>(0), 0); }
@@ -290,6 +304,8 @@ template <class V, class I> struct MaskedMean {  // counts the elements that it 
   // Adds an element to a thread's state.
   static __device__ __forceinline__ State add(State s, V x) { return state(static_cast<A>(s.total + convert<A>(x)), s.count() + 1); }
   static __device__ State combine(State a, State b) { return state(static_cast<A>(a.total + b.total), a.count() + b.count()); }
+  template <class F> static __device__ __forceinline__ F fields(State s) { return {s.total, static_cast<i64>(s.count())}; }
+  template <class F> static __device__ __forceinline__ State from(F f) { return state(f.total, static_cast<I>(f.n)); }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) {
     return convert<Out>(convert<V>(quotient(s.total, static_cast<double>(s.count()))));
   }
@@ -326,7 +342,9 @@ template <class R> using Wider = typename Either<SAME<R, double>, DoubleDouble, 
 // and about the mean of all where states merge: so the squares are hardly greater than they have to be, and neither sum
 // loses digits to a large mean (after Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983).
 // STRICT: without degrees of freedom, the result is NaN; else the quotient by 0.
-template <class V, class I, bool STRICT = false> struct MaskedVar {  // counts the elements that it adds, in an I
+template <class V, class I, bool STRICT = false> struct MaskedVar : Traits {  // counts the elements that it adds, in an I
+  static constexpr bool COUNTING = true, CENTERED = true;
+  enum Options { DDOF };
   using Spread = MaskedVar;
   using A = accumulate_t<V>;
   using R = real_t<A>;
@@ -405,15 +423,25 @@ template <class V, class I, bool STRICT = false> struct MaskedVar {  // counts t
     A center = n < m ? b.center + times(a.center - b.center, part) : a.center + times(b.center - a.center, part);
     return {center, added(around(center, a), around(center, b))};
   }
+  // Around the mean.
+  template <class F> static __device__ __forceinline__ F fields(State s) {
+    R part = static_cast<R>(1 / static_cast<double>(s.count() > 0 ? s.count() : 1));
+    A apart = times(s.sums.sum, part);
+    R squares = less_of(s.sums.squares, real_product<R>(s.sums.sum, apart));
+    return {s.center + apart, squares < R(0) ? R(0) : squares, static_cast<i64>(s.count())};
+  }
+  template <class F> static __device__ __forceinline__ State from(F f) {
+    return {f.center, sums(convert<A>(0), f.squares, static_cast<I>(f.n))};
+  }
   // The result, given 1 / n and the reciprocal of the degrees of freedom.
   template <class Out> static __device__ __forceinline__ Out divided(const Sums& s, R part, R each, const Context<A>& c) {
     R squares = less_of(s.squares, real_product<R>(s.sum, times(s.sum, part)));
     squares += real_product<R>(s.sum - s.sum, s.sum);  // 0, or NaN after an infinity
     R found = (squares < R(0) ? R(0) : squares) * each;
-    return convert<Out>(convert<real_t<V>>(c.count < 0 ? sqrt(found) : found));
+    return convert<Out>(convert<real_t<V>>(c.root ? sqrt(found) : found));
   }
   template <class Out> static __device__ Out finish(State s, const Context<A>& c) {
-    R n = static_cast<R>(s.count()), freedom = static_cast<R>(static_cast<double>(s.count()) - c.scale);
+    R n = static_cast<R>(s.count()), freedom = static_cast<R>(static_cast<double>(s.count()) - c.option[DDOF]);
     R part = sizeof(R) == 8 ? 1 / (n > R(1) ? n : R(1)) : part_of(n);
     return divided<Out>(s.sums, part, freedom <= R(0) ? (STRICT ? nan<R>() : Limits<R>::greatest()) : 1 / freedom, c);
   }
@@ -421,14 +449,16 @@ template <class V, class I, bool STRICT = false> struct MaskedVar {  // counts t
 
 // The host has counted the elements, and divided.
 template <class V, class I> struct Var : MaskedVar<V, I> {
+  enum Options { SHARE, EACH };  // the reciprocals of the number of elements, and of the degrees of freedom
   using Base = MaskedVar<V, I>;
   using R = typename Base::R;
   template <class Out> static __device__ Out finish(typename Base::State s, const Context<typename Base::A>& c) {
-    return Base::template divided<Out>(s.sums, static_cast<R>(fabs(c.count)), static_cast<R>(c.scale), c);
+    return Base::template divided<Out>(s.sums, static_cast<R>(c.option[SHARE]), static_cast<R>(c.option[EACH]), c);
   }
 };
 
-template <class V, class I, class Variance> struct MeanAndVar {  // the variance is the second result
+template <class V, class I, class Variance> struct MeanAndVar : Traits {  // the variance is the second result
+  static constexpr bool COUNTING = true, CENTERED = true;
   using Spread = typename Variance::Spread;
   using A = typename Spread::A;
   struct State {  // the total gives the mean where infinities leave no center
@@ -463,6 +493,12 @@ template <class V, class I, class Variance> struct MeanAndVar {  // the variance
     return {Spread::sums(sum, squares, count, total), total};
   }
   static __device__ State combine(State a, State b) { return {Spread::combine(a.spread, b.spread), a.total + b.total}; }
+  struct Fields { A center; typename Spread::R squares; i64 n; };
+  template <class F> static __device__ __forceinline__ F fields(State s) {
+    auto f = Spread::template fields<Fields>(s.spread);
+    return {f.center, f.squares, f.n, s.total};
+  }
+  template <class F> static __device__ __forceinline__ State from(F f) { return {Spread::from(f), f.total}; }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) {
     return convert<Out>(convert<V>(quotient(s.total, static_cast<double>(s.count()))));
   }
@@ -475,7 +511,9 @@ template <class V, class I> using MaskedMeanVar = MeanAndVar<V, I, MaskedVar<V, 
 
 // The variance of integers of at most two bytes: of their sum and that of their squares, which are exact in V = i32 or i64
 // (of squares, without a sign).
-template <class V> struct IntegerVar {
+template <class V> struct IntegerVar : Traits {
+  static constexpr bool COUNTING = true;
+  enum Options { N, DDOF };
   using A = V;
   using Bits = bits_of<V>;
   struct State {
@@ -490,7 +528,7 @@ template <class V> struct IntegerVar {
   }
   static __device__ State combine(State a, State b) { return {a.sum + b.sum, a.squares + b.squares}; }
   template <class Out> static __device__ Out finish(State s, const Context<A>& c) {
-    double all = fabs(c.count), freedom = all - c.scale, most = all * static_cast<double>(s.squares), apart;
+    double all = c.option[N], freedom = all - c.option[DDOF], most = all * static_cast<double>(s.squares), apart;
     if (most < 0x1p53) {  // n * squares - sum * sum is exact
       double sum = static_cast<double>(s.sum);
       apart = most - sum * sum;
@@ -501,13 +539,14 @@ template <class V> struct IntegerVar {
       apart = static_cast<double>(high) * 0x1p64 + static_cast<double>(low - less);
     }
     double found = apart / (all * (freedom <= 0 ? 0.0 : freedom));
-    return convert<Out>(c.count < 0 ? sqrt(found) : found);
+    return convert<Out>(c.root ? sqrt(found) : found);
   }
 };
 
 // ---- counts and norms
 
-template <class V> struct CountNonzero {
+template <class V> struct CountNonzero : Traits {
+  static constexpr bool COUNTING = true;
   using A = accumulate_t<V>;
   struct State {
     u32 low, high;
@@ -520,6 +559,8 @@ template <class V> struct CountNonzero {
   // Adds an element to a thread's state, which has fewer than 2^32.
   static __device__ __forceinline__ State add(State s, V x) { return {s.low + nonzero(x), s.high}; }
   static __device__ State combine(State a, State b) { return state(a.count() + b.count()); }
+  template <class F> static __device__ __forceinline__ F fields(State s) { return {s.count()}; }
+  template <class F> static __device__ __forceinline__ State from(F f) { return state(f.count); }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(s.count()); }
 };
 
@@ -533,31 +574,6 @@ template <class R> __device__ R magnitude(Complex<R> x) {  // the root of a sum 
   return more * sqrt(R(1) + part * part);
 }
 
-template <class V> struct SumOfSquares {
-  using A = accumulate_t<V>;
-  using State = real_t<A>;
-  static __device__ State identity() { return State(0); }
-  static __device__ State map(V x, const Context<A>&) { return real_product<State>(convert<A>(x), convert<A>(x)); }
-  static __device__ State combine(State a, State b) { return static_cast<State>(a + b); }
-  template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(convert<real_t<V>>(s)); }
-};
-
-template <class V> struct Norm1 : SumOfSquares<V> {
-  using A = accumulate_t<V>;
-  static __device__ real_t<A> map(V x, const Context<A>&) { return magnitude(convert<A>(x)); }
-};
-
-template <class V> struct NormInf : Norm1<V> {
-  using R = real_t<accumulate_t<V>>;
-  static __device__ R combine(R a, R b) { return greater_of(a, b); }
-};
-
-template <class V> struct NormMinusInf : Norm1<V> {
-  using R = real_t<accumulate_t<V>>;
-  static __device__ R identity() { return Limits<R>::greatest(); }
-  static __device__ R combine(R a, R b) { return lesser_of(a, b); }
-};
-
 // x to the power p; of small whole p by products, which take far less time than pow.
 template <class R> __device__ __forceinline__ R power(R x, R p) {
   if (!(p >= R(1) && p <= R(16)) || p != floor(p)) return pow(x, p);
@@ -570,24 +586,15 @@ template <class R> __device__ __forceinline__ R power(R x, R p) {
   return out;
 }
 
-template <class V> struct NormP : Norm1<V> {  // Context::scale is p
-  using A = accumulate_t<V>;
-  using R = real_t<A>;
-  static __device__ R map(V x, const Context<A>& c) { return power(magnitude(convert<A>(x)), static_cast<R>(c.scale)); }
-  template <class Out> static __device__ Out finish(R s, const Context<A>& c) {
-    return convert<Out>(convert<real_t<V>>(pow(s, static_cast<R>(1 / c.scale))));
-  }
-};
-
 // The root of the sum of squares. These may overflow, or vanish: so squares of the elements times 1 / FAR and times FAR
 // are added up beside them, and the sum that has kept its digits is taken (after J. Blue, "A portable Fortran program to
 // find the Euclidean norm of a vector", 1978). Squares of float16 are far from either in float32.
-template <class V> struct Norm2 {
+template <class V> struct Norm2 : Traits {
   using A = accumulate_t<V>;
   using R = real_t<A>;
   static constexpr bool LIMITED = !SAME<V, f16>;
   static constexpr R FAR = sizeof(R) == 8 ? 0x1p768 : 0x1p96f, SMALL = sizeof(R) == 8 ? 0x1p-900 : 0x1p-90f;
-  struct State { R sum, lowered, raised; };
+  struct State { R total, lowered, raised; };
   static __device__ State identity() { return {R(0), R(0), R(0)}; }
   static __device__ State map(V x, const Context<A>&) {
     A value = convert<A>(x);
@@ -595,40 +602,29 @@ template <class V> struct Norm2 {
     A low = times(value, 1 / FAR), high = times(value, FAR);
     return {real_product<R>(value, value), real_product<R>(low, low), real_product<R>(high, high)};
   }
-  static __device__ State combine(State a, State b) { return {a.sum + b.sum, a.lowered + b.lowered, a.raised + b.raised}; }
+  static __device__ State combine(State a, State b) { return {a.total + b.total, a.lowered + b.lowered, a.raised + b.raised}; }
+  template <class F> static __device__ __forceinline__ F fields(State s) { return {s.total, s.lowered, s.raised}; }
+  template <class F> static __device__ __forceinline__ State from(F f) { return {f.total, f.lowered, f.raised}; }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) {
-    bool large = LIMITED && s.sum == Limits<R>::greatest(), small = LIMITED && s.sum < SMALL;
-    R root = large ? sqrt(s.lowered) * FAR : small ? sqrt(s.raised) * (1 / FAR) : sqrt(s.sum);
+    bool large = LIMITED && s.total == Limits<R>::greatest(), small = LIMITED && s.total < SMALL;
+    R root = large ? sqrt(s.lowered) * FAR : small ? sqrt(s.raised) * (1 / FAR) : sqrt(s.total);
     return convert<Out>(convert<real_t<V>>(root));
   }
 };
 
 // ---- two operands
 
-template <class V> struct Average {  // with weights, whose sum is the second result
-  using A = accumulate_t<V>;
-  struct State { A total, weight; };
-  static __device__ State identity() { return {convert<A>(0), convert<A>(0)}; }
-  static __device__ State map(V, const Context<A>&) { return identity(); }
-  static __device__ State product(V x, V weight, const Context<A>&) {
-    return {static_cast<A>(convert<A>(x) * convert<A>(weight)), convert<A>(weight)};
-  }
-  static __device__ State combine(State a, State b) { return {a.total + b.total, a.weight + b.weight}; }
-  template <class Out> static __device__ Out finish(State s, const Context<A>&) {
-    return convert<Out>(convert<V>(ratio(s.total, s.weight)));
-  }
-  template <class Out> static __device__ Out second(State s, const Context<A>&) { return convert<Out>(convert<V>(s.weight)); }
-  template <class R> static __device__ R ratio(R a, R b) { return a / b; }
-  template <class R> static __device__ Complex<R> ratio(Complex<R> a, Complex<R> b) {  // Smith's, which does not overflow
-    if (b.re == R(0) && b.im == R(0)) return {a.re / b.re, a.im / b.re};
-    bool steep = fabs(b.im) > fabs(b.re);
-    R part = steep ? b.re / b.im : b.im / b.re, scale = steep ? b.re * part + b.im : b.re + b.im * part;
-    return {(steep ? a.re * part + a.im : a.re + a.im * part) / scale, (steep ? a.im * part - a.re : a.im - a.re * part) / scale};
-  }
-};
+template <class A> __device__ __forceinline__ A ratio(A a, A b) { return a / b; }
+template <class R> __device__ __forceinline__ Complex<R> ratio(Complex<R> a, Complex<R> b) {  // Smith's, which does not overflow
+  if (b.re == R(0) && b.im == R(0)) return {a.re / b.re, a.im / b.re};
+  bool steep = fabs(b.im) > fabs(b.re);
+  R part = steep ? b.re / b.im : b.im / b.re, scale = steep ? b.re * part + b.im : b.re + b.im * part;
+  return {(steep ? a.re * part + a.im : a.re + a.im * part) / scale, (steep ? a.im * part - a.re : a.im - a.re * part) / scale};
+}
 
 // Whether elements are those of the second operand. NANS: so are two that are NaN.
 template <class V, bool NANS = false> struct Equal : All<V> {
+  static constexpr bool PRODUCT = true;
   using A = bool;
   template <class X> static __device__ u32 map(X difference, const Context<A>&) { return !nonzero(difference); }
   template <class X, class Y> static __device__ u32 product(X x, Y y, const Context<A>&) {
@@ -642,8 +638,10 @@ template <class V, bool NANS = false> struct Equal : All<V> {
 };
 template <class V> using EqualNans = Equal<V, true>;
 
-// Whether |x - y| <= atol + rtol * |y|, each step rounded as NumPy's. Context::count is atol, Context::scale is rtol.
+// Whether |x - y| <= atol + rtol * |y|, each step rounded as NumPy's.
 template <class V, bool NANS = false> struct Close : All<V> {
+  static constexpr bool PRODUCT = true, UNCONVERTED = false;
+  enum Options { ATOL, RTOL };
   using A = bool;
   using Wide = accumulate_t<V>;
   using R = real_t<Wide>;
@@ -651,7 +649,7 @@ template <class V, bool NANS = false> struct Close : All<V> {
   static __device__ u32 product(V x, V y, const Context<A>& c) {
     Wide a = convert<Wide>(x), b = convert<Wide>(y);
     if (Equal<V, NANS>::product(x, y, c)) return 1;
-    R size = magnitude(b), rtol = rounded(static_cast<R>(c.scale)), atol = rounded(static_cast<R>(c.count));
+    R size = magnitude(b), rtol = rounded(static_cast<R>(c.option[RTOL])), atol = rounded(static_cast<R>(c.option[ATOL]));
     R apart = rounded(magnitude(a - b)), most = rounded(plus(atol, rounded(multiplied(rtol, size))));
     return apart <= most && size < Limits<R>::greatest();
   }
@@ -662,47 +660,29 @@ template <class V, bool NANS = false> struct Close : All<V> {
   static __device__ __forceinline__ double plus(double a, double b) { return __dadd_rn(a, b); }
 };
 template <class V> using CloseNans = Close<V, true>;
-template <class V> constexpr bool PRODUCT<Average<V>> = true;
-template <class V, bool NANS> constexpr bool PRODUCT<Equal<V, NANS>> = true;
-template <class V, bool NANS> constexpr bool PRODUCT<Close<V, NANS>> = true;
-template <class V, bool NANS> constexpr bool UNCONVERTED<Equal<V, NANS>> = true;
 
 // ---- reductions to which NaN contributes nothing; an initial value takes part whatever it is (Plain)
 
 template <class Base, class V> struct WithoutNan : Base {
+  static constexpr bool UNCONVERTED = true;
   template <class X> static __device__ typename Base::State map(X x, const Context<typename Base::A>& c) {
     return is_nan(convert<accumulate_t<X>>(x)) ? Base::identity() : Base::map(convert<V>(x), c);
   }
 };
 template <class V> using NanSum = WithoutNan<Sum<V>, V>;
-template <class V> using NanProd = WithoutNan<Prod<V>, V>;
 template <class V, class I> using NanMean = WithoutNan<MaskedMean<V, I>, V>;
 template <class V, class I> using NanVar = WithoutNan<MaskedVar<V, I, true>, V>;
 template <class V, class I> using NanArgMax = WithoutNan<ArgMax<V, I>, V>;
 template <class V, class I> using NanArgMin = WithoutNan<ArgMin<V, I>, V>;
-template <class Base, class V> constexpr bool UNCONVERTED<WithoutNan<Base, V>> = true;
 template <class Op> struct Plain { using type = Op; };
 template <class Base, class V> struct Plain<WithoutNan<Base, V>> { using type = Base; };
 
-template <class Op> constexpr bool COUNTING = false;  // states count elements, which are added one by one (add)
-template <class V, class I> constexpr bool COUNTING<MaskedMean<V, I>> = true;
-template <class V, class I, bool STRICT> constexpr bool COUNTING<MaskedVar<V, I, STRICT>> = true;
-template <class V, class I> constexpr bool COUNTING<Var<V, I>> = true;
-template <class V, class I, class Variance> constexpr bool COUNTING<MeanAndVar<V, I, Variance>> = true;
-template <class V> constexpr bool COUNTING<CountNonzero<V>> = true;
-template <class V> constexpr bool COUNTING<IntegerVar<V>> = true;
-template <class Base, class V> constexpr bool COUNTING<WithoutNan<Base, V>> = COUNTING<Base>;
-template <class Op> constexpr bool CENTERED = false;  // states are sums around a center
-template <class V, class I, bool STRICT> constexpr bool CENTERED<MaskedVar<V, I, STRICT>> = true;
-template <class V, class I> constexpr bool CENTERED<Var<V, I>> = true;
-template <class V, class I, class Variance> constexpr bool CENTERED<MeanAndVar<V, I, Variance>> = true;
-template <class Base, class V> constexpr bool CENTERED<WithoutNan<Base, V>> = CENTERED<Base>;
-template <class Base, class V> constexpr bool INDEXED<WithoutNan<Base, V>> = INDEXED<Base>;
 
 // ---- softmax's reductions, over x * scale in V = float or double
 
 template <class V> struct ScaledMax : Max<V> {
-  static __device__ V map(V x, const Context<V>& c) { return x * static_cast<V>(c.scale); }
+  enum Options { SCALE };
+  static __device__ V map(V x, const Context<V>& c) { return x * static_cast<V>(c.option[SCALE]); }
 };
 
 // The maximum contributes exp(0) = 1 to a sum of exponentials. Beside that 1 small terms are rounded away, and the
@@ -724,12 +704,13 @@ __device__ __forceinline__ void add_power(float& smaller, float& ones, float z, 
 }
 #endif
 
-template <class V> struct ShiftedExpSum {  // Context::shift is the row's maximum
+template <class V> struct ShiftedExpSum : Traits {  // Context::shift is the row's maximum
+  enum Options { SCALE };
   using A = V;
   using State = Complex<V>;  // the sum of the terms below 1, and how many are 1
   static __device__ State identity() { return {V(0), V(0)}; }
   static __device__ State map(V x, const Context<V>& c) {
-    x = x * static_cast<V>(c.scale);
+    x = x * static_cast<V>(c.option[SCALE]);
     return x == c.shift ? State{V(0), V(1) + (x - x)} : State{exp(x - c.shift), V(0)};  // x - x: NaN if x is infinite
   }
   static __device__ State combine(State a, State b) { return a + b; }
@@ -823,12 +804,14 @@ template <bool HUGE, int RAISED> struct Powers<float, Taken::SHORT, HUGE, RAISED
 
 // Online softmax: the maximum, and the sum of exp(x - max) less 1 (`rest`), merged pairwise (Milakov & Gimelshein,
 // "Online normalizer calculation for softmax", 2018). Of no elements, and of -inf alone, the rest is -1: the sum is 0.
-template <class V> struct MaxExpSum {
+template <class V> struct MaxExpSum : Traits {
+  static constexpr bool EXPONENTIAL = true;
+  enum Options { SCALE };
   using A = V;
   struct alignas(2 * sizeof(V)) State { V max, rest; };
   static __device__ State identity() { return {Limits<V>::least(), V(-1)}; }
   static __device__ State map(V x, const Context<V>& c) {
-    x = x * static_cast<V>(c.scale);
+    x = x * static_cast<V>(c.option[SCALE]);
     return {x, x == Limits<V>::least() ? V(-1) : V(0)};
   }
   static __device__ State combine(State a, State b) {
@@ -850,6 +833,7 @@ template <class V> struct MaxExpSum {
 // The same for parts whose states are given as elements: V = Complex<R>, with the maximum and the rest.
 template <class V> struct MergedMaxExpSum;
 template <class R> struct MergedMaxExpSum<Complex<R>> : MaxExpSum<R> {
+  static constexpr bool EXPONENTIAL = false;
   static __device__ typename MaxExpSum<R>::State map(Complex<R> part, const Context<R>&) { return {part.re, part.im}; }
 };
 
@@ -863,16 +847,18 @@ template <class V> struct LogSumExp : MaxExpSum<V> {
 
 // log |sum(b * exp(x))| and the sum's sign, with weights b from the second operand. Elements of weight 0 are ignored.
 // Without the sign (Out is not Complex), a negative sum gives NaN.
-template <class V> struct WeightedLogSumExp {
+template <class V> struct WeightedLogSumExp : Traits {
+  static constexpr bool PRODUCT = true;
+  enum Options { SCALE };
   using A = V;
   struct State { V max, top, rest; };  // sums of b * exp(x - max): top of elements that are the maximum, rest of others
   static __device__ State identity() { return {Limits<V>::least(), V(0), V(0)}; }
   static __device__ __forceinline__ State weighted(V z, V b) {
     return b == V(0) || z == Limits<V>::least() ? identity() : State{z, b, V(0)};
   }
-  static __device__ State map(V x, const Context<V>& c) { return weighted(x * static_cast<V>(c.scale), V(1)); }
+  static __device__ State map(V x, const Context<V>& c) { return weighted(x * static_cast<V>(c.option[SCALE]), V(1)); }
   static __device__ __forceinline__ State product(V x, V b, const Context<V>& c) {
-    return weighted(x * static_cast<V>(c.scale), b);
+    return weighted(x * static_cast<V>(c.option[SCALE]), b);
   }
   static __device__ State combine(State a, State b) {
     if (a.max == b.max) return {a.max, a.top + b.top, a.rest + b.rest};
@@ -894,10 +880,6 @@ template <class V> struct WeightedLogSumExp {
     else return convert<Out>(sign < V(0) ? Limits<V>::greatest() - Limits<V>::greatest() : value);
   }
 };
-template <class V> constexpr bool PRODUCT<WeightedLogSumExp<V>> = true;
 
-template <class Op> constexpr bool EXPONENTIAL = false;
-template <class V> constexpr bool EXPONENTIAL<MaxExpSum<V>> = true;
-template <class V> constexpr bool EXPONENTIAL<LogSumExp<V>> = true;
 
 }  // namespace gpuops

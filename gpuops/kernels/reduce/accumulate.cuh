@@ -32,7 +32,7 @@ template <bool APART, int CHAINS, class O = Op> struct Deviations {
   using A = typename O::A;
   using R = real_t<A>;
   using Spread = typename O::Spread;
-  static constexpr bool ALL = OTHER == NONE && !UNCONVERTED<O>;  // every element takes part
+  static constexpr bool ALL = OTHER == NONE && !O::UNCONVERTED;  // every element takes part
   static constexpr int COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC, CENTERS = APART ? VEC : 1;
   A center[CENTERS], sum[COUNT], whole[COUNT];  // whole: of elements less nothing
   R squares[COUNT];
@@ -73,7 +73,7 @@ template <bool APART, int CHAINS, class O = Op> struct Deviations {
   template <class X> static __device__ __forceinline__ A value_of(const X& x, int v) { return convert<A>(convert<Tval>(x.get(v))); }
   // Whether element v of a pack takes part.
   template <class X, class B> static __device__ __forceinline__ bool taken(const X& x, const B& b, int v) {
-    bool left_out = UNCONVERTED<O> && is_nan(value_of(x, v));
+    bool left_out = O::UNCONVERTED && is_nan(value_of(x, v));
     return !left_out && (OTHER == NONE || nonzero(b.get(OTHER == BESIDE ? v : 0)));
   }
   // The number of elements around a center.
@@ -151,7 +151,7 @@ template <bool APART, class O = Op> struct Exponentials {
     auto element = [&](int n, int v) {
       bool chosen = OTHER == NONE || nonzero(b[n].get(OTHER == BESIDE ? v : 0));
       A value = convert<A>(x[n].get(v));
-      return !chosen ? Limits<A>::least() : SCALED ? value * static_cast<A>(c.scale) : value;
+      return !chosen ? Limits<A>::least() : SCALED ? value * static_cast<A>(c.option[O::SCALE]) : value;
     };
 #pragma unroll
     for (int first = 0; first < N; first += AT_ONCE) {
@@ -220,18 +220,18 @@ template <bool APART, class O = Op> struct Exponentials {
 // The accumulator of a problem.
 template <class T> struct As { using type = T; };
 template <bool APART, int CHAINS> __device__ auto chosen() {
-  if constexpr (EXPONENTIAL<Op>) return As<Exponentials<APART>>();
-  else if constexpr (APART && INDEXED<Op> && ORDERED && IN_WORDS && HALF<Tin> && !UNCONVERTED<Op>) return As<Pairs<>>();
-  else if constexpr (INDEXED<Op> && ORDERED && IN_WORDS && SAME<Tin, Tval> && SAME<Tin, b8>) return As<FirstTrues<APART>>();
-  else if constexpr (INDEXED<Op> && ORDERED && IN_WORDS && SAME<Tin, Tval> && SMALL_INTEGER<Tin>) return As<Keys<APART>>();
-  else if constexpr (INDEXED<Op> && !APART && (!ORDERED || CHAINS > 1 || PAIRED || sizeof(Tin) > 4)) return As<First<>>();
-  else if constexpr (INDEXED<Op>) return As<Firsts<APART, CHAINS>>();
+  if constexpr (Op::EXPONENTIAL) return As<Exponentials<APART>>();
+  else if constexpr (APART && Op::INDEXED && ORDERED && IN_WORDS && HALF<Tin> && !Op::UNCONVERTED) return As<Pairs<>>();
+  else if constexpr (Op::INDEXED && ORDERED && IN_WORDS && SAME<Tin, Tval> && SAME<Tin, b8>) return As<FirstTrues<APART>>();
+  else if constexpr (Op::INDEXED && ORDERED && IN_WORDS && SAME<Tin, Tval> && SMALL_INTEGER<Tin>) return As<Keys<APART>>();
+  else if constexpr (Op::INDEXED && !APART && (!ORDERED || CHAINS > 1 || PAIRED || sizeof(Tin) > 4)) return As<First<>>();
+  else if constexpr (Op::INDEXED) return As<Firsts<APART, CHAINS>>();
   else if constexpr (IN_WORDS && (ALONE || MATCHES) && Gather<Op, Tin>::PLANES > 0) return As<Words<APART>>();
   else if constexpr (ALONE && IN_WORDS && RANGES<Op>) return As<Ranges<APART>>();
   else if constexpr (ALONE && IN_WORDS && SMALL_INTEGER<Tin> && INTEGER_SUM<Op>) return As<Dots<APART>>();
   else if constexpr (ALONE && IN_WORDS && COUNTS<Op>) return As<Trues<APART>>();
   else if constexpr (ALONE && IN_WORDS && MOMENTS<Op>) return As<Moments<APART>>();
-  else if constexpr (CENTERED<Op>) return As<Deviations<APART, CHAINS>>();
+  else if constexpr (Op::CENTERED) return As<Deviations<APART, CHAINS>>();
   else if constexpr (ALONE && IN_WORDS && HALF<Tin> && SAME<Op, NanSum<Tval>>) return As<Elements<APART, CHAINS, true>>();
   else return As<Elements<APART, CHAINS>>();
 }

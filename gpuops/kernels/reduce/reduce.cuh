@@ -3,7 +3,8 @@
 // Prologue: Op, Tin, Tb (elements of x and of the second operand), Tval, Tout, Tz (of results, and of the second ones),
 // TWO (whether there are such), Index, Offset, KEPT, REDUCED (ranks), OTHER, ORDERED (whether elements come in the order
 // of their indices), RESIDENT (if blocks share an output: the threads per multiprocessor that the grid is sized for;
-// else 0).
+// else 0), STATES (whether states are read, in the place of elements, and whether they are written, as the record has
+// them: a struct `Fields`).
 
 using State = typename Op::State;
 using A = typename Op::A;
@@ -14,37 +15,41 @@ using A = typename Op::A;
 //   REPEATED  one element for a whole pack of x
 //   STEPPED   an index, of which neighbours in memory are some steps apart
 enum Other { NONE, BESIDE, REPEATED, STEPPED };
+constexpr bool READS = STATES & 1, WRITES = STATES & 2;
 
 // Units: `outputs` are packs of outputs in reduce_columns.cu; `packs` are single elements in all but reduce_rows.cu.
-__device__ __forceinline__ Context<A> context(const Reduce& r) { return {r.count, r.scale}; }
+__device__ __forceinline__ Context<A> context(const Reduce& r) { return {{r.options[0], r.options[1]}, r.root != 0}; }
 
 template <class O = Op, class X> __device__ __forceinline__ State mapped(X x, const Context<A>& c) {
-  if constexpr (UNCONVERTED<O>) return O::map(x, c);
+  if constexpr (O::UNCONVERTED) return O::map(x, c);
   else return O::map(convert<Tval>(x), c);
 }
 
 // Combines an element into `value`. With a mask, elements that are left out contribute nothing.
 template <class O = Op, class X, class B> __device__ __forceinline__ State joined(State value, X x, B b, const Context<A>& c) {
-  if constexpr (COUNTING<O> || INDEXED<O>) {
-    bool left_out = UNCONVERTED<O> && is_nan(convert<accumulate_t<X>>(x));
-    if constexpr (INDEXED<O>) return left_out ? value : O::combine(value, Plain<O>::type::map(convert<Tval>(x), c, b));
+  if constexpr (READS) {
+    return O::combine(value, O::from(x));
+  } else if constexpr (O::COUNTING || O::INDEXED) {
+    bool left_out = O::UNCONVERTED && is_nan(convert<accumulate_t<X>>(x));
+    if constexpr (O::INDEXED) return left_out ? value : O::combine(value, Plain<O>::type::map(convert<Tval>(x), c, b));
     else return left_out || (OTHER != NONE && !nonzero(b)) ? value : O::add(value, convert<Tval>(x));
-  } else if constexpr (PRODUCT<O> && UNCONVERTED<O>) return O::combine(value, O::product(x, b, c));
-  else if constexpr (PRODUCT<O>) return O::combine(value, O::product(convert<Tval>(x), convert<Tval>(b), c));
+  } else if constexpr (O::PRODUCT && O::UNCONVERTED) return O::combine(value, O::product(x, b, c));
+  else if constexpr (O::PRODUCT) return O::combine(value, O::product(convert<Tval>(x), convert<Tval>(b), c));
   else if constexpr (OTHER == NONE) return O::combine(value, mapped<O>(x, c));
   else return nonzero(b) ? O::combine(value, mapped<O>(x, c)) : value;
 }
 
 // The same for element i of a row, after those before it.
 template <class O = Op, class X> __device__ __forceinline__ typename O::State joined_next(typename O::State value, X x, i32 i, const Context<A>& c) {
-  if constexpr (INDEXED<O>) {
+  if constexpr (O::INDEXED) {
     auto element = convert<A>(convert<Tval>(x));
     bool taken = O::ahead(element, value.value) || value.index() == O::NOWHERE;
-    return taken && !(UNCONVERTED<O> && is_nan(element)) ? O::state(element, i) : value;
+    return taken && !(O::UNCONVERTED && is_nan(element)) ? O::state(element, i) : value;
   } else return joined<O>(value, x, Tb{}, c);
 }
 
-__device__ __forceinline__ Tout finished(State state, const Reduce& r) {
+template <class O = Op> __device__ __forceinline__ Tout finished(State state, const Reduce& r) {
+  if constexpr (WRITES) return O::template fields<Tout>(state);
   Context<A> c = context(r);
   if (r.has_initial) state = Op::combine(Plain<Op>::type::map(r.initial, c), state);
   return Op::template finish<Tout>(state, c);
@@ -59,7 +64,7 @@ template <int N> struct Results {
   Items<Tout, N> first;
   Items<Tz, N> second;
   __device__ __forceinline__ void set(int v, State state, const Reduce& r) {
-    first.set(v, finished(state, r));
+    first.set(v, finished<>(state, r));
     if constexpr (TWO) second.set(v, second_of<>(state, r));
   }
   __device__ __forceinline__ void store(Tout* y, Tz* z, Offset at) const {

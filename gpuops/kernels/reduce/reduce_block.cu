@@ -52,6 +52,6 @@ reduce_block(const Tin* x, const Tb* b, Tout* y, State* partials, Reduce r, cons
   }
   value = block_step(value);
   if (threadIdx.x > 0) return;
-  if constexpr (LAST) y[kept[2]] = finished(value, r);
+  if constexpr (LAST) y[kept[2]] = finished<>(value, r);
   else partials[split * r.outputs + output] = value;
 }

@@ -89,7 +89,7 @@ __device__ __forceinline__ void meet(Cells& cells, State (&value)[VEC]) {
 
 // The combined partial results, of the first `levels` (others are neutral).
 __device__ __forceinline__ State met(const Cells& cells, int i, int levels = LEVELS) {
-  if constexpr (CENTERED<Op>) return gathered<Op, LEVELS>(levels, [&](int level) { return cells[level][i]; });
+  if constexpr (Op::CENTERED) return gathered<Op, LEVELS>(levels, [&](int level) { return cells[level][i]; });
   State part[LEVELS];
 #pragma unroll
   for (int level = 0; level < LEVELS; ++level) part[level] = cells[level][i];
@@ -116,7 +116,7 @@ __device__ __forceinline__ void read_part(State (&value)[VEC], const State* part
   }
 }
 
-constexpr int AT_LEAST = EXPONENTIAL<Op> || DEEP == 1 || RESIDENT > 1024 ? RESIDENT : 1024;  // threads of a multiprocessor
+constexpr int AT_LEAST = Op::EXPONENTIAL || DEEP == 1 || RESIDENT > 1024 ? RESIDENT : 1024;  // threads of a multiprocessor
 
 extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST / BLOCK)
 reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
@@ -134,14 +134,14 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* p
   if constexpr (PARTIAL) {
     if (spot.low && i == 0 && i < end) {
       load_part(part[0], part_b[0], x, b, spot, r, i);
-      (INDEXED<Op> ? first : last)[0] = true, i += DEEP;  // only searches need it to come first
+      (Op::INDEXED ? first : last)[0] = true, i += DEEP;  // only searches need it to come first
     } else if (spot.high && end == r.packs && i < end && (end - 1 - i) % DEEP == 0) {
       load_part(part[0], part_b[0], x, b, spot, r, --end);
       last[0] = true;
     }
   }
   Gathering gathered;
-  if constexpr (PARTIAL && INDEXED<Op>) gathered.add(part, part_b, first, c);
+  if constexpr (PARTIAL && Op::INDEXED) gathered.add(part, part_b, first, c);
   for (; i + (UNROLL - 1) * DEEP < end; i += UNROLL * DEEP) take<false>(gathered, x, b, spot, r, c, i, end);
   if (i < end) take<true>(gathered, x, b, spot, r, c, i, end);
   if constexpr (PARTIAL) gathered.add(part, part_b, last, c);

@@ -25,7 +25,7 @@ __device__ __forceinline__ Offset step_of(const Reduce& r) {
 }
 
 // Unconditional loads are all issued at once: past the end, the last pack is loaded again and ignored.
-constexpr bool NEAR = EXPONENTIAL<Op> && GROUP == BLOCK && (HALF<Tin> || UNROLL <= 4);
+constexpr bool NEAR = Op::EXPONENTIAL && GROUP == BLOCK && (HALF<Tin> || UNROLL <= 4);
 
 // Accumulates UNROLL packs of each row, TEAM packs apart, all loaded before the first is used. CHECK: some may lie past
 // the end.
@@ -139,7 +139,7 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
     if constexpr (RAGGED) value[k] = Op::combine(rows.singles[k], value[k]);
   }
   if constexpr (GROUP == BLOCK) {
-    value[0] = block_reduce<Op, BLOCK, false, RESIDENT == 0 || !CENTERED<Op>>(value[0]);
+    value[0] = block_reduce<Op, BLOCK, false, RESIDENT == 0 || !Op::CENTERED>(value[0]);
     if constexpr (RESIDENT > 0) {
       State* mine = partials + static_cast<i64>(first) * gridDim.y;
       if (threadIdx.x == 0) mine[blockIdx.y] = value[0];

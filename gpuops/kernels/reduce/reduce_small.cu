@@ -1,6 +1,6 @@
 // A thread's partial result between batches of elements.
 template <class O> __device__ __forceinline__ State settled(State value) {
-  if constexpr (CENTERED<O>) return O::settled(value);
+  if constexpr (O::CENTERED) return O::settled(value);
   else return value;
 }
 

@@ -2,7 +2,7 @@
 
 // Searches of rows whose elements may come in any order of their indices, and of neighbouring outputs. (Zeros of both signs
 // are made the same: they are equal.)
-template <class O, bool = UNCONVERTED<O>> struct TopOf { using type = typename O::Top; };
+template <class O, bool = O::UNCONVERTED> struct TopOf { using type = typename O::Top; };
 template <class O> struct TopOf<O, true> { using type = typename O::Number; };
 
 template <class A> __device__ __forceinline__ A unsigned_zero(A x) {
@@ -40,7 +40,7 @@ template <bool APART, int CHAINS, class O = Op> struct Firsts {
         I here = b[n].get(OTHER == REPEATED ? 0 : v);
         bool taken = !same_bits(next, top[v % COUNT]);
         if constexpr (!ORDERED) taken = (taken | (here < place[v % COUNT])) & O::same(value, next);
-        taken &= !(UNCONVERTED<O> && is_nan(next));
+        taken &= !(O::UNCONVERTED && is_nan(next));
         place[v % COUNT] = taken ? here : place[v % COUNT];
         top[v % COUNT] = next;
       }
@@ -48,7 +48,7 @@ template <bool APART, int CHAINS, class O = Op> struct Firsts {
   }
   __device__ __forceinline__ State get(int v, const Context<A>&) const {
     if (place[v] != O::NOWHERE) return O::state(top[v], place[v]);
-    if (UNCONVERTED<O> || !ORDERED || begin == O::NOWHERE) return O::identity();
+    if (O::UNCONVERTED || !ORDERED || begin == O::NOWHERE) return O::identity();
     return O::state(top[v], begin + (APART && OTHER == BESIDE ? v : 0));
   }
   __device__ __forceinline__ State total(const Context<A>& c) const { return total_of<O, COUNT>(*this, c); }
@@ -81,7 +81,7 @@ template <class O = Op> struct First {
     if (ready[0] && begin == O::NOWHERE) begin = b[0].get(0);
     A most = greatest(x, ready), next = unsigned_zero(Top::combine(top, most));
     bool reached = ORDERED ? !same_bits(next, top) : O::same(most, next);
-    if (!reached || (UNCONVERTED<O> && is_nan(next))) return;
+    if (!reached || (O::UNCONVERTED && is_nan(next))) return;
     if constexpr (!ORDERED) {
       place = min(same_bits(next, top) ? place : O::NOWHERE, least(x, b, ready, next));
       top = next;
@@ -91,10 +91,10 @@ template <class O = Op> struct First {
     int at;
     if constexpr (PAIRED) {
       u32 both = pair_of<Tin>(next, next);
-      if (!UNCONVERTED<O> && is_nan(next)) at = first_of_pairs(x, ready, [](u32 word) { return unordered_pair<Tin>(word); });
+      if (!O::UNCONVERTED && is_nan(next)) at = first_of_pairs(x, ready, [](u32 word) { return unordered_pair<Tin>(word); });
       else at = first_of_pairs(x, ready, [=](u32 word) { return equal_pair<Tin>(word, both); });
     } else {
-      if (!UNCONVERTED<O> && is_nan(next)) at = first(x, ready, [](A value) { return is_nan(value); });
+      if (!O::UNCONVERTED && is_nan(next)) at = first(x, ready, [](A value) { return is_nan(value); });
       else at = first(x, ready, [=](A value) { return equal(value, next); });
     }
     place = index_of<I>(b, at / VEC, at % VEC);
@@ -181,7 +181,7 @@ template <class O = Op> struct First {
   }
   __device__ __forceinline__ State get(int, const Context<A>&) const {
     if (place != O::NOWHERE) return O::state(top, place);
-    return UNCONVERTED<O> || begin == O::NOWHERE ? O::identity() : O::state(top, begin);
+    return O::UNCONVERTED || begin == O::NOWHERE ? O::identity() : O::state(top, begin);
   }
   __device__ __forceinline__ State total(const Context<A>& c) const { return get(0, c); }
 };

@@ -7,7 +7,7 @@ softmax_block_online(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   Row row(p, x, mask, y, blockIdx.x);
   Op::State state = Op::identity();
   for (i64 c = threadIdx.x; c < p.cols; c += BLOCK) {
-    if (row.chosen(c)) state = Op::combine(state, Op::map(row.get(c), Context<V>{0, 1}));
+    if (row.chosen(c)) state = Op::combine(state, Op::map(row.get(c), Context<V>{{1}}));
   }
   auto whole = Op::finish<Op::State>(block_reduce<Op, BLOCK>(state), Context<V>{});
   for (i64 c = threadIdx.x; c < p.cols; c += BLOCK) row.put(c, row.get(c), whole.max, Of::of_rest(whole.rest));

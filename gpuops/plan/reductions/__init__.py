@@ -8,12 +8,11 @@ from ..work import Plan
 from .classic import ON_HOST, STEPS, plan_block
 from .columns import plan_columns
 from .problems import (
-    FACTOR,
-    POSITION,
+    OpStruct,
     Problem,
-    Reduction,
+    Traits,
     accumulated,
-    maximum_and_sums,
+    fields,
     of_normal_form,
     positions,
     problem,
@@ -22,8 +21,8 @@ from .rows import plan_rows
 from .small import is_small, plan_small
 
 __all__ = [
-    "FACTOR", "ON_HOST", "POSITION", "STEPS", "STRATEGIES", "Problem", "Reduction", "accumulated", "choose",
-    "maximum_and_sums", "of_normal_form", "plan", "positions", "problem",
+    "ON_HOST", "STEPS", "STRATEGIES", "OpStruct", "Problem", "Traits", "accumulated", "choose", "fields",
+    "of_normal_form", "plan", "positions", "problem",
 ]  # fmt: skip
 
 #: The strategies and what plans each.

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from functools import reduce
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from ..access import Access
 from ..dtypes import BITS
@@ -54,40 +50,13 @@ def block_launch(p: Problem, step: int, work: tuple[int, int, int], first: bool,
 
 
 class HostFinish(NamedTuple):
-    """The slow way to finish, for comparison: partial results go to the host, are reduced there, and come back."""
+    """The slow way to finish, for comparison: states go to the host, are merged there, and results come back."""
 
     problem: Problem
     splits: int
 
     def ready(self, device: Any, places: dict[str, int]) -> Step:
-        """Wait for the device, reduce (splits, outputs) with NumPy, copy the results back."""
-        p = self.problem
-        partials, finished = places["partials"], places["finished"]
-        dtype, shape = p.partial, (self.splits, p.outputs)
-
-        def go(addresses: list[int]) -> None:
-            nbytes = math.prod(shape) * dtype.itemsize
-            state = np.frombuffer(device.read(addresses[partials], nbytes), dtype).reshape(shape)
-            with np.errstate(all="ignore"):
-                device.write(addresses[finished], self.finish(state).astype(p.out).tobytes())
-
-        return go
-
-    def finish(self, state: np.ndarray) -> np.ndarray:
-        """The op's results from its partial ones, as ``combine`` and ``finish`` of ops.cuh make them."""
-        p = self.problem
-        if p.op.struct == "MaskedMean":
-            return (np.add.reduce(state["total"]) / np.add.reduce(state["count"])).astype(p.val)
-        # (NumPy's own reduction of -0 begins with 0.)
-        total = reduce(np.add, state) if p.op.struct == "Sum" else p.op.merge.reduce(state, axis=0)
-        if p.initial is not None:
-            initial = np.frombuffer(p.initial, np.dtype(p.val))[0].astype(total.dtype)
-            total = p.op.merge(initial, total)
-        if p.op.struct == "IntegerMean":
-            return total / p.length
-        if p.op.struct == "ShiftedExpSum":
-            return (total.real + (total.imag - 1)).astype(p.val)
-        return (np.divide(total, p.length) if p.op.struct == "Mean" else total).astype(p.val)
+        return device.finisher(self, places)
 
 
 def from_host(p: Problem) -> tuple[PlanStep, ...]:

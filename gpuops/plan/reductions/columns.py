@@ -57,7 +57,7 @@ def plan_columns(p: Problem, strategy: str, multiprocessors: int) -> Plan:
 def in_packs(p: Problem, shallow: bool) -> Columns:
     """The outputs of a problem in packs."""
     neighbours = p.kept.sizes[-1] if p.kept.sizes else 1
-    most = POWERS // p.state if p.op.exponential else HELD // (p.held + IN_FLIGHT * ITEMSIZE[p.x])
+    most = POWERS // p.state if p.op.traits.exponential else HELD // (p.held + IN_FLIGHT * ITEMSIZE[p.x])
     stored = max(STORE // p.result, NARROW // ITEMSIZE[p.x] if p.op.busy else 1)
     access = access_of(p, p.kept, max(1, min(most, stored if shallow else PACK)))
     head = p.starts[0] // ITEMSIZE[p.x] % access.vec if access.ragged else 0
@@ -86,7 +86,7 @@ def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design
     if not columns.block_per_run:
         most = 2 * COLUMNS if columns.access.funnel else COLUMNS
         wide = min(power_of_2(columns.packs), LONG, segment // nbytes, most // vec)
-    narrow = p.op.centered and nbytes == PACK // 2 and not columns.edged
+    narrow = p.op.traits.centered and nbytes == PACK // 2 and not columns.edged
     block = LARGE_BLOCK if narrow and -(-columns.packs // wide) < multiprocessors else SHARED_BLOCK
     while wide > 1 and cells(block, wide) * vec * p.state > STATIC_SHARED - RESERVED:
         wide //= 2

@@ -44,9 +44,9 @@ PARAMS = Struct(
     Field("i64", "head", "columns: elements of a run's first pack that lie before the run"),
     Field("i64", "high", "staged: x's elements end here"),
     Field("i64", "y_inner", "columns: stride between neighbouring outputs in y"),
-    Field("double", "count", "elements of an output (negative: of a root), or another number, for the op's Context"),
-    Field("double", "scale", "a factor on x, or another parameter of the op, likewise"),
-    Field("i64", "has_initial", "whether there is an initial value"),
+    Field("double", "options[2]", "of the op"),
+    Field("i32", "has_initial", "whether there is an initial value"),
+    Field("i32", "root", "whether the root of the result is asked for"),
     Field("Tval", "initial", "which takes part in every output"),
 )
 #: For small arrays: the fields that all threads read first lie together.
@@ -57,10 +57,10 @@ SMALL_PARAMS = Struct(
     Field("i64", "chunk", "elements of a split"),
     Field("Shares", "shares", "how threads share outputs"),
     Field("i32", "has_initial", "whether there is an initial value"),
+    Field("i32", "root", "whether the root of the result is asked for"),
     Field("Dims<KEPT, 3, Offset>", "kept", "operands x, b, y, over the outputs"),
     Field("Axes<REDUCED, 2, Offset>", "reduced", "operands x, b, over the elements of an output"),
-    Field("double", "count", "elements of an output (negative: of a root), or another number, for the op's Context"),
-    Field("double", "scale", "a factor on x, or another parameter of the op, likewise"),
+    Field("double", "options[2]", "of the op"),
     Field("Tval", "initial", "which takes part in every output"),
 )
 
@@ -100,22 +100,24 @@ def launch(p: Problem, strategy: str, design: Design) -> Plan:
 
 def grid(p: Problem, kernel: str, blocks: int, splits: int) -> tuple[int, int, int]:
     """The grid of a launch."""
-    return check_grid(p.op.struct.lower(), kernel, (blocks, splits), "{} outputs", p.outputs)
+    return check_grid(p.op.name.lower(), kernel, (blocks, splits), "{} outputs", p.outputs)
 
 
 def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]) -> Kernel:
     """The kernel for a problem's types."""
     kinds = {MASK: "u8", POSITION: "Position"}  # a mask is what its bytes are
     integer = {"Integer": p.integer} if p.integer else {}
+    op = p.op.name if p.op.printed else f"{p.op.name}<{', '.join(('Tval', *integer))}>"
     types = {
-        "Tin": CTYPES[p.x], "Tb": "u8" if p.other is None else kinds.get(p.op.second, CTYPES[p.other]),
-        "Tval": CTYPES[p.val], "Offset": offset, **integer, "Op": f"{p.op.struct}<{', '.join(('Tval', *integer))}>",
-        "Tout": "Op::State" if p.out is None else CTYPES[p.out],
+        "Tin": CTYPES.get(p.x, p.x), "Tb": "u8" if p.other is None else kinds.get(p.op.second, CTYPES[p.other]),
+        "Tval": CTYPES[p.val], "Offset": offset, **integer, "Op": op,
+        "Tout": "Op::State" if p.out is None else CTYPES.get(p.out, p.out),
         "Tz": CTYPES[dtype_name(p.second.dtype)] if p.second else "u8", "Index": index_type(*design.counts),
     }  # fmt: skip
     more = {
         "OTHER": OTHERS[design.access.beside], "KEPT": design.kept.rank_class, "REDUCED": design.reduced.rank_class,
-        "SCALED": p.op.exponential and p.scale != 1, "TWO": p.second is not None, "ORDERED": ordered(p),
+        "SCALED": p.op.traits.exponential and p.scaled, "TWO": p.second is not None, "ORDERED": ordered(p),
+        "STATES": p.states,
     }  # fmt: skip
     return variant(design.kernel, types, more | constants)
 
@@ -132,11 +134,10 @@ def ordered(p: Problem) -> bool:
 def parameters(p: Problem, design: Design, offset: str, high: int) -> Params:
     """The kernels' parameters; x's elements lie below ``high``."""
     outputs, packs, chunk, runs, run_chunk = design.counts
-    count, scale = p.given
     return (SMALL_PARAMS if design.shares else PARAMS).pack(
         offset, outputs=outputs, packs=packs, chunk=chunk, runs=runs, run_chunk=run_chunk, shares=design.shares,
         kept=design.kept, reduced=design.reduced, run_packs=design.run_packs, head=design.head, high=high,
-        y_inner=p.kept.inner(2), count=count, scale=scale, has_initial=p.initial is not None,
+        y_inner=p.kept.inner(2), options=(*p.numbers, 0.0, 0.0)[:2], root=p.root, has_initial=p.initial is not None,
         initial=(p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0"),
     )  # fmt: skip
 
@@ -242,7 +243,7 @@ def in_flight(p: Problem, count: int, access: Access) -> int:
     """Packs in flight per thread, of ``count`` that it has: as many as there are, up to a limit; half as many of those
     that become wider values, for which registers would not suffice."""
     most = IN_FLIGHT if access.vec * ITEMSIZE[p.x] > NARROW else 2 * IN_FLIGHT
-    wide = p.op.centered and access.vec * ITEMSIZE[p.val] > PACK
+    wide = p.op.traits.centered and access.vec * ITEMSIZE[p.val] > PACK
     most //= loads(p, access) * (2 if wide else 1)
     return min(most, power_of_2(count))
 

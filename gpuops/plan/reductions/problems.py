@@ -22,37 +22,63 @@ def accumulated(val: str) -> np.dtype:
 MASK, FACTOR, POSITION = "mask", "factor", "position"
 
 
-class Reduction(NamedTuple):
-    """What the host knows of a reduction; ``kernels/common/ops.cuh`` has the rest under the same name."""
+class Traits(NamedTuple):
+    """What kernels ask of an op: ``struct Traits`` of ``kernels/common/ops.cuh``, which says more."""
 
-    struct: str
-    state: Callable[[str], np.dtype] = accumulated  # a partial result in memory, given the dtype of the values
-    merge: Any = None  # the ufunc that merges partial results on the host
-    second: str = MASK  # what its second operand is, if it has one
-    exponential: bool = False  # it takes powers of whole packs
+    indexed: bool = False
+    product: bool = False
+    unconverted: bool = False
+    counting: bool = False
+    centered: bool = False
+    exponential: bool = False
+
+
+class OpStruct(NamedTuple):
+    """What the host knows of a struct that makes states on a GPU."""
+
+    name: str
+    state: Callable[[str], np.dtype]  # in memory, given the dtype of the values
+    traits: Traits = Traits()
+    options: tuple[str, ...] = ()  # the numbers that it is given, two at most
+    root: bool = False  # whether it is also asked for a square root
+    numbered: bool = False  # its state counts elements, in an integer that is as short as their number allows
     exact: int = 0  # sums of integers (2: and of their squares), which may be held in fewer bytes
     held: Callable[[str], int] | None = None  # bytes of a thread for each output, without a mask, if fewer
-    busy: bool = False  # each element takes many instructions, each merging of partial results many steps
-    counts: bool = False  # its state counts elements
-    divided: bool = False  # kernels are given reciprocals: of the number of elements and of the degrees of freedom
+    printed: bool = False  # its text is made from its record, for the dtypes of a kernel
 
     def __repr__(self) -> str:
-        return self.struct
+        return self.name
 
     @property
-    def centered(self) -> bool:
-        """Whether it is a variance whose partial results are sums around a center."""
-        return self.busy and self.counts
+    def second(self) -> str:
+        """What its second operand is, if it has one."""
+        return POSITION if self.traits.indexed else FACTOR if self.traits.product else MASK
+
+    @property
+    def busy(self) -> bool:
+        """Whether each element takes many instructions, each merging of states many steps."""
+        return self.traits.indexed or self.traits.centered or self.exact > 1
+
+    def numbers(self, length: int, given: dict[str, float]) -> tuple[float, ...]:
+        """Its options, of so many elements."""
+        return tuple([OPTIONS[name](length, given) if name in OPTIONS else given[name] for name in self.options])
 
 
-def maximum_and_sums(*names: str) -> Callable[[str], np.dtype]:
-    """The state of reductions whose partial results are a maximum and sums relative to it."""
+def reciprocal(n: float) -> float:
+    return math.inf if n <= 0 else 1 / n
 
-    def state(val: str) -> np.dtype:
-        part = np.empty(0, accumulated(val)).real.dtype
-        return np.dtype([(name, part) for name in names])
 
-    return state
+#: The options that follow from the number of elements and from others.
+OPTIONS: dict[str, Callable[[int, dict[str, float]], float]] = {
+    "n": lambda length, given: length,
+    "share": lambda length, given: reciprocal(max(length, 1)),
+    "each": lambda length, given: reciprocal(length - given["ddof"]),
+}
+
+
+def fields(*names: str) -> Callable[[str], np.dtype]:
+    """The state of sums and the like: some values of the dtype in which values are added up."""
+    return lambda val: np.dtype([(name, accumulated(val)) for name in names])
 
 
 def positions(x: ArraySpec, axis: Shape) -> ArraySpec:
@@ -65,8 +91,8 @@ def positions(x: ArraySpec, axis: Shape) -> ArraySpec:
 
 @cache
 def partial_result(state: Callable[[str], np.dtype], val: str, short: bool) -> np.dtype:
-    """A partial result in memory. If four bytes suffice for its integer (``short``), it has no more beside values of up
-    to four."""
+    """A state in memory. If four bytes suffice for its integer (``short``), it has no more beside values of up to
+    four."""
     most = state(val)
     if not short or most[0].alignment == 8:
         return most
@@ -92,7 +118,7 @@ Arrays = tuple[Operand, Operand | None, Operand]
 class Problem(NamedTuple):
     """A reduction in normal form: ``out[k] = op(x[k, r] for r in reduced)``, perhaps beside a second operand."""
 
-    op: Reduction
+    op: OpStruct
     x: str  # dtype names: of the elements, of the values NumPy would compute with, of the result
     val: str
     out: str | None  # None: the op's own state
@@ -104,10 +130,10 @@ class Problem(NamedTuple):
     outputs: int
     integer: str  # the type of the integer in a partial result, of an index or a count of elements; "": it has none
     other: str | None = None  # dtype of the second operand: a mask, or a factor
-    scale: float = 1.0
+    numbers: tuple[float, ...] = ()  # the op's options
     initial: bytes | None = None
-    number: float | None = None  # what kernels are given in the place of the length, of ops that do not ask for it
     root: bool = False  # of a variance, its root is asked for
+    states: int = 0  # 1: elements are states; 2: results are; 3: both
     relative: bool = False  # elements are relative to their rows' maxima
     second: ArraySpec | None = None  # a new array of second results, which lie in it as the others do in a new ``out``
 
@@ -142,12 +168,9 @@ class Problem(NamedTuple):
         return fewer(self.val) if fewer else self.state
 
     @property
-    def given(self) -> tuple[float, float]:
-        """The count and the scale of the op's Context."""
-        count, scale = self.length if self.number is None else self.number, self.scale
-        if self.op.divided:
-            count, scale = (math.inf if n <= 0 else 1 / n for n in (max(count, 1), count - scale))
-        return -count if self.root else count, scale
+    def scaled(self) -> bool:
+        """Whether elements are multiplied by a number."""
+        return "scale" in self.op.options and self.numbers[self.op.options.index("scale")] != 1
 
     @property
     def result(self) -> int:
@@ -157,17 +180,17 @@ class Problem(NamedTuple):
 
 
 def of_normal_form(
-    op: Reduction, x: str, val: str, out: str | None, axes: tuple[Axes, Axes], arrays: Arrays, starts: Shape,
+    op: OpStruct, x: str, val: str, out: str | None, axes: tuple[Axes, Axes], arrays: Arrays, starts: Shape,
     length: int, *more: Any,
 ) -> Problem:  # fmt: skip
     """The problem with these kept and reduced dims, and perhaps the fields from ``other`` on."""
-    integer = offset_type((length,)) if op.second == POSITION else index_type(length) if op.counts else ""
+    integer = offset_type((length,)) if op.traits.indexed else index_type(length) if op.numbered else ""
     return Problem(op, x, val, out, *axes, arrays, starts, length, axes[0].size, integer, *more)
 
 
 def problem(
-    op: Reduction, x: ArraySpec, other: ArraySpec | None, out: ArraySpec, axis: Shape, val: str,
-    initial: bytes | None = None, scale: float = 1.0,
+    op: OpStruct, x: ArraySpec, other: ArraySpec | None, out: ArraySpec, axis: Shape, val: str,
+    initial: bytes | None = None, **options: float,
 ) -> Problem:  # fmt: skip
     """The normal form of reducing x over ``axis`` in values of dtype ``val``; a mask or factor broadcasts to x."""
     shape, steps, out_steps = x.shape, x.steps, out.steps
@@ -199,5 +222,6 @@ def problem(
     )  # fmt: skip
     other_dtype = None if other is None else dtype_name(other.dtype)
     return of_normal_form(
-        op, x_dtype, val, dtype_name(out.dtype), (kept, reduced), arrays, starts, length, other_dtype, scale, initial
+        op, x_dtype, val, dtype_name(out.dtype), (kept, reduced), arrays, starts, length, other_dtype,
+        op.numbers(length, options), initial,
     )

@@ -57,7 +57,7 @@ def plan_rows(p: Problem, strategy: str, multiprocessors: int) -> Plan:
             return launch(p, strategy, staged(p, multiprocessors))
     rows = in_packs(p, access)
     many = p.outputs >= multiprocessors * WARPS_PER_SM
-    short = rows.total <= (LANES_PACKS[p.op.exponential or p.op.centered] if many else LANES_ALWAYS)
+    short = rows.total <= (LANES_PACKS[p.op.traits.exponential or p.op.traits.centered] if many else LANES_ALWAYS)
     design = lanes_per_row(p, rows, multiprocessors) if short else blocks_per_row(p, rows, multiprocessors)
     return launch(p, strategy, design)
 
@@ -125,7 +125,7 @@ def staged(p: Problem, multiprocessors: int) -> Design:
 
 def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     """Some lanes of a warp for a row, or each thread for a few rows."""
-    lane = MERGED_PACKS if p.op.exponential or p.state > MERGED else 1
+    lane = MERGED_PACKS if p.op.traits.exponential or p.state > MERGED else 1
     group = min(32, power_of_2(-(-rows.packs // lane)))
     unroll = in_flight(p, -(-rows.packs // group), rows.access)
     enough = unroll * p.outputs * group // (multiprocessors * THREADS_PER_SM)  # packs that may be one thread's
@@ -163,7 +163,7 @@ def slow(p: Problem) -> bool:
     """Whether each element takes many instructions: those of variances that count it, or of a value of eight bytes that
     it becomes."""
     if p.op.busy:
-        return p.op.centered and not p.op.divided
+        return p.op.traits.centered and "each" not in p.op.options
     return ITEMSIZE[p.val] > max(4, ITEMSIZE[p.x])
 
 
@@ -171,5 +171,5 @@ def block_of(p: Problem, packs: int, multiprocessors: int) -> int:
     """Threads of a block that has a row alone: fewer for a short row, if there are few or merging takes many steps."""
     many = p.outputs >= multiprocessors * BLOCKS_PER_SM
     most = ROW_BLOCK[ITEMSIZE[p.x]] if many else 1024
-    least = most if many and not p.op.centered else 128
+    least = most if many and not p.op.traits.centered else 128
     return min(most, max(least, power_of_2(packs) // (8 if p.op.busy and p.op.second != POSITION else 4)))

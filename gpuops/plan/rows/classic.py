@@ -7,7 +7,7 @@ from .. import maps, reductions
 from ..access import Access
 from ..dtypes import CTYPES, ITEMSIZE
 from ..geometry import Axes, Shape, contiguous_strides, power_of_2
-from ..reductions import Reduction
+from ..reductions import OpStruct
 from ..work import Machine, Operand, Plan
 from .launch import Design, Held, fits, launch
 from .problems import SCALED_MAX, SHIFTED_EXP_SUM, Problem, RowOp
@@ -75,7 +75,7 @@ def plan_grid_online(p: Problem, strategy: str, machine: Machine) -> Plan:
     return divided(p, strategy, [reductions.plan(both, None, machine.multiprocessors)])
 
 
-def statistic(p: Problem, op: Reduction, out: str | None, offset: int) -> reductions.Problem:
+def statistic(p: Problem, op: OpStruct, out: str | None, offset: int) -> reductions.Problem:
     """A reduction of p's rows into the array of their (maximum, sum) pairs: to one of the two, or to both."""
     steps = contiguous_strides(p.kept.sizes)
     pairs = steps if out is None else tuple([2 * step for step in steps])
@@ -85,7 +85,7 @@ def statistic(p: Problem, op: Reduction, out: str | None, offset: int) -> reduct
     other = "bool" if p.masked else None
     return reductions.of_normal_form(
         op, p.x, p.val, out, (kept, reduced), (x, mask, Operand("stats", offset)), (*p.starts[:2], offset), p.cols,
-        other, p.scale,
+        other, (p.scale,),
     )  # fmt: skip
 
 

@@ -1,20 +1,34 @@
 """A softmax in normal form, and the reductions that it is made of."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from ..dtypes import ITEMSIZE, accumulator, dtype_name
 from ..geometry import Axes, Shape, broadcast_strides, normal_form
-from ..reductions import FACTOR, Reduction, maximum_and_sums
+from ..reductions import OpStruct, Traits, fields
 from ..work import ALIGNMENT, ArraySpec, Operand
 
-SCALED_MAX = Reduction("ScaledMax", merge=np.maximum)
-SHIFTED_EXP_SUM = Reduction("ShiftedExpSum", lambda val: np.result_type(accumulator(val), np.complex64), np.add)
-MAX_EXP_SUM = Reduction("MaxExpSum", maximum_and_sums("max", "rest"), exponential=True)
-MERGED_MAX_EXP_SUM = Reduction("MergedMaxExpSum", maximum_and_sums("max", "rest"))
-LOG_SUM_EXP = Reduction("LogSumExp", maximum_and_sums("max", "rest"), exponential=True)
-WEIGHTED_LOG_SUM_EXP = Reduction("WeightedLogSumExp", maximum_and_sums("max", "top", "rest"), second=FACTOR)
+EXPONENTIAL, SCALE = Traits(exponential=True), ("scale",)
+
+
+def relative(*names: str) -> Callable[[str], np.dtype]:
+    """The state of reductions to a maximum and sums relative to it, of real numbers."""
+
+    def state(val: str) -> np.dtype:
+        part = np.empty(0, accumulator(val)).real.dtype
+        return np.dtype([(name, part) for name in names])
+
+    return state
+
+
+SCALED_MAX = OpStruct("ScaledMax", fields("most"), options=SCALE)
+SHIFTED_EXP_SUM = OpStruct("ShiftedExpSum", fields("smaller", "ones"), options=SCALE)
+MAX_EXP_SUM = OpStruct("MaxExpSum", relative("max", "rest"), EXPONENTIAL, SCALE)
+MERGED_MAX_EXP_SUM = OpStruct("MergedMaxExpSum", relative("max", "rest"))
+LOG_SUM_EXP = OpStruct("LogSumExp", relative("max", "rest"), EXPONENTIAL, SCALE)
+WEIGHTED_LOG_SUM_EXP = OpStruct("WeightedLogSumExp", relative("max", "top", "rest"), Traits(product=True), SCALE)
 
 
 class RowOp(NamedTuple):
@@ -25,7 +39,7 @@ class RowOp(NamedTuple):
     struct: str  # in row_ops.cuh
     last: str  # the map that makes the results, given the row's statistics
     log: bool = False
-    statistics: Reduction = MAX_EXP_SUM  # what the last pass reads of a row
+    statistics: OpStruct = MAX_EXP_SUM  # what the last pass reads of a row
 
     def __repr__(self) -> str:
         return self.name
