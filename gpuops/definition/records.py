@@ -235,4 +235,8 @@ DEVIATIONS = Reduction(
 NANDEVIATIONS = without_nan("nandeviations", DEVIATIONS)
 
 #: The records by the structs that make their states.
-STRUCTS = {each.struct.name: each for each in [*globals().values()][::-1] if isinstance(each, Reduction)}
+STRUCTS = {
+    struct.name: each
+    for each in [*globals().values()][::-1] if isinstance(each, Reduction)
+    for struct in (each.struct, each.counted) if struct
+}  # fmt: skip

@@ -165,16 +165,18 @@ def check(bound: Bound, given: dict[str, Any], axis: Shape) -> None:
         warn(warned[0])
 
 
-def reduced(task: Task, arrays: Arrays, flags: Flags) -> tuple[States, Any]:
+def reduced(
+    task: Task, arrays: Arrays, flags: Flags, steps: Shape = (), offset: int = 0
+) -> tuple[States, Any]:
     """The states of each result, with dims kept, and its number of elements."""
     bound, axis, (a, _, mask) = task.bound, task.axis, arrays
     wide, names = bound.wide, bound.state.names or ()
     counted = mask is not None and bound.asks_for_count
     count = math.prod([a.shape[d] for d in axis])
-    steps = positions(a.shape, axis) if bound.indexed else ()
+    steps = (steps or positions(a.shape, axis)) if bound.indexed else ()
     room = room_of(bound, a, axis, mask)
     if 0 < a.size <= room:
-        block = Block(bound, arrays, axis, 0, steps)
+        block = Block(bound, arrays, axis, offset, steps)
         made = states(block, task.options)
         made = tuple([each.astype(wide.state[name], copy=False) for each, name in zip(made, names, strict=True)])
         return made, block.layout.back(block.count, True) if counted else count
@@ -183,8 +185,8 @@ def reduced(task: Task, arrays: Arrays, flags: Flags) -> tuple[States, Any]:
     counts = np.zeros_like(new_result(a, axis, np.dtype(np.int64), parts)) if counted else None
 
     def work(piece: Piece) -> None:
-        offset = sum([(piece.block[d].start or 0) * step for d, step in zip(axis, steps, strict=False)])
-        block = Block(bound, [None if each is None else each[piece.block] for each in arrays], axis, offset, steps)
+        first = offset + sum([(piece.block[d].start or 0) * step for d, step in zip(axis, steps, strict=False)])
+        block = Block(bound, [None if each is None else each[piece.block] for each in arrays], axis, first, steps)
         with flags.kept():
             for whole, part in zip(found, states(block, task.options), strict=True):
                 whole[piece.result] = part

@@ -49,10 +49,13 @@ template <class O = Op, class X> __device__ __forceinline__ typename O::State jo
 }
 
 template <class O = Op> __device__ __forceinline__ Tout finished(State state, const Reduce& r) {
-  if constexpr (WRITES) return O::template fields<Tout>(state);
-  Context<A> c = context(r);
-  if (r.has_initial) state = Op::combine(Plain<Op>::type::map(r.initial, c), state);
-  return Op::template finish<Tout>(state, c);
+  if constexpr (WRITES) {
+    return O::template fields<Tout>(state);
+  } else {
+    Context<A> c = context(r);
+    if (r.has_initial) state = O::combine(Plain<O>::type::map(r.initial, c), state);
+    return O::template finish<Tout>(state, c);
+  }
 }
 
 template <class O = Op> __device__ __forceinline__ Tz second_of(State state, const Reduce& r) {

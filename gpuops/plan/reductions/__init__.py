@@ -8,6 +8,7 @@ from ..work import Plan
 from .classic import ON_HOST, STEPS, plan_block
 from .columns import plan_columns
 from .problems import (
+    READS,
     OpStruct,
     Problem,
     Traits,
@@ -18,7 +19,7 @@ from .problems import (
     problem,
 )
 from .rows import plan_rows
-from .small import is_small, plan_small
+from .small import has_room, is_small, plan_small
 
 __all__ = [
     "ON_HOST", "STEPS", "STRATEGIES", "OpStruct", "Problem", "Traits", "accumulated", "choose", "fields",
@@ -42,6 +43,8 @@ def choose(p: Problem) -> str:
 
 def plan(p: Problem, strategy: str | None, multiprocessors: int) -> Plan:
     """Plan a reduction."""
+    if p.states & READS:  # few, of any size
+        return plan_small(p, choose(p), multiprocessors) if has_room(p) else plan_block(p, "shuffle", multiprocessors)
     if strategy is None and is_small(p):
         return plan_small(p, choose(p), multiprocessors)
     strategy = strategy or choose(p)

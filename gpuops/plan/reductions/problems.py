@@ -1,5 +1,7 @@
 """A reduction in normal form, and what the host knows of the reductions of ``kernels/common/ops.cuh``."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from functools import cache
@@ -70,7 +72,7 @@ def reciprocal(n: float) -> float:
 
 #: The options that follow from the number of elements and from others.
 OPTIONS: dict[str, Callable[[int, dict[str, float]], float]] = {
-    "n": lambda length, given: length,
+    "n": lambda length, given: given.get("n", length),
     "share": lambda length, given: reciprocal(max(length, 1)),
     "each": lambda length, given: reciprocal(length - given["ddof"]),
 }
@@ -81,11 +83,14 @@ def fields(*names: str) -> Callable[[str], np.dtype]:
     return lambda val: np.dtype([(name, accumulated(val)) for name in names])
 
 
-def positions(x: ArraySpec, axis: Shape) -> ArraySpec:
-    """The operand whose elements are the indices of those of x, in C order of the dims that are reduced."""
+def positions(x: ArraySpec, axis: Shape, given: Shape = ()) -> ArraySpec:
+    """The operand whose elements are the indices of those of x, in C order of the dims that are reduced; or which grow
+    by given steps along them."""
     steps, step = [0] * x.ndim, 1
     for d in reversed(axis):
         steps[d], step = step, step * x.shape[d]
+    for d, step in zip(axis, given, strict=False):
+        steps[d] = step
     return ArraySpec(POSITION, x.shape, np.dtype(np.uint8), tuple(steps), x.machine)
 
 
@@ -112,6 +117,10 @@ def summed_in(x: str, val: str, length: int, power: int = 1) -> str:
     return "int32" if small and val in ("int64", "uint64") else val
 
 
+READS, WRITES = 1, 2  # see reduce.cuh
+FIELDS = "Fields"  # the type of such states in memory
+LARGE = 16  # bytes of what no thread writes several of at once
+
 Arrays = tuple[Operand, Operand | None, Operand]
 
 
@@ -133,7 +142,7 @@ class Problem(NamedTuple):
     numbers: tuple[float, ...] = ()  # the op's options
     initial: bytes | None = None
     root: bool = False  # of a variance, its root is asked for
-    states: int = 0  # 1: elements are states; 2: results are; 3: both
+    states: int = 0  # READS: elements are states; WRITES: results are
     relative: bool = False  # elements are relative to their rows' maxima
     second: ArraySpec | None = None  # a new array of second results, which lie in it as the others do in a new ``out``
 
@@ -172,9 +181,19 @@ class Problem(NamedTuple):
         """Whether elements are multiplied by a number."""
         return "scale" in self.op.options and self.numbers[self.op.options.index("scale")] != 1
 
+    def writing(self) -> Problem:
+        """The same, but for results: the states that they would be made of."""
+        return self._replace(states=self.states | WRITES, out=FIELDS)
+
+    def reading(self) -> Problem:
+        """The same, of states instead of elements. They count in 64 bits."""
+        return self._replace(states=self.states | READS, x=FIELDS, integer=self.integer and "i64")
+
     @property
     def result(self) -> int:
         """Bytes of a result: of the larger one, if there are two."""
+        if self.out == FIELDS:
+            return LARGE
         own = 2 * ITEMSIZE[self.val] if self.out is None else ITEMSIZE[self.out]
         return max(own, self.second.itemsize) if self.second else own
 

@@ -20,7 +20,7 @@ LEAST = 4  # and of one of theirs, at least
 
 def is_small(p: Problem) -> bool:
     """Whether x is so small that it hardly matters how it is read, and a block's partial results find room."""
-    if p.state * (BLOCK + SIDE) > STATIC_SHARED:
+    if not has_room(p):
         return False
     size, along = ITEMSIZE[p.x], p.reduced.inner(0) == 1
     packed = along and packable(PACK // size, size, p.starts[0], 0, p.kept, p.reduced, inner=p.reduced)
@@ -31,9 +31,14 @@ def is_small(p: Problem) -> bool:
     return p.outputs * p.length < (WIDE if run and p.outputs == 1 else long)
 
 
+def has_room(p: Problem) -> bool:
+    """Whether a block's partial results find room."""
+    return p.state * (BLOCK + SIDE) <= STATIC_SHARED
+
+
 def plan_small(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     """The plan for a small array: threads along whichever dims are contiguous in memory."""
-    shares = shared(p.outputs, p.length, ITEMSIZE[p.x], strategy == "columns", multiprocessors)
+    shares = shared(p.outputs, p.length, ITEMSIZE.get(p.x, p.state), strategy == "columns", multiprocessors)
     lanes, wide = 1 << shares.lanes, 1 << shares.wide
     count, blocks, chunk = -(-p.outputs // wide), 1, max(1, p.length)
     if p.length >= WORTH * lanes and (shares.across or wide == 1):

@@ -1,0 +1,161 @@
+"""Reductions in steps: states of parts merge to what the whole gives, on every device, with the same fields."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import gpuops
+from gpuops.definition import records
+from gpuops.definition.reduction import Reduction
+from gpuops.ops import table
+from gpuops.ops.average import Average
+from gpuops.ops.reduction import dtypes
+from gpuops.ops.search import WithIndex
+from gpuops.ops.states import finish, merge, partial, places
+from gpuops.ops.variance import MeanVar
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+#: Records, and the functions that are made of them.
+FUNCTIONS = {
+    row.name: (row, getattr(gpuops, op))
+    for rows in (table.REDUCTIONS, table.MEASURES, table.SEARCHES, table.WITH_INDEX)
+    for op, row in rows.items()
+}
+OPTIONS = {"var": (("ddof", 1.0),), "nanvar": (("ddof", 1.0),), "std": (("ddof", 0.0),), "nanstd": (("ddof", 0.0),)}
+OPTIONS["mean_var"] = (("ddof", 0.0),)
+FORMS = {"mean_var": MeanVar, "max_with_index": WithIndex, "min_with_index": WithIndex}
+AXES = ((0,), (1,), (0, 1, 2), (0, 2))
+
+
+def in_chunks(backend, record: Reduction, x, val, axis, mask=None, options=()):
+    """The results of states of some chunks, first merged two by two."""
+    steps, cuts = places(x.shape, axis), [[slice(0, n // 3), slice(n // 3, n)] for n in x.shape]
+    found = np.empty([len(each) for each in cuts], object)
+    for place in itertools.product(*[range(len(each)) for each in cuts]):
+        index = tuple([each[k] for each, k in zip(cuts, place, strict=True)])
+        offset = sum([index[d].start * step for d, step in zip(axis, steps, strict=True)])
+        part = True if mask is None else backend.array(np.ascontiguousarray(mask[index]))
+        chunk = backend.array(np.ascontiguousarray(x[index]))
+        made = partial(chunk, part, None, record, val, axis, options, steps, offset)
+        found[place] = as_host(made)
+    whole = np.block(found.tolist()) if x.ndim == 1 else assembled(found)
+    both = merge(backend.array(whole), record, val, axis)
+    return both, whole
+
+
+def as_host(states) -> np.ndarray:
+    return states.get() if hasattr(states, "get") else np.asarray(states)
+
+
+def assembled(found: np.ndarray) -> np.ndarray:
+    """Chunks in an array of their place put together."""
+    for d in reversed(range(found.ndim)):
+        rows = found.reshape(-1, found.shape[-1])
+        joined = np.empty(len(rows), object)
+        for k, row in enumerate(rows):
+            joined[k] = np.concatenate(list(row), axis=d)
+        found = joined.reshape(found.shape[:-1])
+    return found[()]
+
+
+def assert_close(found: np.ndarray, expected: np.ndarray) -> None:
+    """Results of the same dtype and shape, equal but for rounding."""
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    rtol = 32 * np.finfo(found.dtype).eps if found.dtype.kind in "fc" else 0
+    np.testing.assert_allclose(found, expected, rtol, 0)
+
+
+def sample(dtype: np.dtype, shape: tuple[int, ...] = (4, 9, 5)) -> np.ndarray:
+    rng = np.random.default_rng(4)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.5
+    if dtype.kind in "iu":
+        return rng.integers(0, 7, shape).astype(dtype)
+    x = rng.normal(1, 0.2, shape)
+    return (x + 1j * rng.normal(0, 0.2, shape) if dtype.kind == "c" else x).astype(dtype)
+
+
+@pytest.mark.parametrize("masked", (False, True))
+@pytest.mark.parametrize("dtype", ("f4", "f8", "c8", "i2", "?"))
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_states_of_chunks_give_what_the_function_gives(backend, name, dtype, masked):
+    row, function = FUNCTIONS[name]
+    x = sample(np.dtype(dtype))
+    if row.plain:
+        if x.dtype.kind in "biu":
+            pytest.skip("no NaN: another op")
+        x[1, ::2] = np.nan
+    try:
+        val = x.dtype if name in (*table.SEARCHES, *table.WITH_INDEX) else dtypes(name, row, x.dtype, None, None)[0]
+    except TypeError:
+        pytest.skip("no such dtype")
+    if masked and (not row.rules.identity or name in ("count_nonzero", "ptp")):
+        pytest.skip("takes no mask")
+    mask = np.random.default_rng(5).random(x.shape) < 0.7 if masked else None
+    record = row.masked or row if masked else row
+    options = OPTIONS.get(name, ())
+    for axis in AXES:
+        if name in (*table.SEARCHES, *table.WITH_INDEX) and len(axis) == 2:
+            continue
+        over = None if len(axis) == 3 else axis if len(axis) > 1 else axis[0]
+        more = dict(options) | ({"where": mask} if masked else {})
+        expected = function(x, axis=over, **more)
+        both, _ = in_chunks(backend, record, x, val, axis, mask, options)
+        n = math.prod([x.shape[d] for d in axis])
+        found = finish(both, record, val, axis, False, n, None, options, FORMS.get(name))
+        pairs = zip(found, expected, strict=True) if name in FORMS else [(found, expected)]
+        for one, other in pairs:
+            assert_close(as_host(one), np.asarray(other))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_states_are_structured_arrays_with_the_fields_of_the_record(backend, name):
+    row, _ = FUNCTIONS[name]
+    x = sample(np.dtype("f4"))
+    states = partial(backend.array(x), True, None, row, np.dtype("f4"), (1,), OPTIONS.get(name, ()))
+    assert states.dtype.names == tuple(row.fields) and states.shape == (4, 1, 5)
+    expected = row.bind(x.dtype, x.dtype)
+    made = as_host(states)
+    for field in states.dtype.names:
+        kind = expected.state[field]
+        assert made[field].dtype.kind == kind.kind and made[field].dtype.itemsize >= kind.itemsize
+    reference = partial(x, True, None, row, np.dtype("f4"), (1,), OPTIONS.get(name, ()))
+    for field in states.dtype.names:
+        np.testing.assert_allclose(made[field], reference[field], 1e-5)
+
+
+def test_an_average_in_steps(backend):
+    x, w = sample(np.dtype("f8")), np.random.default_rng(6).random((4, 9, 5))
+    states = partial(backend.array(x), True, backend.array(w), records.AVERAGE, x.dtype, (1,))
+    found = finish(states, records.AVERAGE, x.dtype, (1,), form=Average)
+    for one, other in zip(found, np.average(x, 1, w, returned=True), strict=True):
+        assert_close(as_host(one), other)
+
+
+@pytest.mark.parametrize("axis", ((0,), (1,), (0, 1)))
+def test_many_states_merge(backend, axis):
+    x = sample(np.dtype("f4"), (300, 700))
+    states = partial(backend.array(x[..., None]), True, None, records.VAR, x.dtype, (2,))
+    found = finish(states, records.VAR, x.dtype, (*axis, 2), options=(("ddof", 0.0),))
+    assert_close(as_host(found), np.asarray(x.var(axis, dtype=float)).astype("f4"))
+
+
+def test_an_initial_value_takes_part_once(backend):
+    x = sample(np.dtype("f4"))
+    states = partial(backend.array(x), True, None, records.MAX, x.dtype, (1,))
+    assert (as_host(finish(states, records.MAX, x.dtype, (0, 1), initial=np.float32(100))) == 100).all()
+    ones = partial(backend.array(np.full(5, -0.0)), True, None, records.SUM, np.dtype("f8"), (0,))
+    assert not np.signbit(as_host(finish(ones, records.SUM, np.dtype("f8"), (0,))))
+    kept = finish(ones, records.SUM, np.dtype("f8"), (0,), initial=np.float64(-0.0))
+    assert np.signbit(as_host(kept))
+
+
+def test_states_of_no_elements_are_the_identity(backend):
+    states = partial(backend.array(np.zeros((3, 0))), True, None, records.SUM, np.dtype("f8"), (1,))
+    assert states.shape == (3, 1) and (as_host(states)["total"] == 0).all()
+    assert (as_host(finish(states, records.SUM, np.dtype("f8"), (1,))) == 0).all()
