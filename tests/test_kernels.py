@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import gpuops
+from gpuops.definition import in_cuda, records
 from gpuops.definition.records import AVERAGE
 from gpuops.definition.reduction import Reduction
 from gpuops.device import jit
@@ -451,9 +452,47 @@ def test_cuda_enums_match_python_tables(file, enum, names):
     assert {name.strip().lower(): i for i, name in enumerate(members.split(","))} == dict(names)
 
 
-def test_every_op_is_a_struct_of_ops_cuh():
+def test_every_op_is_a_struct_of_ops_cuh_or_printed():
     structs = set(re.findall(r"(?:struct|> using) (\w+)", jit.read("ops.cuh")))
-    assert STRUCTS.keys() <= structs
+    printed = {name for name, struct in STRUCTS.items() if struct.printed}
+    assert STRUCTS.keys() - printed <= structs and not printed & structs
+    assert printed <= records.STRUCTS.keys()
+
+
+@pytest.mark.parametrize("integer", ("u32", "i64"))
+@pytest.mark.parametrize("dtype", ("int8", "float16", "float32", "float64", "complex64"))
+def test_structs_are_what_the_host_knows_of_them(nvrtc, dtype, integer):
+    """Traits, options and the size of states, declared on both sides."""
+    lines = []
+    for name, struct in STRUCTS.items():
+        val = "complex64" if name.startswith("MergedMax") else dtype
+        record = records.STRUCTS.get(name)
+        if not takes(struct, record, val):
+            continue
+        place = "i32" if integer == "u32" else "i64"
+        second = {"Integer": place if struct.traits.indexed else integer}
+        types = {"Op": name, "Tval": CTYPES[val]} | second
+        lines += in_cuda.texts(Kernel("reduce_small", tuple(types.items()), (("STATES", 0),)))
+        numbered = struct.traits.indexed or struct.numbered
+        args = CTYPES[val] + (f", {second['Integer']}" if numbered else "")
+        op = name if struct.printed else f"{name}<{args}>"
+        state = reductions.problems.partial_size(struct.state, val, numbered and integer == "u32")
+        lines.append(f'static_assert(sizeof({op}::State) == {state}, "{name}");')
+        for trait, value in struct.traits._asdict().items():
+            lines.append(f'static_assert({op}::{trait.upper()} == {str(value).lower()}, "{name} {trait}");')
+        for place, option in enumerate(struct.options):
+            lines.append(f'static_assert(int({op}::{option.upper()}) == {place}, "{name} {option}");')
+    text = "\n".join([*map(jit.read, jit.COMMON), "using namespace gpuops;", *lines])
+    jit.compile(text, "reduce_structs", ARCH)
+
+
+def takes(struct: OpStruct, record: Reduction | None, val: str) -> bool:
+    """Whether an op computes in a dtype."""
+    if "scale" in struct.options:
+        return val in ("float32", "float64")
+    if struct.exact > 1 or "rtol" in struct.options:
+        return val == ("int8" if struct.exact else "float32")
+    return val != "int8" or record is None or not (record.rules.floating or record.takes)
 
 
 def test_every_dtype_is_a_type_of_types_cuh():

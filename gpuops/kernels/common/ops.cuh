@@ -506,8 +506,12 @@ template <class V, class I, class Variance> struct MeanAndVar : Traits {  // the
     return Variance::template finish<Out>(s.spread, c);
   }
 };
-template <class V, class I> using MeanVar = MeanAndVar<V, I, Var<V, I>>;
-template <class V, class I> using MaskedMeanVar = MeanAndVar<V, I, MaskedVar<V, I>>;
+template <class V, class I> struct MeanVar : MeanAndVar<V, I, Var<V, I>> {
+  enum Options { SHARE, EACH };
+};
+template <class V, class I> struct MaskedMeanVar : MeanAndVar<V, I, MaskedVar<V, I>> {
+  enum Options { DDOF };
+};
 
 // The variance of integers of at most two bytes: of their sum and that of their squares, which are exact in V = i32 or i64
 // (of squares, without a sign).
