@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import gpuops
+from gpuops.definition import records
 from gpuops.ops import table
 from gpuops.plan import rows
 from tests import layouts
@@ -19,12 +20,12 @@ def parameters(op: str) -> list[str]:
     return [*inspect.signature(getattr(gpuops, op)).parameters]
 
 
-REDUCTIONS = tuple(table.REDUCTIONS)
+REDUCTIONS = tuple(records.REDUCTIONS)
 #: Reductions by ufuncs, as NumPy's: they take ``initial``, and cast to ``out`` by the rule same_kind.
-UFUNCS = tuple(op for op, row in table.REDUCTIONS.items() if not (row.rules.floating or row.rules.logical))
-EXTREMA = tuple(op for op, row in table.REDUCTIONS.items() if not row.rules.identity)
-LOGICAL = tuple(op for op, row in table.REDUCTIONS.items() if row.rules.logical)
-SPREADS = tuple(op for op, row in table.REDUCTIONS.items() if row.form == "deviations")
+UFUNCS = tuple(op for op, row in records.REDUCTIONS.items() if not (row.rules.floating or row.rules.logical))
+EXTREMA = tuple(op for op, row in records.REDUCTIONS.items() if not row.rules.identity)
+LOGICAL = tuple(op for op, row in records.REDUCTIONS.items() if row.rules.logical)
+SPREADS = tuple(op for op, row in records.REDUCTIONS.items() if row.form == "deviations")
 WITH_DTYPE = tuple(op for op in REDUCTIONS if "dtype" in parameters(op))
 #: softmax and log_softmax, whose results have the shape of the input.
 ROWWISE = tuple(op for op, names in table.strategies().items() if names == tuple(rows.STRATEGIES))

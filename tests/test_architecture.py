@@ -190,6 +190,7 @@ LARGE_FUNCTIONS: dict[str, str] = {
     "ops.reduction.reduction": "NumPy's parameters of reductions, and the op",
     **dict.fromkeys([f"ops.variance.{op}" for op in ("var", "std", "nanvar", "nanstd")], "NumPy's parameters"),
     "ops.matmul.matmul": "NumPy's parameters, and the addend's",
+    **dict.fromkeys(("ops.states.partial", "ops.states.finish"), "a chunk's place, and the op's parameters"),
     "ops.softmax.logsumexp": "SciPy's parameters, and the mask's",
     "host.numpy_engine.logsumexp": "the arrays and options of the op",
     "adapters.dask.log_sum": "the op's parameters",

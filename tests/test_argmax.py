@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import gpuops
 from gpuops.call.dispatch import describe
-from gpuops.ops.table import SEARCHES, WITH_INDEX
+from gpuops.definition.records import SEARCHES, WITH_INDEX
 from gpuops.plan.work import ArraySpec, Machine
 from tests import layouts, tiers
 from tests.budget import examples, pairs

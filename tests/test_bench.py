@@ -41,6 +41,7 @@ from benchmarks import (
 )
 from benchmarks.machines import Cpu
 from gpuops.call.dispatch import describe
+from gpuops.definition import records
 from gpuops.device import disk_cache
 from gpuops.host import threads
 from gpuops.ops import table
@@ -742,8 +743,8 @@ def spec(name, x):
 
 #: All reductions, searches and comparisons, from the tables that gpuops itself goes by.
 OF_TABLES = sorted({
-    *table.REDUCTIONS, *table.MEASURES, *table.SEARCHES, *table.WITH_INDEX, *(name for name, _ in table.COMPARISONS),
-    "average", *(row.name for row in table.NORMS.values()),
+    *records.REDUCTIONS, *records.MEASURES, *records.SEARCHES, *records.WITH_INDEX, "average", "vector_norm",
+    *(name for name, _ in table.COMPARISONS),
 })  # fmt: skip
 
 

@@ -17,7 +17,6 @@ from gpuops.definition.reduction import Bound, Reduction
 from gpuops.host import forms
 from gpuops.host.forms import Block, States
 from gpuops.host.reduce import positions
-from gpuops.ops import table
 from gpuops.ops.reduction import dtypes
 from tests.compare import accumulator_eps, assert_bits, assert_near, assert_values, widened
 from tests.host_blocks import ENGINES, computed_by, settings, small_blocks
@@ -32,11 +31,11 @@ RECORDS = {each.name: each for each in vars(records).values() if isinstance(each
 PASSES = ("totals", "numbers", "deviations", "nandeviations")
 ROWS = {
     row.name: row
-    for rows in (table.REDUCTIONS, table.MEASURES, table.NORMS, table.SEARCHES, table.WITH_INDEX)
+    for rows in (records.REDUCTIONS, records.MEASURES, records.NORMS, records.SEARCHES, records.WITH_INDEX)
     for row in rows.values()
 }
 DTYPES = tuple(map(np.dtype, ("f2", BFLOAT16, "f4", "f8", "c8", "i1", "u1", "i8", "?")))
-SEARCHES = (*table.SEARCHES, *table.WITH_INDEX)
+SEARCHES = (*records.SEARCHES, *records.WITH_INDEX)
 NORMS = {"norm2": 2, "norm1": 1, "norm0": 0, "norm_inf": math.inf, "norm_minus_inf": -math.inf, "norm_p": 3}
 OPTIONS = {"ddof": 1.0, "p": 3.0}
 CENTER = np.asarray(0.5)  # from which the second passes take distances
@@ -53,7 +52,7 @@ def computed_in(name: str, x: np.dtype) -> np.dtype | None:
     if name in SEARCHES:
         return x
     try:
-        return dtypes(name, ROWS.get(name, table.REDUCTIONS["mean"]), x, None, None)[0]
+        return dtypes(name, ROWS.get(name, records.REDUCTIONS["mean"]), x, None, None)[0]
     except TypeError:
         return None
 

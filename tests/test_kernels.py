@@ -16,11 +16,11 @@ import pytest
 
 import gpuops
 from gpuops.definition import in_cuda, records
-from gpuops.definition.records import AVERAGE
+from gpuops.definition.records import AVERAGE, MEASURES, NORMS, REDUCTIONS, SEARCHES, WITH_INDEX
 from gpuops.definition.reduction import Reduction
 from gpuops.device import jit
 from gpuops.ops.reduction import dtypes
-from gpuops.ops.table import COMPARISONS, MEASURES, NORMS, REDUCTIONS, SEARCHES, WITH_INDEX
+from gpuops.ops.table import COMPARISONS
 from gpuops.plan import maps, products, reductions
 from gpuops.plan import rows as softmax
 from gpuops.plan.dtypes import BITS, CTYPES, INTEGERS, ITEMSIZE, accumulator

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import gpuops
 from gpuops.call.dispatch import describe
-from gpuops.ops.table import MEASURES, REDUCTIONS, SEARCHES, WITH_INDEX
+from gpuops.definition.records import MEASURES, REDUCTIONS, SEARCHES, WITH_INDEX
 from gpuops.plan import geometry
 from tests import layouts
 from tests.budget import examples, pairs

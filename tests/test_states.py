@@ -11,7 +11,6 @@ import pytest
 import gpuops
 from gpuops.definition import records
 from gpuops.definition.reduction import Reduction
-from gpuops.ops import table
 from gpuops.ops.average import Average
 from gpuops.ops.reduction import dtypes
 from gpuops.ops.search import WithIndex
@@ -23,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 #: Records, and the functions that are made of them.
 FUNCTIONS = {
     row.name: (row, getattr(gpuops, op))
-    for rows in (table.REDUCTIONS, table.MEASURES, table.SEARCHES, table.WITH_INDEX)
+    for rows in (records.REDUCTIONS, records.MEASURES, records.SEARCHES, records.WITH_INDEX)
     for op, row in rows.items()
 }
 OPTIONS = {"var": (("ddof", 1.0),), "nanvar": (("ddof", 1.0),), "std": (("ddof", 0.0),), "nanstd": (("ddof", 0.0),)}
@@ -91,7 +90,7 @@ def test_states_of_chunks_give_what_the_function_gives(backend, name, dtype, mas
             pytest.skip("no NaN: another op")
         x[1, ::2] = np.nan
     try:
-        val = x.dtype if name in (*table.SEARCHES, *table.WITH_INDEX) else dtypes(name, row, x.dtype, None, None)[0]
+        val = x.dtype if name in (*records.SEARCHES, *records.WITH_INDEX) else dtypes(name, row, x.dtype, None, None)[0]
     except TypeError:
         pytest.skip("no such dtype")
     if masked and (not row.rules.identity or name in ("count_nonzero", "ptp")):
@@ -100,7 +99,7 @@ def test_states_of_chunks_give_what_the_function_gives(backend, name, dtype, mas
     record = row.masked or row if masked else row
     options = OPTIONS.get(name, ())
     for axis in AXES:
-        if name in (*table.SEARCHES, *table.WITH_INDEX) and len(axis) == 2:
+        if name in (*records.SEARCHES, *records.WITH_INDEX) and len(axis) == 2:
             continue
         over = None if len(axis) == 3 else axis if len(axis) > 1 else axis[0]
         more = dict(options) | ({"where": mask} if masked else {})

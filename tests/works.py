@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from gpuops.call.arrays import find
-from gpuops.definition.records import AVERAGE
+from gpuops.definition.records import AVERAGE, MEASURES, NORMS, REDUCTIONS, SEARCHES, WITH_INDEX
 from gpuops.device.context import ExecutionContext
 from gpuops.device.execute import prepare
-from gpuops.ops.table import COMPARISONS, DOT, MEASURES, NORMS, REDUCTIONS, SEARCHES, WITH_INDEX
+from gpuops.ops.table import COMPARISONS, DOT
 from gpuops.plan import reductions, rows
 from gpuops.plan.geometry import Shape
 from gpuops.plan.reductions import OpStruct

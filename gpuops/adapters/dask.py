@@ -20,13 +20,13 @@ import numpy as np
 from ..call.arrays import is_scalar
 from ..call.dispatch import describe
 from ..call.operation import WEAK_TYPES, operation_of
+from ..definition.records import REDUCTIONS, SEARCHES
 from ..definition.reduction import quotient as divided
 from ..ops import broadcast, matmul, reduce, softmax
 from ..ops.arguments import normalize_axis
 from ..ops.matmul import as_factor, axis_orders
 from ..ops.reduction import NOT_GIVEN, as_initial
 from ..ops.softmax import arguments, finished, merged, statistics
-from ..ops.table import REDUCTIONS, SEARCHES
 from ..plan import rows
 from ..plan.geometry import Shape, contiguous_strides
 from ..plan.work import ArraySpec, new_array

@@ -10,10 +10,10 @@ import dask.array as da
 import numpy as np
 
 from ..call.arrays import is_scalar
+from ..definition.records import REDUCTIONS
 from ..ops import broadcast, reduce
 from ..ops.arguments import as_dtype
 from ..ops.reduction import dtypes
-from ..ops.table import REDUCTIONS
 from ..plan.geometry import Shape
 from .dask_graphs import blocks, chosen, converted, masked, single, tree
 

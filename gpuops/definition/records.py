@@ -9,8 +9,8 @@ import numpy as np
 
 from ..plan.reductions import OpStruct, Traits, accumulated
 from .expressions import Expr, is_nan, maximum, power, quotient, ratio, real_of, sqrt, squared, times, where
-from .in_cuda import struct
-from .reduction import Field, Named, Reduction, added, counting
+from .reduction import Named, Reduction, counting
+from .structs import Field, added, struct
 
 #: The index of no element: greater than all others.
 NOWHERE = 2**63 - 1
@@ -234,6 +234,23 @@ DEVIATIONS = Reduction(
 )  # fmt: skip
 NANDEVIATIONS = without_nan("nandeviations", DEVIATIONS)
 
+# ----------------------------------------------------------------------------------------------------------- the tables
+
+
+def by_name(*rows: Reduction) -> dict[str, Reduction]:
+    return {row.name: row for row in rows}
+
+
+REDUCTIONS = by_name(
+    SUM, PROD, MAX, MIN, MEAN, NANSUM, NANPROD, NANMAX, NANMIN, NANMEAN, VAR, STD, NANVAR, NANSTD, ANY, ALL
+)
+#: Other reductions, which are not called as those are.
+MEASURES = by_name(COUNT, PTP, SUM_OF_SQUARES, MEAN_VAR)
+#: vector_norm by its order; None is any other.
+NORMS = {2.0: NORM2, 1.0: NORM1, 0.0: NORM0, np.inf: NORM_INF, -np.inf: NORM_MINUS_INF, None: NORM_P}
+#: Reductions to the index of an element; those of the elements themselves, with their indices.
+SEARCHES = by_name(ARGMAX, ARGMIN, NANARGMAX, NANARGMIN)
+WITH_INDEX = by_name(MAX_WITH_INDEX, MIN_WITH_INDEX)
 #: The records by the structs that make their states.
 STRUCTS = {
     struct.name: each

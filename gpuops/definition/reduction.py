@@ -11,27 +11,13 @@ import numpy as np
 
 from ..plan.dtypes import accumulator, dtype_name
 from ..plan.reductions import OpStruct
-from . import in_cuda
 from .expressions import ORDERS, Expr, Typed, expression, leaf, names_in, number, real_of, typed
 from .in_numpy import is_half, printed, ufunc_of
+from .structs import Field, parameters, printed_struct, state_kinds
 
 Named = dict[str, Any]  # expressions by name
 #: Ufuncs that merge the truths of elements, of any dtype.
 LOGICAL = {"either": np.logical_or, "both": np.logical_and}
-
-
-class Field(NamedTuple):
-    """A part of a reduction's state: the kind of its dtype, its value of no elements, and the primitive that merges it,
-    if no other part has a say in that."""
-
-    kind: str
-    identity: Any
-    merge: str = ""
-
-
-def added(kind: str = "A") -> Field:
-    """A sum. It begins with -0.0, which changes no number, so that the sum of -0.0 alone is -0.0."""
-    return Field(kind, "minus_zero", "add")
 
 
 class Rules(NamedTuple):
@@ -76,7 +62,9 @@ class Reduction:
         self.form: str = more.pop("form", "")
         #: What makes states on a GPU: a struct of kernels/common/ops.cuh, or one that is printed; others for integers
         #: whose sums are exact, and beside a mask, if the first one is given the number of elements.
-        self.struct: OpStruct = more.pop("struct", None) or in_cuda.printed_struct(self)
+        self.struct: OpStruct = more.pop("struct", None) or printed_struct(
+            name, fields, (*parameters(map), *parameters(finish)), self.takes is not None
+        )
         self.exact: OpStruct | None = more.pop("exact", None)
         self.counted: OpStruct | None = more.pop("counted", None)
         #: Whether the struct that makes states makes squares of results.
@@ -100,7 +88,7 @@ class Reduction:
 
 def asks_for_count(record: Reduction) -> bool:
     """Whether results depend on the number of elements, which is not in the state."""
-    return "n" in in_cuda.parameters(record.finish)
+    return "n" in parameters(record.finish)
 
 
 def counting(record: Reduction, **changes: Any) -> Reduction:
@@ -111,7 +99,7 @@ def counting(record: Reduction, **changes: Any) -> Reduction:
         return (made if isinstance(made, dict) else dict.fromkeys(record.fields, made)) | {"n": 1}
 
     def counted(function: Callable[..., Any]) -> Callable[..., Any]:
-        names = in_cuda.parameters(function)
+        names = parameters(function)
 
         def of_state(s: Any, *args: Any) -> Any:
             given = {"s": s, "n": s.n.as_("F")} | dict(zip(others, args, strict=True))
@@ -121,7 +109,7 @@ def counting(record: Reduction, **changes: Any) -> Reduction:
         of_state.parameters = ("s", *others)  # type: ignore[attr-defined]
         return of_state
 
-    map.parameters = in_cuda.parameters(record.map)  # type: ignore[attr-defined]
+    map.parameters = parameters(record.map)  # type: ignore[attr-defined]
     warning = record.warning and (record.warning[0], counted(record.warning[1]))
     fields = record.fields | {"n": Field("I", 0, "add")}
     new = {"fields": fields, "map": map, "finish": counted(record.finish), "warning": warning, "exact": None}
@@ -138,7 +126,7 @@ def kinds_of(x: np.dtype, val: np.dtype, wide: bool = False) -> dict[str, np.dty
     acc = np.dtype(accumulator(dtype_name(val)))
     double = np.dtype(np.complex128 if acc.kind == "c" else np.float64)
     acc = double if wide and acc.kind in "fc" else acc
-    return in_cuda.state_kinds(acc) | {
+    return state_kinds(acc) | {
         "X": x, "V": val, "RV": real_of(val), "D": double, "F": np.dtype(np.float64), "T": np.dtype(bool),
     }  # fmt: skip
 
@@ -192,7 +180,7 @@ class Bound:
         """What a function of operands, states and options gives, each by its name in a dtype of its kind."""
         dtypes = self.leaves()
         args: list[Any] = []
-        for parameter in in_cuda.parameters(function):
+        for parameter in parameters(function):
             if parameter in ("a", "b", "s"):
                 fields = {name: leaf(f"{parameter}_{name}") for name in self.state.names or ()}
                 dtypes |= {f"{parameter}_{name}": self.state[name] for name in fields}

@@ -9,7 +9,8 @@ import numpy as np
 from ..definition.expressions import exp, where
 from ..definition.in_cuda import dtype_of
 from ..definition.records import MAX, MEAN, STRUCTS
-from ..definition.reduction import Field, Reduction
+from ..definition.reduction import Reduction
+from ..definition.structs import Field
 from ..host.forms import combined, merged_parts
 from ..plan.dtypes import CTYPES
 from ..plan.reductions import Problem

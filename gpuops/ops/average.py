@@ -8,14 +8,13 @@ import numpy as np
 
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY
-from ..definition.records import AVERAGE
+from ..definition.records import AVERAGE, MEAN
 from ..errors import error
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, Work, new_array
 from .arguments import check_array, normalize_axis, result_type, scalar
 from .docstrings import documented
 from .reduction import NOT_GIVEN, in_one_pass, on_host, reduced, reduction
-from .table import REDUCTIONS
 
 
 class Average(NamedTuple):
@@ -67,7 +66,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     """
     op = "average"
     if weights is None and not returned:
-        return reduction(op, a, axis, None, None, keepdims, NOT_GIVEN, True, None, REDUCTIONS["mean"])
+        return reduction(MEAN, a, axis, None, None, keepdims, NOT_GIVEN, True, None, op)
     check_array(op, "a", a)
     dims = normalize_axis(op, axis, a.shape)
     val = result_type(op, a=a, weights=weights)

@@ -9,6 +9,7 @@ import numpy as np
 from ..call.arrays import is_scalar
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, WEAK, WEAK_TYPES
+from ..definition.records import ANY
 from ..errors import error
 from ..host import numpy_engine
 from ..plan.dtypes import FLOATS, dtype_name
@@ -16,7 +17,7 @@ from ..plan.work import HostCall, Work, new_array
 from .arguments import broadcast_shapes, check_array, fitted, result_type, scalar
 from .docstrings import documented
 from .reduction import in_one_pass
-from .table import COMPARISONS, REDUCTIONS
+from .table import COMPARISONS
 
 
 @operation(a1=ARRAY, a2=ARRAY)
@@ -58,7 +59,7 @@ def array_equal(a1, a2, equal_nan=False):
         plan = in_one_pass(COMPARISONS[op, bool(equal_nan)], a1, a2, (*range(a1.ndim),), val, (result,))
     else:  # any() of no elements is False
         nothing = new_array("a1", (0,), a1.dtype, machine=a1.machine)
-        plan = in_one_pass(REDUCTIONS["any"].struct, nothing, None, (0,), a1.dtype, (result,))
+        plan = in_one_pass(ANY.struct, nothing, None, (0,), a1.dtype, (result,))
     return Work(op, (result,), host, plan)
 
 

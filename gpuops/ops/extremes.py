@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK, OUT
+from ..definition import records
 from .docstrings import documented
 from .reduction import NOT_GIVEN, reduction
-from .table import MEASURES
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -22,7 +22,7 @@ def max(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *
     >>> gpuops.max(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=1)
     array([nan,  4.])
     """
-    return reduction("max", a, axis, None, out, keepdims, initial, where, strategy)
+    return reduction(records.MAX, a, axis, None, out, keepdims, initial, where, strategy)
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -38,7 +38,7 @@ def min(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True, *
     >>> gpuops.min(np.array([[3, 1], [2, 5]]), axis=0)
     array([2, 1])
     """
-    return reduction("min", a, axis, None, out, keepdims, initial, where, strategy)
+    return reduction(records.MIN, a, axis, None, out, keepdims, initial, where, strategy)
 
 
 @operation(a=ARRAY, out=OUT)
@@ -77,7 +77,7 @@ def ptp(a, axis=None, out=None, keepdims=False, *, strategy=None):
     >>> gpuops.ptp(np.array([[4, 9, 2], [7, 7, 7]]), axis=1)
     array([7, 0])
     """
-    return reduction("ptp", a, axis, None, out, keepdims, NOT_GIVEN, True, strategy, MEASURES["ptp"])
+    return reduction(records.PTP, a, axis, None, out, keepdims, NOT_GIVEN, True, strategy)
 
 
 amax = max

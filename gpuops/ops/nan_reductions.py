@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK, OUT
+from ..definition import records
 from .docstrings import documented
 from .reduction import NOT_GIVEN, reduction
 
@@ -25,7 +26,7 @@ def nansum(
     >>> gpuops.nansum(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=1)
     array([1., 7.])
     """
-    return reduction("nansum", a, axis, dtype, out, keepdims, initial, where, strategy)
+    return reduction(records.NANSUM, a, axis, dtype, out, keepdims, initial, where, strategy)
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -45,7 +46,7 @@ def nanprod(
     >>> gpuops.nanprod(np.array([[2.0, np.nan], [3.0, 4.0]]), axis=1)
     array([ 2., 12.])
     """
-    return reduction("nanprod", a, axis, dtype, out, keepdims, initial, where, strategy)
+    return reduction(records.NANPROD, a, axis, dtype, out, keepdims, initial, where, strategy)
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -61,7 +62,7 @@ def nanmax(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True
     >>> gpuops.nanmax(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=1)
     array([1., 4.])
     """
-    return reduction("nanmax", a, axis, None, out, keepdims, initial, where, strategy)
+    return reduction(records.NANMAX, a, axis, None, out, keepdims, initial, where, strategy)
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -77,7 +78,7 @@ def nanmin(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True
     >>> gpuops.nanmin(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
     array([1., 4.])
     """
-    return reduction("nanmin", a, axis, None, out, keepdims, initial, where, strategy)
+    return reduction(records.NANMIN, a, axis, None, out, keepdims, initial, where, strategy)
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -96,4 +97,4 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, s
     >>> gpuops.nanmean(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=1)
     array([1. , 3.5])
     """
-    return reduction("nanmean", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy)
+    return reduction(records.NANMEAN, a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy)

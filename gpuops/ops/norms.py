@@ -6,10 +6,10 @@ import numbers
 
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK, OUT
+from ..definition.records import NORMS, SUM_OF_SQUARES
 from ..errors import error
 from .docstrings import documented
 from .reduction import NOT_GIVEN, reduction
-from .table import MEASURES, NORMS
 
 
 @operation(a=ARRAY)
@@ -63,7 +63,7 @@ def vector_norm(a, /, *, axis=None, keepdims=False, ord=2, strategy=None):  # no
         raise error(TypeError, op, f"ord must be a real number, got {ord!r}")
     order = float(ord)
     record = NORMS.get(order, NORMS[None])
-    return reduction(op, a, axis, None, None, keepdims, NOT_GIVEN, True, strategy, record, p=order)
+    return reduction(record, a, axis, None, None, keepdims, NOT_GIVEN, True, strategy, op, p=order)
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -99,5 +99,4 @@ def sum_of_squares(a, axis=None, dtype=None, out=None, keepdims=False, *, where=
     >>> gpuops.sum_of_squares(np.array([[1, 2], [3, 4]]), axis=1)
     array([ 5, 25])
     """
-    record = MEASURES["sum_of_squares"]
-    return reduction("sum_of_squares", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, record)
+    return reduction(SUM_OF_SQUARES, a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK, OUT
+from ..definition import records
 from .docstrings import documented
 from .extremes import amax as amax
 from .extremes import amin as amin
@@ -24,7 +25,6 @@ from .search import max_with_index as max_with_index
 from .search import min_with_index as min_with_index
 from .search import nanargmax as nanargmax
 from .search import nanargmin as nanargmin
-from .table import MEASURES
 from .variance import mean_var as mean_var
 from .variance import nanstd as nanstd
 from .variance import nanvar as nanvar
@@ -55,7 +55,7 @@ def sum(
     >>> gpuops.sum(np.array([[1, 2], [3, 4]]), axis=0)
     array([4, 6])
     """
-    return reduction("sum", a, axis, dtype, out, keepdims, initial, where, strategy)
+    return reduction(records.SUM, a, axis, dtype, out, keepdims, initial, where, strategy)
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -75,7 +75,7 @@ def prod(
     >>> gpuops.prod(np.array([[1, 2], [3, 4]]), axis=1)
     array([ 2, 12])
     """
-    return reduction("prod", a, axis, dtype, out, keepdims, initial, where, strategy)
+    return reduction(records.PROD, a, axis, dtype, out, keepdims, initial, where, strategy)
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -93,7 +93,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, stra
     >>> gpuops.mean(np.array([[1, 2], [3, 5]]), axis=1)
     array([1.5, 4. ])
     """
-    return reduction("mean", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy)
+    return reduction(records.MEAN, a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy)
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -109,7 +109,7 @@ def any(a, axis=None, out=None, keepdims=False, *, where=True, strategy=None):
     >>> gpuops.any(np.array([[0, 0], [0, 7]]), axis=1)
     array([False,  True])
     """
-    return reduction("any", a, axis, None, out, keepdims, NOT_GIVEN, where, strategy)
+    return reduction(records.ANY, a, axis, None, out, keepdims, NOT_GIVEN, where, strategy)
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -125,7 +125,7 @@ def all(a, axis=None, out=None, keepdims=False, *, where=True, strategy=None):
     >>> gpuops.all(np.array([[1, 0], [3, 7]]), axis=1)
     array([False,  True])
     """
-    return reduction("all", a, axis, None, out, keepdims, NOT_GIVEN, where, strategy)
+    return reduction(records.ALL, a, axis, None, out, keepdims, NOT_GIVEN, where, strategy)
 
 
 @operation(a=ARRAY)
@@ -153,5 +153,4 @@ def count_nonzero(a, axis=None, *, keepdims=False, strategy=None):
     >>> gpuops.count_nonzero(np.array([[0, 7, 0], [2, 0, 9]]), axis=1)
     array([1, 2])
     """
-    record = MEASURES["count_nonzero"]
-    return reduction("count_nonzero", a, axis, None, None, keepdims, NOT_GIVEN, True, strategy, record)
+    return reduction(records.COUNT, a, axis, None, None, keepdims, NOT_GIVEN, True, strategy)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..call.arrays import is_scalar
+from ..definition.records import REDUCTIONS
 from ..definition.reduction import Reduction, kinds_of
 from ..definition.task import Task
 from ..errors import error
@@ -25,17 +26,18 @@ from .arguments import (
     fitted,
     normalize_axis,
 )
-from .table import REDUCTIONS, check_strategy, is_exact
+from .table import check_strategy, is_exact
 
 NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]  # None has a meaning of its own for ``initial``
 
 
 def reduction(
-    op: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any, strategy: str | None,
-    record: Reduction | None = None, **options: Any,
+    record: Reduction, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any,
+    strategy: str | None, op: str = "", **options: Any,
 ) -> Work:  # fmt: skip
-    """The description of every reduction of one array to one result."""
-    record = record or REDUCTIONS[op]
+    """The description of every reduction of one array to one result; of a public function with another name, if given
+    ``op``."""
+    op = op or record.name
     check_strategy(op, strategy)
     check_array(op, "a", a)
     if record.plain and a.dtype.kind in "biu":

@@ -8,6 +8,8 @@ import numpy as np
 
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, OUT
+from ..definition import records
+from ..definition.reduction import Reduction
 from ..errors import error
 from ..plan import reductions
 from ..plan.builder import Builder, shared
@@ -17,7 +19,7 @@ from ..plan.work import Work, new_array
 from .arguments import as_index, check_array, check_out, normalize_axis
 from .docstrings import documented
 from .reduction import add_reduction, in_one_pass, on_host, reduced
-from .table import SEARCHES, WITH_INDEX, check_strategy
+from .table import check_strategy
 
 
 @operation(a=ARRAY, out=OUT)
@@ -33,7 +35,7 @@ def argmax(a, axis=None, out=None, *, keepdims=False, strategy=None):
     >>> gpuops.argmax(np.array([[1, 5, 5], [9, 3, 4]]), axis=1)
     array([1, 0])
     """
-    return search("argmax", a, axis, out, keepdims, strategy)
+    return search(records.ARGMAX, a, axis, out, keepdims, strategy)
 
 
 @operation(a=ARRAY, out=OUT)
@@ -49,7 +51,7 @@ def argmin(a, axis=None, out=None, *, keepdims=False, strategy=None):
     >>> gpuops.argmin(np.array([[4, 2], [7, 7]]), axis=0)
     array([0, 0])
     """
-    return search("argmin", a, axis, out, keepdims, strategy)
+    return search(records.ARGMIN, a, axis, out, keepdims, strategy)
 
 @operation(a=ARRAY, out=OUT)
 @documented
@@ -64,7 +66,7 @@ def nanargmax(a, axis=None, out=None, *, keepdims=False, strategy=None):
     >>> gpuops.nanargmax(np.array([[np.nan, 5.0, 2.0], [9.0, 3.0, np.nan]]), axis=1)
     array([1, 0])
     """
-    return search("nanargmax", a, axis, out, keepdims, strategy)
+    return search(records.NANARGMAX, a, axis, out, keepdims, strategy)
 
 
 @operation(a=ARRAY, out=OUT)
@@ -80,7 +82,7 @@ def nanargmin(a, axis=None, out=None, *, keepdims=False, strategy=None):
     >>> gpuops.nanargmin(np.array([[np.nan, 5.0, 2.0], [9.0, 3.0, np.nan]]), axis=1)
     array([2, 1])
     """
-    return search("nanargmin", a, axis, out, keepdims, strategy)
+    return search(records.NANARGMIN, a, axis, out, keepdims, strategy)
 
 
 class WithIndex(NamedTuple):
@@ -106,7 +108,7 @@ def max_with_index(a, axis=None, *, keepdims=False, strategy=None):
     >>> values, indices
     (array([5, 9]), array([1, 0]))
     """
-    return with_index("max_with_index", a, axis, keepdims, strategy)
+    return with_index(records.MAX_WITH_INDEX, a, axis, keepdims, strategy)
 
 
 @operation(a=ARRAY)
@@ -124,17 +126,17 @@ def min_with_index(a, axis=None, *, keepdims=False, strategy=None):
     >>> gpuops.min_with_index(np.array([[4, 2], [7, 7]]), axis=0).indices
     array([0, 0])
     """
-    return with_index("min_with_index", a, axis, keepdims, strategy)
+    return with_index(records.MIN_WITH_INDEX, a, axis, keepdims, strategy)
 
 
 # ------------------------------------------------------------------------------------------------------- descriptions
 
 
-def search(op: str, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str | None) -> Work:
+def search(record: Reduction, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str | None) -> Work:
     """The description of argmax and the like."""
+    op, index = record.name, np.dtype(np.int64)
     check_strategy(op, strategy)
     axis, shape, steps = along(op, a, axis, keepdims)
-    record, index = SEARCHES[op], np.dtype(np.int64)
     if record.plain and a.dtype.kind in "biu":
         record = record.plain
     if out is not None:
@@ -153,11 +155,11 @@ def search(op: str, a: Any, axis: Any, out: Any, keepdims: bool, strategy: str |
     return Work(op, (out or target,), host, builder.finish())
 
 
-def with_index(op: str, a: Any, axis: Any, keepdims: bool, strategy: str | None) -> Work:
+def with_index(record: Reduction, a: Any, axis: Any, keepdims: bool, strategy: str | None) -> Work:
     """The description of max_with_index and min_with_index."""
+    op = record.name
     check_strategy(op, strategy)
     axis, shape, steps = along(op, a, axis, keepdims)
-    record = WITH_INDEX[op]
     results = (
         new_array("values", shape, a.dtype, steps, a.machine),
         new_array("indices", shape, np.dtype(np.int64), steps, a.machine),

@@ -56,22 +56,21 @@ def partial(a, where, weights, record, val, axis, options=(), steps=(), offset=0
     """
     from ..host import states  # which costs time at import
 
-    op, mask, second = record.name, as_mask(record.name, where, a.shape), None if weights is None else val
-    beside_all = None if weights is None else (*range(a.ndim),)
-    task = Task(record.bind(a.dtype, val, second), axis, True, places=beside_all, options=dict(options))
+    op, mask, y = record.name, as_mask(record.name, where, a.shape), None if weights is None else val
+    everywhere = None if weights is None else (*range(a.ndim),)
+    task = Task(record.bind(a.dtype, val, y), axis, True, places=everywhere, options=dict(options))
     steps = steps or places(a.shape, axis)
     host = HostCall(states.partial, {"task": task, "steps": steps, "offset": offset})
     target = new_array("out", reduced(a, axis, True)[0], task.bound.state, machine=a.machine)
     if a.machine is None:
         return Work(op, (target._replace(dtype=task.bound.wide.state),), host)
-    struct, builder = beside(record, mask)._replace(exact=0), Builder(a.machine)  # in no fewer bytes than fields have
-    x, other = builder.readable(a), mask and builder.readable(mask)
-    if weights is not None:
-        other = builder.readable(weights)
+    builder = Builder(a.machine)
+    second = mask if weights is None else weights
+    struct, x, other = beside(record, mask), builder.readable(a), second and builder.readable(second)
     if struct.traits.indexed:
         other = reductions.positions(x, axis, steps)._replace(offset=offset)
     if target.size:
-        problem = reductions.problem(struct, x, other, target, axis, dtype_name(val), **given(struct, dict(options)))
+        problem = problem_of(struct, x, other, target, axis, val, dict(options))
         if struct.traits.indexed:
             last = offset + sum([(a.shape[d] - 1) * step for d, step in zip(axis, steps, strict=True)])
             problem = problem._replace(integer=offset_type((last + 1,)))
@@ -102,7 +101,7 @@ def merge(states, record, val, axis):
         return Work(record.name, (target,), call)
     builder = Builder(states.machine)
     if target.size:
-        problem = planned(states, record, (target,), axis, val, {}, None).writing()
+        problem = problem_of(record.counted or record.struct, states, None, target, axis, val, {}).reading().writing()
         builder.add(reductions.plan(problem, None, states.machine.multiprocessors))
     return Work(record.name, (target,), call, builder.finish())
 
@@ -132,42 +131,39 @@ def finish(states, record, val, axis, keepdims=False, n=0, initial=None, options
 
     first = None if initial is None else np.asarray(initial, val)
     task = Task(record.bind(val, val), axis, keepdims, first, form, options=dict(options))
-    shape, steps = reduced(states, axis, keepdims)
-    names = form._fields if form else ("out",)
-    results = tuple(
-        [
-            new_array(name, shape, task.bound.kinds[kind], steps, states.machine)
-            for name, kind in zip(names, record.results, strict=False)
-        ]
-    )
-    call = HostCall(host.finish, {"task": task, "n": n})
+    results, call = results_of(task, states), HostCall(host.finish, {"task": task, "n": n})
     if states.machine is None:
         return Work(record.name, results, call, form=form or tuple)
     builder = Builder(states.machine)
     if results[0].size:
         if first is None and record.start == 0 and val.kind in "fcV":
             first = np.zeros((), val)
-        problem = planned(states, record, results, axis, val, {"n": n, **dict(options)}, first)
+        struct, numbers = record.counted or record.struct, {"n": n, **dict(options)}
+        problem = problem_of(struct, states, None, results[0], axis, val, numbers, first).reading()
+        second = results[1] if len(results) > 1 else None
+        problem = problem._replace(root=record.root, second=second)
         builder.add(reductions.plan(problem, None, states.machine.multiprocessors))
     return Work(record.name, results, call, builder.finish(), form=form or tuple)
 
 
-def planned(
-    states: ArraySpec, record: Reduction, results: tuple[ArraySpec, ...], axis: Shape, val: np.dtype,
-    options: dict[str, float], first: np.ndarray | None,
+def results_of(task: Task, states: ArraySpec) -> tuple[ArraySpec, ...]:
+    """The results of a reduction of states, as new arrays."""
+    shape, steps = reduced(states, task.axis, task.keepdims)
+    names = task.form._fields if task.form else ("out",)
+    kinds = [task.bound.kinds[kind] for kind in task.bound.reduction.results]
+    pairs = zip(names, kinds, strict=False)
+    return tuple([new_array(name, shape, kind, steps, states.machine) for name, kind in pairs])
+
+
+def problem_of(
+    struct: OpStruct, x: ArraySpec, other: ArraySpec | None, target: ArraySpec, axis: Shape, val: np.dtype,
+    options: dict[str, float], first: np.ndarray | None = None,
 ) -> reductions.Problem:  # fmt: skip
-    """The merging of states as a problem."""
-    struct = (record.counted or record.struct)._replace(exact=0)
+    """A reduction of elements or of states; options that are of no account before the end may be missing."""
+    struct = struct._replace(exact=0)  # in no fewer bytes than fields have
+    given: dict[str, Any] = dict.fromkeys((*struct.options, "ddof"), 0.0) | options
     start = None if first is None else first.tobytes()
-    problem = reductions.problem(
-        struct, states, None, results[0], axis, dtype_name(val), start, **given(struct, options)
-    )
-    return problem.reading()._replace(root=record.root, second=results[1] if len(results) > 1 else None)
-
-
-def given(struct: OpStruct, options: dict[str, float]) -> dict[str, Any]:
-    """The options of a struct; those that are of no account until its states are finished may be missing."""
-    return dict.fromkeys((*struct.options, "ddof"), 0.0) | options
+    return reductions.problem(struct, x, other, target, axis, dtype_name(val), start, **given)
 
 
 def places(shape: Shape, axis: Shape) -> Shape:

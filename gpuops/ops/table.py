@@ -1,40 +1,16 @@
-"""The reductions that are called, by op, and the strategies of all ops."""
+"""Comparisons of arrays as reductions, and the strategies of all ops."""
 
-from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
 
 from .. import plan
-from ..definition import records
-from ..definition.reduction import Reduction
+from ..definition.records import MEASURES, REDUCTIONS, SEARCHES, WITH_INDEX
 from ..plan import reductions
 from ..plan.dtypes import INTEGERS, ITEMSIZE
 from ..plan.reductions import OpStruct, Traits
 from .arguments import check_choice
 
-
-def by_name(rows: Iterable[Reduction]) -> dict[str, Reduction]:
-    return {row.name: row for row in rows}
-
-
-REDUCTIONS = by_name(
-    (
-        records.SUM, records.PROD, records.MAX, records.MIN, records.MEAN, records.NANSUM, records.NANPROD,
-        records.NANMAX, records.NANMIN, records.NANMEAN, records.VAR, records.STD, records.NANVAR, records.NANSTD,
-        records.ANY, records.ALL,
-    )
-)  # fmt: skip
-#: Other reductions, which are not called as those are.
-MEASURES = by_name((records.COUNT, records.PTP, records.SUM_OF_SQUARES, records.MEAN_VAR))
-#: vector_norm by its order; None is any other.
-NORMS = {
-    2.0: records.NORM2, 1.0: records.NORM1, 0.0: records.NORM0, np.inf: records.NORM_INF,
-    -np.inf: records.NORM_MINUS_INF, None: records.NORM_P,
-}  # fmt: skip
-#: Reductions to the index of an element; those of the elements themselves, with their indices.
-SEARCHES = by_name((records.ARGMAX, records.ARGMIN, records.NANARGMAX, records.NANARGMIN))
-WITH_INDEX = by_name((records.MAX_WITH_INDEX, records.MIN_WITH_INDEX))
 #: Comparisons of two arrays, by whether NaN is equal to NaN.
 EQUALITY, CLOSENESS = Traits(product=True, unconverted=True), Traits(product=True)
 COMPARISONS = {

@@ -9,11 +9,12 @@ import numpy as np
 
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK, OUT
+from ..definition import records
 from ..plan.work import Work, new_array
 from .arguments import as_mask, check_array, dtype_of, normalize_axis
 from .docstrings import documented
 from .reduction import NOT_GIVEN, beside, degrees, dtypes, in_one_pass, on_host, reduced, reduction
-from .table import MEASURES, check_strategy
+from .table import check_strategy
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -42,7 +43,7 @@ def var(
     array([1., 4.])
     """
     return reduction(
-        "var", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=degrees("var", ddof, correction)
+        records.VAR, a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=degrees("var", ddof, correction)
     )
 
 
@@ -64,7 +65,7 @@ def std(
     array([1., 2.])
     """
     return reduction(
-        "std", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=degrees("std", ddof, correction)
+        records.STD, a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=degrees("std", ddof, correction)
     )
 
 
@@ -83,9 +84,8 @@ def nanvar(
     >>> gpuops.nanvar(np.array([[1.0, np.nan, 3.0], [2.0, 6.0, 4.0]]), axis=1, ddof=1)
     array([2., 4.])
     """
-    return reduction(
-        "nanvar", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=degrees("nanvar", ddof, correction)
-    )
+    freedom = degrees("nanvar", ddof, correction)
+    return reduction(records.NANVAR, a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=freedom)
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -103,9 +103,8 @@ def nanstd(
     >>> gpuops.nanstd(np.array([[1.0, np.nan, 3.0], [2.0, 6.0, 4.0]]), axis=1, ddof=1)
     array([1.41421356, 2.        ])
     """
-    return reduction(
-        "nanstd", a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=degrees("nanstd", ddof, correction)
-    )
+    freedom = degrees("nanstd", ddof, correction)
+    return reduction(records.NANSTD, a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy, ddof=freedom)
 
 
 class MeanVar(NamedTuple):
@@ -141,7 +140,7 @@ def mean_var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=True, co
     (array([2., 4.]), array([1., 4.]))
     """
     op = "mean_var"
-    record, freedom = MEASURES[op], degrees(op, ddof, correction)
+    record, freedom = records.MEAN_VAR, degrees(op, ddof, correction)
     check_strategy(op, strategy)
     check_array(op, "a", a)
     axis = normalize_axis(op, axis, a.shape)

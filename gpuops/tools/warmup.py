@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..call.dispatch import describe
+from ..definition.records import MEASURES, REDUCTIONS, SEARCHES, WITH_INDEX
 from ..device import jit, record
 from ..ops import reduce, softmax
 from ..ops.arguments import as_dtype, check_dtype
@@ -25,7 +26,6 @@ from ..ops.average import average
 from ..ops.broadcast import expand, where
 from ..ops.compare import allclose, array_equal
 from ..ops.matmul import dot, matmul
-from ..ops.table import MEASURES, REDUCTIONS, SEARCHES, WITH_INDEX
 from ..plan import rows
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, Kernel, Machine, Work, largest_cluster, new_array

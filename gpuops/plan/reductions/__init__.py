@@ -8,9 +8,9 @@ from ..work import Plan
 from .classic import ON_HOST, STEPS, plan_block
 from .columns import plan_columns
 from .problems import (
-    READS,
     OpStruct,
     Problem,
+    States,
     Traits,
     accumulated,
     fields,
@@ -43,7 +43,7 @@ def choose(p: Problem) -> str:
 
 def plan(p: Problem, strategy: str | None, multiprocessors: int) -> Plan:
     """Plan a reduction."""
-    if p.states & READS:  # few, of any size
+    if p.states & States.READ:  # few, of any size
         return plan_small(p, choose(p), multiprocessors) if has_room(p) else plan_block(p, "shuffle", multiprocessors)
     if strategy is None and is_small(p):
         return plan_small(p, choose(p), multiprocessors)

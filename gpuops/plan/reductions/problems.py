@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from enum import IntFlag
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -117,9 +118,16 @@ def summed_in(x: str, val: str, length: int, power: int = 1) -> str:
     return "int32" if small and val in ("int64", "uint64") else val
 
 
-READS, WRITES = 1, 2  # see reduce.cuh
 FIELDS = "Fields"  # the type of such states in memory
-LARGE = 16  # bytes of what no thread writes several of at once
+
+
+class States(IntFlag):
+    """Whether a kernel reads states in the place of elements, and writes them in that of results."""
+
+    NONE = 0
+    READ = 1
+    WRITTEN = 2
+
 
 Arrays = tuple[Operand, Operand | None, Operand]
 
@@ -142,7 +150,7 @@ class Problem(NamedTuple):
     numbers: tuple[float, ...] = ()  # the op's options
     initial: bytes | None = None
     root: bool = False  # of a variance, its root is asked for
-    states: int = 0  # READS: elements are states; WRITES: results are
+    states: States = States.NONE
     relative: bool = False  # elements are relative to their rows' maxima
     second: ArraySpec | None = None  # a new array of second results, which lie in it as the others do in a new ``out``
 
@@ -183,17 +191,17 @@ class Problem(NamedTuple):
 
     def writing(self) -> Problem:
         """The same, but for results: the states that they would be made of."""
-        return self._replace(states=self.states | WRITES, out=FIELDS)
+        return self._replace(states=self.states | States.WRITTEN, out=FIELDS)
 
     def reading(self) -> Problem:
         """The same, of states instead of elements. They count in 64 bits."""
-        return self._replace(states=self.states | READS, x=FIELDS, integer=self.integer and "i64")
+        return self._replace(states=self.states | States.READ, x=FIELDS, integer=self.integer and "i64")
 
     @property
     def result(self) -> int:
         """Bytes of a result: of the larger one, if there are two."""
         if self.out == FIELDS:
-            return LARGE
+            return ALIGNMENT  # or more: no thread writes several at once
         own = 2 * ITEMSIZE[self.val] if self.out is None else ITEMSIZE[self.out]
         return max(own, self.second.itemsize) if self.second else own
 

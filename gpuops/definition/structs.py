@@ -1,0 +1,66 @@
+"""The fields of states, and what is known of the structs that make states on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..plan.dtypes import accumulator
+from ..plan.reductions import OpStruct, Traits
+from .expressions import real_of
+
+
+class Field(NamedTuple):
+    """A part of a reduction's state: the kind of its dtype, its value of no elements, and the primitive that merges it,
+    if no other part has a say in that."""
+
+    kind: str
+    identity: Any
+    merge: str = ""
+
+
+def added(kind: str = "A") -> Field:
+    """A sum. It begins with -0.0, which changes no number, so that the sum of -0.0 alone is -0.0."""
+    return Field(kind, "minus_zero", "add")
+
+
+PLAIN = Traits()
+#: Names of parameters that are no options.
+OPERANDS = ("x", "y", "index", "a", "b", "s")
+
+
+def memory_of(fields: dict[str, Field], val: str) -> np.dtype:
+    """A state in a kernel's memory, where values are of a dtype: without gaps."""
+    kinds = state_kinds(np.dtype(accumulator(val)))
+    return np.dtype([(name, kinds[field.kind]) for name, field in fields.items()])
+
+
+def state_kinds(acc: np.dtype) -> dict[str, np.dtype]:
+    """The dtypes that kinds of fields stand for, given that of the accumulator."""
+    return {
+        "A": acc, "W": np.dtype(np.int32) if acc.itemsize < 4 else acc, "R": real_of(acc),
+        "I": np.dtype(np.int64), "B": np.dtype(np.uint32),
+    }  # fmt: skip
+
+
+def struct(name: str, fields: dict[str, Field], traits: Traits = PLAIN, **more: Any) -> OpStruct:
+    """What is known of a struct whose states have these fields."""
+    return OpStruct(name, partial(memory_of, fields), traits, **more)
+
+
+def printed_struct(op: str, fields: dict[str, Field], names: tuple[str, ...], takes: bool) -> OpStruct:
+    """The same of one that is printed, given the names of what its functions take, and whether it leaves out NaN."""
+    options = tuple(dict.fromkeys(name for name in names if name not in OPERANDS))
+    traits = Traits(product="y" in names, unconverted=takes)
+    counts = any(field.kind == "I" for field in fields.values())
+    name = "".join([word.capitalize() for word in op.split("_")])
+    return struct(name, fields, traits, options=options, numbered=counts, printed=True)
+
+
+def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a function's parameters."""
+    code, given = function.__code__, getattr(function, "parameters", None)
+    return given or code.co_varnames[: code.co_argcount]
