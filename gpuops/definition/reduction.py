@@ -116,6 +116,7 @@ def counting(record: Reduction, **changes: Any) -> Reduction:
     return record.but(record.name, **new | changes)
 
 
+@lru_cache(maxsize=1024)
 def kinds_of(x: np.dtype, val: np.dtype, wide: bool = False) -> dict[str, np.dtype]:
     """The dtypes that kinds stand for.
 

@@ -67,8 +67,8 @@ def reduction(
     x, other = builder.readable(a), mask and builder.readable(mask)
     target = builder.target(out, out is not None and shared(out, x, other), shape, result, steps)
     start = None if first is None else first.tobytes()
-    problem = reductions.problem(struct, x, other, target, axis, dtype_name(val), start, **options)
-    add_reduction(builder, problem._replace(root=record.root), strategy)
+    problem = reductions.problem(struct, x, other, target, axis, dtype_name(val), start, record.root, **options)
+    add_reduction(builder, problem, strategy)
     builder.deliver(target, out)
     return Work(op, (out or target,), call, builder.finish())
 
@@ -103,7 +103,9 @@ def in_one_pass(
     if other is not None and other.ndim > x.ndim:  # x is a scalar
         x = x.broadcast_to(other.shape)
     problem = reductions.problem(struct, x, other, results[0], axis, dtype_name(val), **options)
-    add_reduction(builder, problem._replace(second=None if len(results) == 1 else results[1]), strategy)
+    if len(results) > 1:
+        problem = problem._replace(second=results[1])
+    add_reduction(builder, problem, strategy)
     return builder.finish()
 
 

@@ -140,8 +140,7 @@ def finish(states, record, val, axis, keepdims=False, n=0, initial=None, options
             first = np.zeros((), val)
         struct, numbers = record.counted or record.struct, {"n": n, **dict(options)}
         problem = problem_of(struct, states, None, results[0], axis, val, numbers, first).reading()
-        second = results[1] if len(results) > 1 else None
-        problem = problem._replace(root=record.root, second=second)
+        problem = problem._replace(root=record.root, second=results[1] if len(results) > 1 else None)
         builder.add(reductions.plan(problem, None, states.machine.multiprocessors))
     return Work(record.name, results, call, builder.finish(), form=form or tuple)
 

@@ -45,9 +45,9 @@ PARAMS = Struct(
     Field("i64", "high", "staged: x's elements end here"),
     Field("i64", "y_inner", "columns: stride between neighbouring outputs in y"),
     Field("double", "options[2]", "of the op"),
+    Field("i64", "root", "whether the root of the result is asked for"),
     Field("i64", "has_initial", "whether there is an initial value"),
     Field("Tval", "initial", "which takes part in every output"),
-    Field("i64", "root", "whether the root of the result is asked for"),
 )
 #: For small arrays: the fields that all threads read first lie together.
 SMALL_PARAMS = Struct(
@@ -60,8 +60,8 @@ SMALL_PARAMS = Struct(
     Field("Dims<KEPT, 3, Offset>", "kept", "operands x, b, y, over the outputs"),
     Field("Axes<REDUCED, 2, Offset>", "reduced", "operands x, b, over the elements of an output"),
     Field("double", "options[2]", "of the op"),
-    Field("Tval", "initial", "which takes part in every output"),
     Field("i64", "root", "whether the root of the result is asked for"),
+    Field("Tval", "initial", "which takes part in every output"),
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from enum import IntFlag
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -64,6 +63,8 @@ class OpStruct(NamedTuple):
 
     def numbers(self, length: int, given: dict[str, float]) -> tuple[float, ...]:
         """Its options, of so many elements."""
+        if not self.options:
+            return ()
         return tuple([OPTIONS[name](length, given) if name in OPTIONS else given[name] for name in self.options])
 
 
@@ -121,10 +122,9 @@ def summed_in(x: str, val: str, length: int, power: int = 1) -> str:
 FIELDS = "Fields"  # the type of such states in memory
 
 
-class States(IntFlag):
-    """Whether a kernel reads states in the place of elements, and writes them in that of results."""
+class States:
+    """Whether a kernel reads states in the place of elements, and writes them in that of results: bits."""
 
-    NONE = 0
     READ = 1
     WRITTEN = 2
 
@@ -150,7 +150,7 @@ class Problem(NamedTuple):
     numbers: tuple[float, ...] = ()  # the op's options
     initial: bytes | None = None
     root: bool = False  # of a variance, its root is asked for
-    states: States = States.NONE
+    states: int = 0  # bits of States
     relative: bool = False  # elements are relative to their rows' maxima
     second: ArraySpec | None = None  # a new array of second results, which lie in it as the others do in a new ``out``
 
@@ -217,7 +217,7 @@ def of_normal_form(
 
 def problem(
     op: OpStruct, x: ArraySpec, other: ArraySpec | None, out: ArraySpec, axis: Shape, val: str,
-    initial: bytes | None = None, **options: float,
+    initial: bytes | None = None, root: bool = False, **options: float,
 ) -> Problem:  # fmt: skip
     """The normal form of reducing x over ``axis`` in values of dtype ``val``; a mask or factor broadcasts to x."""
     shape, steps, out_steps = x.shape, x.steps, out.steps
@@ -250,5 +250,5 @@ def problem(
     other_dtype = None if other is None else dtype_name(other.dtype)
     return of_normal_form(
         op, x_dtype, val, dtype_name(out.dtype), (kept, reduced), arrays, starts, length, other_dtype,
-        op.numbers(length, options), initial,
+        op.numbers(length, options), initial, root,
     )
