@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import gpuops
+from gpuops.definition.records import STRUCTS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -226,3 +227,17 @@ def length(function: ast.FunctionDef) -> int:
     if ast.get_docstring(function, clean=False) is not None:
         lines -= (first.end_lineno or 0) - first.lineno + 1
     return lines
+
+
+def test_no_code_asks_for_the_name_of_an_op():
+    """What an op does is in its record; code that compares names does something else for one op than for others."""
+    names = {*gpuops.__all__, *STRUCTS} - {"where"}  # which is also a parameter
+    found = [
+        f"{module}:{node.lineno}: {word.value}"
+        for module in modules()
+        for node in ast.walk(tree(module))
+        if isinstance(node, (ast.Compare, ast.MatchValue))
+        for word in ast.walk(node)
+        if isinstance(word, ast.Constant) and word.value in names
+    ]
+    assert found == []

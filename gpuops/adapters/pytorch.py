@@ -51,7 +51,7 @@ class PyTorch:
         if index is not None:
             return perform(there, known)
         result = there.repeat()
-        if call.name == "broadcast_to":  # a view that PyTorch knows as one
+        if call.operation.view:  # that PyTorch knows as one
             return given["array"].expand(result.shape)
         result = converted(result, from_host)
         if (out := given.get("out")) is not None:

@@ -46,7 +46,7 @@ def view(**operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The same for a function that makes views: it launches nothing, so nothing is cached."""
 
     def decorate(describe: Callable[..., Any]) -> Callable[..., Any]:
-        op = Operation(describe, operands)
+        op = Operation(describe, operands, view=True)
 
         @wraps(describe)
         def public(*args: Any, **options: Any) -> Any:

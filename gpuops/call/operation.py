@@ -27,8 +27,8 @@ OPERANDS = frozenset(("input", "other", "tensor", "x", "x1", "x2", "a", "array",
 class Operation:
     """A public function: the pure description of its calls, and what those of its parameters take that are arrays."""
 
-    def __init__(self, describe: Callable[..., Work], operands: dict[str, str]) -> None:
-        code = describe.__code__
+    def __init__(self, describe: Callable[..., Work], operands: dict[str, str], view: bool = False) -> None:
+        code, self.view = describe.__code__, view  # whether the result is a view of an operand
         self.describe, self.name = describe, describe.__name__
         self.operands = {name: takes for name, takes in operands.items() if takes != SHAPE}
         self.shapes = operands.keys() - self.operands.keys()

@@ -30,7 +30,7 @@ def extreme(name: str, field: str, merge: str, ufunc: Any) -> Reduction:
     fields = {field: Field("W", "greatest" if merge == "minimum" else "least", merge)}
     return Reduction(
         name, fields, lambda x: x, lambda s: getattr(s, field), struct=struct(name.capitalize(), fields),
-        ufunc=ufunc, identity=False,
+        ufunc=ufunc, identity=False, initial=True,
     )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ class Rules(NamedTuple):
     logical: bool = False  # elements count by their truth
     parts: bool = False  # ``dtype`` may tell the precision of the parts of complex numbers
     identity: bool = True  # an empty reduction has a value
+    initial: bool = False  # else, an initial value may be given
     casting: Any = "same_kind"  # of the result to ``out``
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..call.arrays import is_scalar
-from ..definition.records import REDUCTIONS
 from ..definition.reduction import Reduction, kinds_of
 from ..definition.task import Task
 from ..errors import error
@@ -52,7 +51,7 @@ def reduction(
     if initial is not NOT_GIVEN and initial is not None:
         first = as_initial(op, initial, val)
     elif initial is None or not record.rules.identity:
-        check_identity(op, a.shape, axis, mask)
+        check_identity(op, a.shape, axis, mask, initial is None or record.rules.initial)
     if mask is not None:
         record = record.masked or record
     call = on_host(record, a, val, axis, keepdims, mask, initial=first, **options)
@@ -169,10 +168,10 @@ def reduced(a: ArraySpec, axis: Shape, keepdims: bool) -> tuple[Shape, Shape]:
     return shape, dense_strides(shape, tuple(order))
 
 
-def check_identity(op: str, shape: Shape, axis: Shape, mask: Any) -> None:
+def check_identity(op: str, shape: Shape, axis: Shape, mask: Any, initial: bool) -> None:
     """Without an identity or ``initial``, every reduction must have an element that surely takes part."""
     if 0 in (shape[d] for d in axis):
-        way = "; give initial" if op in REDUCTIONS else ""
+        way = "; give initial" if initial else ""
         raise error(ValueError, op, f"zero-size array of shape {shape} has no identity over axis {axis}{way}")
     if mask is not None:
         raise error(ValueError, op, "has no identity, so a where mask needs initial")

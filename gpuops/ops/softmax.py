@@ -131,7 +131,7 @@ def logsumexp(
     """
     op = "logsumexp"
     check_strategy(op, strategy)
-    given = arguments(op, a, axis, dtype, where, scale, 1.0 if b is None and return_sign else b)
+    given = arguments(op, a, axis, dtype, where, scale, 1.0 if b is None and return_sign else b, "a")
     x, result = given.x, given.result
     shape, steps = reduced(x, given.axis, keepdims)
     if out is not None:
@@ -234,9 +234,10 @@ class Arguments(NamedTuple):
     number: np.ndarray | None = None  # a weight that is a Python scalar
 
 
-def arguments(op: str, x: Any, axis: Any, dtype: Any, where: Any, scale: Any, b: Any = None) -> Arguments:
+def arguments(
+    op: str, x: Any, axis: Any, dtype: Any, where: Any, scale: Any, b: Any = None, name: str = "x"
+) -> Arguments:
     """Check what softmax and its like are given."""
-    name = "a" if op == "logsumexp" else "x"
     check_array(op, name, x, REALS)
     common = x.dtype if b is None else result_type(op, **{name: x}, b=b)
     floating = common if dtype_name(common) in FLOATS else np.dtype(np.float64)
