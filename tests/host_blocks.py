@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpuops.call import launch_cache
-from gpuops.host import block, block_engine, blocks, forms, maps, reduce, threads
+from gpuops.host import block, blocks, forms, maps, reduce, row_forms, threads
 
 ENGINES = ("numpy", "compiled") if find_spec("numba") else ("numpy",)
 
@@ -63,7 +63,9 @@ def small_blocks(count: int, engine: str = "numpy") -> Iterator[None]:
 def forget() -> None:
     """Let go of what is kept for other settings."""
     threads.pool.cache_clear()
-    block_engine.layout.cache_clear()
+    row_forms.form.cache_clear()
+    row_forms.turned.cache_clear()
+    row_forms.cut.cache_clear()
     reduce.cut.cache_clear()
     block.layout.cache_clear()
     launch_cache.clear()

@@ -112,3 +112,70 @@ def test_numpys_own_functions_warn_as_before():
         warnings.simplefilter("always")
         np.nanmean(NANS, axis=1)
     assert [each.filename for each in found] == [__file__]
+
+
+# ------------------------------------------------------------------------------------------------ floating-point errors
+
+SOFTMAXES = ("softmax", "log_softmax", "logsumexp")
+SHAPES = [(60, 8), (8, 60), (40, 3000), (3000, 40)]
+
+
+def rows(shape: tuple[int, int], dtype: str, value: float = 1.0) -> np.ndarray:
+    """Numbers far from each other; one of them is another value."""
+    x = (np.random.default_rng(0).standard_normal(shape) * 30).astype(dtype)
+    x[3, 2] *= value
+    return x
+
+
+def errors(call: Any, *args: Any, **options: Any) -> list[str]:
+    """The warnings of floating-point errors that a call gives."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call(*args, **options)
+    return [str(each.message) for each in found]
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("op", SOFTMAXES)
+def test_finite_results_raise_no_floating_point_errors(op, shape, dtype):
+    """Powers that underflow are no error, nor is what a mask leaves out."""
+    x, call = rows(shape, dtype), getattr(gpuops, op)
+    mask = np.random.default_rng(1).random(shape) < 0.5
+    mask[5] = False
+    beyond = np.where(mask, x, np.inf).astype(dtype)
+    with np.errstate(all="raise"):
+        for axis in (0, 1, None):
+            call(x, axis=axis)
+            call(x, axis=axis, scale=0.5)
+            call(beyond, axis=axis, where=mask)
+            if op == "logsumexp":
+                call(x, axis=axis, b=-2.0, return_sign=True)
+                call(x, axis=axis, b=x)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("op", SOFTMAXES)
+def test_floating_point_errors_are_scipys_once_and_as_the_caller_says(op, shape, value):
+    special = pytest.importorskip("scipy.special", reason="SciPy is the reference")
+    for dtype in ("f2", "f4", "f8"):
+        x, call = rows(shape, dtype, value), getattr(gpuops, op)
+        if value == -np.inf:
+            x[3], x[:, 2] = value, value
+        for axis in (0, 1, None):
+            theirs = errors(getattr(special, op), x.astype("f8"), axis=axis)
+            assert errors(call, x, axis=axis) == theirs
+            with np.errstate(all="ignore"):
+                assert errors(call, x, axis=axis) == []
+            if theirs:
+                with np.errstate(invalid="raise"), pytest.raises(FloatingPointError, match="invalid value"):
+                    call(x, axis=axis)
+
+
+@pytest.mark.parametrize("length", [4, 4000])
+@pytest.mark.parametrize("op", ["log_softmax", "logsumexp"])
+def test_results_beyond_their_dtype_overflow_once(op, length):
+    x = np.array([[1e6, 0.0], [2, 3]] * length)
+    assert errors(getattr(gpuops, op), x, axis=1, dtype="f2") == ["overflow encountered in cast"]
+    assert errors(getattr(gpuops, op), x - x, axis=1, dtype="f2") == []

@@ -28,7 +28,7 @@ TOOLS = ("hypothesis", "ml_dtypes", "pytest", "scipy")
 #: The tests of what NumPy's arrays go through. Those beyond the quick profile are quick without the emulator.
 TESTS = {
     "quick": (
-        "argmax", "arguments", "block_engine", "broadcast", "definition", "errors", "host_maps", "host_reduce",
+        "argmax", "arguments", "broadcast", "definition", "errors", "host_maps", "host_reduce", "host_rows",
         "host_rules", "info", "key", "launch_cache", "matmul", "measures", "memory", "memory_order", "new_shapes",
         "plan", "recording", "reduce", "softmax", "tracebacks", "variance", "warnings", "work",
     ),

@@ -8,11 +8,11 @@ from functools import cache, lru_cache
 from importlib import import_module
 from itertools import product
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..plan.geometry import Shape, contiguous_strides, order
+from ..plan.geometry import Shape, order
 
 Index = tuple[Any, ...]  # slices
 COMPILED = 2**16  # bytes of a block from which on compiled functions are used
@@ -32,28 +32,6 @@ def indices(shape: Shape, strides: Shape, dims: Container[int], most: int) -> li
         pieces[d] = [slice(i, min(i + step, shape[d])) for i in range(0, shape[d], step)]
         most = max(1, most // step)
     return [*product(*pieces.values())]
-
-
-class Seen(NamedTuple):
-    """How an array without gaps is seen as (outer, n, inner): the order of its dims, and these lengths."""
-
-    dims: Shape
-    lengths: Shape
-
-
-@lru_cache(maxsize=256)
-def seen(shape: Shape, strides: Shape, itemsize: int, axis: Shape) -> Seen | None:
-    """How an array is seen to reduce it along ``axis``; None, if it has gaps, or other dims between those."""
-    dims = tuple(d for d in order(strides) if shape[d] > 1)
-    kept = "".join("n" if d in axis else "k" for d in dims)
-    first, count = kept.find("n"), kept.count("n")
-    lengths = [shape[d] for d in dims]
-    if [n * itemsize for n in contiguous_strides(lengths)] != [strides[d] for d in dims]:
-        return None
-    if count == 0 or kept.rfind("n") != first + count - 1:
-        return None
-    parts = lengths[:first], lengths[first : first + count], lengths[first + count :]
-    return Seen((*(d for d in range(len(shape)) if shape[d] == 1), *dims), tuple(map(math.prod, parts)))
 
 
 @cache

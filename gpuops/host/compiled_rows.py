@@ -1,11 +1,11 @@
-"""softmax, log_softmax and logsumexp of the host in one pass after the other over a row, compiled by Numba.
+"""softmax, log_softmax and logsumexp of a block, compiled by Numba: one function for rows, one for columns.
 
-Numba is an optional dependency (``gpuops-cupy[cpu]``). It compiles a function when it is first called with arrays of
-some dtype.
+Rows are (rows, pitch), columns (outer, n, pitch), of which the first ``n`` or ``width`` elements side by side count: so
+blocks of larger arrays need no copy. Elements that a mask leaves out are -inf. A *state* is what is known of a row or
+column: its greatest element, the sum of exp(x - greatest) over those below it, and how many are equal to it. Apart from
+each other, neither loses digits.
 
-An array is seen as (outer, n, inner), reduced over n. Rows have one element side by side (inner is 1); columns have
-some, which are taken together. Elements that a mask leaves out count as -inf. All functions return, of powers, the sum
-of those below the greatest and the number of the greatest, which are 1: so neither loses digits to the other.
+Loops have unsigned indices: others, which might count from the end, are not vectorised.
 """
 
 from __future__ import annotations
@@ -15,12 +15,17 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
-from .numba_compiler import compiled, widest_vectors
+from .numba_compiler import compiled
 
+STATES, SOFTMAX, LOG_SOFTMAX, LOGSUMEXP, WEIGHTED = range(5)  # what is computed; `WEIGHTED` are states
+OPS = {"states": STATES, "weighted": WEIGHTED, "shares": SOFTMAX, "logs": LOG_SOFTMAX, "sum": LOGSUMEXP}
 CHUNK = 1024  # elements of a row that are added up in their own type; their sums are added in float64
 COLUMN_CHUNK = 64  # the same of a column
+TILE = 2**20  # bytes of columns that are taken together, of which there are at least `NARROWEST` side by side
+NARROWEST = 512
+BATCH = 2**12  # elements of rows that are taken together
 
 
 def shortened(series: list[float], reach: float, terms: int) -> tuple[float, ...]:
@@ -31,49 +36,24 @@ def shortened(series: list[float], reach: float, terms: int) -> tuple[float, ...
     return tuple(float(c) / reach**k for k, c in enumerate(polynomials.cheb2poly(cut)))[::-1]
 
 
-#: Of a type: bits, those of the fraction, the exponent's bias; the x below which exp(x) is 0; log(2) in two parts, the
-#: first so short that its products with exponents are exact (Cody and Waite); and a polynomial q, of which
+#: Of a type: itself, the integer of as many bits, bits of the fraction, the x below which exp(x) is 0; log(2) in two
+#: parts, the first so short that its products with exponents are exact (Cody and Waite); and a polynomial q, of which
 #: exp(r) = 1 + r + r**2 q(r) for |r| <= log(2) / 2.
 POWERS = [1 / math.factorial(k + 2) for k in range(20)]
-FORMATS = {
-    types.float32: (32, 23, 127, -104.0, 0.693359375, -2.12194440e-4, shortened(POWERS, math.log(2) / 2, 5)),
+FORMATS: dict[Any, Any] = {
+    types.float32: (
+        np.float32, np.int32, 23, -104.0, 0.693359375, -2.12194440e-4, shortened(POWERS, math.log(2) / 2, 5)
+    ),
     types.float64: (
-        64, 52, 1023, -746.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10,
+        np.float64, np.int64, 52, -746.0, 6.93147180369123816490e-01, 1.90821492927058770002e-10,
         shortened(POWERS, math.log(2) / 2, 10),
     ),
 }  # fmt: skip
-FAR = 2  # the part of the bias by which results are kept from underflow until the last step
 LOG2_HIGH, LOG2_LOW = FORMATS[types.float64][4:6]
 ONE, ROOT = (int(np.float64(x).view(np.int64)) for x in (1, math.sqrt(0.5)))  # as bits
 FRACTION = 2**52 - 1
 #: log(m) = 2 s + s**3 q(s**2) for s = (m - 1) / (m + 1) and sqrt(1/2) <= m <= sqrt(2)
 LOG = shortened([2 / (2 * k + 3) for k in range(20)], (3 - 2 * math.sqrt(2)) ** 2, 8)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def larger(context: Any, a: Any, b: Any) -> Any:
-    """The larger of two numbers; any of them, if one is NaN. Loops of it are vectorised, which those of max are not."""
-
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        flags = ("nnan", "nsz")
-        return builder.select(builder.fcmp_ordered(">", args[1], args[0], flags=flags), args[1], args[0], flags=flags)
-
-    return a(a, b), build
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def power_of_two(context: Any, x: Any) -> Any:
-    """2**(k + bias / 2) of an integer k, given as the sum of k and 1.5 * 2**fraction, whose last bits are k."""
-
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        from llvmlite import ir
-
-        width, fraction, bias = FORMATS[x][:3]
-        whole = ir.IntType(width)
-        exponent = builder.add(builder.bitcast(args[0], whole), ir.Constant(whole, bias + bias // FAR))
-        return builder.bitcast(builder.shl(exponent, ir.Constant(whole, fraction)), args[0].type)
-
-    return x(x), build
 
 
 def exp(x: Any) -> Any:
@@ -83,41 +63,26 @@ def exp(x: Any) -> Any:
 
 @overload(exp, jit_options={"fastmath": {"contract"}})
 def exp_of_type(x: Any) -> Any:
-    width, fraction, bias, *constants, polynomial = FORMATS[x]
-    real: Any = np.float32 if width == 32 else np.float64
-    least, log2_high, log2_low, one = map(real, (*constants, 1))
-    rounding, log2_e, back = real(1.5 * 2.0**fraction), real(1 / math.log(2)), real(2.0 ** -(bias // FAR))
-    first, *others = map(real, polynomial)
+    real, whole, fraction, *constants, polynomial = FORMATS[x]
+    least, log2_high, log2_low = map(real, constants)
+    bias = np.finfo(real).maxexp - 1
+    far = bias // 2  # which keeps the power from underflow until the last step
+    rounding, log2_e, back = real(1.5 * 2.0**fraction + bias + far), real(1 / math.log(2)), real(2.0**-far)
+    first, *others = map(real, (*polynomial, 1, 1))
     rest = tuple(others)
 
     def power(x: Any) -> Any:
         x = least if x < least else x
-        shifted = x * log2_e + rounding
+        shifted = x * log2_e + rounding  # whose last bits are those of 2**(k + far), k rounded
         k = shifted - rounding
         r = x - k * log2_high
         r = r - k * log2_low
         q = first
         for c in rest:
             q = q * r + c
-        return (q * (r * r) + r + one) * power_of_two(shifted) * back
+        return q * real(whole(real(shifted).view(whole) << fraction).view(real)) * back
 
     return power
-
-
-def reinterpret(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    return builder.bitcast(args[0], context.get_value_type(signature.return_type))
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def bits(context: Any, x: Any) -> Any:
-    """A float64 as an int64."""
-    return types.int64(x), reinterpret
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def number(context: Any, x: Any) -> Any:
-    """An int64 as a float64."""
-    return types.float64(x), reinterpret
 
 
 @compiled(error_model="numpy")
@@ -126,9 +91,9 @@ def log1p(x: float) -> float:
     are vectorised, which those of math.log1p are not.)"""
     whole = 1.0 + x
     lost = (x - (whole - 1.0)) / whole
-    word = bits(whole) + (ONE - ROOT)
+    word = np.float64(whole).view(np.int64) + (ONE - ROOT)
     k = np.float64((word >> 52) - 1023)
-    m = number((word & FRACTION) + ROOT)
+    m = np.int64((word & FRACTION) + ROOT).view(np.float64)
     s = (m - 1.0) / (m + 1.0)
     square, q = s * s, 0.0
     for c in LOG:
@@ -136,187 +101,197 @@ def log1p(x: float) -> float:
     return k * LOG2_HIGH + (k * LOG2_LOW + lost + s * square * q + 2.0 * s)
 
 
-@compiled()
-def without_one(power: Any, one: Any) -> Any:
-    """The power of an element below the greatest; 0 of that. (Apart from loops that add up in any order.)"""
-    return power - one
+@compiled(error_model="numpy")
+def last_step(op: int, top: Any, others: float, at_top: float) -> Any:
+    """What powers are multiplied by, or what is subtracted from elements less the greatest one."""
+    if op == SOFTMAX:
+        return 1.0 / (others + at_top)
+    return 0.0 if math.isinf(top) else log1p(others + (at_top - 1.0))
 
-
-@compiled()
-def logarithm(below: float, count: float, top: float) -> float:
-    """Of a sum of powers, relative to the greatest element."""
-    return 0.0 if math.isinf(top) else log1p(below + (count - 1.0))
-
-
-# Indices are unsigned: loops over others, which might count from the end, are not vectorised.
 
 # ---------------------------------------------------------------------------------------------------------------- rows
 
 
-@compiled()
-def greatest(x: Any, r: Any) -> Any:
+def greatest(x: Any, r: Any, n: Any) -> Any:
     """The greatest element of a row; where it is infinite, NaN if there is one."""
-    top, length = x.dtype.type(-np.inf), np.uintp(x.shape[1])
-    for i in range(length):
-        top = larger(top, x[r, i])
-    if math.isinf(top):
-        for i in range(length):
-            if math.isnan(x[r, i]):
-                return x[r, i]
-    return top
+    return np.max(x[r, :n])  # compiled code has the following instead
+
+
+@overload(greatest)
+def greatest_of_type(x: Any, r: Any, n: Any) -> Any:
+    real, whole = FORMATS[x.dtype][:2]
+
+    def found(x: Any, r: Any, n: Any) -> Any:
+        # As integers, positive numbers compare as they do, negative ones the other way round. Loops for integers are
+        # vectorised; those for numbers are not, because of NaN.
+        high = low = whole(real(x[r, 0]).view(whole))
+        for i in range(n):
+            word = whole(real(x[r, i]).view(whole))
+            high = word if word > high else high
+            low = word if word < low else low
+        top = real(whole(high if high >= 0 else low).view(real))
+        if math.isinf(top):
+            for i in range(n):
+                top = x[r, i] if math.isnan(x[r, i]) else top
+        return top
+
+    return found
+
+
+@compiled()
+def without(power: Any, one: Any) -> Any:
+    """The power of an element below the greatest; 0 of that. (Apart from loops that add up in any order.)"""
+    return power - one
 
 
 @compiled(fastmath={"reassoc", "nsz"})
-def chunk_powers(x: Any, y: Any, r: Any, first: Any, last: Any, top: Any) -> Any:
-    widest_vectors()
-    real = x.dtype.type
-    below, count = real(0), real(0)
+def chunk_powers(x: Any, y: Any, weights: Any, r: Any, first: Any, last: Any, top: Any) -> Any:
+    others, at_top = x.dtype.type(0), x.dtype.type(0)
     for i in range(first, last):
-        lowered = x[r, i] - top
-        power = exp(lowered)
+        power = exp(x[r, i] - top)
+        one = np.floor(power)
         if y is not None:
             y[r, i] = power
-        one = real(lowered == real(0))
-        below += without_one(power, one)
-        count += one
-    return below, count
+        if weights is None:
+            others += without(power, one)
+            at_top += one
+        else:
+            others += without(power, one) * weights[r, i]
+            at_top += one * weights[r, i]
+    return others, at_top
+
+
+@compiled(inline="always")
+def row_states(x: Any, y: Any, weights: Any, start: Any, stop: Any, n: Any, states: Any) -> None:
+    """The states of rows, whose powers go into y, unless that is None, and have weights, unless there are none."""
+    for r in range(start, stop):
+        top, others, at_top = greatest(x, r, n), 0.0, 0.0
+        for first in range(0, n, CHUNK):
+            sums = chunk_powers(x, y, weights, r, np.uintp(first), np.uintp(min(first + CHUNK, n)), top)
+            others += sums[0]
+            at_top += sums[1]
+        states[0, r], states[1, r], states[2, r] = top, others, at_top
 
 
 @compiled()
-def powers(x: Any, y: Any, r: Any, top: Any) -> Any:
-    """The sums of a row's powers, which go into y, unless that is None."""
-    below, count, length = 0.0, 0.0, x.shape[1]
-    for first in range(0, length, CHUNK):
-        sums = chunk_powers(x, y, r, np.uintp(first), np.uintp(min(first + CHUNK, length)), top)
-        below += sums[0]
-        count += sums[1]
-    return below, count
-
-
-@compiled(error_model="numpy")
-def softmax_rows(x: Any, y: Any, start: int, stop: int) -> None:
-    for r in range(np.uintp(start), np.uintp(stop)):
-        below, count = powers(x, y, r, greatest(x, r))
-        factor = x.dtype.type(1.0 / (below + count))
-        for i in range(np.uintp(x.shape[1])):
-            y[r, i] *= factor
-
-
-@compiled()
-def log_softmax_rows(x: Any, y: Any, start: int, stop: int) -> None:
-    for r in range(np.uintp(start), np.uintp(stop)):
-        top = greatest(x, r)
-        below, count = powers(x, None, r, top)
-        log = x.dtype.type(logarithm(below, count, top))
-        for i in range(np.uintp(x.shape[1])):
-            y[r, i] = (x[r, i] - top) - log
-
-
-@compiled()
-def logsumexp_rows(x: Any, y: Any, start: int, stop: int) -> None:
-    for r in range(np.uintp(start), np.uintp(stop)):
-        top = greatest(x, r)
-        below, count = powers(x, None, r, top)
-        y[r] = top + x.dtype.type(logarithm(below, count, top))
+def rows(op: int, x: Any, y: Any, n: Any, states: Any, known: bool) -> None:
+    """The states of rows, (3, rows), and their results; or these, if the greatest elements and last steps are known."""
+    real, n, batch = x.dtype.type, np.uintp(n), max(1, BATCH // n)
+    for first in range(0, x.shape[0], batch):
+        start, stop = np.uintp(first), np.uintp(min(first + batch, x.shape[0]))
+        if op == SOFTMAX and not known:
+            row_states(x, y, None, start, stop, n, states)
+        elif op == WEIGHTED:
+            row_states(x, None, y, start, stop, n, states)
+        elif not known:
+            row_states(x, None, None, start, stop, n, states)
+        for r in range(start, stop):
+            top, last = real(states[0, r]), real(states[1, r])
+            if not known:
+                last = real(last_step(op, states[0, r], states[1, r], states[2, r]))
+            if op == LOGSUMEXP:
+                y[r, 0] = top + last
+            elif op == LOG_SOFTMAX:
+                for i in range(n):
+                    y[r, i] = (x[r, i] - top) - last
+            elif op == SOFTMAX and known:
+                for i in range(n):
+                    y[r, i] = exp(x[r, i] - top) * last
+            elif op == SOFTMAX:
+                for i in range(n):
+                    y[r, i] *= last
 
 
 # ------------------------------------------------------------------------------------------------------------- columns
 
 
 @compiled()
+def larger(a: Any, b: Any) -> Any:
+    return a if a > b else b
+
+
+@compiled()
 def column_tops(x: Any, first: Any, tops: Any) -> None:
     """The greatest elements of columns from the first on; where one is infinite, NaN if there is one."""
-    first, width, length = np.uintp(first), np.uintp(tops.size), np.uintp(x.shape[0])
-    tops[:] = -np.inf
-    for j in range(length):
+    n, width, four = np.uintp(x.shape[0]), np.uintp(tops.size), np.uintp(4)
+    tops[:], even = -np.inf, n - n % four
+    for j in range(np.uintp(0), even, four):
+        for i in range(width):
+            some = larger(x[j, first + i], x[j + np.uintp(1), first + i])
+            more = larger(x[j + np.uintp(2), first + i], x[j + np.uintp(3), first + i])
+            tops[i] = larger(tops[i], larger(some, more))
+    for j in range(even, n):
         for i in range(width):
             tops[i] = larger(tops[i], x[j, first + i])
     for i in range(width):
         if math.isinf(tops[i]):
-            for j in range(length):
-                if math.isnan(x[j, first + i]):
-                    tops[i] = np.nan
+            for j in range(n):
+                tops[i] = x[j, first + i] if math.isnan(x[j, first + i]) else tops[i]
 
 
 @compiled()
-def column_powers(x: Any, y: Any, first: Any, tops: Any, below: Any, count: Any) -> None:
-    """The sums of columns' powers, which go into y, unless that is None."""
-    widest_vectors()
-    real = x.dtype.type
-    first, width, length = np.uintp(first), np.uintp(tops.size), x.shape[0]
-    below[:], count[:] = 0, 0
-    some_below, some_count = np.empty_like(tops), np.empty_like(tops)
-    for start in range(0, length, COLUMN_CHUNK):
-        some_below[:], some_count[:] = 0, 0
-        for j in range(np.uintp(start), np.uintp(min(start + COLUMN_CHUNK, length))):
+def column_powers(x: Any, y: Any, weights: Any, first: Any, tops: Any, sums: Any) -> None:
+    """The sums of columns' powers, likewise."""
+    zero, one, n, width = x.dtype.type(0), x.dtype.type(1), x.shape[0], np.uintp(tops.size)
+    others, at_top = np.empty_like(tops), np.empty_like(tops)
+    sums[:] = 0
+    for start in range(0, n, COLUMN_CHUNK):
+        others[:], at_top[:] = 0, 0
+        for j in range(np.uintp(start), np.uintp(min(start + COLUMN_CHUNK, n))):
             for i in range(width):
-                lowered = x[j, first + i] - tops[i]
-                power = exp(lowered)
+                power = exp(x[j, first + i] - tops[i])
+                weight = one
                 if y is not None:
                     y[j, first + i] = power
-                one = real(lowered == real(0))
-                some_below[i] += power - one
-                some_count[i] += one
-        below += some_below
-        count += some_count
-
-
-@compiled()
-def column_times(y: Any, first: Any, factors: Any) -> None:
-    """Multiply columns."""
-    first, width = np.uintp(first), np.uintp(factors.size)
-    for j in range(np.uintp(y.shape[0])):
+                if weights is not None:
+                    weight = weights[j, first + i]
+                others[i] += zero if power == one else power * weight
+                at_top[i] += weight if power == one else zero
         for i in range(width):
-            y[j, first + i] *= factors[i]
+            sums[0, i] += others[i]
+            sums[1, i] += at_top[i]
 
 
 @compiled()
-def column_lower(x: Any, y: Any, first: Any, tops: Any, logs: Any) -> None:
-    """Columns less their greatest element and less a logarithm."""
-    first, width = np.uintp(first), np.uintp(tops.size)
-    for j in range(np.uintp(x.shape[0])):
-        for i in range(width):
-            y[j, first + i] = (x[j, first + i] - tops[i]) - logs[i]
+def column_results(op: int, x: Any, y: Any, first: Any, tops: Any, sums: Any, known: bool) -> None:
+    n, width, last = np.uintp(1 if op == LOGSUMEXP else x.shape[0]), np.uintp(tops.size), np.empty_like(tops)
+    for i in range(width):
+        last[i] = sums[0, i] if known else last_step(op, tops[i], sums[0, i], sums[1, i])
+    for j in range(n):
+        if op == LOGSUMEXP:
+            for i in range(width):
+                y[j, first + i] = tops[i] + last[i]
+        elif op == LOG_SOFTMAX:
+            for i in range(width):
+                y[j, first + i] = (x[j, first + i] - tops[i]) - last[i]
+        elif known:
+            for i in range(width):
+                y[j, first + i] = exp(x[j, first + i] - tops[i]) * last[i]
+        else:
+            for i in range(width):
+                y[j, first + i] *= last[i]
 
 
 @compiled()
-def column_logarithms(below: Any, count: Any, tops: Any) -> Any:
-    logs = np.empty_like(tops)
-    for i in range(tops.size):
-        logs[i] = logarithm(below[i], count[i], tops[i])
-    return logs
-
-
-@compiled(error_model="numpy")
-def softmax_columns(x: Any, y: Any, start: int, stop: int) -> None:
-    tops, below, count = np.empty(stop - start, x.dtype), np.empty(stop - start), np.empty(stop - start)
+def columns(op: int, x: Any, y: Any, width: int, states: Any, known: bool) -> None:
+    """The same of columns, (3, outer, width)."""
+    tile = width if known else max(NARROWEST, TILE // (x.shape[1] * x.itemsize))
     for o in range(x.shape[0]):
-        column_tops(x[o], start, tops)
-        column_powers(x[o], y[o], start, tops, below, count)
-        for i in range(tops.size):
-            tops[i] = 1.0 / (below[i] + count[i])
-        column_times(y[o], start, tops)
-
-
-@compiled()
-def tops_and_logarithms(x: Any, first: int, tops: Any) -> Any:
-    """The greatest elements of columns, and the logarithms of the sums of their powers."""
-    below, count = np.empty(tops.size), np.empty(tops.size)
-    column_tops(x, first, tops)
-    column_powers(x, None, first, tops, below, count)
-    return column_logarithms(below, count, tops)
-
-
-@compiled()
-def log_softmax_columns(x: Any, y: Any, start: int, stop: int) -> None:
-    tops = np.empty(stop - start, x.dtype)
-    for o in range(x.shape[0]):
-        logs = tops_and_logarithms(x[o], start, tops)
-        column_lower(x[o], y[o], start, tops, logs)
-
-
-@compiled()
-def logsumexp_columns(x: Any, y: Any, start: int, stop: int) -> None:
-    tops = np.empty(stop - start, x.dtype)
-    for o in range(x.shape[0]):
-        y[o, start:stop] = tops_and_logarithms(x[o], start, tops) + tops
+        for start in range(0, width, tile):
+            stop, first = min(start + tile, width), np.uintp(start)
+            tops, sums = np.empty(stop - start, x.dtype), np.empty((2, stop - start))
+            if known:
+                tops[:], sums[0] = states[0, o, start:stop], states[1, o, start:stop]
+            else:
+                column_tops(x[o], first, tops)
+                if op == SOFTMAX:
+                    column_powers(x[o], y[o], None, first, tops, sums)
+                elif op == WEIGHTED:
+                    column_powers(x[o], None, y[o], first, tops, sums)
+                else:
+                    column_powers(x[o], None, None, first, tops, sums)
+                for i in range(stop - start):
+                    states[0, o, start + i], states[1, o, start + i] = tops[i], sums[0, i]
+                    states[2, o, start + i] = sums[1, i]
+            if op not in (STATES, WEIGHTED):
+                column_results(op, x[o], y[o], first, tops, sums, known)

@@ -9,7 +9,7 @@ from .. import plan
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK, OUT, WEAK, WEAK_TYPES
 from ..errors import error
-from ..host import block_engine, numpy_engine
+from ..host import definition_of_rows, rows
 from ..plan import reductions
 from ..plan.builder import Builder, shared, unsafe
 from ..plan.dtypes import FLOATS, REALS, accumulator, ctype, dtype_name
@@ -139,7 +139,7 @@ def logsumexp(
     options = {"axis": given.axis, "val": given.val, "dtype": result, "keepdims": keepdims, "scale": given.scale}
     options |= {"return_sign": return_sign, "shape": x.shape}
     options |= {"b": given.number} if given.number is not None else {}
-    host = HostCall(block_engine.logsumexp, options)
+    host = HostCall(rows.logsumexp, options)
     signs = (new_array("sign", shape, result, steps, x.machine),) if return_sign else ()
     if x.machine is None:
         return Work(op, (out or new_array("out", shape, result, steps), *signs), host)
@@ -194,8 +194,8 @@ def normalized(
     given = arguments(op, x, axis, dtype, where, scale)
     if out is not None:
         check_out(op, out, x.shape, given.result)
-    options = {"op": op, "axis": given.axis, "val": given.val, "dtype": given.result, "scale": given.scale}
-    host = HostCall(block_engine.softmax, options)
+    options = {"axis": given.axis, "val": given.val, "dtype": given.result, "scale": given.scale}
+    host = HostCall(getattr(rows, op), options)
     if x.machine is None:
         return Work(op, (out or new_array("out", x.shape, given.result),), host)
     builder = Builder(x.machine)
@@ -267,7 +267,7 @@ def statistics(x, where, axis, val, scale=1.0):
     ``val``, float32 or float64. A part of a row that is all masked or all -inf has the maximum -inf and the sum -1.
     """
     op, mask, pairs = "softmax", as_mask("softmax", where, x.shape), np.result_type(val, np.complex64)
-    host = HostCall(numpy_engine.statistics, {"axis": axis, "val": val, "scale": scale})
+    host = HostCall(definition_of_rows.statistics, {"axis": axis, "val": val, "scale": scale})
     target = new_array("out", reduced(x, axis, True)[0], pairs, machine=x.machine)
     if x.machine is None:
         return Work(op, (target,), host)
@@ -281,7 +281,7 @@ def statistics(x, where, axis, val, scale=1.0):
 @operation(stats=ARRAY)
 def merged(stats, axis, keepdims=True):
     """The statistics of whole rows, given those of their parts along ``axis``. Dims are kept."""
-    host = HostCall(numpy_engine.merged, {"axis": axis})
+    host = HostCall(definition_of_rows.merged, {"axis": axis})
     target = new_array("out", reduced(stats, axis, True)[0], stats.dtype, machine=stats.machine)
     if stats.machine is None:
         return Work("softmax", (target,), host)
@@ -295,7 +295,7 @@ def merged(stats, axis, keepdims=True):
 @operation(x=ARRAY, where=MASK, stats=ARRAY)
 def finished(x, where, stats, op, dtype, scale=1.0):
     """softmax or log_softmax of x, or of a part of it, given its rows' statistics."""
-    host = HostCall(numpy_engine.finished, {"op": op, "dtype": dtype, "scale": scale})
+    host = HostCall(definition_of_rows.finished, {"log": plan.rows.OPS[op].log, "dtype": dtype, "scale": scale})
     mask, val = as_mask(op, where, x.shape), np.empty(0, stats.dtype).real.dtype
     if x.machine is None:
         return Work(op, (new_array("out", x.shape, dtype),), host)

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import gpuops
 from gpuops.call.dispatch import describe
-from gpuops.host import block_engine, numpy_engine, threads
+from gpuops.host import definition_of_rows, row_forms, rows, threads
 from tests import layouts
 from tests.compare import assert_bits
 from tests.host_blocks import ENGINES, computed_by, settings
@@ -32,27 +32,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 OPS = ("softmax", "log_softmax", "logsumexp")
 
 
-SMALL = block_engine.Sizes(2**9, 2**5, 1)
+SMALL = (2**9, 2**5, 2**5, 1, 3, 2)
 
 
 @contextmanager
 def small_blocks(count: int = 1, engine: str = "numpy") -> Iterator[None]:
     """Small arrays have several blocks, on so many threads; an engine computes them all."""
     compiled = 0 if engine == "compiled" else 2**60
-    with (
-        computed_by(engine),
-        settings(block_engine, count, NUMPY=SMALL, WITH_NUMBA=SMALL, SHORT=3, COMPILED=compiled),
-        small_blocks_of_compiled_functions(count) if engine == "compiled" else nullcontext(),
-    ):
+    small = {"WITH_NUMPY": SMALL, "WITH_NUMBA": SMALL, "FEW": 0, "FOLDED": 8, "COMPILED": compiled}
+    with computed_by(engine), settings(rows, count, **small):
         yield
-
-
-def small_blocks_of_compiled_functions(count: int) -> AbstractContextManager[None]:
-    from gpuops.host import compiled_engine  # which needs Numba
-
-    return settings(
-        compiled_engine, count, NARROW=2, TASK=2**8, LONG=2**10, PART=2**5, TILE=2**8, TILE_WIDTHS=(4, 16), FOLDED=8
-    )
 
 
 @given(data=st.data())
@@ -106,7 +95,7 @@ def test_the_compiled_exponential_and_logarithm_are_within_units_in_the_last_pla
     x = (np.log(info.tiny) * random.random(10**5)).astype(dtype)
     exp = numba.vectorize(lambda x: compiled_rows.exp(x))
     exact = np.exp(x.astype(np.longdouble))
-    assert np.max(np.abs(exp(x) - exact) / np.spacing(exact.astype(dtype))) < 1.5
+    assert np.max(np.abs(exp(x) - exact) / np.spacing(exact.astype(dtype))) < 1
     np.testing.assert_allclose(compiled_rows.exp(x), exp(x), rtol=4 * info.eps)  # in Python it is NumPy's
     ends = np.array([0, -0.0, -np.inf, np.nan, np.log(info.smallest_subnormal) + 0.1], dtype)
     np.testing.assert_array_equal(exp(ends), np.exp(ends))
@@ -117,11 +106,22 @@ def test_the_compiled_exponential_and_logarithm_are_within_units_in_the_last_pla
         assert np.max(np.abs(found - exact) / np.spacing(exact.astype(dtype))) < 2.5
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_compiled_greatest_element_is_numpys(numba, compiled_rows, dtype):
+    greatest = numba.njit(lambda x: compiled_rows.greatest(x, 0, x.shape[1]))
+    for row in ([1, -2, 3], [-5, -2, -9], [-0.0, -1], [0.0, -0.0], [-np.inf, -3], [-np.inf] * 3, [np.inf, 2]):
+        for length in (len(row), 300):
+            x = np.resize(np.array(row, dtype), (1, length))
+            assert greatest(x) == compiled_rows.greatest(x, 0, length) == np.max(x)
+    for row in ([np.nan, np.inf], [-np.inf, -np.nan], [-np.nan, np.inf, 1]):
+        assert np.isnan(greatest(np.array([row], dtype)))
+
+
 def defined(op: str, x: np.ndarray, **options: Any) -> np.ndarray:
     """What the definition of an op gives."""
     host = describe(getattr(gpuops, op), x, **options).host
     masks = {"where": options["where"]} if "where" in options else {}
-    return np.asarray(getattr(numpy_engine, host.function.__name__)(x, **masks, **host.options))
+    return np.asarray(getattr(definition_of_rows, host.function.__name__)(x, **masks, **host.options))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -144,13 +144,12 @@ def test_blocks_and_their_parts_cover_an_array_once(data):
     shape = data.draw(layouts.shapes(max_dims=4).filter(lambda shape: shape and math.prod(shape)))
     x = data.draw(layouts.arrays(shape, np.dtype(np.float32)))
     axis = tuple(d for d in range(x.ndim) if data.draw(st.booleans()))
-    with small_blocks():
-        blocks, parts = block_engine.cut(x, axis, 4, SMALL)
+    whole, parts = row_forms.cut(x.shape, x.strides, axis, 2**7, 2**3)
     covered = np.zeros(shape, int)
-    for rows in blocks:
-        assert all(rows[d] == slice(None) for d in axis)
+    for index in whole:
+        assert all(index[d] == slice(None) for d in axis)
         for part in parts or [(...,)]:
-            covered[rows][part] += 1
+            covered[index][part] += 1
     assert (covered == 1).all()
 
 
@@ -283,9 +282,37 @@ def test_info_shows_the_number_of_threads():
     assert python("import gpuops; print(gpuops.info()['threads'])", GPUOPS_NUM_THREADS="1") == "1"
 
 
-def test_loops_of_powers_take_the_widest_vectors(numba, compiled_rows):
-    x, sums = np.zeros((2, 3), np.float32), np.zeros((3, 3))
-    function = numba.njit(compiled_rows.column_powers.py_func)
-    function(x, None, 0, x[0], *sums[:2])
-    assert all('"prefer-vector-width"="512"' in text for text in function.inspect_llvm().values())
-    np.testing.assert_array_equal(sums, [[0, 0, 0], [2, 2, 2], [0, 0, 0]])
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("weights", ["scalar", "array", "row", "masked", "float16", "0"])
+@pytest.mark.parametrize("shape", [(40, 30), (3, 701), (701, 3), (6, 70, 50)])
+def test_weights_in_blocks_agree_with_the_definition(shape, weights, engine):
+    random = np.random.default_rng(0)
+    a = random.standard_normal(shape) * 9
+    a[tuple(random.integers(0, n, 3) for n in shape)] = np.inf, -np.inf, np.nan
+    options: dict[str, Any] = {"b": random.integers(-2, 4, shape[-1:] if weights == "row" else shape).astype("f8")}
+    if weights in ("scalar", "0"):
+        options["b"] = -2.5 if weights == "scalar" else 0.0
+    if weights == "float16":
+        options["b"] = options["b"].astype("f2")
+    if weights == "masked":
+        options["where"] = random.random(shape) < 0.7
+    for axis in range(a.ndim):
+        arrays = {name: np.asarray(value) for name, value in options.items()}
+        host = describe(gpuops.logsumexp, a, axis=axis, return_sign=True, **options).host
+        exact = definition_of_rows.logsumexp(a, **{**host.options, **arrays})
+        with small_blocks(2, engine):
+            found = gpuops.logsumexp(a, axis=axis, return_sign=True, **options)
+        for one, other in zip(found, exact, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_arrays_that_may_not_be_written_to_need_no_copy(engine):
+    x = np.random.default_rng(0).standard_normal((90, 70))
+    right = {(op, axis): getattr(gpuops, op)(x, axis=axis) for op in OPS for axis in (0, 1)}
+    x.flags.writeable = False
+    with small_blocks(1, engine):
+        for op in OPS:
+            for axis in (0, 1):
+                np.testing.assert_allclose(getattr(gpuops, op)(x, axis=axis), right[op, axis], rtol=1e-13)
+        np.testing.assert_allclose(gpuops.logsumexp(x, axis=1, b=x**2), np.log((x**2 * np.exp(x)).sum(1)), rtol=1e-13)
