@@ -2,10 +2,13 @@
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..access import PACK, RAGGED, Access, packable
-from ..dtypes import CTYPES, ITEMSIZE, dtype_name
+from ..dtypes import CTYPES, ITEMSIZE, ctype
 from ..geometry import Axes, floor_power_of_2, index_type, offset_type, power_of_2, reaches
 from ..params import Field, Params, Struct
 from ..small import Shares
@@ -22,7 +25,7 @@ from ..work import (
     check_grid,
     variant,
 )
-from .problems import MASK, POSITION, Problem
+from .problems import MASK, POSITION, OpStruct, Problem
 
 NARROW = 4  # bytes of a pack that is narrow: elements that do not go together
 IN_FLIGHT = 8  # packs that a thread has in flight, at most; twice as many narrow ones
@@ -105,21 +108,35 @@ def grid(p: Problem, kernel: str, blocks: int, splits: int) -> tuple[int, int, i
 
 def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]) -> Kernel:
     """The kernel for a problem's types."""
+    return kernel_with(
+        design.kernel, p.op, (p.x, p.other, p.val, p.out), p.second and p.second.dtype, p.integer, offset,
+        index_type(*design.counts), design.access.beside, design.kept.rank_class, design.reduced.rank_class,
+        p.op.traits.exponential and p.scaled, ordered(p), p.states, *constants, *constants.values(),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def kernel_with(
+    name: str, op: OpStruct, dtypes: tuple[str | None, ...], second: np.dtype | None, integer: str, offset: str,
+    index: str, beside: str, kept: int, reduced: int, scaled: bool, ordered: bool, states: int, *constants: Any,
+) -> Kernel:  # fmt: skip
+    """The same, given all that tells it from others; of constants first the names, then the values."""
+    x, other, val, out = dtypes
     kinds = {MASK: "u8", POSITION: "Position"}  # a mask is what its bytes are
-    integer = {"Integer": p.integer} if p.integer else {}
-    op = p.op.name if p.op.printed else f"{p.op.name}<{', '.join(('Tval', *integer))}>"
+    parameters = ", ".join(["Tval", *["Integer"] * bool(integer)])
     types = {
-        "Tin": CTYPES.get(p.x, p.x), "Tb": "u8" if p.other is None else kinds.get(p.op.second, CTYPES[p.other]),
-        "Tval": CTYPES[p.val], "Offset": offset, **integer, "Op": op,
-        "Tout": "Op::State" if p.out is None else CTYPES.get(p.out, p.out),
-        "Tz": CTYPES[dtype_name(p.second.dtype)] if p.second else "u8", "Index": index_type(*design.counts),
+        "Tin": CTYPES.get(x or "", x), "Tb": "u8" if other is None else kinds.get(op.second, CTYPES[other]),
+        "Tval": CTYPES[val or ""], "Offset": offset, **({"Integer": integer} if integer else {}),
+        "Op": op.name if op.printed else f"{op.name}<{parameters}>",
+        "Tout": "Op::State" if out is None else CTYPES.get(out, out),
+        "Tz": "u8" if second is None else ctype(second), "Index": index,
     }  # fmt: skip
     more = {
-        "OTHER": OTHERS[design.access.beside], "KEPT": design.kept.rank_class, "REDUCED": design.reduced.rank_class,
-        "SCALED": p.op.traits.exponential and p.scaled, "TWO": p.second is not None, "ORDERED": ordered(p),
-        "STATES": p.states,
+        "OTHER": OTHERS[beside], "KEPT": kept, "REDUCED": reduced, "SCALED": scaled, "TWO": second is not None,
+        "ORDERED": ordered, "STATES": states,
     }  # fmt: skip
-    return variant(design.kernel, types, more | constants)
+    half = len(constants) // 2
+    return variant(name, types, more | dict(zip(constants[:half], constants[half:], strict=True)))
 
 
 def ordered(p: Problem) -> bool:
