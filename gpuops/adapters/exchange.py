@@ -76,7 +76,8 @@ class Exchange(NamedTuple):
             if device in CPU:
                 return np.from_dlpack(value) if self.mutable else np.asarray(value)
             if device not in CUDA:
-                raise TypeError(f"DLPack's device type {int(device)} is no CPU and no GPU of CUDA")
+                rule = "is not supported: arrays must be on a CPU or a CUDA GPU"
+                raise TypeError(f"DLPack device type {int(device)} {rule}")
             import cupy
 
             return cupy.from_dlpack(value) if packs else cupy.asarray(value)

@@ -20,7 +20,7 @@ from .libraries import adapter_of
 from .operation import MASK, OUT, SUBCLASS, WEAK, WEAK_TYPES, Call, Operation, bind, operation_of
 from .recordings import described
 
-#: Types of arguments that are no arrays.
+#: Types of arguments other than arrays.
 PLAIN = frozenset((int, bool, float, str, tuple, type, type(None)))
 HERE = nullcontext()
 
@@ -67,7 +67,7 @@ def served(known: Missed) -> Any:
 
 def shown(failure: Exception, operation: Operation, args: tuple[Any, ...], options: dict[str, Any]) -> Exception:
     """An exception with the traceback that is to be seen below the public function: none, if it is about the arguments,
-    and what lies below is no news to the caller."""
+    and what lies below does not concern the caller."""
     if not is_of_the_caller(failure, operation, args, options):
         return failure.with_traceback(failure.__traceback__ and failure.__traceback__.tb_next)
     failure.__suppress_context__ = True
@@ -131,7 +131,7 @@ def perform(call: Call, known: Missed | None) -> Any:
 
 
 def with_numbers(call: Call) -> Call:
-    """The same call with numbers in the place of arrays without dims that are no operands."""
+    """The same call with numbers in the place of 0-d arrays given as options."""
     operands = call.operation.operands
     numbers = {
         name: as_number(value) for name, value in call.given.items()

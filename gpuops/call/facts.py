@@ -1,4 +1,4 @@
-"""What of an argument that is no array decides a call."""
+"""What decides a call in an argument other than an array."""
 
 from __future__ import annotations
 

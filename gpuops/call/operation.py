@@ -74,7 +74,7 @@ class Call(NamedTuple):
 def bind(
     public: Callable[..., Any], operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
 ) -> Call:
-    """The arguments of a call by name; None and True (no mask) are no arrays."""
+    """The arguments of a call by name; None and True (no mask) do not count as arrays."""
     names, operands = names_of(operation, len(args), *options), operation.operands
     if len(names) < len(args) + len(options):
         check_shape(operation, args)

@@ -28,7 +28,7 @@ def added(kind: str = "A") -> Field:
 
 
 PLAIN = Traits()
-#: Names of parameters that are no options.
+#: Parameters other than options.
 OPERANDS = ("x", "y", "index", "a", "b", "s")
 
 

@@ -84,7 +84,7 @@ class Arguments:
         self.config, self.addresses = ctypes.c_void_p(start), ctypes.c_void_p(start + LAUNCH_CONFIG.size)
 
     def give(self, given: Given) -> None:
-        """Change all that is no address."""
+        """Change everything except addresses."""
         head, structs = given
         GRID.pack_into(self.memory, 0, *head)
         for (packed, place), values in zip(self.structs, structs, strict=True):

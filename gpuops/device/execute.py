@@ -40,7 +40,7 @@ def prepare(
         raise RuntimeError(f"{missing} {rule}, so that it takes strategy {plan.strategy!r}") from None
     make, written = maker(context, new, work), context.written
     provide = partial(provided, device, workspace_of(plan), plan.scratch) if own else None
-    # What is no launch of ours, such as cuBLAS, is planned differently for a capture.
+    # Steps other than our launches, such as cuBLAS, are planned differently for a capture.
     guarded = not captured and not all(isinstance(step, Launch) for step in plan.steps)
     capturing = device.capturing if guarded else None
 

@@ -78,7 +78,7 @@ def narrowed(x: Any) -> Any:
     # The last bit of one half is that of subnormal float16, so the sum is rounded to it.
     subnormal = float32(uint32(min(size, NORMAL)).view(float32) + float32(0.5))
     bits = bits if size >= NORMAL else uint32(subnormal.view(uint32) - uint32(126 << 23))
-    nan = max(uint32(upper - uint32(0x38000)), uint32(0x7C01))  # which is no infinity, even if nothing fits
+    nan = max(uint32(upper - uint32(0x38000)), uint32(0x7C01))  # not infinity, even if no payload fits
     bits = min(bits, nan if size > INFINITE else uint32(0x7C00))
     return uint16(bits | uint32(uint32(x >> uint32(16)) & SIGN))
 

@@ -135,7 +135,7 @@ HEADER = ("step", "kernel", "grid", "block", "shared", "compiled with")
 
 
 def row(number: int, step: Any) -> tuple[str, ...]:
-    """A step under that header; of one that is no launch, its kind and what that does."""
+    """A step under that header; for one other than a launch, its kind and what it does."""
     if not isinstance(step, Launch):
         does = (type(step).__doc__ or "").partition("\n")[0].replace("`", "")
         return str(number), type(step).__name__, "", "", "", does

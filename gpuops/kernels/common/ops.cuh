@@ -311,7 +311,7 @@ template <class V, class I> struct MaskedMean : Traits {  // counts the elements
   }
 };
 
-// ---- the variance and its square root, in one reading
+// ---- the variance and its square root, in one pass over memory
 
 template <class A> struct RealOf { using type = A; };
 template <class R> struct RealOf<Complex<R>> { using type = R; };

@@ -22,7 +22,7 @@ template <bool APART, int CHAINS, class O = Op> struct Firsts {
   using I = typename O::Place;
   static constexpr int COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC;
   A top[COUNT];
-  I place[COUNT], begin = O::NOWHERE;  // begin: the first index, of rows of nothing but what `top` begins with
+  I place[COUNT], begin = O::NOWHERE;  // begin: the first index, for rows in which every element equals the initial `top`
 
   __device__ __forceinline__ Firsts() {
 #pragma unroll
@@ -75,7 +75,7 @@ template <class O = Op> struct First {
   using I = typename O::Place;
   static constexpr int WAYS = VEC < 4 ? VEC : 4;  // independent chains of comparisons
   A top = Top::identity();
-  I place = O::NOWHERE, begin = O::NOWHERE;  // begin: the first index, of rows of nothing but what `top` begins with
+  I place = O::NOWHERE, begin = O::NOWHERE;  // begin: the first index, for rows in which every element equals the initial `top`
 
   template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>&) {
     if (ready[0] && begin == O::NOWHERE) begin = b[0].get(0);
@@ -194,7 +194,7 @@ template <class O = Op> struct Pairs {
   static constexpr bool GREATEST = !O::FALLS;
   static constexpr int COUNT = VEC, WORDS = (VEC + 1) / 2;
   u32 top[WORDS], unordered[WORDS];
-  I place[VEC], begin = O::NOWHERE;  // begin: the first index, of rows of nothing but what `top` begins with
+  I place[VEC], begin = O::NOWHERE;  // begin: the first index, for rows in which every element equals the initial `top`
 
   __device__ __forceinline__ Pairs() {
 #pragma unroll
@@ -317,7 +317,7 @@ template <bool APART, class O = Op> struct Keys {
   static constexpr int COUNT = APART ? VEC : 1, IN_WORD = 4 / sizeof(Tin), KEYS = BYTES ? (VEC + 1) / 2 : VEC;
   static constexpr u32 LAST = BYTES ? 0xff : 0xffff;
   i32 top[COUNT];
-  I place[COUNT], begin = O::NOWHERE;  // begin: the first index, of rows of nothing but what `top` begins with
+  I place[COUNT], begin = O::NOWHERE;  // begin: the first index, for rows in which every element equals the initial `top`
 
   __device__ __forceinline__ Keys() {
 #pragma unroll

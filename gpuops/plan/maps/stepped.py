@@ -31,7 +31,7 @@ PARAMS = Struct(
 
 
 def along(p: Problem) -> int | None:
-    """The outer dim along which most bytes of operands come again, if the packs are whole."""
+    """The outer dim with the most operand reuse, if the packs are whole."""
     out, vec = p.args[0], PACK // p.args[0].itemsize
     if not packable(vec, out.itemsize, out.start, 0, p.axes, inner=p.axes):
         return None
@@ -41,7 +41,7 @@ def along(p: Problem) -> int | None:
 
 
 def repeated(p: Problem, dim: int) -> int:
-    """The bytes of operands that come again at each step along a dim, less those that come anew."""
+    """Bytes of operands reused at each step along a dim, less those that are loaded."""
     total = 0
     for arg, strides in zip(p.args[1:], p.axes.strides[1:], strict=True):
         if arg.value is None:

@@ -10,7 +10,7 @@ from .launch import TAIL, launch, padded, scalars, way
 from .problems import Problem, offset_type, reaches
 
 BLOCK = 256
-SIDE = 16  # dims shorter than this are no side of a tile
+SIDE = 16  # shorter dims cannot be the side of a tile
 COLS = 48  # shorter rows of the output are written pack by pack, though operands lie across them
 TILES = {1: 128, 2: 64, 4: 64, 8: 32, 16: 32}  # side of a tile, by bytes of an element
 
@@ -30,7 +30,7 @@ PARAMS = Struct(
 
 def across(p: Problem) -> int | None:
     """The dim along which operands are read into tiles: the one where those lie closest that are far apart along the
-    innermost dim. None if there is no such operand."""
+    innermost dim. None if no operand is."""
     votes: dict[int, int] = {}
     for k in range(1, len(p.args)):
         if (dim := closest(p, k)) is not None:

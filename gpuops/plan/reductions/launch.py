@@ -117,16 +117,16 @@ def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]
 
 @lru_cache(maxsize=4096)
 def kernel_with(
-    name: str, op: OpStruct, dtypes: tuple[str | None, ...], second: np.dtype | None, integer: str, offset: str,
-    index: str, beside: str, kept: int, reduced: int, scaled: bool, ordered: bool, states: int, *constants: Any,
+    name: str, op: OpStruct, dtypes: tuple[str, str | None, str, str | None], second: np.dtype | None, integer: str,
+    offset: str, index: str, beside: str, kept: int, reduced: int, scaled: bool, ordered: bool, states: int, *constants: Any,
 ) -> Kernel:  # fmt: skip
     """The same, given all that tells it from others; of constants first the names, then the values."""
     x, other, val, out = dtypes
     kinds = {MASK: "u8", POSITION: "Position"}  # a mask is what its bytes are
     parameters = ", ".join(["Tval", *["Integer"] * bool(integer)])
     types = {
-        "Tin": CTYPES.get(x or "", x), "Tb": "u8" if other is None else kinds.get(op.second, CTYPES[other]),
-        "Tval": CTYPES[val or ""], "Offset": offset, **({"Integer": integer} if integer else {}),
+        "Tin": CTYPES.get(x, x), "Tb": "u8" if other is None else kinds.get(op.second, CTYPES[other]),
+        "Tval": CTYPES[val], "Offset": offset, **({"Integer": integer} if integer else {}),
         "Op": op.name if op.printed else f"{op.name}<{parameters}>",
         "Tout": "Op::State" if out is None else CTYPES.get(out, out),
         "Tz": "u8" if second is None else ctype(second), "Index": index,
