@@ -54,6 +54,12 @@ def power(x: Any, exponent: Any) -> Any:
     return np.power(x, x.dtype.type(exponent))
 
 
+#: What NumPy texts name.
+FUNCTIONS: dict[str, Any] = {
+    "np": np, "is_nan": is_nan, "squared": squared, "times": times, "quotient": quotient, "power": power
+}  # fmt: skip
+
+
 def printed(trees: dict[str, Typed], name: str) -> Callable[..., tuple[Any, ...]]:
     """The NumPy function that gives these expressions, in this order, of their leaves by name."""
     lines = Lines("numpy")
@@ -62,10 +68,7 @@ def printed(trees: dict[str, Typed], name: str) -> Callable[..., tuple[Any, ...]
     text = f"def {name}(*, {', '.join(sorted(names_in(trees)))}, **others):\n    " + "\n    ".join(body)
     if not names_in(trees):
         text = text.replace("*, , ", "")
-    scope: dict[str, Any] = {
-        "np": np, "is_nan": is_nan, "squared": squared, "times": times, "quotient": quotient, "power": power,
-        **lines.constants,
-    }  # fmt: skip
+    scope: dict[str, Any] = FUNCTIONS | lines.constants
     exec(compile(text, f"<{name}>", "exec"), scope)
     made: Callable[..., tuple[Any, ...]] = scope[name]
     return made

@@ -33,7 +33,8 @@ States = tuple[Any, ...]  # arrays, by field
 def states(block: Block, options: dict[str, float]) -> States:
     """The states of a block, by field, with dims kept: to be held in double precision."""
     bound = block.bound
-    if (found := by_loops(block)) is not None:
+    apart = bound.viewed and block.mask is None and not block.layout.lies and block.layout.first
+    if not apart and (found := by_loops(block)) is not None:  # (apart, a loop would want a copy)
         return tuple([block.layout.back(each, True) for each in found])
     if bound.moved is not None and len(bound.reduction.fields) == 1:
         return (merged_elements(block),)
@@ -60,7 +61,8 @@ def by_loops(block: Block) -> States | None:
 
 def has_loops(bound: Bound) -> bool:
     """Whether there are compiled loops of a reduction; not if NumPy makes it as fast, of the elements themselves."""
-    moved = bound.moved is not None and bound.merges is not None and bound.ufunc is not np.add
+    trees = [bound.narrowed(*each) for each in bound.map_tree.items()]
+    moved = "add" not in (bound.merges or ()) and all(tree.head == "leaf" for tree in trees)
     merges = bound.merges is not None or bound.reduction.form in LOOP_FORMS
     kinds = bound.x.kind in "biufV" and np.can_cast(bound.x, bound.val)
     return merges and kinds and not moved and bound.of_x_alone and compiled("compiled") is not None
@@ -130,7 +132,7 @@ def merged(block: Block, made: Any, name: str, merge: str) -> Any:
 def left_out(block: Block, made: Any, name: str) -> np.ndarray:
     """Contributions to a field, and the identity of elements that do not take part."""
     if block.taken is None:
-        return np.broadcast_to(made, block.layout.lengths)
+        return made if made.shape == block.layout.lengths else np.broadcast_to(made, block.layout.lengths)
     identity = number(block.bound.reduction.fields[name].identity, made.dtype)
     return np.where(block.taken, made, identity)
 

@@ -6,7 +6,8 @@ How an array is cut depends on its shape and strides alone: the bits of a result
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -18,10 +19,11 @@ from ..definition.task import Task
 from ..errors import error
 from ..plan.geometry import Shape
 from . import threads
-from .block import Block, layout
+from .block import Block, Layout, layout
 from .blocks import Index, indices, innermost
-from .forms import CHAIN, NARROW, States, as_it_lies, combined, has_loops, merged_parts, states
-from .results import Flags, deliver, in_order, new_result, report, warn
+from .forms import CHAIN, NARROW, States, combined, has_loops, merged_parts, states
+from .results import Flags, deliver, new_result, report, warn
+from .whole import SEARCHES, whole
 
 FEW = 2**15  # elements of arrays that NumPy reduces as they are
 BLOCK = 2**18  # elements of a block of which NumPy makes others beside it
@@ -38,34 +40,36 @@ def reduce(
     a: np.ndarray, out: np.ndarray | None = None, where: Any = True, weights: np.ndarray | None = None, *, task: Task
 ) -> Any:
     """The result of a reduction, or its results."""
-    bound, axis = task.bound, task.axis
     mask = None if where is True else np.broadcast_to(where, a.shape)
-    flags = Flags()
-    with flags.kept():
-        fields, count = reduced(task, (a, beside(a, weights, task), mask), flags)
-        fields, early = started(bound.wide, fields, task), {*flags.found}
-        given, results = finished(bound.wide, fields, count, task.options)
-    check(bound.wide, given, axis)
-    found = flags.found if bound.reduction.takes is None else early  # (the mean of nothing is NaN, without an error)
-    if found and not all([np.isfinite(each).all() for each in results]):
-        report(found)
-    results = tuple([squeezed(each, task) for each in results])
+    end = End(task)
+    with end.flags.kept():
+        results = reduced(task, (a, beside(a, weights, task), mask), end)
+    end.tell()
+    if end.flags.found and not all([np.isfinite(each).all() for each in results]):
+        report(end.flags.found)
+    return delivered([squeezed(each, task) for each in results], task, out)
+
+
+def delivered(results: Sequence[Any], task: Task, out: np.ndarray | None = None) -> Any:
+    """The results in their form, or the first in ``out``."""
     return task.form(*results[: len(task.form._fields)]) if task.form else deliver(results[0], out)
 
 
 def call_of(task: Task, shape: Shape, strides: Shape) -> Callable[..., Any]:
-    """What makes a reduction without a mask or an initial value: one call of NumPy, if that is right and fast."""
+    """What makes a reduction without a mask or an initial value: NumPy at once, of an array for which that is right."""
     bound, axis, size = task.bound, task.axis, math.prod(shape)
-    if not size or bound.y is not None:
+    if not 0 < size <= (VIEWED if bound.viewed else FEW):
         return reduce
-    if bound.viewed and size <= VIEWED:
-        found = layout(shape, strides, axis, False)
-        wide = found.lies and not 1 < found.lengths[2] < NARROW
-        if chain(bound, shape, strides, axis) <= CHAIN and (wide or size <= FEW):
-            return directly
-        return as_seen if found.lies or found.first else reduce
-    searches = bound.reduction.form in PLACES and bound.takes is None and bound.reduction.results == ("I",)
-    return search if searches and size <= FEW and not is_half(bound.x) and len(axis) in (1, len(shape)) else reduce
+    seen = layout(shape, strides, axis, bound.indexed)
+    chunked = chain(bound, shape, strides, axis) > CHAIN or (size > FEW and 1 < seen.lengths[2] < NARROW)
+    if bound.indexed:  # NumPy looks along one dim or all, and has results in C order
+        ordered = len(shape) - len(axis) < 2 or seen.dims == tuple(range(len(shape)))
+        chunked = chunked or len(axis) not in (1, len(shape)) or not ordered
+    if chunked and not seen.lies:
+        return reduce
+    options = tuple(task.options.items())
+    found = at_once(bound, seen.lengths[1], axis, task.keepdims, len(shape), seen if chunked else None, options)
+    return found or reduce
 
 
 def chain(bound: Bound, shape: Shape, strides: Shape, axis: Shape) -> int:
@@ -77,38 +81,46 @@ def chain(bound: Bound, shape: Shape, strides: Shape, axis: Shape) -> int:
     return length // shape[inner] if inner in axis else length
 
 
-def directly(a: np.ndarray, out: np.ndarray | None = None, *, task: Task) -> Any:
-    """The result of a reduction by one call of NumPy, with its errors."""
-    return ended(task.bound.ufunc.reduce(a, task.axis, task.bound.reduces_in, None, task.keepdims), a, out, task)
+@lru_cache(maxsize=4096)
+def at_once(
+    bound: Bound, count: int, axis: Shape, keepdims: bool, ndim: int, seen: Layout | None, options: tuple[Any, ...]
+) -> Callable[..., Any] | None:
+    """A function that reduces whole arrays of so many elements for each result; ``seen``: in chunks of columns."""
+    if (made := whole(bound, seen is not None)) is None:
+        return None
+    given = {"n": np.float64(count), "s_n": np.int64(count), **dict(options)}
+    if made.warned is not None and made.warned(**given)[0]:
+        return None
+    keep, along = keepdims or made.keeps, axis[0] if len(axis) == 1 < ndim else None
+    axes, place = (axis, along) if seen is None else ((1,), 1)
+    shape, order = (None, ()) if seen is None else seen.results[keepdims]
+    with np.errstate(all="ignore"):
+        known = made.known(**given)
 
+    def compute(a: np.ndarray, weights: np.ndarray | None, task: Task) -> tuple[Any, ...] | None:
+        y = beside(a, weights, task)
+        if seen is not None:
+            a = a.transpose(seen.dims).reshape(seen.lengths)
+            y = y if y is None else y.transpose(seen.dims).reshape(seen.lengths)
+        if not made.careful:
+            return made.run(a, y, axes, place, keep, known)
+        try:
+            with np.errstate(all="raise"):
+                return made.run(a, y, axes, place, keep, known)
+        except FloatingPointError:
+            return None
 
-def as_seen(a: np.ndarray, out: np.ndarray | None = None, *, task: Task) -> Any:
-    """The same of columns, which are added up in chunks."""
-    made = as_it_lies(task.bound, a, task.axis)
-    if made is None:
-        return reduce(a, out, task=task)
-    made = squeezed(made, task)
-    return ended(made + 0 if task.bound.ufunc is np.add else made, a, out, task)  # (-0.0 is 0.0)
+    def by_numpy(a: np.ndarray, out: np.ndarray | None = None, weights: np.ndarray | None = None, *, task: Task) -> Any:
+        results = compute(a, weights, task)
+        if results is None:
+            return reduce(a, out, weights=weights, task=task)
+        if shape is not None:
+            results = tuple([each.reshape(shape).transpose(order)[()] for each in results])
+        elif keep is not keepdims:
+            results = tuple([each.squeeze(axis)[()] for each in results])
+        return delivered(results, task, out)
 
-
-def ended(made: Any, a: np.ndarray, out: np.ndarray | None, task: Task) -> Any:
-    """The result of a state."""
-    bound = task.bound
-    if not bound.trivial or bound.reduction.warning is not None:
-        count = math.prod([a.shape[d] for d in task.axis])
-        given, (made, *_) = finished(bound, (made.astype(bound.state[0], copy=False),), count, {})
-        check(bound, given, task.axis)
-    return deliver(made if made.dtype == bound.result else made.astype(bound.result), out)
-
-
-PLACES: dict[str, Callable[..., Any]] = {"greatest": np.argmax, "least": np.argmin}
-
-
-def search(a: np.ndarray, out: np.ndarray | None = None, *, task: Task) -> Any:
-    """The first places of extremes by one call of NumPy."""
-    along = task.axis[0] if len(task.axis) < a.ndim else None
-    found = PLACES[task.bound.reduction.form](a, along, keepdims=task.keepdims)
-    return in_order(found, a, task.axis, task.keepdims, out)
+    return by_numpy
 
 
 def room_of(bound: Bound, a: np.ndarray, axis: Shape, mask: np.ndarray | None) -> int:
@@ -117,7 +129,7 @@ def room_of(bound: Bound, a: np.ndarray, axis: Shape, mask: np.ndarray | None) -
     viewed = mask is None and bound.viewed and (seen.lies or seen.first != ())
     if viewed and bound.exact and threads.limit() == 1:  # no other thread helps, and any cut gives the same bits
         return a.size
-    searched = bound.reduction.form in PLACES and bound.takes is None and seen.lies and seen.lengths[2] == 1
+    searched = bound.reduction.form in SEARCHES and bound.takes is None and seen.lies and seen.lengths[2] == 1
     looped = has_loops(bound) and not bound.reduction.form and seen.lies
     if viewed or ((looped or searched) and not is_half(a.dtype)):
         return max(VIEWED, a.size // PIECES)
@@ -133,72 +145,97 @@ def beside(a: np.ndarray, weights: np.ndarray | None, task: Task) -> np.ndarray 
     """The second operand in the shape of the array, whose dims it has in ``places``; ones, if it was not given."""
     if task.places is None:
         return None
+    if weights is not None and weights.shape == a.shape and task.places == tuple(range(a.ndim)):
+        return weights
     heavy = np.ones((), task.bound.val) if weights is None else weights.transpose(np.argsort(task.places).tolist())
     lengths = [a.shape[d] if d in task.places else 1 for d in range(a.ndim)]
     return np.broadcast_to(heavy.reshape(lengths), a.shape)
 
 
-def started(bound: Bound, fields: States, task: Task) -> States:
-    """States to which an initial value contributes, or what the reduction starts with."""
-    initial = task.initial
-    if initial is None:
-        initial = bound.reduction.start if bound.kinds["A"].kind in "fc" else None
-    if initial is None:
-        return fields
-    return combined(bound, bound.map(x=np.asarray(initial, bound.kinds["A"]), **task.options), fields)
+class End:
+    """What becomes of states, and what is to be said of it: once for a call, from any thread.
+
+    ``stops``: states are the results.
+    """
+
+    def __init__(self, task: Task, stops: bool = False) -> None:
+        self.stops, self.task, self.wide, self.flags = stops, task, task.bound.wide, Flags()
+        self.refused: list[Exception] = []
+        self.warned: set[str] = set()
+        kinds, reduction = self.wide.kinds, task.bound.reduction
+        fields = [self.wide.state[name] for name in self.wide.state.names or ()]
+        self.dtypes = fields if stops else [kinds[kind] for kind in reduction.results]
+        start = reduction.start if kinds["A"].kind in "fc" else None
+        initial = start if task.initial is None else task.initial
+        given = task.options if initial is None else {"x": np.asarray(initial, kinds["A"]), **task.options}
+        self.first = None if initial is None else self.wide.map(**given)
+
+    def results(self, fields: States, count: Any) -> States:
+        """The results of states of so many elements, to which an initial value contributes."""
+        bound, reduction = self.wide, self.task.bound.reduction
+        if self.stops:
+            return fields
+        if self.first is not None:
+            fields = combined(bound, self.first, fields)
+        given = dict(zip(bound.leaves_of["s"], fields, strict=True)) | self.task.options
+        if bound.asks_for_count:
+            given["n"] = np.asarray(count, np.float64)
+        with nullcontext() if reduction.takes is None else np.errstate(all="ignore"):  # (the mean of nothing is NaN)
+            if reduction.refuses is not None and bound.refuses(**given)[0].any():
+                kind, message, _ = reduction.refuses
+                self.refused.append(error(kind, reduction.name, f"{message} along axis {self.task.axis}"))
+            if reduction.warning is not None and bound.warns(**given)[0].any():
+                self.warned.add(reduction.warning[0])
+            return bound.finish(**given)
+
+    def tell(self) -> None:
+        """Raise or warn of states that the record refuses or warns of."""
+        for failure in self.refused:
+            raise failure
+        for message in self.warned:
+            warn(message)
 
 
-def finished(bound: Bound, fields: States, count: Any, options: dict[str, float]) -> tuple[dict[str, Any], States]:
-    """What `Bound.finish` is given, and the results that it gives; of so many elements."""
-    given = dict(zip(bound.leaves_of["s"], fields, strict=True)) | options
-    if bound.asks_for_count:
-        given["n"] = np.asarray(count, np.float64)
-    return given, bound.finish(**given)
-
-
-def check(bound: Bound, given: dict[str, Any], axis: Shape) -> None:
-    """Raise or warn of states that the record refuses or warns of."""
-    refused, warned = bound.reduction.refuses, bound.reduction.warning
-    if refused is not None and bound.refuses(**given)[0].any():
-        raise error(refused[0], bound.reduction.name, f"{refused[1]} along axis {axis}")
-    if warned is not None and bound.warns(**given)[0].any():
-        warn(warned[0])
-
-
-def reduced(
-    task: Task, arrays: Arrays, flags: Flags, steps: Shape = (), offset: int = 0
-) -> tuple[States, Any]:
-    """The states of each result, with dims kept, and its number of elements."""
+def reduced(task: Task, arrays: Arrays, end: End, steps: Shape = (), offset: int = 0) -> Sequence[Any]:
+    """The results, with dims kept: of states of blocks, or of states that parts of them are merged to."""
     bound, axis, (a, _, mask) = task.bound, task.axis, arrays
-    wide, names = bound.wide, bound.state.names or ()
-    counted = mask is not None and bound.asks_for_count
-    count = math.prod([a.shape[d] for d in axis])
+    wide, counted = bound.wide, mask is not None and bound.asks_for_count
+    length = math.prod([a.shape[d] for d in axis])
     steps = (steps or positions(a.shape, axis)) if bound.indexed else ()
     room = room_of(bound, a, axis, mask)
-    if 0 < a.size <= room:
-        block = Block(bound, arrays, axis, offset, steps)
-        made = states(block, task.options)
-        made = tuple([each.astype(wide.state[name], copy=False) for each, name in zip(made, names, strict=True)])
-        return made, block.layout.back(block.count, True) if counted else count
     pieces, parts = cut(a.shape, a.strides, axis, room) if a.size else ([], 1)
-    found = [new_result(a, axis, wide.state[name], parts) for name in names]
+    dtypes = [wide.state[name] for name in wide.state.names or ()]
+    whole = parts == 1 and a.size > 0
+
+    def made(piece: Piece) -> tuple[States, Any]:
+        """The states of a block, and their numbers of elements."""
+        first = offset + sum([(piece.block[d].start or 0) * step for d, step in zip(axis, steps, strict=False)])
+        block = Block(bound, [None if each is None else each[piece.block] for each in arrays], axis, first, steps)
+        fields = zip(states(block, task.options), dtypes, strict=True)
+        held = tuple([each.astype(dtype, copy=False) for each, dtype in fields])
+        return held, block.layout.back(block.count, True) if counted else length
+
+    if len(pieces) == 1:
+        return end.results(*made(pieces[0]))
+    found = [new_result(a, axis, dtype, parts) for dtype in (end.dtypes if whole else dtypes)]
     counts = np.zeros_like(new_result(a, axis, np.dtype(np.int64), parts)) if counted else None
 
     def work(piece: Piece) -> None:
-        first = offset + sum([(piece.block[d].start or 0) * step for d, step in zip(axis, steps, strict=False)])
-        block = Block(bound, [None if each is None else each[piece.block] for each in arrays], axis, first, steps)
-        with flags.kept():
-            for whole, part in zip(found, states(block, task.options), strict=True):
-                whole[piece.result] = part
-            if counts is not None:
-                counts[piece.result] = block.layout.back(block.count, True)
+        with end.flags.kept():
+            fields, count = made(piece)
+            for into, part in zip(found, end.results(fields, count) if whole else fields, strict=True):
+                into[piece.result] = part
+        if counts is not None:
+            counts[piece.result] = count
 
     threads.shared(max(COST * a.size, a.nbytes))(work, pieces)
-    if not pieces:
-        for each, name in zip(found, names, strict=True):
+    if whole:
+        return [each[0] for each in found]
+    for each, name in zip(found, wide.state.names or (), strict=True):
+        if not pieces:
             each[...] = wide.identities[name]
-    fields = tuple([each[0] for each in found]) if parts == 1 else merged_parts(wide, found)
-    return fields, count if counts is None else np.add.reduce(counts, 0)
+    fields = merged_parts(wide, found) if pieces else tuple([each[0] for each in found])
+    return end.results(fields, length if counts is None else np.add.reduce(counts, 0))
 
 
 def positions(shape: Shape, axis: Shape) -> Shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from ..definition.reduction import Bound
 from ..definition.task import Task
 from ..plan.geometry import Shape
 from .forms import States, merged_parts
-from .reduce import beside, check, finished, reduced, squeezed, started
+from .reduce import End, beside, delivered, reduced, squeezed
 from .results import Flags
 
 
@@ -18,10 +19,10 @@ def partial(
     a: np.ndarray, where: Any = True, weights: np.ndarray | None = None, *, task: Task, steps: Shape, offset: int
 ) -> np.ndarray:
     """The states of an array, with dims kept; ``steps`` and ``offset`` give the indices of its elements."""
-    flags = Flags()
+    end = End(task, stops=True)
     mask = None if where is True else np.broadcast_to(where, a.shape)
-    with flags.kept():
-        fields, _ = reduced(task, (a, beside(a, weights, task), mask), flags, steps, offset)
+    with end.flags.kept():
+        fields = reduced(task, (a, beside(a, weights, task), mask), end, steps, offset)
     return joined(task.bound.wide, fields)
 
 
@@ -33,13 +34,11 @@ def merge(states: np.ndarray, *, task: Task) -> np.ndarray:
 
 def finish(states: np.ndarray, *, task: Task, n: float) -> Any:
     """The results of ``n`` elements each."""
-    bound = task.bound.wide
-    with Flags().kept():
-        fields = started(bound, merged(bound, states, task.axis), task)
-        given, results = finished(bound, fields, n, task.options)
-    check(bound, given, task.axis)
-    results = tuple([squeezed(each, task) for each in results])
-    return task.form(*results[: len(task.form._fields)]) if task.form else results[0]
+    end = End(task)
+    with end.flags.kept():
+        results = end.results(merged(end.wide, states, task.axis), n)
+    end.tell()
+    return delivered([squeezed(each, task) for each in results], task)
 
 
 def merged(bound: Bound, states: np.ndarray, axis: Shape) -> States:
@@ -53,7 +52,7 @@ def merged(bound: Bound, states: np.ndarray, axis: Shape) -> States:
     return tuple([each.reshape(shape) for each in fields])
 
 
-def joined(bound: Bound, fields: States) -> np.ndarray:
+def joined(bound: Bound, fields: Sequence[Any]) -> np.ndarray:
     """Fields as one structured array."""
     made = np.empty(np.shape(fields[0]), bound.state)
     for name, each in zip(bound.state.names or (), fields, strict=True):
