@@ -118,7 +118,8 @@ def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]
 @lru_cache(maxsize=4096)
 def kernel_with(
     name: str, op: OpStruct, dtypes: tuple[str, str | None, str, str | None], second: np.dtype | None, integer: str,
-    offset: str, index: str, beside: str, kept: int, reduced: int, scaled: bool, ordered: bool, states: int, *constants: Any,
+    offset: str, index: str, beside: str, kept: int, reduced: int, scaled: bool, ordered: bool, states: int,
+    *constants: Any,
 ) -> Kernel:  # fmt: skip
     """The same, given all that tells it from others; of constants first the names, then the values."""
     x, other, val, out = dtypes
