@@ -14,9 +14,9 @@ from gpuops.definition import records
 from gpuops.definition.expressions import Typed, leaf, maximum, quotient, typed, where
 from gpuops.definition.in_numpy import printed
 from gpuops.definition.reduction import Bound, Reduction
+from gpuops.definition.task import positions
 from gpuops.host import forms
 from gpuops.host.forms import Block, States
-from gpuops.host.reduce import positions
 from gpuops.ops.reduction import dtypes
 from tests.compare import accumulator_eps, assert_bits, assert_near, assert_values, widened
 from tests.host_blocks import ENGINES, computed_by, settings, small_blocks

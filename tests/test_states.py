@@ -11,10 +11,11 @@ import pytest
 import gpuops
 from gpuops.definition import records
 from gpuops.definition.reduction import Reduction
+from gpuops.definition.task import positions
 from gpuops.ops.average import Average
 from gpuops.ops.reduction import dtypes
 from gpuops.ops.search import WithIndex
-from gpuops.ops.states import finish, merge, partial, places
+from gpuops.ops.states import finish, merge, partial
 from gpuops.ops.variance import MeanVar
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -33,7 +34,7 @@ AXES = ((0,), (1,), (0, 1, 2), (0, 2))
 
 def in_chunks(backend, record: Reduction, x, val, axis, mask=None, options=()):
     """The results of states of some chunks, first merged two by two."""
-    steps, cuts = places(x.shape, axis), [[slice(0, n // 3), slice(n // 3, n)] for n in x.shape]
+    steps, cuts = positions(x.shape, axis), [[slice(0, n // 3), slice(n // 3, n)] for n in x.shape]
     found = np.empty([len(each) for each in cuts], object)
     for place in itertools.product(*[range(len(each)) for each in cuts]):
         index = tuple([each[k] for each, k in zip(cuts, place, strict=True)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from ..plan.geometry import Shape
@@ -21,3 +22,9 @@ class Task(NamedTuple):
     form: Any = None
     places: Shape | None = None
     options: dict[str, float] = {}  # noqa: RUF012 - never changed
+
+
+def positions(shape: Shape, axis: Shape) -> Shape:
+    """By how much the index of an element grows along each of the dims that are reduced."""
+    lengths = [shape[d] for d in axis]
+    return tuple([math.prod(lengths[i + 1 :]) for i in range(len(axis))])

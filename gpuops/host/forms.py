@@ -32,12 +32,14 @@ States = tuple[Any, ...]  # arrays, by field
 
 def states(block: Block, options: dict[str, float]) -> States:
     """The states of a block, by field, with dims kept: to be held in double precision."""
-    bound = block.bound
+    bound, names = block.bound, block.bound.state.names or ("",)
     apart = bound.viewed and block.mask is None and not block.layout.lies and block.layout.first
     if not apart and (found := by_loops(block)) is not None:  # (apart, a loop would want a copy)
         return tuple([block.layout.back(each, True) for each in found])
-    if bound.moved is not None and len(bound.reduction.fields) == 1:
-        return (merged_elements(block),)
+    if bound.moved is not None and bound.moved == names[0] and bound.merges:  # the others do not depend on elements
+        rest = zip(bound.contributions(x=block.x)[1:], names[1:], bound.merges[1:], strict=True)
+        others = [block.layout.back(merged(block, *each), True) for each in rest]
+        return (merged_elements(block), *others)
     form = FORMS.get(bound.reduction.form)
     found = form(block) if form else by_definition(block, options)
     found = by_definition(block.widened(), options) if found is None else found

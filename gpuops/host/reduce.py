@@ -15,7 +15,7 @@ import numpy as np
 
 from ..definition.in_numpy import is_half
 from ..definition.reduction import Bound
-from ..definition.task import Task
+from ..definition.task import Task, positions
 from ..errors import error
 from ..plan.geometry import Shape
 from . import threads
@@ -170,7 +170,7 @@ class End:
         given = task.options if initial is None else {"x": np.asarray(initial, kinds["A"]), **task.options}
         self.first = None if initial is None else self.wide.map(**given)
 
-    def results(self, fields: States, count: Any) -> States:
+    def results(self, fields: States, count: float) -> States:
         """The results of states of so many elements, to which an initial value contributes."""
         bound, reduction = self.wide, self.task.bound.reduction
         if self.stops:
@@ -199,34 +199,29 @@ class End:
 def reduced(task: Task, arrays: Arrays, end: End, steps: Shape = (), offset: int = 0) -> Sequence[Any]:
     """The results, with dims kept: of states of blocks, or of states that parts of them are merged to."""
     bound, axis, (a, _, mask) = task.bound, task.axis, arrays
-    wide, counted = bound.wide, mask is not None and bound.asks_for_count
-    length = math.prod([a.shape[d] for d in axis])
+    wide, length = bound.wide, math.prod([a.shape[d] for d in axis])
     steps = (steps or positions(a.shape, axis)) if bound.indexed else ()
     room = room_of(bound, a, axis, mask)
     pieces, parts = cut(a.shape, a.strides, axis, room) if a.size else ([], 1)
     dtypes = [wide.state[name] for name in wide.state.names or ()]
     whole = parts == 1 and a.size > 0
 
-    def made(piece: Piece) -> tuple[States, Any]:
-        """The states of a block, and their numbers of elements."""
+    def made(piece: Piece) -> States:
+        """The states of a block."""
         first = offset + sum([(piece.block[d].start or 0) * step for d, step in zip(axis, steps, strict=False)])
         block = Block(bound, [None if each is None else each[piece.block] for each in arrays], axis, first, steps)
         fields = zip(states(block, task.options), dtypes, strict=True)
-        held = tuple([each.astype(dtype, copy=False) for each, dtype in fields])
-        return held, block.layout.back(block.count, True) if counted else length
+        return tuple([each.astype(dtype, copy=False) for each, dtype in fields])
 
     if len(pieces) == 1:
-        return end.results(*made(pieces[0]))
+        return end.results(made(pieces[0]), length)
     found = [new_result(a, axis, dtype, parts) for dtype in (end.dtypes if whole else dtypes)]
-    counts = np.zeros_like(new_result(a, axis, np.dtype(np.int64), parts)) if counted else None
 
     def work(piece: Piece) -> None:
         with end.flags.kept():
-            fields, count = made(piece)
-            for into, part in zip(found, end.results(fields, count) if whole else fields, strict=True):
+            fields = made(piece)
+            for into, part in zip(found, end.results(fields, length) if whole else fields, strict=True):
                 into[piece.result] = part
-        if counts is not None:
-            counts[piece.result] = count
 
     threads.shared(max(COST * a.size, a.nbytes))(work, pieces)
     if whole:
@@ -235,13 +230,7 @@ def reduced(task: Task, arrays: Arrays, end: End, steps: Shape = (), offset: int
         if not pieces:
             each[...] = wide.identities[name]
     fields = merged_parts(wide, found) if pieces else tuple([each[0] for each in found])
-    return end.results(fields, length if counts is None else np.add.reduce(counts, 0))
-
-
-def positions(shape: Shape, axis: Shape) -> Shape:
-    """By how much the index of an element grows along each of the dims that are reduced."""
-    lengths = [shape[d] for d in axis]
-    return tuple([math.prod(lengths[i + 1 :]) for i in range(len(axis))])
+    return end.results(fields, length)
 
 
 class Piece(NamedTuple):

@@ -6,7 +6,6 @@ is reduced so: in chunks, on several devices.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from ..call.facts import FACTS
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK
 from ..definition.reduction import Reduction
-from ..definition.task import Task
+from ..definition.task import Task, positions
 from ..plan import reductions
 from ..plan.builder import Builder
 from ..plan.dtypes import dtype_name
@@ -59,7 +58,7 @@ def partial(a, where, weights, record, val, axis, options=(), steps=(), offset=0
     op, mask, y = record.name, as_mask(record.name, where, a.shape), None if weights is None else val
     everywhere = None if weights is None else (*range(a.ndim),)
     task = Task(record.bind(a.dtype, val, y), axis, True, places=everywhere, options=dict(options))
-    steps = steps or places(a.shape, axis)
+    steps = steps or positions(a.shape, axis)
     host = HostCall(states.partial, {"task": task, "steps": steps, "offset": offset})
     target = new_array("out", reduced(a, axis, True)[0], task.bound.state, machine=a.machine)
     if a.machine is None:
@@ -163,9 +162,3 @@ def problem_of(
     given: dict[str, Any] = dict.fromkeys((*struct.options, "ddof"), 0.0) | options
     start = None if first is None else first.tobytes()
     return reductions.problem(struct, x, other, target, axis, dtype_name(val), start, **given)
-
-
-def places(shape: Shape, axis: Shape) -> Shape:
-    """By how much the index of an element grows along each axis."""
-    lengths = [shape[d] for d in axis]
-    return tuple([math.prod(lengths[i + 1 :]) for i in range(len(axis))])
