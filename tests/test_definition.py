@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ ROWS = {
 DTYPES = tuple(map(np.dtype, ("f2", BFLOAT16, "f4", "f8", "c8", "i1", "u1", "i8", "?")))
 SEARCHES = (*records.SEARCHES, *records.WITH_INDEX)
 NORMS = {"norm2": 2, "norm1": 1, "norm0": 0, "norm_inf": math.inf, "norm_minus_inf": -math.inf, "norm_p": 3}
-OPTIONS = {"ddof": 1.0, "p": 3.0}
+OPTIONS = {"ddof": 1.0, "p": 3.0, "scale": 0.5}
 CENTER = np.asarray(0.5)  # from which the second passes take distances
 
 
@@ -47,14 +48,21 @@ def computed_in(name: str, x: np.dtype) -> np.dtype | None:
         return None
     if name.endswith("deviations"):
         return None if x.kind == "c" else x if inexact(x) else np.dtype("f8")
+    if "logsumexp" in name:
+        return None if x.kind == "c" else np.dtype("f4") if x.itemsize == 2 and inexact(x) else widest(x)
     if name == "average":
-        return x if inexact(x) else np.dtype("f8")
+        return widest(x)
     if name in SEARCHES:
         return x
     try:
         return dtypes(name, ROWS.get(name, records.REDUCTIONS["mean"]), x, None, None)[0]
     except TypeError:
         return None
+
+
+def widest(x: np.dtype) -> np.dtype:
+    """An inexact dtype, or double precision."""
+    return x if inexact(x) else np.dtype("f8")
 
 
 CASES = [(name, x) for name in RECORDS for x in DTYPES if computed_in(name, x) is not None]
@@ -64,7 +72,7 @@ def bind(name: str, x: np.dtype) -> Bound:
     """The record for elements of a dtype."""
     val = computed_in(name, x)
     assert val is not None
-    return RECORDS[name].bind(x, val, val if name == "average" else None)
+    return RECORDS[name].bind(x, val, val if RECORDS[name].struct.traits.product else None)
 
 
 def bounds(name: str, x: np.dtype) -> list[Bound]:
@@ -181,9 +189,27 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "average": lambda x, axis, weights: np.average(x, axis, weights, returned=True),
     "mean_var": lambda x, axis, _: (np.mean(x, axis), np.var(x, axis, ddof=1)),
     "sum_of_squares": lambda x, axis, _: np.sum(x.real * x.real + x.imag * x.imag, axis),
+    "logsumexp": lambda x, axis, _: log_of_sum(x, axis, 1)[0],
+    "weighted_logsumexp": lambda x, axis, weights: log_of_sum(x, axis, weights),
     "max_with_index": lambda x, axis, _: (np.max(x, axis), np.argmax(x, axis)),
     "min_with_index": lambda x, axis, _: (np.min(x, axis), np.argmin(x, axis)),
 }
+
+
+#: Functions of gpuops, likewise.
+WITH_WEIGHTS: dict[str, Callable[..., Any]] = {
+    "average": lambda x, axis, weights: gpuops.average(x, axis, weights, returned=True),
+    "weighted_logsumexp": lambda x, axis, weights: gpuops.logsumexp(
+        x, axis, weights, return_sign=True, scale=OPTIONS["scale"], dtype=computed_in("logsumexp", x.dtype)
+    ),
+}
+
+
+def log_of_sum(x: np.ndarray, axis: int, weights: Any) -> tuple[np.ndarray, np.ndarray]:
+    """log |sum(weights * exp(scale * x))| and the sum's sign, as SciPy gives them."""
+    special = pytest.importorskip("scipy.special", reason="SciPy is the reference")
+    value, sign = special.logsumexp(x * OPTIONS["scale"], axis=axis, b=weights, return_sign=True)
+    return value, sign
 
 
 def called(module: Any, name: str) -> Callable[..., Any]:
@@ -193,8 +219,10 @@ def called(module: Any, name: str) -> Callable[..., Any]:
     if name in NORMS:
         norm = gpuops.vector_norm if module is gpuops else np.linalg.vector_norm
         return lambda x, axis, _: norm(x, axis=axis, ord=NORMS[name])
-    if name == "average":
-        return lambda x, axis, weights: gpuops.average(x, axis, weights, returned=True)
+    if name in WITH_WEIGHTS:
+        return WITH_WEIGHTS[name]
+    if name == "logsumexp":
+        return lambda x, axis, _: gpuops.logsumexp(x, axis, scale=OPTIONS["scale"], dtype=computed_in(name, x.dtype))
     options = {"ddof": 1} if name.endswith(("var", "std")) else {}
     return lambda x, axis, _: getattr(module, name)(x, axis=axis, **options)
 
@@ -353,7 +381,7 @@ def assert_close(one: np.ndarray, other: np.ndarray, eps: float) -> None:
 def test_forms_give_the_states_of_the_definition(name, dtype):
     bound = bind(name, dtype)
     with computed_by("numpy"):
-        check_form(name, bound, forms.FORMS[bound.reduction.form])
+        check_form(name, bound, partial(forms.FORMS[bound.reduction.form], options=OPTIONS))
 
 
 @pytest.mark.parametrize("name,dtype", LOOPED, ids=str)
@@ -389,7 +417,7 @@ def test_parts_of_a_norm_may_be_of_any_size(dtype, size):
         for seed, scale in enumerate(scales):
             x = sample((600,), dtype, seed) * np.dtype(dtype).type(scale)
             block = Block(bound, (x, None, None), (0,))
-            form = forms.squares(block)
+            form = forms.squares(block, {})
             with np.errstate(all="ignore"):
                 assert (form is None) == (scale != 1)
                 parts.append(forms.by_definition(block, OPTIONS) if form is None else form)

@@ -53,6 +53,7 @@ PRIMITIVES = {
         call("sqrt", "np.sqrt", "math.sqrt", "sqrt"),
         call("exp", "np.exp", "math.exp", "exp"),
         call("log", "np.log", "math.log", "log"),
+        call("log1p", "np.log1p", "math.log1p", "log1p"),
         call("power", "power", "({} ** {})", "power({}, static_cast<{real}>({}))", 2),
         call("magnitude", "np.abs", "abs", "magnitude", gives="real"),
         call("squared", "squared", "({0} * {0})", "real_product<{real}>({0}, {0})", gives="real"),
@@ -126,7 +127,8 @@ def function(name: str) -> Callable[..., Expr]:
     return lambda *args: node(name, *args)
 
 
-where, maximum, minimum, sqrt, exp, log = map(function, ("where", "maximum", "minimum", "sqrt", "exp", "log"))
+where, maximum, minimum, sqrt = map(function, ("where", "maximum", "minimum", "sqrt"))
+exp, log, log1p = map(function, ("exp", "log", "log1p"))
 power, squared, times, quotient = map(function, ("power", "squared", "times", "quotient"))
 ratio, is_nan = map(function, ("ratio", "is_nan"))
 

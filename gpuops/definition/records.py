@@ -8,7 +8,22 @@ from typing import Any
 import numpy as np
 
 from ..plan.reductions import OpStruct, Traits, accumulated
-from .expressions import Expr, is_nan, maximum, power, quotient, ratio, real_of, sqrt, squared, times, where
+from .expressions import (
+    Expr,
+    exp,
+    is_nan,
+    log,
+    log1p,
+    maximum,
+    power,
+    quotient,
+    ratio,
+    real_of,
+    sqrt,
+    squared,
+    times,
+    where,
+)
 from .reduction import Named, Reduction, counting
 from .structs import Field, added, struct
 
@@ -223,6 +238,66 @@ MAX_WITH_INDEX, MIN_WITH_INDEX = (
     for name, base, by in (("max_with_index", ARGMAX, "MaxWithIndex"), ("min_with_index", ARGMIN, "MinWithIndex"))
     if base.struct
 )
+
+# ------------------------------------------------------------------------------------------------ sums of exponentials
+
+
+def lifted(part: Any, top: Expr) -> Expr:
+    """A part's sum of exponentials, relative to the maximum of the whole. It includes the part's 1."""
+    return where(part.max == "least", 0.0, (part.rest + 1.0) * exp(part.max - top))
+
+
+def relative(a: Any, b: Any) -> Named:
+    """The maximum of two parts, and their sum of exp(x - maximum) less 1 (Milakov & Gimelshein, 2018)."""
+    top = maximum(a.max, b.max)
+    first = (a.max == top) | is_nan(a.max)
+    return {"max": top, "rest": where(first, a.rest, b.rest) + where(first, lifted(b, top), lifted(a, top))}
+
+
+LOGSUMEXP = Reduction(
+    "logsumexp", {"max": Field("A", "least"), "rest": Field("A", -1)},
+    lambda x, scale: {"max": times(x, scale), "rest": (times(x, scale) != "least").as_("A") - 1},
+    lambda s: where((s.max == "least") | (s.max == "greatest"), s.max, s.max + log1p(s.rest)), combine=relative,
+    form="exponentials", struct=struct(
+        "LogSumExp", {"max": Field("A", "least"), "rest": Field("A", -1)}, Traits(exponential=True), options=("scale",)
+    ), floating=True,
+)  # fmt: skip
+
+
+def weighted(a: Any, b: Any) -> Named:
+    """The same of sums with weights: those of elements that are the maximum are apart."""
+    top, same = maximum(a.max, b.max), a.max == b.max
+    first = (a.max == top) | is_nan(a.max)
+    low_a, low_b = (
+        where(part.max == "least", 0.0, (part.top + part.rest) * exp(part.max - top)) for part in (a, b)
+    )  # fmt: skip
+    apart = where(first, a.rest, b.rest) + where(first, low_b, low_a)
+    return {
+        "max": top, "top": where(same, a.top + b.top, where(first, a.top, b.top)),
+        "rest": where(same, a.rest + b.rest, apart),
+    }  # fmt: skip
+
+
+def logarithm(s: Any) -> Named:
+    """The logarithm of the magnitude of a sum, and its sign."""
+    infinite, rest = s.max == "greatest", s.rest + (s.top - 1.0)
+    total = where(infinite, s.top, s.top + s.rest)
+    near = (rest > -0.5) & ~infinite
+    value = where(s.max == "least", s.max, s.max + where(near, log1p(rest), log(abs(total))))
+    sign = where(total > 0.0, 1.0, where(total < 0.0, -1.0, total))
+    return {"r0": value, "r1": where(is_nan(value), value, sign)}
+
+
+PARTS = {"max": Field("A", "least"), "top": Field("A", 0), "rest": Field("A", 0)}
+WEIGHTED_LOGSUMEXP = Reduction(
+    "weighted_logsumexp", PARTS,
+    lambda x, y, scale: {
+        "max": where((y == 0.0) | (times(x, scale) == "least"), "least", times(x, scale)),
+        "top": where(times(x, scale) == "least", 0.0, y), "rest": y * 0.0,
+    },
+    logarithm, combine=weighted, results=("V", "V"),
+    struct=struct("WeightedLogSumExp", PARTS, PRODUCT, options=("scale",)), floating=True,
+)  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------ two passes, in blocks
 

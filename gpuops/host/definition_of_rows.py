@@ -27,14 +27,19 @@ class State(NamedTuple):
 
 
 def softmax(
-    x: np.ndarray, out: np.ndarray | None = None, where: np.ndarray | None = None, *, log: bool, axis: Shape,
-    val: np.dtype, dtype: np.dtype, scale: float,
+    x: np.ndarray, out: np.ndarray | None = None, where: np.ndarray | None = None, *, axis: Shape, val: np.dtype,
+    dtype: np.dtype, scale: float, log: bool = False,
 ) -> Any:  # fmt: skip
     """softmax, or its logarithm, computed in ``val`` and delivered as ``dtype``."""
     values = scaled(x, val, scale)
     state = state_of(values, axis, where)
     result = normalized(log, values, state.top, state.rest, where)
     return deliver(result.astype(dtype if out is None else out.dtype, copy=False), out)
+
+
+def log_softmax(*arrays: Any, **options: Any) -> Any:
+    """The same, of the logarithm."""
+    return softmax(*arrays, **options, log=True)
 
 
 def logsumexp(
@@ -137,28 +142,10 @@ def delivered(
 # --------------------------------------------------------------------------------- in two passes, over parts of rows
 
 
-def statistics(
-    x: np.ndarray, where: np.ndarray | None = None, *, axis: Shape, val: np.dtype, scale: float
-) -> np.ndarray:
-    """Each row's greatest element and the rest of its sum of powers, as `pairs`."""
-    return pairs(state_of(scaled(x, val, scale), axis, where))
-
-
-def merged(stats: np.ndarray, *, axis: Shape) -> np.ndarray:
-    """The statistics of whole rows, given those of their parts."""
-    return pairs(merged_state(State(stats.real, stats.imag, np.ones_like(stats.imag)), axis))
-
-
 def finished(
-    x: np.ndarray, where: np.ndarray | None = None, *, stats: np.ndarray, log: bool, dtype: np.dtype, scale: float
+    x: np.ndarray, where: np.ndarray | None = None, *, stats: np.ndarray, log: bool, val: np.dtype, dtype: np.dtype,
+    scale: float,
 ) -> np.ndarray:
     """softmax, or its logarithm, given each row's statistics."""
-    result = normalized(log, scaled(x, stats.real.dtype, scale), stats.real, stats.imag, where)
+    result = normalized(log, scaled(x, val, scale), stats["max"].astype(val), stats["rest"].astype(val), where)
     return result.astype(dtype, copy=False)
-
-
-def pairs(state: State) -> np.ndarray:
-    """States as the real and imaginary parts of complex numbers."""
-    stats = np.empty(state.top.shape, np.result_type(state.top, np.complex64))
-    stats.real, stats.imag = state.top, state.rest
-    return stats

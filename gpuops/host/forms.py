@@ -41,7 +41,7 @@ def states(block: Block, options: dict[str, float]) -> States:
         others = [block.layout.back(merged(block, *each), True) for each in rest]
         return (merged_elements(block), *others)
     form = FORMS.get(bound.reduction.form)
-    found = form(block) if form else by_definition(block, options)
+    found = form(block, options) if form else by_definition(block, options)
     found = by_definition(block.widened(), options) if found is None else found
     return tuple([block.layout.back(each, True) for each in found])
 
@@ -195,7 +195,7 @@ def merged_parts(bound: Bound, fields: list[np.ndarray]) -> States:
 # ----------------------------------------------------------------------------------------------------------- the forms
 
 
-def deviations(block: Block) -> States:
+def deviations(block: Block, options: dict[str, float]) -> States:
     """The mean, and squares of the distances from it: in two passes, as what a block is stays in cache."""
     bound, count = block.bound, block.count
     acc, double, real = bound.kinds["A"], bound.kinds["D"], bound.kinds["R"]
@@ -252,7 +252,7 @@ def squares_by_loops(loops: Any, block: Block, x: np.ndarray, mask: np.ndarray |
     return within(found[0]) if found else None
 
 
-def squares(block: Block) -> States | None:
+def squares(block: Block, options: dict[str, float]) -> States | None:
     """Sums of squares that neither overflow nor vanish, beside which the other sums do not count; else None."""
     x = block.elements(0)
     if x.dtype.kind == "c":
@@ -266,7 +266,7 @@ def within(total: np.ndarray) -> States | None:
     return (total, *2 * [np.zeros_like(total)]) if np.all((total >= least) & (total <= most)) else None
 
 
-def firsts(block: Block, greatest: bool) -> States:
+def firsts(block: Block, options: dict[str, float], greatest: bool) -> States:
     """The greatest or least elements, and the first places where they are."""
     bound, inner = block.bound, block.layout.lengths[2]
     x = block.seen(block.x, np.dtype(np.float32) if is_half(block.x.dtype) else None)
@@ -287,6 +287,20 @@ def firsts(block: Block, greatest: bool) -> States:
     return value.astype(bound.state["value"], copy=False), index
 
 
+def exponentials(block: Block, options: dict[str, float]) -> States:
+    """The greatest elements, and sums of exponentials relative to them, less 1."""
+    x, scale = block.elements(-np.inf), block.bound.kinds["A"].type(options["scale"])
+    if scale != 1:
+        x = np.multiply(x, scale, out=memory("apart", x.shape, x.dtype, (0, 1, 2)))
+        x = x if block.taken is None else np.where(block.taken, x, x.dtype.type(-np.inf))
+    top = np.maximum.reduce(x, 1)
+    powers = np.exp(x - top[:, None])
+    greatest = x == top[:, None]
+    np.copyto(powers, 0, where=greatest)
+    rest = along(powers, np.add) + (np.count_nonzero(greatest, 1) - 1)
+    return top, np.where(np.isneginf(top), -1, np.where(np.isposinf(top), np.nan, rest))
+
+
 def first_true(truths: np.ndarray) -> np.ndarray:
     """The first places of trues of (outer, n, inner) along n: where there are some, 0 where there are none."""
     _, n, inner = truths.shape
@@ -298,7 +312,7 @@ def first_true(truths: np.ndarray) -> np.ndarray:
 
 
 LOOP_FORMS: dict[str, Any] = {"deviations": deviations_by_loops, "squares": squares_by_loops}
-FORMS: dict[str, Callable[[Block], States | None]] = {
+FORMS: dict[str, Callable[..., States | None]] = {
     "deviations": deviations, "squares": squares, "greatest": partial(firsts, greatest=True),
-    "least": partial(firsts, greatest=False),
+    "least": partial(firsts, greatest=False), "exponentials": exponentials,
 }  # fmt: skip

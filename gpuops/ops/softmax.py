@@ -8,6 +8,7 @@ import numpy as np
 from .. import plan
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK, OUT, WEAK, WEAK_TYPES
+from ..definition.records import LOGSUMEXP, WEIGHTED_LOGSUMEXP
 from ..errors import error
 from ..host import definition_of_rows, rows
 from ..plan import reductions
@@ -146,11 +147,11 @@ def logsumexp(
     builder = Builder(x.machine)
     operand = builder.readable(x)
     beside = weights(builder, given) if given.weights is not None else given.mask and builder.readable(given.mask)
-    kernel = plan.rows.LOG_SUM_EXP if given.weights is None else plan.rows.WEIGHTED_LOG_SUM_EXP
+    record = LOGSUMEXP if given.weights is None else WEIGHTED_LOGSUMEXP
 
     def reduce_to(target: ArraySpec) -> None:
         val = dtype_name(given.val)
-        problem = reductions.problem(kernel, operand, beside, target, given.axis, val, scale=given.scale)
+        problem = reductions.problem(record.struct, operand, beside, target, given.axis, val, scale=given.scale)
         add_reduction(builder, problem, strategy)
 
     blocked = out is not None and shared(out, x, given.mask, given.weights)
@@ -256,47 +257,11 @@ def arguments(
     return Arguments(x, mask, axis, val, result, 1.0 if scale is None else float(scale), b, number)
 
 
-# --------------------------------------------------------------------------------- in two passes, over parts of rows
-
-
-@operation(x=ARRAY, where=MASK)
-def statistics(x, where, axis, val, scale=1.0):
-    """Each row's maximum of x * scale, and the sum of exp(x * scale - maximum) minus 1; dims are kept.
-
-    They are the real and imaginary parts of complex numbers, in the layout of ``MaxExpSum::State`` and the precision
-    ``val``, float32 or float64. A part of a row that is all masked or all -inf has the maximum -inf and the sum -1.
-    """
-    op, mask, pairs = "softmax", as_mask("softmax", where, x.shape), np.result_type(val, np.complex64)
-    host = HostCall(definition_of_rows.statistics, {"axis": axis, "val": val, "scale": scale})
-    target = new_array("out", reduced(x, axis, True)[0], pairs, machine=x.machine)
-    if x.machine is None:
-        return Work(op, (target,), host)
-    builder = Builder(x.machine)
-    source, other = builder.readable(x), mask and builder.readable(mask)
-    problem = reductions.problem(plan.rows.MAX_EXP_SUM, source, other, target, axis, dtype_name(val), scale=scale)
-    add_reduction(builder, problem)
-    return Work(op, (target,), host, builder.finish())
-
-
-@operation(stats=ARRAY)
-def merged(stats, axis, keepdims=True):
-    """The statistics of whole rows, given those of their parts along ``axis``. Dims are kept."""
-    host = HostCall(definition_of_rows.merged, {"axis": axis})
-    target = new_array("out", reduced(stats, axis, True)[0], stats.dtype, machine=stats.machine)
-    if stats.machine is None:
-        return Work("softmax", (target,), host)
-    builder = Builder(stats.machine)
-    pairs = builder.readable(stats)
-    problem = reductions.problem(plan.rows.MERGED_MAX_EXP_SUM, pairs, None, target, axis, dtype_name(stats.dtype))
-    add_reduction(builder, problem)
-    return Work("softmax", (target,), host, builder.finish())
-
-
 @operation(x=ARRAY, where=MASK, stats=ARRAY)
-def finished(x, where, stats, op, dtype, scale=1.0):
-    """softmax or log_softmax of x, or of a part of it, given its rows' statistics."""
-    host = HostCall(definition_of_rows.finished, {"log": plan.rows.OPS[op].log, "dtype": dtype, "scale": scale})
-    mask, val = as_mask(op, where, x.shape), np.empty(0, stats.dtype).real.dtype
+def finished(x, where, stats, op, val, dtype, scale=1.0):
+    """softmax or log_softmax of x, or of a part of it, given its rows' states as those of ``logsumexp``."""
+    options = {"log": plan.rows.OPS[op].log, "val": val, "dtype": dtype, "scale": scale}
+    host, mask = HostCall(definition_of_rows.finished, options), as_mask(op, where, x.shape)
     if x.machine is None:
         return Work(op, (new_array("out", x.shape, dtype),), host)
     builder = Builder(x.machine)

@@ -834,15 +834,13 @@ template <class V> struct MaxExpSum : Traits {
   }
 };
 
-// The same for parts whose states are given as elements: V = Complex<R>, with the maximum and the rest.
-template <class V> struct MergedMaxExpSum;
-template <class R> struct MergedMaxExpSum<Complex<R>> : MaxExpSum<R> {
-  static constexpr bool EXPONENTIAL = false;
-  static __device__ typename MaxExpSum<R>::State map(Complex<R> part, const Context<R>&) { return {part.re, part.im}; }
-};
-
 template <class V> struct LogSumExp : MaxExpSum<V> {
   using State = typename MaxExpSum<V>::State;
+  template <class F> static __device__ __forceinline__ F fields(State s) {
+    State whole = MaxExpSum<V>::template finish<State>(s, Context<V>{});
+    return {whole.max, whole.rest};
+  }
+  template <class F> static __device__ __forceinline__ State from(F f) { return {f.max, f.rest}; }
   template <class Out> static __device__ Out finish(State s, const Context<V>&) {
     bool infinite = s.max == Limits<V>::least() || s.max == Limits<V>::greatest();
     return convert<Out>(infinite ? s.max : s.max + log1p(s.rest));
@@ -870,6 +868,8 @@ template <class V> struct WeightedLogSumExp : Traits {
     State more = a.max == max ? a : b, less = a.max == max ? b : a;
     return {max, more.top, more.rest + (less.top + less.rest) * Powers<V, Taken::PLAIN>::power(less.max - max)};
   }
+  template <class F> static __device__ __forceinline__ F fields(State s) { return {s.max, s.top, s.rest}; }
+  template <class F> static __device__ __forceinline__ State from(F f) { return {f.max, f.top, f.rest}; }
   template <class Out> static __device__ Out finish(State s, const Context<V>&) {
     bool infinite = s.max == Limits<V>::greatest();
     V sum = infinite ? s.top : s.top + s.rest, rest = rest_of(s.rest, s.top);
@@ -878,6 +878,9 @@ template <class V> struct WeightedLogSumExp : Traits {
     if (s.max == Limits<V>::least()) value = s.max;
     if (value != value) sign = value;
     return result<Out>(value, sign);
+  }
+  template <class Out> static __device__ Out second(State s, const Context<V>& c) {
+    return convert<Out>(finish<Complex<V>>(s, c).im);
   }
   template <class Out> static __device__ __forceinline__ Out result(V value, V sign) {
     if constexpr (SAME<Out, Complex<V>>) return {value, sign};

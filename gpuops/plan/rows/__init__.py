@@ -22,21 +22,18 @@ from .classic import (
 from .columns import columns_on_chip
 from .on_chip import rows_on_chip, rows_on_grid
 from .problems import (
-    LOG_SUM_EXP,
     MAX_EXP_SUM,
-    MERGED_MAX_EXP_SUM,
     OPS,
     SCALED_MAX,
     SHIFTED_EXP_SUM,
-    WEIGHTED_LOG_SUM_EXP,
     Problem,
     problem,
 )
 from .small import is_small, plan_small
 
 __all__ = [
-    "LOG_SUM_EXP", "MAX_EXP_SUM", "MERGED_MAX_EXP_SUM", "ON_CHIP", "OPS", "SCALED_MAX", "SHIFTED_EXP_SUM", "STRATEGIES",
-    "WARPS", "WARP_COLS", "WEIGHTED_LOG_SUM_EXP", "Problem", "choose", "last_pass", "plan", "problem",
+    "MAX_EXP_SUM", "ON_CHIP", "OPS", "SCALED_MAX", "SHIFTED_EXP_SUM", "STRATEGIES",
+    "WARPS", "WARP_COLS", "Problem", "choose", "last_pass", "plan", "problem",
     "statistics_arg",
 ]  # fmt: skip
 

@@ -1,34 +1,15 @@
 """A softmax in normal form, and the reductions that it is made of."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-
-from ..dtypes import ITEMSIZE, accumulator, dtype_name
+from ..dtypes import ITEMSIZE, dtype_name
 from ..geometry import Axes, Shape, broadcast_strides, normal_form
 from ..reductions import OpStruct, Traits, fields
 from ..work import ALIGNMENT, ArraySpec, Operand
 
-EXPONENTIAL, SCALE = Traits(exponential=True), ("scale",)
-
-
-def relative(*names: str) -> Callable[[str], np.dtype]:
-    """The state of reductions to a maximum and sums relative to it, of real numbers."""
-
-    def state(val: str) -> np.dtype:
-        part = np.empty(0, accumulator(val)).real.dtype
-        return np.dtype([(name, part) for name in names])
-
-    return state
-
-
-SCALED_MAX = OpStruct("ScaledMax", fields("most"), options=SCALE)
-SHIFTED_EXP_SUM = OpStruct("ShiftedExpSum", fields("smaller", "ones"), options=SCALE)
-MAX_EXP_SUM = OpStruct("MaxExpSum", relative("max", "rest"), EXPONENTIAL, SCALE)
-MERGED_MAX_EXP_SUM = OpStruct("MergedMaxExpSum", relative("max", "rest"))
-LOG_SUM_EXP = OpStruct("LogSumExp", relative("max", "rest"), EXPONENTIAL, SCALE)
-WEIGHTED_LOG_SUM_EXP = OpStruct("WeightedLogSumExp", relative("max", "top", "rest"), Traits(product=True), SCALE)
+SCALED_MAX = OpStruct("ScaledMax", fields("most"), options=("scale",))
+SHIFTED_EXP_SUM = OpStruct("ShiftedExpSum", fields("smaller", "ones"), options=("scale",))
+MAX_EXP_SUM = OpStruct("MaxExpSum", fields("max", "rest"), Traits(exponential=True), ("scale",))
 
 
 class RowOp(NamedTuple):
