@@ -32,9 +32,9 @@ class Dask(NamedTuple):
     mixes: bool = True
 
     def call(self, call: Call, known: Missed | None) -> Any:
-        from .dask import OPS
+        from .dask import on_chunks
 
-        return call.make(OPS[call.name], call.given)
+        return on_chunks(call)
 
 
 LIBRARIES |= {

@@ -329,6 +329,7 @@ WITH_INDEX = by_name(MAX_WITH_INDEX, MIN_WITH_INDEX)
 #: The records by the structs that make their states.
 STRUCTS = {
     struct.name: each
-    for each in [*globals().values()][::-1] if isinstance(each, Reduction)
+    for row in [*globals().values()][::-1] if isinstance(row, Reduction)
+    for each in (row.masked, row) if each
     for struct in (each.struct, each.counted) if struct
 }  # fmt: skip

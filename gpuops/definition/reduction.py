@@ -113,7 +113,11 @@ def counting(record: Reduction, **changes: Any) -> Reduction:
     map.parameters = parameters(record.map)  # type: ignore[attr-defined]
     warning = record.warning and (record.warning[0], counted(record.warning[1]))
     fields = record.fields | {"n": Field("I", 0, "add")}
-    new = {"fields": fields, "map": map, "finish": counted(record.finish), "warning": warning, "exact": None}
+    finish = counted(record.finish)
+    new = {"fields": fields, "map": map, "finish": finish, "warning": warning, "exact": None}
+    if record.struct.printed:
+        names = (*parameters(map), *parameters(finish))
+        new["struct"] = printed_struct(f"masked_{record.name}", fields, names, record.takes is not None)
     return record.but(record.name, **new | changes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,7 +46,8 @@ def merged(bound: Bound, states: np.ndarray, axis: Shape) -> States:
     """The fields of states, merged along some axes, with dims kept."""
     kept = [d for d in range(states.ndim) if d not in axis]
     shape = tuple([1 if d in axis else n for d, n in enumerate(states.shape)])
-    parts = states.transpose(*axis, *kept).reshape(-1, *[states.shape[d] for d in kept])
+    many = math.prod([states.shape[d] for d in axis])
+    parts = states.transpose(*axis, *kept).reshape(many, *[states.shape[d] for d in kept])
     if not len(parts):
         return tuple([np.full(shape, bound.identities[name], bound.state[name]) for name in bound.state.names or ()])
     fields = merged_parts(bound, [parts[name] for name in bound.state.names or ()])

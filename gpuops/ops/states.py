@@ -28,7 +28,9 @@ FACTS[Reduction] = id  # records are constants
 
 
 @operation(a=ARRAY, where=MASK, weights=ARRAY)
-def partial(a, where, weights, record, val, axis, options=(), steps=(), offset=0):
+def partial(
+    a, where, weights, record, val, axis, options=(), steps=(), offset=0, places=None, strategy=None
+):
     """The states of an array over some axes, whose dims are kept.
 
     Parameters
@@ -37,7 +39,7 @@ def partial(a, where, weights, record, val, axis, options=(), steps=(), offset=0
     where : array of bools or True
         The elements that take part.
     weights : array or None
-        The second operand, in the shape of ``a``.
+        The second operand, in the shape of ``a`` or of some of its dims.
     record : Reduction
     val : dtype
         In which NumPy would compute.
@@ -48,6 +50,10 @@ def partial(a, where, weights, record, val, axis, options=(), steps=(), offset=0
         By how much the index of an element grows along each axis; by default as in an array of this shape.
     offset : int
         The index of the first element.
+    places : tuple of ints or None
+        The dims of ``a`` that those of ``weights`` go along; by default all.
+    strategy : str or None
+        One that merges on the host does not: states stay on the device.
 
     Returns
     -------
@@ -56,15 +62,16 @@ def partial(a, where, weights, record, val, axis, options=(), steps=(), offset=0
     from ..host import states  # which costs time at import
 
     op, mask, y = record.name, as_mask(record.name, where, a.shape), None if weights is None else val
-    everywhere = None if weights is None else (*range(a.ndim),)
-    task = Task(record.bind(a.dtype, val, y), axis, True, places=everywhere, options=dict(options))
+    if weights is not None and places is None:
+        places = (*range(weights.ndim),)
+    task = Task(record.bind(a.dtype, val, y), axis, True, places=places, options=dict(options))
     steps = steps or positions(a.shape, axis)
     host = HostCall(states.partial, {"task": task, "steps": steps, "offset": offset})
     target = new_array("out", reduced(a, axis, True)[0], task.bound.state, machine=a.machine)
     if a.machine is None:
         return Work(op, (target._replace(dtype=task.bound.wide.state),), host)
     builder = Builder(a.machine)
-    second = mask if weights is None else weights
+    second = mask if weights is None else along(weights, places, a)
     struct, x, other = beside(record, mask), builder.readable(a), second and builder.readable(second)
     if struct.traits.indexed:
         other = reductions.positions(x, axis, steps)._replace(offset=offset)
@@ -73,7 +80,8 @@ def partial(a, where, weights, record, val, axis, options=(), steps=(), offset=0
         if struct.traits.indexed:
             last = offset + sum([(a.shape[d] - 1) * step for d, step in zip(axis, steps, strict=True)])
             problem = problem._replace(integer=offset_type((last + 1,)))
-        builder.add(reductions.plan(problem.writing(), None, a.machine.multiprocessors))
+        strategy = strategy and strategy.removesuffix(reductions.ON_HOST)
+        builder.add(reductions.plan(problem.writing(), strategy, a.machine.multiprocessors))
     return Work(op, (target,), host, builder.finish())
 
 
@@ -162,3 +170,11 @@ def problem_of(
     given: dict[str, Any] = dict.fromkeys((*struct.options, "ddof"), 0.0) | options
     start = None if first is None else first.tobytes()
     return reductions.problem(struct, x, other, target, axis, dtype_name(val), start, **given)
+
+
+def along(weights: ArraySpec, places: Shape, a: ArraySpec) -> ArraySpec:
+    """Weights of some dims of an array, in its shape; a number as it is."""
+    if weights.value is not None:
+        return weights
+    strides = dict(zip(places, weights.strides, strict=True))
+    return weights._replace(shape=a.shape, strides=tuple([strides.get(d, 0) for d in range(a.ndim)]))

@@ -1,0 +1,181 @@
+"""Reductions of Dask arrays: each chunk gives its states, and a tree merges these, a few at a time.
+
+So each chunk is read once, whatever the reduction. Between tasks states are words in one more dim, which all libraries
+concatenate. logsumexp, comparisons and the statistics of a softmax are such trees too, of numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from itertools import accumulate
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.layers import ArrayBlockIdDep
+
+from ..call.arrays import find
+from ..call.dispatch import describe
+from ..definition.task import Task, positions
+from ..ops import reduce, softmax, states
+from ..ops.softmax import arguments, finished, merged, statistics
+from ..plan.geometry import Shape
+from ..plan.work import ArraySpec, Work, new_array
+from .dask_graphs import Function, beside, blocks, converted, is_dask, labelled, like, tree, whole
+
+# ------------------------------------------------------------------------------------------------------------- states
+
+
+def reduction(call: partial[Any], work: Work, where: Any, a: Any, weights: Any = None) -> Any:
+    """The results of a described call. Its tasks get the call, and describe it themselves: records hold functions,
+    which do not travel."""
+    x, task = whole(a), task_of(call)
+    name, dims = call.func.__name__, tuple(range(x.ndim))
+    if weights is None and task.places is not None:
+        weights = np.ones((), task.bound.val)
+    pairs = beside(where, x), beside(weights, x, task.places)
+    starts = [(0, *accumulate(sizes)) for sizes in x.chunks]
+    steps = positions(x.shape, task.axis) if task.bound.indexed else ()
+    state = (task.bound.wide if find(name, "a", x._meta) is None else task.bound).state
+    meta = like(x, x.ndim, work.results[0].dtype)  # (of no account: chunks of states meet tasks alone)
+    parts = da.blockwise(
+        partial(part, call, steps, starts), dims, x, dims, *pairs[0], *pairs[1], ArrayBlockIdDep(x.chunks), dims,
+        token=name, dtype=meta.dtype, meta=meta, align_arrays=False, adjust_chunks=dict.fromkeys(task.axis, 1),
+    )  # fmt: skip
+    last = partial(finish, call, state, math.prod([x.shape[d] for d in task.axis]))
+    dtypes = [each.dtype for each in work.results]
+    results = tree(parts, name, task.axis, task.keepdims, partial(merge, call, state), last, dtypes)
+    return task.form(*results) if task.form else results[0]
+
+
+def task_of(call: partial[Any]) -> Task:
+    """The reduction that a call with specs describes."""
+    task: Task = describe(call.func, *call.args, **call.keywords).host.options["task"]
+    return task
+
+
+def part(call: partial[Any], steps: Shape, starts: list[Shape], x: Any, where: Any, weights: Any, block: Shape) -> Any:
+    """The states of a chunk, given its place among others."""
+    task = task_of(call)
+    bound, options = task.bound, tuple(task.options.items())
+    offset = sum([starts[d][block[d]] * step for d, step in zip(task.axis, steps, strict=False)])
+    more = {"steps": steps, "offset": offset, "places": task.places, "strategy": call.keywords.get("strategy")}
+    return packed(states.partial(x, where, weights, bound.reduction, bound.val, task.axis, options, **more))
+
+
+def merge(call: partial[Any], state: np.dtype, x: Any, axis: Shape, keepdims: bool) -> Any:
+    """The states of several chunks in one."""
+    bound = task_of(call).bound
+    return packed(states.merge(unpacked(x, state), bound.reduction, bound.val, axis))
+
+
+def finish(call: partial[Any], state: np.dtype, n: int, x: Any, axis: Shape, keepdims: bool) -> Any:
+    """The results of the states of several chunks."""
+    task = task_of(call)
+    bound, options = task.bound, tuple(task.options.items())
+    initial = None if task.initial is None else task.initial[()]
+    given = unpacked(x, state), bound.reduction, bound.val, axis, keepdims, n, initial, options, task.form
+    return states.finish(*given)
+
+
+def packed(made: Any) -> Any:
+    """States as words, in a dim that comes last: libraries do not concatenate structured arrays."""
+    return made.reshape(*made.shape, 1).view(f"u{made.dtype.alignment}")
+
+
+def unpacked(x: Any, state: np.dtype) -> Any:
+    """The states that words are."""
+    return (x if x.flags.c_contiguous else x.copy()).view(state)[..., 0]
+
+
+# ----------------------------------------------------------------------------------------------------- trees of numbers
+
+
+def compared(op: Function, result: ArraySpec, *arrays: Any, **options: Any) -> da.Array:
+    """allclose: whether a function says so of all chunks."""
+    ndim = max(map(np.ndim, arrays))
+    ones = dict.fromkeys(range(ndim), 1)
+    part = partial(comparison, partial(op, **options), ndim)
+    parts = blocks(part, op.__name__, range(ndim), [*arrays], result.dtype, ones)
+    (found,) = tree(parts, op.__name__, (*ones,), False, reduce.all, reduce.all, [result.dtype])
+    return found
+
+
+def comparison(function: Function, ndim: int, x: Any, y: Any) -> Any:
+    """What is true of two chunks."""
+    return np.reshape(function(x, y), (1,) * ndim)
+
+
+def equal(op: Function, result: ArraySpec, x: Any, y: Any, **options: Any) -> da.Array:
+    """array_equal."""
+    return compared(op, result, x, y, **options) if np.shape(x) == np.shape(y) else da.zeros((), bool)
+
+
+def exponential(
+    op: Function, result: ArraySpec, x: Any, axis: Any, dtype: Any, where: Any, scale: Any, **more: Any
+) -> da.Array:
+    """softmax and its like: of chunks that are alone along the axes at once, of others in two passes."""
+    x, name = whole(x), op.__name__
+    given = arguments(name, new_array("x", x.shape, x.dtype), axis, dtype, True, scale)
+    axis, out, dims = given.axis, result.dtype, range(x.ndim)
+    pair = labelled(x, x.ndim), beside(where, x)
+    if all(x.numblocks[d] == 1 for d in axis):
+        function = partial(op, axis=axis, dtype=out, scale=scale, **more)
+        return blocks(partial(beside_mask, function), name, dims, [*pair], out)
+    acc = np.result_type(given.val, np.complex64)
+    part = partial(statistics, axis=axis, val=given.val, scale=given.scale)
+    stats = blocks(part, f"{name}-max", dims, [*pair], acc, dict.fromkeys(axis, 1))
+    (stats,) = tree(stats, f"{name}-max", axis, True, merged, merged, [acc])
+    finish = partial(finished, op=name, dtype=out, scale=given.scale)
+    return blocks(finish, f"{name}-finish", dims, [*pair, stats], out)
+
+
+def beside_mask(function: Function, x: Any, where: Any) -> Any:
+    """A call with a chunk and its mask."""
+    return function(x, where=where)
+
+
+def log_sum(
+    op: Function, result: ArraySpec, a: Any, b: Any, axis: Any, dtype: Any, where: Any, scale: Any, keepdims: bool,
+    return_sign: bool, **more: Any,
+) -> Any:  # fmt: skip
+    """logsumexp: that of what each chunk gives, with signs as weights."""
+    a, name = a if is_dask(a) else np.asarray(a), op.__name__  # (a scalar goes with chunks of any kind)
+    a = a if is_dask(b) else whole(a)
+    of_weights = new_array("b", b.shape, b.dtype) if hasattr(b, "dtype") else b
+    given = arguments(name, new_array("a", a.shape, a.dtype), axis, dtype, True, scale, of_weights)
+    shape, axis, acc = given.x.shape, given.axis, given.val
+    a, b = (da.broadcast_to(each, shape) if is_dask(each) and each.shape != shape else each for each in (a, b))
+    dims, x = tuple(range(len(shape))), a if is_dask(a) else b
+    function = partial(op, axis=axis, keepdims=True, return_sign=True, dtype=acc, scale=scale, **more)
+    operands = [labelled(a, len(dims)), beside(where, x), labelled(b, len(dims))]
+    pair, ones = np.result_type(acc, np.complex64), dict.fromkeys(axis, 1)
+    parts = blocks(partial(part_of_signed, function), name, dims, operands, pair, ones)
+    last = partial(end_of_signed, result.dtype, return_sign)
+    results = tree(parts, name, axis, keepdims, merge_signed, last, [result.dtype] * (1 + return_sign))
+    return tuple(results) if return_sign else results[0]
+
+
+def part_of_signed(function: Function, x: Any, where: Any, b: Any) -> Any:
+    """What a chunk contributes: the logarithm of its sum and the sum's sign, as one complex number."""
+    return paired(*function(x, b=b, where=where))
+
+
+def merge_signed(x: Any, axis: Shape, keepdims: bool) -> Any:
+    """The contributions of several chunks in one."""
+    return paired(*softmax.logsumexp(x.real, axis, x.imag, keepdims, True))
+
+
+def paired(logarithm: Any, sign: Any) -> Any:
+    """Two arrays as the parts of complex numbers."""
+    pair = converted(logarithm, np.result_type(logarithm.dtype, np.complex64))
+    pair = np.asarray(pair) if np.isscalar(pair) else pair
+    pair.imag = sign
+    return pair
+
+
+def end_of_signed(out: np.dtype, signed: bool, x: Any, axis: Shape, keepdims: bool) -> Any:
+    """The logarithm of the sum, and its sign if that is asked for."""
+    found = softmax.logsumexp(x.real, axis, x.imag, keepdims, signed)
+    return tuple([converted(each, out) for each in found]) if signed else converted(found, out)
