@@ -190,6 +190,7 @@ LINES, FUNCTION_LINES, PARAMETERS = 400, 40, 8
 LARGE_FUNCTIONS: dict[str, str] = {
     "ops.reduction.reduction": "NumPy's parameters of reductions, and the op",
     **dict.fromkeys([f"ops.variance.{op}" for op in ("var", "std", "nanvar", "nanstd")], "NumPy's parameters"),
+    "plan.reductions.launch.kernel_with": "the facts that tell kernels apart",
     "ops.matmul.matmul": "NumPy's parameters, and the addend's",
     **dict.fromkeys(("ops.states.partial", "ops.states.finish"), "a chunk's place, and the op's parameters"),
     "ops.softmax.logsumexp": "SciPy's parameters, and the mask's",

@@ -1,7 +1,7 @@
 """Reductions of Dask arrays: each chunk gives its states, and a tree merges these, a few at a time.
 
 So each chunk is read once, whatever the reduction. Between tasks states are words in one more dim, which all libraries
-concatenate. logsumexp, comparisons and the statistics of a softmax are such trees too, of numbers.
+concatenate. logsumexp and the first pass of a softmax are such trees too, comparisons trees of truths.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
@@ -17,9 +17,11 @@ from dask.layers import ArrayBlockIdDep
 
 from ..call.arrays import find
 from ..call.dispatch import describe
+from ..definition.records import LOGSUMEXP, WEIGHTED_LOGSUMEXP
+from ..definition.reduction import Reduction
 from ..definition.task import Task, positions
-from ..ops import reduce, softmax, states
-from ..ops.softmax import arguments, finished, merged, statistics
+from ..ops import broadcast, reduce, states
+from ..ops.softmax import arguments, finished
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, Work, new_array
 from .dask_graphs import Function, beside, blocks, converted, is_dask, labelled, like, tree, whole
@@ -112,6 +114,60 @@ def equal(op: Function, result: ArraySpec, x: Any, y: Any, **options: Any) -> da
     return compared(op, result, x, y, **options) if np.shape(x) == np.shape(y) else da.zeros((), bool)
 
 
+# ------------------------------------------------------------------------------------------------ sums of exponentials
+
+
+class Rows(NamedTuple):
+    """Sums of exponentials along some axes: in which dtype, with which factor, and whether with weights."""
+
+    axis: Shape
+    val: np.dtype
+    scale: float
+    weighted: bool = False
+
+    @property
+    def record(self) -> Reduction:
+        return WEIGHTED_LOGSUMEXP if self.weighted else LOGSUMEXP
+
+    @property
+    def options(self) -> tuple[tuple[str, float], ...]:
+        return (("scale", self.scale),)
+
+    def state(self, x: da.Array) -> np.dtype:
+        """The dtype of states of chunks like those of an array."""
+        bound = self.record.bind(self.val, self.val)
+        return (bound.wide if find(self.record.name, "x", x._meta) is None else bound).state
+
+    def of_chunk(self, x: Any, where: Any, b: Any = None) -> Any:
+        """The states of a chunk, some of whose elements may have weights."""
+        if self.weighted:
+            x = x if x.ndim else broadcast.where(b != b, 0, x)  # (a scalar, which lies on no device)
+            b = b if np.ndim(b) else np.asarray(b, self.val)
+            b = b if where is True else broadcast.where(broadcast.broadcast_to(where, x.shape), b, 0)
+            where = True
+        return packed(states.partial(x, where, b, self.record, self.val, self.axis, self.options))
+
+    def merged(self, state: np.dtype, x: Any, axis: Shape, keepdims: bool) -> Any:
+        """The states of several chunks in one."""
+        return packed(states.merge(unpacked(x, state), self.record, self.val, axis))
+
+    def logarithms(self, state: np.dtype, out: np.dtype, signed: bool, x: Any, axis: Shape, keepdims: bool) -> Any:
+        """The logarithms of sums, and their signs if these are asked for."""
+        form = Signed if self.weighted else None
+        found = states.finish(unpacked(x, state), self.record, self.val, axis, keepdims, 0, None, self.options, form)
+        if signed:
+            return tuple([converted(each, out) for each in found])
+        value = broadcast.where(found.sign < 0, np.nan, found.value) if self.weighted else found
+        return converted(value, out)
+
+
+class Signed(NamedTuple):
+    """A logarithm and the sign of what it is of."""
+
+    value: Any
+    sign: Any
+
+
 def exponential(
     op: Function, result: ArraySpec, x: Any, axis: Any, dtype: Any, where: Any, scale: Any, **more: Any
 ) -> da.Array:
@@ -123,11 +179,12 @@ def exponential(
     if all(x.numblocks[d] == 1 for d in axis):
         function = partial(op, axis=axis, dtype=out, scale=scale, **more)
         return blocks(partial(beside_mask, function), name, dims, [*pair], out)
-    acc = np.result_type(given.val, np.complex64)
-    part = partial(statistics, axis=axis, val=given.val, scale=given.scale)
-    stats = blocks(part, f"{name}-max", dims, [*pair], acc, dict.fromkeys(axis, 1))
-    (stats,) = tree(stats, f"{name}-max", axis, True, merged, merged, [acc])
-    finish = partial(finished, op=name, dtype=out, scale=given.scale)
+    rows = Rows(axis, given.val, given.scale)
+    state = rows.state(x)
+    parts = blocks(rows.of_chunk, f"{name}-max", dims, [*pair], given.val, dict.fromkeys(axis, 1))
+    merge = partial(rows.merged, state)
+    (stats,) = tree(parts, f"{name}-max", axis, True, merge, merge, [given.val])
+    finish = partial(shares, name, state, (given.val, out), given.scale)
     return blocks(finish, f"{name}-finish", dims, [*pair, stats], out)
 
 
@@ -136,46 +193,29 @@ def beside_mask(function: Function, x: Any, where: Any) -> Any:
     return function(x, where=where)
 
 
+def shares(
+    op: str, state: np.dtype, types: tuple[np.dtype, np.dtype], scale: float, x: Any, where: Any, stats: Any
+) -> Any:
+    """What a chunk becomes, given the states of its rows; computed in one dtype, delivered in another."""
+    return finished(x, where, unpacked(stats, state), op, *types, scale)
+
+
 def log_sum(
     op: Function, result: ArraySpec, a: Any, b: Any, axis: Any, dtype: Any, where: Any, scale: Any, keepdims: bool,
-    return_sign: bool, **more: Any,
+    return_sign: bool, strategy: Any,
 ) -> Any:  # fmt: skip
-    """logsumexp: that of what each chunk gives, with signs as weights."""
+    """logsumexp."""
     a, name = a if is_dask(a) else np.asarray(a), op.__name__  # (a scalar goes with chunks of any kind)
     a = a if is_dask(b) else whole(a)
     of_weights = new_array("b", b.shape, b.dtype) if hasattr(b, "dtype") else b
-    given = arguments(name, new_array("a", a.shape, a.dtype), axis, dtype, True, scale, of_weights)
-    shape, axis, acc = given.x.shape, given.axis, given.val
+    given = arguments(name, new_array("a", a.shape, a.dtype), axis, dtype, True, scale, of_weights, "a")
+    shape, axis = given.x.shape, given.axis
     a, b = (da.broadcast_to(each, shape) if is_dask(each) and each.shape != shape else each for each in (a, b))
     dims, x = tuple(range(len(shape))), a if is_dask(a) else b
-    function = partial(op, axis=axis, keepdims=True, return_sign=True, dtype=acc, scale=scale, **more)
-    operands = [labelled(a, len(dims)), beside(where, x), labelled(b, len(dims))]
-    pair, ones = np.result_type(acc, np.complex64), dict.fromkeys(axis, 1)
-    parts = blocks(partial(part_of_signed, function), name, dims, operands, pair, ones)
-    last = partial(end_of_signed, result.dtype, return_sign)
-    results = tree(parts, name, axis, keepdims, merge_signed, last, [result.dtype] * (1 + return_sign))
+    rows = Rows(axis, given.val, given.scale, b is not None or return_sign)
+    operands = [labelled(a, len(dims)), beside(where, x), labelled(1.0 if b is None else b, len(dims))]
+    state = rows.state(x)
+    parts = blocks(rows.of_chunk, name, dims, operands[: 2 + rows.weighted], given.val, dict.fromkeys(axis, 1))
+    last = partial(rows.logarithms, state, result.dtype, return_sign)
+    results = tree(parts, name, axis, keepdims, partial(rows.merged, state), last, [result.dtype] * (1 + return_sign))
     return tuple(results) if return_sign else results[0]
-
-
-def part_of_signed(function: Function, x: Any, where: Any, b: Any) -> Any:
-    """What a chunk contributes: the logarithm of its sum and the sum's sign, as one complex number."""
-    return paired(*function(x, b=b, where=where))
-
-
-def merge_signed(x: Any, axis: Shape, keepdims: bool) -> Any:
-    """The contributions of several chunks in one."""
-    return paired(*softmax.logsumexp(x.real, axis, x.imag, keepdims, True))
-
-
-def paired(logarithm: Any, sign: Any) -> Any:
-    """Two arrays as the parts of complex numbers."""
-    pair = converted(logarithm, np.result_type(logarithm.dtype, np.complex64))
-    pair = np.asarray(pair) if np.isscalar(pair) else pair
-    pair.imag = sign
-    return pair
-
-
-def end_of_signed(out: np.dtype, signed: bool, x: Any, axis: Shape, keepdims: bool) -> Any:
-    """The logarithm of the sum, and its sign if that is asked for."""
-    found = softmax.logsumexp(x.real, axis, x.imag, keepdims, signed)
-    return tuple([converted(each, out) for each in found]) if signed else converted(found, out)
