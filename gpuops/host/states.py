@@ -13,7 +13,7 @@ from ..definition.task import Task
 from ..plan.geometry import Shape
 from .forms import States, merged_parts
 from .reduce import End, beside, delivered, reduced, squeezed
-from .results import Flags
+from .results import Flags, report
 
 
 def partial(
@@ -39,6 +39,8 @@ def finish(states: np.ndarray, *, task: Task, n: float) -> Any:
     with end.flags.kept():
         results = end.results(merged(end.wide, states, task.axis), n)
     end.tell()
+    if end.flags.found and not all([np.isfinite(each).all() for each in results]):
+        report(end.flags.found)
     return delivered([squeezed(each, task) for each in results], task)
 
 
