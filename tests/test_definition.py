@@ -190,7 +190,8 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "mean_var": lambda x, axis, _: (np.mean(x, axis), np.var(x, axis, ddof=1)),
     "sum_of_squares": lambda x, axis, _: np.sum(x.real * x.real + x.imag * x.imag, axis),
     "logsumexp": lambda x, axis, _: log_of_sum(x, axis, 1)[0],
-    "weighted_logsumexp": lambda x, axis, weights: log_of_sum(x, axis, weights),
+    "weighted_logsumexp": lambda x, axis, weights: log_of_sum(x, axis, weights)[0],
+    "signed_logsumexp": lambda x, axis, weights: log_of_sum(x, axis, weights),
     "max_with_index": lambda x, axis, _: (np.max(x, axis), np.argmax(x, axis)),
     "min_with_index": lambda x, axis, _: (np.min(x, axis), np.argmin(x, axis)),
 }
@@ -199,9 +200,12 @@ REFERENCES: dict[str, Callable[..., Any]] = {
 #: Functions of gpuops, likewise.
 WITH_WEIGHTS: dict[str, Callable[..., Any]] = {
     "average": lambda x, axis, weights: gpuops.average(x, axis, weights, returned=True),
-    "weighted_logsumexp": lambda x, axis, weights: gpuops.logsumexp(
-        x, axis, weights, return_sign=True, scale=OPTIONS["scale"], dtype=computed_in("logsumexp", x.dtype)
-    ),
+    **{
+        name: lambda x, axis, weights, signed=signed: gpuops.logsumexp(
+            x, axis, weights, return_sign=signed, scale=OPTIONS["scale"], dtype=computed_in("logsumexp", x.dtype)
+        )
+        for name, signed in (("weighted_logsumexp", False), ("signed_logsumexp", True))
+    },
 }
 
 

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 from gpuops.call.arrays import find
-from gpuops.definition.records import AVERAGE, MEASURES, NORMS, REDUCTIONS, SEARCHES, WITH_INDEX
+from gpuops.definition.records import (
+    AVERAGE,
+    LOGSUMEXP,
+    MEASURES,
+    NORMS,
+    REDUCTIONS,
+    SEARCHES,
+    SIGNED_LOGSUMEXP,
+    WEIGHTED_LOGSUMEXP,
+    WITH_INDEX,
+)
 from gpuops.device.context import ExecutionContext
 from gpuops.device.execute import prepare
 from gpuops.ops.table import COMPARISONS, DOT
@@ -24,7 +34,7 @@ STRUCTS: dict[str, OpStruct] = {
     each.name: each
     for each in (
         DOT, *(value for value in vars(rows).values() if isinstance(value, OpStruct)),
-        AVERAGE.struct, *COMPARISONS.values(),
+        AVERAGE.struct, LOGSUMEXP.struct, WEIGHTED_LOGSUMEXP.struct, SIGNED_LOGSUMEXP.struct, *COMPARISONS.values(),
         *(
             each for table in (REDUCTIONS, SEARCHES, WITH_INDEX, MEASURES, NORMS) for row in table.values()
             for each in (row.struct, row.masked and row.masked.struct, row.counted, row.exact) if each

@@ -17,7 +17,7 @@ from dask.layers import ArrayBlockIdDep
 
 from ..call.arrays import find
 from ..call.dispatch import describe
-from ..definition.records import LOGSUMEXP, WEIGHTED_LOGSUMEXP
+from ..definition.records import LOGSUMEXP, SIGNED_LOGSUMEXP, WEIGHTED_LOGSUMEXP
 from ..definition.reduction import Reduction
 from ..definition.task import Task, positions
 from ..ops import broadcast, reduce, states
@@ -118,16 +118,18 @@ def equal(op: Function, result: ArraySpec, x: Any, y: Any, **options: Any) -> da
 
 
 class Rows(NamedTuple):
-    """Sums of exponentials along some axes: in which dtype, with which factor, and whether with weights."""
+    """Sums of exponentials along some axes: in which dtype, with which factor; whether they have weights, and whether
+    their signs are asked for."""
 
     axis: Shape
     val: np.dtype
     scale: float
     weighted: bool = False
+    signed: bool = False
 
     @property
     def record(self) -> Reduction:
-        return WEIGHTED_LOGSUMEXP if self.weighted else LOGSUMEXP
+        return SIGNED_LOGSUMEXP if self.signed else WEIGHTED_LOGSUMEXP if self.weighted else LOGSUMEXP
 
     @property
     def options(self) -> tuple[tuple[str, float], ...]:
@@ -151,14 +153,11 @@ class Rows(NamedTuple):
         """The states of several chunks in one."""
         return packed(states.merge(unpacked(x, state), self.record, self.val, axis))
 
-    def logarithms(self, state: np.dtype, out: np.dtype, signed: bool, x: Any, axis: Shape, keepdims: bool) -> Any:
+    def logarithms(self, state: np.dtype, out: np.dtype, x: Any, axis: Shape, keepdims: bool) -> Any:
         """The logarithms of sums, and their signs if these are asked for."""
-        form = Signed if self.weighted else None
+        form = Signed if self.signed else None
         found = states.finish(unpacked(x, state), self.record, self.val, axis, keepdims, 0, None, self.options, form)
-        if signed:
-            return tuple([converted(each, out) for each in found])
-        value = broadcast.where(found.sign < 0, np.nan, found.value) if self.weighted else found
-        return converted(value, out)
+        return tuple([converted(each, out) for each in found]) if self.signed else converted(found, out)
 
 
 class Signed(NamedTuple):
@@ -212,10 +211,10 @@ def log_sum(
     shape, axis = given.x.shape, given.axis
     a, b = (da.broadcast_to(each, shape) if is_dask(each) and each.shape != shape else each for each in (a, b))
     dims, x = tuple(range(len(shape))), a if is_dask(a) else b
-    rows = Rows(axis, given.val, given.scale, b is not None or return_sign)
+    rows = Rows(axis, given.val, given.scale, b is not None or return_sign, return_sign)
     operands = [labelled(a, len(dims)), beside(where, x), labelled(1.0 if b is None else b, len(dims))]
     state = rows.state(x)
     parts = blocks(rows.of_chunk, name, dims, operands[: 2 + rows.weighted], given.val, dict.fromkeys(axis, 1))
-    last = partial(rows.logarithms, state, result.dtype, return_sign)
+    last = partial(rows.logarithms, state, result.dtype)
     results = tree(parts, name, axis, keepdims, partial(rows.merged, state), last, [result.dtype] * (1 + return_sign))
     return tuple(results) if return_sign else results[0]

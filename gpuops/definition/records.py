@@ -288,6 +288,12 @@ def logarithm(s: Any) -> Named:
     return {"r0": value, "r1": where(is_nan(value), value, sign)}
 
 
+def alone(s: Any) -> Expr:
+    """The logarithm without the sign: NaN for a negative sum."""
+    found = logarithm(s)
+    return where(found["r1"] < 0.0, "nan", found["r0"])
+
+
 PARTS = {"max": Field("A", "least"), "top": Field("A", 0), "rest": Field("A", 0)}
 WEIGHTED_LOGSUMEXP = Reduction(
     "weighted_logsumexp", PARTS,
@@ -295,8 +301,11 @@ WEIGHTED_LOGSUMEXP = Reduction(
         "max": where((y == 0.0) | (times(x, scale) == "least"), "least", times(x, scale)),
         "top": where(times(x, scale) == "least", 0.0, y), "rest": y * 0.0,
     },
-    logarithm, combine=weighted, results=("V", "V"),
-    struct=struct("WeightedLogSumExp", PARTS, PRODUCT, options=("scale",)), floating=True,
+    alone, combine=weighted, struct=struct("WeightedLogSumExp", PARTS, PRODUCT, options=("scale",)), floating=True,
+)  # fmt: skip
+SIGNED_LOGSUMEXP = WEIGHTED_LOGSUMEXP.but(
+    "signed_logsumexp", finish=logarithm, results=("V", "V"),
+    struct=struct("SignedLogSumExp", PARTS, PRODUCT, options=("scale",)),
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------ two passes, in blocks

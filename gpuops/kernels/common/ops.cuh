@@ -879,12 +879,20 @@ template <class V> struct WeightedLogSumExp : Traits {
     if (value != value) sign = value;
     return result<Out>(value, sign);
   }
-  template <class Out> static __device__ Out second(State s, const Context<V>& c) {
-    return convert<Out>(finish<Complex<V>>(s, c).im);
-  }
   template <class Out> static __device__ __forceinline__ Out result(V value, V sign) {
     if constexpr (SAME<Out, Complex<V>>) return {value, sign};
     else return convert<Out>(sign < V(0) ? Limits<V>::greatest() - Limits<V>::greatest() : value);
+  }
+};
+
+template <class V> struct SignedLogSumExp : WeightedLogSumExp<V> {  // the sign is the second result
+  using Base = WeightedLogSumExp<V>;
+  using State = typename Base::State;
+  template <class Out> static __device__ Out finish(State s, const Context<V>& c) {
+    return convert<Out>(Base::template finish<Complex<V>>(s, c).re);
+  }
+  template <class Out> static __device__ Out second(State s, const Context<V>& c) {
+    return convert<Out>(Base::template finish<Complex<V>>(s, c).im);
   }
 };
 
