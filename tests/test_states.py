@@ -159,3 +159,9 @@ def test_states_of_no_elements_are_the_identity(backend):
     states = partial(backend.array(np.zeros((3, 0))), True, None, records.SUM, np.dtype("f8"), (1,))
     assert states.shape == (3, 1) and (as_host(states)["total"] == 0).all()
     assert (as_host(finish(states, records.SUM, np.dtype("f8"), (1,))) == 0).all()
+
+
+def test_a_mask_beside_weights_is_refused_on_every_device(backend):
+    x, mask = backend.arrays(sample(np.dtype("f8")), np.ones((4, 9, 5), bool))
+    with pytest.raises(ValueError, match="^average: takes a where mask or weights, not both"):
+        partial(x, mask, x, records.AVERAGE, np.dtype("f8"), (1,))

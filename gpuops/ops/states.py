@@ -15,6 +15,7 @@ from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK
 from ..definition.reduction import Reduction
 from ..definition.task import Task, positions
+from ..errors import error
 from ..plan import reductions
 from ..plan.builder import Builder
 from ..plan.dtypes import dtype_name
@@ -39,7 +40,7 @@ def partial(
     where : array of bools or True
         The elements that take part.
     weights : array or None
-        The second operand, in the shape of ``a`` or of some of its dims.
+        The second operand, in the shape of ``a`` or of some of its dims. Kernels read one: so there is no mask then.
     record : Reduction
     val : dtype
         In which NumPy would compute.
@@ -58,10 +59,17 @@ def partial(
     Returns
     -------
     structured array
+
+    Raises
+    ------
+    ValueError
+        If both a mask and weights are given.
     """
     from ..host import states  # which costs time at import
 
     op, mask, y = record.name, as_mask(record.name, where, a.shape), None if weights is None else val
+    if mask is not None and weights is not None:
+        raise error(ValueError, op, "takes a where mask or weights, not both")
     if weights is not None and places is None:
         places = (*range(weights.ndim),)
     task = Task(record.bind(a.dtype, val, y), axis, True, places=places, options=dict(options))

@@ -23,7 +23,7 @@ COMPARISONS = {
 }  # fmt: skip
 DOT = OpStruct("Dot", reductions.fields("total"), Traits(product=True))
 
-#: Strategies of reductions whose states NumPy does not merge, and of those that no tutorial has.
+#: Strategies of reductions that do not end on the host, for comparison, and of those that no tutorial has.
 ON_DEVICE = tuple(name for name in reductions.STRATEGIES if not name.endswith(reductions.ON_HOST))
 FAST = tuple(name for name in ON_DEVICE if name not in reductions.STEPS)
 
