@@ -361,7 +361,7 @@ def test_mixed_chunk_types_raise(device):
 BIG = da.from_array(np.random.default_rng(0).normal(size=(8, 100)), (4, 5))
 TASKS = {
     "sum": (lambda: gpuops.sum(BIG), {"sum", "sum-partial", "sum-aggregate"}),
-    "sum of whole rows": (lambda: gpuops.sum(BIG.rechunk((2, 100)), axis=1), {"sum", "sum-aggregate"}),
+    "sum of whole rows": (lambda: gpuops.sum(BIG.rechunk((2, 100)), axis=1), {"sum"}),
     "any": (lambda: gpuops.any(BIG, axis=1), {"any", "any-partial", "any-aggregate"}),
     "mean": (lambda: gpuops.mean(BIG, axis=1), {"mean", "mean-partial", "mean-aggregate"}),
     "masked mean": (

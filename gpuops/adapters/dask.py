@@ -39,13 +39,13 @@ def on_chunks(call: Call) -> Any:
     first = next(filter(is_dask, arrays.values()))
     arrays = {name: array if is_dask(array) else cut(array, first) for name, array in arrays.items()}
     options = {name: each.default for name, each in signature(op).parameters.items()} | given | arrays
-    values = [options.pop(name) for name, takes in operands.items() if takes not in (MASK, OUT)]
+    values = {name: options.pop(name) for name, takes in operands.items() if takes not in (MASK, OUT)}
     with dask.config.set({} if few is None else {"split_every": few}):
         if "task" in work.host.options:
-            return reduction(made, work, options.get("where", True), *values)
+            return reduction(made, work, options.get("where", True), values)
         for name in ("out", "casting"):  # which have been checked
             options.pop(name, None)
-        return GRAPHS[op](op, work.results[0] if work.results else None, *values, **options)
+        return GRAPHS[op](op, work.results[0] if work.results else None, *values.values(), **options)
 
 
 # ------------------------------------------------------------------------------------------------------- broadcasting

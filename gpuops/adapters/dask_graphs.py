@@ -71,9 +71,15 @@ def tree(
     options = {"dtype": x.dtype, "meta": like(x, ndim, dtypes[0]), "name": name}
     few = dask.config.get("split_every", few)
     found = da.reduction(x, same, last, axis, keepdims, combine=merge, split_every=few, **options)
+    return several(found, name, dtypes)
+
+
+def several(found: da.Array, name: str, dtypes: list[np.dtype]) -> list[da.Array]:
+    """Arrays of these dtypes, of an array whose chunks are tuples of their chunks if there are several."""
     if len(dtypes) == 1:
         return [found]
-    return [blocks(partial(nth, k), f"{name}-finish", range(ndim), [found], each) for k, each in enumerate(dtypes)]
+    dims = range(found.ndim)
+    return [blocks(partial(nth, k), f"{name}-finish", dims, [found], each) for k, each in enumerate(dtypes)]
 
 
 def same(x: Any, axis: Shape, keepdims: bool) -> Any:

@@ -24,31 +24,72 @@ from ..ops import broadcast, reduce, states
 from ..ops.softmax import arguments, finished
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, Work, new_array
-from .dask_graphs import Function, beside, blocks, converted, is_dask, labelled, like, tree, whole
+from .dask_graphs import (
+    Function,
+    Operand,
+    beside,
+    blocks,
+    converted,
+    is_dask,
+    labelled,
+    like,
+    several,
+    tree,
+    whole,
+)
 
 # ------------------------------------------------------------------------------------------------------------- states
 
 
-def reduction(call: partial[Any], work: Work, where: Any, a: Any, weights: Any = None) -> Any:
-    """The results of a described call. Its tasks get the call, and describe it themselves: records hold functions,
-    which do not travel."""
-    x, task = whole(a), task_of(call)
-    name, dims = call.func.__name__, tuple(range(x.ndim))
+def reduction(call: partial[Any], work: Work, where: Any, operands: dict[str, Any]) -> Any:
+    """The results of a described call: of an array, perhaps with weights, and a mask. Its tasks get the call, and
+    describe it themselves: records hold functions, which do not travel."""
+    (a, weights), task = (*operands.values(), None)[:2], task_of(call)
+    x, name = whole(a), call.func.__name__
+    dims = tuple(range(x.ndim))
     if weights is None and task.places is not None:
         weights = np.ones((), task.bound.val)
-    pairs = beside(where, x), beside(weights, x, task.places)
+    labels = (x, dims), beside(where, x), beside(weights, x, task.places)
+    if all(x.numblocks[d] == 1 for d in task.axis):
+        first, *more = operands
+        return at_once(call, work, dict(zip((first, "where", *more), labels, strict=False)))
     starts = [(0, *accumulate(sizes)) for sizes in x.chunks]
     steps = positions(x.shape, task.axis) if task.bound.indexed else ()
     state = (task.bound.wide if find(name, "a", x._meta) is None else task.bound).state
     meta = like(x, x.ndim, work.results[0].dtype)  # (of no account: chunks of states meet tasks alone)
     parts = da.blockwise(
-        partial(part, call, steps, starts), dims, x, dims, *pairs[0], *pairs[1], ArrayBlockIdDep(x.chunks), dims,
+        partial(part, call, steps, starts), dims, *labels[0], *labels[1], *labels[2], ArrayBlockIdDep(x.chunks), dims,
         token=name, dtype=meta.dtype, meta=meta, align_arrays=False, adjust_chunks=dict.fromkeys(task.axis, 1),
     )  # fmt: skip
     last = partial(finish, call, state, math.prod([x.shape[d] for d in task.axis]))
     dtypes = [each.dtype for each in work.results]
     results = tree(parts, name, task.axis, task.keepdims, partial(merge, call, state), last, dtypes)
     return task.form(*results) if task.form else results[0]
+
+
+def at_once(call: partial[Any], work: Work, operands: dict[str, Operand]) -> Any:
+    """The results where each is of one chunk: those of the call with chunks."""
+    (_, dims), *_ = operands.values()
+    task, name, dtypes = task_of(call), call.func.__name__, [each.dtype for each in work.results]
+    kept = [d for d in dims if task.keepdims or d not in task.axis]
+    function = partial(with_chunks, call, [*operands])
+    found = blocks(function, name, kept, [*operands.values()], dtypes[0], dict.fromkeys(task.axis, 1))
+    return task.form(*several(found, name, dtypes)) if task.form else found
+
+
+def with_chunks(call: partial[Any], names: list[str], *chunks: Any) -> Any:
+    """A described call, with chunks in the place of specs; they come in lists along the dims that are reduced."""
+    given = dict(zip(names, map(alone, chunks), strict=True))
+    args = [given[each.name] if isinstance(each, ArraySpec) else each for each in call.args]
+    options = {key: given[key] if isinstance(each, ArraySpec) else each for key, each in call.keywords.items()}
+    return call.func(*args, **options)
+
+
+def alone(chunk: Any) -> Any:
+    """The only chunk of nested lists."""
+    while isinstance(chunk, list):
+        (chunk,) = chunk
+    return chunk
 
 
 def task_of(call: partial[Any]) -> Task:
