@@ -233,11 +233,13 @@ NANARGMAX = without_nan("nanargmax", ARGMAX, "NanArgMax", refuses=NO_NUMBER)
 NANARGMIN = without_nan("nanargmin", ARGMIN, "NanArgMin", refuses=NO_NUMBER)
 MAX_WITH_INDEX, MIN_WITH_INDEX = (
     base.but(
-        name, finish=lambda s: {"r0": s.value, "r1": s.index}, results=("V", "I"), struct=base.struct._replace(name=by)
+        name, finish=lambda s: {"r0": s.value, "r1": s.index}, results=("V", "I"), ufunc=ufunc,
+        struct=base.struct._replace(name=by),
     )
-    for name, base, by in (("max_with_index", ARGMAX, "MaxWithIndex"), ("min_with_index", ARGMIN, "MinWithIndex"))
-    if base.struct
-)
+    for name, base, by, ufunc in (
+        ("max_with_index", ARGMAX, "MaxWithIndex", np.maximum), ("min_with_index", ARGMIN, "MinWithIndex", np.minimum),
+    )
+)  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------ sums of exponentials
 

@@ -72,6 +72,31 @@ def reduction(
     return Work(op, (out or target,), call, builder.finish())
 
 
+def several(
+    record: Reduction, form: Any, a: Any, axis: Any, dtype: Any, keepdims: bool, where: Any, strategy: str | None,
+    **options: Any,
+) -> Work:  # fmt: skip
+    """The description of every reduction of one array to several new results, which come in a named tuple."""
+    op = record.name
+    check_strategy(op, strategy)
+    check_array(op, "a", a)
+    axis = normalize_axis(op, axis, a.shape)
+    val, _ = dtypes(op, record, a.dtype, dtype_of(op, dtype), None)
+    mask, (shape, steps), kinds = as_mask(op, where, a.shape), reduced(a, axis, keepdims), kinds_of(a.dtype, val)
+    if not record.rules.identity:
+        check_identity(op, a.shape, axis, mask, False)
+    if mask is not None:
+        record = record.masked or record
+    pairs = zip(form._fields, record.results, strict=True)
+    results = tuple([new_array(name, shape, kinds[kind], steps, a.machine) for name, kind in pairs])
+    plan, struct = None, beside(record, mask)
+    if a.machine is not None:
+        other = reductions.positions(a, axis) if struct.traits.indexed else mask
+        plan = in_one_pass(struct, a, other, axis, val, results, strategy, **options)
+    host = on_host(record, a, val, axis, keepdims, mask, form=form, **options)
+    return Work(op, results, host, plan, form=form)
+
+
 def beside(record: Reduction, mask: Any) -> OpStruct:
     """The struct that makes a record's states with a mask, or without if it is None."""
     return record.counted if mask is not None and record.counted else record.struct

@@ -18,7 +18,7 @@ from ..plan.geometry import Shape
 from ..plan.work import Work, new_array
 from .arguments import as_index, check_array, check_out, normalize_axis
 from .docstrings import documented
-from .reduction import add_reduction, in_one_pass, on_host, reduced
+from .reduction import add_reduction, on_host, reduced, several
 from .table import check_strategy
 
 
@@ -157,19 +157,8 @@ def search(record: Reduction, a: Any, axis: Any, out: Any, keepdims: bool, strat
 
 def with_index(record: Reduction, a: Any, axis: Any, keepdims: bool, strategy: str | None) -> Work:
     """The description of max_with_index and min_with_index."""
-    op = record.name
-    check_strategy(op, strategy)
-    axis, shape, steps = along(op, a, axis, keepdims)
-    results = (
-        new_array("values", shape, a.dtype, steps, a.machine),
-        new_array("indices", shape, np.dtype(np.int64), steps, a.machine),
-    )  # fmt: skip
-    host = on_host(record, a, a.dtype, axis, keepdims, form=WithIndex)
-    plan = None
-    if a.machine is not None:
-        places = reductions.positions(a, axis)
-        plan = in_one_pass(record.struct, a, places, axis, a.dtype, results, strategy)
-    return Work(op, results, host, plan, form=WithIndex)
+    axis = along(record.name, a, axis, keepdims)[0]
+    return several(record, WithIndex, a, axis, None, keepdims, True, strategy)
 
 
 def along(op: str, a: Any, axis: Any, keepdims: bool) -> tuple[Shape, Shape, Shape]:

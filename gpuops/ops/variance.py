@@ -5,16 +5,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK, OUT
 from ..definition import records
-from ..plan.work import Work, new_array
-from .arguments import as_mask, check_array, dtype_of, normalize_axis
 from .docstrings import documented
-from .reduction import NOT_GIVEN, beside, degrees, dtypes, in_one_pass, on_host, reduced, reduction
-from .table import check_strategy
+from .reduction import NOT_GIVEN, degrees, reduction, several
 
 
 @operation(a=ARRAY, out=OUT, where=MASK)
@@ -139,17 +134,5 @@ def mean_var(a, axis=None, dtype=None, ddof=0, keepdims=False, *, where=True, co
     >>> mean, var
     (array([2., 4.]), array([1., 4.]))
     """
-    op = "mean_var"
-    record, freedom = records.MEAN_VAR, degrees(op, ddof, correction)
-    check_strategy(op, strategy)
-    check_array(op, "a", a)
-    axis = normalize_axis(op, axis, a.shape)
-    val, _ = dtypes(op, record, a.dtype, dtype_of(op, dtype), None)
-    (shape, steps), mask = reduced(a, axis, keepdims), as_mask(op, where, a.shape)
-    kinds = {"mean": val, "var": np.empty(0, val).real.dtype}
-    mean, spread = (new_array(name, shape, kind, steps, a.machine) for name, kind in kinds.items())
-    plan = None
-    if a.machine is not None:
-        plan = in_one_pass(beside(record, mask), a, mask, axis, val, (mean, spread), strategy, ddof=freedom)
-    host = on_host(record, a, val, axis, keepdims, mask, ddof=freedom, form=MeanVar)
-    return Work(op, (mean, spread), host, plan, form=MeanVar)
+    freedom = degrees("mean_var", ddof, correction)
+    return several(records.MEAN_VAR, MeanVar, a, axis, dtype, keepdims, where, strategy, ddof=freedom)
