@@ -193,6 +193,7 @@ LARGE_FUNCTIONS: dict[str, str] = {
     "plan.reductions.launch.kernel_with": "the facts that tell kernels apart",
     "ops.matmul.matmul": "NumPy's parameters, and the addend's",
     **dict.fromkeys(("ops.states.partial", "ops.states.finish"), "a chunk's place, and the op's parameters"),
+    "ops.rows.finished": "a chunk, the states of its rows, and the op's parameters",
     "ops.softmax.logsumexp": "SciPy's parameters, and the mask's",
     "host.rows.logsumexp": "the arrays and options of the op",
     "adapters.dask_reductions.log_sum": "the op's parameters",

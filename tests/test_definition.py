@@ -30,6 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 RECORDS = {each.name: each for each in vars(records).values() if isinstance(each, Reduction)}
 #: Records of the two passes of variances, which are no op's.
 PASSES = ("totals", "numbers", "deviations", "nandeviations")
+NO_OPS = (*PASSES, *records.ROWS)  # whose results are no public function's
 ROWS = {
     row.name: row
     for rows in (records.REDUCTIONS, records.MEASURES, records.NORMS, records.SEARCHES, records.WITH_INDEX)
@@ -39,6 +40,8 @@ DTYPES = tuple(map(np.dtype, ("f2", BFLOAT16, "f4", "f8", "c8", "i1", "u1", "i8"
 SEARCHES = (*records.SEARCHES, *records.WITH_INDEX)
 NORMS = {"norm2": 2, "norm1": 1, "norm0": 0, "norm_inf": math.inf, "norm_minus_inf": -math.inf, "norm_p": 3}
 OPTIONS = {"ddof": 1.0, "p": 3.0, "scale": 0.5}
+#: Those of ops that give a result for each element, as public functions take them.
+GIVEN = {"softmax": {"scale": 0.5}, "log_softmax": {"scale": 0.5}}
 CENTER = np.asarray(0.5)  # from which the second passes take distances
 
 
@@ -48,7 +51,7 @@ def computed_in(name: str, x: np.dtype) -> np.dtype | None:
         return None
     if name.endswith("deviations"):
         return None if x.kind == "c" else x if inexact(x) else np.dtype("f8")
-    if "logsumexp" in name:
+    if "logsumexp" in name or name in records.ROWS:
         return None if x.kind == "c" else np.dtype("f4") if x.itemsize == 2 and inexact(x) else widest(x)
     if name == "average":
         return widest(x)
@@ -269,7 +272,7 @@ def assert_results(name: str, got: list[np.ndarray], expected: list[np.ndarray],
             assert_near(one, exact, error, infinities=False)
 
 
-@pytest.mark.parametrize("name,dtype", [case for case in CASES if case[0] not in PASSES], ids=str)
+@pytest.mark.parametrize("name,dtype", [case for case in CASES if case[0] not in NO_OPS], ids=str)
 def test_any_tree_of_elements_gives_what_the_public_function_and_numpy_give(name, dtype):
     x = elements(name, dtype)
     with np.errstate(all="ignore"):
@@ -286,7 +289,7 @@ def test_any_tree_of_elements_gives_what_the_public_function_and_numpy_give(name
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", [name for name in RECORDS if name not in PASSES])
+@pytest.mark.parametrize("name", [name for name in RECORDS if name not in NO_OPS])
 def test_the_public_function_gives_the_same_of_blocks(name, engine):
     for dtype in (np.dtype("f4"), np.dtype("i1")):
         if computed_in(name, dtype) is not None:
@@ -297,6 +300,18 @@ def test_the_public_function_gives_the_same_of_blocks(name, engine):
                 with small_blocks(threads, engine):
                     found = listed(called(gpuops, name)(x, 0, weights(x)))
                 assert_results(name, found, [widened(each) for each in expected], bound, len(x))
+
+
+@pytest.mark.parametrize("name,dtype", [case for case in CASES if case[0] in records.ROWS], ids=str)
+def test_each_element_becomes_what_the_public_function_gives(name, dtype):
+    x, bound = elements(name, dtype), bind(name, dtype)
+    with np.errstate(all="ignore"):
+        found = finish(bound, folded(bound, contributions(bound, x)), len(x))
+        results = {f"r{i}": each for i, each in enumerate(found)}
+        (expected,) = bound.each(x=x.astype(bound.kinds["A"]), **results, **OPTIONS)
+    got = getattr(gpuops, name)(x, axis=0, **GIVEN[name])
+    error = len(x) * accumulator_eps(got.dtype) * (np.abs(widened(expected)) + 8 * (expected != 0))
+    assert_near(got, widened(expected), error, infinities=False)
 
 
 # ----------------------------------------------------------------------------------------------------------- the forms

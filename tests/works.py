@@ -14,6 +14,7 @@ from gpuops.definition.records import (
     MEASURES,
     NORMS,
     REDUCTIONS,
+    ROWS,
     SEARCHES,
     SIGNED_LOGSUMEXP,
     WEIGHTED_LOGSUMEXP,
@@ -25,6 +26,7 @@ from gpuops.ops.table import COMPARISONS, DOT
 from gpuops.plan import reductions, rows
 from gpuops.plan.geometry import Shape
 from gpuops.plan.reductions import OpStruct
+from gpuops.plan.row_ops import MAX_EXP_SUM
 from gpuops.plan.work import ArraySpec, HostCall, Plan, Work
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is of ml_dtypes")
@@ -33,10 +35,10 @@ ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is of ml_dtypes")
 STRUCTS: dict[str, OpStruct] = {
     each.name: each
     for each in (
-        DOT, *(value for value in vars(rows).values() if isinstance(value, OpStruct)),
+        DOT, MAX_EXP_SUM, *(value for value in vars(rows).values() if isinstance(value, OpStruct)),
         AVERAGE.struct, LOGSUMEXP.struct, WEIGHTED_LOGSUMEXP.struct, SIGNED_LOGSUMEXP.struct, *COMPARISONS.values(),
         *(
-            each for table in (REDUCTIONS, SEARCHES, WITH_INDEX, MEASURES, NORMS) for row in table.values()
+            each for table in (REDUCTIONS, SEARCHES, WITH_INDEX, MEASURES, NORMS, ROWS) for row in table.values()
             for each in (row.struct, row.masked and row.masked.struct, row.counted, row.exact) if each
         ),
     )
@@ -82,9 +84,12 @@ def softmax_problem(
     op: str, x: str, val: str, out: str, shape: Shape, axis: Shape, strides: tuple[Shape, Shape, Shape],
     pointers: Shape = (0, 0, 0), masked: bool = False, scale: float = 1.0,
 ) -> rows.Problem:  # fmt: skip
-    """A softmax, given strides of x, the mask and out over the shape."""
+    """A row op, given strides of x, the mask and out over the shape."""
+    record = ROWS[op]
+    assert record.row is not None
+    struct = record.masked.struct if masked and record.masked else record.struct
     return rows.problem(
-        op, spec("x", x, shape, strides[0], pointers[0]),
+        record.row, struct, spec("x", x, shape, strides[0], pointers[0]),
         spec("other", "bool", shape, strides[1], pointers[1]) if masked else None,
         spec("out", out, shape, strides[2], pointers[2]), axis, val, scale,
     )  # fmt: skip

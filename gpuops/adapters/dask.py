@@ -25,7 +25,7 @@ from ..plan.geometry import Shape, contiguous_strides
 from ..plan.reductions import accumulated
 from ..plan.work import ArraySpec, new_array
 from .dask_graphs import FEWER, Function, Operand, arrays_of, blocks, converted, cut, filled, is_dask, like, tree
-from .dask_reductions import compared, equal, exponential, log_sum, reduction
+from .dask_reductions import compared, equal, log_sum, reduction
 
 
 def on_chunks(call: Call) -> Any:
@@ -181,7 +181,7 @@ def scaled(val: np.dtype, alpha: Any, beta: Any, total: Any, c: Any) -> Any:
 
 #: What makes the graph of each function that is no reduction of one array.
 GRAPHS: dict[Function, Function] = {
-    softmax.softmax: exponential, softmax.log_softmax: exponential, softmax.logsumexp: log_sum,
-    compare.array_equal: equal, compare.allclose: compared, broadcast.where: choice, broadcast.expand: stretched,
-    broadcast.broadcast_to: stretched, matmul.matmul: matrix_product, matmul.dot: dot_product,
+    softmax.logsumexp: log_sum, compare.array_equal: equal, compare.allclose: compared, broadcast.where: choice,
+    broadcast.expand: stretched, broadcast.broadcast_to: stretched, matmul.matmul: matrix_product,
+    matmul.dot: dot_product,
 }  # fmt: skip

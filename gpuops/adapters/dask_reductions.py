@@ -1,7 +1,8 @@
 """Reductions of Dask arrays: each chunk gives its states, and a tree merges these, a few at a time.
 
 So each chunk is read once, whatever the reduction. Between tasks states are words in one more dim, which all libraries
-concatenate. logsumexp and the first pass of a softmax are such trees too, comparisons trees of truths.
+concatenate. Ops that give a result for each element go over chunks once more, with the states of whole rows.
+logsumexp is such a tree too, comparisons are trees of truths.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from ..definition.records import LOGSUMEXP, SIGNED_LOGSUMEXP, WEIGHTED_LOGSUMEXP
 from ..definition.reduction import Reduction
 from ..definition.task import Task, positions
 from ..ops import broadcast, reduce, states
-from ..ops.softmax import arguments, finished
+from ..ops.rows import finished
+from ..ops.softmax import arguments
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, Work, new_array
 from .dask_graphs import (
@@ -61,8 +63,13 @@ def reduction(call: partial[Any], work: Work, where: Any, operands: dict[str, An
         partial(part, call, steps, starts), dims, *labels[0], *labels[1], *labels[2], ArrayBlockIdDep(x.chunks), dims,
         token=name, dtype=meta.dtype, meta=meta, align_arrays=False, adjust_chunks=dict.fromkeys(task.axis, 1),
     )  # fmt: skip
-    last = partial(finish, call, state, math.prod([x.shape[d] for d in task.axis]))
-    dtypes = [each.dtype for each in work.results]
+    count, dtypes = math.prod([x.shape[d] for d in task.axis]), [each.dtype for each in work.results]
+    if task.bound.reduction.each:
+        join = partial(merge, call, state)
+        (known,) = tree(parts, name, task.axis, True, join, join, dtypes)
+        last = partial(elements, call, state, count)
+        return blocks(last, f"{name}-finish", dims, [*labels[:2], (known, dims)], dtypes[0])
+    last = partial(finish, call, state, count)
     results = tree(parts, name, task.axis, task.keepdims, partial(merge, call, state), last, dtypes)
     return task.form(*results) if task.form else results[0]
 
@@ -71,9 +78,10 @@ def at_once(call: partial[Any], work: Work, operands: dict[str, Operand]) -> Any
     """The results where each is of one chunk: those of the call with chunks."""
     (_, dims), *_ = operands.values()
     task, name, dtypes = task_of(call), call.func.__name__, [each.dtype for each in work.results]
-    kept = [d for d in dims if task.keepdims or d not in task.axis]
+    axis = () if task.bound.reduction.each else task.axis
+    kept = [d for d in dims if task.keepdims or d not in axis]
     function = partial(with_chunks, call, [*operands])
-    found = blocks(function, name, kept, [*operands.values()], dtypes[0], dict.fromkeys(task.axis, 1))
+    found = blocks(function, name, kept, [*operands.values()], dtypes[0], dict.fromkeys(axis, 1))
     return task.form(*several(found, name, dtypes)) if task.form else found
 
 
@@ -103,7 +111,8 @@ def part(call: partial[Any], steps: Shape, starts: list[Shape], x: Any, where: A
     task = task_of(call)
     bound, options = task.bound, tuple(task.options.items())
     offset = sum([starts[d][block[d]] * step for d, step in zip(task.axis, steps, strict=False)])
-    more = {"steps": steps, "offset": offset, "places": task.places, "strategy": call.keywords.get("strategy")}
+    strategy = None if bound.reduction.each else call.keywords.get("strategy")
+    more = {"steps": steps, "offset": offset, "places": task.places, "strategy": strategy}
     return packed(states.partial(x, where, weights, bound.reduction, bound.val, task.axis, options, **more))
 
 
@@ -120,6 +129,14 @@ def finish(call: partial[Any], state: np.dtype, n: int, x: Any, axis: Shape, kee
     initial = None if task.initial is None else task.initial[()]
     given = unpacked(x, state), bound.reduction, bound.val, axis, keepdims, n, initial, options, task.form
     return states.finish(*given)
+
+
+def elements(call: partial[Any], state: np.dtype, n: int, x: Any, where: Any, known: Any) -> Any:
+    """What the elements of a chunk become, given the states of their rows."""
+    work = describe(call.func, *call.args, **call.keywords)
+    task, dtype = work.host.options["task"], work.host.options["dtype"]
+    given = task.bound.reduction, task.bound.val, task.axis, n, dtype, tuple(task.options.items())
+    return finished(x, where, unpacked(known, state), *given)
 
 
 def packed(made: Any) -> Any:
@@ -206,38 +223,6 @@ class Signed(NamedTuple):
 
     value: Any
     sign: Any
-
-
-def exponential(
-    op: Function, result: ArraySpec, x: Any, axis: Any, dtype: Any, where: Any, scale: Any, **more: Any
-) -> da.Array:
-    """softmax and its like: of chunks that are alone along the axes at once, of others in two passes."""
-    x, name = whole(x), op.__name__
-    given = arguments(name, new_array("x", x.shape, x.dtype), axis, dtype, True, scale)
-    axis, out, dims = given.axis, result.dtype, range(x.ndim)
-    pair = labelled(x, x.ndim), beside(where, x)
-    if all(x.numblocks[d] == 1 for d in axis):
-        function = partial(op, axis=axis, dtype=out, scale=scale, **more)
-        return blocks(partial(beside_mask, function), name, dims, [*pair], out)
-    rows = Rows(axis, given.val, given.scale)
-    state = rows.state(x)
-    parts = blocks(rows.of_chunk, f"{name}-max", dims, [*pair], given.val, dict.fromkeys(axis, 1))
-    merge = partial(rows.merged, state)
-    (stats,) = tree(parts, f"{name}-max", axis, True, merge, merge, [given.val])
-    finish = partial(shares, name, state, (given.val, out), given.scale)
-    return blocks(finish, f"{name}-finish", dims, [*pair, stats], out)
-
-
-def beside_mask(function: Function, x: Any, where: Any) -> Any:
-    """A call with a chunk and its mask."""
-    return function(x, where=where)
-
-
-def shares(
-    op: str, state: np.dtype, types: tuple[np.dtype, np.dtype], scale: float, x: Any, where: Any, stats: Any
-) -> Any:
-    """What a chunk becomes, given the states of its rows; computed in one dtype, delivered in another."""
-    return finished(x, where, unpacked(stats, state), op, *types, scale)
 
 
 def log_sum(

@@ -8,14 +8,19 @@ import numpy as np
 
 from ..plan.dtypes import CTYPES, dtype_name
 from ..plan.work import Kernel
-from .expressions import PRIMITIVES, Lines, Typed, real_of
-from .records import STRUCTS
-from .reduction import Bound
+from .expressions import PRIMITIVES, Lines, Typed, number, real_of
+from .records import ROWS, STRUCTS
+from .reduction import Bound, Reduction
+
+#: The records whose maps are printed, by these.
+MAPS = {row.row.map: row for row in ROWS.values() if row.row and row.row.states is None}
 
 
 def texts(kernel: Kernel) -> list[str]:
-    """The structs that a kernel takes and that are in no file: of an op, and of its states in memory."""
+    """The structs that a kernel takes and that are in no file: of an op, and of its states in memory; of a map."""
     types, constants = dict(kernel.types), dict(kernel.constants)
+    if row := MAPS.get(types.get("Map", "").removeprefix("struct ")):
+        return [map_struct(row, types["Tb"], types["Tout"], constants["ARITY"] > 2)]
     record = STRUCTS.get(types.get("Op", "").partition("<")[0])
     if record is None:
         return []
@@ -47,6 +52,21 @@ def state_struct(state: np.dtype) -> str:
 
 
 INLINE = "static __device__ __forceinline__"
+
+
+def map_struct(record: Reduction, val: str, out: str, masked: bool) -> str:
+    """The map that gives what elements become, of them, the results of their rows and, perhaps, a mask."""
+    assert record.row is not None
+    dtype = dtype_of(val)
+    lines = Cuda("cuda", "t", {record.row.option: "option"})
+    value = lines.name(record.bind(dtype, dtype).each_tree["each"])
+    nothing = constant(number(record.left_out, dtype))
+    body = [
+        f"if (!nonzero(chosen)) return convert<{out}>({nothing});" if masked else "",
+        f"{val} x = convert<{val}>(x_);", *lines.lines, f"return convert<{out}>({value});",
+    ]  # fmt: skip
+    head = f"template <class A, class B, class C> {INLINE} {out} apply(A x_, B r0, C chosen, double option)"
+    return f"struct {record.row.map} {{\n  {head} {{\n    " + "\n    ".join(filter(None, body)) + "\n  }\n};"
 
 
 class Struct:

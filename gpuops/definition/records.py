@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..plan.reductions import OpStruct, Traits, accumulated
+from ..plan.row_ops import MAX_EXP_SUM, RowOp
 from .expressions import (
     Expr,
     exp,
@@ -266,6 +267,18 @@ LOGSUMEXP = Reduction(
 )  # fmt: skip
 
 
+EXPONENTIALS = RowOp("softmax", "SoftmaxOp", "Softmax", "scale", states=MAX_EXP_SUM, classic=True)
+SOFTMAX = LOGSUMEXP.but(  # (with inf or NaN in a row, the rest is NaN)
+    "softmax", finish=lambda s: {"r0": s.max, "r1": s.rest + where(s.max == "least", 0.0, s.max - s.max)},
+    results=("A", "A"),
+    each=lambda x, r0, r1, scale: exp(times(x, scale) - r0) / (r1 + 1.0), row=EXPONENTIALS,
+)  # fmt: skip
+LOG_SOFTMAX = SOFTMAX.but(  # (with inf in a row, every other element becomes -inf and inf itself NaN, as in SciPy)
+    "log_softmax", each=lambda x, r0, r1, scale: times(x, scale) - r0 - where(r0 == "greatest", 0.0, log1p(r1)),
+    left_out="least", row=EXPONENTIALS._replace(name="log_softmax", map="LogSoftmax", log=True),
+)  # fmt: skip
+
+
 def weighted(a: Any, b: Any) -> Named:
     """The same of sums with weights: those of elements that are the maximum are apart."""
     top, same = maximum(a.max, b.max), a.max == b.max
@@ -337,6 +350,8 @@ NORMS = {2.0: NORM2, 1.0: NORM1, 0.0: NORM0, np.inf: NORM_INF, -np.inf: NORM_MIN
 #: Reductions to the index of an element; those of the elements themselves, with their indices.
 SEARCHES = by_name(ARGMAX, ARGMIN, NANARGMAX, NANARGMIN)
 WITH_INDEX = by_name(MAX_WITH_INDEX, MIN_WITH_INDEX)
+#: Ops that give a result for each element.
+ROWS = by_name(SOFTMAX, LOG_SOFTMAX)
 #: The records by the structs that make their states.
 STRUCTS = {
     struct.name: each

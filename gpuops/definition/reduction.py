@@ -11,6 +11,7 @@ import numpy as np
 
 from ..plan.dtypes import accumulator, dtype_name
 from ..plan.reductions import OpStruct
+from ..plan.row_ops import RowOp
 from .expressions import ORDERS, Expr, Typed, expression, leaf, names_in, number, real_of, typed
 from .in_numpy import is_half, printed, ufunc_of
 from .structs import Field, parameters, printed_struct, state_kinds
@@ -39,6 +40,8 @@ class Reduction:
     The functions are written once, on expressions. Names of parameters say what they take: ``map`` an element ``x``
     in the dtype of the arithmetic, the second operand's ``y``, the element's ``index``; ``combine`` two states ``a``
     and ``b``; ``finish`` a state ``s`` and the number ``n`` of elements; all of them options by name, which are floats.
+
+    ``each`` gives the result of every element ``x`` where the op has one for each: of the results ``r0`` … of its row.
     """
 
     def __init__(
@@ -68,6 +71,10 @@ class Reduction:
         )
         self.exact: OpStruct | None = more.pop("exact", None)
         self.counted: OpStruct | None = more.pop("counted", None)
+        #: What an element becomes; and one that does not take part. How kernels make these results.
+        self.each: Callable[..., Expr] | None = more.pop("each", None)
+        self.left_out: Any = more.pop("left_out", 0)
+        self.row: RowOp | None = more.pop("row", None)
         #: Whether the struct that makes states makes squares of results.
         self.root: bool = more.pop("root", False)
         self.rules: Rules = Rules(**{name: more.pop(name) for name in Rules._fields if name in more})
@@ -179,8 +186,9 @@ class Bound:
 
     def leaves(self) -> dict[str, np.dtype]:
         """The dtypes of operands, by name; that of options is float64."""
-        second = {"y": self.kinds["A"]} if self.y is not None else {}
-        return {"x": self.kinds["A"], "index": self.kinds["I"], "n": self.kinds["F"], **second}
+        more = {f"r{i}": self.kinds[kind] for i, kind in enumerate(self.reduction.results)}
+        more |= {"y": self.kinds["A"]} if self.y is not None else {}
+        return {"x": self.kinds["A"], "index": self.kinds["I"], "n": self.kinds["F"], **more}
 
     def tree(self, function: Callable[..., Any], kinds: dict[str, str], names: tuple[str, ...]) -> dict[str, Typed]:
         """What a function of operands, states and options gives, each by its name in a dtype of its kind."""
@@ -214,6 +222,12 @@ class Bound:
         """The results of a state."""
         kinds = {f"r{i}": kind for i, kind in enumerate(self.reduction.results)}
         return self.tree(self.reduction.finish, kinds, tuple(kinds))
+
+    @cached_property
+    def each_tree(self) -> dict[str, Typed]:
+        """What an element becomes."""
+        assert self.reduction.each is not None
+        return self.tree(self.reduction.each, {"each": "A"}, ("each",))
 
     # ------------------------------------------------------------------------------------------------- NumPy functions
 
@@ -355,3 +369,8 @@ class Bound:
     def finish(self) -> Callable[..., tuple[Any, ...]]:
         """The results of states, given their fields (``s_total``), their numbers of elements ``n``, and options."""
         return printed(self.finish_tree, "finish")
+
+    @cached_property
+    def each(self) -> Callable[..., tuple[Any, ...]]:
+        """What elements become, given the results of their rows (``r0`` …) and options."""
+        return printed(self.each_tree, "each")

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..definition.expressions import number
+from ..definition.task import Task
 from ..plan.geometry import Shape
 from .results import deliver, in_order
 
@@ -26,20 +28,18 @@ class State(NamedTuple):
         return self.others + (self.at_top - 1)
 
 
-def softmax(
-    x: np.ndarray, out: np.ndarray | None = None, where: np.ndarray | None = None, *, axis: Shape, val: np.dtype,
-    dtype: np.dtype, scale: float, log: bool = False,
-) -> Any:  # fmt: skip
-    """softmax, or its logarithm, computed in ``val`` and delivered as ``dtype``."""
-    values = scaled(x, val, scale)
-    state = state_of(values, axis, where)
-    result = normalized(log, values, state.top, state.rest, where)
+def normalized(
+    x: np.ndarray, out: np.ndarray | None = None, where: np.ndarray | None = None, *, task: Task, dtype: np.dtype
+) -> Any:
+    """softmax, or its logarithm, delivered as ``dtype``."""
+    bound, axis, options = task.bound, task.axis, task.options
+    state = state_of(scaled(x, bound.val, options["scale"]), axis, where)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
+        values = x.astype(bound.val, copy=False)
+        (result,) = bound.each(x=values, r0=state.top, r1=np.asarray(state.rest, bound.val), **options)
+    if where is not None:
+        result = np.where(where, result, number(bound.reduction.left_out, bound.val))
     return deliver(result.astype(dtype if out is None else out.dtype, copy=False), out)
-
-
-def log_softmax(*arrays: Any, **options: Any) -> Any:
-    """The same, of the logarithm."""
-    return softmax(*arrays, **options, log=True)
 
 
 def logsumexp(
@@ -91,18 +91,6 @@ def merged_state(parts: State, axis: Any) -> State:
     return State(top, others, np.sum(parts.at_top, **options, where=at_top))
 
 
-def normalized(log: bool, values: np.ndarray, top: Any, rest: Any, where: np.ndarray | None) -> np.ndarray:
-    """softmax, or its logarithm, of values, given each row's greatest one and the rest of its sum of powers."""
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
-        lowered = values - top
-        if not log:
-            result, other = np.exp(lowered) / (1 + rest), 0.0
-        else:
-            # With +inf in the row, log_softmax makes every other element -inf and +inf itself NaN, as in SciPy.
-            result, other = lowered - np.where(np.isposinf(top), 0, np.log1p(rest)), -np.inf
-    return result if where is None else np.where(where, result, result.dtype.type(other))
-
-
 def logs(state: State) -> Any:
     """The logarithm of the magnitude of a sum of powers, relative to the greatest element; 0 if that is infinite."""
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -137,15 +125,3 @@ def delivered(
     with np.errstate(under="ignore"):
         result = deliver(value.astype(dtype if out is None else out.dtype), out)
         return (result, signs[0].astype(dtype)) if return_sign else result
-
-
-# --------------------------------------------------------------------------------- in two passes, over parts of rows
-
-
-def finished(
-    x: np.ndarray, where: np.ndarray | None = None, *, stats: np.ndarray, log: bool, val: np.dtype, dtype: np.dtype,
-    scale: float,
-) -> np.ndarray:
-    """softmax, or its logarithm, given each row's statistics."""
-    result = normalized(log, scaled(x, val, scale), stats["max"].astype(val), stats["rest"].astype(val), where)
-    return result.astype(dtype, copy=False)

@@ -249,21 +249,24 @@ def deviations_by_loops(loops: Any, block: Block, x: np.ndarray, mask: np.ndarra
 def squares_by_loops(loops: Any, block: Block, x: np.ndarray, mask: np.ndarray | None) -> States | None:
     """The same, in compiled loops."""
     found = loops.states(SUM_OF_SQUARES.bind(block.bound.x, block.bound.val).wide, x, mask)
-    return within(found[0]) if found else None
+    return within(block, found[0]) if found else None
 
 
 def squares(block: Block, options: dict[str, float]) -> States | None:
     """Sums of squares that neither overflow nor vanish, beside which the other sums do not count; else None."""
     x = block.elements(0)
     if x.dtype.kind == "c":
-        return within(along(squared(x), np.add))
-    return within(along(np.square(x, out=memory("apart", x.shape, x.dtype, (0, 1, 2))), np.add))
+        return within(block, along(squared(x), np.add))
+    return within(block, along(np.square(x, out=memory("apart", x.shape, x.dtype, (0, 1, 2))), np.add))
 
 
-def within(total: np.ndarray) -> States | None:
+def within(block: Block, total: np.ndarray) -> States | None:
     """Sums of squares that are neither so large nor so small that their digits are in question; else None."""
     least, most = (number(name, total.dtype) for name in ("tiny", "large"))
-    return (total, *2 * [np.zeros_like(total)]) if np.all((total >= least) & (total <= most)) else None
+    if not np.all((total >= least) & (total <= most)):
+        return None
+    found = {"total": total, "n": block.count}
+    return tuple([found[name] if name in found else np.zeros_like(total) for name in block.bound.state.names or ()])
 
 
 def firsts(block: Block, options: dict[str, float], greatest: bool) -> States:

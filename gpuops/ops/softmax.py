@@ -5,17 +5,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import plan
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK, OUT, WEAK, WEAK_TYPES
-from ..definition.records import LOGSUMEXP, WEIGHTED_LOGSUMEXP
+from ..definition.records import LOG_SOFTMAX, LOGSUMEXP, SOFTMAX, WEIGHTED_LOGSUMEXP
+from ..definition.reduction import Reduction
 from ..errors import error
-from ..host import definition_of_rows, rows
+from ..host import rows
 from ..plan import reductions
-from ..plan.builder import Builder, shared, unsafe
+from ..plan.builder import Builder, shared
 from ..plan.dtypes import FLOATS, REALS, accumulator, ctype, dtype_name
-from ..plan.geometry import Shape, broadcast_strides, like_strides
-from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
+from ..plan.geometry import Shape
+from ..plan.work import ArraySpec, HostCall, Work, new_array
 from .arguments import (
     as_mask,
     broadcast_shapes,
@@ -31,6 +31,7 @@ from .arguments import (
 from .broadcast import add_map
 from .docstrings import documented
 from .reduction import add_reduction, reduced
+from .rows import Rows, normalized
 from .table import check_strategy
 
 
@@ -55,7 +56,7 @@ def softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, strat
     array([[0.5 , 0.5 ],
            [0.25, 0.75]])
     """
-    return normalized("softmax", x, axis, dtype, out, where, scale, strategy)
+    return exponentials(SOFTMAX, x, axis, dtype, out, where, scale, strategy)
 
 
 @operation(x=ARRAY, out=OUT, where=MASK)
@@ -73,7 +74,7 @@ def log_softmax(x, axis=None, *, dtype=None, out=None, where=True, scale=None, s
     >>> gpuops.log_softmax(np.array([0.0, 0.0]))
     array([-0.69314718, -0.69314718])
     """
-    return normalized("log_softmax", x, axis, dtype, out, where, scale, strategy)
+    return exponentials(LOG_SOFTMAX, x, axis, dtype, out, where, scale, strategy)
 
 
 @operation(a=ARRAY, b=WEAK, out=OUT, where=MASK)
@@ -187,39 +188,12 @@ def parts(pairs: ArraySpec, val: np.dtype) -> tuple[ArraySpec, ArraySpec]:
     return pairs.view(pairs.shape, steps, val), pairs.view(pairs.shape, steps, val, offset=val.itemsize)
 
 
-def normalized(
-    op: str, x: Any, axis: Any, dtype: Any, out: Any, where: Any, scale: Any, strategy: str | None
+def exponentials(
+    record: Reduction, x: Any, axis: Any, dtype: Any, out: Any, where: Any, scale: Any, strategy: str | None
 ) -> Work:
     """The description of softmax and log_softmax."""
-    check_strategy(op, strategy)
-    given = arguments(op, x, axis, dtype, where, scale)
-    if out is not None:
-        check_out(op, out, x.shape, given.result)
-    options = {"axis": given.axis, "val": given.val, "dtype": given.result, "scale": given.scale}
-    host = HostCall(getattr(rows, op), options)
-    if x.machine is None:
-        return Work(op, (out or new_array("out", x.shape, given.result),), host)
-    builder = Builder(x.machine)
-    source, mask = builder.readable(x), given.mask and builder.readable(given.mask)
-    steps = like_strides(x.shape, source.steps)
-    target = builder.target(out, out is not None and shared(out, mask), x.shape, given.result, steps)
-    if target.size:
-        made = softmax_plan(op, source, mask, target, given, strategy)
-        if target is out and (unsafe(out, source) if made.in_place else shared(out, source)):
-            target = builder.target(out, True, x.shape, given.result)
-            made = softmax_plan(op, source, mask, target, given, strategy)
-        builder.add(made)
-    builder.deliver(target, out)
-    return Work(op, (out or target,), host, builder.finish())
-
-
-def softmax_plan(
-    op: str, x: ArraySpec, mask: ArraySpec | None, target: ArraySpec, given: "Arguments", strategy: str | None
-) -> Plan:
-    """The plan of a softmax of these arrays."""
-    assert x.machine is not None
-    problem = plan.rows.problem(op, x, mask, target, given.axis, dtype_name(given.val), given.scale)
-    return plan.rows.plan(problem, strategy, x.machine)
+    given = arguments(record.name, x, axis, dtype, where, scale)
+    return normalized(record, given.rows, out, strategy, scale=given.scale)
 
 
 class Arguments(NamedTuple):
@@ -234,9 +208,14 @@ class Arguments(NamedTuple):
     weights: ArraySpec | None = None  # of logsumexp
     number: np.ndarray | None = None  # a weight that is a Python scalar
 
+    @property
+    def rows(self) -> Rows:
+        """Those of an op that gives a result for each element."""
+        return Rows(self.x, self.mask, self.axis, self.val, self.result)
+
 
 def arguments(
-    op: str, x: Any, axis: Any, dtype: Any, where: Any, scale: Any, b: Any = None, name: str = "x"
+    op: str, x: Any, axis: Any, dtype: Any, where: Any, scale: Any = None, b: Any = None, name: str = "x"
 ) -> Arguments:
     """Check what softmax and its like are given."""
     check_array(op, name, x, REALS)
@@ -255,22 +234,3 @@ def arguments(
     if scale is not None and not isinstance(scale, numbers.Real):
         raise error(TypeError, op, f"scale must be a real number, got {scale!r}")
     return Arguments(x, mask, axis, val, result, 1.0 if scale is None else float(scale), b, number)
-
-
-@operation(x=ARRAY, where=MASK, stats=ARRAY)
-def finished(x, where, stats, op, val, dtype, scale=1.0):
-    """softmax or log_softmax of x, or of a part of it, given its rows' states as those of ``logsumexp``."""
-    options = {"log": plan.rows.OPS[op].log, "val": val, "dtype": dtype, "scale": scale}
-    host, mask = HostCall(definition_of_rows.finished, options), as_mask(op, where, x.shape)
-    if x.machine is None:
-        return Work(op, (new_array("out", x.shape, dtype),), host)
-    builder = Builder(x.machine)
-    x, mask, stats = builder.readable(x), mask and builder.readable(mask), builder.readable(stats)
-    target = new_array("out", x.shape, dtype, like_strides(x.shape, x.steps), x.machine)
-    if target.size:
-        out, source = (plan.maps.argument(each, ctype(each.dtype), x.shape) for each in (target, x))
-        chosen = mask and plan.maps.argument(mask, ctype(mask.dtype), x.shape)
-        over = broadcast_strides(stats.shape, stats.steps, x.shape)
-        pairs = plan.rows.statistics_arg(val.name, over, stats.name, stats.start)
-        builder.add(plan.rows.last_pass(plan.rows.OPS[op], x.shape, out, (source, chosen), pairs, scale))
-    return Work(op, (target,), host, builder.finish())

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from .. import plan
-from ..definition.records import MEASURES, REDUCTIONS, SEARCHES, WITH_INDEX
+from ..definition.records import MEASURES, REDUCTIONS, ROWS, SEARCHES, WITH_INDEX
 from ..plan import reductions
 from ..plan.dtypes import INTEGERS, ITEMSIZE
 from ..plan.reductions import OpStruct, Traits
@@ -37,7 +37,7 @@ def strategies() -> dict[str, tuple[str, ...]]:
         | {op: FAST if row.plain else ON_DEVICE for op, row in SEARCHES.items()}
         | dict.fromkeys((*MEASURES, *WITH_INDEX, "vector_norm"), FAST)
         | {"logsumexp": ON_DEVICE}
-        | dict.fromkeys(plan.rows.OPS, tuple(plan.rows.STRATEGIES))
+        | {op: plan.rows.strategies(row.row) for op, row in ROWS.items() if row.row}
         | {"matmul": tuple(plan.products.STRATEGIES)}
     )
     return names | {"amax": names["max"], "amin": names["min"]}

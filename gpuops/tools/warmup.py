@@ -18,15 +18,14 @@ from typing import Any
 import numpy as np
 
 from ..call.dispatch import describe
-from ..definition.records import MEASURES, REDUCTIONS, SEARCHES, WITH_INDEX
+from ..definition.records import MEASURES, REDUCTIONS, ROWS, SEARCHES, WITH_INDEX
 from ..device import jit, record
-from ..ops import reduce, softmax
+from ..ops import norms, reduce, softmax
 from ..ops.arguments import as_dtype, check_dtype
 from ..ops.average import average
 from ..ops.broadcast import expand, where
 from ..ops.compare import allclose, array_equal
 from ..ops.matmul import dot, matmul
-from ..plan import rows
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, Kernel, Machine, Work, largest_cluster, new_array
 from .info import info
@@ -105,7 +104,7 @@ OPS: dict[str, Callable[[Maker], Iterator[Work]]] = {
         name: partial(over_axes, getattr(reduce, name))
         for name in (*REDUCTIONS, *SEARCHES, *MEASURES, *WITH_INDEX, "vector_norm")
     },
-    **{name: partial(over_axes, getattr(softmax, name)) for name in (*rows.OPS, "logsumexp")},
+    **{name: partial(over_axes, (vars(softmax) | vars(norms))[name]) for name in (*ROWS, "logsumexp")},
     "average": averages,
     **{op.__name__: partial(pairs, op) for op in (array_equal, allclose)},
     "expand": expands,

@@ -126,7 +126,7 @@ broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
     Offset at[WALKED];
     if (ready[u]) {
       Offset to = DENSE ? static_cast<Offset>(spot.first) : spot.at[WALKED - 1];
-      store_past_l1(y + to, mapped(pa[u], pb[u], pc[u], p.scale));
+      store_past_l1(y + to, mapped(pa[u], pb[u], pc[u], p.option));
     } else if (!spot.complete) {  // a partial pack: the head or tail of the output (RAGGED: of a row)
       i32 length = WALK == RAGGED ? static_cast<i32>(p.axes.size[RANK - 1].value) : p.length;
 #pragma unroll 1
@@ -138,7 +138,7 @@ broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
           p.axes.locate(static_cast<u32>(spot.first + v), at);
         }
         y[DENSE ? static_cast<Offset>(spot.first + v) : at[WALKED - 1]] =
-            Map::apply(one<0>(a, at, p), one<1>(b, at, p), one<2>(c, at, p), p.scale);
+            Map::apply(one<0>(a, at, p), one<1>(b, at, p), one<2>(c, at, p), p.option);
       }
     }
   }
@@ -157,7 +157,7 @@ broadcast(Tout* y, const Ta* a, const Tb* b, const Tc* c, Broadcast p) {
       fetch<true, 0, WAY_A>(pa[0], a, spot, p);
       fetch<true, 1, WAY_B>(pb[0], b, spot, p);
       fetch<true, 2, WAY_C>(pc[0], c, spot, p);
-      store_past_l1(y + spot.first, mapped(pa[0], pb[0], pc[0], p.scale));
+      store_past_l1(y + spot.first, mapped(pa[0], pb[0], pc[0], p.option));
     }
   }
 }

@@ -24,6 +24,6 @@ broadcast_elements(Tout* y, const Ta* a, const Tb* b, const Tc* c, Elements p) {
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
     if (first + u * BLOCK >= p.size) break;
-    y[at[u][ARITY]] = Map::apply(va[u], vb[u], vc[u], p.scale);
+    y[at[u][ARITY]] = Map::apply(va[u], vb[u], vc[u], p.option);
   }
 }

@@ -37,7 +37,7 @@ broadcast_stepped(Tout* y, const Ta* a, const Tb* b, const Tc* c, Stepped p) {
     for (int u = 0; u < UNROLL; ++u) {
       if (s + u >= steps) continue;
       store_past_l1(y + at[ARITY] + (s + u) * p.step[ARITY],
-                  mapped(pa[FIXED_A ? 0 : u], pb[FIXED_B ? 0 : u], pc[FIXED_C ? 0 : u], p.scale));
+                  mapped(pa[FIXED_A ? 0 : u], pb[FIXED_B ? 0 : u], pc[FIXED_C ? 0 : u], p.option));
     }
   }
 }

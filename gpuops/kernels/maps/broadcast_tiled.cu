@@ -128,6 +128,6 @@ broadcast_tiled(Tout* y, const Ta* a, const Tb* b, const Tc* c, Tiled p) {
     take<1, WAY_B>(pb, tb, b, at, row0, col0, row, col, p);
     take<2, WAY_C>(pc, tc, c, at, row0, col0, row, col, p);
     Tout* to = y + at[ARITY] + (row0 + row) * p.along[ARITY] + (col0 + col) * p.across[ARITY];
-    store_past_l1(to, mapped(pa, pb, pc, p.scale));
+    store_past_l1(to, mapped(pa, pb, pc, p.option));
   }
 }

@@ -1,7 +1,8 @@
 // Row ops: what the kernels that keep rows on chip make of a row. Each row has a key, and a sum of its elements' terms
-// relative to that; the results are made of the elements, or of the terms that replaced them, and of the row's state. To
-// add an op, add a struct here and a row in gpuops/plan/rows/problems.py.
+// relative to that; the results are made of the elements, or of the terms that replaced them, and of the row's state. A
+// record of gpuops/definition/records.py names its struct.
 //   MAXIMUM     the key comes from the row's maximum (otherwise the terms of all parts have the same scale)
+//   size(z)     what that is the maximum of; also of each of a pair of half types
 //   KEEP        terms overwrite the elements
 //   left_out()  what stands for an element that the mask leaves out; its term must be 0
 //   Base        the terms: of(z), and what Powers of ops.cuh has besides
@@ -31,6 +32,7 @@ struct SoftmaxOp {
                       LEAVES_OUT ? 0 : RAISED>;
 
   static __device__ __forceinline__ V left_out() { return Limits<V>::least(); }
+  template <class T> static __device__ __forceinline__ T size(T z) { return z; }
   template <class B> static __device__ __forceinline__ V logarithm(State row, const B& base) {
     return row.max == Limits<V>::greatest() ? V(0) : Of::log(row.sum * base.rest());
   }

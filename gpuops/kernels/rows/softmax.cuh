@@ -39,7 +39,7 @@ using Total = Of::Total;
 enum Mask { NONE, BESIDE, SCATTERED };
 
 __device__ __forceinline__ V scaled(Tin x, const Softmax& p) {
-  return SCALED ? convert<V>(x) * static_cast<V>(p.scale) : convert<V>(x);
+  return SCALED ? convert<V>(x) * static_cast<V>(p.option) : convert<V>(x);
 }
 
 // A row as the classic kernels see it: its elements as x * scale in V, or -inf where the mask leaves them out.

@@ -78,7 +78,7 @@ template <int WIDE, int COUNT> struct Held {
       for (int n = 0; n < COUNT; ++n) {
         if (LEAVES_OUT && !ready[n]) continue;
 #pragma unroll
-        for (int w = 0; w < WORDS; ++w) words[w % MAXIMA] = extreme<Tin, true>(words[w % MAXIMA], item[n].word[w]);
+        for (int w = 0; w < WORDS; ++w) words[w % MAXIMA] = extreme<Tin, true>(words[w % MAXIMA], RowOp::size(item[n].word[w]));
       }
 #pragma unroll
       for (int v = 0; v < 2 * MAXIMA; ++v) {
@@ -91,7 +91,7 @@ template <int WIDE, int COUNT> struct Held {
     for (int n = 0; n < COUNT; ++n) {
       if (LEAVES_OUT && !ready[n]) continue;
 #pragma unroll
-      for (int v = 0; v < WIDE; ++v) top[v % ROWS] = greater_of(top[v % ROWS], get(n, v, p));
+      for (int v = 0; v < WIDE; ++v) top[v % ROWS] = greater_of(top[v % ROWS], RowOp::size(get(n, v, p)));
     }
   }
   __device__ __forceinline__ void sum_of_powers(Total (&sum)[ROWS], const Base (&base)[ROWS], const Softmax& p) {

@@ -27,7 +27,7 @@ softmax_small(const Tin* x, const b8* mask, Tout* y, Softmax p) {
 #pragma unroll
     for (int n = 0; n < EACH; ++n) {
       if (lane + n * step >= cols) break;
-      if (MASK == NONE || chosen[n]) max = greater_of(max, value[n]);
+      if (MASK == NONE || chosen[n]) max = greater_of(max, RowOp::size(value[n]));
     }
     max = shared_reduce<Max<V>, BLOCK>(max, p.shares);
   }

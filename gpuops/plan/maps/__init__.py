@@ -22,10 +22,10 @@ __all__ = [
 
 
 def plan(
-    map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...], strategy: str | None = None, scale: float = 1.0
+    map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...], strategy: str | None = None, option: float = 1.0
 ) -> Plan:
     """Plan ``out[i] = map_(*operands[i])`` over ``shape``."""
-    p = problem(map_, shape, *in_halves(map_, out, operands), scale)
+    p = problem(map_, shape, *in_halves(map_, out, operands), option)
     strategy = strategy or choose(p)
     return Plan(strategy, STRATEGIES[strategy](p), in_place=True)
 

@@ -13,7 +13,7 @@ from .problems import Arg, Problem
 WAYS = {"packed": 0, "funnel": 1, "reversed": 2, "repeated": 3, "strided": 4, "tiled": 5}  # enum Way in broadcast.cuh
 #: The last fields of every map's parameters.
 TAIL = (
-    Field("double", "scale", "a factor on x, of softmax's last pass"),
+    Field("double", "option", "of a row op's last pass"),
     Field("u64", "scalar[3][2]", "the bytes of a, b, c that are scalars"),
 )
 
@@ -64,6 +64,6 @@ def launch(
 
 
 def scalars(p: Problem) -> dict[str, Any]:
-    """The last parameters: the scale, and the bytes of scalar operands."""
+    """The last parameters: the option, and the bytes of scalar operands."""
     data = b"".join((arg.value or b"").ljust(16, b"\0") for arg in p.args[1:])
-    return {"scale": p.scale, "scalar": data.ljust(48, b"\0")}
+    return {"option": p.option, "scalar": data.ljust(48, b"\0")}

@@ -49,7 +49,7 @@ class Problem(NamedTuple):
     map_: str
     axes: Axes  # operands out, then the map's
     args: tuple[Arg, ...]
-    scale: float
+    option: float
 
     @property
     def cols(self) -> int:
@@ -57,13 +57,13 @@ class Problem(NamedTuple):
         return self.axes.sizes[-1]
 
 
-def problem(map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...], scale: float) -> Problem:
+def problem(map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...], option: float) -> Problem:
     """The normal form of ``out[i] = map_(*operands[i])`` over ``shape``."""
     args = (out, *operands)
     axes, offsets = normalize(Axes(shape, tuple([arg.strides for arg in args])))
     if not axes.sizes:
         axes = Axes((1,), ((1,),) * len(args))
-    return Problem(map_, axes, moved(args, offsets), scale)
+    return Problem(map_, axes, moved(args, offsets), option)
 
 
 def moved(args: tuple[Arg, ...], offsets: Shape) -> tuple[Arg, ...]:

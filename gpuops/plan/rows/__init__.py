@@ -1,4 +1,4 @@
-"""Planning softmax, log_softmax and logsumexp."""
+"""Planning ops that give a result for each element of a row."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ...errors import error
 from ..access import PACK
+from ..row_ops import RowOp
 from ..work import Machine, Plan
 from .classic import (
     WARP_COLS,
@@ -21,20 +22,12 @@ from .classic import (
 )
 from .columns import columns_on_chip
 from .on_chip import rows_on_chip, rows_on_grid
-from .problems import (
-    MAX_EXP_SUM,
-    OPS,
-    SCALED_MAX,
-    SHIFTED_EXP_SUM,
-    Problem,
-    problem,
-)
+from .problems import SCALED_MAX, SHIFTED_EXP_SUM, Problem, problem
 from .small import is_small, plan_small
 
 __all__ = [
-    "MAX_EXP_SUM", "ON_CHIP", "OPS", "SCALED_MAX", "SHIFTED_EXP_SUM", "STRATEGIES",
-    "WARPS", "WARP_COLS", "Problem", "choose", "last_pass", "plan", "problem",
-    "statistics_arg",
+    "ON_CHIP", "SCALED_MAX", "SHIFTED_EXP_SUM", "STRATEGIES", "WARPS", "WARP_COLS", "Problem", "choose",
+    "last_pass", "plan", "problem", "statistics_arg", "strategies",
 ]  # fmt: skip
 
 LONG = 2**16  # packs of a row, of more than which the grid shares it
@@ -47,13 +40,15 @@ def along_rows(p: Problem) -> bool:
 
 
 def plan(p: Problem, strategy: str | None, machine: Machine) -> Plan:
-    """Plan a softmax."""
+    """Plan a row op."""
     return STRATEGIES[strategy](p, strategy, machine) if strategy else choose(p, machine)
 
 
 def choose(p: Problem, machine: Machine) -> Plan:
     """The plan for callers who name no strategy: one that holds the rows on chip, if there is room."""
     across = not along_rows(p)
+    if p.counted:
+        return plan_grid_online(p, "grid_online", machine)
     if is_small(p, across):
         return plan_small(p, across, machine)
     idle = p.rows * machine.cluster < machine.multiprocessors  # if each row has a cluster
@@ -67,6 +62,8 @@ def choose(p: Problem, machine: Machine) -> Plan:
 
 def plan_on_chip(p: Problem, strategy: str, machine: Machine) -> Plan:
     """Rows on chip, or tiles of an outer axis."""
+    if p.counted:
+        raise error(ValueError, p.op.name, f"strategy {strategy!r} takes no mask")
     made = ON_CHIP[strategy](p, machine)
     if made is None:
         rule = f"strategy {strategy!r} does not hold rows of {p.cols} elements on this device's chip"
@@ -91,3 +88,8 @@ STRATEGIES: dict[str, Callable[[Problem, str, Machine], Plan]] = {
 ON_CHIP: dict[str, Callable[[Problem, Machine], Plan | None]] = {
     "rows": rows_on_chip, "grid": rows_on_grid, "columns": columns_on_chip,
 }  # fmt: skip
+
+
+def strategies(op: RowOp) -> tuple[str, ...]:
+    """The names of an op's strategies; most of the classic kernels compute softmax alone."""
+    return tuple([name for name in STRATEGIES if op.classic or name in ("grid_online", *ON_CHIP)])

@@ -1,4 +1,4 @@
-"""The classic rungs: a thread to an element, a block or a warp to a row; and softmax in several passes."""
+"""The classic rungs: a thread to an element, a block or a warp to a row; and row ops in several passes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from ..access import Access
 from ..dtypes import CTYPES, ITEMSIZE
 from ..geometry import Axes, Shape, contiguous_strides, power_of_2
 from ..reductions import OpStruct
+from ..row_ops import RowOp
 from ..work import Machine, Operand, Plan
 from .launch import Design, Held, fits, launch
-from .problems import SCALED_MAX, SHIFTED_EXP_SUM, Problem, RowOp
+from .problems import SCALED_MAX, SHIFTED_EXP_SUM, Problem
 
 BLOCK = 256
 WARP_COLS = 1024  # the longest row that a warp holds in registers: 32 elements a lane
@@ -70,27 +71,28 @@ def plan_two_pass(p: Problem, strategy: str, machine: Machine) -> Plan:
 
 
 def plan_grid_online(p: Problem, strategy: str, machine: Machine) -> Plan:
-    """Maximum and sum of exponentials together in one grid-wide reduction, then divide: two readings of x."""
-    both = statistic(p, p.op.statistics, None, 0)
-    return divided(p, strategy, [reductions.plan(both, None, machine.multiprocessors)])
+    """What is to be known of rows in one grid-wide reduction, then a map: two readings of x. A softmax has both the
+    maximum and the sum of exponentials of the first one."""
+    known = statistic(p, p.reduction, None if p.op.states else p.val, 0)
+    return divided(p, strategy, [reductions.plan(known, None, machine.multiprocessors)])
 
 
 def statistic(p: Problem, op: OpStruct, out: str | None, offset: int) -> reductions.Problem:
-    """A reduction of p's rows into the array of their (maximum, sum) pairs: to one of the two, or to both."""
+    """A reduction of p's rows into the array of what is known of them: of pairs also to one of the two."""
     steps = contiguous_strides(p.kept.sizes)
-    pairs = steps if out is None else tuple([2 * step for step in steps])
+    pairs = tuple([2 * step for step in steps]) if out and p.op.states else steps
     kept = Axes(p.kept.sizes, (*p.kept.strides[:2], pairs))
     reduced = Axes(p.reduced.sizes, p.reduced.strides[:2])
     x, mask, _ = p.arrays
     other = "bool" if p.masked else None
     return reductions.of_normal_form(
         op, p.x, p.val, out, (kept, reduced), (x, mask, Operand("stats", offset)), (*p.starts[:2], offset), p.cols,
-        other, (p.scale,),
+        other, op.numbers(p.cols, {p.op.option: p.option}),
     )  # fmt: skip
 
 
 def divided(p: Problem, strategy: str, passes: list[Plan]) -> Plan:
-    """The reductions into the rows' statistics, then the pass that applies them to every element."""
+    """The reductions to what is known of rows, then the pass that applies them to every element."""
     walks = [k + r for k, r in zip(p.kept.strides, p.reduced.strides, strict=True)]
     args = [
         operand and maps.Arg(operand.name, ctype, size, walk, (start - operand.offset) % 16, None, operand.offset)
@@ -101,23 +103,26 @@ def divided(p: Problem, strategy: str, passes: list[Plan]) -> Plan:
     x, mask, out = args
     assert x is not None and out is not None
     stats = contiguous_strides(p.kept.sizes) + (0,) * len(p.reduced.sizes)
-    last = last_pass(p.op, p.kept.sizes + p.reduced.sizes, out, (x, mask), statistics_arg(p.val, stats), p.scale)
+    known = statistics_arg(p.op, p.val, stats)
+    last = last_pass(p.op, p.kept.sizes + p.reduced.sizes, out, (x, mask), known, p.option)
     steps = tuple(step for each in (*passes, last) for step in each.steps)
     workspace = dict(item for each in passes for item in each.workspace)
-    pairs = ("stats", p.rows * 2 * ITEMSIZE[p.val])
+    pairs = ("stats", p.rows * known.itemsize)
     scratch = max(each.scratch for each in passes)
     return Plan(strategy, steps, (pairs, *workspace.items()), scratch, in_place=True)
 
 
-def statistics_arg(val: str, strides: Shape, name: str = "stats", pointer: int = 0) -> maps.Arg:
-    """The rows' (maximum, sum) pairs as an operand of a map, with strides over its output."""
-    return maps.Arg(name, f"MaxExpSum<{CTYPES[val]}>::State", 2 * ITEMSIZE[val], strides, pointer)
+def statistics_arg(op: RowOp, val: str, strides: Shape, name: str = "stats", pointer: int = 0) -> maps.Arg:
+    """What is known of rows as an operand of a map, with strides over its output: states of two numbers, or numbers."""
+    if op.states is None:
+        return maps.Arg(name, CTYPES[val], ITEMSIZE[val], strides, pointer)
+    return maps.Arg(name, f"{op.states}<{CTYPES[val]}>::State", 2 * ITEMSIZE[val], strides, pointer)
 
 
 def last_pass(
-    op: RowOp, shape: Shape, out: maps.Arg, x: tuple[maps.Arg, maps.Arg | None], stats: maps.Arg, scale: float
+    op: RowOp, shape: Shape, out: maps.Arg, x: tuple[maps.Arg, maps.Arg | None], known: maps.Arg, option: float
 ) -> Plan:
-    """The map that applies the rows' statistics to every element of x, given with its mask."""
+    """The map that makes the results of x, given with its mask, and of what is known of rows."""
     values, mask = x
-    operands = (values, stats) if mask is None else (values, stats, mask)
-    return maps.plan(op.last, shape, out, operands, scale=scale)
+    operands = (values, known) if mask is None else (values, known, mask)
+    return maps.plan(op.map, shape, out, operands, option=option)

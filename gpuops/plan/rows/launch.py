@@ -1,4 +1,4 @@
-"""What the planners of softmax share: access, what is held on chip, and the launch of a design."""
+"""What the planners of row ops share: access, what is held on chip, and the launch of a design."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -23,7 +23,7 @@ PARAMS = Struct(
     Field("i64", "chunk", "packs of a block"),
     Field("i64", "staged", "packs of a thread in shared memory"),
     Field("i64", "team", "grid: blocks that share a row"),
-    Field("double", "scale", "a factor on x"),
+    Field("double", "option", "the op's number: softmax's is a factor on x"),
     Field("Axes<KEPT, 3, Offset>", "kept", "operands x, mask, y, over the rows"),
     Field("Axes<REDUCED, 3, Offset>", "reduced", "operands x, mask, y, over the elements of a row"),
 )
@@ -32,7 +32,7 @@ SMALL_PARAMS = Struct(
     "Softmax",
     Field("i64", "rows", "rows"),
     Field("i64", "cols", "elements of a row"),
-    Field("double", "scale", "a factor on x"),
+    Field("double", "option", "the op's number: softmax's is a factor on x"),
     Field("Dims<KEPT, 3, Offset>", "kept", "operands x, mask, y, over the rows"),
     Field("Axes<REDUCED, 3, Offset>", "reduced", "operands x, mask, y, over the elements of a row"),
     Field("Shares", "shares", "how threads share rows"),
@@ -51,7 +51,7 @@ class Held(NamedTuple):
 
 
 class Design(NamedTuple):
-    """How a kernel shares out a softmax."""
+    """How a kernel shares out a row op."""
 
     blocks: int
     block: int  # threads
@@ -73,7 +73,7 @@ def launch(p: Problem, strategy: str, design: Design, kernel: str = "", in_place
         "Offset": offset, "RowOp": f"struct {p.op.struct}",
     }  # fmt: skip
     more = {
-        "LOG": p.op.log, "MASK": MASKS[access.beside], "SCALED": p.scale != 1, "KEPT": kept.rank_class,
+        "LOG": p.op.log, "MASK": MASKS[access.beside], "SCALED": p.scaled, "KEPT": kept.rank_class,
         "REDUCED": reduced.rank_class, "VEC": access.vec,
     }  # fmt: skip
     if held.registers:
@@ -81,7 +81,7 @@ def launch(p: Problem, strategy: str, design: Design, kernel: str = "", in_place
     meeting = (Operand("scratch", BARRIERS_OFFSET), Operand("scratch", PARTIALS), LAUNCH) if held.team else ()
     params = (SMALL_PARAMS if design.shares else PARAMS).pack(
         offset, rows=kept.size, cols=p.cols, packs=held.packs, chunk=held.part, staged=held.staged, team=held.team,
-        scale=p.scale, shares=design.shares, kept=kept, reduced=reduced,
+        option=p.option, shares=design.shares, kept=kept, reduced=reduced,
     )  # fmt: skip
     step = Launch(
         variant(f"softmax_{kernel or strategy}", types, more | design.constants), grid, design.block,

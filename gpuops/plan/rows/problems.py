@@ -1,43 +1,22 @@
-"""A softmax in normal form, and the reductions that it is made of."""
+"""A row op in normal form, and the reductions that a softmax is made of."""
 
 from typing import NamedTuple
 
 from ..dtypes import ITEMSIZE, dtype_name
 from ..geometry import Axes, Shape, broadcast_strides, normal_form
-from ..reductions import OpStruct, Traits, fields
+from ..reductions import OpStruct, fields
+from ..row_ops import RowOp
 from ..work import ALIGNMENT, ArraySpec, Operand
 
 SCALED_MAX = OpStruct("ScaledMax", fields("most"), options=("scale",))
 SHIFTED_EXP_SUM = OpStruct("ShiftedExpSum", fields("smaller", "ones"), options=("scale",))
-MAX_EXP_SUM = OpStruct("MaxExpSum", fields("max", "rest"), Traits(exponential=True), ("scale",))
-
-
-class RowOp(NamedTuple):
-    """What the host knows of an op whose results depend on their whole row; ``kernels/rows/row_ops.cuh`` and
-    ``kernels/maps/broadcast.cuh`` have the rest."""
-
-    name: str
-    struct: str  # in row_ops.cuh
-    last: str  # the map that makes the results, given the row's statistics
-    log: bool = False
-    statistics: OpStruct = MAX_EXP_SUM  # what the last pass reads of a row
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-OPS = {
-    op.name: op
-    for op in (
-        RowOp("softmax", "SoftmaxOp", "Softmax"), RowOp("log_softmax", "SoftmaxOp", "LogSoftmax", log=True),
-    )
-}  # fmt: skip
 
 
 class Problem(NamedTuple):
-    """A softmax in normal form, over ``reduced`` for each of ``kept``."""
+    """A row op in normal form, over ``reduced`` for each of ``kept``."""
 
     op: RowOp
+    reduction: OpStruct  # gives what the last of several passes reads of a row
     x: str  # dtype names: of the elements, of the arithmetic, of the result
     val: str
     out: str
@@ -46,7 +25,7 @@ class Problem(NamedTuple):
     arrays: tuple[Operand, Operand | None, Operand]  # where x, mask and out begin in normal form
     starts: Shape  # these addresses modulo 16
     masked: bool
-    scale: float
+    option: float
     sizes: Shape  # bytes of an element of x, mask and out
     rows: int
     cols: int  # elements of a row
@@ -56,11 +35,22 @@ class Problem(NamedTuple):
         """Registers that a number takes in the arithmetic: threads that compute in float64 have more, and are fewer."""
         return ITEMSIZE[self.val] // 4
 
+    @property
+    def scaled(self) -> bool:
+        """Whether elements are multiplied by a number."""
+        return self.op.option == "scale" and self.option != 1
+
+    @property
+    def counted(self) -> bool:
+        """Whether results depend on how many elements of a row take part, which kernels on chip do not count."""
+        return self.masked and self.reduction.numbered
+
 
 def problem(
-    op: str, x: ArraySpec, mask: ArraySpec | None, out: ArraySpec, axis: Shape, val: str, scale: float
-) -> Problem:
-    """The normal form of a softmax over ``axis``, computed in dtype ``val``; the mask broadcasts to x."""
+    op: RowOp, reduction: OpStruct, x: ArraySpec, mask: ArraySpec | None, out: ArraySpec, axis: Shape, val: str,
+    option: float,
+) -> Problem:  # fmt: skip
+    """The normal form of a row op over ``axis``, computed in dtype ``val``; the mask broadcasts to x."""
     shape, sizes = x.shape, (x.itemsize, 1, out.itemsize)
     beside = (0,) * len(shape) if mask is None else broadcast_strides(mask.shape, mask.steps, shape)
     dims = [*zip(shape, x.steps, beside, out.steps, strict=True)]
@@ -77,5 +67,6 @@ def problem(
     )  # fmt: skip
     names = dtype_name(x.dtype), val, dtype_name(out.dtype)
     return Problem(
-        OPS[op], *names, kept, reduced, arrays, starts, mask is not None, scale, sizes, kept.size, reduced.size
-    )
+        op, op.states or reduction, *names, kept, reduced, arrays, starts, mask is not None, option, sizes, kept.size,
+        reduced.size,
+    )  # fmt: skip

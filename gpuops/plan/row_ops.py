@@ -1,0 +1,24 @@
+"""What the host knows of ops that give a result for each element of a row."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .reductions import OpStruct, Traits, fields
+
+MAX_EXP_SUM = OpStruct("MaxExpSum", fields("max", "rest"), Traits(exponential=True), ("scale",))
+
+
+class RowOp(NamedTuple):
+    """How kernels make the results of a row."""
+
+    name: str
+    struct: str  # in kernels/rows/row_ops.cuh
+    map: str  # makes the results of rows beyond the chip; printed from the record, or in kernels/maps/broadcast.cuh
+    option: str  # the number that the op is given
+    log: bool = False  # what is left out becomes -inf, else 0
+    states: OpStruct | None = None  # the map reads states of this struct; None: results of the record
+    classic: bool = False  # it is what the kernels of the tutorial compute
+
+    def __repr__(self) -> str:
+        return self.name
