@@ -9,6 +9,7 @@ from .ops.average import average
 from .ops.broadcast import broadcast_to, expand, where
 from .ops.compare import allclose, array_equal
 from .ops.matmul import dot, matmul
+from .ops.norms import rms_norm
 from .ops.reduce import (
     all,
     amax,
@@ -80,6 +81,7 @@ __all__ = [
     "nanvar",
     "prod",
     "ptp",
+    "rms_norm",
     "softmax",
     "std",
     "strategies",

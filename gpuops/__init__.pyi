@@ -33,6 +33,8 @@ from ._types import (
     OutOther,
     Plain,
     Real,
+    RmsNormOp,
+    RmsNormStrategy,
     Shape,
     SoftmaxOp,
     SoftmaxStrategy,
@@ -48,8 +50,8 @@ __all__ = [
     "all", "allclose", "amax", "amin", "any", "argmax", "argmin", "array_api", "array_equal", "average", "broadcast_to",
     "count_nonzero", "dot", "expand", "info", "log_softmax", "logsumexp", "matmul", "max", "max_with_index", "mean",
     "mean_var", "min", "min_with_index", "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd",
-    "nansum", "nanvar", "prod", "ptp", "softmax", "std", "strategies", "sum", "sum_of_squares", "var", "vector_norm",
-    "where"
+    "nansum", "nanvar", "prod", "ptp", "rms_norm", "softmax", "std", "strategies", "sum", "sum_of_squares", "var",
+    "vector_norm", "where"
 ]
 
 @overload
@@ -516,6 +518,26 @@ def ptp(
     strategy: NansumStrategy | None = None
 ) -> OutKind: ...
 @overload
+def rms_norm(
+    x: Untyped, axis: Axis = -1, *, eps: float | None = None, dtype: ForeignDType | None = None, out: None = None,
+    where: Any = True, strategy: RmsNormStrategy | None = None
+) -> Untyped: ...
+@overload
+def rms_norm(
+    x: npt.NDArray[Floating], axis: Axis = -1, *, eps: float | None = None, dtype: None = None, out: None = None,
+    where: Array | Plain = True, strategy: RmsNormStrategy | None = None
+) -> npt.NDArray[Floating]: ...
+@overload
+def rms_norm(
+    x: Array | Plain, axis: Axis = -1, *, eps: float | None = None, dtype: ForeignDType | None = None,
+    out: OutArray | None = None, where: Array | Plain = True, strategy: RmsNormStrategy | None = None
+) -> OutArray: ...
+@overload
+def rms_norm(
+    x: Other, axis: Axis = -1, *, eps: float | None = None, dtype: ForeignDType | None = None,
+    out: OutOther | None = None, where: Other | Plain = True, strategy: RmsNormStrategy | None = None
+) -> OutOther: ...
+@overload
 def softmax(
     x: Untyped, axis: Axis = None, *, dtype: ForeignDType | None = None, out: None = None, where: Any = True,
     scale: Number | None = None, strategy: SoftmaxStrategy | None = None
@@ -568,6 +590,8 @@ def strategies(op: NansumOp) -> tuple[NansumStrategy, ...]: ...
 def strategies(op: ArgmaxOp) -> tuple[ArgmaxStrategy, ...]: ...
 @overload
 def strategies(op: SoftmaxOp) -> tuple[SoftmaxStrategy, ...]: ...
+@overload
+def strategies(op: RmsNormOp) -> tuple[RmsNormStrategy, ...]: ...
 @overload
 def strategies(op: MatmulOp) -> tuple[MatmulStrategy, ...]: ...
 @overload

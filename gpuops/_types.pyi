@@ -73,6 +73,7 @@ SoftmaxStrategy: TypeAlias = Literal[
     "naive", "block_tree", "block_coalesced", "two_pass", "two_pass_host", "block_online", "block_shared", "warp",
     "warp_pack2", "warp_pack4", "warp_pack8", "grid_online", "grid", "columns", "rows"
 ]
+RmsNormStrategy: TypeAlias = Literal["grid_online", "grid", "columns", "rows"]
 MatmulStrategy: TypeAlias = Literal[
     "naive", "coalesced", "shared", "blocktile_1d", "blocktile_2d", "vectorized", "warptile", "cublas", "pipelined"
 ]
@@ -84,4 +85,5 @@ NansumOp: TypeAlias = Literal[
 ]
 ArgmaxOp: TypeAlias = Literal["argmax", "argmin", "logsumexp"]
 SoftmaxOp: TypeAlias = Literal["softmax", "log_softmax"]
+RmsNormOp: TypeAlias = Literal["rms_norm"]
 MatmulOp: TypeAlias = Literal["matmul"]

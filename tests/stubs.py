@@ -125,7 +125,7 @@ INEXACT, FLOATING = (
 SAME = ("max", "min", "amax", "amin", "nanmax", "nanmin", "ptp", "expand", "broadcast_to")
 KEEPS = (
     dict.fromkeys(("sum", "prod", "mean", "nansum", "nanprod", "nanmean"), INEXACT)
-    | dict.fromkeys(("softmax", "log_softmax", "logsumexp"), FLOATING)
+    | dict.fromkeys(("softmax", "log_softmax", "rms_norm", "logsumexp"), FLOATING)
     | dict.fromkeys(("var", "std", "nanvar", "nanstd", "sum_of_squares", "vector_norm"), FLOATING)
     | {"where": FLOATING}
 )
@@ -140,8 +140,8 @@ SEVERAL = ("allclose", "array_equal", "dot", "matmul", "where")
 TYPES = {
     "axis": "Axis", "keepdims": "bool", "initial": "Number", "ddof": "Real", "correction": "Real", "returned": "bool",
     "return_sign": "bool", "scale": "Number", "ord": "float", "rtol": "float", "atol": "float", "equal_nan": "bool",
-    "alpha": "Number", "beta": "Number", "subok": "bool", "shape": "Shape", "casting": "Casting", "axes": "Axes",
-    "dtype": "ForeignDType",
+    "eps": "float", "alpha": "Number", "beta": "Number", "subok": "bool", "shape": "Shape", "casting": "Casting",
+    "axes": "Axes", "dtype": "ForeignDType",
 }  # fmt: skip
 #: Functions of one axis.
 SEARCHES = ("argmax", "argmin", "nanargmax", "nanargmin")

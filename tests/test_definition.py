@@ -39,9 +39,9 @@ ROWS = {
 DTYPES = tuple(map(np.dtype, ("f2", BFLOAT16, "f4", "f8", "c8", "i1", "u1", "i8", "?")))
 SEARCHES = (*records.SEARCHES, *records.WITH_INDEX)
 NORMS = {"norm2": 2, "norm1": 1, "norm0": 0, "norm_inf": math.inf, "norm_minus_inf": -math.inf, "norm_p": 3}
-OPTIONS = {"ddof": 1.0, "p": 3.0, "scale": 0.5}
+OPTIONS = {"ddof": 1.0, "p": 3.0, "scale": 0.5, "floor": np.float64(0.2)}
 #: Those of ops that give a result for each element, as public functions take them.
-GIVEN = {"softmax": {"scale": 0.5}, "log_softmax": {"scale": 0.5}}
+GIVEN = {"softmax": {"scale": 0.5}, "log_softmax": {"scale": 0.5}, "rms_norm": {"eps": 0.04}}
 CENTER = np.asarray(0.5)  # from which the second passes take distances
 
 

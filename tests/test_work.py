@@ -42,6 +42,8 @@ CALLS = {
     "sum into": ("sum", lambda x, mask, out: ((x,), {"axis": 1, "out": out})),
     "softmax": ("softmax", lambda x, mask, out: ((x,), {"axis": 1})),
     "log_softmax": ("log_softmax", lambda x, mask, out: ((x,), {"axis": 0, "scale": 0.5})),
+    "rms_norm": ("rms_norm", lambda x, mask, out: ((x,), {})),
+    "rms_norm of a mask": ("rms_norm", lambda x, mask, out: ((x, 0), {"where": mask})),
     "logsumexp": ("logsumexp", lambda x, mask, out: ((x,), {"axis": 1, "where": mask})),
     "expand": ("expand", lambda x, mask, out: ((x, (3, -1, 40)), {})),
     "broadcast_to": ("broadcast_to", lambda x, mask, out: ((x, (3, 6, 40)), {})),

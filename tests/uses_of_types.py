@@ -103,6 +103,7 @@ def every_function(x: npt.NDArray[np.float32], t: Tensor) -> None:
     assert_type(gpuops.min_with_index(t, axis=0).values, Tensor)
     assert_type(gpuops.sum_of_squares(t, axis=1), Tensor)
     assert_type(gpuops.log_softmax(t, axis=-1), Tensor)
+    assert_type(gpuops.rms_norm(t, eps=1e-6), Tensor)
 
 
 def dtypes_that_stay(
@@ -110,6 +111,7 @@ def dtypes_that_stay(
 ) -> None:
     assert_type(gpuops.softmax(x, axis=1, where=mask, scale=0.5), Float32)
     assert_type(gpuops.log_softmax(x), Float32)
+    assert_type(gpuops.rms_norm(x, axis=(0, 1)), Float32)
     assert_type(gpuops.logsumexp(x, axis=1), Float32)
     assert_type(gpuops.mean(x, 0), Float32)
     assert_type(gpuops.sum(z), npt.NDArray[np.complex64])

@@ -86,6 +86,7 @@ RELATED = {
     "nanvar": ("var", "nanstd", "nanmean"),
     "prod": ("sum", "nanprod"),
     "ptp": ("max", "min"),
+    "rms_norm": ("vector_norm", "sum_of_squares", "softmax"),
     "softmax": ("log_softmax", "logsumexp"),
     "std": ("var", "mean_var", "nanstd"),
     "strategies": ("info",),

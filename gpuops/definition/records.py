@@ -16,6 +16,7 @@ from .expressions import (
     log,
     log1p,
     maximum,
+    minimum,
     power,
     quotient,
     ratio,
@@ -169,11 +170,25 @@ SQUARES = {name: Field("R", 0, "add") for name in ("total", "lowered", "raised")
 NORM2 = Reduction(
     "norm2", SQUARES,
     lambda x: {"total": squared(x), "lowered": squared(times(x, "small")), "raised": squared(times(x, "large"))},
-    lambda s: where(
-        s.total == "greatest", sqrt(s.lowered) * "large",
-        where(s.total < "tiny", sqrt(s.raised) * "small", sqrt(s.total)),
-    ),
-    results=("RV",), form="squares", struct=struct("Norm2", SQUARES), floating=True,
+    lambda s: within_reach(s, sqrt), results=("RV",), form="squares", struct=struct("Norm2", SQUARES), floating=True,
+)  # fmt: skip
+
+
+def within_reach(s: Any, root: Callable[[Expr], Expr]) -> Expr:
+    """The root of that sum of squares which has kept its digits."""
+    small = where(s.total < "tiny", root(s.raised) * "small", root(s.total))
+    return where(s.total == "greatest", root(s.lowered) * "large", small)
+
+
+def hypotenuse(a: Expr, b: Expr) -> Expr:
+    """The root of the sum of two squares; of zeros, NaN."""
+    return maximum(a, b) * sqrt(squared(minimum(a, b) / maximum(a, b)) + 1.0)
+
+
+RMS_NORM = NORM2.but(
+    "rms_norm",
+    finish=lambda s, n, floor: hypotenuse(within_reach(s, lambda total: sqrt(quotient(total, n))), floor.as_("R")),
+    results=("A",), each=lambda x, r0: x / r0, struct=None, row=RowOp("rms_norm", "RmsNormOp", "RmsNorm", "floor"),
 )  # fmt: skip
 
 # -------------------------------------------------------------------------------------------------- truth and numbers
@@ -351,7 +366,7 @@ NORMS = {2.0: NORM2, 1.0: NORM1, 0.0: NORM0, np.inf: NORM_INF, -np.inf: NORM_MIN
 SEARCHES = by_name(ARGMAX, ARGMIN, NANARGMAX, NANARGMIN)
 WITH_INDEX = by_name(MAX_WITH_INDEX, MIN_WITH_INDEX)
 #: Ops that give a result for each element.
-ROWS = by_name(SOFTMAX, LOG_SOFTMAX)
+ROWS = by_name(SOFTMAX, LOG_SOFTMAX, RMS_NORM)
 #: The records by the structs that make their states.
 STRUCTS = {
     struct.name: each

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import numbers
+
+import numpy as np
 
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK, OUT
-from ..definition.records import NORMS, SUM_OF_SQUARES
+from ..definition.records import NORMS, RMS_NORM, SUM_OF_SQUARES
 from ..errors import error
 from .docstrings import documented
 from .reduction import NOT_GIVEN, reduction
+from .rows import normalized
+from .softmax import arguments
 
 
 @operation(a=ARRAY)
@@ -100,3 +105,52 @@ def sum_of_squares(a, axis=None, dtype=None, out=None, keepdims=False, *, where=
     array([ 5, 25])
     """
     return reduction(SUM_OF_SQUARES, a, axis, dtype, out, keepdims, NOT_GIVEN, where, strategy)
+
+
+@operation(x=ARRAY, out=OUT, where=MASK)
+@documented
+def rms_norm(x, axis=-1, *, eps=None, dtype=None, out=None, where=True, strategy=None):
+    """x / sqrt(mean(x ** 2) + eps), with the mean over the given axes, as ``torch.nn.functional.rms_norm``.
+
+    Masked elements do not count in the mean, and become 0. Squares neither overflow nor underflow.
+
+    Parameters
+    ----------
+    x : array_like
+        {array}
+        bool, integer or floating (including float16 and bfloat16).
+    {softmax_axis}
+    eps : float, optional
+        Is added to the mean; by default the machine epsilon of the dtype of the computation.
+    {softmax_dtype}
+    {softmax_out}
+    {where}
+    {strategy}
+
+    Returns
+    -------
+    ndarray
+        It has the memory layout of ``x``.
+        {like_input}
+        On a GPU, rows that do not fit on its chip, or that have a mask, are read twice.
+
+    Raises
+    ------
+    {AxisError}
+    {TypeError} ``eps`` is not a real number
+    {ValueError} ``eps`` is negative; if the strategy does not apply
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> gpuops.rms_norm(np.array([[1.0, 7.0], [-3.0, 3.0]]), eps=0)
+    array([[ 0.2,  1.4],
+           [-1. ,  1. ]])
+    """
+    given = arguments("rms_norm", x, axis, dtype, where)
+    eps = np.finfo(given.val).eps if eps is None else eps
+    if not isinstance(eps, numbers.Real):
+        raise error(TypeError, "rms_norm", f"eps must be a real number, got {eps!r}")
+    if not float(eps) >= 0:
+        raise error(ValueError, "rms_norm", f"eps must not be negative, got {eps!r}")
+    return normalized(RMS_NORM, given.rows, out, strategy, floor=math.sqrt(eps))

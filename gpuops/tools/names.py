@@ -106,6 +106,7 @@ softplus          -                                -                            
 relu              -                                -                              =,nn.functional.relu
 gelu              -                                -                              nn.functional.gelu
 silu              -                                -                              nn.functional.silu
+rms_norm          -                                -                              nn.functional.rms_norm
 layer_norm        -                                -                              nn.functional.layer_norm
 cross_entropy     -                                -                              nn.functional.cross_entropy
 normalize         -                                -                              nn.functional.normalize

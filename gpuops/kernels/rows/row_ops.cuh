@@ -58,3 +58,40 @@ struct SoftmaxOp {
     }
   };
 };
+
+// x / sqrt(mean(x * x) + floor * floor). Squares are of elements times a power of 2, by which the largest is near 1, so
+// that they neither overflow nor vanish. Those of narrower dtypes do not in V.
+struct RmsNormOp {
+  static constexpr bool MAXIMUM = SAME<Tin, V> || SAME<Tin, bf16>, KEEP = false;
+  struct Base {
+    using Bits = Either<sizeof(V) == 8, u64, u32>::type;
+    static constexpr Bits DIGITS = sizeof(V) == 8 ? 52 : 23, TOP = sizeof(V) == 8 ? 2046 : 254;  // the largest exponent
+    V factor = 1;
+    Base() = default;
+    __device__ explicit Base(V key) {
+      if constexpr (MAXIMUM) factor = bit_cast<V>((TOP - min(bit_cast<Bits>(key) >> DIGITS, TOP - 1)) << DIGITS);
+    }
+    static __device__ V key(V max) { return max; }
+    __device__ V of(V z) const { return z * factor * (z * factor); }
+    __device__ V lift(V key) const { return of(1 / Base(key).factor); }
+  };
+
+  static __device__ __forceinline__ V left_out() { return 0; }
+  static __device__ __forceinline__ V size(V z) { return fabs(z); }
+  static __device__ __forceinline__ u32 size(u32 pair) { return pair & 0x7fff7fffu; }
+
+  struct Ending {
+    V factor, inverse;
+
+    Ending() = default;
+    template <bool> static __device__ __forceinline__ Ending of(V, State row, const Softmax& p) {
+      V floor = static_cast<V>(p.option);
+      Base base(greater_of(row.max, floor));
+      Ending end;
+      end.factor = base.factor;
+      end.inverse = 1 / sqrt(row.sum * (MAXIMUM ? base.lift(row.max) : V(1)) / static_cast<V>(p.cols) + base.of(floor));
+      return end;
+    }
+    __device__ __forceinline__ V operator()(V value) const { return value * factor * inverse; }
+  };
+};
