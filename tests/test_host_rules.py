@@ -68,6 +68,15 @@ def test_elements_are_rounded_to_the_dtype_before_they_are_added(way, shape):
             np.testing.assert_allclose(getattr(gpuops, op)(x, axis=axis, dtype=np.float16), right, rtol=near, atol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(3, 4), (12, 15), (300, 40), (3, 30000)])
+def test_sums_are_as_precise_as_the_dtype(way, shape):
+    x = 1 + sample(shape, "f4", special=False)
+    for axis in (None, 0, 1):
+        for op in ("sum", "mean", "nansum", "var"):
+            right = getattr(np, op)(x.astype("f8"), axis=axis)
+            np.testing.assert_allclose(getattr(gpuops, op)(x, axis=axis, dtype="f8"), right, rtol=1e-12)
+
+
 @pytest.mark.parametrize("size", [3, 30000])
 def test_means_of_integers_in_an_integer_dtype(way, size):
     x = np.arange(2 * size, dtype=np.int32).reshape(2, size)

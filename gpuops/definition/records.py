@@ -338,15 +338,18 @@ SIGNED_LOGSUMEXP = WEIGHTED_LOGSUMEXP.but(
     struct=struct("SignedLogSumExp", PARTS, PRODUCT, options=("scale",)),
 )  # fmt: skip
 
-# ------------------------------------------------------------------------------------------------ two passes, in blocks
+# -------------------------------------------------------------------------------------------------- parts, on the host
 
 #: Sums with the numbers of their elements; then, given means, sums of the distances from them and of their squares.
 TOTALS, NUMBERS = MASKED_MEAN.but("totals"), NANMEAN.but("numbers")
 DEVIATIONS = Reduction(
     "deviations", {"rest": added(), "squares": Field("R", 0, "add")},
-    lambda x, center: {"rest": x - center, "squares": squared(x - center)}, lambda s: s.squares, results=("RV",),
+    lambda x, center: {"rest": x - center.as_("A"), "squares": squared(x - center.as_("A"))}, lambda s: s.squares,
+    results=("RV",),
 )  # fmt: skip
 NANDEVIATIONS = without_nan("nandeviations", DEVIATIONS)
+#: A norm of elements whose squares neither overflow nor vanish.
+NORM_WITHIN = SUM_OF_SQUARES.but("norm_within", finish=lambda s: sqrt(s.total))
 
 # ----------------------------------------------------------------------------------------------------------- the tables
 

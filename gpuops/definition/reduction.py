@@ -251,7 +251,7 @@ class Bound:
     @cached_property
     def of_x_alone(self) -> bool:
         """Whether an element's contribution depends on nothing else."""
-        return names_in(self.map_tree) <= {"x"}
+        return names_in(self.map_tree) <= {"x", "center"}
 
     @cached_property
     def asks_for_count(self) -> bool:
@@ -291,10 +291,22 @@ class Bound:
         truth = self.moved is not None and self.map_tree[self.moved].dtype.kind == "u" and self.merges[0] in LOGICAL
         return LOGICAL[self.merges[0]] if truth else ufunc_of(self.merges[0])
 
-    @property
-    def identity(self) -> Any:
-        """What takes the place of an element that is left out, where elements themselves are what is merged."""
-        return number(self.reduction.fields[self.moved or ""].identity, self.kinds["A"])
+    @cached_property
+    def plain(self) -> bool:
+        """Whether elements contribute nothing but themselves, and constants."""
+        return all(self.narrowed(*each).head in ("leaf", "const") for each in self.map_tree.items())
+
+    @cached_property
+    def of_elements(self) -> bool:
+        """Whether NumPy merges such elements in their dtype, without losing digits."""
+        return self.plain and self.merges is not None and self.moved_in == self.x
+
+    @cached_property
+    def squared(self) -> frozenset[str]:
+        """The fields that are sums of squares of real numbers: to these, `contributions` gives what is squared."""
+        trees = self.map_tree.items()
+        found = [name for name, tree in trees if tree.head == "squared" and tree.args[0].dtype.kind != "c"]
+        return frozenset([name for name in found if self.reduction.fields[name].merge == "add"])
 
     @cached_property
     def trivial(self) -> bool:
@@ -323,7 +335,8 @@ class Bound:
     @cached_property
     def contributions(self) -> Callable[..., tuple[Any, ...]]:
         """The same as `map`, of many elements: in dtypes that hold less where the merge does not compute."""
-        return printed({name: self.narrowed(name, tree) for name, tree in self.map_tree.items()}, "contributions")
+        trees = {name: self.narrowed(name, tree) for name, tree in self.map_tree.items()}
+        return printed({n: t.args[0] if n in self.squared else t for n, t in trees.items()}, "contributions")
 
     def narrowed(self, name: str, tree: Typed) -> Typed:
         """A contribution without casts that the merge makes as well."""
@@ -338,10 +351,19 @@ class Bound:
         return tree.args[0] if truth and self.merges == (merge,) else tree
 
     @cached_property
+    def warning_tree(self) -> dict[str, Typed]:
+        """Of which states the record warns."""
+        return self.tree(self.reduction.warning[-1], {"t": "T"}, ("t",)) if self.reduction.warning else {}
+
+    @cached_property
+    def warns_of_states(self) -> bool:
+        """Whether that depends on more than the number of elements."""
+        return not names_in(self.warning_tree) <= {"n"}
+
+    @cached_property
     def warns(self) -> Callable[..., tuple[Any, ...]]:
-        """Of which states the record warns, given what `finish` is given."""
-        assert self.reduction.warning is not None
-        return printed(self.tree(self.reduction.warning[-1], {"t": "T"}, ("t",)), "warns")
+        """The same, given what `finish` is given."""
+        return printed(self.warning_tree, "warns")
 
     @cached_property
     def refuses(self) -> Callable[..., tuple[Any, ...]]:

@@ -33,7 +33,7 @@ class Layout(NamedTuple):
     dims: Shape
     lengths: tuple[int, int, int]
     lies: bool
-    first: Shape  # of reduced dims that are apart, those that are outermost in memory
+    apart: Shape  # of reduced dims with others between them, those that are outermost in memory
     results: tuple[tuple[Shape, Shape], tuple[Shape, Shape]]
 
     def back(self, states: np.ndarray, keepdims: bool) -> Any:
@@ -50,7 +50,7 @@ def layout(shape: Shape, strides: Shape, axis: Shape, indexed: bool) -> Layout:
     reduced = sorted(reduced) if indexed else reduced
     first = dims.index(reduced[0]) if reduced else len(dims)
     lies = dims[first : first + len(reduced)] == reduced
-    apart = () if lies else tuple(takewhile(lambda d: d in axis, dims[first:]))
+    apart = () if lies or indexed else tuple(takewhile(lambda d: d in axis, dims[first:]))
     outer = dims[:first] if lies else [d for d in dims if d not in axis]
     inner = dims[first + len(reduced) :] if lies else []
     groups = [outer, reduced, inner]
@@ -99,10 +99,14 @@ class Block:
         convert(turned, into)
         return into.reshape(lengths)
 
-    def elements(self, instead: Any = None) -> np.ndarray:
-        """The elements in the accumulator's dtype; ``instead`` of those that do not take part."""
+    def elements(self, bound: Bound) -> np.ndarray:
+        """The elements in the dtype in which they contribute to a reduction."""
+        return self.seen(rounded(self.x, bound), bound.x if bound.of_elements else bound.kinds["A"])
+
+    def filled(self, instead: Any) -> np.ndarray:
+        """The elements in the accumulator's dtype, and ``instead`` of those that do not take part."""
         x, acc = rounded(self.x, self.bound), self.bound.kinds["A"]
-        if self.taken is None or instead is None:
+        if self.taken is None:
             return self.seen(x, acc)
         into = memory("values", self.layout.lengths, acc, (0, 1, 2))
         return chosen(self.seen(x, None, "source"), self.taken, instead, into)

@@ -5,23 +5,23 @@ Narrow columns are folded, as short rows are turned: NumPy's loops are to be lon
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from ..definition.expressions import ORDERS, minus_zero, number
 from ..definition.in_numpy import is_half, quotient, squared, ufunc_of
-from ..definition.records import DEVIATIONS, NANDEVIATIONS, NUMBERS, SUM, SUM_OF_SQUARES, TOTALS
-from ..definition.reduction import Bound
-from ..plan.geometry import Shape, memory_order
-from .block import BYTE, Block, chosen, counted, is_one, layout, rounded, taken_of
-from .blocks import compiled, convert, memory
+from ..definition.records import DEVIATIONS, NANDEVIATIONS, NORM_WITHIN, NUMBERS, SUM, TOTALS
+from ..definition.reduction import Bound, Reduction
+from ..plan.geometry import Shape
+from .block import BYTE, SHORT, Block, Layout, chosen, counted, is_one
+from .blocks import compiled, memory
 
 NARROW = 64  # elements side by side that are folded
 FOLDED = 512  # elements side by side, into which they are
-CHAIN = 64  # elements of a column that are added up before the sum of others is: columns keep as many digits as rows
+CHAIN = 128  # elements of a column that are added up before the sum of others is: columns keep as many digits as rows
 LOOPS = 2**13  # elements of a block that compiled loops reduce, at least
 
 States = tuple[Any, ...]  # arrays, by field
@@ -31,118 +31,100 @@ States = tuple[Any, ...]  # arrays, by field
 
 
 def states(block: Block, options: dict[str, float]) -> States:
-    """The states of a block, by field, with dims kept: to be held in double precision."""
-    bound, names = block.bound, block.bound.state.names or ("",)
-    apart = bound.viewed and block.mask is None and not block.layout.lies and block.layout.first
-    if not apart and (found := by_loops(block)) is not None:  # (apart, a loop would want a copy)
-        return tuple([block.layout.back(each, True) for each in found])
-    if bound.moved is not None and bound.moved == names[0] and bound.merges:  # the others do not depend on elements
-        rest = zip(bound.contributions(x=block.x)[1:], names[1:], bound.merges[1:], strict=True)
-        others = [block.layout.back(merged(block, *each), True) for each in rest]
-        return (merged_elements(block), *others)
-    form = FORMS.get(bound.reduction.form)
-    found = form(block, options) if form else by_definition(block, options)
+    """The states of a block, by field, in double precision, with dims kept."""
+    bound, apart = block.bound, block.layout.apart
+    if apart:
+        fields = states(Block(bound, (block.x, block.other, block.mask), apart), options)
+        return merged_along(bound.wide, fields, tuple([d for d in block.axis if d not in apart]))
+    found = FORMS.get(bound.reduction.form, simple)(block, options)
     found = by_definition(block.widened(), options) if found is None else found
-    return tuple([block.layout.back(each, True) for each in found])
+    wide = bound.wide.state
+    return tuple([block.layout.back(each, True).astype(wide[i], copy=False) for i, each in enumerate(found)])
 
 
-def by_loops(block: Block) -> States | None:
-    """The states (outer, inner) that compiled loops give; None if there are none, or what they give is not finite: then
-    NumPy makes it again, and reports why."""
-    bound, x = block.bound, block.x
-    if x.size < LOOPS or not has_loops(bound):
-        return None
+def simple(block: Block, options: dict[str, Any], record: Reduction | None = None) -> States:
+    """The states (outer, inner), or those of another record: by compiled loops, or as they are defined."""
+    own = block.bound
+    bound = own if record is None else record.bind(own.x, own.val)
+    pays = block.x.size >= LOOPS and has_loops(bound, block.layout, block.mask is not None)
+    found = by_loops(block, bound, **options) if pays else None
+    return by_definition(block, options, bound if own is not own.wide else bound.wide) if found is None else found
+
+
+def by_loops(block: Block, bound: Bound, center: Any = None, **options: Any) -> States | None:
+    """The states (outer, inner) that compiled loops give; None if these are not finite: then NumPy makes them again,
+    and reports why."""
     loops: Any = compiled("compiled")
-    elements = block.seen(x, np.dtype(np.float32) if is_half(x.dtype) else None)
+    elements = block.seen(block.x, np.dtype(np.float32) if is_half(block.x.dtype) else None)
     mask = None if block.mask is None else block.seen(block.mask, None, "mask")
-    form = LOOP_FORMS.get(bound.reduction.form)
     with np.errstate(all="ignore"):
-        found = form(loops, block, elements, mask) if form else loops.states(bound.wide, elements, mask)
+        found: States | None = loops.states(bound.wide, elements, mask, center)
     return found if found is not None and all(np.isfinite(each).all() for each in found) else None
 
 
-def has_loops(bound: Bound) -> bool:
-    """Whether there are compiled loops of a reduction; not if NumPy makes it as fast, of the elements themselves."""
-    trees = [bound.narrowed(*each) for each in bound.map_tree.items()]
-    moved = "add" not in (bound.merges or ()) and all(tree.head == "leaf" for tree in trees)
-    merges = bound.merges is not None or bound.reduction.form in LOOP_FORMS
+def has_loops(bound: Bound, seen: Layout, masked: bool) -> bool:
+    """Whether compiled loops make the states that a form is of, or those of a record: but NumPy adds up elements in
+    their dtype as fast, unless these are columns."""
+    record = {"deviations": DEVIATIONS, "squares": NORM_WITHIN}.get(bound.reduction.form)
+    columns = seen.lengths[1] > SHORT and seen.lengths[2] >= NARROW
+    summed = bound.of_elements and bound.takes is None and bound.reduces_in == bound.x
+    pays = columns or masked or not summed
+    return pays and looped(record.bind(bound.x, bound.val) if record else bound) and compiled("compiled") is not None
+
+
+@lru_cache(maxsize=256)
+def looped(bound: Bound) -> bool:
+    """Whether there may be loops of a reduction; not if NumPy makes it as fast, of the elements themselves."""
     kinds = bound.x.kind in "biufV" and np.can_cast(bound.x, bound.val)
-    return merges and kinds and not moved and bound.of_x_alone and compiled("compiled") is not None
+    extremes = bound.plain and "add" not in (bound.merges or ())
+    return bound.merges is not None and kinds and not extremes and bound.of_x_alone
 
 
-def merged_elements(block: Block) -> np.ndarray:
-    """The state that a ufunc makes of the elements themselves: where they lie, or of a copy without those left out."""
-    bound, x, mask = block.bound, block.x, block.mask
-    acc, taken = bound.kinds["A"], taken_of(bound, x, mask)
-    if bound.moved_in == x.dtype and taken is None and (found := as_it_lies(bound, x, block.axis)) is not None:
-        return found
-    x = rounded(x, bound)
-    dims = memory_order(x.shape, x.strides) if block.layout.first else block.layout.dims
-    into = memory("values", x.shape, acc, dims)
-    if taken is None:
-        convert(x, into)
-    else:
-        chosen(x, taken, bound.identity, into)
-    found = as_it_lies(bound, into, block.axis)
-    assert found is not None
-    return found
-
-
-def as_it_lies(bound: Bound, a: np.ndarray, axis: Shape) -> np.ndarray | None:
-    """The state of elements that are merged as they are, with dims kept; None if they cannot be seen where they lie."""
-    found = layout(a.shape, a.strides, axis, False)
-    some: np.ndarray | None = None
-    while not found.lies and found.first:  # the outermost of the reduced dims first
-        place = layout(a.shape, a.strides, found.first, False)
-        if not place.lies:
-            return None
-        some = along(a.transpose(place.dims).reshape(place.lengths), bound.ufunc, bound.reduces_in)
-        a = place.back(some, True)
-        found = layout(a.shape, a.strides, axis, False)
-    if not found.lies and some is None:
-        return None
-    some = along(a.transpose(found.dims).reshape(found.lengths), bound.ufunc, bound.reduces_in)
-    return found.back(some, True).astype(bound.state[0], copy=False)
-
-
-def by_definition(block: Block, options: dict[str, float]) -> States:
+def by_definition(block: Block, options: dict[str, Any], bound: Bound | None = None) -> States:
     """The states (outer, inner) as the record defines them."""
-    bound = block.bound
-    given: dict[str, Any] = dict(options)
-    given["x"] = block.elements()
+    bound = bound or block.bound
+    given = options | {"x": block.elements(bound)}
+    if "center" in given:
+        given["center"] = given["center"][:, None]
     if bound.y is not None:
         given["y"] = block.seen(block.other, bound.kinds["A"], "other")
     if bound.indexed:
         given["index"] = block.index(np.arange(block.layout.lengths[1]))[None, :, None]
-    made = [*zip(bound.contributions(**given), bound.state.names or (), strict=True)]
+    made = [*zip(bound.contributions(**given), bound.reduction.fields.items(), strict=True)]
     if bound.merges is None:
-        return halves(bound, [left_out(block, each, name) for each, name in made])
-    return tuple([merged(block, *each, merge) for each, merge in zip(made, bound.merges, strict=True)])
+        return halves(bound, [left_out(block, each, field.identity) for each, (_, field) in made])
+    return tuple([merged(block, bound, each, name) for each, (name, _) in made])
 
 
-def merged(block: Block, made: Any, name: str, merge: str) -> Any:
+def merged(block: Block, bound: Bound, made: Any, name: str) -> Any:
     """The state of a field that merges alone, of its contributions."""
-    dtype = block.bound.state[name]
-    if np.ndim(made) == 0 and merge == "add":  # one number for all elements
+    dtype, field = bound.state[name], bound.reduction.fields[name]
+    if np.ndim(made) == 0 and field.merge == "add":  # one number for all elements
         return (block.count * made).astype(dtype)
-    if made.dtype == bool and merge == "add":
+    if made.dtype == bool and field.merge == "add":
         return counted(made if block.taken is None else made & block.taken).astype(dtype)
-    reduced_in = None if merge in ORDERS else dtype
-    return along(left_out(block, made, name), ufunc_of(merge), reduced_in).astype(dtype, copy=False)
+    made = left_out(block, made, field.identity)
+    if name in bound.squared:
+        return total(made, True).astype(dtype, copy=False)
+    ufunc = bound.ufunc if len(bound.reduction.fields) == 1 else ufunc_of(field.merge)
+    return along(made, ufunc, None if field.merge in ORDERS else dtype).astype(dtype, copy=False)
 
 
-def left_out(block: Block, made: Any, name: str) -> np.ndarray:
+def left_out(block: Block, made: Any, identity: Any) -> np.ndarray:
     """Contributions to a field, and the identity of elements that do not take part."""
     if block.taken is None:
         return made if made.shape == block.layout.lengths else np.broadcast_to(made, block.layout.lengths)
-    identity = number(block.bound.reduction.fields[name].identity, made.dtype)
-    return np.where(block.taken, made, identity)
+    made = np.broadcast_to(made, block.layout.lengths)
+    return chosen(made, block.taken, number(identity, made.dtype), np.empty(made.shape, made.dtype))
 
 
 def along(made: np.ndarray, ufunc: Any, dtype: np.dtype | None = None) -> np.ndarray:
     """What a ufunc makes of (outer, n, inner) along n; sums begin with -0.0, which changes nothing."""
     outer, n, inner = made.shape
     start = {"initial": minus_zero(dtype or made.dtype)} if ufunc is np.add else {}
+    single = made.dtype == np.float32 and made.strides[1] == made.itemsize
+    if inner == 1 and ufunc is np.add and single and (dtype is None or dtype == made.dtype):  # (None equals float64)
+        return total(made)
     if inner == 1:
         return ufunc.reduce(made[..., 0], 1, dtype, **start)[:, None]  # type: ignore[no-any-return]
     folds = FOLDED // inner if inner < NARROW else 1
@@ -158,6 +140,23 @@ def along(made: np.ndarray, ufunc: Any, dtype: np.dtype | None = None) -> np.nda
         made = some if even == n else np.concatenate([some, made[:, even:]], 1, dtype=some.dtype)
         n = made.shape[1]
     return ufunc.reduce(made, 1, dtype, **start)  # type: ignore[no-any-return]
+
+
+def total(made: np.ndarray, squares: bool = False) -> np.ndarray:
+    """Sums of (outer, n, inner) along n, or of squares: by einsum, which adds up rows faster, and needs no memory for
+    squares. It reports no errors and makes no -0.0, so sums that are 0 or not finite are made again."""
+    outer, n, inner = made.shape
+    chain = CHAIN if inner > 1 else CHAIN * 16 // made.itemsize  # (of a row, 16 bytes are added side by side)
+    even = n - n % chain
+    parts = [made[:, :even].reshape(outer, -1, chain, inner), made[:, None, even:]]
+    subscripts, count = ("ocni,ocni->oci", 2) if squares else ("ocni->oci", 1)
+    sums = [np.einsum(subscripts, *count * [part]) for part in parts if part.size]
+    found = np.concatenate(sums, 1) if len(sums) > 1 else sums[0]
+    found = found[:, 0] if found.shape[1] == 1 else along(found, np.add)
+    if (np.isfinite(found) & (found != 0)).all():
+        return found  # type: ignore[no-any-return]
+    made = np.square(made) if squares else made
+    return along(made, np.add) if inner > 1 else np.add.reduce(made, 1, initial=minus_zero(made.dtype))
 
 
 def halves(bound: Bound, fields: list[np.ndarray]) -> States:
@@ -192,76 +191,46 @@ def merged_parts(bound: Bound, fields: list[np.ndarray]) -> States:
     return tuple(whole)
 
 
+def merged_along(bound: Bound, fields: Sequence[np.ndarray], axis: Shape) -> States:
+    """The states of wholes, given those of parts of them along some axes, with dims kept."""
+    kept = [d for d in range(fields[0].ndim) if d not in axis]
+    shape = tuple([1 if d in axis else n for d, n in enumerate(fields[0].shape)])
+    if 0 in [fields[0].shape[d] for d in axis]:
+        return tuple([np.full(shape, bound.identities[name], bound.state[name]) for name in bound.state.names or ()])
+    parts = [each.transpose(*axis, *kept).reshape(-1, *[shape[d] for d in kept]) for each in fields]
+    return tuple([each.reshape(shape) for each in merged_parts(bound, parts)])
+
+
 # ----------------------------------------------------------------------------------------------------------- the forms
+
+
+def passes(bound: Bound, masked: bool) -> tuple[Reduction, Reduction]:
+    """The sums that a variance is made of: of elements, then of their distances from a center."""
+    if bound.takes is not None:
+        return NUMBERS, NANDEVIATIONS
+    return TOTALS if masked else SUM, DEVIATIONS
 
 
 def deviations(block: Block, options: dict[str, float]) -> States:
     """The mean, and squares of the distances from it: in two passes, as what a block is stays in cache."""
-    bound, count = block.bound, block.count
-    acc, double, real = bound.kinds["A"], bound.kinds["D"], bound.kinds["R"]
-    x, n = block.elements(0), np.maximum(count, 1).astype(np.float64)
-    into = memory("apart", x.shape, acc, (0, 1, 2))
-    total = along(x, np.add, acc)
-    mean = quotient(total.astype(double), n)
-    squares = along(squares_of(apart_from(mean.astype(acc), x, block, into)), np.add)
-    lost = np.square(8 * np.finfo(real).eps * np.abs(mean)) * n  # what rounding the mean may cost
-    if not np.all((lost <= np.finfo(real).eps * squares) & (squares < np.inf)):
-        rest = along(apart_from(mean.astype(acc), x, block, into), np.add, acc).astype(double)
-        mean = mean.astype(acc) + quotient(rest, n)
-        rest = squared(rest) / n
-        if not np.isfinite(squares).all():  # squares around a closer mean may not overflow
-            squares, rest = along(squares_of(apart_from(mean.astype(acc), x, block, into)), np.add), 0 * rest
-        squares = np.where(squares < np.inf, np.maximum(squares - rest.astype(real), 0), squares)
-    found = {"center": mean, "squares": squares, "n": count, "total": total}
+    bound = block.bound
+    first, second = passes(bound, block.mask is not None)
+    total, *counts = simple(block, {}, first)
+    count = counts[0] if counts else block.count
+    n, acc, real = np.maximum(count, 1).astype(np.float64), bound.kinds["A"], bound.kinds["R"]
+    center = quotient(total.astype(bound.kinds["D"]), n).astype(acc)
+    rest, squares = simple(block, {"center": center}, second)
+    if not np.isfinite(squares).all():  # squares around a closer mean may not overflow
+        center = (center + quotient(rest, n)).astype(acc)
+        rest, squares = simple(block, {"center": center}, second)
+    squares = np.where(squares < np.inf, np.maximum(squares - (squared(rest) / n).astype(real), 0), squares)
+    found = {"center": center + quotient(rest, n), "squares": squares, "n": count, "total": total}
     return tuple([found[name] for name in bound.state.names or ()])
-
-
-def apart_from(center: np.ndarray, x: np.ndarray, block: Block, into: np.ndarray) -> np.ndarray:
-    """The distances of the elements that take part from a center, in memory."""
-    apart = np.subtract(x, center[:, None], out=into)
-    if block.taken is not None:
-        np.copyto(apart, 0, where=~block.taken)
-    return apart
-
-
-def squares_of(x: np.ndarray) -> np.ndarray:
-    """Squares of magnitudes, in the place of numbers if these are real."""
-    return np.square(x, out=x) if x.dtype.kind != "c" else squared(x)  # type: ignore[no-any-return]
-
-
-def deviations_by_loops(loops: Any, block: Block, x: np.ndarray, mask: np.ndarray | None) -> States | None:
-    """The same, in compiled loops."""
-    bound, nans = block.bound, block.bound.takes is not None
-    whole = mask is None and not nans
-    totals = loops.states((SUM if whole else NUMBERS if nans else TOTALS).bind(bound.x, bound.val).wide, x, mask)
-    if totals is None:
-        return None
-    total, count = totals if len(totals) == 2 else (*totals, block.count)
-    n = np.maximum(count, 1).astype(np.float64)
-    center = total / n
-    apart = loops.states((NANDEVIATIONS if nans else DEVIATIONS).bind(bound.x, bound.val).wide, x, mask, center)
-    rest, squares = apart
-    squares = np.maximum(squares - rest * rest / n, 0)
-    found = {"center": center + rest / n, "squares": squares, "n": count, "total": total}
-    return tuple([found[name] for name in bound.state.names or ()])
-
-
-def squares_by_loops(loops: Any, block: Block, x: np.ndarray, mask: np.ndarray | None) -> States | None:
-    """The same, in compiled loops."""
-    found = loops.states(SUM_OF_SQUARES.bind(block.bound.x, block.bound.val).wide, x, mask)
-    return within(block, found[0]) if found else None
 
 
 def squares(block: Block, options: dict[str, float]) -> States | None:
     """Sums of squares that neither overflow nor vanish, beside which the other sums do not count; else None."""
-    x = block.elements(0)
-    if x.dtype.kind == "c":
-        return within(block, along(squared(x), np.add))
-    return within(block, along(np.square(x, out=memory("apart", x.shape, x.dtype, (0, 1, 2))), np.add))
-
-
-def within(block: Block, total: np.ndarray) -> States | None:
-    """Sums of squares that are neither so large nor so small that their digits are in question; else None."""
+    (total,) = simple(block, {}, NORM_WITHIN)
     least, most = (number(name, total.dtype) for name in ("tiny", "large"))
     if not np.all((total >= least) & (total <= most)):
         return None
@@ -292,7 +261,7 @@ def firsts(block: Block, options: dict[str, float], greatest: bool) -> States:
 
 def exponentials(block: Block, options: dict[str, float]) -> States:
     """The greatest elements, and sums of exponentials relative to them, less 1."""
-    x, scale = block.elements(-np.inf), block.bound.kinds["A"].type(options["scale"])
+    x, scale = block.filled(-np.inf), block.bound.kinds["A"].type(options["scale"])
     if scale != 1:
         x = np.multiply(x, scale, out=memory("apart", x.shape, x.dtype, (0, 1, 2)))
         x = x if block.taken is None else np.where(block.taken, x, x.dtype.type(-np.inf))
@@ -314,7 +283,6 @@ def first_true(truths: np.ndarray) -> np.ndarray:
     return (n - np.maximum.reduce(ranks, 1).astype(np.int64)) % n  # type: ignore[no-any-return]
 
 
-LOOP_FORMS: dict[str, Any] = {"deviations": deviations_by_loops, "squares": squares_by_loops}
 FORMS: dict[str, Callable[..., States | None]] = {
     "deviations": deviations, "squares": squares, "greatest": partial(firsts, greatest=True),
     "least": partial(firsts, greatest=False), "exponentials": exponentials,

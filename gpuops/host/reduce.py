@@ -21,14 +21,13 @@ from ..plan.geometry import Shape
 from . import threads
 from .block import Block, Layout, layout
 from .blocks import Index, indices, innermost
-from .forms import CHAIN, NARROW, States, combined, has_loops, merged_parts, states
+from .forms import CHAIN, NARROW, States, along, combined, has_loops, merged_parts, states
 from .results import Flags, deliver, new_result, report, warn
 from .whole import SEARCHES, whole
 
 FEW = 2**15  # elements of arrays that NumPy reduces as they are
-BLOCK = 2**18  # elements of a block of which NumPy makes others beside it
+BLOCK = 2**19  # elements of a block of which NumPy makes others, beside it or in another dtype
 PASSED = 2**18  # of one that compiled loops go over twice
-COPIED = 2**19  # of one that is converted
 VIEWED = 2**20  # of one that is reduced where it lies, at least
 PIECES = 16  # of such blocks, at most
 LESS = 16  # elements that become one, at least, in a block that has parts of rows
@@ -55,85 +54,83 @@ def delivered(results: Sequence[Any], task: Task, out: np.ndarray | None = None)
     return task.form(*results[: len(task.form._fields)]) if task.form else deliver(results[0], out)
 
 
-def call_of(task: Task, shape: Shape, strides: Shape) -> Callable[..., Any]:
-    """What makes a reduction without a mask or an initial value: NumPy at once, of an array for which that is right."""
+def call_of(task: Task, shape: Shape, strides: Shape) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """What makes a reduction without a mask or an initial value, and its options: NumPy's own function at once, where
+    that is as good."""
     bound, axis, size = task.bound, task.axis, math.prod(shape)
-    if not 0 < size <= (VIEWED if bound.viewed else FEW):
-        return reduce
     seen = layout(shape, strides, axis, bound.indexed)
-    chunked = chain(bound, shape, strides, axis) > CHAIN or (size > FEW and 1 < seen.lengths[2] < NARROW)
+    general = reduce, {"task": task}
+    if not size:
+        return general
+    if bound.viewed and size <= VIEWED and (seen.lies or size <= FEW):
+        chunked = chain(bound, shape, strides, axis) > CHAIN or (size > FEW // 2 and seen.lengths[2] < NARROW)
+        return (merge, {"task": task, "seen": seen if chunked else None}) if seen.lies or not chunked else general
+    if size > FEW or chain(bound, shape, strides, axis) > CHAIN:
+        return general
     if bound.indexed:  # NumPy looks along one dim or all, and has results in C order
         ordered = len(shape) - len(axis) < 2 or seen.dims == tuple(range(len(shape)))
-        chunked = chunked or len(axis) not in (1, len(shape)) or not ordered
-    if chunked and not seen.lies:
-        return reduce
-    options = tuple(task.options.items())
-    found = at_once(bound, seen.lengths[1], axis, task.keepdims, len(shape), seen if chunked else None, options)
-    return found or reduce
+        if not ordered or len(axis) not in (1, len(shape)):
+            return general
+        if bound.takes is None and task.form is None:
+            return search, {"task": task}
+    return (at_once, {"task": task}) if whole(bound) else general
 
 
 def chain(bound: Bound, shape: Shape, strides: Shape, axis: Shape) -> int:
     """How many elements NumPy adds one after the other, if that costs digits; not those that lie side by side."""
-    length = math.prod([shape[d] for d in axis])
-    if bound.exact or length == 1:
-        return 1
-    inner = innermost(shape, strides)
-    return length // shape[inner] if inner in axis else length
+    inner = innermost(shape, strides) if shape else None
+    return 1 if bound.exact else math.prod([shape[d] for d in axis if d != inner])
 
 
-@lru_cache(maxsize=4096)
-def at_once(
-    bound: Bound, count: int, axis: Shape, keepdims: bool, ndim: int, seen: Layout | None, options: tuple[Any, ...]
-) -> Callable[..., Any] | None:
-    """A function that reduces whole arrays of so many elements for each result; ``seen``: in chunks of columns."""
-    if (made := whole(bound, seen is not None)) is None:
-        return None
-    given = {"n": np.float64(count), "s_n": np.int64(count), **dict(options)}
-    if made.warned is not None and made.warned(**given)[0]:
-        return None
-    keep, along = keepdims or made.keeps, axis[0] if len(axis) == 1 < ndim else None
-    axes, place = (axis, along) if seen is None else ((1,), 1)
-    shape, order = (None, ()) if seen is None else seen.results[keepdims]
-    with np.errstate(all="ignore"):
-        known = made.known(**given)
-
-    def compute(a: np.ndarray, weights: np.ndarray | None, task: Task) -> tuple[Any, ...] | None:
-        y = beside(a, weights, task)
-        if seen is not None:
-            a = a.transpose(seen.dims).reshape(seen.lengths)
-            y = y if y is None else y.transpose(seen.dims).reshape(seen.lengths)
-        if not made.careful:
-            return made.run(a, y, axes, place, keep, known)
-        try:
-            with np.errstate(all="raise"):
-                return made.run(a, y, axes, place, keep, known)
-        except FloatingPointError:
-            return None
-
-    def by_numpy(a: np.ndarray, out: np.ndarray | None = None, weights: np.ndarray | None = None, *, task: Task) -> Any:
-        results = compute(a, weights, task)
-        if results is None:
-            return reduce(a, out, weights=weights, task=task)
-        if shape is not None:
-            results = tuple([each.reshape(shape).transpose(order)[()] for each in results])
-        elif keep is not keepdims:
-            results = tuple([each.squeeze(axis)[()] for each in results])
-        return delivered(results, task, out)
-
-    return by_numpy
+def merge(a: np.ndarray, out: np.ndarray | None = None, *, task: Task, seen: Layout | None) -> Any:
+    """A reduction of elements that a ufunc merges: as they are, or seen as columns in chunks."""
+    bound = task.bound
+    if seen is None:
+        state = bound.ufunc.reduce(a, task.axis, bound.reduces_in, None, task.keepdims)
+    else:
+        state = along(a.transpose(seen.dims).reshape(seen.lengths), bound.ufunc, bound.reduces_in)
+        state = seen.back(state if bound.reduction.start is None else state + state.dtype.type(0), task.keepdims)
+    if bound.trivial and state.dtype == bound.result and not bound.warns_of_states:
+        return delivered([state], task, out)
+    given = {bound.leaves_of["s"][0]: state, "n": np.float64(math.prod([a.shape[d] for d in task.axis]))}
+    if bound.warns_of_states and bound.warns(**given)[0].any():
+        return reduce(a, out, task=task)
+    return delivered(bound.finish(**given), task, out)
 
 
-def room_of(bound: Bound, a: np.ndarray, axis: Shape, mask: np.ndarray | None) -> int:
+def search(a: np.ndarray, out: np.ndarray | None = None, *, task: Task) -> Any:
+    """A search along one dim or all."""
+    find = np.argmax if task.bound.reduction.form == "greatest" else np.argmin
+    return delivered([find(a, task.axis[0] if len(task.axis) < a.ndim else None, keepdims=task.keepdims)], task, out)
+
+
+def at_once(a: np.ndarray, out: np.ndarray | None = None, weights: np.ndarray | None = None, *, task: Task) -> Any:
+    """A reduction of a small array by its printed function; in blocks, if there is something to report."""
+    run, axis = whole(task.bound), task.axis
+    assert run is not None
+    place, n = axis[0] if len(axis) == 1 else None, np.float64(math.prod([a.shape[d] for d in axis]))
+    try:
+        with np.errstate(all="raise"):
+            results = run(a, beside(a, weights, task), axis, place, n, **task.options)
+    except FloatingPointError:
+        results = None
+    if results is None:
+        return reduce(a, out, weights=weights, task=task)
+    return delivered([squeezed(each, task) for each in results], task, out)
+
+
+def room_of(bound: Bound, shape: Shape, strides: Shape, axis: Shape, masked: bool) -> int:
     """About how many elements a block is to have."""
-    seen = layout(a.shape, a.strides, axis, bound.indexed)
-    viewed = mask is None and bound.viewed and (seen.lies or seen.first != ())
+    seen, size = layout(shape, strides, axis, bound.indexed), math.prod(shape)
+    lies, form = seen.lies or seen.apart != (), bound.reduction.form
+    viewed = lies and not masked and (bound.viewed or form == "squares")
     if viewed and bound.exact and threads.limit() == 1:  # no other thread helps, and any cut gives the same bits
-        return a.size
-    searched = bound.reduction.form in SEARCHES and bound.takes is None and seen.lies and seen.lengths[2] == 1
-    looped = has_loops(bound) and not bound.reduction.form and seen.lies
-    if viewed or ((looped or searched) and not is_half(a.dtype)):
-        return max(VIEWED, a.size // PIECES)
-    return COPIED if bound.moved is not None and seen.lies else PASSED if has_loops(bound) else BLOCK
+        return size
+    loops = has_loops(bound, seen, masked)
+    searched = form in SEARCHES and bound.takes is None and lies and seen.lengths[2] == 1
+    if viewed or ((searched or (loops and lies and form != "deviations")) and not is_half(bound.x)):
+        return max(VIEWED, size // PIECES)
+    return PASSED if loops and form else BLOCK
 
 
 def squeezed(result: np.ndarray, task: Task) -> Any:
@@ -201,7 +198,7 @@ def reduced(task: Task, arrays: Arrays, end: End, steps: Shape = (), offset: int
     bound, axis, (a, _, mask) = task.bound, task.axis, arrays
     wide, length = bound.wide, math.prod([a.shape[d] for d in axis])
     steps = (steps or positions(a.shape, axis)) if bound.indexed else ()
-    room = room_of(bound, a, axis, mask)
+    room = room_of(bound, a.shape, a.strides, axis, mask is not None)
     pieces, parts = cut(a.shape, a.strides, axis, room) if a.size else ([], 1)
     dtypes = [wide.state[name] for name in wide.state.names or ()]
     whole = parts == 1 and a.size > 0
@@ -210,8 +207,7 @@ def reduced(task: Task, arrays: Arrays, end: End, steps: Shape = (), offset: int
         """The states of a block."""
         first = offset + sum([(piece.block[d].start or 0) * step for d, step in zip(axis, steps, strict=False)])
         block = Block(bound, [None if each is None else each[piece.block] for each in arrays], axis, first, steps)
-        fields = zip(states(block, task.options), dtypes, strict=True)
-        return tuple([each.astype(dtype, copy=False) for each, dtype in fields])
+        return states(block, task.options)
 
     if len(pieces) == 1:
         return end.results(made(pieces[0]), length)

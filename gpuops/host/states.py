@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from ..definition.reduction import Bound
 from ..definition.task import Task
 from ..plan.geometry import Shape
-from .forms import States, merged_parts
+from .forms import States, merged_along
 from .reduce import End, beside, delivered, reduced, squeezed
 from .results import Flags, report
 
@@ -46,14 +45,7 @@ def finish(states: np.ndarray, *, task: Task, n: float) -> Any:
 
 def merged(bound: Bound, states: np.ndarray, axis: Shape) -> States:
     """The fields of states, merged along some axes, with dims kept."""
-    kept = [d for d in range(states.ndim) if d not in axis]
-    shape = tuple([1 if d in axis else n for d, n in enumerate(states.shape)])
-    many = math.prod([states.shape[d] for d in axis])
-    parts = states.transpose(*axis, *kept).reshape(many, *[states.shape[d] for d in kept])
-    if not len(parts):
-        return tuple([np.full(shape, bound.identities[name], bound.state[name]) for name in bound.state.names or ()])
-    fields = merged_parts(bound, [parts[name] for name in bound.state.names or ()])
-    return tuple([each.reshape(shape) for each in fields])
+    return merged_along(bound, [states[name] for name in bound.state.names or ()], axis)
 
 
 def joined(bound: Bound, fields: Sequence[Any]) -> np.ndarray:

@@ -113,7 +113,7 @@ def on_host(
     task = Task(record.bind(a.dtype, val, y), axis, keepdims, **given, options=more)
     if a.machine is not None or mask is not None or task.initial is not None:
         return HostCall(reduce.reduce, {"task": task})
-    return HostCall(reduce.call_of(task, a.shape, a.strides), {"task": task})
+    return HostCall(*reduce.call_of(task, a.shape, a.strides))
 
 
 def in_one_pass(
