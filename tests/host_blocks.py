@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
@@ -41,9 +41,7 @@ def settings(module: ModuleType, count: int, **values: Any) -> Iterator[None]:
         try:
             yield
         finally:
-            with suppress(IndexError):  # none is idle any more
-                while count > 1:
-                    threads.pool().pop().start(None)
+            threads.pool().shutdown()
             forget()
 
 

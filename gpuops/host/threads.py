@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from typing import Any
@@ -29,72 +29,12 @@ def limit() -> int:
     return cores
 
 
-class Helper:
-    """A thread that waits for something to do; unlike ThreadPoolExecutor's, it is waited for only while it does it."""
-
-    def __init__(self, idle: deque[Helper]) -> None:
-        import threading  # slow to import
-
-        self.idle, self.begin = idle, threading.Lock()
-        self.begin.acquire()
-        self.work: Callable[[], None] | None = None
-        threading.Thread(target=self.run, name="gpuops", daemon=True).start()
-
-    def start(self, work: Callable[[], None] | None) -> None:
-        """Have it do something, after which it is idle again; it ends, if that is nothing."""
-        self.work = work
-        self.begin.release()
-
-    def run(self) -> None:
-        while self.begin.acquire() and self.work is not None:
-            self.work()
-            self.work = None  # which has the caller's arrays
-            self.idle.append(self)
-
-
 @cache
-def pool() -> deque[Helper]:
-    """The idle threads beside the callers'."""
-    idle: deque[Helper] = deque()
-    idle.extend([Helper(idle) for _ in range(limit() - 1)])
-    return idle
+def pool() -> Any:
+    """The threads beside the callers'."""
+    from concurrent.futures import ThreadPoolExecutor  # slow to import
 
-
-class Items:
-    """Items that threads take one after the other; the last one done tells the caller."""
-
-    def __init__(self, function: Callable[[Any], Any], items: Iterable[Any]) -> None:
-        import threading
-
-        self.function, self.left = function, deque(items)
-        self.count, self.done = len(self.left), deque[BaseException | None]()
-        self.end = threading.Lock()
-        self.end.acquire()
-
-    def work(self) -> None:
-        """Take items until there are none, or one has failed."""
-        with np.errstate(all="ignore"), suppress(IndexError):
-            while True:
-                item = self.left.popleft()
-                try:
-                    self.function(item)
-                    self.done.append(None)
-                except BaseException as failure:
-                    self.done.append(failure)
-                    with suppress(IndexError):
-                        while True:
-                            self.left.popleft()
-                            self.done.append(None)
-                if len(self.done) == self.count:
-                    with suppress(RuntimeError):  # two threads may see it
-                        self.end.release()
-
-    def wait(self) -> None:
-        """Wait until all are done; raise what one of them has raised."""
-        if len(self.done) < self.count:
-            self.end.acquire()
-        for failure in filter(None, self.done):
-            raise failure
+    return ThreadPoolExecutor(max(1, limit() - 1), "gpuops")
 
 
 def alone(function: Callable[[Any], Any], items: Iterable[Any]) -> None:
@@ -105,13 +45,32 @@ def alone(function: Callable[[Any], Any], items: Iterable[Any]) -> None:
 
 
 def each(function: Callable[[Any], Any], items: Iterable[Any], most: int) -> None:
-    """The same, on so many threads at a time, at most."""
-    work, idle = Items(function, items), pool()
-    with suppress(IndexError):  # other callers have the others
-        for _ in range(min(most, limit(), work.count) - 1):
-            idle.pop().start(work.work)
-    work.work()
-    work.wait()
+    """The same, on so many threads at a time, at most: each takes items until there are none, or one has failed."""
+    left = deque(items)
+
+    def taken() -> Iterator[Any]:
+        with suppress(IndexError):
+            while True:
+                yield left.popleft()
+
+    def work() -> None:
+        try:
+            alone(function, taken())
+        except BaseException:
+            left.clear()
+            raise
+
+    helpers = []
+    with suppress(RuntimeError):  # the interpreter is about to end
+        for _ in range(min(most, limit(), len(left)) - 1):
+            helpers.append(pool().submit(work))
+    try:
+        work()
+    finally:
+        begun = [helper for helper in helpers if not helper.cancel()]  # other callers have the other threads
+        failures = [helper.exception() for helper in begun]
+    for failure in filter(None, failures):
+        raise failure
 
 
 def shared(nbytes: int) -> Share:
