@@ -53,7 +53,7 @@ def small_blocks(count: int, engine: str = "numpy") -> Iterator[None]:
         computed_by(engine),
         settings(block, count, SHORT=4),
         settings(forms, count, NARROW=8, FOLDED=12, CHAIN=4, LOOPS=loops),
-        settings(reduce, count, BLOCK=24, PASSED=48, VIEWED=48, PIECES=100, LESS=2),
+        settings(reduce, count, BLOCK=24, VIEWED=48, PIECES=100, LESS=2),
     ):
         yield
 

@@ -20,6 +20,7 @@ from .block import BYTE, SHORT, Block, Layout, chosen, counted, is_one
 from .blocks import compiled, memory
 
 NARROW = 64  # elements side by side that are folded
+CACHED = 1024  # elements side by side whose sums in double precision stay in a core's cache
 FOLDED = 512  # elements side by side, into which they are
 CHAIN = 128  # elements of a column that are added up before the sum of others is: columns keep as many digits as rows
 LOOPS = 2**13  # elements of a block that compiled loops reduce, at least
@@ -33,7 +34,7 @@ States = tuple[Any, ...]  # arrays, by field
 def states(block: Block, options: dict[str, float]) -> States:
     """The states of a block, by field, in double precision, with dims kept."""
     bound, apart = block.bound, block.layout.apart
-    if apart:
+    if apart and bound.merges:
         fields = states(Block(bound, (block.x, block.other, block.mask), apart), options)
         return merged_along(bound.wide, fields, tuple([d for d in block.axis if d not in apart]))
     found = FORMS.get(bound.reduction.form, simple)(block, options)
@@ -63,12 +64,13 @@ def by_loops(block: Block, bound: Bound, center: Any = None, **options: Any) -> 
 
 
 def has_loops(bound: Bound, seen: Layout, masked: bool) -> bool:
-    """Whether compiled loops make the states that a form is of, or those of a record: but NumPy adds up elements in
-    their dtype as fast, unless these are columns."""
+    """Whether compiled loops make the states that a form is of, or those of a record. NumPy adds up float32 as fast
+    that lies neither in long rows nor in columns whose sums stay in cache."""
     record = {"deviations": DEVIATIONS, "squares": NORM_WITHIN}.get(bound.reduction.form)
-    columns = seen.lengths[1] > SHORT and seen.lengths[2] >= NARROW
-    summed = bound.of_elements and bound.takes is None and bound.reduces_in == bound.x
-    pays = columns or masked or not summed
+    _, n, inner = seen.lengths
+    long = n > SHORT and (inner == 1 or NARROW <= inner <= CACHED)
+    summed = bound.of_elements and bound.takes is None and bound.reduces_in == np.float32
+    pays = long or masked or not summed
     return pays and looped(record.bind(bound.x, bound.val) if record else bound) and compiled("compiled") is not None
 
 
@@ -146,7 +148,7 @@ def total(made: np.ndarray, squares: bool = False) -> np.ndarray:
     """Sums of (outer, n, inner) along n, or of squares: by einsum, which adds up rows faster, and needs no memory for
     squares. It reports no errors and makes no -0.0, so sums that are 0 or not finite are made again."""
     outer, n, inner = made.shape
-    chain = CHAIN if inner > 1 else CHAIN * 16 // made.itemsize  # (of a row, 16 bytes are added side by side)
+    chain = CHAIN if inner > 1 else CHAIN * 32 // made.itemsize  # (of a row, 16 bytes are added side by side)
     even = n - n % chain
     parts = [made[:, :even].reshape(outer, -1, chain, inner), made[:, None, even:]]
     subscripts, count = ("ocni,ocni->oci", 2) if squares else ("ocni->oci", 1)

@@ -26,8 +26,7 @@ from .results import Flags, deliver, new_result, report, warn
 from .whole import SEARCHES, whole
 
 FEW = 2**15  # elements of arrays that NumPy reduces as they are
-BLOCK = 2**19  # elements of a block of which NumPy makes others, beside it or in another dtype
-PASSED = 2**18  # of one that compiled loops go over twice
+BLOCK = 2**19  # elements of a block of which others are made beside it, or that is gone over twice
 VIEWED = 2**20  # of one that is reduced where it lies, at least
 PIECES = 16  # of such blocks, at most
 LESS = 16  # elements that become one, at least, in a block that has parts of rows
@@ -62,7 +61,7 @@ def call_of(task: Task, shape: Shape, strides: Shape) -> tuple[Callable[..., Any
     general = reduce, {"task": task}
     if not size:
         return general
-    if bound.viewed and size <= VIEWED and (seen.lies or size <= FEW):
+    if bound.viewed and (size <= VIEWED or bound.reduces_in is None) and (seen.lies or size <= FEW):
         chunked = chain(bound, shape, strides, axis) > CHAIN or (size > FEW // 2 and seen.lengths[2] < NARROW)
         return (merge, {"task": task, "seen": seen if chunked else None}) if seen.lies or not chunked else general
     if size > FEW or chain(bound, shape, strides, axis) > CHAIN:
@@ -85,6 +84,8 @@ def chain(bound: Bound, shape: Shape, strides: Shape, axis: Shape) -> int:
 def merge(a: np.ndarray, out: np.ndarray | None = None, *, task: Task, seen: Layout | None) -> Any:
     """A reduction of elements that a ufunc merges: as they are, or seen as columns in chunks."""
     bound = task.bound
+    if a.size > VIEWED and threads.limit() > 1:
+        return reduce(a, out, task=task)
     if seen is None:
         state = bound.ufunc.reduce(a, task.axis, bound.reduces_in, None, task.keepdims)
     else:
@@ -122,15 +123,11 @@ def at_once(a: np.ndarray, out: np.ndarray | None = None, weights: np.ndarray | 
 def room_of(bound: Bound, shape: Shape, strides: Shape, axis: Shape, masked: bool) -> int:
     """About how many elements a block is to have."""
     seen, size = layout(shape, strides, axis, bound.indexed), math.prod(shape)
-    lies, form = seen.lies or seen.apart != (), bound.reduction.form
+    lies, form = seen.lies or (seen.apart != () and bound.merges is not None), bound.reduction.form
     viewed = lies and not masked and (bound.viewed or form == "squares")
-    if viewed and bound.exact and threads.limit() == 1:  # no other thread helps, and any cut gives the same bits
-        return size
-    loops = has_loops(bound, seen, masked)
     searched = form in SEARCHES and bound.takes is None and lies and seen.lengths[2] == 1
-    if viewed or ((searched or (loops and lies and form != "deviations")) and not is_half(bound.x)):
-        return max(VIEWED, size // PIECES)
-    return PASSED if loops and form else BLOCK
+    looped = form != "deviations" and lies and has_loops(bound, seen, masked)
+    return max(VIEWED, size // PIECES) if viewed or ((looped or searched) and not is_half(bound.x)) else BLOCK
 
 
 def squeezed(result: np.ndarray, task: Task) -> Any:
