@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpuops.call import launch_cache
-from gpuops.host import block, blocks, forms, maps, reduce, row_forms, threads
+from gpuops.host import block, blocks, exponentials, forms, maps, reduce, row_forms, threads
 
 ENGINES = ("numpy", "compiled") if find_spec("numba") else ("numpy",)
 
@@ -22,7 +22,8 @@ def computed_by(engine: str) -> Iterator[None]:
     if engine not in ENGINES:
         pytest.skip("needs Numba, which the extra `cpu` installs")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "COMPILED", 0 if engine == "compiled" else 2**60)
+        for module in (blocks, exponentials):
+            patch.setattr(module, "COMPILED", 0 if engine == "compiled" else 2**60)
         if engine == "numpy":
             patch.setattr(maps, "compiled", lambda module: None)
             patch.setattr(forms, "compiled", lambda module: None)
@@ -53,6 +54,7 @@ def small_blocks(count: int, engine: str = "numpy") -> Iterator[None]:
         computed_by(engine),
         settings(block, count, SHORT=4),
         settings(forms, count, NARROW=8, FOLDED=12, CHAIN=4, LOOPS=loops),
+        settings(exponentials, count, SHORT=8, FOLDED=12),
         settings(reduce, count, BLOCK=24, VIEWED=48, PIECES=100, LESS=2),
     ):
         yield

@@ -195,8 +195,6 @@ LARGE_FUNCTIONS: dict[str, str] = {
     **dict.fromkeys(("ops.states.partial", "ops.states.finish"), "a chunk's place, and the op's parameters"),
     "ops.rows.finished": "a chunk, the states of its rows, and the op's parameters",
     "ops.softmax.logsumexp": "SciPy's parameters, and the mask's",
-    "host.rows.logsumexp": "the arrays and options of the op",
-    "adapters.dask_reductions.log_sum": "the op's parameters",
     "adapters.dask.matrix_product": "the op's parameters",
 }
 

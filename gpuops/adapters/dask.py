@@ -19,13 +19,13 @@ import numpy as np
 
 from ..call.dispatch import describe
 from ..call.operation import MASK, OUT, Call
-from ..ops import broadcast, compare, matmul, reduce, softmax
+from ..ops import broadcast, compare, matmul, reduce
 from ..ops.matmul import as_factor, axis_orders
 from ..plan.geometry import Shape, contiguous_strides
 from ..plan.reductions import accumulated
 from ..plan.work import ArraySpec, new_array
 from .dask_graphs import FEWER, Function, Operand, arrays_of, blocks, converted, cut, filled, is_dask, like, tree
-from .dask_reductions import compared, equal, log_sum, reduction
+from .dask_reductions import compared, equal, reduction
 
 
 def on_chunks(call: Call) -> Any:
@@ -181,7 +181,6 @@ def scaled(val: np.dtype, alpha: Any, beta: Any, total: Any, c: Any) -> Any:
 
 #: What makes the graph of each function that is no reduction of one array.
 GRAPHS: dict[Function, Function] = {
-    softmax.logsumexp: log_sum, compare.array_equal: equal, compare.allclose: compared, broadcast.where: choice,
-    broadcast.expand: stretched, broadcast.broadcast_to: stretched, matmul.matmul: matrix_product,
-    matmul.dot: dot_product,
+    compare.array_equal: equal, compare.allclose: compared, broadcast.where: choice, broadcast.expand: stretched,
+    broadcast.broadcast_to: stretched, matmul.matmul: matrix_product, matmul.dot: dot_product,
 }  # fmt: skip

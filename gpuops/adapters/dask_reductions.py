@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -18,22 +18,17 @@ from dask.layers import ArrayBlockIdDep
 
 from ..call.arrays import find
 from ..call.dispatch import describe
-from ..definition.records import LOGSUMEXP, SIGNED_LOGSUMEXP, WEIGHTED_LOGSUMEXP
-from ..definition.reduction import Reduction
 from ..definition.task import Task, positions
 from ..ops import broadcast, reduce, states
 from ..ops.rows import finished
-from ..ops.softmax import arguments
 from ..plan.geometry import Shape
-from ..plan.work import ArraySpec, Work, new_array
+from ..plan.work import ArraySpec, Work
 from .dask_graphs import (
     Function,
     Operand,
     beside,
     blocks,
     converted,
-    is_dask,
-    labelled,
     like,
     several,
     tree,
@@ -47,7 +42,8 @@ def reduction(call: partial[Any], work: Work, where: Any, operands: dict[str, An
     """The results of a described call: of an array, perhaps with weights, and a mask. Its tasks get the call, and
     describe it themselves: records hold functions, which do not travel."""
     (a, weights), task = (*operands.values(), None)[:2], task_of(call)
-    x, name = whole(a), call.func.__name__
+    name, shape = call.func.__name__, work.host.options.get("shape", np.shape(a))
+    x = whole(a) if np.shape(a) == shape else blocks(spread, name, range(len(shape)), [a, weights], task.bound.x)
     dims = tuple(range(x.ndim))
     if weights is None and task.places is not None:
         weights = np.ones((), task.bound.val)
@@ -69,9 +65,20 @@ def reduction(call: partial[Any], work: Work, where: Any, operands: dict[str, An
         (known,) = tree(parts, name, task.axis, True, join, join, dtypes)
         last = partial(elements, call, state, count)
         return blocks(last, f"{name}-finish", dims, [*labels[:2], (known, dims)], dtypes[0])
-    last = partial(finish, call, state, count)
+    last = partial(finish, call, state, count, dtypes)
     results = tree(parts, name, task.axis, task.keepdims, partial(merge, call, state), last, dtypes)
-    return task.form(*results) if task.form else results[0]
+    return gathered(work, results)
+
+
+def gathered(work: Work, results: list[Any]) -> Any:
+    """The result, or several in their form."""
+    return getattr(work.form, "_make", work.form)(results) if len(results) > 1 else results[0]
+
+
+def spread(x: Any, y: Any) -> Any:
+    """A chunk, or a number, in the shape to which it broadcasts with another one."""
+    x = x if np.ndim(x) else broadcast.where(y == y, x, x)  # (which lies where that does)
+    return broadcast.broadcast_to(x, np.broadcast_shapes(x.shape, y.shape))
 
 
 def at_once(call: partial[Any], work: Work, operands: dict[str, Operand]) -> Any:
@@ -82,7 +89,7 @@ def at_once(call: partial[Any], work: Work, operands: dict[str, Operand]) -> Any
     kept = [d for d in dims if task.keepdims or d not in axis]
     function = partial(with_chunks, call, [*operands])
     found = blocks(function, name, kept, [*operands.values()], dtypes[0], dict.fromkeys(axis, 1))
-    return task.form(*several(found, name, dtypes)) if task.form else found
+    return gathered(work, several(found, name, dtypes))
 
 
 def with_chunks(call: partial[Any], names: list[str], *chunks: Any) -> Any:
@@ -111,8 +118,10 @@ def part(call: partial[Any], steps: Shape, starts: list[Shape], x: Any, where: A
     task = task_of(call)
     bound, options = task.bound, tuple(task.options.items())
     offset = sum([starts[d][block[d]] * step for d, step in zip(task.axis, steps, strict=False)])
-    strategy = None if bound.reduction.each else call.keywords.get("strategy")
-    more = {"steps": steps, "offset": offset, "places": task.places, "strategy": strategy}
+    strategy, places = None if bound.reduction.each else call.keywords.get("strategy"), task.places
+    if weights is not None and where is not True:  # (kernels read one operand beside x; a weight of 0 leaves one out)
+        weights, where, places = broadcast.where(broadcast.broadcast_to(where, x.shape), weights, 0), True, None
+    more = {"steps": steps, "offset": offset, "places": places, "strategy": strategy}
     return packed(states.partial(x, where, weights, bound.reduction, bound.val, task.axis, options, **more))
 
 
@@ -122,13 +131,18 @@ def merge(call: partial[Any], state: np.dtype, x: Any, axis: Shape, keepdims: bo
     return packed(states.merge(unpacked(x, state), bound.reduction, bound.val, axis))
 
 
-def finish(call: partial[Any], state: np.dtype, n: int, x: Any, axis: Shape, keepdims: bool) -> Any:
+def finish(
+    call: partial[Any], state: np.dtype, n: int, dtypes: list[np.dtype], x: Any, axis: Shape, keepdims: bool
+) -> Any:
     """The results of the states of several chunks."""
     task = task_of(call)
     bound, options = task.bound, tuple(task.options.items())
     initial = None if task.initial is None else task.initial[()]
     given = unpacked(x, state), bound.reduction, bound.val, axis, keepdims, n, initial, options, task.form
-    return states.finish(*given)
+    found = states.finish(*given)
+    if not task.form:
+        return converted(found, dtypes[0])
+    return tuple([converted(each, dtype) for each, dtype in zip(found, dtypes, strict=False)])
 
 
 def elements(call: partial[Any], state: np.dtype, n: int, x: Any, where: Any, known: Any) -> Any:
@@ -170,77 +184,3 @@ def comparison(function: Function, ndim: int, x: Any, y: Any) -> Any:
 def equal(op: Function, result: ArraySpec, x: Any, y: Any, **options: Any) -> da.Array:
     """array_equal."""
     return compared(op, result, x, y, **options) if np.shape(x) == np.shape(y) else da.zeros((), bool)
-
-
-# ------------------------------------------------------------------------------------------------ sums of exponentials
-
-
-class Rows(NamedTuple):
-    """Sums of exponentials along some axes: in which dtype, with which factor; whether they have weights, and whether
-    their signs are asked for."""
-
-    axis: Shape
-    val: np.dtype
-    scale: float
-    weighted: bool = False
-    signed: bool = False
-
-    @property
-    def record(self) -> Reduction:
-        return SIGNED_LOGSUMEXP if self.signed else WEIGHTED_LOGSUMEXP if self.weighted else LOGSUMEXP
-
-    @property
-    def options(self) -> tuple[tuple[str, float], ...]:
-        return (("scale", self.scale),)
-
-    def state(self, x: da.Array) -> np.dtype:
-        """The dtype of states of chunks like those of an array."""
-        bound = self.record.bind(self.val, self.val)
-        return (bound.wide if find(self.record.name, "x", x._meta) is None else bound).state
-
-    def of_chunk(self, x: Any, where: Any, b: Any = None) -> Any:
-        """The states of a chunk, some of whose elements may have weights."""
-        if self.weighted:
-            x = x if x.ndim else broadcast.where(b != b, 0, x)  # (a scalar, which lies on no device)
-            b = b if np.ndim(b) else np.asarray(b, self.val)
-            b = b if where is True else broadcast.where(broadcast.broadcast_to(where, x.shape), b, 0)
-            where = True
-        return packed(states.partial(x, where, b, self.record, self.val, self.axis, self.options))
-
-    def merged(self, state: np.dtype, x: Any, axis: Shape, keepdims: bool) -> Any:
-        """The states of several chunks in one."""
-        return packed(states.merge(unpacked(x, state), self.record, self.val, axis))
-
-    def logarithms(self, state: np.dtype, out: np.dtype, x: Any, axis: Shape, keepdims: bool) -> Any:
-        """The logarithms of sums, and their signs if these are asked for."""
-        form = Signed if self.signed else None
-        found = states.finish(unpacked(x, state), self.record, self.val, axis, keepdims, 0, None, self.options, form)
-        return tuple([converted(each, out) for each in found]) if self.signed else converted(found, out)
-
-
-class Signed(NamedTuple):
-    """A logarithm and the sign of what it is of."""
-
-    value: Any
-    sign: Any
-
-
-def log_sum(
-    op: Function, result: ArraySpec, a: Any, b: Any, axis: Any, dtype: Any, where: Any, scale: Any, keepdims: bool,
-    return_sign: bool, strategy: Any,
-) -> Any:  # fmt: skip
-    """logsumexp."""
-    a, name = a if is_dask(a) else np.asarray(a), op.__name__  # (a scalar goes with chunks of any kind)
-    a = a if is_dask(b) else whole(a)
-    of_weights = new_array("b", b.shape, b.dtype) if hasattr(b, "dtype") else b
-    given = arguments(name, new_array("a", a.shape, a.dtype), axis, dtype, True, scale, of_weights, "a")
-    shape, axis = given.x.shape, given.axis
-    a, b = (da.broadcast_to(each, shape) if is_dask(each) and each.shape != shape else each for each in (a, b))
-    dims, x = tuple(range(len(shape))), a if is_dask(a) else b
-    rows = Rows(axis, given.val, given.scale, b is not None or return_sign, return_sign)
-    operands = [labelled(a, len(dims)), beside(where, x), labelled(1.0 if b is None else b, len(dims))]
-    state = rows.state(x)
-    parts = blocks(rows.of_chunk, name, dims, operands[: 2 + rows.weighted], given.val, dict.fromkeys(axis, 1))
-    last = partial(rows.logarithms, state, result.dtype)
-    results = tree(parts, name, axis, keepdims, partial(rows.merged, state), last, [result.dtype] * (1 + return_sign))
-    return tuple(results) if return_sign else results[0]

@@ -331,7 +331,8 @@ WEIGHTED_LOGSUMEXP = Reduction(
         "max": where((y == 0.0) | (times(x, scale) == "least"), "least", times(x, scale)),
         "top": where(times(x, scale) == "least", 0.0, y), "rest": y * 0.0,
     },
-    alone, combine=weighted, struct=struct("WeightedLogSumExp", PARTS, PRODUCT, options=("scale",)), floating=True,
+    alone, combine=weighted, form="exponentials", floating=True,
+    struct=struct("WeightedLogSumExp", PARTS, PRODUCT, options=("scale",)),
 )  # fmt: skip
 SIGNED_LOGSUMEXP = WEIGHTED_LOGSUMEXP.but(
     "signed_logsumexp", finish=logarithm, results=("V", "V"),

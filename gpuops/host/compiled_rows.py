@@ -1,4 +1,4 @@
-"""softmax, log_softmax and logsumexp of a block, compiled by Numba: one function for rows, one for columns.
+"""softmax, log_softmax and sums of exponentials of a block, compiled by Numba: one function for rows, one for columns.
 
 Rows are (rows, pitch), columns (outer, n, pitch), of which the first ``n`` or ``width`` elements side by side count: so
 blocks of larger arrays need no copy. Elements that a mask leaves out are -inf. A *state* is what is known of a row or
@@ -19,8 +19,8 @@ from numba.extending import overload
 
 from .numba_compiler import compiled
 
-STATES, SOFTMAX, LOG_SOFTMAX, LOGSUMEXP, WEIGHTED = range(5)  # what is computed; `WEIGHTED` are states
-OPS = {"states": STATES, "weighted": WEIGHTED, "shares": SOFTMAX, "logs": LOG_SOFTMAX, "sum": LOGSUMEXP}
+SUMS, SOFTMAX, LOG_SOFTMAX, WEIGHTED = range(4)  # what is computed; `WEIGHTED` are sums
+OPS = {"sums": SUMS, "weighted": WEIGHTED, "shares": SOFTMAX, "logs": LOG_SOFTMAX}
 CHUNK = 1024  # elements of a row that are added up in their own type; their sums are added in float64
 COLUMN_CHUNK = 64  # the same of a column
 TILE = 2**20  # bytes of columns that are taken together, of which there are at least `NARROWEST` side by side
@@ -189,9 +189,7 @@ def rows(op: int, x: Any, y: Any, n: Any, states: Any, known: bool) -> None:
             top, last = real(states[0, r]), real(states[1, r])
             if not known:
                 last = real(last_step(op, states[0, r], states[1, r], states[2, r]))
-            if op == LOGSUMEXP:
-                y[r, 0] = top + last
-            elif op == LOG_SOFTMAX:
+            if op == LOG_SOFTMAX:
                 for i in range(n):
                     y[r, i] = (x[r, i] - top) - last
             elif op == SOFTMAX and known:
@@ -254,14 +252,11 @@ def column_powers(x: Any, y: Any, weights: Any, first: Any, tops: Any, sums: Any
 
 @compiled()
 def column_results(op: int, x: Any, y: Any, first: Any, tops: Any, sums: Any, known: bool) -> None:
-    n, width, last = np.uintp(1 if op == LOGSUMEXP else x.shape[0]), np.uintp(tops.size), np.empty_like(tops)
+    n, width, last = np.uintp(x.shape[0]), np.uintp(tops.size), np.empty_like(tops)
     for i in range(width):
         last[i] = sums[0, i] if known else last_step(op, tops[i], sums[0, i], sums[1, i])
     for j in range(n):
-        if op == LOGSUMEXP:
-            for i in range(width):
-                y[j, first + i] = tops[i] + last[i]
-        elif op == LOG_SOFTMAX:
+        if op == LOG_SOFTMAX:
             for i in range(width):
                 y[j, first + i] = (x[j, first + i] - tops[i]) - last[i]
         elif known:
@@ -293,5 +288,5 @@ def columns(op: int, x: Any, y: Any, width: int, states: Any, known: bool) -> No
                 for i in range(stop - start):
                     states[0, o, start + i], states[1, o, start + i] = tops[i], sums[0, i]
                     states[2, o, start + i] = sums[1, i]
-            if op not in (STATES, WEIGHTED):
+            if op not in (SUMS, WEIGHTED):
                 column_results(op, x[o], y[o], first, tops, sums, known)

@@ -78,14 +78,5 @@ def elements(
         report(flags.found)
 
 
-def exponentials(
-    x: np.ndarray, out: np.ndarray | None, where: np.ndarray | None, *, task: Task, dtype: np.dtype
-) -> Any:
-    """Shares of sums of exponentials, or their logarithms."""
-    bound, (scale,) = task.bound, task.options.values()
-    log = bound.reduction.row is not None and bound.reduction.row.log
-    return rows.softmax(x, out, where, axis=task.axis, val=bound.val, dtype=dtype, scale=scale, log=log)
-
-
 #: What makes results faster, by forms of records.
-FORMS: dict[str, Callable[..., Any]] = {"exponentials": exponentials}
+FORMS: dict[str, Callable[..., Any]] = {"exponentials": rows.normalized}

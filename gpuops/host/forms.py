@@ -5,6 +5,7 @@ Narrow columns are folded, as short rows are turned: NumPy's loops are to be lon
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
@@ -17,7 +18,8 @@ from ..definition.records import DEVIATIONS, NANDEVIATIONS, NORM_WITHIN, NUMBERS
 from ..definition.reduction import Bound, Reduction
 from ..plan.geometry import Shape
 from .block import BYTE, SHORT, Block, Layout, chosen, counted, is_one
-from .blocks import compiled, memory
+from .blocks import compiled
+from .exponentials import exponentials
 
 NARROW = 64  # elements side by side that are folded
 CACHED = 1024  # elements side by side whose sums in double precision stay in a core's cache
@@ -199,7 +201,8 @@ def merged_along(bound: Bound, fields: Sequence[np.ndarray], axis: Shape) -> Sta
     shape = tuple([1 if d in axis else n for d, n in enumerate(fields[0].shape)])
     if 0 in [fields[0].shape[d] for d in axis]:
         return tuple([np.full(shape, bound.identities[name], bound.state[name]) for name in bound.state.names or ()])
-    parts = [each.transpose(*axis, *kept).reshape(-1, *[shape[d] for d in kept]) for each in fields]
+    count = math.prod([fields[0].shape[d] for d in axis])
+    parts = [each.transpose(*axis, *kept).reshape(count, *[shape[d] for d in kept]) for each in fields]
     return tuple([each.reshape(shape) for each in merged_parts(bound, parts)])
 
 
@@ -259,20 +262,6 @@ def firsts(block: Block, options: dict[str, float], greatest: bool) -> States:
         value = np.where(nothing, number(bound.reduction.fields["value"].identity, value.dtype), value)
         index = np.where(nothing, bound.identities["index"], index)
     return value.astype(bound.state["value"], copy=False), index
-
-
-def exponentials(block: Block, options: dict[str, float]) -> States:
-    """The greatest elements, and sums of exponentials relative to them, less 1."""
-    x, scale = block.filled(-np.inf), block.bound.kinds["A"].type(options["scale"])
-    if scale != 1:
-        x = np.multiply(x, scale, out=memory("apart", x.shape, x.dtype, (0, 1, 2)))
-        x = x if block.taken is None else np.where(block.taken, x, x.dtype.type(-np.inf))
-    top = np.maximum.reduce(x, 1)
-    powers = np.exp(x - top[:, None])
-    greatest = x == top[:, None]
-    np.copyto(powers, 0, where=greatest)
-    rest = along(powers, np.add) + (np.count_nonzero(greatest, 1) - 1)
-    return top, np.where(np.isneginf(top), -1, np.where(np.isposinf(top), np.nan, rest))
 
 
 def first_true(truths: np.ndarray) -> np.ndarray:

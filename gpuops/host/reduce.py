@@ -21,6 +21,7 @@ from ..plan.geometry import Shape
 from . import threads
 from .block import Block, Layout, layout
 from .blocks import Index, indices, innermost
+from .exponentials import COMPILED, engine
 from .forms import CHAIN, NARROW, States, along, combined, has_loops, merged_parts, states
 from .results import Flags, deliver, new_result, report, warn
 from .whole import SEARCHES, whole
@@ -46,6 +47,21 @@ def reduce(
     if end.flags.found and not all([np.isfinite(each).all() for each in results]):
         report(end.flags.found)
     return delivered([squeezed(each, task) for each in results], task, out)
+
+
+def logsumexp(
+    a: np.ndarray, b: np.ndarray | None = None, out: np.ndarray | None = None, where: Any = True, *, task: Task,
+    shape: Shape, dtype: np.dtype,
+) -> Any:  # fmt: skip
+    """Logarithms of sums of exponentials, and perhaps their signs, as ``dtype``: without a word of what is not finite,
+    unless the dtype cannot hold it."""
+    a = np.broadcast_to(a, shape) if a.shape != shape else a
+    mask = None if where is True else np.broadcast_to(where, shape)
+    with np.errstate(all="ignore"):
+        results = reduced(task, (a, beside(a, b, task), mask), End(task))
+    with np.errstate(under="ignore"):
+        value, *signs = [squeezed(each.astype(dtype, copy=False), task) for each in results]
+        return (deliver(value, out), *signs) if task.form else deliver(value, out)
 
 
 def delivered(results: Sequence[Any], task: Task, out: np.ndarray | None = None) -> Any:
@@ -124,7 +140,8 @@ def room_of(bound: Bound, shape: Shape, strides: Shape, axis: Shape, masked: boo
     """About how many elements a block is to have."""
     seen, size = layout(shape, strides, axis, bound.indexed), math.prod(shape)
     lies, form = seen.lies or (seen.apart != () and bound.merges is not None), bound.reduction.form
-    viewed = lies and not masked and (bound.viewed or form == "squares")
+    compiled = form == "exponentials" and bound.x == bound.kinds["A"] and engine(COMPILED) is not None
+    viewed = lies and not masked and (bound.viewed or form == "squares" or compiled)
     searched = form in SEARCHES and bound.takes is None and lies and seen.lengths[2] == 1
     looped = form != "deviations" and lies and has_loops(bound, seen, masked)
     return max(VIEWED, size // PIECES) if viewed or ((looped or searched) and not is_half(bound.x)) else BLOCK
@@ -141,9 +158,11 @@ def beside(a: np.ndarray, weights: np.ndarray | None, task: Task) -> np.ndarray 
         return None
     if weights is not None and weights.shape == a.shape and task.places == tuple(range(a.ndim)):
         return weights
-    heavy = np.ones((), task.bound.val) if weights is None else weights.transpose(np.argsort(task.places).tolist())
-    lengths = [a.shape[d] if d in task.places else 1 for d in range(a.ndim)]
-    return np.broadcast_to(heavy.reshape(lengths), a.shape)
+    if weights is None:
+        return np.broadcast_to(np.ones((), task.bound.val), a.shape)
+    lengths = dict(zip(task.places, weights.shape, strict=True))
+    weights = weights.transpose(np.argsort(task.places).tolist())
+    return np.broadcast_to(weights.reshape([lengths.get(d, 1) for d in range(a.ndim)]), a.shape)
 
 
 class End:
@@ -195,6 +214,8 @@ def reduced(task: Task, arrays: Arrays, end: End, steps: Shape = (), offset: int
     bound, axis, (a, _, mask) = task.bound, task.axis, arrays
     wide, length = bound.wide, math.prod([a.shape[d] for d in axis])
     steps = (steps or positions(a.shape, axis)) if bound.indexed else ()
+    if 0 < a.size <= BLOCK:
+        return end.results(states(Block(bound, arrays, axis, offset, steps), task.options), length)
     room = room_of(bound, a.shape, a.strides, axis, mask is not None)
     pieces, parts = cut(a.shape, a.strides, axis, room) if a.size else ([], 1)
     dtypes = [wide.state[name] for name in wide.state.names or ()]

@@ -29,15 +29,6 @@ def cut(
     return rows, indices(shape, strides, axis, max(1, room // together))
 
 
-class Lines:
-    """An array seen with another shape, and as if it could be written to: Numba compiles others apart."""
-
-    def __init__(self, array: np.ndarray, shape: Shape) -> None:
-        self.array = array
-        seen = {"shape": shape, "strides": None, "data": (array.__array_interface__["data"][0], False)}
-        self.__array_interface__ = array.__array_interface__ | seen
-
-
 class Form(NamedTuple):
     """How an array lies in memory, seen as (outer, n, inner): the order of its dims, these lengths, and the elements
     from one row to the next, or from one line of columns."""
@@ -50,14 +41,6 @@ class Form(NamedTuple):
         """The array, or one with an element for each row, as (outer, n, inner)."""
         outer, n, inner = self.lengths
         return array.transpose(self.dims).reshape(outer, n if array.size == outer * n * inner else 1, inner)
-
-    def lines(self, x: np.ndarray) -> np.ndarray:
-        """An array in this form as compiled functions take it: (rows, pitch) or (outer, n, pitch). What lies between
-        lines may be no memory of the array's."""
-        dims = 2 if self.lengths[2] == 1 else 3
-        if x.flags.c_contiguous and x.flags.writeable:
-            return x.reshape(x.shape[:dims])
-        return np.asarray(Lines(x, (*x.shape[: dims - 1], self.pitch)))
 
     def over(self, array: np.ndarray, like: np.ndarray, axis: Shape) -> np.ndarray:
         """An element for each row, (outer, 1, inner), as an array with the dims of another one."""

@@ -7,10 +7,10 @@ import numpy as np
 
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK, OUT, WEAK, WEAK_TYPES
-from ..definition.records import LOG_SOFTMAX, LOGSUMEXP, SOFTMAX, WEIGHTED_LOGSUMEXP
+from ..definition.records import LOG_SOFTMAX, LOGSUMEXP, SIGNED_LOGSUMEXP, SOFTMAX, WEIGHTED_LOGSUMEXP
 from ..definition.reduction import Reduction
+from ..definition.task import Task
 from ..errors import error
-from ..host import rows
 from ..plan import reductions
 from ..plan.builder import Builder, shared
 from ..plan.dtypes import FLOATS, REALS, accumulator, ctype, dtype_name
@@ -138,10 +138,7 @@ def logsumexp(
     shape, steps = reduced(x, given.axis, keepdims)
     if out is not None:
         check_out(op, out, shape, result)
-    options = {"axis": given.axis, "val": given.val, "dtype": result, "keepdims": keepdims, "scale": given.scale}
-    options |= {"return_sign": return_sign, "shape": x.shape}
-    options |= {"b": given.number} if given.number is not None else {}
-    host = HostCall(rows.logsumexp, options)
+    host = sums_on_host(given, keepdims, return_sign)
     signs = (new_array("sign", shape, result, steps, x.machine),) if return_sign else ()
     if x.machine is None:
         return Work(op, (out or new_array("out", shape, result, steps), *signs), host)
@@ -166,6 +163,20 @@ def logsumexp(
             add_map(builder, "Expand", array, [part], (ctype(array.dtype), ctype(given.val)))
     builder.deliver(target, out)
     return Work(op, (out or target, *signs), host, builder.finish())
+
+
+def sums_on_host(given: "Arguments", keepdims: bool, signed: bool) -> HostCall:
+    """What the CPU does for logsumexp."""
+    from ..host import reduce  # which costs time at import
+
+    x, b, options = given.x, given.weights, {"scale": given.scale}
+    record, places = LOGSUMEXP if b is None else SIGNED_LOGSUMEXP if signed else WEIGHTED_LOGSUMEXP, None
+    if b is not None:
+        places = tuple(range(x.ndim - b.ndim, x.ndim))
+    bound = record.bind(x.dtype, given.val, None if b is None else given.val)
+    task = Task(bound, given.axis, keepdims, form=Signed if signed else None, places=places, options=options)
+    number = {} if given.number is None else {"b": given.number}
+    return HostCall(reduce.logsumexp, {"task": task, "shape": x.shape, "dtype": given.result, **number})
 
 
 def weights(builder: Builder, given: "Arguments") -> ArraySpec:
@@ -194,6 +205,13 @@ def exponentials(
     """The description of softmax and log_softmax."""
     given = arguments(record.name, x, axis, dtype, where, scale)
     return normalized(record, given.rows, out, strategy, scale=given.scale)
+
+
+class Signed(NamedTuple):
+    """A logarithm of a sum's magnitude, and the sign."""
+
+    value: Any
+    sign: Any
 
 
 class Arguments(NamedTuple):

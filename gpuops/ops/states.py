@@ -184,5 +184,6 @@ def along(weights: ArraySpec, places: Shape, a: ArraySpec) -> ArraySpec:
     """Weights of some dims of an array, in its shape; a number as it is."""
     if weights.value is not None:
         return weights
-    strides = dict(zip(places, weights.strides, strict=True))
-    return weights._replace(shape=a.shape, strides=tuple([strides.get(d, 0) for d in range(a.ndim)]))
+    lengths, strides = (dict(zip(places, each, strict=True)) for each in (weights.shape, weights.strides))
+    beside = tuple([strides[d] if lengths.get(d, 1) > 1 else 0 for d in range(a.ndim)])
+    return weights._replace(shape=a.shape, strides=beside)
