@@ -451,6 +451,12 @@ def test_parts_of_a_norm_may_be_of_any_size(dtype, size):
             np.testing.assert_allclose(got, exact, rtol=4 * float(np.finfo(dtype).eps))
 
 
+def test_a_record_without_rules_computes_in_the_dtype_of_elements():
+    record = records.MAX.but("greatest", ufunc=None)
+    for dtype in DTYPES:
+        assert dtypes("greatest", record, dtype, None, None) == (dtype, dtype)
+
+
 # ----------------------------------------------------------------------------------------------------- the expressions
 
 KINDS = {"D": np.dtype("f8"), "I": np.dtype("i8")}
