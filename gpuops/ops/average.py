@@ -11,10 +11,10 @@ from ..call.operation import ARRAY
 from ..definition.records import AVERAGE, MEAN
 from ..errors import error
 from ..plan.geometry import Shape
-from ..plan.work import ArraySpec, Work, new_array
+from ..plan.work import ArraySpec
 from .arguments import check_array, normalize_axis, result_type, scalar
 from .docstrings import documented
-from .reduction import NOT_GIVEN, in_one_pass, on_host, reduced, reduction
+from .reduction import NOT_GIVEN, described, on_host, reduction
 
 
 class Average(NamedTuple):
@@ -71,18 +71,12 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     dims = normalize_axis(op, axis, a.shape)
     val = result_type(op, a=a, weights=weights)
     val = np.result_type(val, np.float64) if a.dtype.kind in "biu" else val
-    beside = None if weights is None else beside_elements(op, a, weights, axis, dims)
-    shape, steps = reduced(a, dims, keepdims)
-    result, total = (new_array(name, shape, val, steps, a.machine) for name in ("average", "total"))
-    results = (result, total) if returned else (result,)
+    heavy = scalar("weights", np.ones((), val), a.machine)
+    if weights is not None:
+        heavy = beside_elements(op, a, weights, axis, dims)
     form = Average if returned else None
     host = on_host(AVERAGE, a, val, dims, keepdims, y=val, form=form, places=places_of(a, weights, axis))
-    if a.machine is None:
-        return Work(op, results, host, form=Average)
-    if beside is None:
-        beside = scalar("weights", np.ones((), val), a.machine)
-    plan = in_one_pass(AVERAGE.struct, a, beside, dims, val, results)
-    return Work(op, results, host, plan, form=Average)
+    return described(op, host, a, heavy)
 
 
 def beside_elements(op: str, a: ArraySpec, weights: Any, axis: Any, dims: Shape) -> ArraySpec:

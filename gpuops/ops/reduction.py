@@ -82,19 +82,37 @@ def several(
     check_array(op, "a", a)
     axis = normalize_axis(op, axis, a.shape)
     val, _ = dtypes(op, record, a.dtype, dtype_of(op, dtype), None)
-    mask, (shape, steps), kinds = as_mask(op, where, a.shape), reduced(a, axis, keepdims), kinds_of(a.dtype, val)
+    mask = as_mask(op, where, a.shape)
     if not record.rules.identity:
         check_identity(op, a.shape, axis, mask, False)
     if mask is not None:
         record = record.masked or record
-    pairs = zip(form._fields, record.results, strict=True)
-    results = tuple([new_array(name, shape, kinds[kind], steps, a.machine) for name, kind in pairs])
-    plan, struct = None, beside(record, mask)
-    if a.machine is not None:
-        other = reductions.positions(a, axis) if struct.traits.indexed else mask
-        plan = in_one_pass(struct, a, other, axis, val, results, strategy, **options)
-    host = on_host(record, a, val, axis, keepdims, mask, form=form, **options)
-    return Work(op, results, host, plan, form=form)
+    return described(op, on_host(record, a, val, axis, keepdims, mask, form=form, **options), a, mask, strategy)
+
+
+def described(
+    op: str, host: HostCall, a: ArraySpec, other: ArraySpec | None = None, strategy: str | None = None
+) -> Work:
+    """The description of a reduction to new arrays, given what the CPU does. ``other`` is a mask or, if the task has
+    ``places``, the second operand."""
+    task: Task = host.options["task"]
+    results = new_results(task, a)
+    if a.machine is None:
+        return Work(op, results, host, form=task.form or tuple)
+    struct = beside(task.bound.reduction, other if task.places is None else None)
+    if struct.traits.indexed:
+        other = reductions.positions(a, task.axis)
+    plan = in_one_pass(struct, a, other, task.axis, task.bound.val, results, strategy, **task.options)
+    return Work(op, results, host, plan, form=task.form or tuple)
+
+
+def new_results(task: Task, a: ArraySpec) -> tuple[ArraySpec, ...]:
+    """The results of a reduction of an array, or of states, as new arrays."""
+    shape, steps = reduced(a, task.axis, task.keepdims)
+    names = [f"r{i}" for i in range(len(task.form._fields))] if task.form else ["out"]  # which no operand has
+    kinds = [task.bound.kinds[kind] for kind in task.bound.reduction.results]
+    pairs = zip(names, kinds, strict=False)
+    return tuple([new_array(name, shape, kind, steps, a.machine) for name, kind in pairs])
 
 
 def beside(record: Reduction, mask: Any) -> OpStruct:
@@ -157,7 +175,7 @@ def dtypes(
         val = np.dtype(np.float64) if x.kind in "biu" else out.dtype if wider and out is not None else x
     elif rules.arithmetic and out is None and x.kind in "biu":
         val = rules.ufunc.reduce(np.empty(0, x)).dtype
-    elif record.results[0] != "V" and x.kind == "c":  # which a real ``out`` takes
+    elif rules.ufunc is None or (record.results[0] != "V" and x.kind == "c"):  # which a real ``out`` takes
         val = x
     else:
         try:
@@ -199,7 +217,7 @@ def check_identity(op: str, shape: Shape, axis: Shape, mask: Any, initial: bool)
         way = "; give initial" if initial else ""
         raise error(ValueError, op, f"zero-size array of shape {shape} has no identity over axis {axis}{way}")
     if mask is not None:
-        raise error(ValueError, op, "has no identity, so a where mask needs initial")
+        raise error(ValueError, op, f"has no identity, so a where mask {'needs initial' if initial else 'is refused'}")
 
 
 def as_initial(op: str, initial: Any, val: np.dtype) -> np.ndarray:

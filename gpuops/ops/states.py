@@ -23,7 +23,7 @@ from ..plan.geometry import Shape, offset_type
 from ..plan.reductions import OpStruct
 from ..plan.work import ArraySpec, HostCall, Work, new_array
 from .arguments import as_mask
-from .reduction import beside, reduced
+from .reduction import beside, new_results, reduced
 
 FACTS[Reduction] = id  # records are constants
 
@@ -146,7 +146,7 @@ def finish(states, record, val, axis, keepdims=False, n=0, initial=None, options
 
     first = None if initial is None else np.asarray(initial, val)
     task = Task(record.bind(val, val), axis, keepdims, first, form, options=dict(options))
-    results, call = results_of(task, states), HostCall(host.finish, {"task": task, "n": n})
+    results, call = new_results(task, states), HostCall(host.finish, {"task": task, "n": n})
     if states.machine is None:
         return Work(record.name, results, call, form=form or tuple)
     builder = Builder(states.machine)
@@ -158,15 +158,6 @@ def finish(states, record, val, axis, keepdims=False, n=0, initial=None, options
         problem = problem._replace(root=record.root, second=results[1] if len(results) > 1 else None)
         builder.add(reductions.plan(problem, None, states.machine.multiprocessors))
     return Work(record.name, results, call, builder.finish(), form=form or tuple)
-
-
-def results_of(task: Task, states: ArraySpec) -> tuple[ArraySpec, ...]:
-    """The results of a reduction of states, as new arrays."""
-    shape, steps = reduced(states, task.axis, task.keepdims)
-    names = task.form._fields if task.form else ("out",)
-    kinds = [task.bound.kinds[kind] for kind in task.bound.reduction.results]
-    pairs = zip(names, kinds, strict=False)
-    return tuple([new_array(name, shape, kind, steps, states.machine) for name, kind in pairs])
 
 
 def problem_of(
