@@ -17,7 +17,7 @@ from gpuops.definition.reduction import Reduction
 from gpuops.definition.structs import added
 from gpuops.ops.reduction import NOT_GIVEN, reduction
 from tests.conftest import Cpu
-from tests.ops import REDUCTIONS
+from tests.ops import REDUCTIONS, parameters
 
 dask = pytest.importorskip("dask", reason="needs Dask")
 da = pytest.importorskip("dask.array", reason="needs Dask")
@@ -27,9 +27,9 @@ from dask.utils import key_split  # noqa: E402
 from tests.chunks import on_device  # noqa: E402
 
 #: Every reduction of one array, those to several results among them, and their options.
-MASKED = (*REDUCTIONS, "sum_of_squares", "mean_var")
-OTHERS = ("ptp", "count_nonzero", "vector_norm", "average", "max_with_index", "min_with_index")
-SEARCHES = ("argmax", "argmin", "nanargmax", "nanargmin")
+MASKED = tuple(op for op in (*REDUCTIONS, *records.MEASURES) if "where" in parameters(op))
+OTHERS = (*(op for op in records.MEASURES if op not in MASKED), *records.WITH_INDEX, "vector_norm", "average")
+SEARCHES = tuple(records.SEARCHES)
 OPS = (*MASKED, *OTHERS, *SEARCHES)
 CHUNKS = ((4, 3, 5), (6, 9))
 AXES = (None, 0, 1)
@@ -94,6 +94,8 @@ def test_each_chunk_is_read_once_and_none_moves(backend, op):
 @pytest.mark.parametrize("op", MASKED)
 @pytest.mark.parametrize("dtype", ("f4", "c8", "i2"))
 def test_masked_reductions_agree_with_whole_arrays(backend, op, dtype):
+    if dtype == "c8" and (records.REDUCTIONS | records.MEASURES)[op].rules.real:
+        pytest.skip("real numbers only")
     x, mask = values(dtype), np.random.default_rng(3).random((12, 15)) < 0.6
     row = mask[0]
     if x.dtype.kind != "i" and op.startswith("nan"):
@@ -233,8 +235,9 @@ def test_results_that_overflow_are_reported(cpu):
 
 
 GEOMETRIC_MEAN = Reduction(
-    "geometric_mean", {"logs": added()}, lambda x: log(x), lambda s, n: exp(s.logs.as_("D") / n), floating=True
-)
+    "geometric_mean", {"logs": added()}, lambda x: log(x), lambda s, n: exp(s.logs.as_("D") / n), floating=True,
+    real=True,
+)  # fmt: skip
 
 
 @operation(a=ARRAY, where=MASK)
@@ -261,3 +264,12 @@ def test_a_new_record_needs_nothing_of_dask(backend):
         chosen = on_device(backend, mask, 7)
         got = geometric_mean(in_chunks(backend, x), axis, where=chosen)
         np.testing.assert_allclose(backend.numpy(got.compute()), right, 1e-6)
+
+
+def test_a_record_of_real_numbers_refuses_others(backend):
+    (x,) = backend.arrays(np.ones(3, "c8"))
+    with pytest.raises(TypeError, match="^geometric_mean: dtype complex64 of a is not supported$"):
+        geometric_mean(x)
+    (x,) = backend.arrays(np.ones(3, "f4"))
+    with pytest.raises(TypeError, match="^geometric_mean: dtype complex128 of the result is not supported$"):
+        geometric_mean(x, dtype="c16")

@@ -126,7 +126,7 @@ def test_states_are_structured_arrays_with_the_fields_of_the_record(backend, nam
         assert made[field].dtype.kind == kind.kind and made[field].dtype.itemsize >= kind.itemsize
     reference = partial(x, True, None, row, np.dtype("f4"), (1,), OPTIONS.get(name, ()))
     for field in states.dtype.names:
-        np.testing.assert_allclose(made[field], reference[field], 1e-5)
+        np.testing.assert_allclose(made[field], reference[field], 1e-5, 1e-5)
 
 
 def test_an_average_in_steps(backend):

@@ -13,16 +13,14 @@ from hypothesis import strategies as st
 
 import gpuops
 from gpuops.call.dispatch import describe
+from gpuops.definition import records
 from gpuops.device.execute import related
 from gpuops.host import blocks, threads
 from gpuops.plan.work import ArraySpec, Machine, new_array
 
 MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)
 WITHOUT_NAN = ("nanmax", "nanmin", "nanprod", "nansum", "nanmean")
-MORE = (
-    "nanargmax", "nanargmin", "max_with_index", "min_with_index", "count_nonzero", "ptp", "sum_of_squares", "mean_var",
-    "vector_norm",
-)  # fmt: skip
+MORE = ("nanargmax", "nanargmin", *records.WITH_INDEX, *records.MEASURES, "vector_norm")
 #: Calls on an array x of shape (6, 40), a mask of that shape, and an array ``out`` of shape (6,).
 CALLS = {
     **{

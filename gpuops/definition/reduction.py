@@ -28,6 +28,7 @@ class Rules(NamedTuple):
     floating: bool = False  # the result is floating, float64 of integers
     arithmetic: bool = False  # small integers and bools are reduced as int64 or uint64
     logical: bool = False  # elements count by their truth
+    real: bool = False  # complex numbers are refused
     parts: bool = False  # ``dtype`` may tell the precision of the parts of complex numbers
     identity: bool = True  # an empty reduction has a value
     initial: bool = False  # else, an initial value may be given

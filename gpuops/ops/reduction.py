@@ -12,7 +12,7 @@ from ..definition.task import Task
 from ..errors import error
 from ..plan import reductions
 from ..plan.builder import Builder, shared
-from ..plan.dtypes import INTEGERS, dtype_name
+from ..plan.dtypes import CTYPES, INTEGERS, REALS, dtype_name
 from ..plan.geometry import Shape, contiguous_strides, dense_strides, memory_order
 from ..plan.reductions import OpStruct
 from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
@@ -165,6 +165,8 @@ def dtypes(
 ) -> tuple[np.dtype, np.dtype]:
     """The dtype in which NumPy would compute, and the result's."""
     rules = record.rules
+    kinds = REALS if rules.real else CTYPES
+    check_dtype(op, "a", x, kinds)
     if rules.logical:
         val = x
     elif dtype is not None:
@@ -185,7 +187,7 @@ def dtypes(
             if out is not None:
                 rule = f"cannot cast the result from {x.name} to {out.dtype.name} of out"
             raise error(TypeError, op, rule) from None
-    check_dtype(op, "the result", val)
+    check_dtype(op, "the result", val, kinds)
     if rules.floating and (record.plain or not rules.ufunc) and val.kind not in "fcV":
         raise error(TypeError, op, f"dtype must be floating or complex, got {val.name}")
     return val, kinds_of(x, val)[record.results[0]]
