@@ -59,8 +59,8 @@ def test_pytorch_parameter_names_get_a_hint(backend, op):
     (lambda x: gpuops.softmax(logits=x), "softmax: logits is not a parameter; use x"),
     (lambda x: gpuops.dot(x, other=x), "dot: other is not a parameter; use b"),
     (lambda x: gpuops.dot(input=x, tensor=x), "dot: input is not a parameter; use a"),
-    (lambda x: gpuops.matmul(x, x2=x), "matmul: x2 is not a parameter; give b by position"),
-    (lambda x: gpuops.where(x, input=x, other=x), "where: input is not a parameter; give x by position"),
+    (lambda x: gpuops.matmul(x, x2=x), "matmul: x2 is not a parameter; pass b by position"),
+    (lambda x: gpuops.where(x, input=x, other=x), "where: input is not a parameter; pass x by position"),
     (lambda x: gpuops.sum(x, keep_dims=True), "sum: keep_dims is not a parameter; use keepdims"),
     (lambda x: gpuops.expand(x, size=(4, 5)), "expand: size is not a parameter; use shape"),
     (lambda x: gpuops.vector_norm(x, p=3), "vector_norm: p is not a parameter; use ord"),
@@ -81,9 +81,9 @@ def test_names_that_mean_no_parameter_of_the_function_get_no_hint(backend):
 def test_lengths_given_as_several_arguments_get_a_hint_at_a_tuple(backend):
     x = backend.array(X)
     for call, message in (
-        (lambda: gpuops.expand(x, 4, 5), "expand: shape is one argument: give the tuple (4, 5)"),
-        (lambda: gpuops.expand(x, 2, 4, 5), "expand: shape is one argument: give the tuple (2, 4, 5)"),
-        (lambda: gpuops.broadcast_to(x, 2, 4, 5), "broadcast_to: shape is one argument: give the tuple (2, 4, 5)"),
+        (lambda: gpuops.expand(x, 4, 5), "expand: shape is one argument: pass the tuple (4, 5)"),
+        (lambda: gpuops.expand(x, 2, 4, 5), "expand: shape is one argument: pass the tuple (2, 4, 5)"),
+        (lambda: gpuops.broadcast_to(x, 2, 4, 5), "broadcast_to: shape is one argument: pass the tuple (2, 4, 5)"),
     ):
         with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
             call()

@@ -521,14 +521,14 @@ def test_operands_that_are_no_arrays_are_called_what_they_are(backend, what):
 def test_sparse_matrices_get_a_hint_at_dense_arrays(backend):
     sparse = pytest.importorskip("scipy.sparse", reason="its matrices are SciPy's")
     x = sparse.csr_array(X)
-    message = "sum: a is a scipy.csr_array, not an array; give a.toarray()"
+    message = "sum: a is a scipy.csr_array, not an array; pass a.toarray()"
     fails(TypeError, message, gpuops.sum, x)
-    message = "matmul: b is a scipy.csr_array, not an array; give b.toarray()"
+    message = "matmul: b is a scipy.csr_array, not an array; pass b.toarray()"
     fails(TypeError, message, gpuops.matmul, backend.array(X.T), x)
 
 
 def test_ragged_lists_are_rejected_in_numpys_words(backend):
-    ragged, rule = [[1.0], [1.0, 2.0]], "does not become an array: setting an array element with a sequence"
+    ragged, rule = [[1.0], [1.0, 2.0]], "cannot be converted to an array: setting an array element with a sequence"
     fails(ValueError, f"sum: a {rule}", gpuops.sum, ragged)
     fails(ValueError, f"where: y {rule}", gpuops.where, backend.array(X), 0, ragged)
     fails(ValueError, f"sum: where {rule}", gpuops.sum, backend.array(X), where=ragged)
@@ -538,12 +538,12 @@ def test_dask_calls_name_operands_that_are_no_arrays():
     da = pytest.importorskip("dask.array", reason="arrays are Dask's")
     x = da.from_array(X, 2)
     fails(TypeError, "where: y is a dict, not an array", gpuops.where, x, x, {})
-    fails(ValueError, "matmul: b does not become an array: ", gpuops.matmul, x, [[1.0], [1.0, 2.0]])
+    fails(ValueError, "matmul: b cannot be converted to an array: ", gpuops.matmul, x, [[1.0], [1.0, 2.0]])
 
 
 def test_masked_arrays_are_rejected():
     masked = np.ma.array(X, mask=X > 3)
-    rule = "is a numpy.MaskedArray; masked arrays are not supported: give"
+    rule = "is a numpy.MaskedArray; masked arrays are not supported: pass"
     fails(TypeError, f"sum: a {rule} its data, and ~mask as where=", gpuops.sum, masked)
     fails(TypeError, f"where: y {rule} its data", gpuops.where, X > 3, X, masked)
     fails(TypeError, f"sum: where {rule} where=mask.filled(False)", gpuops.sum, X, where=masked > 1)

@@ -590,7 +590,7 @@ def test_xarray_arrays_give_plain_arrays():
 
 def test_sparse_arrays_raise():
     sparse = pytest.importorskip("scipy.sparse", reason="SciPy has such arrays")
-    fails(TypeError, "sum: a is a scipy.csr_array, not an array; give a.toarray()", gpuops.sum, sparse.csr_array(X))
+    fails(TypeError, "sum: a is a scipy.csr_array, not an array; pass a.toarray()", gpuops.sum, sparse.csr_array(X))
 
 
 def test_arrays_of_two_libraries_do_not_mix(torch, jax):

@@ -1,1 +1,1 @@
-"""What a call is: its key, its arguments by name, what the launch cache has ready for it."""
+"""Calls: binding of arguments, cache keys, the launch cache, and dispatch on a miss."""

@@ -1,4 +1,4 @@
-"""Arrays of every library: which execution context serves them, and which are the host's."""
+"""Which execution context serves an argument: one library's arrays on one device, or the host."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ SCALARS = (bool, int, float, complex, np.generic)
 
 
 def is_scalar(value: Any) -> bool:
-    """A value that goes with arrays of every kind, from the host too."""
+    """Whether a value is a scalar or a 0-d NumPy array, which mix with arrays of any library and device."""
     return isinstance(value, SCALARS) or (type(value) is np.ndarray and value.ndim == 0)
 
 
 def context_of(op: str, arrays: dict[str, Any]) -> ExecutionContext | None:
-    """The one execution context of all the arrays; None is the host.
+    """The execution context that all arrays share; None is the host.
 
-    Scalars go with any device. Raises TypeError when NumPy arrays meet arrays of another kind, ValueError when arrays
-    are on two devices.
+    Scalars mix with any device. Raises TypeError for host and device arrays together, ValueError for two devices.
     """
     found: tuple[str, Any, ExecutionContext | None] | None = None
     for name, array in arrays.items():
@@ -39,7 +38,7 @@ def context_of(op: str, arrays: dict[str, Any]) -> ExecutionContext | None:
             found = name, array, context
         elif context is not found[2]:
             if context is None or found[2] is None:
-                host_array(op, *((name, array) if context is None else found[:2]))  # which may be no array at all
+                host_array(op, *((name, array) if context is None else found[:2]))  # raises if it is not an array
                 both = f"{found[0]} is a {kind(found[1])}, {name} is a {kind(array)}"
                 raise error(TypeError, op, f"NumPy and CuPy arrays do not mix: {both}")
             labels = found[2].device.label, context.device.label
@@ -48,12 +47,12 @@ def context_of(op: str, arrays: dict[str, Any]) -> ExecutionContext | None:
 
 
 def find(op: str, name: str, array: Any) -> ExecutionContext | None:
-    """The execution context of one array; lists and whatever else NumPy makes an array of are the host's."""
+    """The execution context of one array; None (the host) also for lists and whatever else NumPy converts."""
     ma = sys.modules.get("numpy.ma")
     if ma is not None and isinstance(array, ma.MaskedArray):
-        rule = "give where=mask.filled(False)" if name == "where" else "give its data, and ~mask as where="
+        rule = "pass where=mask.filled(False)" if name == "where" else "pass its data, and ~mask as where="
         raise error(TypeError, op, f"{name} is a {kind(array)}; masked arrays are not supported: {rule}")
-    adapter_of(array)  # which makes arrays of its library native
+    adapter_of(array)  # registers its library's native types
     for cls in type(array).__mro__:
         if cls in CONTEXTS:
             return CONTEXTS[cls](array)
@@ -63,12 +62,12 @@ def find(op: str, name: str, array: Any) -> ExecutionContext | None:
 
 
 def host_array(op: str, name: str, value: Any, truth: bool = False) -> np.ndarray:
-    """An operand of the host as NumPy's array; of the truth of its elements, if that is what counts."""
+    """A host operand as a NumPy array; of bools if ``truth``."""
     try:
         array = np.asarray(value, bool if truth else None)
-    except (TypeError, ValueError) as failure:  # such as of lists of several lengths
+    except (TypeError, ValueError) as failure:  # such as for ragged lists
         exact = TypeError if isinstance(failure, TypeError) else ValueError
-        raise error(exact, op, f"{name} does not become an array: {failure}") from None
+        raise error(exact, op, f"{name} cannot be converted to an array: {failure}") from None
     opaque = array.ndim == 0 and not (is_scalar(value) or isinstance(value, np.ndarray))
     if opaque and np.asarray(value).dtype == object:
         raise not_an_array(op, name, value)
@@ -76,12 +75,12 @@ def host_array(op: str, name: str, value: Any, truth: bool = False) -> np.ndarra
 
 
 def not_an_array(op: str, name: str, value: Any) -> TypeError:
-    """The error for an argument that no array can be made of."""
+    """The error for an argument that NumPy cannot convert to an array."""
     words = kind(value)
-    hint = f"; give {name}.toarray()" if hasattr(value, "toarray") else ""  # a sparse matrix
+    hint = f"; pass {name}.toarray()" if hasattr(value, "toarray") else ""  # a sparse matrix
     return error(TypeError, op, f"{name} is {'an' if words[0] in 'aeio' else 'a'} {words}, not an array{hint}")
 
 
 def kind(array: Any) -> str:
-    """An array's type in words: ``numpy.ndarray``, ``dict``."""
+    """A type's name with its top-level package: ``numpy.ndarray``, ``dict``."""
     return f"{type(array).__module__.split('.')[0]}.{type(array).__name__}".removeprefix("builtins.")

@@ -20,7 +20,7 @@ from .libraries import adapter_of
 from .operation import MASK, OUT, SUBCLASS, WEAK, WEAK_TYPES, Call, Operation, bind, operation_of
 from .recordings import described
 
-#: Types of arguments other than arrays.
+#: Types of options that `as_number` leaves as they are.
 PLAIN = frozenset((int, bool, float, str, tuple, type, type(None)))
 HERE = nullcontext()
 
@@ -29,21 +29,22 @@ def miss(
     public: Callable[..., Any], operation: Operation, args: tuple[Any, ...], options: dict[str, Any],
     known: Missed | None = None,
 ) -> Any:  # fmt: skip
-    """A call that is not cached."""
+    """Make a call that the launch cache does not have."""
     exclude_from_compilers()
     if known is not None and (result := served(known)) is not None:
         return result
     call = bind(public, operation, args, options)
-    if type(out := call.given.get("out")) is tuple and len(out) == 1:  # as NumPy's ufuncs take it
+    if type(out := call.given.get("out")) is tuple and len(out) == 1:  # as NumPy's ufuncs accept it
         return call.on({"out": out[0]}).repeat()
     native = known is not None and known.context is not None and not known.context.foreign
     return attempt(perform if native else maker_of(call), call, known)
 
 
 def served(known: Missed) -> Any:
-    """The result of a call by a template, which takes neither binding nor a description; None if there is none.
+    """The result by a recorded description, without binding or describing; None if no recording applies.
 
-    What serves the call is not kept: that is worth its time at the second call with that key, which prepares it.
+    The first call of a key only fills in a template. The second one prepares and caches the launches, which takes
+    longer and would not pay off for a key that never comes again.
     """
     entry, kind, context = known.entry, known.kind, known.context
     if kind is None or context is None:
@@ -66,8 +67,7 @@ def served(known: Missed) -> Any:
 
 
 def shown(failure: Exception, operation: Operation, args: tuple[Any, ...], options: dict[str, Any]) -> Exception:
-    """An exception with the traceback that is to be seen below the public function: none, if it is about the arguments,
-    and what lies below does not concern the caller."""
+    """Shorten an exception's traceback: no frames below the public function if the error is about the arguments."""
     if not is_of_the_caller(failure, operation, args, options):
         return failure.with_traceback(failure.__traceback__ and failure.__traceback__.tb_next)
     failure.__suppress_context__ = True
@@ -77,7 +77,7 @@ def shown(failure: Exception, operation: Operation, args: tuple[Any, ...], optio
 def is_of_the_caller(
     failure: Exception, operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
 ) -> bool:
-    """Whether an exception is about the arguments, also in Python's words if these do not fit the signature."""
+    """Whether an exception is about the arguments: one of ours, or Python's TypeError for a wrong signature."""
     if type(failure) is not TypeError or is_about_the_call(failure):
         return is_about_the_call(failure)
     from inspect import signature
@@ -90,9 +90,9 @@ def is_of_the_caller(
 
 
 def maker_of(call: Call) -> Callable[[Call, Missed | None], Any]:
-    """What makes a call with its arrays: `perform`, if they are native.
+    """The function that makes the call: an adapter's, or `perform` if all arrays are native.
 
-    Raises TypeError if they are of two libraries, but for scalars.
+    Raises TypeError for arrays of two libraries; scalars mix with any.
     """
     arrays = call.arrays
     adapters = {name: adapter_of(value) for name, value in arrays.items()}
@@ -110,7 +110,7 @@ def maker_of(call: Call) -> Callable[[Call, Missed | None], Any]:
 
 
 def attempt(make: Callable[..., Any], call: Call, known: Missed | None) -> Any:
-    """Make a call; if a launch is refused, once more without such launches, and without caching."""
+    """Make a call; if the device refuses a launch, plan again without such launches, and do not cache."""
     try:
         return make(call, known)
     except Refused as refused:
@@ -119,7 +119,7 @@ def attempt(make: Callable[..., Any], call: Call, known: Missed | None) -> Any:
 
 
 def perform(call: Call, known: Missed | None) -> Any:
-    """Make a call with native arrays, and keep the work that is ready for the next one."""
+    """Make a call with native arrays, and cache its prepared work."""
     context = known.context if known is not None else None
     if context is None:
         call = with_numbers(call)
@@ -131,7 +131,7 @@ def perform(call: Call, known: Missed | None) -> Any:
 
 
 def with_numbers(call: Call) -> Call:
-    """The same call with numbers in the place of 0-d arrays given as options."""
+    """Replace 0-d arrays among the options by numbers."""
     operands = call.operation.operands
     numbers = {
         name: as_number(value) for name, value in call.given.items()
@@ -141,7 +141,7 @@ def with_numbers(call: Call) -> Call:
 
 
 def as_number(value: Any) -> Any:
-    """A scalar: of an array without dims of any library its element, for which a GPU is waited."""
+    """The element of a 0-d array of any library, which synchronises with a GPU; other values unchanged."""
     if type(value) is np.ndarray and value.ndim == 0:
         return value[()]
     if is_scalar(value) or getattr(value, "shape", None) != () or not hasattr(value, "item"):
@@ -150,7 +150,7 @@ def as_number(value: Any) -> Any:
 
 
 def on_host(call: Call, known: Missed | None) -> Any:
-    """The result of a call with arrays of the host."""
+    """Make a call with host arrays."""
     arrays = host_arrays(call)
     host = call.describe(host_specs(arrays)).host
     if known is not None:
@@ -159,7 +159,7 @@ def on_host(call: Call, known: Missed | None) -> Any:
 
 
 def repeated(call: Call, arrays: dict[str, np.ndarray], host: HostCall, count: int) -> Ready | None:
-    """The same call of other arrays of the host; None if there are others than it takes as they are."""
+    """The cached form of a host call; None if an array was converted, and other calls would have to as well."""
     places = {name: i for i, (name, value) in enumerate(call.given.items()) if type(value) is np.ndarray}
     if len(places) != count or any(arrays.get(name) is not call.given[name] for name in places):
         return None
@@ -171,13 +171,13 @@ def repeated(call: Call, arrays: dict[str, np.ndarray], host: HostCall, count: i
 
 
 def host_arrays(call: Call) -> dict[str, np.ndarray]:
-    """The arrays of a call as NumPy's; Python scalars that stay such are left out."""
+    """The operands as NumPy arrays, without weak Python scalars."""
     arrays = ((name, on_cpu(call, name, value)) for name, value in call.arrays.items())
     return {name: array for name, array in arrays if array is not None}
 
 
 def on_cpu(call: Call, name: str, value: Any) -> np.ndarray | None:
-    """An operand as NumPy's array in the machine's byte order; None for a Python scalar that stays one."""
+    """An operand as a NumPy array in native byte order; None for a weak Python scalar."""
     takes = call.operation.operands[name]
     if takes == OUT:
         return value
@@ -190,7 +190,7 @@ def on_cpu(call: Call, name: str, value: Any) -> np.ndarray | None:
 
 
 def host_specs(arrays: dict[str, np.ndarray]) -> dict[str, ArraySpec]:
-    """The specs of arrays of the host."""
+    """The specs of host arrays."""
     return {
         name: ArraySpec(name, array.shape, array.dtype, array.strides, writeable=array.flags.writeable)
         for name, array in arrays.items()
@@ -198,7 +198,7 @@ def host_specs(arrays: dict[str, np.ndarray]) -> dict[str, ArraySpec]:
 
 
 def on_device(call: Call, context: ExecutionContext, known: Missed | None) -> Any:
-    """The result of a call with arrays of a device."""
+    """Make a call with arrays of a device."""
     captured = (known is None or known.kind is None) and context.device.capturing()
     specs, scalars, places, fits = device_specs(call, context, captured)
     every = specs | scalars if scalars else specs
@@ -220,8 +220,7 @@ def on_device(call: Call, context: ExecutionContext, known: Missed | None) -> An
 def device_specs(
     call: Call, context: ExecutionContext, captured: bool
 ) -> tuple[dict[str, ArraySpec], dict[str, ArraySpec], list[int], Fits | None]:
-    """The specs of arrays of a device, those of scalars beside them, the addresses of the former, and what tells
-    whether others lie to ``out`` as these do."""
+    """The specs of the device arrays, those of the scalars, the arrays' addresses, and the check of `related`."""
     machine = context.device.machine
     machine = machine._replace(blas=False) if captured else machine
     specs: dict[str, ArraySpec] = {}
@@ -241,7 +240,7 @@ def device_specs(
 
 
 def describe(public: Callable[..., Any], *args: Any, **options: Any) -> Work:
-    """What a call of a public function is to do; native arrays may be given as specs.
+    """The `Work` of a call of a public function; native arrays may be given as specs.
 
     >>> import gpuops, numpy as np
     >>> describe(gpuops.sum, np.ones((3, 4), np.int8), axis=1).results[0].dtype
@@ -261,11 +260,11 @@ def describe(public: Callable[..., Any], *args: Any, **options: Any) -> Work:
 
 
 def exclude_from_compilers() -> None:
-    """Have ``torch.compile`` leave the package's functions alone, which run no operations that it could trace."""
+    """Make ``torch.compile`` skip the package's functions, which run no operations that it can trace."""
     if not EXCLUDED and "torch._dynamo" in sys.modules:
         EXCLUDED.append(__package__.partition(".")[0])
         sys.modules["torch._dynamo"].trace_rules.add(EXCLUDED[0])
 
 
 EXCLUDED: list[str] = []
-exclude_from_compilers._torchdynamo_disable = True  # type: ignore[attr-defined]  # nor may this be traced
+exclude_from_compilers._torchdynamo_disable = True  # type: ignore[attr-defined]  # nor trace this one

@@ -1,4 +1,4 @@
-"""What decides a call in an argument other than an array."""
+"""What the cache key takes from arguments other than arrays."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from ..plan.dtypes import CTYPES
 
 DTYPES = [np.dtype(name) for name in CTYPES if name != "bfloat16"]
-#: Types whose values decide as they are: those of two are never equal.
+#: Types whose values are their own keys: values of two of these types never compare equal.
 PLAIN = frozenset((int, str, type, type(None)))
-#: What decides of others, by their type; calls with arguments of types that are nowhere are not cached.
+#: The keys of other values, by type. Calls with arguments of any other type are not cached.
 FACTS: dict[type, Callable[[Any], Any]] = {
     bool: lambda value: (bool, value),
     **dict.fromkeys(map(type, DTYPES), lambda dtype: dtype),
@@ -25,6 +25,6 @@ FACTS: dict[type, Callable[[Any], Any]] = {
 
 
 def fact(value: Any) -> tuple[type, Any]:
-    """What decides of a value, and its type."""
+    """A value's type and key."""
     kind = type(value)
     return kind, value if kind in PLAIN else FACTS[kind](value)

@@ -1,9 +1,9 @@
-"""The key of a call, and the kind of the call, which a miss derives from it.
+"""The key of a call, and the kind of call that a miss derives from it.
 
-The launch cache makes the key in place: the operation, how many arguments are given by position and the names of the
-others; of each array of a device its shape, strides (True in C order), dtype, device and address modulo 16; of all else
-what `FACTS` has; if arrays share an address, also the first that begins there, for each of them. The kind is the same
-without sizes: a shape becomes the number of dims, strides become None. What the device can do is added to it.
+The launch cache builds the key inline: the operation, the number of positional arguments and the names of the others;
+each device array's shape, strides (True in C order), dtype, device and address modulo 16; what `FACTS` gives for all
+other arguments; and, if arrays share an address, for each array the index of the first one there. A kind is a key
+without sizes: a shape becomes its number of dims, strides become None, and the device's `Machine` is added.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .libraries import ARRAYS, CONTEXTS, READERS
 from .operation import OUT, SHAPE, Operation, names_of
 from .recordings import Entry, Kind, is_lengths, kinds
 
-ARRAY_FACTS = 5  # in the key, of an array of a device
-OPTION = "option"  # what an argument is that is neither an operand nor a shape
+ARRAY_FACTS = 5  # entries of a device array in the key
+OPTION = "option"  # the role of an argument that is neither an operand nor a shape
 
 
 class Missed(NamedTuple):
-    """A call for which nothing lies ready; of calls with arrays of one device alone, all of them native, also their
-    kind, their sizes and strides, the execution context and the names of the arrays."""
+    """A call that missed the cache. If its arrays are native and on one device, also its kind, all sizes and strides,
+    the execution context and the arrays' names."""
 
     entry: Entry
     values: tuple[Any, ...]
@@ -38,7 +38,7 @@ class Missed(NamedTuple):
 
 
 def missed(entry: Entry, key: list[Any], values: tuple[Any, ...], addresses: list[int]) -> Missed:
-    """What the key of a call tells of it."""
+    """Derive a call's kind and numbers from its key."""
     at = 2 + len(values) - key[1]
     context: Any = None
     facts, numbers, names = key.copy(), [], []
@@ -67,12 +67,12 @@ def missed(entry: Entry, key: list[Any], values: tuple[Any, ...], addresses: lis
 
 
 def is_number(role: str, value: Any) -> bool:
-    """Whether an operand is none, or a scalar where that may be."""
+    """Whether an operand is None, or a scalar where one is allowed."""
     return value is None or (role is not OUT and is_scalar(value))
 
 
 @lru_cache(maxsize=1024)
 def roles(operation: Operation, count: int, *options: str) -> tuple[tuple[str, str], ...]:
-    """The names of a call's arguments and what each may be: too few, if Python refuses the call."""
+    """The names and roles of a call's arguments; too few if they do not fit the signature."""
     takes = operation.operands | dict.fromkeys(operation.shapes, SHAPE)
     return tuple([(name, takes.get(name, OPTION)) for name in names_of(operation, count, *options)])

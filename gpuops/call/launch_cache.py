@@ -1,9 +1,9 @@
-"""The launch cache: what a kind of calls does is looked up and done, without checks and planning.
+"""The launch cache: a call with a known key runs its prepared launches, without checks or planning.
 
-What a call does is decided by its arguments: by shape, strides (of a contiguous array the shape tells them), dtype,
-device and address modulo 16 of arrays and by which of them share an address; by type and value of all else. A hit looks
-these up, makes the new results and fills addresses into launches that lie ready: no argument is checked, nothing is
-planned. With arrays of the host, what lies ready is a call of the CPU engine.
+The key is everything that decides what a call does: shape, strides (implied by the shape in C order), dtype, device and
+address modulo 16 of each array, which arrays share an address, and type and value of every other argument. A hit looks
+the key up, allocates the results and fills addresses into prepared launches. For host arrays, a prepared call of the
+CPU engine takes the place of the launches.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from .libraries import ARRAYS, READERS
 from .operation import Operation
 from .recordings import Entry, kinds
 
-LIMIT = 4096  # kinds of calls that are cached: the latest ones
+LIMIT = 4096  # cached keys, at most: the least recently used goes first
 
 
 @lru_cache(maxsize=LIMIT)
 def entries(*facts: Any) -> Entry:
-    """The cache's entry of a kind of calls: of an op, with what decides what it does."""
+    """The cache entry of a key."""
     return Entry()
 
 
 def clear() -> None:
-    """Let go of all cached calls, and of what was recorded of others: what plans depend on has changed."""
+    """Drop all cached calls and recorded descriptions, after a change of something that plans depend on."""
     entries.cache_clear()
     kinds.cache_clear()
 
 
 def operation(**operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make the pure description of a call a public function; ``operands`` says which parameters are arrays."""
+    """Turn a pure description of calls into a public function; ``operands`` gives the roles of array parameters."""
     return lambda describe: cached(Operation(describe, operands))
 
 
 def view(**operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The same for a function that makes views: it launches nothing, so nothing is cached."""
+    """Likewise for a function that returns views. It launches nothing, so its calls are not cached."""
 
     def decorate(describe: Callable[..., Any]) -> Callable[..., Any]:
         op = Operation(describe, operands, view=True)
@@ -61,7 +61,7 @@ def view(**operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def cached(op: Operation) -> Callable[..., Any]:
-    """The public function of an operation."""
+    """The public function of an operation, with cached calls."""
 
     @wraps(op.describe)
     def public(*args: Any, **options: Any) -> Any:
@@ -87,9 +87,9 @@ def cached(op: Operation) -> Callable[..., Any]:
                 else:
                     facts.append(FACTS[kind](value))
             if len(addresses) > 1 and len({*addresses}) < len(addresses):
-                facts += map(addresses.index, addresses)  # which arrays begin where another one does
+                facts += map(addresses.index, addresses)  # which arrays share an address
             entry = entries(*facts) if addresses else None
-        except (KeyError, TypeError):  # a type that is in no table, an element without a hash
+        except (KeyError, TypeError):  # an unknown type, or an unhashable value
             entry = None
         try:
             if entry is not None and (ready := entry.ready) and (result := ready(values, addresses)) is not None:
@@ -104,6 +104,6 @@ def cached(op: Operation) -> Callable[..., Any]:
 
 
 def of_operation(public: Callable[..., Any], op: Operation) -> Callable[..., Any]:
-    """A public function, which tells its operation."""
+    """Attach the operation to its public function."""
     public.operation = op  # type: ignore[attr-defined]
     return public

@@ -1,8 +1,8 @@
-"""Array libraries: what each brings, and what the launch cache reads of its arrays.
+"""The interface of array libraries, and what the launch cache reads from their arrays.
 
-Arrays of a library are native, which calls read where they lie, or an adapter makes the calls with them, or both: the
-adapter checks and converts arguments, and then makes the call with native ones. `gpuops.adapters.libraries` has the
-table of libraries. None is imported to look for them.
+Native arrays are used in place. For other arrays an adapter makes the call. A library may have both: its adapter checks
+and converts arguments, then makes the native call. `gpuops.adapters.libraries` has the table of libraries. Recognising
+a library's arrays does not import it.
 """
 
 from __future__ import annotations
@@ -17,54 +17,54 @@ from ..device.context import ExecutionContext
 from .facts import FACTS
 from .operation import Call
 
-#: An array's address, and of its key the shape, the strides in elements, the dtype, the device and the address modulo
-#: 16. It raises TypeError for arrays whose calls are not cached.
+#: Returns an array's address and its part of the key: shape, strides in elements, dtype, device, address modulo 16.
+#: Raises TypeError for arrays whose calls are not cached.
 Reader = Callable[[Any], tuple[int, tuple[Any, ...]]]
 
 
 class Native(NamedTuple):
-    """What makes arrays native."""
+    """How native arrays are read."""
 
     types: tuple[type, ...]
-    context: Callable[[Any], ExecutionContext | None]  # which executes calls with an array; None is the host
-    read: Reader | None = None  # None: they have CuPy's attributes, which the launch cache reads in place
-    facts: tuple[tuple[type, Callable[[Any], Any]], ...] = ()  # what else `FACTS` has, of its dtypes and the like
+    context: Callable[[Any], ExecutionContext | None]  # an array's execution context; None is the host
+    read: Reader | None = None  # None: the launch cache reads CuPy's attributes inline
+    facts: tuple[tuple[type, Callable[[Any], Any]], ...] = ()  # more entries of `FACTS`, such as for dtypes
 
 
 class Adapter(Protocol):
-    """Makes calls with arrays of another library."""
+    """Makes calls with arrays of a library."""
 
     @property
     def mixes(self) -> bool:
-        """Whether NumPy's and CuPy's arrays may be among them."""
+        """Whether NumPy and CuPy arrays may be passed with them."""
         ...
 
     def call(self, call: Call, known: Any) -> Any:
-        """The result of a call. ``known`` is what its key tells (`Missed`), if it has one."""
+        """Make a call. ``known`` is the `Missed` of its key, if it has one."""
         ...
 
 
 class Library(NamedTuple):
-    """What a library brings."""
+    """How calls with a library's arrays are made."""
 
     adapter: Adapter | None = None
     native: Native | None = None
 
 
-#: The libraries by the package that their array types are from, whose name a row is given. `OTHERS` is any other.
+#: Libraries by the package that defines the array type; each is a function of the package's name. `OTHERS`: any other.
 LIBRARIES: dict[str, Callable[[str], Library]] = {}
 OTHERS = ""
-SHARING = ("__dlpack__", "__cuda_array_interface__")  # how arrays share their memory
+SHARING = ("__dlpack__", "__cuda_array_interface__")  # protocols by which arrays share memory
 
 #: The execution context of an array, by its type.
 CONTEXTS: dict[type, Callable[[Any], ExecutionContext | None]] = {}
-#: Native types that have CuPy's attributes, and readers of the others but NumPy's, which the launch cache knows.
+#: Native types with CuPy's attributes, and readers of other native types. The launch cache reads NumPy arrays itself.
 ARRAYS: set[type] = set()
 READERS: dict[type, Reader] = {}
 
 
 def register(native: Native) -> None:
-    """Make arrays native from now on."""
+    """Register native array types."""
     CONTEXTS.update(dict.fromkeys(native.types, native.context))
     if native.read is None:
         ARRAYS.update(native.types)
@@ -77,7 +77,7 @@ CONTEXTS.update(dict.fromkeys((np.ndarray, np.generic), lambda array: None))
 
 
 def adapter_of(array: Any) -> Adapter | None:
-    """The adapter of the library that an array is of; None if it is native, or no array."""
+    """The adapter of an array's library; None for arrays that need none, and for objects that are not arrays."""
     return adapter_of_type(type(array))  # type: ignore[arg-type]  # mypy holds that types have no hash
 
 
@@ -97,7 +97,7 @@ def adapter_of_type(cls: type) -> Adapter | None:
 
 @cache
 def adapter_from(package: str) -> Adapter | None:
-    """The adapter of a library, whose arrays are native from now on if it brings what makes them so."""
+    """The adapter of a library; the first call also registers the library's native types."""
     library = LIBRARIES.get(package, LIBRARIES[OTHERS])(package)
     if library.native is not None:
         register(library.native)

@@ -1,4 +1,4 @@
-"""A public function and a call of it: which of its arguments are arrays, and the description of the call."""
+"""Public functions and their calls: arguments by name, the arrays among them, and the description of a call."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, NamedTuple
 from ..errors import error
 from ..plan.work import ArraySpec, Work
 
-#: What a parameter takes: arrays and scalars; arrays, and Python scalars that yield to the dtypes of others; the mask
-#: ``where``; the array that the result is written to; an array whose subclass counts.
+#: Roles of parameters: an array or scalar; the same, with weak Python scalars; the mask ``where``; ``out``; an array
+#: whose subclass is kept.
 ARRAY, WEAK, MASK, OUT, SUBCLASS = "array", "weak", "mask", "out", "subclass"
-SHAPE = "shape"  # no array: a shape, whose lengths are sizes as those of arrays are
-WEAK_TYPES = (int, float, complex)  # Python's scalars, which yield to the dtypes of arrays (NEP 50)
-#: Other libraries' names of parameters, and what to write instead, where the function has that parameter.
+SHAPE = "shape"  # not an array but a shape; its lengths are sizes, as those of arrays are
+WEAK_TYPES = (int, float, complex)  # Python scalars, which take an array's dtype (NEP 50)
+#: Other libraries' parameter names, and what to write instead if the function has that parameter.
 MEANT = {
     "dim": "axis", "keepdim": "keepdims", "size": "shape", "p": "ord",  # PyTorch
     "temperature": "scale=1 / temperature", "unbiased": "ddof=1 if unbiased else 0",
     "keep_dims": "keepdims", "mask": "where",  # TensorFlow, Keras
 }  # fmt: skip
-#: Names of operands in PyTorch, the array API standard, NumPy and TensorFlow: the next of the function's own is meant.
+#: Operand names of PyTorch, the array API standard, NumPy and TensorFlow. They stand for the function's next operand.
 OPERANDS = frozenset(("input", "other", "tensor", "x", "x1", "x2", "a", "array", "logits"))
 
 
 class Operation:
-    """A public function: the pure description of its calls, and what those of its parameters take that are arrays."""
+    """A public function: the pure description of its calls, and the roles of its array parameters."""
 
     def __init__(self, describe: Callable[..., Work], operands: dict[str, str], view: bool = False) -> None:
         code, self.view = describe.__code__, view  # whether the result is a view of an operand
@@ -37,8 +37,8 @@ class Operation:
 
 
 class Call(NamedTuple):
-    """A call that is to be made: the public function, its operation, the arguments by name, of which the first few are
-    given by position, and those among them that are arrays."""
+    """A call: the public function, its operation, the arguments by name (the first ``positional`` are passed by
+    position), and the arrays among them."""
 
     public: Callable[..., Any]
     operation: Operation
@@ -55,7 +55,7 @@ class Call(NamedTuple):
         return self._replace(given=self.given | arrays, arrays=arrays)
 
     def make(self, function: Callable[..., Any], given: dict[str, Any]) -> Any:
-        """The result of a function for the arguments."""
+        """Call a function with arguments, of which the first ``positional`` are passed by position."""
         count, values = self.positional, [*given.values()]
         if count == len(values):
             return function(*values)
@@ -67,18 +67,18 @@ class Call(NamedTuple):
         return work
 
     def repeat(self) -> Any:
-        """Call the public function."""
+        """Call the public function with these arguments."""
         return self.make(self.public, self.given)
 
 
 def bind(
     public: Callable[..., Any], operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
 ) -> Call:
-    """The arguments of a call by name; None and True (no mask) do not count as arrays."""
+    """Bind arguments to names. None, and True as a mask, do not count as arrays."""
     names, operands = names_of(operation, len(args), *options), operation.operands
     if len(names) < len(args) + len(options):
         check_shape(operation, args)
-        operation.describe(*args, **options)  # Python words it
+        operation.describe(*args, **options)  # raises Python's own TypeError
     given = dict(zip(names, (*args, *options.values()), strict=True))
     check_keepdims(operation, given)
     arrays = {}
@@ -89,15 +89,15 @@ def bind(
 
 
 def check_shape(operation: Operation, args: tuple[Any, ...]) -> None:
-    """A shape must be one argument: of too many, those from there on must not be its lengths."""
+    """Raise if the lengths of a shape are passed as separate arguments."""
     for name in operation.shapes:
         lengths = args[operation.parameters.index(name) :]
         if len(lengths) > 1 and all(type(n) is int for n in lengths):
-            raise error(TypeError, operation.name, f"{name} is one argument: give the tuple {lengths}")
+            raise error(TypeError, operation.name, f"{name} is one argument: pass the tuple {lengths}")
 
 
 def check_keepdims(operation: Operation, given: dict[str, Any]) -> None:
-    """PyTorch takes keepdims by position where NumPy takes ``dtype`` or ``out``."""
+    """Raise if ``dtype`` or ``out`` is a bool: PyTorch has keepdims in that position."""
     for name in ("dtype", "out"):
         if type(value := given.get(name)) is bool and "keepdims" in operation.parameters:
             raise error(TypeError, operation.name, f"{name} is {value}; write keepdims={value} for keepdims")
@@ -105,7 +105,7 @@ def check_keepdims(operation: Operation, given: dict[str, Any]) -> None:
 
 @lru_cache(maxsize=1024)
 def names_of(operation: Operation, positional: int, *options: str) -> tuple[str, ...]:
-    """The names of a call's arguments; too few, if there are too many or some are given twice."""
+    """The names of a call's arguments; too few if there are too many arguments, or one is passed twice."""
     names = operation.parameters[: min(positional, operation.positional)]
     for name in options:
         if name not in operation.parameters and (hint := meant(operation, name, (*names, *options))):
@@ -114,11 +114,11 @@ def names_of(operation: Operation, positional: int, *options: str) -> tuple[str,
 
 
 def meant(operation: Operation, name: str, given: tuple[str, ...]) -> str | None:
-    """What to write instead of another library's name of a parameter; None if that is not known."""
+    """What to write instead of another library's parameter name; None if unknown."""
     if name in OPERANDS:
         others = (each for each, takes in operation.operands.items() if takes not in (MASK, OUT) and each not in given)
         operand = next(others, None)
-        return f"give {operand} by position" if operand in operation.by_position_only else operand and f"use {operand}"
+        return f"pass {operand} by position" if operand in operation.by_position_only else operand and f"use {operand}"
     hint = MEANT.get(name, "")
     return f"use {hint}" if hint.partition("=")[0] in operation.parameters else None
 

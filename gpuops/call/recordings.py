@@ -1,4 +1,4 @@
-"""Shapes that are new: calls that differ in sizes alone are described by a recorded function of the sizes."""
+"""New shapes at low cost: calls that differ only in sizes are described by a recorded function of the sizes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..plan.recording import Recording
 from ..plan.work import ArraySpec, Launch, Operand, Work
 from .operation import Call
 
-KINDS = 256  # kinds of calls whose recordings are kept: the latest ones
-MOST = 8  # recordings of a kind, the latest used first
-EVERY = 10  # calls of a kind that none of them serves, before one is made;
-FREE, EARNED = 3, 8  # after the first few, twice as many each time, unless the last one served so many: it has paid
+KINDS = 256  # kinds whose recordings are kept, at most: the least recently used goes first
+MOST = 8  # recordings of a kind, at most: the least recently used goes first
+EVERY = 10  # misses of a kind before it is recorded
+FREE, EARNED = 3, 8  # from the third recording on this doubles, unless 8 calls have been served since the last one
 
 Specs = dict[str, ArraySpec]
 
 
 class Recorded:
-    """A recorded description of calls: their work, as a function of sizes and strides that pass its guards.
+    """A recorded description: the work of calls, as a function of the sizes and strides that pass its guards.
 
-    ``changes`` gives less: what of the work is not the same for all of them. ``template`` has the rest, ready.
+    ``changes`` gives only the part of the work that varies with the numbers; ``template`` is the prepared rest.
     """
 
     def __init__(self, call: Call, specs: Specs, numbers: Sequence[int], work: Work) -> None:
@@ -36,23 +36,23 @@ class Recorded:
 
     @cached_property
     def work(self) -> Callable[..., Work | None]:
-        """The work of a call with such numbers."""
+        """The work for given numbers; None if a guard fails."""
         return self.recording.function(self.symbolic)
 
     @cached_property
     def changes(self) -> Callable[..., Changes | None] | None:
-        """What a template is given for a call with such numbers."""
+        """The `Changes` for given numbers; the property is None if a template cannot serve such calls."""
         return None if self.some is None else self.recording.function(self.some)
 
     def template(self, context: ExecutionContext, names: Sequence[str]) -> Template:
-        """What calls have in common: their execution context and the names of their arrays are those of the kind."""
+        """The prepared common part. All calls of a kind have the same execution context and array names."""
         if (found := self.ready) is None:
             found = self.ready = Template(self.example, context, names)
         return found
 
 
 def changing(work: Work, names: list[str]) -> Changes | None:
-    """What of a work with symbols changes with them, if that is no more than a template takes."""
+    """The `Changes` of a work with symbols; None if more varies than a template can change."""
     plan = work.plan
     if plan is None or not all(isinstance(step, Launch) for step in plan.steps):
         return None
@@ -62,7 +62,7 @@ def changing(work: Work, names: list[str]) -> Changes | None:
 
 
 class Kind:
-    """Calls that differ in sizes and strides alone: their recorded descriptions."""
+    """Calls that differ only in sizes and strides, with their recorded descriptions."""
 
     __slots__ = ("made", "missed", "over", "recorded", "served", "wait")
 
@@ -73,11 +73,11 @@ class Kind:
         self.missed = self.served = 0  # calls since the last recording was made
 
     def writing(self, out: ArraySpec) -> Kind:
-        """Those whose ``out`` overlaps the same operands, which also depends on where it ends."""
+        """The calls whose ``out`` overlaps the same operands, which the key does not tell."""
         return self.over.get(out.overlaps) or self.over.setdefault(out.overlaps, Kind())
 
     def find(self, numbers: Sequence[int]) -> Work | None:
-        """The work that a recording gives."""
+        """The work by the first recording whose guards pass; None if none applies."""
         for recorded in self.recorded:
             if (work := recorded.work(*numbers)) is not None:
                 self.use(recorded)
@@ -85,7 +85,7 @@ class Kind:
         return None
 
     def changes(self, numbers: Sequence[int]) -> tuple[Recorded, Changes] | None:
-        """A recording that has a template for a call, and what of its work is the call's own."""
+        """The first recording with a template whose guards pass, and the call's `Changes`; None if none applies."""
         for recorded in self.recorded:
             if recorded.changes is not None and (found := recorded.changes(*numbers)) is not None:
                 self.use(recorded)
@@ -93,17 +93,17 @@ class Kind:
         return None
 
     def use(self, recorded: Recorded) -> None:
-        """A recording has served a call."""
+        """Count a served call, and move its recording to the front."""
         self.served += 1
         if recorded is not self.recorded[0]:
             self.add(recorded)
 
     def add(self, recorded: Recorded) -> None:
-        """Put a recording first."""
+        """Put a recording at the front."""
         self.recorded = [recorded, *[each for each in self.recorded if each is not recorded]][:MOST]
 
     def due(self) -> bool:
-        """Whether to record a call that no recording serves."""
+        """Whether to record this call, to which no recording applies."""
         self.missed += 1
         if self.missed < self.wait:
             return False
@@ -120,22 +120,22 @@ def kinds(*facts: Any) -> Kind:
 
 
 class Entry:
-    """What the launch cache knows of calls with the same key: nothing at first."""
+    """What the launch cache has for a key: nothing at first."""
 
     __slots__ = ("kind", "ready")
 
     def __init__(self) -> None:
         self.ready: Ready | None = None
-        self.kind: Kind | None = None  # whose template has served such a call
+        self.kind: Kind | None = None  # the kind whose template served the first call
 
 
 def described(call: Call, specs: Specs, kind: Kind, numbers: Sequence[int]) -> Work:
-    """The description of a call of a kind, given the specs of its arrays, and all sizes and strides."""
+    """Describe a call, by a recording if one applies. ``numbers``: all sizes and strides."""
     if (work := kind.find(numbers)) is not None:
         return work
     work = call.describe(specs)
     if kind.due():
-        with suppress(TypeError):  # it does with sizes what symbols cannot: it is described each time
+        with suppress(TypeError):  # symbols cannot do what it does with sizes: describe each call
             kind.add(Recorded(call, specs, numbers, work))
     return work
 
@@ -146,7 +146,7 @@ def is_lengths(value: Any) -> bool:
 
 
 def together(call: Call, specs: Specs, numbers: Iterator[Any]) -> Work:
-    """The description of the call with other sizes and strides."""
+    """Describe the call with other sizes and strides."""
     shapes, arrays = {}, {}
     for name, value in call.given.items():
         if (spec := specs.get(name)) is not None:
