@@ -160,7 +160,7 @@ def test_driver_errors_are_raised(recorder, gpu):
         launcher(given(X, OUT))
 
 
-@pytest.mark.parametrize("status,words", [(400, "stream is of another device"), (709, "device was reset")])
+@pytest.mark.parametrize("status,words", [(400, "stream belongs to another device"), (709, "device was reset")])
 def test_wrong_device_and_reset_errors_name_the_cause(recorder, gpu, status, words):
     recorder.status = [status]
     with pytest.raises(RuntimeError, match=f"reduce_rows cannot be launched on cuda:3: .*{words}"):
@@ -202,7 +202,7 @@ def test_kernels_not_loaded_before_capture_raise(recorder, gpu):
     recorder.stream.is_capturing = lambda: True
     plan = Plan("rows", (Launch(KERNEL, (1, 1, 1), 32, ARGS),), scratch=64)
     work = Work("sum", (), HostCall(len, {}), plan)
-    with pytest.raises(RuntimeError, match=r"reduce_rows is not loaded yet, .* make the same call once .*'rows'"):
+    with pytest.raises(RuntimeError, match=r"reduce_rows is not loaded, .* make the same call once .*'rows'"):
         execute.prepare(work, gpu, ["x", "out"], None, None, True)
     assert not recorder.launches and not gpu._graphs.captured
 

@@ -1,1 +1,1 @@
-"""A GPU: execution of works, the driver, memory and streams, compilation and its cache."""
+"""GPUs: execution of works, the driver, memory and streams, compilation and its cache."""

@@ -1,4 +1,4 @@
-"""What executes calls on a device: the device, and what makes memory there for the arrays of one library."""
+"""Interfaces of what executes calls: a device, and the context that allocates one library's arrays there."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from ..plan.work import ArraySpec, Kernel, Launch, Machine, Step
 
 
 class Device(Protocol):
-    """A device that runs kernels. ``gpuops/device/cuda.py`` has the GPU's; the tests bring one that runs on the CPU."""
+    """A device that runs kernels: a GPU (``gpuops/device/cuda.py``), or the tests' emulator on the CPU."""
 
     label: str
 
     @property
     def machine(self) -> Machine:
-        """What plans may count on: less for a while, where launches have been refused."""
+        """What plans may use; less inside `without`."""
         ...
 
     def without(self, launch: Launch) -> AbstractContextManager[Any]:
-        """Have plans of this thread do without launches such as one that was refused, for a while."""
+        """A context in which this thread's plans avoid launches like the refused one."""
         ...
 
     def capturing(self) -> bool:
-        """Whether launches on the current stream go into a graph, which libraries may not allow."""
+        """Whether the current stream is captured into a graph, which some libraries do not allow."""
         ...
 
     def workspace(self, nbytes: int) -> tuple[Any, int]:
-        """Aligned memory and its address, kept as long as launches may use it: those of a graph, at any time."""
+        """Aligned memory and its address. Under capture it lives as long as the graph."""
         ...
 
     def scratch(self, nbytes: int) -> tuple[Any, int, int]:
-        """The scratch of the current stream and thread, its address, and the number of the launch that is to use it,
-        counting from 1. Its first bytes, up to ``PARTIALS``, were zero before launch 1."""
+        """The scratch of the current stream and thread, its address, and the number of the next launch, from 1 on. Its
+        bytes up to ``PARTIALS`` are zero before launch 1."""
         ...
 
     def read(self, address: int, nbytes: int) -> bytes:
-        """Copy memory to the host, after all work of the current stream."""
+        """Copy memory to the host after all work on the current stream."""
         ...
 
     def write(self, address: int, data: bytes) -> None:
@@ -48,55 +48,55 @@ class Device(Protocol):
         ...
 
     def load(self, kernels: list[Kernel]) -> None:
-        """Be told of kernels that are about to be launched for the first time, several of them."""
+        """Prepare to load several kernels at once, which may be new."""
         ...
 
     def launcher(self, launch: Launch, places: dict[str, int]) -> Callable[..., None]:
-        """A function of the arrays' addresses that launches a kernel, which is loaded; ``places`` has the index of each
-        array's address. It may be told what else than the launch itself says the kernel is to be given."""
+        """Load a kernel; returns a function of the arrays' addresses that launches it. ``places``: the index of each
+        array's address. A second argument of the function, a `Given`, replaces the launch's own."""
         ...
 
     def elementwise(self, step: Any, places: dict[str, int]) -> Step:
-        """The same of an ``Elementwise`` step, with CuPy's ElementwiseKernel."""
+        """Likewise for an ``Elementwise`` step, by CuPy's ElementwiseKernel."""
         ...
 
     def gemm(self, step: Any, places: dict[str, int]) -> Step:
-        """The same of a ``Gemm`` step, with cuBLAS."""
+        """Likewise for a ``Gemm`` step, by cuBLAS."""
         ...
 
 
 class ExecutionContext(Protocol):
-    """The device, stream and allocator that serve the arrays of one library on one device."""
+    """The device, stream and allocator for one library's arrays on one device."""
 
     @property
     def device(self) -> Device: ...
 
     @property
     def elsewhere(self) -> Callable[[], bool] | None:
-        """Tells whether another device, stream or allocator is current; None: these always are."""
+        """A function that tells whether another device, stream or allocator is current; None if that cannot be."""
         ...
 
     @property
     def foreign(self) -> bool:
-        """Whether its stream and allocator are not CuPy's own."""
+        """Whether stream and allocator are another library's than CuPy."""
         ...
 
     @property
     def written(self) -> Callable[[Any], None] | None:
-        """Is told that ``out`` has been written to."""
+        """A function to call after writing to ``out``; None if there is none."""
         ...
 
     def enter(self) -> AbstractContextManager[Any]:
-        """Make the device, its stream and allocator the current ones for a while."""
+        """A context in which device, stream and allocator are current."""
         ...
 
     def spec(self, name: str, array: Any, machine: Machine) -> tuple[ArraySpec, int]:
-        """The spec of an array on the device, which is a machine for plans, and the array's address."""
+        """An array's spec, for plans on ``machine``, and its address."""
         ...
 
     def maker(self, dtype: np.dtype) -> Callable[[Shape, Shape | None, list[int]], Any]:
-        """A function that makes a new aligned array of that dtype, of a shape and strides in bytes (None: in C order),
-        and appends its address."""
+        """A function that allocates an aligned array, given its shape and strides in bytes (None: C order), and appends
+        its address to a list."""
         ...
 
     def broadcast_to(self, array: Any, shape: Shape) -> Any:
@@ -109,13 +109,12 @@ class ExecutionContext(Protocol):
 
 
 class Refused(Exception):
-    """A launch that a device does not take on the current stream, though it takes others: too few multiprocessors for
-    blocks that all run at once, or for a cluster of them."""
+    """A launch that the current stream cannot run: too few multiprocessors for co-resident blocks, or for a cluster."""
 
     def __init__(self, device: Device, launch: Launch) -> None:
-        super().__init__(f"{launch.kernel.name}: {launch.grid[0]} blocks that run together are too many for the stream")
+        super().__init__(f"{launch.kernel.name}: the stream cannot run {launch.grid[0]} co-resident blocks")
         self.device, self.launch = device, launch
 
 
 class NotLoaded(Exception):
-    """A kernel, by its name, that a call needs while it is being captured."""
+    """A call under capture needs a kernel, given by name, that is not loaded."""

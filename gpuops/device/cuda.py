@@ -1,4 +1,4 @@
-"""The GPU, through CuPy: imported when the first CuPy array shows up, never by ``import gpuops``."""
+"""The GPU, through CuPy: imported with the first CuPy array, never by ``import gpuops``."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from .context import NotLoaded, Refused
 from .cuda_driver import STREAM, Arguments
 from .cuda_memory import Graphs, Retired, Scratches, aligned
 
-#: What a launch's status says of how it was called: CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_CONTEXT_IS_DESTROYED.
+#: Errors of launches that the caller causes: CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_CONTEXT_IS_DESTROYED.
 MISUSE = {
-    400: "the current stream is of another device or was destroyed, or the device was reset",
+    400: "the current stream belongs to another device or was destroyed, or the device was reset",
     709: "the device was reset",
 }
-#: What it says of blocks that are too many to run together: CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+#: Errors of launches with too many co-resident blocks: CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
 #: CUDA_ERROR_INVALID_CLUSTER_SIZE.
 REFUSED = (720, 912)
-#: The first of the two steps of ``cupy.ndarray(shape, dtype)``, without what it does for subclasses.
+#: The first of the two steps of ``cupy.ndarray(shape, dtype)``, without CuPy's work for subclasses.
 NEW = cupy.ndarray.__base__.__new__
-#: cuBLAS's names of a dtype (cudaDataType) and of how its products are added up (cublasComputeType).
+#: cuBLAS's cudaDataType and cublasComputeType, by dtype.
 BLAS_TYPES = {
     "float16": (2, 68), "bfloat16": (14, 68), "float32": (0, 68), "float64": (1, 70), "complex64": (4, 68),
     "complex128": (5, 70),
@@ -52,7 +52,7 @@ DEVICES_LOCK = threading.Lock()
 
 
 def device(index: int) -> CudaDevice:
-    """The device with CUDA's index: one for all threads."""
+    """The device with CUDA's index, shared by all threads."""
     if (known := DEVICES.get(index)) is None:
         with DEVICES_LOCK:
             known = DEVICES.get(index) or DEVICES.setdefault(index, CudaDevice(index))
@@ -60,7 +60,7 @@ def device(index: int) -> CudaDevice:
 
 
 def device_of(array: cupy.ndarray) -> CudaDevice:
-    """The device on which an array lies."""
+    """An array's device."""
     return device(array.data.device_id)
 
 
@@ -83,7 +83,7 @@ class CudaDevice:
         self.elsewhere = self.is_elsewhere if cupy.cuda.runtime.getDeviceCount() > 1 else None
         self.overlaps = self.arch >= 90 and cupy.cuda.runtime.driverGetVersion() >= 12030
         self._functions: dict[Kernel, Any] = {}
-        self._codes: dict[Kernel, bytes] = {}  # of kernels that are to be loaded
+        self._codes: dict[Kernel, bytes] = {}  # compiled, not loaded yet
         self._local = threading.local()
         self._retired = Retired(index)
         self._graphs = Graphs()
@@ -128,7 +128,7 @@ class CudaDevice:
             array = new(cls)
             array._init(shape, dtype, None, strides)
             address = array.data.ptr
-            if address % ALIGNMENT:  # as from an allocator of the caller's own
+            if address % ALIGNMENT:  # the caller's own allocator need not align
                 memory, address = aligned(array.nbytes)
                 array = cupy.ndarray(shape, dtype, memory, strides)
             addresses.append(address)
@@ -142,14 +142,14 @@ class CudaDevice:
         return memory, address
 
     def zeros(self, nbytes: int) -> Any:
-        """Cleared workspace."""
+        """Zeroed workspace."""
         memory, _ = self.workspace(nbytes)
         memory.memset_async(0, nbytes)
         return memory
 
     def scratch(self, nbytes: int) -> tuple[Any, int, int]:
         stream = cupy.cuda.get_current_stream()
-        if stream.is_capturing():  # the graph may run at any time, beside anything: it gets its own, cleared each time
+        if stream.is_capturing():  # a graph may run at any time, beside any work: its own scratch, zeroed per run
             memory = self.zeros(nbytes)
             return memory, memory.ptr, 1
         try:
@@ -175,11 +175,11 @@ class CudaDevice:
 
     def write(self, address: int, data: bytes) -> None:
         memory, stream = ctypes.create_string_buffer(data, len(data)), cupy.cuda.get_current_stream()
-        kind = cupy.cuda.runtime.memcpyHostToDevice  # of pageable memory: it is staged before the call returns
+        kind = cupy.cuda.runtime.memcpyHostToDevice  # pageable memory is staged before the call returns
         cupy.cuda.runtime.memcpyAsync(address, ctypes.addressof(memory), len(data), kind, stream.ptr)
 
     def load(self, kernels: list[Kernel]) -> None:
-        """Compile kernels side by side, if several are in no cache."""
+        """Compile kernels in parallel, if several are not loaded."""
         missing = [kernel for kernel in dict.fromkeys(kernels) if kernel not in self._functions]
         if len(missing) > 1 and not self.capturing():
             from concurrent.futures import ThreadPoolExecutor  # slow to import
@@ -203,7 +203,7 @@ class CudaDevice:
                     record.note(kernel)
                     try:
                         module.load(self._codes.pop(kernel, None) or self.compiled(kernel))
-                    except driver.CUDADriverError:  # what lies in the cache is of no use
+                    except driver.CUDADriverError:  # the cached code is unusable
                         module = cupy.cuda.function.Module()
                         module.load(jit.compiled(kernel, self.arch, anew=True))
                     function = module.get_function(kernel.name)
@@ -217,7 +217,7 @@ class CudaDevice:
         return function
 
     def launcher(self, launch: Launch, places: dict[str, int]) -> Callable[..., None]:
-        """A launch that is made again and again: all of its arguments lie ready but the addresses of the arrays."""
+        """A reusable launch, whose arguments are packed but for the arrays' addresses."""
         handle = ctypes.c_void_p(self.function(launch).ptr)
         first = cuda_driver.LAUNCH_CONFIG.size // 8 + len(launch.args)
         arrays = ((i, arg) for i, arg in enumerate(launch.args, first) if isinstance(arg, Operand))
@@ -227,9 +227,9 @@ class CudaDevice:
         launch_kernel, stream = cuda_driver.libcuda().cuLaunchKernelEx, cupy.cuda.get_current_stream
 
         def go(addresses: list[int], given: Given | None = None) -> None:
-            """Launch it on the current stream, on the arrays that begin at these addresses."""
+            """Launch on the current stream, with arrays at these addresses."""
             try:
-                arguments = free.pop()  # no thread shares them while they are in use
+                arguments = free.pop()  # taken off the list, so that no two threads share them
             except IndexError:
                 arguments = Arguments(launch, attributes)
             if given is not None:
@@ -239,7 +239,7 @@ class CudaDevice:
             for i, place, offset in operands:
                 words[i] = addresses[place] + offset
             if status := launch_kernel(arguments.config, handle, arguments.addresses, None):
-                if status == cuda_driver.INVALID_CONTEXT:  # of a new thread, which has not entered the device
+                if status == cuda_driver.INVALID_CONTEXT:  # a new thread, without a current context
                     cupy.cuda.runtime.setDevice(self.index)
                     status = launch_kernel(arguments.config, handle, arguments.addresses, None)
                 if status in REFUSED and (launch.cluster > 1 or launch.cooperative):
@@ -253,7 +253,7 @@ class CudaDevice:
 
     def finisher(self, step: Any, places: dict[str, int]) -> Step:
         """A step that finishes a reduction on the host."""
-        from .finish import finisher  # which few calls need
+        from .finish import finisher  # needed by few calls
 
         return finisher(self, step, places)
 
@@ -266,19 +266,19 @@ class CudaDevice:
         scalars = [*map(np.int64, step.scalars)]
 
         def go(addresses: list[int]) -> None:
-            """Launch it on the current stream, on the arrays that begin at these addresses."""
+            """Launch on the current stream, with arrays at these addresses."""
             *inputs, out = (self.element(addresses[x[0]], x[1]) if type(x) is tuple else x for x in operands)
             kernel(*inputs, *scalars, out, size=step.size)
 
         return go
 
     def element(self, address: int, dtype: np.dtype) -> cupy.ndarray:
-        """The array of the one element at an address."""
+        """A one-element array at an address."""
         memory = cupy.cuda.UnownedMemory(address, dtype.itemsize, self, self.index)
         return cupy.ndarray((1,), dtype, cupy.cuda.MemoryPointer(memory, 0))
 
     def gemm(self, step: Any, places: dict[str, int]) -> Step:
-        from cupy_backends.cuda.libs import cublas  # a library of 100 MB and more, which only this needs
+        from cupy_backends.cuda.libs import cublas  # a library of 100 MB and more, needed only here
 
         factors = [ctypes.create_string_buffer(factor, len(factor)) for factor in (step.alpha, step.beta)]
         m, n, k = step.sizes
@@ -288,14 +288,14 @@ class CudaDevice:
         operands = [(places[operand.name], operand.offset) for operand in (step.a, step.b, step.out)]
 
         def go(addresses: list[int]) -> None:
-            """Call it on the current stream, on the arrays that begin at these addresses."""
+            """Call cuBLAS on the current stream, with arrays at these addresses."""
             a, b, out = (addresses[place] + offset for place, offset in operands)
             alpha, beta = map(ctypes.addressof, factors)
             handle = cupy.cuda.device.get_cublas_handle()
             mode, pointers = cublas.getMathMode(handle), cublas.getPointerMode(handle)
             cublas.setMathMode(handle, cublas.CUBLAS_DEFAULT_MATH)  # no TF32
             cublas.setPointerMode(handle, cublas.CUBLAS_POINTER_MODE_HOST)
-            try:  # it knows matrices in columns: out's transpose is that of b times that of a
+            try:  # column-major: out.T = b.T @ a.T
                 cublas.gemmStridedBatchedEx(
                     handle, turned[1], turned[0], n, m, k, alpha, b, data, ldb, b_step, a, data, lda, a_step, beta,
                     out, data, ldc, out_step, step.batch, compute, cublas.CUBLAS_GEMM_DEFAULT,
@@ -308,11 +308,11 @@ class CudaDevice:
 
 
 def bits_dtype(size: int) -> np.dtype:
-    """A dtype of so many bytes."""
+    """An unsigned dtype of that size in bytes; complex128 for 16."""
     return np.dtype(np.complex128 if size == 16 else f"u{size}")
 
 
 @cache
 def elementwise_kernel(in_params: str, out_params: str, operation: str, name: str) -> cupy.ElementwiseKernel:
-    """CuPy's kernel for an ``Elementwise`` step, with the conversions of ``types.cuh`` at hand."""
+    """CuPy's kernel for an ``Elementwise`` step, with the conversions of ``types.cuh`` as preamble."""
     return cupy.ElementwiseKernel(in_params, out_params, operation, name, preamble=jit.read("types.cuh"))

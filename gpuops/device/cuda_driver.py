@@ -1,4 +1,4 @@
-"""The CUDA driver, as far as CuPy does not wrap it: launches with attributes, and attributes of kernels."""
+"""What CuPy does not wrap of the CUDA driver: launches with attributes, attributes of kernels, events of a context."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class LaunchAttribute(ctypes.Structure):
     _fields_ = (("id", ctypes.c_int), ("padding", ctypes.c_int), ("value", ctypes.c_uint * 16))
 
 
-#: CUlaunchConfig of cuda.h: the grid, the block and its shared memory; the stream, the attributes and their number.
+#: CUlaunchConfig of cuda.h: grid, block and shared memory; stream, attributes and their count.
 HEAD = "7I4x2QI4x"
 LAUNCH_CONFIG = struct.Struct(f"@{HEAD}")
-GRID = struct.Struct("@7I")  # its beginning
-STREAM = 4  # where in it the stream is, in words of eight bytes
-#: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: the kernel may be made ready while the one before it ends.
+GRID = struct.Struct("@7I")  # its first fields
+STREAM = 4  # the index of the stream in it, in 8-byte words
+#: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: the kernel may start while its predecessor still runs.
 OVERLAP = LaunchAttribute(id=6, value=(1,))
-#: CU_LAUNCH_ATTRIBUTE_COOPERATIVE: its blocks all run at a time, or it is refused.
+#: CU_LAUNCH_ATTRIBUTE_COOPERATIVE: all blocks are co-resident, else the launch fails.
 COOPERATIVE = LaunchAttribute(id=2, value=(1,))
 CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
@@ -40,19 +40,19 @@ NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 
 @cache
 def libcuda() -> ctypes.CDLL:
-    """The driver's library, for what CuPy does not wrap."""
+    """The driver's library."""
     return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
 
 
 def check(status: int) -> None:
-    """Raise what the driver's status says."""
+    """Raise if the driver returned an error."""
     if status:
         raise driver.CUDADriverError(status)
 
 
 @cache
 def attributes_of(cluster: int, cooperative: bool, overlaps: bool) -> Any:
-    """The attributes of a launch, as the driver takes them. (What is cooperative does not overlap.)"""
+    """A launch's attributes as an array for the driver. Cooperative launches do not overlap their predecessor."""
     every = [COOPERATIVE] if cooperative else [OVERLAP] if overlaps else []
     if cluster > 1:
         every.append(LaunchAttribute(id=CLUSTER_DIMENSION, value=(cluster, 1, 1)))
@@ -60,8 +60,8 @@ def attributes_of(cluster: int, cooperative: bool, overlaps: bool) -> Any:
 
 
 class Arguments:
-    """The memory of a launch's arguments: its configuration, the addresses of its arguments, and these, of which the
-    addresses of arrays and the stream are filled in."""
+    """A launch packed in memory: configuration, addresses of arguments, arguments. The stream and the arrays' addresses
+    are filled in for each launch."""
 
     def __init__(self, launch: Launch, attributes: Any) -> None:
         formats = [arg.format if type(arg) is Params else len(arg) if type(arg) is bytes else 0 for arg in launch.args]
@@ -84,7 +84,7 @@ class Arguments:
         self.config, self.addresses = ctypes.c_void_p(start), ctypes.c_void_p(start + LAUNCH_CONFIG.size)
 
     def give(self, given: Given) -> None:
-        """Change everything except addresses."""
+        """Replace everything except addresses."""
         head, structs = given
         GRID.pack_into(self.memory, 0, *head)
         for (packed, place), values in zip(self.structs, structs, strict=True):
@@ -96,9 +96,9 @@ struct_of = cache(struct.Struct)
 
 @cache
 def layout_of(*args: str | int) -> tuple[struct.Struct, list[int]]:
-    """The format of a launch's memory, and where in it the arguments lie: the configuration, the addresses of the
-    arguments, words for those that are addresses of arrays, structs. Of these ``args`` has the formats, or how many
-    bytes they are; 0 of an address."""
+    """The format of a launch in memory, and the offsets of its arguments. It holds the configuration, the addresses of
+    the arguments, a word for each (used by array addresses), and the structs. ``args``: each struct's format, or its
+    bytes; 0 for an array's address."""
     formats = [f"@{arg}s0q" if isinstance(arg, int) and arg else arg or "" for arg in args]
     words = LAUNCH_CONFIG.size + 8 * len(formats)
     structs = itertools.accumulate(map(struct.calcsize, filter(None, formats)), initial=words + 8 * len(formats))
@@ -120,8 +120,8 @@ def set_attribute(function: Any, attribute: int, value: int) -> None:
 
 
 def record_all(event: Any) -> bool:
-    """Record an event after all work of the current device, also that of destroyed streams. False if a capture is under
-    way, which does not allow it. Drivers before CUDA 12.5 cannot: the device is waited for."""
+    """Record an event after all work of the current device, including destroyed streams. False if a capture in progress
+    forbids it. Drivers before CUDA 12.5 cannot record it; then this synchronises with the device."""
     record = getattr(libcuda(), "cuCtxRecordEvent", None)
     if record is None:
         runtime.deviceSynchronize()

@@ -1,4 +1,4 @@
-"""Memory that launches use and no caller sees: aligned workspace, the scratch of streams, what captured graphs keep."""
+"""Internal memory of launches: aligned workspace, per-stream scratch, and what captured graphs keep alive."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import cupy
 from ..plan.work import ALIGNMENT, PARTIALS, SCRATCH
 from . import cuda_driver
 
-LAUNCHES = 2**32  # that a scratch counts
-DEFAULT_STREAMS = 2  # the addresses of the legacy one and of each thread's: 0, 1, 2
-STREAMS = 32  # of a thread, that have scratch at a time
-FOREIGN = "_foreign_stream_ref"  # what a stream of CuPy's has that wraps one of another library
-GONE = 16  # streams that are gone, for which one event stands
-SEMAPHORE = 64  # bytes for a sem_t, at least
+LAUNCHES = 2**32  # launch numbers of a scratch; then they start again
+DEFAULT_STREAMS = 2  # the largest handle of a default stream: legacy 0 and 1, per-thread 2
+STREAMS = 32  # streams of a thread that have scratch at a time
+FOREIGN = "_foreign_stream_ref"  # an attribute of CuPy streams that wrap another library's
+GONE = 16  # scratches of streams that may be destroyed, which share one event
+SEMAPHORE = 64  # bytes, at least those of a sem_t
 NO_DESTRUCTOR_SYNC = 1  # CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
 USER_OBJECT_MOVE = 1  # CU_GRAPH_USER_OBJECT_MOVE
 
@@ -41,7 +41,7 @@ def aligned(nbytes: int) -> tuple[cupy.cuda.MemoryPointer, int]:
 
 
 class Borrowed(cupy.cuda.UnownedMemory):
-    """Memory of another library's, which lives as long as its owner."""
+    """Another library's memory; keeps its owner alive."""
 
     def __init__(self, address: int, nbytes: int, owner: Any, index: int) -> None:
         super().__init__(address, nbytes, owner, index)
@@ -49,13 +49,13 @@ class Borrowed(cupy.cuda.UnownedMemory):
 
 
 class Scratch:
-    """The scratch of a stream, and the numbers of the launches that use it."""
+    """A stream's scratch, and its launch counter."""
 
     def __init__(self, device: Any, stream: Any, id_: int) -> None:
         self.memory, self.stream, self.id, self.number = device.zeros(SCRATCH), stream, id_, 0
 
     def next(self) -> tuple[cupy.cuda.MemoryPointer, int]:
-        """The memory, and the number of the launch that is to use it."""
+        """The memory, and the number of the next launch."""
         self.number += 1
         if self.number == LAUNCHES:
             self.memory.memset_async(0, PARTIALS)
@@ -64,10 +64,10 @@ class Scratch:
 
 
 class Scratches(dict[int, Scratch]):
-    """A thread's scratch on a device, by the address of the stream.
+    """A thread's scratch on a device, by the stream's handle.
 
-    A stream of CuPy's is kept as long as its scratch, so that no other stream gets its address. Of one that somebody
-    else made the driver's unique number tells whether it still is the same.
+    A CuPy stream is kept alive with its scratch, so that its handle is not reused. For other streams, the driver's
+    unique ID tells whether the handle still names the same one.
     """
 
     def __init__(self, device: Any) -> None:
@@ -75,7 +75,7 @@ class Scratches(dict[int, Scratch]):
         self.device = device
 
     def of(self, stream: Any) -> tuple[cupy.cuda.MemoryPointer, int]:
-        """A stream's scratch, and the number of the launch that is to use it."""
+        """A stream's scratch, and the number of the next launch."""
         address: int = stream.ptr
         known = self.get(address)
         if known is None or (known.id and known.id != stream_id(address)):
@@ -88,12 +88,12 @@ class Scratches(dict[int, Scratch]):
         return known.next()
 
     def retire(self, address: int) -> None:
-        """Part with the scratch of a stream, whose work may still use it."""
+        """Retire a stream's scratch, which its work may still use."""
         if (old := self.pop(address, None)) is not None:
             self.device._retired.add(old)
 
     def __del__(self) -> None:
-        """The thread is gone."""
+        """The thread has ended."""
         if not sys.is_finalizing():
             for address in [*self]:
                 self.retire(address)
@@ -102,13 +102,13 @@ class Scratches(dict[int, Scratch]):
 class Retired:
     """Scratch that no call will use again, kept until the GPU is done with it.
 
-    An event tells so: one after the last work of its stream or, where the stream may be gone, one after all work of the
-    device, for several of them together. Nothing waits for it.
+    An event tells when: one on its stream or, if the stream may be destroyed, one after all work of the device, shared
+    by several scratches. Nothing waits for it.
     """
 
     def __init__(self, index: int) -> None:
         self.index = index
-        self.known: list[tuple[Any, list[Scratch]]] = []  # an event, and what it stands for
+        self.known: list[tuple[Any, list[Scratch]]] = []  # events, and the scratches that each covers
         self.unknown: list[Scratch] = []
         self.lock = threading.Lock()
 
@@ -127,15 +127,15 @@ class Retired:
 
 
 class Captured:
-    """Memory that a graph uses, for as long as it or an executable one made of it exists.
+    """Memory of a graph, kept while the graph or an executable graph made from it exists.
 
-    The driver then calls a function, from a thread of its own, where Python must not run: ``sem_post``, which counts.
+    The driver calls a destructor from its own thread, where Python must not run: ``sem_post``, whose count is polled.
     """
 
     def __init__(self, graph: ctypes.c_void_p) -> None:
         self.memory: list[cupy.cuda.MemoryPointer] = []
         self.semaphore: ctypes.c_void_p | None = None
-        if sys.platform == "win32":  # has none: they are kept for good
+        if sys.platform == "win32":  # no semaphores: the memory is kept for good
             return
         user_object, semaphore = ctypes.c_void_p(), ctypes.c_void_p(libc().malloc(SEMAPHORE))
         libc().sem_init(semaphore, 0, 0)
@@ -146,7 +146,7 @@ class Captured:
         self.semaphore = semaphore
 
     def gone(self) -> bool:
-        """Whether the graph is."""
+        """Whether the graph is destroyed."""
         if self.semaphore is None:
             return False
         value = ctypes.c_int()
@@ -157,14 +157,14 @@ class Captured:
 
 
 class Graphs:
-    """The memory that graphs of a device use, by the number of their capture."""
+    """The memory that a device's graphs use, by the ID of their capture."""
 
     def __init__(self) -> None:
         self.captured: dict[int, Captured] = {}
         self.lock = threading.Lock()
 
     def keep(self, memory: cupy.cuda.MemoryPointer) -> None:
-        """Keep memory that no caller sees for as long as a graph that is being captured may use it."""
+        """Under capture, keep memory alive as long as the graph."""
         stream = cupy.cuda.get_current_stream()
         if not stream.is_capturing():
             return
@@ -179,7 +179,7 @@ class Graphs:
 
 
 def capture_of(stream: int) -> tuple[int, ctypes.c_void_p]:
-    """The unique number of the capture on a stream, and the graph that it makes."""
+    """The unique ID of the capture on a stream, and its graph."""
     status, number, graph = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_void_p()
     arguments = [ctypes.byref(status), ctypes.byref(number), ctypes.byref(graph), None, None]
     cuda_driver.check(cuda_driver.libcuda().cuStreamGetCaptureInfo_v2(ctypes.c_void_p(stream), *arguments))
@@ -187,7 +187,7 @@ def capture_of(stream: int) -> tuple[int, ctypes.c_void_p]:
 
 
 def stream_id(stream: int) -> int:
-    """The number of a stream, which no other one of the process has had."""
+    """A stream's ID, unique in the process."""
     number = ctypes.c_uint64()
     cuda_driver.check(cuda_driver.libcuda().cuStreamGetId(ctypes.c_void_p(stream), ctypes.byref(number)))
     return number.value

@@ -1,8 +1,9 @@
-"""Files of compiled code in a folder that processes and users may share, and that may be damaged or planted.
+"""A disk cache of compiled code, in a folder that processes and users may share, with files that may be damaged or
+planted.
 
-An entry is a digest and the code. It is used only if the digest is right and the file is a regular one that nobody but
-this user or root can have written; else it is as if it were not there. Links are not followed, and nobody is waited for
-longer than a compile may take. The folder is bounded: the entries that were not used for the longest time go first.
+An entry is a digest and the code. It is used only if the digest matches and the file is a regular one that only this
+user or root can have written; otherwise it is a miss. Links are not followed, and waits for other processes are
+bounded. So is the folder's size: the least recently used entries go first.
 """
 
 from __future__ import annotations
@@ -19,24 +20,23 @@ from itertools import accumulate
 from typing import NamedTuple
 
 DIGEST = hashlib.sha256().digest_size
-PATIENCE = 60.0  # seconds that another process's compile is waited for
-PAUSE = 0.01  # seconds between looks
-STALE = 3600.0  # seconds after which what is unfinished was left behind
+PATIENCE = 60.0  # seconds to wait for another process's compile
+PAUSE = 0.01  # seconds between attempts to lock
+STALE = 3600.0  # seconds after which an unfinished file counts as abandoned
 UNFINISHED = ".unfinished"
 LOCK = ".lock"
 ENTRY = re.compile(r"(\w+)-[0-9a-f]{32}\.cubin")  # the file of an entry, with its kernel's name
-SIZE = 256 * 10**6  # bytes of a folder, unless GPUOPS_CACHE_SIZE says otherwise
+SIZE = 256 * 10**6  # bytes of a folder, unless GPUOPS_CACHE_SIZE is set
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-LOOK, LEFT = 16, 8  # after each 16th of that is written, the folder is looked through; an 8th is left free
-RECENT = 3600.0  # seconds in which the use of an entry is not noted again
-#: Links are not followed, and a FIFO is not waited for. (Windows has no such flags.)
+LOOK, LEFT = 16, 8  # the folder is scanned each time 1/16 of its limit has been written; trimming leaves 1/8 free
+RECENT = 3600.0  # seconds before an entry's time of last use is updated again
+#: Do not follow links, do not block on a FIFO. (Windows has no such flags.)
 CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 CAREFULLY |= getattr(os, "O_BINARY", 0)
 
 
 def entry(folder: str, name: str, key: str, make: Callable[[], bytes], anew: bool = False) -> bytes:
-    """What ``make`` gives for a key, from the folder if it is there; ``anew`` replaces it. Without a folder that can be
-    used it is made each time."""
+    """The cached result of ``make`` for a key; ``anew`` replaces it. Without a usable folder nothing is cached."""
     if not folder or not prepared(folder):
         return make()
     path = os.path.join(folder, f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin")
@@ -46,14 +46,14 @@ def entry(folder: str, name: str, key: str, make: Callable[[], bytes], anew: boo
         if not anew and (code := stored(path)):  # another thread or process was faster
             return code
         code = make()
-        with suppress(OSError):  # a read-only home, or a full disk, costs a compile per process, nothing else
+        with suppress(OSError):  # a read-only home or a full disk only costs a compile per process
             store(path, code)
             trim(folder, DIGEST + len(code))
     return code
 
 
 def prepared(folder: str) -> bool:
-    """Whether there is such a folder; a new one is this user's alone. What others left unfinished is swept up."""
+    """Create the folder, private to this user, and sweep it; False if that fails and there is none."""
     try:
         os.makedirs(os.path.dirname(folder), exist_ok=True)
         with suppress(FileExistsError):
@@ -68,7 +68,7 @@ SWEPT: set[str] = set()
 
 
 def sweep(folder: str) -> None:
-    """Remove, once per process, what processes that were killed have left in the folder."""
+    """Remove files that killed processes left unfinished, once per process."""
     if folder in SWEPT:
         return
     SWEPT.add(folder)
@@ -81,7 +81,7 @@ def sweep(folder: str) -> None:
 
 
 def stored(path: str) -> bytes:
-    """The code of an entry; nothing if there is none, or none that can be trusted."""
+    """The code of an entry; empty if it is missing, damaged or not trusted."""
     try:
         descriptor = os.open(path, os.O_RDONLY | CAREFULLY)
     except OSError:
@@ -92,7 +92,7 @@ def stored(path: str) -> bytes:
         content = file.read()
         if time.time() - status.st_mtime > RECENT:
             with suppress(OSError):
-                os.utime(descriptor if os.utime in os.supports_fd else path)  # used now
+                os.utime(descriptor if os.utime in os.supports_fd else path)  # the time of last use
     digest, code = content[:DIGEST], content[DIGEST:]
     return code if hashlib.sha256(code).digest() == digest else b""
 
@@ -107,9 +107,9 @@ def trusted(status: os.stat_result) -> bool:
 
 
 def store(path: str, code: bytes) -> None:
-    """Write an entry: another process sees all of it or nothing; after a crash the digest tells whether it is whole."""
+    """Write an entry atomically; after a crash the digest tells whether it is complete."""
     unfinished = f"{path}.{os.getpid()}-{time.monotonic_ns()}{UNFINISHED}"
-    # As readable as the user's other files are: a folder that several users share is for all of them.
+    # Readable by others, as far as the umask allows, for folders that several users share.
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | CAREFULLY, 0o644)
     try:
         with open(descriptor, "wb") as file:
@@ -134,7 +134,7 @@ class File(NamedTuple):
 
 
 def files(folder: str) -> list[File]:
-    """The entries of a folder, those first that were not used for the longest time."""
+    """The entries of a folder, least recently used first."""
     found = []
     with suppress(OSError), os.scandir(folder) as there:
         for file in there:
@@ -146,7 +146,7 @@ def files(folder: str) -> list[File]:
 
 
 def limit() -> int:
-    """How many bytes of entries a folder keeps: ``GPUOPS_CACHE_SIZE``, such as 256 MB.
+    """The size limit of a folder in bytes: ``GPUOPS_CACHE_SIZE``, such as 256 MB.
 
     >>> os.environ["GPUOPS_CACHE_SIZE"] = "1.5 GB"
     >>> limit()
@@ -163,25 +163,25 @@ def limit() -> int:
     return SIZE
 
 
-WRITTEN: dict[str, int] = {}  # bytes that this process has stored in a folder since it looked through it
+WRITTEN: dict[str, int] = {}  # bytes that this process has stored in a folder since its last scan
 
 
 def trim(folder: str, added: int) -> None:
-    """Keep a folder to which so many bytes were added below its limit."""
+    """Keep a folder below its limit, after ``added`` bytes were stored."""
     most = limit()
-    WRITTEN[folder] = WRITTEN.get(folder, most) + added  # the first time it looks
+    WRITTEN[folder] = WRITTEN.get(folder, most) + added  # the first time it is scanned
     if WRITTEN[folder] <= most // LOOK:
         return
     WRITTEN[folder] = 0
     there = files(folder)
-    before = [0, *accumulate(file.size for file in there)]  # bytes that are used less recently than each
+    before = [0, *accumulate(file.size for file in there)]  # bytes of the entries before each
     if before[-1] > most:
         over = before[-1] - (most - most // LEFT)
         remove(file for file, nbytes in zip(there, before, strict=False) if nbytes < over)
 
 
 def remove(there: Iterable[File]) -> int:
-    """Remove entries; how many they were. (Who has read one goes on with it.)"""
+    """Remove entries; returns how many. (Processes that have read one keep their copy.)"""
     count = 0
     for file in there:
         with suppress(OSError):  # another process was faster
@@ -192,10 +192,10 @@ def remove(there: Iterable[File]) -> int:
 
 @contextmanager
 def locked(path: str) -> Iterator[None]:
-    """Let other threads and processes that are to make the same file wait, for a while, where files can be locked."""
+    """Make other threads and processes that want the same entry wait, for a while, where files can be locked."""
     descriptor = -1
     try:
-        with suppress(ImportError, OSError):  # Windows, or a folder that takes no files or no locks: each makes its own
+        with suppress(ImportError, OSError):  # Windows, or no files or locks here: each compiles its own
             import fcntl
 
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | CAREFULLY, 0o600)
@@ -204,13 +204,13 @@ def locked(path: str) -> Iterator[None]:
         yield
     finally:
         if descriptor >= 0:
-            with suppress(OSError):  # removed while it is locked: whoever waits for it finds the file made
+            with suppress(OSError):  # removed while locked: whoever waits finds the entry
                 os.unlink(path)
             os.close(descriptor)
 
 
 def wait_for(lock: Callable[[], None]) -> None:
-    """Try to lock until it works or patience is at an end."""
+    """Try to lock until it works, or `PATIENCE` runs out."""
     end = time.monotonic() + PATIENCE
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Carrying out a `Work` on a device: allocate, launch, deliver. Nothing else touches devices."""
+"""Executes a `Work` on a device: allocate, launch, return. Nothing else touches devices."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ..plan.recording import known
 from ..plan.work import ArraySpec, Given, Launch, Plan, Work, given
 from .context import Device, ExecutionContext, NotLoaded
 
-#: A `Work` that is ready for a device: called with the call's arguments, and the addresses of the arrays among them. It
-#: returns None if they are not what the work was described for.
+#: A `Work` prepared for a device: a function of the call's arguments, and of the addresses of the arrays among them. It
+#: returns None if the work was not planned for them.
 Ready = Callable[[tuple[Any, ...], list[int]], Any]
-#: What differs among calls of one template: shapes and strides (None: C order) of the new results, bytes of workspace
-#: and of scratch, and what launches are given.
+#: What varies among calls of one template: shapes and strides (None: C order) of new results, bytes of workspace and of
+#: scratch, and each launch's `Given`.
 Changes = tuple[tuple[tuple[Shape, Shape | None], ...], tuple[int, ...], int, tuple[Given, ...]]
 
 
 def prepare(
     work: Work, context: ExecutionContext, names: Sequence[str], out: int | None, fits: Fits | None, captured: bool
 ) -> Ready:
-    """Make a work ready: kernels loaded, launches filled in but for addresses.
+    """Prepare a work: load kernels, and pack launches but for addresses.
 
-    ``names`` are those of the arrays whose addresses it will be given, ``out`` is the index of that argument. ``fits``
-    tells whether ``out`` lies to the other arrays as it was described. ``captured``: it was described for a capture.
+    ``names``: the arrays whose addresses it will get. ``out``: the index of that argument. ``fits``: checks that
+    ``out``'s overlap is unchanged. ``captured``: the work was planned under capture.
     """
     assert work.plan is not None
     plan, device, own = work.plan, context.device, work.plan.own
@@ -36,8 +36,8 @@ def prepare(
     try:
         steps = [step.ready(device, places) for step in plan.steps]
     except NotLoaded as missing:
-        rule = "is not loaded yet, and a capture does not allow that: make the same call once before it begins"
-        raise RuntimeError(f"{missing} {rule}, so that it takes strategy {plan.strategy!r}") from None
+        rule = "is not loaded, and loading is not allowed during a capture: make the same call once before it"
+        raise RuntimeError(f"{missing} {rule}, with strategy {plan.strategy!r}") from None
     make, written = maker(context, new, work), context.written
     provide = partial(provided, device, workspace_of(plan), plan.scratch) if own else None
     # Steps other than our launches, such as cuBLAS, are planned differently for a capture.
@@ -51,7 +51,7 @@ def prepare(
         if out is not None:
             result = values[out] if result is None else (values[out], *result)
         if provide is not None:
-            _memory, more = provide()  # which lives until the launches are made
+            _memory, more = provide()  # keeps the memory until all launches are issued
             addresses += more
         for step in steps:
             step(addresses)
@@ -63,7 +63,7 @@ def prepare(
 
 
 def maker(context: ExecutionContext, new: list[ArraySpec], work: Work) -> Callable[[list[int]], Any] | None:
-    """A function that makes the new ones of a work's results: together, if it has several."""
+    """A function that allocates a work's new results; in the work's form if it has several."""
     makers = [partial(context.maker(spec.dtype), *layout(spec)) for spec in new]
     if len(work.results) == 1:
         return makers[0] if makers else None
@@ -72,7 +72,7 @@ def maker(context: ExecutionContext, new: list[ArraySpec], work: Work) -> Callab
 
 
 def layout(spec: ArraySpec) -> tuple[Shape, Shape | None]:
-    """The shape and the strides of a new array; None in C order, whatever the numbers are that symbols stand for."""
+    """A new array's shape and strides; None for strides that are in C order, whatever the values of symbols."""
     itemsize, shape, strides = spec.itemsize, spec.shape, spec.strides
     for stride, step in zip(strides, contiguous_strides(shape), strict=True):
         if known(stride) != known(step * itemsize):
@@ -81,12 +81,12 @@ def layout(spec: ArraySpec) -> tuple[Shape, Shape | None]:
 
 
 def together(work: Work) -> Callable[[list[Any]], Any]:
-    """What puts several results together."""
+    """The function that makes the work's form of a list of results."""
     return getattr(work.form, "_make", work.form)
 
 
 class Template:
-    """What works have in common that are launches alone and differ in numbers: loaded kernels, places of addresses."""
+    """The common part of works that consist of launches and differ only in numbers: kernels, places of addresses."""
 
     def __init__(self, work: Work, context: ExecutionContext, names: Sequence[str]) -> None:
         plan = work.plan
@@ -99,11 +99,11 @@ class Template:
         self.makers, self.gather = [context.maker(spec.dtype) for spec in work.results], together(work)
 
     def __call__(self, changes: Changes, addresses: list[int]) -> Any:
-        """The result of a call whose arrays begin at these addresses."""
+        """Make a call with arrays at these addresses."""
         layouts, workspace, scratch, launches = changes
         made = [make(*each, addresses) for make, each in zip(self.makers, layouts, strict=True)]
         if self.own:
-            _memory, more = provided(self.device, workspace, scratch)  # which lives until the launches are made
+            _memory, more = provided(self.device, workspace, scratch)  # keeps the memory until all launches are issued
             addresses += more
         for step, changed in zip(self.steps, launches, strict=True):
             step(addresses, changed)
@@ -111,7 +111,7 @@ class Template:
 
 
 def changes_of(work: Work) -> Changes:
-    """What a template is given for a work, all of whose results are new."""
+    """The `Changes` of a work whose results are all new."""
     assert work.plan is not None
     launches = tuple(given(step) for step in work.plan.steps)
     return tuple([*map(layout, work.results)]), workspace_of(work.plan), work.plan.scratch, launches
@@ -123,7 +123,7 @@ def workspace_of(plan: Plan) -> tuple[int, ...]:
 
 
 def provided(device: Device, workspace: tuple[int, ...], scratch: int) -> tuple[list[Any], list[int]]:
-    """The memory that a plan's steps use beside the caller's arrays, and the addresses of ``plan.own``."""
+    """A plan's workspace and scratch, and the addresses of ``plan.own``."""
     memory, addresses = [], []
     for nbytes in workspace:
         array, address = device.workspace(nbytes)
@@ -137,7 +137,7 @@ def provided(device: Device, workspace: tuple[int, ...], scratch: int) -> tuple[
 
 
 def entering(context: ExecutionContext, work: Work, ready: Ready) -> Ready:
-    """The same, which enters the execution context where that is not the current one."""
+    """A prepared work that enters its execution context where that is not current."""
     elsewhere, enter = context.elsewhere, context.enter
     if elsewhere is None:
         return ready
@@ -154,7 +154,7 @@ def entering(context: ExecutionContext, work: Work, ready: Ready) -> Ready:
 
 
 def always_entered(context: ExecutionContext, plan: Plan) -> bool:
-    """Whether a plan takes memory of its own, which CuPy's current allocator gives, and the context has another."""
+    """Whether each call enters the context: the plan allocates with CuPy's current allocator, not the context's."""
     return context.foreign and bool(plan.own)
 
 
@@ -164,7 +164,7 @@ Fits = Callable[[list[int]], bool]
 
 
 def extent(spec: ArraySpec, address: int) -> tuple[int, int]:
-    """The first byte and the one after the last of an array whose first element is at an address."""
+    """The first byte of an array and the one after its last, given the address of its first element."""
     low = high = address
     if spec.size == 0:
         return low, low
@@ -174,16 +174,16 @@ def extent(spec: ArraySpec, address: int) -> tuple[int, int]:
 
 
 def related(specs: dict[str, ArraySpec], addresses: list[int]) -> tuple[ArraySpec, Fits | None]:
-    """The spec of ``out``, told which of the other arrays share memory with it, and which begin at its address.
+    """The spec of ``out`` with its ``overlaps`` and ``aliases``, and a check of ``out``'s overlap at other addresses.
 
-    Also a function that tells, of other addresses of such arrays, whether none shares memory with ``out`` but those
-    that begin there, which the launch cache knows of; None if another one does now.
+    The check passes if only arrays at ``out``'s own address overlap it, which are part of the cache key. It is None if
+    another array overlaps ``out`` now.
     """
     place = [*specs].index("out")
     out, first = specs["out"], addresses[place]
     low, high = extent(out, first)
     overlaps, aliases = [], []
-    others = []  # the index of an array, and the distances from ``out`` between which it would overlap
+    others = []  # an array's index, and the distances from ``out`` between which they overlap
     for i, (name, address) in enumerate(zip(specs, addresses, strict=True)):
         if i == place:
             continue

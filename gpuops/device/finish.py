@@ -1,4 +1,4 @@
-"""The end of a reduction on the host, for comparison: states come from a device, results go back to it."""
+"""Finishes a reduction on the host, for comparison: states are copied from the device, results back to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..plan.reductions import Problem
 from ..plan.rows import SCALED_MAX, SHIFTED_EXP_SUM
 from ..plan.work import Step
 
-#: The terms of a sum of exponentials that are below 1, and the number of those that are 1; less one 1.
+#: A sum of exponentials less one 1: the terms below 1, and the number of terms that are 1.
 EXPONENTIALS = Reduction(
     "shifted_exp_sum", {"smaller": Field("A", 0, "add"), "ones": Field("A", 0, "add")},
     lambda x, shift: {
@@ -25,7 +25,7 @@ EXPONENTIALS = Reduction(
     },
     lambda s: s.smaller + (s.ones - 1), struct=SHIFTED_EXP_SUM,
 )  # fmt: skip
-#: The records of states by the structs that make them; also of structs that make no op's states alone.
+#: Records by the name of the struct that makes their states, also of structs that are only a part of an op.
 RECORDS = STRUCTS | {
     each.struct.name: each
     for each in (
@@ -36,7 +36,7 @@ RECORDS = STRUCTS | {
 
 
 def finisher(device: Any, step: Any, places: dict[str, int]) -> Step:
-    """A step that waits for the device, merges states (splits, outputs), and copies the results back."""
+    """A step that synchronises, merges states (splits, outputs) on the host, and copies the results back."""
     p, shape = step.problem, (step.splits, step.problem.outputs)
     partials, finished = places["partials"], places["finished"]
 
@@ -49,7 +49,7 @@ def finisher(device: Any, step: Any, places: dict[str, int]) -> Step:
 
 
 def results(p: Problem, state: np.ndarray) -> np.ndarray:
-    """The results of states, as their record defines them."""
+    """Merge and finish states as their record defines it."""
     val = dtype_of(CTYPES[p.val])
     bound = RECORDS[p.op.name].bind(val, val)
     fields = [state[name].astype(bound.state[name], copy=False) for name in bound.state.names or ()]

@@ -32,7 +32,7 @@ FAMILY = {
     "softmax_small": ("block.cuh", "softmax.cuh", "row_ops.cuh"),
     **dict.fromkeys(("softmax_rows", "softmax_grid"), (*SOFTMAX_ON_CHIP, "softmax_parts.cuh")),
 }
-#: The parameter struct, likewise.
+#: The parameter struct, by the same keys.
 PARAMS = {
     "broadcast": packs.PARAMS,
     "broadcast_elements": elements.PARAMS,
@@ -45,13 +45,13 @@ PARAMS = {
     "softmax_small": rows.SMALL_PARAMS,
 }
 OPTIONS = ("--std=c++17",)
-#: Those that save time, by the NVRTC that has them first.
+#: Options that save compile time, by the first NVRTC that has them.
 SINCE = {(12, 4): ("--minimal",)}
-#: More options, by kernel. Where every register counts, the assembler keeps the order of the text.
+#: More options, by kernel. With -O1, ptxas keeps the order of the source, which saves registers.
 MORE = {"matmul_pipelined": ("--ptxas-options=-O1",)}
 
 
-HEAD = 4096  # bytes of a library that hold its headers
+HEAD = 4096  # bytes of a library file that hold its headers
 
 
 @cache
@@ -88,7 +88,7 @@ def source(kernel: Kernel) -> str:
 
 
 def options(name: str) -> tuple[str, ...]:
-    """NVRTC's options for a kernel, or its file."""
+    """NVRTC's options for a kernel, by its name or file name."""
     from cupy_backends.cuda.libs import nvrtc
 
     version = nvrtc.getVersion()
@@ -97,15 +97,15 @@ def options(name: str) -> tuple[str, ...]:
 
 
 def cache_folder() -> str:
-    """Where compiled kernels are kept: ``GPUOPS_CACHE_DIR``, else ``gpuops`` in the user's cache folder; "" is nowhere,
-    for a user without a home."""
+    """The folder of compiled kernels: ``GPUOPS_CACHE_DIR``, else ``gpuops`` in the user's cache folder; "" for users
+    without a home."""
     if folder := os.environ.get("GPUOPS_CACHE_DIR"):
         expanded = os.path.expanduser(folder)
         if not os.path.isabs(expanded):
             raise ValueError(f"GPUOPS_CACHE_DIR must be an absolute path, got {folder!r}")
         return expanded
     root = os.environ.get("XDG_CACHE_HOME", "")
-    root = root if os.path.isabs(root) else os.path.expanduser("~/.cache")  # a relative one is void, by its standard
+    root = root if os.path.isabs(root) else os.path.expanduser("~/.cache")  # the standard voids relative paths
     return os.path.join(root, "gpuops") if os.path.isabs(root) else ""
 
 
@@ -135,8 +135,7 @@ def compile(text: str, name: str, arch: int) -> bytes:  # noqa: A001 - jit.compi
 
 
 def compiled(kernel: Kernel, arch: int, anew: bool = False, folder: str | None = None) -> bytes:
-    """Machine code of a variant, from the disk cache where it has been compiled before (``anew``: not from there), or
-    from another folder."""
+    """Machine code of a variant, through the disk cache (``anew``: compiled again) in the default or another folder."""
     from . import disk_cache  # slow to import, and NumPy users never need it
 
     text = source(kernel)
@@ -146,7 +145,7 @@ def compiled(kernel: Kernel, arch: int, anew: bool = False, folder: str | None =
 
 
 def architectures() -> list[int]:
-    """What NVRTC compiles for: 90 is compute capability 9.0."""
+    """The architectures that NVRTC compiles for; 90 is compute capability 9.0."""
     from cupy_backends.cuda.libs import nvrtc
 
     found: list[int] = nvrtc.getSupportedArchs()
@@ -155,8 +154,8 @@ def architectures() -> list[int]:
 
 @cache
 def compiler() -> str:
-    """What tells one build of NVRTC from another: its version, which has no patch level, and the beginning of its file,
-    which has the build ID, where the system says which file that is."""
+    """Identifies the build of NVRTC: the version, which lacks the patch level, and, if the system tells its file, the
+    file's headers (with the build ID) and size."""
     from cupy_backends.cuda.libs import nvrtc
 
     known = [str(nvrtc.getVersion())]

@@ -1,6 +1,6 @@
-"""A record of the kernels that programs use: a file named by ``GPUOPS_RECORD``, from which a warm-up compiles them.
+"""Records the kernels that programs use in the file named by ``GPUOPS_RECORD``, for a later warm-up.
 
-Its first line says which version wrote it; each other line is a kernel, as JSON. Processes append lines, each at once.
+The first line names the version that wrote it; each other line is a kernel, as JSON. Processes append whole lines.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Unusable(Exception):
 
 
 def note(kernel: Kernel) -> None:
-    """Write down a kernel that is loaded, if ``GPUOPS_RECORD`` names a file. Nothing that goes wrong stops a call."""
+    """Record a loaded kernel, if ``GPUOPS_RECORD`` names a file. Failures warn once, and do not stop the call."""
     path = os.environ.get("GPUOPS_RECORD")
     if not path:
         return
@@ -39,12 +39,12 @@ def note(kernel: Kernel) -> None:
             warnings.warn(f"GPUOPS_RECORD: {failure}; kernels are not recorded", stacklevel=2)
 
 
-KNOWN: dict[str, set[Kernel]] = {}  # the kernels in a file, as far as this process knows
+KNOWN: dict[str, set[Kernel]] = {}  # the kernels that this process knows to be in a file
 FAILED: set[str] = set()
 
 
 def known(path: str) -> set[Kernel]:
-    """The kernels in a file, which is begun if there is none."""
+    """The kernels in a file, which is created if missing or empty."""
     if path not in KNOWN:
         if not os.path.exists(path) or not os.path.getsize(path):
             append(path, HEAD)
@@ -53,7 +53,7 @@ def known(path: str) -> set[Kernel]:
 
 
 def append(path: str, line: dict[str, Any]) -> None:
-    """Add a line, all of it at once."""
+    """Append a line in one write."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         os.write(descriptor, (json.dumps(line) + "\n").encode())
@@ -67,7 +67,7 @@ def read(path: str) -> list[Kernel]:
         lines = file.read().splitlines()
     try:
         head, *rest = [json.loads(line) for line in lines if line]
-    except ValueError:  # also of nothing at all
+    except ValueError:  # or an empty file
         raise Unusable(f"{path} is not a record of kernels") from None
     if not isinstance(head, dict) or head.get("record") != HEAD["record"]:
         raise Unusable(f"{path} is not a record of kernels")
@@ -78,7 +78,7 @@ def read(path: str) -> list[Kernel]:
 
 
 def kernel_of(path: str, entry: Any) -> Kernel:
-    """A kernel of a record. Its types and constants become source text: they are names and ints, nothing else."""
+    """The kernel of an entry. Types and constants become source text, so they must be names and ints."""
     try:
         name, types, constants = (entry[key] for key in ("kernel", "types", "constants"))
         right = NAME.fullmatch(name) and all(type(value) is int for value in constants.values())
