@@ -120,7 +120,7 @@ def test_tables_of_descriptions_have_text_alone():
 
 def test_steps_that_are_no_launches_say_what_they_do():
     x = new_array("x", (64, 64), np.dtype(np.float64), machine=MACHINE)
-    assert "1  Gemm\n   A step that is a call of cuBLAS: " in str(describe(gpuops.matmul, x, x))
+    assert "1  Gemm\n   A call of cuBLAS: " in str(describe(gpuops.matmul, x, x))
 
 
 def test_launches_say_how_their_blocks_go_together():

@@ -1,7 +1,7 @@
-"""Planning: from shapes, strides and dtypes to frozen, printable plans. Pure Python; nothing here knows a device.
+"""Planning: from shapes, strides and dtypes to frozen, printable plans. Pure Python; nothing here touches a device.
 
-The constants at the top of the planners' modules are thresholds, or sizes of blocks and tiles that are one. What each
-is worth, beside other values of it, is measured in docs/kernels/thresholds.md; the rest are limits.
+The constants at the top of the planners' modules are thresholds and sizes of blocks and tiles, which
+docs/kernels/thresholds.md measures against other values, or limits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> ModuleType:
-    """A planner, which loads when it is first asked for: calls with NumPy arrays need none."""
+    """Import a planner on first use: calls with NumPy arrays need none."""
     if name in ("maps", "products", "rows"):
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

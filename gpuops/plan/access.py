@@ -1,9 +1,9 @@
-"""How threads reach elements along the innermost dim: in packs of a few elements, aligned or not.
+"""How threads access elements along the innermost dim: in packs of a few elements, aligned or not.
 
-One vocabulary for all families. A *pack* is what one load or store moves. A dim is read in packs if it is contiguous.
+All kernel families share these terms. A *pack* is what one load or store moves. Only contiguous dims are read in packs.
 Packs are *aligned* if each begins at a multiple of its size. With *head and tail* (``ragged``) the dim begins and ends
-anywhere: whole packs lie between, and the kernel masks the rest. *Funnel* loads make each pack of the two aligned ones
-that it lies in.
+anywhere: aligned packs lie between, and the kernel handles the rest apart. A *funnel* load makes a pack at any address
+from the two aligned ones that contain it.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from .geometry import Axes
 
 PACK = 16  # bytes of the widest load and store
-SECTOR = 32  # bytes: the least that memory moves
+SECTOR = 32  # bytes of the smallest memory transaction
 RAGGED = 8  # the shortest run that is read with head and tail, in packs
 
 
@@ -19,9 +19,9 @@ class Access(NamedTuple):
     """How packs of ``vec`` elements along a dim are read."""
 
     vec: int
-    beside: str = "none"  # how a second operand lies beside them: or "beside", "repeated", "stepped", "scattered"
+    beside: str = "none"  # the second operand's layout, or "beside", "repeated", "stepped", "scattered"
     ragged: bool = False  # with head and tail
-    funnel: bool = False  # a pack is made of two aligned ones
+    funnel: bool = False  # each pack is made from two aligned ones
 
 
 def packable(vec: int, itemsize: int, start: int, operand: int, *groups: Axes, inner: Axes) -> bool:
@@ -36,4 +36,4 @@ def packable(vec: int, itemsize: int, start: int, operand: int, *groups: Axes, i
     for axes in groups:
         for stride in axes.strides[operand]:
             moved += stride * itemsize % width != 0
-    return moved == (itemsize % width != 0)  # but the innermost one (in a sliding window there may be more)
+    return moved == (itemsize % width != 0)  # only the innermost stride (in a sliding window, more are 1)

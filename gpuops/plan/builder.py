@@ -1,4 +1,4 @@
-"""Plans put together: copies of operands that kernels cannot read, the op's own steps, and the delivery to ``out``."""
+"""Builds plans: copies of operands that kernels cannot read, the op's own steps, and the copy to ``out``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .dtypes import BITS
 from .geometry import Shape
 from .work import ArraySpec, Machine, Plan, PlanStep, new_array
 
-RESULT = "result"  # the workspace of a result that cannot be written to ``out`` right away
+RESULT = "result"  # the workspace of a result that cannot be written to ``out`` directly
 
 
 class Builder:
-    """A plan in the making, for a machine."""
+    """Collects the steps and the workspace of a plan for a machine."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -25,7 +25,7 @@ class Builder:
         self.first: Plan | None = None  # added before anything else
 
     def add(self, plan: Plan) -> None:
-        """Append the steps of a plan, which name their workspace apart from what there is."""
+        """Append a plan's steps. The names of its workspace must be new."""
         if not self.steps and not self.workspace:
             self.first = plan
         self.steps += plan.steps
@@ -34,7 +34,7 @@ class Builder:
         self.strategy = plan.strategy
 
     def finish(self) -> Plan:
-        """The whole plan, named after the strategy of the op's own part."""
+        """The whole plan, with the strategy of the op's own steps."""
         first = self.first
         if first and len(first.steps) == len(self.steps) and len(first.workspace) == len(self.workspace):
             return first
@@ -43,19 +43,19 @@ class Builder:
     def target(
         self, out: ArraySpec | None, blocked: bool, shape: Shape, dtype: np.dtype, steps: Shape | None = None
     ) -> ArraySpec:
-        """Where the result is made: in a new array, in ``out``, or, if kernels cannot write there right away, in the
+        """Where kernels write the result: a new array, ``out`` or, if they cannot write there directly, the
         workspace."""
         if out is None:
             return new_array("out", shape, dtype, steps, self.machine)
         return self.temporary(RESULT, shape, out.dtype) if blocked or not out.regular else out
 
     def temporary(self, name: str, shape: Shape, dtype: np.dtype) -> ArraySpec:
-        """An array in the workspace."""
+        """Add an array to the workspace."""
         self.workspace[name] = math.prod(shape) * dtype.itemsize
         return new_array(name, shape, dtype, machine=self.machine)
 
     def readable(self, spec: ArraySpec) -> ArraySpec:
-        """An operand as kernels read them: itself, or a copy if it is a scalar or not regular."""
+        """An operand that kernels can read: itself, or a copy if it is a scalar or not regular."""
         if spec.value is not None:
             return self.filled(spec).broadcast_to(spec.shape)
         if spec.regular:
@@ -66,8 +66,8 @@ class Builder:
         return copy.broadcast_to(spec.shape)
 
     def filled(self, scalar: ArraySpec) -> ArraySpec:
-        """A scalar in the workspace."""
-        from . import maps  # which costs time at import
+        """Copy a scalar to the workspace."""
+        from . import maps  # slow to import
 
         bits, array = BITS[scalar.itemsize], self.temporary(f"{scalar.name}_copy", (), scalar.dtype)
         self.steps += maps.plan(
@@ -76,11 +76,11 @@ class Builder:
         return array
 
     def copy(self, to: ArraySpec, source: ArraySpec) -> None:
-        """Copy elements between arrays of one dtype that may lie anywhere, in pieces of as many bytes as are aligned.
+        """Copy between arrays of one dtype at any alignment, in pieces of as many bytes as are aligned.
 
-        ``source`` may repeat along dims in which ``to`` has length 1.
+        Where ``source`` has stride 0, ``to`` may have length 1.
         """
-        from . import maps  # which costs time at import
+        from . import maps  # slow to import
 
         if not to.size:
             return
@@ -99,14 +99,14 @@ class Builder:
         self.steps += maps.plan("Expand", shape, pieces(to, 1), (pieces(source, 2),)).steps
 
     def deliver(self, target: ArraySpec, out: ArraySpec | None) -> None:
-        """Copy a result from the workspace to ``out``, if that is where it was made."""
+        """Copy a result to ``out``, if it was written to the workspace."""
         if out is not None and target.name != out.name:
             self.copy(out, target)
 
 
 def unsafe(out: ArraySpec, operand: ArraySpec) -> bool:
     """Whether writing to ``out`` may overwrite elements of an operand not yet read, even by a kernel that reads each
-    element before it writes in its place: they share memory, but are not the same elements in the same places."""
+    element before it writes in its place: they overlap, but not element for element."""
     return operand.name in out.overlaps and not (
         operand.name in out.aliases
         and (out.shape, out.strides, out.itemsize) == (operand.shape, operand.strides, operand.itemsize)
@@ -114,5 +114,5 @@ def unsafe(out: ArraySpec, operand: ArraySpec) -> bool:
 
 
 def shared(out: ArraySpec, *operands: ArraySpec | None) -> bool:
-    """Whether ``out`` shares memory with any of the operands."""
+    """Whether ``out`` overlaps any of the operands."""
     return any(operand is not None and operand.name in out.overlaps for operand in operands)

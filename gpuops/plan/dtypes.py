@@ -1,4 +1,4 @@
-"""The dtypes that kernels know, and what each of them computes in."""
+"""The dtypes that kernels support, and their accumulators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-#: dtypes by NumPy's name, with their name in ``kernels/common/types.cuh``.
+#: Types of ``kernels/common/types.cuh``, by NumPy's name of the dtype.
 CTYPES = {
     "bool": "b8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
@@ -17,7 +17,7 @@ CTYPES = {
 #: Bytes of an element, by dtype name.
 ITEMSIZE = {name: 2 if name == "bfloat16" else np.dtype(name).itemsize for name in CTYPES}
 
-#: Types that move bits and compute nothing, by item size.
+#: Types for copies, which compute nothing, by item size.
 BITS = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "bits128"}
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -26,7 +26,7 @@ REALS = (*FLOATS, *INTEGERS)
 
 
 def accumulator(val: str) -> str:
-    """The dtype in which values of a dtype are added up: float32 for the half types.
+    """The dtype in which values of a dtype accumulate: float32 for the half types.
 
     >>> accumulator("bfloat16"), accumulator("int8")
     ('float32', 'int8')
@@ -36,7 +36,7 @@ def accumulator(val: str) -> str:
 
 @cache
 def dtype_name(dtype: np.dtype) -> str:
-    """``dtype.name``, which NumPy puts together anew every time."""
+    """``dtype.name``, which NumPy builds on each access."""
     return dtype.name
 
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 Shape = tuple[int, ...]
 
 RANKS = (1, 2, 3, 4, 6, 12, 32)  # the rank classes that kernels are compiled for
-MANY = 4  # dims that a kernel takes, at least, which finds out how many there are
+MANY = 4  # the lowest rank class of kernels that find out the number of dims at run time
 MAX_RANK = RANKS[-1]
-CLASSES = [RANKS[bisect_left(RANKS, ndim)] for ndim in range(MAX_RANK + 1)]  # the class of so many dims
+CLASSES = [RANKS[bisect_left(RANKS, ndim)] for ndim in range(MAX_RANK + 1)]  # the rank class by number of dims
 
 
 class Axes(NamedTuple):
@@ -37,11 +37,11 @@ class Axes(NamedTuple):
         return self.strides[operand][-1] if self.sizes else 0
 
     def dims(self) -> "Dims":
-        """The same for kernels that are compiled once for any few dims."""
+        """The same for kernels that find out the number of dims at run time."""
         return Dims(self.sizes, self.strides)
 
     def in_packs(self, vec: int) -> "Axes":
-        """The same walk in steps of ``vec`` elements along the innermost dim."""
+        """The same axes in packs of ``vec`` elements along the innermost dim."""
         if vec == 1:
             return self
         return Axes(
@@ -62,13 +62,13 @@ class Axes(NamedTuple):
 
 
 class Dims(Axes):
-    """Dims of which a kernel finds out how many there are."""
+    """Axes for kernels that find out the number of dims at run time."""
 
     __slots__ = ()
 
     @property
     def rank_class(self) -> int:
-        """That of as many dims, or of `MANY`."""
+        """The rank class, at least `MANY`."""
         return CLASSES[max(len(self.sizes), MANY)]
 
     def numbers(self) -> list[int]:
@@ -95,8 +95,8 @@ def index_type(*counts: int) -> str:
 
 
 def reaches(*groups: Axes) -> list[int]:
-    """How far the last element of each of the first group's operands may lie from its first, in elements; the other
-    groups need not have all of them.
+    """How far each operand of the first group reaches from its first element, in elements; the other groups may have
+    fewer operands.
 
     >>> reaches(Axes((2, 3), ((-3, 1),)), Axes((4,), ((6,),)))
     [23]
@@ -115,10 +115,10 @@ def offset_type(far: Iterable[int]) -> str:
 
 
 def normalize(axes: Axes) -> tuple[Axes, Shape]:
-    """Axes in normal form, and how far each operand's first element moves (in elements) by the flips.
+    """Axes in normal form, and by how many elements the flips move each operand's first element.
 
-    The first operand leads: its strides (then the next's, …) order the dims and tell which dims to flip. A dim in
-    which it broadcasts goes outermost, so that the innermost dim is one that it really moves along.
+    The first operand's strides (then the next's, …) order the dims and decide which to flip. A dim in which it
+    broadcasts goes outermost, so that it moves along the innermost dim.
 
     >>> normalize(Axes((2, 3, 4), ((12, 4, 1), (0, 4, 1))))
     (Axes(sizes=(2, 12), strides=((12, 1), (0, 1))), (0, 0))
@@ -126,7 +126,7 @@ def normalize(axes: Axes) -> tuple[Axes, Shape]:
     (Axes(sizes=(20,), strides=((1,),)), (-19,))
     """
     offsets = (0,) * len(axes.strides)
-    if axes.strides.count(contiguous_strides(axes.sizes)) == len(offsets):  # one run of all operands
+    if axes.strides.count(contiguous_strides(axes.sizes)) == len(offsets):  # all are in C order: one run
         n = math.prod(axes.sizes)
         return Axes((n,), ((1,),) * len(offsets)) if n != 1 else Axes((), ((),) * len(offsets)), offsets
     return normal_form(zip(axes.sizes, *axes.strides, strict=True), len(axes.strides))
@@ -157,7 +157,7 @@ def normal_form(dims: Iterable[Shape], operands: int) -> tuple[Axes, Shape]:
 
 
 def backwards(strides: Iterable[int]) -> bool:
-    """Whether the first operand that a dim moves goes backwards along it."""
+    """Whether the first operand that moves along a dim moves backwards."""
     for stride in strides:
         if stride:
             return stride < 0
@@ -165,7 +165,7 @@ def backwards(strides: Iterable[int]) -> bool:
 
 
 def order(strides: Shape) -> Shape:
-    """The dims of an array as they lie in memory."""
+    """The dims of an array by stride, longest first."""
     return tuple(sorted(range(len(strides)), key=lambda d: -abs(strides[d])))
 
 
@@ -203,7 +203,7 @@ def memory_order(shape: Shape, strides: Shape) -> Shape:
 
 
 def dense_strides(shape: Shape, order: Shape) -> Shape:
-    """Strides in elements of an array without gaps whose dims lie in an order, outermost first.
+    """Strides in elements of a dense array whose dims have this order in memory, outermost first.
 
     >>> dense_strides((2, 3, 4), (2, 1, 0))
     (1, 2, 6)
@@ -217,7 +217,7 @@ def dense_strides(shape: Shape, order: Shape) -> Shape:
 
 
 def like_strides(shape: Shape, strides: Shape) -> Shape:
-    """Strides in elements of an array of ``shape`` without gaps whose dims lie in the order of ``strides``.
+    """Strides in elements of a dense array of ``shape`` whose dims are in the memory order of ``strides``.
 
     >>> like_strides((2, 3), (1, 2)), like_strides((2, 3), (-3, 1))
     ((1, 2), (3, 1))
@@ -226,7 +226,7 @@ def like_strides(shape: Shape, strides: Shape) -> Shape:
 
 
 def broadcast_strides(shape: Shape, strides: Shape, to: Shape) -> Shape:
-    """The strides with which an operand of ``shape`` walks the broadcast shape ``to``.
+    """The strides of an operand of ``shape`` when broadcast to ``to``.
 
     >>> broadcast_strides((3, 1), (1, 1), (2, 3, 4))
     (0, 1, 0)
@@ -257,8 +257,8 @@ def floor_power_of_2(n: int) -> int:
 def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
     """Whether two elements of an array share a byte.
 
-    They do if some steps along the dims, not all of them 0, lead less than an item away. With the longest strides
-    first, few numbers of steps leave what the other dims can make good.
+    They do if steps along the dims, not all of them 0, can lead less than an item away. With the longest strides first,
+    only few numbers of steps leave a distance that the other dims can make up for.
 
     >>> overlaps_itself((3, 3), (4, 4), 4), overlaps_itself((2, 3), (12, 8), 4), overlaps_itself((2, 3), (12, 4), 4)
     (True, False, False)
@@ -266,7 +266,7 @@ def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
     if 0 in shape:
         return False
     dims = sorted([(abs(stride), n - 1) for n, stride in zip(shape, strides, strict=True) if n > 1], reverse=True)
-    reach = [0] * (len(dims) + 1)  # how far the dims from each one on lead
+    reach = [0] * (len(dims) + 1)  # of the dims from each one on
     for d in range(len(dims) - 1, -1, -1):
         reach[d] = reach[d + 1] + dims[d][0] * dims[d][1]
     if all(stride >= reach[d + 1] + itemsize for d, (stride, _) in enumerate(dims)):
@@ -278,7 +278,7 @@ def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
         stride, most = dims[d]
         if stride == 0:
             return True
-        near = -round(at / stride)  # the number of steps that leads back, and around it those that others can make good
+        near = -round(at / stride)  # the number of steps that leads back; others can make up for those near it
         far = (itemsize + reach[d + 1]) // stride + 1
         steps = range(max(-most, near - far), min(most, near + far) + 1)
         return any(meets(d + 1, at + n * stride, moved or n != 0) for n in steps)

@@ -9,21 +9,21 @@ from .geometry import divisor
 
 #: Types of numbers, with the format characters of ``struct``; ``Offset`` is i32 or i64.
 FORMATS = {"i32": "i", "u32": "I", "i64": "q", "u64": "Q", "double": "d", "Shares": "i"}
-FILLED = "0q"  # up to a multiple of 8 bytes, as C++ aligns what holds such numbers
+FILLED = "0q"  # pads to a multiple of 8 bytes, as C++ does
 DIVISOR = "QII"  # the format of ``struct Divisor``
 PAIRS = ("Shares", "Strides")  # structs of a few numbers
 
 
-#: How the values of a field of each kind are listed, and what of their number tells its format.
+#: By kind of field: how its values are listed, and the lengths that decide its format.
 WAYS = {"axes": "*{}_", "divisor": "*divisor({})", "array": "*{}", "bytes": "{}", "number": "{}"}
 LENGTHS = {"axes": "len({0}_), len({0}.strides)", "array": "len({})", "bytes": "len({})"}
 
 
 class Field(NamedTuple):
-    """A field of a struct: its C++ type, its name (with array bounds), and what it is.
+    """A field of a struct: its C++ type, its name (with array bounds), and a comment.
 
-    Numbers are given as such, pairs and arrays of them as sequences, ``Axes`` and ``Dims`` as they are in ``geometry``,
-    a ``Divisor`` as an int, what is of the caller's dtype as bytes.
+    Values are numbers; sequences for pairs and arrays; the ``Axes`` and ``Dims`` of ``geometry``; an int for a
+    ``Divisor``; bytes for a value of the caller's dtype.
     """
 
     type: str
@@ -36,7 +36,7 @@ class Field(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What its value is: a key of ``WAYS``."""
+        """The kind of its value: a key of ``WAYS``."""
         if self.type.startswith(("Axes", "Dims")):
             return "axes"
         if self.type.startswith("T") or (self.type == "u64" and "[" in self.declarator):
@@ -65,7 +65,7 @@ class Field(NamedTuple):
 
 
 class Params(NamedTuple):
-    """A parameter struct with its values: a format of ``struct``, and what it packs."""
+    """A parameter struct with values: a format of Python's ``struct``, and what it packs."""
 
     format: str
     values: tuple[Any, ...]
@@ -94,7 +94,7 @@ class Struct:
 
     @cached_property
     def pack(self) -> Callable[..., Params]:
-        """A function that packs values for offsets of a type: straight-line code, as every plan takes it."""
+        """A function that packs values, given the type of offsets: generated, since every plan calls it."""
         names = ", ".join(field.name for field in self.fields)
         ways = [WAYS[field.kind].format(field.name) for field in self.fields]
         lengths = [LENGTHS[field.kind].format(field.name) for field in self.fields if field.kind in LENGTHS]
@@ -105,7 +105,7 @@ class Struct:
         return space["pack"]  # type: ignore[return-value]
 
     def format_of(self, offset: str, *lengths: int) -> str:
-        """The format of the whole struct, given ``LENGTHS``: fields aligned and filled up as C++ does."""
+        """The format of the whole struct, given ``LENGTHS``: aligned and padded as in C++."""
         rest = iter(lengths)
         pieces = (field.format(offset, rest) for field in self.fields)
         return f"@{''.join(pieces)}{FILLED}"

@@ -6,7 +6,7 @@ Row = Sequence[str]
 
 
 def as_text(rows: Sequence[Row]) -> str:
-    """Rows as lines, with their cells in columns.
+    """Rows as lines, in aligned columns.
 
     >>> print(as_text([("numpy", "2.4"), ("cpu", "x86_64")]))
     numpy  2.4
@@ -17,7 +17,7 @@ def as_text(rows: Sequence[Row]) -> str:
 
 
 def as_item(header: Row, row: Row) -> str:
-    """A row of more than a line: number and name, what the columns between say, and below them the last cell.
+    """A row on several lines: number, name and the titled cells between, then the last cell.
 
     >>> print(as_item(("step", "kernel", "grid", "block", "compiled with"), ("1", "copy", "(8, 1, 1)", "256", "V=4")))
     1  copy  grid (8, 1, 1)  block 256
@@ -32,7 +32,7 @@ def as_item(header: Row, row: Row) -> str:
 
 
 def as_html(caption: str, header: Row, rows: Iterable[Row]) -> str:
-    """Rows as an HTML table, whatever their text is.
+    """Rows as an HTML table; texts are escaped.
 
     >>> as_html("kernels", ["name"], [["Sum<float>"]])
     '<table><caption>kernels</caption><tr><th>name</th></tr><tr><td>Sum&lt;float&gt;</td></tr></table>'

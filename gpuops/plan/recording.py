@@ -1,9 +1,9 @@
-"""Recording: what a pure function does with numbers, as straight-line Python.
+"""Records what a pure function does with numbers as straight-line Python: tracing with symbolic shapes.
 
-A function is called once with symbols in the place of numbers. Each operation on them becomes a line, each decision a
-guard. The recorded function repeats the lines for other numbers: it gives what the function itself would give, or None
-if one of the guards fails, which is where the function would have decided otherwise. (Compilers call this tracing with
-symbolic shapes.) The function must be pure, and must not decide by catching errors of arithmetic.
+The function is called once with symbols instead of numbers. Each operation on them becomes a line, each branch a guard.
+The recorded function runs the lines for other numbers: it returns what the function itself would return, or None if a
+guard fails, where the function would have taken another branch. The function must be pure, and must not branch by
+catching arithmetic errors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ARITHMETIC: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "truediv": ("/", operator.truediv), "floordiv": ("//", operator.floordiv), "and": ("&", operator.and_),
     "or": ("|", operator.or_), "lshift": ("<<", operator.lshift), "rshift": (">>", operator.rshift),
 }  # fmt: skip
-#: What changes nothing, on the right and on the left of another int.
+#: Operands that leave an int unchanged, on its right and on its left.
 NEUTRAL = {("+", 0), ("-", 0), ("*", 1), ("//", 1), ("<<", 0), (">>", 0), ("|", 0)}
 NEUTRAL_LEFT = {("+", 0), ("*", 1), ("|", 0)}
 COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
@@ -29,9 +29,9 @@ COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 
 
 class Symbol:
-    """A number of a recording: its value in the call that is recorded, and the name of its variable.
+    """A number of a recording: its value in the recorded call, and the name of its variable.
 
-    Whoever asks for the value itself, to index, to hash or to print it, decides by it: that is a guard.
+    Using the value itself, to index, hash or print, adds a guard.
     """
 
     __slots__ = ("name", "recording", "value")
@@ -40,7 +40,7 @@ class Symbol:
         self.recording, self.value, self.name = recording, value, name
 
     def decided(self) -> Any:
-        """The value, which must be the same again."""
+        """The value, with a guard that it is the same again."""
         self.recording.guard(f"{self.name} == {literal(self.value)}", True)
         return self.value
 
@@ -82,7 +82,7 @@ class Symbol:
 
 
 def arithmetic(sign: str, function: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The methods of an operation of symbols with numbers on their right and on their left."""
+    """The methods of an operator on symbols, and the reflected one."""
 
     def method(self: Symbol, other: Any) -> Any:
         if type(other) is Symbol:
@@ -104,7 +104,7 @@ def arithmetic(sign: str, function: Callable[[Any, Any], Any]) -> tuple[Callable
 
 
 def comparison(sign: str, function: Callable[[Any, Any], bool]) -> Callable[..., Any]:
-    """The method of a comparison of symbols, which is a decision."""
+    """The method of a comparison of symbols, which adds a guard."""
 
     def method(self: Symbol, other: Any) -> Any:
         if type(other) is Symbol:
@@ -117,17 +117,17 @@ def comparison(sign: str, function: Callable[[Any, Any], bool]) -> Callable[...,
 
 
 def index(number: Any) -> Any:
-    """What is an int or is like one as an int; a symbol as it is."""
+    """``operator.index``, which leaves symbols as they are."""
     return number if type(number) is Symbol else operator.index(number)
 
 
 def known(number: Any) -> Any:
-    """What is known of a number: itself, or how it is computed."""
+    """A number, or the variable of a symbol: equal ones have been computed alike."""
     return number.name if type(number) is Symbol else number
 
 
 def literal(number: Any) -> str:
-    """A number in Python."""
+    """A number as Python source."""
     return repr(number) if math.isfinite(number) else f"float('{number}')"
 
 
@@ -142,10 +142,10 @@ class Recording:
     """The lines and guards of one call, in order."""
 
     def __init__(self) -> None:
-        self.names: list[str] = []  # of the numbers
-        self.lines: dict[str, Symbol] = {}  # by their right sides: what is known is not computed again
+        self.names: list[str] = []  # of the function's numbers
+        self.lines: dict[str, Symbol] = {}  # by right-hand side: each expression is computed once
         self.guards: dict[str, bool] = {}  # conditions, and whether they held
-        self.order: list[str] = []  # of both
+        self.order: list[str] = []  # of lines and guards
         self.constants: list[Any] = []
 
     def symbols(self, numbers: Sequence[int]) -> list[Symbol]:
@@ -154,21 +154,21 @@ class Recording:
         return [Symbol(self, value, name) for value, name in zip(numbers, self.names, strict=True)]
 
     def line(self, value: Any, expression: str) -> Symbol:
-        """The symbol of a number that is computed."""
+        """The symbol of a computed number."""
         if (known := self.lines.get(expression)) is None:
             known = self.lines[expression] = Symbol(self, value, f"v{len(self.lines)}")
             self.order.append(expression)
         return known
 
     def guard(self, condition: str, holds: bool) -> bool:
-        """What a condition was, which must be so again."""
+        """Add a guard: the condition must hold again, or fail again."""
         if condition not in self.guards:
             self.guards[condition] = holds
             self.order.append(condition)
         return holds
 
     def function(self, result: Any) -> Callable[..., Any]:
-        """The recorded function of the numbers, which gives this result."""
+        """The recorded function of the numbers, which returns this result."""
         made = self.expression(result)
         needed = set(made.translate(SPLIT).split())
         body = [f"    return {made}"]
@@ -186,7 +186,7 @@ class Recording:
         return space["recorded"]  # type: ignore[no-any-return]
 
     def expression(self, value: Any) -> str:
-        """The expression that makes a value anew: tuples, lists and dicts of symbols and of what does not change."""
+        """The source of a value: of tuples, lists and dicts of symbols and constants."""
         if type(value) is Symbol:
             return value.name
         if not symbolic(value):
@@ -203,19 +203,19 @@ class Recording:
         return f"({items})" if type(value) is tuple else f"new(k{len(self.constants) - 1}, ({items}))"
 
 
-#: Leaves the names in an expression apart.
+#: Separates the names in an expression.
 SPLIT = str.maketrans(dict.fromkeys("()[]{},:=<>!+-*/%&|", " ") | {".": " "})
 
 
 def symbolic(value: Any) -> bool:
-    """Whether symbols are in a value."""
+    """Whether a value contains symbols."""
     if isinstance(value, (tuple, list, set, frozenset)):
         return any(map(symbolic, value))
     return any(map(symbolic, value.values())) if isinstance(value, dict) else type(value) is Symbol
 
 
 def record(function: Callable[[list[Any]], Any], numbers: Sequence[int]) -> Callable[..., Any]:
-    """What a pure function of a list of numbers does with these, as a function of them.
+    """Record a pure function of a list of numbers, called with these.
 
     >>> blocks = record(lambda n: ("few" if n[0] < 100 else "many", -(-n[0] // 4)), [10])
     >>> blocks(30), blocks(31), blocks(100)

@@ -1,4 +1,4 @@
-"""What the host knows of ops that give a result for each element of a row."""
+"""What planning knows of ops with a result for each element of a row."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class RowOp(NamedTuple):
 
     name: str
     struct: str  # in kernels/rows/row_ops.cuh
-    map: str  # makes the results of rows beyond the chip; printed from the record, or in kernels/maps/broadcast.cuh
-    option: str  # the number that the op is given
-    log: bool = False  # what is left out becomes -inf, else 0
+    map: str  # the last pass over rows that do not fit on chip: printed, or in kernels/maps/broadcast.cuh
+    option: str  # its numeric option
+    log: bool = False  # elements that are left out become -inf, else 0
     states: OpStruct | None = None  # the map reads states of this struct; None: results of the record
     classic: bool = False  # it is what the kernels of the tutorial compute
 

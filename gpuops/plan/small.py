@@ -1,4 +1,4 @@
-"""Small arrays: how the threads of a block share outputs, whatever lies in memory."""
+"""Small arrays: how the threads of a block are divided among outputs, whatever the strides."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import NamedTuple
 from .access import SECTOR
 from .geometry import floor_power_of_2, log2, power_of_2
 
-BLOCK = 1024  # threads of a block, at most
-LEAST = 128  # and where some lanes of a warp have an output
-FILLED = 1024  # threads that a multiprocessor has at least, before they take more than EACH elements
+BLOCK = 1024  # most threads of a block
+LEAST = 128  # threads of a block whose outputs have at most a warp each
+FILLED = 1024  # threads per multiprocessor beyond which a thread takes more than EACH elements instead
 EACH = 4  # elements of a thread, if there are threads enough
-SIDE = 32  # outputs of a block side by side, at most
+SIDE = 32  # most outputs side by side in a block
 
 
 class Shares(NamedTuple):
-    """How threads share outputs, as ``struct Shares`` in ``kernels/common/axes.cuh`` has it: powers of two."""
+    """How threads are divided among outputs, in powers of two: ``struct Shares`` of ``kernels/common/axes.cuh``."""
 
     lanes: int = 0  # log2 of the threads of an output
     wide: int = 0  # log2 of the outputs of a block
@@ -28,7 +28,7 @@ class Shares(NamedTuple):
 
 
 def shared(outputs: int, length: int, itemsize: int, across: bool, multiprocessors: int, least: int = 1) -> Shares:
-    """How threads share outputs of ``length`` elements each: ``least`` or more threads have one."""
+    """How threads are divided among outputs of ``length`` elements, at least ``least`` threads to each."""
     room = floor_power_of_2(multiprocessors * FILLED // max(1, outputs))
     lanes = max(least, min(power_of_2(-(-length // EACH)), BLOCK, max(EACH, room)))
     if not across:

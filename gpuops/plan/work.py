@@ -1,4 +1,4 @@
-"""What an op describes: the arrays of a call as specs, a plan for a device, and what the CPU does instead.
+"""What descriptions consist of: the arrays of a call as specs, a plan for a device, a call for the CPU.
 
 An op's description is pure: `ArraySpec` in, `Work` out. All of it prints and compares.
 """
@@ -19,7 +19,7 @@ MAX_GRID = (2**31 - 1, 2**16 - 1)  # blocks of a launch in x and y
 STATIC_SHARED = 48 * 1024  # bytes of shared memory that every GPU gives a block
 ALIGNMENT = 16  # bytes: of new results and workspace, and of the widest load
 
-# Scratch: memory that a stream's launches share. Tickets, barriers (8 bytes each), partials.
+# The scratch is shared by a stream's launches: tickets and barriers (8 bytes each), then partial results.
 SCRATCH = 2**20  # bytes in all
 TICKETS = 4096
 BARRIERS = 1024
@@ -28,22 +28,22 @@ PARTIALS = BARRIERS_OFFSET + 8 * BARRIERS
 
 
 class Machine(NamedTuple):
-    """What plans ask of a device."""
+    """The properties of a device that plans depend on."""
 
     multiprocessors: int
-    cluster: int = 1  # most blocks that reach each other's shared memory
-    shared: int = STATIC_SHARED  # most bytes of shared memory of a block, and nearly those of a multiprocessor
-    together: int = 0  # blocks that can wait for each other, if each has a multiprocessor to itself
+    cluster: int = 1  # most blocks of a cluster
+    shared: int = STATIC_SHARED  # most bytes of shared memory of a block; a multiprocessor has hardly more
+    together: int = 0  # most blocks of a cooperative launch with one block per multiprocessor
     blas: bool = True  # whether cuBLAS can be called
     memory: int = 2**63  # bytes in all
 
 
-PORTABLE_CLUSTER = 8  # blocks of a cluster that every device with clusters takes
-LARGE = 2**17  # bytes of shared memory for a block, of devices that take clusters twice as large
+PORTABLE_CLUSTER = 8  # blocks of a cluster that every device with clusters supports
+LARGE = 2**17  # devices with this much shared memory for a block, in bytes, support clusters twice as large
 
 
 def largest_cluster(arch: int, shared: int) -> int:
-    """Most blocks of a cluster, on devices of a compute capability (90 for 9.0) with so much shared memory."""
+    """Most blocks of a cluster, by compute capability (90 for 9.0) and bytes of shared memory of a block."""
     if arch < 90:
         return 1
     return PORTABLE_CLUSTER if shared < LARGE else 2 * PORTABLE_CLUSTER
@@ -61,7 +61,7 @@ class Variant(NamedTuple):
 
 
 class Kernel(Variant):
-    """One compiled variant, which keeps its hash."""
+    """A variant that caches its hash."""
 
     @cached_property
     def _hash(self) -> int:
@@ -72,7 +72,7 @@ class Kernel(Variant):
 
 
 def variant(name: str, types: dict[str, str], constants: dict[str, int]) -> Kernel:
-    """The kernel of that name with types and constants: one object for all plans."""
+    """The kernel of that name, types and constants: one object for all plans."""
     return _variant(name, tuple(types), tuple(types.values()), tuple(constants), tuple(constants.values()))
 
 
@@ -86,7 +86,7 @@ def _variant(
 
 
 class Operand(NamedTuple):
-    """A pointer argument: the name of an array of the call, and the bytes from its first element."""
+    """A pointer argument: the name of an array of the call, and an offset in bytes from its first element."""
 
     name: str
     offset: int = 0
@@ -96,11 +96,11 @@ class Operand(NamedTuple):
 LAUNCH = Operand("launch")
 NO_LAUNCH = bytes(8)  # in its place, where a kernel needs none
 
-Step = Callable[[list[int]], None]  # a plan's step, ready for a device: called with the addresses of the arrays
+Step = Callable[[list[int]], None]  # a prepared step of a plan, a function of the arrays' addresses
 
 
-#: What launches of one kernel differ in: the grid and the block, each in three dims, and bytes of shared memory; the
-#: values of each parameter struct.
+#: What varies among launches of one kernel: grid and block, in three dims each, and bytes of shared memory; the values
+#: of each parameter struct.
 Given = tuple[tuple[int, ...], tuple[tuple[Any, ...], ...]]
 
 
@@ -108,7 +108,7 @@ class PlanStep(Protocol):
     """A step of a plan: a launch, a call of cuBLAS, …"""
 
     def ready(self, device: Any, places: dict[str, int]) -> Step:
-        """Make the step ready for a device: a function of the addresses, where ``places`` has each array's index."""
+        """Prepare the step for a device. ``places``: the index of each array's address."""
         ...
 
 
@@ -119,9 +119,9 @@ class Launch(NamedTuple):
     grid: tuple[int, int, int]
     block: int
     args: tuple[Operand | Params | bytes | None, ...]  # None: a null pointer
-    cluster: int = 1  # neighbouring blocks that run together and reach each other's shared memory
+    cluster: int = 1  # blocks of a cluster
     shared: int = 0  # bytes of dynamic shared memory
-    cooperative: bool = False  # its blocks wait for each other: all of them must be resident
+    cooperative: bool = False  # its blocks wait for each other, so all must be resident
 
     def ready(self, device: Any, places: dict[str, int]) -> Step:
         return device.launcher(self, places)
@@ -130,12 +130,12 @@ class Launch(NamedTuple):
         return f"Launch(kernel={self.kernel!r}, grid={self.grid}, block={self.block})"
 
 
-#: What people read of a step.
+#: The columns of printed plans.
 HEADER = ("step", "kernel", "grid", "block", "shared", "compiled with")
 
 
 def row(number: int, step: Any) -> tuple[str, ...]:
-    """A step under that header; for one other than a launch, its kind and what it does."""
+    """A step's row under ``HEADER``; for one other than a launch, its class and what that does."""
     if not isinstance(step, Launch):
         does = (type(step).__doc__ or "").partition("\n")[0].replace("`", "")
         return str(number), type(step).__name__, "", "", "", does
@@ -146,13 +146,13 @@ def row(number: int, step: Any) -> tuple[str, ...]:
 
 
 def given(launch: Launch) -> Given:
-    """What a launch does not share with others of its kernel."""
+    """The part of a launch that varies among those of its kernel."""
     structs = tuple([arg.values for arg in launch.args if isinstance(arg, Params)])
     return (*launch.grid, launch.block, 1, 1, launch.shared), structs
 
 
 def check_grid(op: str, kernel: str, blocks: tuple[int, int], problem: str, *values: int) -> tuple[int, int, int]:
-    """A grid of so many blocks in x and y, which CUDA must allow; ``problem``, with values filled in, needs them."""
+    """A grid of these blocks in x and y. Raises if CUDA does not allow it; ``problem``, with values, explains them."""
     x, y = blocks
     if x > MAX_GRID[0] or y > MAX_GRID[1]:
         axis, count, most = ("x", x, MAX_GRID[0]) if x > MAX_GRID[0] else ("y", y, MAX_GRID[1])
@@ -164,8 +164,8 @@ def check_grid(op: str, kernel: str, blocks: tuple[int, int], problem: str, *val
 class Plan(NamedTuple):
     """What a call does on the device: steps in order, and the workspace (name, bytes) that they share.
 
-    ``scratch`` is how many bytes of the stream's scratch they use.
-    ``in_place`` tells whether ``out`` may be exactly the (same-strided) input.
+    ``scratch``: the bytes of the stream's scratch that they use.
+    ``in_place``: whether ``out`` may be the input itself, with the same strides.
     """
 
     strategy: str
@@ -176,7 +176,7 @@ class Plan(NamedTuple):
 
     @property
     def own(self) -> list[str]:
-        """The names of what the steps use beside the caller's arrays: memory, and the launch number."""
+        """The names of the workspace and, if they are used, of the scratch and the launch number."""
         names = [name for name, _ in self.workspace]
         return [*names, "scratch", LAUNCH.name] if self.scratch else names
 
@@ -187,7 +187,7 @@ class Plan(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """The strategy, and the memory beside the caller's arrays."""
+        """The strategy, the workspace and the scratch."""
         memory = [*self.workspace, *([("scratch", self.scratch)] if self.scratch else [])]
         return ", ".join([f"strategy {self.strategy}", *(f"{name} of {nbytes} bytes" for name, nbytes in memory)])
 
@@ -210,10 +210,10 @@ class Plan(NamedTuple):
 
 
 class ArraySpec(NamedTuple):
-    """All that an op may know of an array: an operand, ``out``, a new result, or workspace.
+    """What an op may know about an array: an operand, ``out``, a new result, or workspace.
 
-    A spec of ``out`` also tells which operands share memory with it (``overlaps``) and which begin at its address
-    (``aliases``). A scalar operand of a device has a ``value`` and no memory.
+    For ``out``, ``overlaps`` names the operands that share memory with it, ``aliases`` those that begin at its address.
+    A scalar operand on a device has a ``value`` and no memory.
     """
 
     name: str
@@ -242,19 +242,19 @@ class ArraySpec(NamedTuple):
 
     @property
     def steps(self) -> Shape:
-        """The strides in elements: whole ones, but for dims of length 1 and arrays without elements."""
+        """The strides in elements; exact for regular arrays, except in dims of length 1 and in empty arrays."""
         itemsize = self.dtype.itemsize
         return tuple([stride // itemsize for stride in self.strides])
 
     @property
     def operand(self) -> Operand:
-        """The pointer argument that leads to its first element."""
+        """The pointer argument for its first element."""
         return Operand(self.name, self.offset)
 
     @property
     def regular(self) -> bool:
-        """Whether strides are whole items and elements are aligned to their dtype: complex numbers to half their size,
-        as in a view of real numbers."""
+        """Whether strides are multiples of the item size and elements are aligned; complex ones to half their size, as
+        in a view of real numbers."""
         itemsize = self.dtype.itemsize
         for n, stride in zip(self.shape, self.strides, strict=True):
             if stride % itemsize and n > 1:
@@ -268,7 +268,7 @@ class ArraySpec(NamedTuple):
         )
 
     def broadcast_to(self, shape: Shape) -> "ArraySpec":
-        """A view with stride 0 where it repeats."""
+        """A view with stride 0 where it broadcasts."""
         if shape == self.shape:
             return self
         return self._replace(shape=shape, strides=broadcast_strides(self.shape, self.strides, shape))
@@ -291,18 +291,18 @@ def new_array(
 
 
 class HostCall(NamedTuple):
-    """What the CPU does: a function of the NumPy engine, called with the arrays by name and with options."""
+    """What the CPU does: call a function of the NumPy engine with the arrays by name and with options."""
 
     function: Callable[..., Any]
     options: dict[str, Any]
 
 
 class Work(NamedTuple):
-    """What a call is to do.
+    """What a call does.
 
-    On a device (``plan``): allocate the results whose names the caller did not fill, and take the plan's steps. On the
-    host (``host``): one call of the NumPy engine. ``method`` names a method of the device that makes the result instead
-    of a plan: a view, or arrays whose length only the device knows; such calls are not cached.
+    On a device (``plan``): allocate the results that the caller did not pass, and run the plan's steps. On the host
+    (``host``): one call of the NumPy engine. ``method``, instead of a plan, names a method of the execution context
+    that makes the result: a view, or arrays whose length only the device knows. Such calls are not cached.
     """
 
     op: str
@@ -310,11 +310,11 @@ class Work(NamedTuple):
     host: HostCall
     plan: Plan | None = None
     method: tuple[str, tuple[Any, ...]] | None = None
-    form: Any = tuple  # what several results come in: a tuple, or a named one
+    form: Any = tuple  # of several results: a tuple, or a named tuple
 
     @property
     def summary(self) -> str:
-        """The op and its results; without a plan, also what makes them."""
+        """The op and its results; without a plan, also the function that makes them."""
         facts = [f"{spec.name} {spec.dtype} {spec.shape}" for spec in self.results]
         if self.method:
             facts.append(f"by {self.method[0]}")

@@ -1,4 +1,4 @@
-"""Planning ``expand`` and ``where``, and every other pass that maps broadcasting operands to one output."""
+"""Plans maps: ``expand``, ``where``, and every other pass from broadcasting operands to one output."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def plan(
 
 
 def choose(p: Problem) -> str:
-    """The strategy for callers who name none."""
+    """The default strategy."""
     if is_small(p):
         return "collapsed"
-    if len(p.axes.sizes) == 1:  # there is no other to repeat along, or to lie across
+    if len(p.axes.sizes) == 1:  # no other dim to repeat along, or to be contiguous along
         return "vectorized"
     if p.cols >= COLS and across(p) is not None:
         return "tiled"

@@ -1,4 +1,4 @@
-"""Element by element, as small outputs are made: ``broadcast_elements.cu``."""
+"""Small outputs, element by element: ``broadcast_elements.cu``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .tiled import across
 
 BLOCK = 256
 UNROLL = 2  # elements of a thread
-#: Bytes of the output below which it is small: if all operands are read in packs, if some lie across, else.
+#: Bytes of the output below which it is small. WHOLE: all operands are read in packs, along two dims at most. ACROSS:
+#: some are contiguous along another dim than the output. ODD: else.
 WHOLE, ACROSS, ODD = 2**14, 2**19, 2**22
 
 PARAMS = Struct(
@@ -25,7 +26,7 @@ PARAMS = Struct(
 
 
 def is_small(p: Problem) -> bool:
-    """Whether the output is so small that it does not matter how it is made."""
+    """Whether the output is too small for another strategy to gain time."""
     out = p.args[0]
     nbytes, vec = p.axes.size * out.itemsize, PACK // out.itemsize
     if nbytes >= ODD or (nbytes >= ACROSS and len(p.axes.sizes) > 1 and across(p) is not None):

@@ -26,7 +26,7 @@ class Elementwise(NamedTuple):
         return device.elementwise(self, places)
 
 
-#: NumPy's types of so many bytes, in which ``ElementwiseKernel`` takes scalars.
+#: The types of scalars for ``ElementwiseKernel``, by size in bytes.
 ELEMENTWISE_TYPES = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
 
 
@@ -60,7 +60,7 @@ def plan_elementwise(p: Problem) -> tuple[Elementwise, ...]:
 
 
 def operation(p: Problem, letters: str) -> str:
-    """The CUDA C++ of one element: where it is in each operand, and what becomes of them."""
+    """The CUDA C++ of one element: its offset in each operand, and the map."""
     lines = ["long long rest = i;", *(f"long long {name}_at = {name}_start;" for name in letters)]
     for d in reversed(range(len(p.axes.sizes))):
         lines.append(f"long long i{d} = rest % n{d}; rest /= n{d};")

@@ -1,4 +1,4 @@
-"""How a map's kernels reach operands, and their launches."""
+"""How a map's kernels access operands, and their launches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TAIL = (
 
 
 def way(p: Problem, k: int, walk: str, vec: int, head: int = 0, shift: bool = True) -> str:
-    """How the kernel reaches an operand along the innermost dim; ``shift`` is whether it may by funnel shifts."""
+    """How the kernel accesses an operand along the innermost dim; ``shift``: whether it has funnel loads."""
     arg, inner = p.args[k], p.axes.inner(k)
     if (arg.value is not None or inner == 0 or vec == 1) and walk != "short":
         return "repeated"
@@ -37,11 +37,11 @@ def way(p: Problem, k: int, walk: str, vec: int, head: int = 0, shift: bool = Tr
 
 
 def padded(values: Sequence[int]) -> list[int]:
-    """The values of a map's operands, in an array that has room for four."""
+    """The values of a map's operands, padded to four."""
     return [*values, *(0,) * (4 - len(values))]
 
 
-ABSENT = Arg("", "u8", 1, (), value=b"\0")  # in place of the operands that a map does not take
+ABSENT = Arg("", "u8", 1, (), value=b"\0")  # in place of operands that a map does not have
 
 
 def launch(

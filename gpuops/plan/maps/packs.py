@@ -13,11 +13,11 @@ from .launch import TAIL, launch, padded, scalars, way
 from .problems import Problem, offset_type, reaches
 
 BLOCK = {1: 256, 2: 128, 3: 128}  # threads, by operands of the map
-IN_FLIGHT = 2  # packs that a thread makes, where there are many
-FEW = 2**18  # packs from which on it does: fewer are spread over as many threads
+IN_FLIGHT = 2  # packs of a thread, if there are at least FEW
+FEW = 2**18  # packs below which each has a thread of its own
 LINE = 128  # bytes of a cache line
-WORD = 4  # bytes, in which copies are made
-AHEAD = 2**24  # bytes of an operand that are fetched ahead, at most
+WORD = 4  # bytes of the words in which copies are made
+AHEAD = 2**24  # most bytes of an operand to prefetch
 WALKS = {"whole": 0, "crossing": 1, "narrow": 2, "short": 3, "ragged": 4}  # enum Walk in broadcast.cu
 
 PARAMS = Struct(
@@ -28,7 +28,7 @@ PARAMS = Struct(
     Field("u32", "ahead", "blocks that prefetch operands"),
     Field("Axes<RANK, ARITY + !DENSE, Offset>", "axes", "operands a, b, c, and y unless it is dense"),
     Field("Divisor", "row_packs", "RAGGED: packs that a row may touch"),
-    Field("Offset", "low[4]", "the lowest of a, b, c's elements, from their first one"),
+    Field("Offset", "low[4]", "the lowest elements of a, b, c, relative to their first ones"),
     Field("Offset", "high[4]", "the end of a, b, c's elements"),
     Field("i32", "lines[4]", "cache lines of a, b, c to prefetch"),
     *TAIL,
@@ -36,7 +36,7 @@ PARAMS = Struct(
 
 
 def in_words(p: Problem) -> Problem:
-    """A copy in whole packs as one of words of four bytes, so that the same kernels serve all dtypes."""
+    """A copy in whole packs as a copy of 4-byte words, so that the same kernels serve all dtypes."""
     size, ctype = p.args[0].itemsize, p.args[0].ctype
     if p.map_ != "Expand" or size == WORD or not p.args[1].ctype == ctype == BITS[size] or p.args[1].value is not None:
         return p
@@ -58,7 +58,7 @@ def launch_packs(p: Problem) -> Launch:
         vec = 1
     walk = walk_of(p, vec, dense)
     if walk in ("narrow", "short") and vec > 2 and walk_of(p, vec // 2, dense) == "whole":
-        walk, vec = "whole", vec // 2  # half as wide, but simple
+        walk, vec = "whole", vec // 2  # narrower packs, but none crosses rows
     if walk == "ragged" and p.cols < 2 * vec:
         walk, vec = "whole", 1
     head = 0 if walk == "whole" else out.start % (vec * out.itemsize) // out.itemsize
@@ -67,7 +67,7 @@ def launch_packs(p: Problem) -> Launch:
     unroll, block = 1 if count < FEW else IN_FLIGHT, BLOCK[len(p.args) - 1]
     ways = [way(p, k, walk, vec, head) for k in range(1, len(p.args))]
     if unroll > 1 and vec == PACK and ways == ["repeated"]:
-        unroll *= 2  # a single byte's pack is made at once
+        unroll *= 2  # a pack that repeats a byte takes one multiplication
     walked = Axes(p.axes.sizes, p.axes.strides[1:] if dense else (*p.axes.strides[1:], p.axes.strides[0]))
     lows, highs = reached = reaches(p)
     offset, ahead = offset_type(reached), padded(lines(p, lows, highs))
@@ -82,7 +82,7 @@ def launch_packs(p: Problem) -> Launch:
 
 
 def walk_of(p: Problem, vec: int, dense: bool) -> str:
-    """How packs of the output lie to its rows."""
+    """How packs of the output align with its rows."""
     out = p.args[0]
     if vec == 1 or packable(vec, out.itemsize, out.start, 0, p.axes, inner=p.axes):
         return "whole"
@@ -90,16 +90,16 @@ def walk_of(p: Problem, vec: int, dense: bool) -> str:
         return "ragged"
     if len(p.axes.sizes) == 1:
         return "crossing"
-    # The shorter the row and the fewer the dims, the cheaper to locate each element; with one operand, of four bytes an
-    # element or more, a pack is read from two rows for less than a second loop costs.
+    # In short rows of few dims it is cheap to locate each element. With one operand, of four bytes an element or more,
+    # reading each pack from two rows costs less than a second loop.
     if p.cols < vec - 1 or (len(p.axes.sizes) == 2 and p.cols < 2 * vec <= 8):
         return "short"
     return "crossing" if p.cols >= 4 * vec and (len(p.args) > 2 or vec > 4) else "narrow"
 
 
 def lines(p: Problem, lows: list[int], highs: list[int]) -> list[int]:
-    """How many cache lines of each operand of the map, given what all reach, to fetch ahead: all, if it is read again
-    and again and the cache holds it."""
+    """How many cache lines of each operand of the map to prefetch, given their extents: all, if it is reused often and
+    the cache holds it, else none."""
     least, most = 2**14, min(AHEAD, p.axes.size * p.args[0].itemsize // 8)
     if most < least:
         return []

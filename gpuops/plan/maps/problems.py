@@ -8,7 +8,7 @@ from ..geometry import Axes, Shape, broadcast_strides, normalize
 from ..work import ArraySpec
 
 HALVES = {BITS[8]: "split64", BITS[16]: "split128"}  # types of the same size at half the alignment
-MOST = 2**30  # elements of one launch, so that 32-bit indices do
+MOST = 2**30  # most elements of a launch, so that 32-bit indices suffice
 
 
 class Arg(NamedTuple):
@@ -30,7 +30,7 @@ class Arg(NamedTuple):
 
     @property
     def aligned(self) -> bool:
-        """Whether the elements lie at multiples of their size, as those of a complex view of a real array may not."""
+        """Whether elements are aligned to their size, which those of a complex view of a real array need not be."""
         return self.value is not None or self.start % self.itemsize == 0
 
 
@@ -44,7 +44,7 @@ def argument(spec: ArraySpec, ctype: str, shape: Shape) -> Arg:
 
 
 class Problem(NamedTuple):
-    """A map in normal form: the dims, and the output and the operands whose ``offset`` is where the walk starts."""
+    """A map in normal form: the dims, and the output and operands, whose ``offset`` includes that of the flips."""
 
     map_: str
     axes: Axes  # operands out, then the map's
@@ -67,7 +67,7 @@ def problem(map_: str, shape: Shape, out: Arg, operands: tuple[Arg, ...], option
 
 
 def moved(args: tuple[Arg, ...], offsets: Shape) -> tuple[Arg, ...]:
-    """The operands, each so many elements further on."""
+    """The operands, each moved by an offset in elements."""
     if not any(offsets):
         return args
     return tuple(
@@ -92,7 +92,7 @@ def pieces(p: Problem) -> list[Problem]:
 
 
 def in_halves(map_: str, out: Arg, operands: tuple[Arg, ...]) -> tuple[Arg, tuple[Arg, ...]]:
-    """The same, with elements that are moved as bits in two halves if not all of them are aligned."""
+    """The same operands; if some are not aligned, elements that are moved as bits become two halves."""
     if out.ctype not in HALVES:
         return out, operands
     condition, values = (operands[:1], operands[1:]) if map_ == "Where" else ((), operands)
@@ -103,7 +103,7 @@ def in_halves(map_: str, out: Arg, operands: tuple[Arg, ...]) -> tuple[Arg, tupl
 
 
 def reaches(p: Problem) -> tuple[list[int], list[int]]:
-    """Each operand's lowest element, and the one after its highest, counted from where the walk starts."""
+    """Each operand's lowest element, and the one after its highest, relative to its first."""
     lows, highs = [], []
     for strides in p.axes.strides:
         low, high = 0, 1
@@ -118,7 +118,7 @@ def reaches(p: Problem) -> tuple[list[int], list[int]]:
 
 
 def offset_type(reached: tuple[list[int], list[int]]) -> str:
-    """32-bit offsets where every element is that near."""
+    """32-bit offsets where they reach every element."""
     lows, highs = reached
     return "i32" if max(*highs, -min(lows)) < 2**31 - 2**10 else "i64"
 

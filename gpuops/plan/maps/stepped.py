@@ -1,4 +1,4 @@
-"""Packs made many at a time along a dim in which operands repeat: ``broadcast_stepped.cu``."""
+"""Many packs per thread along a dim in which operands repeat: ``broadcast_stepped.cu``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .launch import TAIL, launch, padded, scalars, way
 from .problems import Problem, offset_type, reaches
 
 BLOCK = 256
-IN_FLIGHT = 2  # packs that a thread makes at a time
-#: How many packs a thread makes along a dim in which operands repeat, by the bytes that repeat: fewer come from the
-#: nearest cache again, more are beyond the farthest one. More steps than needed scatter what is written.
+IN_FLIGHT = 2  # packs in flight per thread
+#: Packs of a thread along a dim in which operands repeat, by the bytes that repeat: up to the first limit L1 serves the
+#: repeats, beyond the last one not even L2 does. More steps than needed scatter the writes.
 STEPS = ((2**17, 1), (2**24, 4), (math.inf, 64))
-FEW = 2**18  # packs that a grid has at least, before its threads make several
+FEW = 2**18  # fewest threads of a grid whose threads take several packs
 
 PARAMS = Struct(
     "Stepped",
@@ -41,7 +41,7 @@ def along(p: Problem) -> int | None:
 
 
 def repeated(p: Problem, dim: int) -> int:
-    """Bytes of operands reused at each step along a dim, less those that are loaded."""
+    """Bytes of operands reused at each step along a dim, less those that are loaded anew."""
     total = 0
     for arg, strides in zip(p.args[1:], p.axes.strides[1:], strict=True):
         if arg.value is None:
@@ -52,13 +52,13 @@ def repeated(p: Problem, dim: int) -> int:
 
 
 def worthwhile(p: Problem, dim: int) -> int:
-    """How many steps along a dim a thread should take, if that leaves threads enough; 1 is not worth it."""
+    """How many steps along a dim a thread should take, as long as threads enough are left; 1: not worthwhile."""
     nbytes = repeated(p, dim)
     return min(next(steps for limit, steps in STEPS if nbytes <= limit), affordable(p))
 
 
 def affordable(p: Problem) -> int:
-    """How many steps a thread can take at most, so that threads enough are left."""
+    """The most steps of a thread that leave threads enough."""
     return p.axes.size * p.args[0].itemsize // (PACK * FEW)
 
 
@@ -67,7 +67,7 @@ def launch_stepped(p: Problem, dim: int) -> Launch:
     vec = PACK // p.args[0].itemsize
     length = p.axes.sizes[dim]
     steps = min(max(2, worthwhile(p, dim), -(-length // MAX_GRID[1])), length)  # the grid is short along the dim
-    order = (*range(1, len(p.args)), 0)  # the kernel's: the output comes last
+    order = (*range(1, len(p.args)), 0)  # the kernel's order: the output last
     others = [d for d in range(len(p.axes.sizes)) if d != dim]
     walked = Axes(
         tuple(p.axes.sizes[d] for d in others), tuple(tuple(p.axes.strides[k][d] for d in others) for k in order)

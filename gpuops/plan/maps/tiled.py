@@ -10,8 +10,8 @@ from .launch import TAIL, launch, padded, scalars, way
 from .problems import Problem, offset_type, reaches
 
 BLOCK = 256
-SIDE = 16  # shorter dims cannot be the side of a tile
-COLS = 48  # shorter rows of the output are written pack by pack, though operands lie across them
+SIDE = 16  # the shortest dim along which tiles are cut
+COLS = 48  # the shortest rows of the output for which tiles are the default
 TILES = {1: 128, 2: 64, 4: 64, 8: 32, 16: 32}  # side of a tile, by bytes of an element
 
 PARAMS = Struct(
@@ -29,8 +29,8 @@ PARAMS = Struct(
 
 
 def across(p: Problem) -> int | None:
-    """The dim along which operands are read into tiles: the one where those lie closest that are far apart along the
-    innermost dim. None if no operand is."""
+    """The dim along which operands are read into tiles. Those with a large innermost stride vote, with the weight of
+    their item size, for their dim of smallest stride. None without votes."""
     votes: dict[int, int] = {}
     for k in range(1, len(p.args)):
         if (dim := closest(p, k)) is not None:
@@ -39,7 +39,7 @@ def across(p: Problem) -> int | None:
 
 
 def closest(p: Problem, k: int) -> int | None:
-    """The dim that an operand is to be read along, if that is another than the innermost one."""
+    """The dim of an operand with the smallest stride, if it should be read along that, not along the innermost one."""
     strides, itemsize = p.axes.strides[k], p.args[k].itemsize
     if abs(strides[-1]) * itemsize < SECTOR or p.cols < SIDE:
         return None
@@ -64,7 +64,7 @@ def launch_tiled(p: Problem, dim: int) -> Launch:
     block = BLOCK if side * side * out.itemsize < 4 * BLOCK * PACK else 2 * BLOCK
     rows, cols = p.axes.sizes[dim], p.cols
     tile_rows, tile_cols = -(-rows // side), -(-cols // side)
-    order = (*range(1, len(p.args)), 0)  # the kernel's: the output comes last
+    order = (*range(1, len(p.args)), 0)  # the kernel's order: the output last
     outer = [d for d in range(len(p.axes.sizes) - 1) if d != dim]
     strides = tuple(tuple(p.axes.strides[k][d] for d in outer) for k in order)
     walked = Axes(tuple(p.axes.sizes[d] for d in outer), strides)
@@ -81,7 +81,7 @@ def launch_tiled(p: Problem, dim: int) -> Launch:
 
 
 def tile_bytes(side: int, itemsize: int) -> int:
-    """Shared memory that a tile takes: rows of words of at least four bytes, and one more word for each row."""
+    """Bytes of a tile in shared memory: rows of words of at least four bytes, each padded by a word."""
     word = max(4, itemsize)
     return side * (side * itemsize + word)
 

@@ -1,4 +1,4 @@
-"""Planning matrix products: which rung, which tiles, how each operand's panels get to shared memory; or cuBLAS."""
+"""Plans matrix products: which rung or cuBLAS, which tiles, how each operand's panels get to shared memory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = [
     "best", "choose", "plan", "problem", "tiled", "way", "ways_to_share",
 ]  # fmt: skip
 
-LARGE, DEEP = 500_000, 1024  # cycles and k of a large one of rows with rows
-MIDDLE = range(50_000, 4_000_000)  # cycles of one whose operands move element by element
+LARGE, DEEP = 500_000, 1024  # the least cycles and k for which cuBLAS is faster if both operands are contiguous along k
+MIDDLE = range(50_000, 4_000_000)  # cycles for which cuBLAS is faster if operands move element by element
 
 
 def plan(p: Problem, strategy: str | None, machine: Machine) -> Plan:
@@ -26,7 +26,7 @@ def plan(p: Problem, strategy: str | None, machine: Machine) -> Plan:
 
 
 def choose(p: Problem, machine: Machine) -> str:
-    """The strategy for callers who name none."""
+    """The default strategy."""
     # (With alpha 0, BLAS does not read a and b: NaN would be lost.)
     blas = p.val in BLAS and machine.blas and any(p.alpha) and max(p.m, p.n, p.k, p.number) < LIMIT
     blas = blas and sum(nbytes for _, nbytes in copies(p).values()) < machine.memory // 2
@@ -37,8 +37,8 @@ def choose(p: Problem, machine: Machine) -> str:
 
 
 def behind(p: Problem, choice: Choice) -> bool:
-    """Where cuBLAS is faster than ``pipelined``, if it takes the operands as they are: neither small nor very large
-    products of operands that move element by element, and large ones of rows with rows (a @ b.T)."""
+    """Whether cuBLAS is faster than ``pipelined``: without copies, for products of medium size whose operands move
+    element by element, and for large ones of operands that are contiguous along k (a @ b.T)."""
     ways = {way(p.a, p.m, p.k), way(p.b.turned, p.n, p.k)}
     one_by_one = bool(ways & {"across", "deep"}) and int(choice.cycles) in MIDDLE
     rows_with_rows = ways == {"turned"} and p.k >= DEEP and choice.cycles >= LARGE

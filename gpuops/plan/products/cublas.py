@@ -1,4 +1,4 @@
-"""cuBLAS, after copies of what it does not take as it lies."""
+"""cuBLAS, after copies of operands whose layout it does not take."""
 
 import math
 import operator
@@ -14,15 +14,15 @@ from ..work import Machine, Operand, Plan, PlanStep, Step
 from .problems import Matrix, Problem
 from .rungs import plan_elements
 
-BLAS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")  # what cuBLAS computes
-LIMIT = 2**31  # that sizes and strides are below
-CALLS = 4  # that a batch may take
+BLAS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")  # dtypes that cuBLAS computes
+LIMIT = 2**31  # sizes and leading dimensions must be below
+CALLS = 4  # most calls for a batch, by default
 
 
 class Gemm(NamedTuple):
-    """A step that is a call of cuBLAS: out = alpha * a @ b + beta * out, for a batch with one stride.
+    """A call of cuBLAS: out = alpha * a @ b + beta * out, for a batch with one stride.
 
-    All three matrices are of one dtype. ``a`` and ``b`` lie in rows or in columns, ``out`` in rows.
+    All three matrices have one dtype. ``a`` and ``b`` are row-major or column-major, ``out`` is row-major.
     """
 
     dtype: str
@@ -30,8 +30,8 @@ class Gemm(NamedTuple):
     a: Operand
     b: Operand
     out: Operand
-    turned: tuple[bool, ...]  # whether a and b lie in columns
-    leading: Shape  # elements from row to row (or column to column) of a, b and out
+    turned: tuple[bool, ...]  # whether a and b are column-major
+    leading: Shape  # leading dimensions of a, b and out, in elements
     batch: int
     strides: Shape  # elements from product to product, of a, b and out
     alpha: bytes
@@ -42,12 +42,12 @@ class Gemm(NamedTuple):
 
 
 def plan_cublas(p: Problem, strategy: str, machine: Machine) -> Plan:
-    """cuBLAS, after copies of what it does not take as it lies."""
+    """Copies of operands whose layout cuBLAS does not take, then calls of it."""
     if p.val not in BLAS:
         raise error(ValueError, "matmul", f"strategy {strategy!r} takes {', '.join(BLAS)}, got {p.val}")
     if max(p.m, p.n, p.k, p.number) >= LIMIT:
         raise error(ValueError, "matmul", f"strategy {strategy!r} takes sizes below {LIMIT}, got ({p.m}, {p.n}, {p.k})")
-    if p.k == 0:  # nothing is multiplied
+    if p.k == 0:  # nothing to multiply
         return plan_elements(p, "naive", machine)._replace(strategy=strategy)
     steps: list[Any] = []
     dense = copies(p)
@@ -83,7 +83,7 @@ def plan_cublas(p: Problem, strategy: str, machine: Machine) -> Plan:
 
 
 def copies(p: Problem) -> dict[str, tuple[Matrix, int]]:
-    """The dense arrays that take the place of what cuBLAS does not take as it lies, and their bytes, by operand."""
+    """Dense copies of the operands whose layout cuBLAS does not take, and their bytes, by operand."""
     found = {}
     for name, rows, cols in (("a", p.m, p.k), ("b", p.k, p.n), ("out", p.m, p.n)):
         matrix: Matrix = getattr(p, name)
@@ -97,32 +97,32 @@ def copies(p: Problem) -> dict[str, tuple[Matrix, int]]:
 
 
 def accepted(p: Problem, matrix: Matrix, rows: int, cols: int, in_columns: bool = True) -> bool:
-    """Whether cuBLAS takes a matrix as it lies: in rows, or perhaps in columns, aligned to its dtype, and those of a
-    batch one after the other, not backwards (which it takes for some shapes and dtypes only)."""
+    """Whether cuBLAS takes the layout of a matrix: row-major or, if ``in_columns``, column-major, aligned to its dtype,
+    and without a negative batch stride, which works for some shapes and dtypes only."""
     backwards = bool(matrix.batch) and matrix.batch[-1] < 0
     lies = leading(matrix, rows, cols) or (in_columns and leading(matrix.turned, cols, rows))
     return matrix.dtype == p.val and matrix.aligned(1) and not backwards and bool(lies)
 
 
 def leading(matrix: Matrix, rows: int, cols: int) -> int:
-    """The leading dimension of a matrix that lies in rows; 0 if it does not."""
+    """The leading dimension of a row-major matrix; 0 if it is not row-major."""
     if matrix.col != 1 and cols > 1:
         return 0
     return max(1, cols) if rows == 1 else matrix.row if cols <= matrix.row < LIMIT else 0
 
 
 def direct(p: Problem) -> bool:
-    """Whether cuBLAS takes a product as it lies, in few calls."""
+    """Whether cuBLAS takes a product without copies, in few calls."""
     return not copies(p) and math.prod(p.batch[:-1]) <= CALLS
 
 
 def same_place(c: Matrix, out: Matrix) -> bool:
-    """Whether ``c`` is what ``out`` holds."""
+    """Whether ``c`` is ``out`` itself."""
     return c._replace(name="") == out._replace(name="") and c.name == out.name
 
 
 def copy(p: Problem, to: Matrix, matrix: Matrix, rows: int, cols: int) -> tuple[PlanStep, ...]:
-    """The steps that copy matrices of a batch, and convert them."""
+    """The steps that copy and convert the matrices of a batch."""
     def arg(m: Matrix, ctype: str) -> maps.Arg:
         strides = (*(s for s, keep in zip(m.batch, to.batch, strict=True) if keep), m.row, m.col)
         return maps.Arg(m.name, ctype, m.itemsize, strides, m.pointer, offset=m.offset)

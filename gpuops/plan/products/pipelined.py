@@ -1,4 +1,4 @@
-"""``pipelined``: stages of shared memory that are filled while others are read."""
+"""``pipelined``: one stage of shared memory is filled while the other is read."""
 
 import math
 from collections.abc import Iterator
@@ -15,19 +15,19 @@ STAGES = 2  # of shared memory: one is filled while the other is read
 
 
 class Tile(NamedTuple):
-    """A block of ``pipelined``: what it computes, and by whom."""
+    """A block of ``pipelined``: the tile that it computes, and how its threads divide it."""
 
     m: int
     n: int
-    slices: int  # warps that share a part of the tile, each with a part of k
-    depth: int  # of k that a slice takes from a stage
-    rate: float  # of the arithmetic that it reaches
+    slices: int  # warps for each part of the tile, each with a part of k
+    depth: int  # the k of a stage for each slice
+    rate: float  # the fraction of peak arithmetic that it reaches
     thread: Shape = (8, 16)  # rows and columns of a thread
-    resident: int = 1  # blocks of a multiprocessor
+    resident: int = 1  # blocks per multiprocessor
 
     @property
     def step(self) -> int:
-        """k of a stage."""
+        """The k of a stage."""
         return self.slices * self.depth
 
     @property
@@ -41,48 +41,48 @@ class Tile(NamedTuple):
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory, however the panels are laid out there: stages, then what slices add up."""
+        """Bytes of shared memory, for any layout of panels: the stages, later reused to add up slices."""
         adding = min(8, math.prod(self.thread) // 4) * 16 * self.threads if self.slices > 1 else 0
         return max(STAGES * self.step * (self.m + self.n + 8) * 4, adding)
 
 
-#: (Rates of the peak, and the cycles below, are fitted to times of products of many sizes on an H200.)
+#: Rates, and the cycles below, are fitted to times of products of many sizes on an H200.
 TILES = (
     Tile(128, 256, 1, 16, 0.8), Tile(128, 128, 2, 8, 0.74), Tile(64, 128, 4, 8, 0.74), Tile(64, 64, 8, 8, 0.7),
     Tile(32, 64, 8, 8, 0.6, thread=(4, 16)), Tile(32, 32, 8, 8, 0.53, thread=(4, 8)),
     Tile(32, 32, 1, 16, 0.5, thread=(4, 8), resident=12),
 )  # fmt: skip
-LANES = 128  # multiply-adds of a multiprocessor in a cycle, if it has so many threads:
-FULL = 128
-START = 5500  # cycles of a block in which it does not multiply
-SHARE, BYTES = 6500, 44  # and of blocks that share a tile, of which the last reads so many bytes in a cycle
-SPLITS = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # blocks that may share one
-LEAST = 2  # steps of such a block
-WORKSPACE = 2**23  # bytes of their sums, at most
+LANES = 128  # multiply-adds per cycle of a multiprocessor
+FULL = 128  # threads that it needs to reach this rate
+START = 5500  # cycles of a block outside its loop of products
+SHARE, BYTES = 6500, 44  # more cycles where blocks share a tile; bytes per cycle at which the last adds up their sums
+SPLITS = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # numbers of blocks that may share a tile
+LEAST = 2  # fewest steps of such a block
+WORKSPACE = 2**23  # most bytes of their sums
 GROUP = 8  # rows of tiles that are taken together, column by column
 WAYS = {"packed": 0, "turned": 1, "across": 2, "deep": 3}  # enum Way in matmul_panels.cuh
 
 
 class Choice(NamedTuple):
-    """How ``pipelined`` shares out a problem."""
+    """How ``pipelined`` divides a problem among blocks."""
 
     tile: Tile
-    whole: int  # tiles that a block has alone: all, or those of full rounds
-    splits: int  # blocks that share one of the others
+    whole: int  # tiles with a block each: all, or those of full rounds
+    splits: int  # blocks that share each of the others
     cycles: float
 
 
 def best(p: Problem, machine: Machine) -> Choice | None:
-    """The tiles, and the blocks that share one, which should be the fastest; None if no block fits the device."""
+    """The choice with the fewest estimated cycles; None if no tile fits the device."""
     fitting = [tile for tile in TILES if tile.shared <= machine.shared]
     choices = (choice for tile in fitting for choice in ways_to_share(p, tile, machine))
     return min(choices, key=lambda choice: choice.cycles, default=None)
 
 
 def ways_to_share(p: Problem, tile: Tile, machine: Machine) -> Iterator[Choice]:
-    """How tiles can be shared out, and an estimate of what that takes: rounds of blocks, times what one of them takes.
+    """The choices for a tile, with estimated cycles: rounds of blocks, times the cycles of a block.
 
-    The tiles of the last round, if they are too few for all multiprocessors, can be shared by several blocks each.
+    If the last round has too few tiles for all multiprocessors, several blocks can share each of them (split-K).
     """
     tiles, steps = blocks_of(p, tile.m, tile.n), -(-p.k // tile.step)
     step = tile.step * tile.m * tile.n / (LANES * tile.rate)  # cycles
@@ -102,7 +102,7 @@ def ways_to_share(p: Problem, tile: Tile, machine: Machine) -> Iterator[Choice]:
 
 
 def plan_pipelined(p: Problem, strategy: str, machine: Machine) -> Plan:
-    """Stages of shared memory that are filled while others are read."""
+    """The plan with the best tile and split."""
     if not single(p):
         rule = f"strategy {strategy!r} takes {FLOAT} operands, got {p.a.dtype} and {p.b.dtype}"
         raise error(ValueError, "matmul", rule)
@@ -110,13 +110,13 @@ def plan_pipelined(p: Problem, strategy: str, machine: Machine) -> Plan:
         least = min(tile.shared for tile in TILES)
         rule = f"strategy {strategy!r} takes {least} bytes of shared memory, this device has {machine.shared}"
         raise error(ValueError, "matmul", rule)
-    if p.k == 0:  # nothing is multiplied
+    if p.k == 0:  # nothing to multiply
         return plan_elements(p, "naive", machine)._replace(strategy=strategy)
     return tiled(p, strategy, choice.tile, choice.splits, choice.whole)
 
 
 def tiled(p: Problem, strategy: str, tile: Tile, splits: int, whole: int = 0) -> Plan:
-    """The plan of ``matmul_pipelined.cu`` with given tiles, of which all but ``whole`` are shared by blocks."""
+    """The plan of ``matmul_pipelined.cu`` with a tile; ``splits`` blocks share each tile after the first ``whole``."""
     constants = {
         "BLOCK_M": tile.m, "BLOCK_N": tile.n, "WARP_M": tile.warp[0], "WARP_N": tile.warp[1],
         "THREAD_M": tile.thread[0], "THREAD_N": tile.thread[1], "SLICES": tile.slices, "DEPTH": tile.depth,
@@ -138,7 +138,7 @@ def tiled(p: Problem, strategy: str, tile: Tile, splits: int, whole: int = 0) ->
 
 
 def way(matrix: Matrix, size: int, k: int) -> str:
-    """How a panel gets to shared memory of an operand that lies as ``a`` does: (size, k)."""
+    """How panels of an operand laid out like ``a``, (size, k), get to shared memory."""
     if matrix.row == 1 and size % 4 == 0 and matrix.aligned(4, matrix.col):
         return "packed"
     if matrix.col == 1 and k % 4 == 0 and matrix.aligned(4, matrix.row):

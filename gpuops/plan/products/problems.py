@@ -12,13 +12,13 @@ FLOAT = "float32"  # what `pipelined` computes
 
 
 class Matrix(NamedTuple):
-    """How an operand's rows and columns lie in memory, in elements."""
+    """An operand's layout: the strides of its rows and columns, in elements."""
 
     name: str  # of the array
     dtype: str
     row: int
     col: int
-    offset: int  # bytes from the array's first element to where the walk of the batch starts
+    offset: int  # bytes from the array's first element to the first of the batch in normal form
     pointer: int  # the first element's address modulo 16
     batch: Shape  # strides over the batch
 
@@ -40,7 +40,7 @@ class Matrix(NamedTuple):
         return self._replace(row=self.col, col=self.row)
 
     def aligned(self, vec: int, *strides: int) -> bool:
-        """Whether packs of ``vec`` elements begin at multiples of their size, everywhere that the strides lead."""
+        """Whether packs of ``vec`` elements are aligned, wherever these strides and the batch's lead."""
         width = min(vec * self.itemsize, PACK)
         start = (self.pointer + self.offset) % PACK
         return all(at * self.itemsize % width == 0 for at in (*strides, *self.batch)) and start % width == 0
@@ -58,17 +58,17 @@ class Problem(NamedTuple):
     b: Matrix
     c: Matrix | None  # None: nothing is added
     out: Matrix
-    alpha: bytes  # of the dtype in which products are added up
+    alpha: bytes  # in the accumulator's dtype
     beta: bytes
     scaled: bool  # whether alpha is not 1
 
     @property
     def number(self) -> int:
-        """How many products there are."""
+        """The number of products."""
         return math.prod(self.batch)
 
     def axes(self, *operands: Matrix | None) -> Axes:
-        """The batch's dims with some operands' strides; 0 for one that there is not."""
+        """The batch's dims with these operands' strides; 0 for a missing one."""
         zero = (0,) * len(self.batch)
         return Axes(self.batch, tuple(zero if matrix is None else matrix.batch for matrix in operands))
 
@@ -87,8 +87,8 @@ class Layout(NamedTuple):
 def problem(
     val: str, sizes: Shape, batch: Shape, layouts: dict[str, Layout], alpha: bytes, beta: bytes, scaled: bool
 ) -> Problem:
-    """The normal form of products of ``sizes`` (m, n, k), given the layouts of out, a, b and perhaps c: the result lies
-    in rows, and the batch's dims are merged."""
+    """The normal form of products of ``sizes`` (m, n, k), given the layouts of out, a, b and perhaps c: the result is
+    row-major, and the batch's dims are merged."""
     arrays = [layouts[name] for name in ("out", "a", "b", "c") if name in layouts]
     axes, moved = normalize(Axes(batch, tuple(array.strides[:-2] for array in arrays)))
     matrices = [
@@ -96,7 +96,7 @@ def problem(
         for x, start, strides in zip(arrays, moved, axes.strides, strict=True)
     ]
     (m, n, k), (o, left, right, *more) = sizes, matrices
-    if abs(o.row) < abs(o.col):  # it lies in columns: its transpose is that of b times that of a
+    if abs(o.row) < abs(o.col):  # column-major: out.T = b.T @ a.T
         m, n, (o, right, left, *more) = n, m, [matrix.turned for matrix in matrices]
     return Problem(m, n, k, axes.sizes, val, left, right, more[0] if more else None, o, alpha, beta, scaled)
 

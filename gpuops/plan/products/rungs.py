@@ -1,4 +1,4 @@
-"""The simple rungs: a thread to an element, tiles in shared memory, tiles of threads and of warps."""
+"""The simple rungs: a thread per element, tiles in shared memory, tiles of threads and of warps."""
 
 from typing import NamedTuple
 
@@ -7,10 +7,10 @@ from ..params import Field, Struct
 from ..work import Launch, Machine, Operand, Plan, check_grid, variant
 from .problems import Matrix, Problem
 
-# Tiles of the simple rungs, by bytes of a sum: fewer elements of a thread where each takes more registers.
+# Tiles of the simple rungs, by bytes of a sum: the more registers a sum takes, the fewer elements per thread.
 BLOCK = 1024  # threads of naive and coalesced
 SHARED_TILE = 32
-DEPTH = 8  # of k that a block fetches at a time
+DEPTH = 8  # the k that a block loads at a time
 TILE_1D, ROWS_1D = 64, 8
 TILE_2D = {1: (128, 8), 2: (128, 8), 4: (128, 8), 8: (128, 8), 16: (64, 4)}  # a block's side, a thread's
 WARPTILE = {1: (8, 16), 2: (8, 16), 4: (8, 16), 8: (8, 8), 16: (4, 4)}  # a thread's rows and columns
@@ -36,14 +36,14 @@ PARAMS = Struct(
 
 
 class Design(NamedTuple):
-    """How a kernel shares out a product."""
+    """How a kernel divides a product among blocks."""
 
     blocks: int
     block: int  # threads
     constants: dict[str, int]
     offset: str = "i64"
-    whole: int = 0  # tiles of one block each, and blocks that share one of the others
-    splits: int = 1
+    whole: int = 0  # tiles with a block each
+    splits: int = 1  # blocks that share each of the others
     shared: int = 0  # bytes of dynamic shared memory
     more: tuple[Operand | bytes | None, ...] = ()  # arguments after the operands
 
@@ -69,12 +69,12 @@ def launch(p: Problem, strategy: str, design: Design) -> Plan:
 
 
 def blocks_of(p: Problem, rows: int, cols: int) -> int:
-    """How many tiles of so many rows and columns there are."""
+    """The number of tiles of these rows and columns."""
     return p.number * -(-p.m // rows) * -(-p.n // cols)
 
 
 def plan_elements(p: Problem, strategy: str, machine: Machine) -> Plan:
-    """One thread per element: a warp in a column, or in a row."""
+    """One thread per element: the warp goes along a column (naive) or a row."""
     tile = (32, BLOCK // 32) if strategy == "naive" else (BLOCK // 32, 32)
     return launch(p, strategy, Design(blocks_of(p, *tile), BLOCK, {"BLOCK": BLOCK}))
 
@@ -107,7 +107,7 @@ def plan_warptile(p: Problem, strategy: str, machine: Machine) -> Plan:
 
 
 def packs(p: Problem) -> dict[str, int]:
-    """How many elements move at a time: four, where a row's neighbours in a, b and out lie so."""
+    """Elements per load and store: four where rows of a, b and out are contiguous and aligned."""
     def width(matrix: Matrix, neighbours: int) -> int:
         return 4 if matrix.col == 1 and neighbours % 4 == 0 and matrix.aligned(4, matrix.row) else 1
 

@@ -1,4 +1,4 @@
-"""Planning reductions: which kernel, how many threads an output, how many blocks share one, and how they finish it."""
+"""Plans reductions: which kernel, how many threads per output, how many blocks share one, and how they finish it."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ STRATEGIES: dict[str, Callable[[Problem, str, int], Plan]] = {
 
 
 def choose(p: Problem) -> str:
-    """The strategy for callers who name none: threads go along whichever dims are contiguous in memory."""
+    """The default strategy: threads go along whichever dims are contiguous in memory."""
     kept, reduced = p.kept.inner(0), p.reduced.inner(0)
     return "columns" if kept and (not reduced or kept < reduced) else "rows"
 
 
 def plan(p: Problem, strategy: str | None, multiprocessors: int) -> Plan:
     """Plan a reduction."""
-    if p.states & States.READ:  # few, of any size
+    if p.states & States.READ:  # few states, of any size
         return plan_small(p, choose(p), multiprocessors) if has_room(p) else plan_block(p, "shuffle", multiprocessors)
     if strategy is None and is_small(p):
         return plan_small(p, choose(p), multiprocessors)

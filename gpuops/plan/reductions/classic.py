@@ -12,13 +12,13 @@ from .launch import THREADS_PER_SM, Design, grid, kernel_of, parameters, split
 from .problems import Problem
 
 BLOCK = 256
-LEAST = 4  # elements of a thread, at least, before blocks share an output
+LEAST = 4  # fewest elements per thread where blocks share an output
 STEPS = {"cross": 0, "interleaved": 1, "shuffle": 2}  # enum Step in reduce_block.cu
-ON_HOST = "_host"  # ends the names of strategies that finish on the host
+ON_HOST = "_host"  # the suffix of strategies that finish on the host
 
 
 def plan_block(p: Problem, strategy: str, multiprocessors: int) -> Plan:
-    """One launch if a block has an output alone, else two; or one, and the host."""
+    """One launch with one block per output; else a second launch, or the host, merges the blocks' states."""
     fill = multiprocessors * THREADS_PER_SM // BLOCK
     blocks, chunk = split(p, p.outputs, fill, p.length, BLOCK, LEAST)
     on_host = strategy.endswith(ON_HOST)
@@ -34,7 +34,7 @@ def plan_block(p: Problem, strategy: str, multiprocessors: int) -> Plan:
 
 
 def block_launch(p: Problem, step: int, work: tuple[int, int, int], first: bool, last: bool) -> Launch:
-    """A launch in which so many blocks to an output reduce so many elements of it, a chunk each."""
+    """A launch. ``work``: blocks per output, elements per output, elements per block."""
     blocks, count, chunk = work
     far = reaches(p.kept, p.reduced)
     offset = offset_type(far)
@@ -50,7 +50,7 @@ def block_launch(p: Problem, step: int, work: tuple[int, int, int], first: bool,
 
 
 class HostFinish(NamedTuple):
-    """The slow way to finish, for comparison: states go to the host, are merged there, and results come back."""
+    """Merge states on the host, for comparison: they are copied there, and the results back."""
 
     problem: Problem
     splits: int
@@ -60,8 +60,8 @@ class HostFinish(NamedTuple):
 
 
 def from_host(p: Problem) -> tuple[PlanStep, ...]:
-    """The launch that moves finished results to where they belong."""
-    from .. import maps  # which costs time at import
+    """The launch that copies the host's results to where they belong."""
+    from .. import maps  # slow to import
 
     bits, target = BITS[p.result], p.arrays[2]
     pointer = (p.starts[2] - target.offset) % 16

@@ -11,22 +11,23 @@ from ..work import STATIC_SHARED, Plan
 from .launch import IN_FLIGHT, NARROW, THREADS_PER_SM, Design, Split, access_of, in_flight, launch, split
 from .problems import Problem
 
-THREAD_BLOCK = 256  # threads of a block whose threads have their outputs alone
-SHARED_BLOCK = 512  # and of one whose threads share them;
-LARGE_BLOCK = 1024  # of variances in packs of 8 bytes, where there are fewer blocks than multiprocessors
-HELD = 192  # bytes of partial results and of packs in flight in a thread: with more, registers spill
-POWERS = 32  # bytes of the partial results of powers
-SEGMENT = 256  # bytes next to each other that a block reads; twice as many in narrow packs;
-BUSY_SEGMENT = 128  # of busy reductions in full packs, where blocks share their outputs
-COLUMNS = 128  # outputs of a block, at most; twice as many through a funnel
-LONG = 128  # and packs of them
-LEAST = 4  # elements for each thread of a block that shares its outputs, at least
-WORTH = 192  # values that a thread reads, in packs of four or more, before its block shares its outputs with others
-RESERVED = 16  # bytes of shared memory for other things than partial results
-SHALLOW = 64  # elements of an output that one thread may take alone
-DEEP = 1  # or any number, if every thread of the machine finds so many packs of outputs
-STORE = 16  # bytes of results that such a thread writes, at most: what one store can; or those of a word that it reads,
-# in busy reductions
+THREAD_BLOCK = 256  # threads of a block, if each has outputs of its own
+SHARED_BLOCK = 512  # threads of a block, if they share outputs
+LARGE_BLOCK = 1024  # the same, for variances in packs of 8 bytes with fewer blocks than multiprocessors
+HELD = 192  # bytes of partial results and packs in flight of a thread: with more, registers spill
+POWERS = 32  # bytes of partial results of a thread, for exponentials
+SEGMENT = 256  # contiguous bytes that a block reads; twice as many in narrow packs
+BUSY_SEGMENT = 128  # the same, for busy reductions in full packs, where blocks share outputs
+COLUMNS = 128  # most outputs of a block; twice as many with funnel loads
+LONG = 128  # most packs of outputs of a block
+LEAST = 4  # fewest elements for each thread of a block that shares outputs with others
+WORTH = 192  # values (at least four per pack) of a thread from which on blocks share outputs
+RESERVED = 16  # bytes of shared memory for other uses than partial results
+SHALLOW = 64  # most elements of outputs that one thread reduces alone
+DEEP = 1  # packs of outputs per resident thread from which on a thread reduces outputs of any length alone
+#: Most bytes of results of a thread with shallow outputs: one store. Busy reductions take the outputs of a word of x if
+#: these are more.
+STORE = 16
 
 
 class Columns(NamedTuple):
@@ -37,16 +38,16 @@ class Columns(NamedTuple):
     packs: int
     run: int  # packs of neighbouring outputs
     head: int  # elements of the first pack before the first output
-    block_per_run: bool  # a block for a run of neighbours: all that it reads is one piece of memory
+    block_per_run: bool  # a block for each run of neighbours: it reads contiguous memory
 
     @property
     def edged(self) -> bool:
-        """Whether packs may reach out of a run of neighbours."""
+        """Whether packs may extend beyond a run of neighbours."""
         return self.access.ragged or self.access.funnel or self.block_per_run
 
 
 def plan_columns(p: Problem, strategy: str, multiprocessors: int) -> Plan:
-    """The plan for columns: threads have their outputs alone if there are enough of them, else they share them."""
+    """The plan for columns: each thread has outputs of its own if there are enough, else threads share them."""
     machine = multiprocessors * THREADS_PER_SM
     shallow = p.length <= SHALLOW and 2 * p.outputs * p.result >= STORE * machine
     columns = in_packs(p, shallow)
@@ -69,13 +70,13 @@ def in_packs(p: Problem, shallow: bool) -> Columns:
 
 
 def thread_per_outputs(p: Problem, columns: Columns) -> Design:
-    """Each thread alone with a pack of outputs, over their whole length."""
+    """A thread per pack of outputs, over their whole length."""
     stored = 1 if columns.edged else store_width(p, columns.access.vec)
     return design(p, columns, THREAD_BLOCK, THREAD_BLOCK, (1, p.length), THREADS_PER_SM, stored)
 
 
 def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design:
-    """A block with some packs of outputs side by side, whose threads share their length; or several such blocks."""
+    """A block, or several, for some packs of outputs side by side; its threads divide their length."""
     vec, resident, segment = columns.access.vec, THREADS_PER_SM, SEGMENT
     if (nbytes := vec * ITEMSIZE[p.x]) <= NARROW:
         resident, segment = THREADS_PER_SM * 3 // 2, 2 * SEGMENT
@@ -100,7 +101,7 @@ def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design
 def design(
     p: Problem, columns: Columns, block: int, wide: int, shared: tuple[int, int], resident: int, stored: int
 ) -> Design:
-    """The design with ``wide`` packs of outputs side by side, ``shared`` by so many blocks in such chunks."""
+    """The design with ``wide`` packs of outputs side by side; ``shared``: blocks per output, and the chunk of each."""
     blocks, chunk = shared
     access = columns.access
     constants = {
@@ -115,12 +116,12 @@ def design(
 
 
 def cells(block: int, wide: int) -> int:
-    """Packs of partial results that the threads of a block bring together in shared memory."""
+    """Packs of partial results of a block in shared memory."""
     return wide * (block // max(32, wide))
 
 
 def store_width(p: Problem, vec: int) -> int:
-    """Outputs that a thread with ``vec`` neighbouring ones writes at once."""
+    """Outputs per store of a thread with ``vec`` neighbouring ones."""
     most = min(vec, PACK // p.result)
     for width in (16, 8, 4, 2):
         if width <= most and packable(width, p.result, p.starts[2], 2, p.kept, inner=p.kept):

@@ -1,4 +1,4 @@
-"""What the planners of reductions share: access, blocks that share an output, and the launch of a design."""
+"""What the planners of reductions have in common: access, the split of an output, and the launch of a design."""
 
 import math
 from collections.abc import Iterator
@@ -27,11 +27,11 @@ from ..work import (
 )
 from .problems import MASK, POSITION, OpStruct, Problem
 
-NARROW = 4  # bytes of a pack that is narrow: elements that do not go together
-IN_FLIGHT = 8  # packs that a thread has in flight, at most; twice as many narrow ones
-THREADS_PER_SM = 1024  # that are at work on every multiprocessor when a grid fills the machine
-WAVES = 5  # blocks share an output so that they fill the machine fewer times than this
-START = 2  # steps that a block costs besides those that it takes
+NARROW = 4  # bytes of a narrow pack, at most
+IN_FLIGHT = 8  # most packs in flight per thread; twice as many narrow ones
+THREADS_PER_SM = 1024  # resident threads of a multiprocessor when a grid fills the machine
+WAVES = 5  # splits are tried that fill the machine fewer times than this
+START = 2  # the fixed cost of a block, in steps
 OTHERS = {"none": 0, "beside": 1, "repeated": 2, "stepped": 3}  # enum Other in reduce.cuh
 
 PARAMS = Struct(
@@ -48,11 +48,11 @@ PARAMS = Struct(
     Field("i64", "high", "staged: x's elements end here"),
     Field("i64", "y_inner", "columns: stride between neighbouring outputs in y"),
     Field("double", "options[2]", "of the op"),
-    Field("i64", "root", "whether the root of the result is asked for"),
+    Field("i64", "root", "whether to take the root of the result"),
     Field("i64", "has_initial", "whether there is an initial value"),
-    Field("Tval", "initial", "which takes part in every output"),
+    Field("Tval", "initial", "which is combined into every output"),
 )
-#: For small arrays: the fields that all threads read first lie together.
+#: For small arrays: the fields that all threads read first are adjacent.
 SMALL_PARAMS = Struct(
     "Reduce",
     Field("i64", "outputs", "outputs"),
@@ -63,17 +63,17 @@ SMALL_PARAMS = Struct(
     Field("Dims<KEPT, 3, Offset>", "kept", "operands x, b, y, over the outputs"),
     Field("Axes<REDUCED, 2, Offset>", "reduced", "operands x, b, over the elements of an output"),
     Field("double", "options[2]", "of the op"),
-    Field("i64", "root", "whether the root of the result is asked for"),
-    Field("Tval", "initial", "which takes part in every output"),
+    Field("i64", "root", "whether to take the root of the result"),
+    Field("Tval", "initial", "which is combined into every output"),
 )
 
 
 class Design(NamedTuple):
-    """How a kernel shares out a reduction."""
+    """How a kernel divides a reduction among blocks and threads."""
 
     kernel: str
     access: Access
-    blocks: tuple[int, int]  # for the outputs, and to each output
+    blocks: tuple[int, int]  # for all outputs, and per output
     block: int  # threads
     kept: Axes
     reduced: Axes
@@ -82,7 +82,7 @@ class Design(NamedTuple):
     run_packs: int = 1
     head: int = 0
     states: int = 1  # partial results of a block
-    resident: int = THREADS_PER_SM  # threads of a multiprocessor, if blocks share an output
+    resident: int = THREADS_PER_SM  # threads per multiprocessor, if blocks share an output
     shares: Shares | None = None  # of a small array
 
 
@@ -121,9 +121,9 @@ def kernel_with(
     offset: str, index: str, beside: str, kept: int, reduced: int, scaled: bool, ordered: bool, states: int,
     *constants: Any,
 ) -> Kernel:  # fmt: skip
-    """The same, given all that tells it from others; of constants first the names, then the values."""
+    """The same, given all that decides it; ``constants``: first the names, then the values."""
     x, other, val, out = dtypes
-    kinds = {MASK: "u8", POSITION: "Position"}  # a mask is what its bytes are
+    kinds = {MASK: "u8", POSITION: "Position"}  # a mask is read as bytes
     parameters = ", ".join(["Tval", *["Integer"] * bool(integer)])
     types = {
         "Tin": CTYPES.get(x, x), "Tb": "u8" if other is None else kinds.get(op.second, CTYPES[other]),
@@ -141,7 +141,7 @@ def kernel_with(
 
 
 def ordered(p: Problem) -> bool:
-    """Whether elements of an output are read in the order of their indices, if they have such."""
+    """Whether elements of an output are read in the order of their indices; False without indices."""
     if p.op.second != POSITION:
         return False
     steps = p.reduced.strides[1]
@@ -164,8 +164,8 @@ def parameters(p: Problem, design: Design, offset: str, high: int) -> Params:
 
 
 def access_of(p: Problem, inner: Axes, most: int = PACK) -> Access:
-    """The widest packs, of at most so many elements, along the innermost dim of ``inner`` (one of p's axes), which both
-    operands allow."""
+    """The widest packs, of at most ``most`` elements, that both operands allow along the innermost dim of ``inner``
+    (the kept or the reduced axes)."""
     for access in candidates(p, inner, most):
         if fits(p, inner, access, 0) and (other := beside(p, inner, access)):
             return access._replace(beside=other) if p.other else access
@@ -173,8 +173,8 @@ def access_of(p: Problem, inner: Axes, most: int = PACK) -> Access:
 
 
 def candidates(p: Problem, inner: Axes, most: int) -> Iterator[Access]:
-    """The accesses to try, best first: narrower and narrower aligned packs; full ones with head and tail where runs are
-    long; funnel loads for neighbouring outputs whose aligned packs are less than a word."""
+    """The accesses to try, best first: aligned packs from wide to narrow; after the widest, those with head and tail if
+    runs are long; before packs of less than a word, funnel loads of neighbouring outputs."""
     size = ITEMSIZE[p.other] if p.other else 1
     full = floor_power_of_2(min(most, PACK // max(ITEMSIZE[p.x], size)))
     long = inner.sizes and inner.sizes[-1] >= RAGGED * full
@@ -189,7 +189,7 @@ def candidates(p: Problem, inner: Axes, most: int) -> Iterator[Access]:
 
 
 def beside(p: Problem, inner: Axes, access: Access) -> str:
-    """How the second operand lies beside packs of x; "" if it does not fit them."""
+    """The second operand's layout beside packs of x; "" if it does not fit."""
     if p.other is None:
         return "none"
     if inner.inner(1) == 0:
@@ -212,8 +212,8 @@ def beside(p: Problem, inner: Axes, access: Access) -> str:
 def fits(p: Problem, inner: Axes, access: Access, operand: int) -> bool:
     """Whether an operand may be read in such packs along the innermost dim of ``inner``.
 
-    With head and tail, kept dims must lie alike in every run; along the reduced ones each run has its own. Funnel loads
-    may reach out of a run, but not out of the one beside it in memory.
+    With head and tail along kept dims, all runs must be aligned alike; along reduced dims each run has its own. Funnel
+    loads may reach beyond a run, but not beyond its neighbour in memory.
     """
     itemsize = ITEMSIZE[p.x if operand == 0 else p.other or p.x]
     if not (access.ragged or access.funnel):
@@ -231,18 +231,18 @@ def fits(p: Problem, inner: Axes, access: Access, operand: int) -> bool:
 
 
 class Split(NamedTuple):
-    """Blocks that share an output, and what each of them takes of it."""
+    """Blocks that share an output, and the packs of each."""
 
     blocks: int
     chunk: int
 
 
 def split(p: Problem, blocks: int, fill: int, packs: int, step: int, least: int = 1, states: int = 1) -> Split:
-    """How blocks should share outputs of so many packs, if ``blocks`` of them make all outputs when none is shared and
-    ``fill`` of them fill the machine.
+    """How many blocks should share an output of ``packs`` packs. Without a split there are ``blocks`` blocks; ``fill``
+    of them fill the machine.
 
-    Enough to fill it, and so many that they all finish together; but each has at least ``least`` steps of ``step``
-    packs, and their partial results, ``states`` for each of the blocks, find room.
+    Of the splits that fill the machine in whole waves, this is the one with the least estimated time. Each block takes
+    at least ``least`` steps of ``step`` packs, and the partial results, ``states`` per block, must fit the scratch.
     """
     room = (SCRATCH - PARTIALS) // (blocks * states * p.state) if blocks <= TICKETS else 1
     most = min(room, packs // (least * step))
@@ -258,8 +258,8 @@ def split(p: Problem, blocks: int, fill: int, packs: int, step: int, least: int 
 
 
 def in_flight(p: Problem, count: int, access: Access) -> int:
-    """Packs in flight per thread, of ``count`` that it has: as many as there are, up to a limit; half as many of those
-    that become wider values, for which registers would not suffice."""
+    """Packs in flight per thread: its ``count``, up to a limit. Variances of widened elements halve that, or registers
+    would not suffice."""
     most = IN_FLIGHT if access.vec * ITEMSIZE[p.x] > NARROW else 2 * IN_FLIGHT
     wide = p.op.traits.centered and access.vec * ITEMSIZE[p.val] > PACK
     most //= loads(p, access) * (2 if wide else 1)
@@ -267,7 +267,7 @@ def in_flight(p: Problem, count: int, access: Access) -> int:
 
 
 def loads(p: Problem, access: Access) -> int:
-    """How many packs are loaded at a time: of x, and of a second operand in memory, or the next of x for a funnel (two
-    small ones count as one)."""
+    """Loads per pack: of x and, if there are such, of a second operand in memory, or of x again for a funnel (two small
+    ones count as one)."""
     pairs = access.funnel and access.vec * ITEMSIZE[p.x] > PACK // 2
     return 2 if (access.beside == "beside" and p.op.second != POSITION) or pairs else 1

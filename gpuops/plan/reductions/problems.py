@@ -1,4 +1,4 @@
-"""A reduction in normal form, and what the host knows of the reductions of ``kernels/common/ops.cuh``."""
+"""Reductions in normal form, and what planning knows of the structs of ``kernels/common/ops.cuh``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..work import ALIGNMENT, ArraySpec, Operand
 
 
 def accumulated(val: str) -> np.dtype:
-    """The state of most reductions: a value of the dtype in which values are added up."""
+    """The state of most reductions: one value of the accumulator's dtype."""
     return np.dtype(accumulator(val))
 
 
@@ -25,7 +25,7 @@ MASK, FACTOR, POSITION = "mask", "factor", "position"
 
 
 class Traits(NamedTuple):
-    """What kernels ask of an op: ``struct Traits`` of ``kernels/common/ops.cuh``, which says more."""
+    """The traits of an op: ``struct Traits`` of ``kernels/common/ops.cuh``, which explains them."""
 
     indexed: bool = False
     product: bool = False
@@ -36,17 +36,17 @@ class Traits(NamedTuple):
 
 
 class OpStruct(NamedTuple):
-    """What the host knows of a struct that makes states on a GPU."""
+    """What planning knows of a struct that makes states on a GPU."""
 
     name: str
     state: Callable[[str], np.dtype]  # in memory, given the dtype of the values
     traits: Traits = Traits()
-    options: tuple[str, ...] = ()  # the numbers that it is given, two at most
-    root: bool = False  # whether it is also asked for a square root
-    numbered: bool = False  # its state counts elements, in an integer that is as short as their number allows
-    exact: int = 0  # sums of integers (2: and of their squares), which may be held in fewer bytes
-    held: Callable[[str], int] | None = None  # bytes of a thread for each output, without a mask, if fewer
-    printed: bool = False  # its text is made from its record, for the dtypes of a kernel
+    options: tuple[str, ...] = ()  # its numeric options, two at most
+    root: bool = False  # whether it can also take the square root
+    numbered: bool = False  # its state counts elements, in 32 bits if these suffice
+    exact: int = 0  # 1: sums of integers; 2: also of their squares; in fewer bytes if these suffice
+    held: Callable[[str], int] | None = None  # bytes per output that a thread holds without a mask, if not the state's
+    printed: bool = False  # its source is printed from its record, for the dtypes of a kernel
 
     def __repr__(self) -> str:
         return self.name
@@ -58,11 +58,11 @@ class OpStruct(NamedTuple):
 
     @property
     def busy(self) -> bool:
-        """Whether each element takes many instructions, each merging of states many steps."""
+        """Whether elements take many instructions, and merges many steps."""
         return self.traits.indexed or self.traits.centered or self.exact > 1
 
     def numbers(self, length: int, given: dict[str, float]) -> tuple[float, ...]:
-        """Its options, of so many elements."""
+        """The values of its options, for ``length`` elements."""
         if not self.options:
             return ()
         return tuple([OPTIONS[name](length, given) if name in OPTIONS else given[name] for name in self.options])
@@ -72,7 +72,7 @@ def reciprocal(n: float) -> float:
     return math.inf if n <= 0 else 1 / n
 
 
-#: The options that follow from the number of elements and from others.
+#: Options that are computed from the number of elements and from other options.
 OPTIONS: dict[str, Callable[[int, dict[str, float]], float]] = {
     "n": lambda length, given: given.get("n", length),
     "share": lambda length, given: reciprocal(max(length, 1)),
@@ -81,13 +81,13 @@ OPTIONS: dict[str, Callable[[int, dict[str, float]], float]] = {
 
 
 def fields(*names: str) -> Callable[[str], np.dtype]:
-    """The state of sums and the like: some values of the dtype in which values are added up."""
+    """A state of several values of the accumulator's dtype."""
     return lambda val: np.dtype([(name, accumulated(val)) for name in names])
 
 
 def positions(x: ArraySpec, axis: Shape, given: Shape = ()) -> ArraySpec:
-    """The operand whose elements are the indices of those of x, in C order of the dims that are reduced; or which grow
-    by given steps along them."""
+    """An operand whose elements are the indices of those of x: in C order of the reduced dims, or with given steps
+    along them."""
     steps, step = [0] * x.ndim, 1
     for d in reversed(axis):
         steps[d], step = step, step * x.shape[d]
@@ -98,8 +98,8 @@ def positions(x: ArraySpec, axis: Shape, given: Shape = ()) -> ArraySpec:
 
 @cache
 def partial_result(state: Callable[[str], np.dtype], val: str, short: bool) -> np.dtype:
-    """A state in memory. If four bytes suffice for its integer (``short``), it has no more beside values of up to
-    four."""
+    """A state in memory. ``short``: four bytes suffice for its integer, and hold it unless values have 8-byte
+    alignment."""
     most = state(val)
     if not short or most[0].alignment == 8:
         return most
@@ -108,22 +108,22 @@ def partial_result(state: Callable[[str], np.dtype], val: str, short: bool) -> n
 
 @cache
 def partial_size(state: Callable[[str], np.dtype], val: str, short: bool) -> int:
-    """Its bytes."""
+    """Bytes of a state in memory."""
     return partial_result(state, val, short).itemsize
 
 
 def summed_in(x: str, val: str, length: int, power: int = 1) -> str:
-    """The dtype in which ``length`` elements (power 2: also their squares, which have no sign) are added: sums of few
-    small integers fit four bytes."""
+    """The dtype for sums of ``length`` elements (power 2: also of their squares, which are unsigned): four bytes
+    suffice for few small integers."""
     small = x in INTEGERS and length << 8 * ITEMSIZE[x] * power <= 2 ** (30 + power)
     return "int32" if small and val in ("int64", "uint64") else val
 
 
-FIELDS = "Fields"  # the type of such states in memory
+FIELDS = "Fields"  # the C++ type of states in memory
 
 
 class States:
-    """Whether a kernel reads states in the place of elements, and writes them in that of results: bits."""
+    """Bits: whether a kernel reads states instead of elements, and writes them instead of results."""
 
     READ = 1
     WRITTEN = 2
@@ -145,18 +145,18 @@ class Problem(NamedTuple):
     starts: Shape  # these addresses modulo 16
     length: int  # elements reduced to one output
     outputs: int
-    integer: str  # the type of the integer in a partial result, of an index or a count of elements; "": it has none
+    integer: str  # the type of the index or the count in a partial result; "": it has none
     other: str | None = None  # dtype of the second operand: a mask, or a factor
     numbers: tuple[float, ...] = ()  # the op's options
     initial: bytes | None = None
-    root: bool = False  # of a variance, its root is asked for
+    root: bool = False  # take the root of a variance
     states: int = 0  # bits of States
     relative: bool = False  # elements are relative to their rows' maxima
-    second: ArraySpec | None = None  # a new array of second results, which lie in it as the others do in a new ``out``
+    second: ArraySpec | None = None  # a new array of second results, laid out like a new ``out``
 
     @property
     def pointers(self) -> tuple[Operand | Params | None, ...]:
-        """The pointer arguments for x, other and out: an index is its own address."""
+        """The pointer arguments for x, other and out; for indices, the first index is the address."""
         x, other, out = self.arrays
         return x, Params("@q", (other.offset,)) if other and self.op.second == POSITION else other, out
 
@@ -190,11 +190,11 @@ class Problem(NamedTuple):
         return "scale" in self.op.options and self.numbers[self.op.options.index("scale")] != 1
 
     def writing(self) -> Problem:
-        """The same, but for results: the states that they would be made of."""
+        """The same problem, writing states instead of results."""
         return self._replace(states=self.states | States.WRITTEN, out=FIELDS)
 
     def reading(self) -> Problem:
-        """The same, of states instead of elements. They count in 64 bits."""
+        """The same problem, reading states instead of elements. They count in 64 bits."""
         return self._replace(states=self.states | States.READ, x=FIELDS, integer=self.integer and "i64")
 
     @property
@@ -210,7 +210,7 @@ def of_normal_form(
     op: OpStruct, x: str, val: str, out: str | None, axes: tuple[Axes, Axes], arrays: Arrays, starts: Shape,
     length: int, *more: Any,
 ) -> Problem:  # fmt: skip
-    """The problem with these kept and reduced dims, and perhaps the fields from ``other`` on."""
+    """The problem with these kept and reduced dims; ``more``: the fields from ``other`` on."""
     integer = offset_type((length,)) if op.traits.indexed else index_type(length) if op.numbered else ""
     return Problem(op, x, val, out, *axes, arrays, starts, length, axes[0].size, integer, *more)
 

@@ -1,4 +1,4 @@
-"""Threads along the reduced dims: a thread, some lanes, a block or several blocks to each output."""
+"""Threads along the reduced dims: a thread, some lanes, a block or several blocks per output."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from .launch import NARROW, THREADS_PER_SM, Design, access_of, in_flight, launch
 from .problems import POSITION, Problem
 
 BLOCK = 256
-LANES_PACKS = {False: 384, True: 512}  # packs of a row that lanes of a warp take (True: of powers, variances), where
-WARPS_PER_SM = 8  # there are rows enough: so many for each multiprocessor; or, however few rows there are:
-LANES_ALWAYS = 128
-ALONE = 8192  # packs of a row that a block takes alone;
-ALONE_SLOW = 2**15  # and elements, of one whose elements take many instructions
-MERGED_PACKS = 2  # of a lane that takes powers, or whose partial results have more bytes than
-MERGED = 8  # these: lanes then merge fewer of them
-ROWS = 4  # rows of a thread, at most, if they are a pack each
-TINY = 8  # elements of a row that one thread takes, and others with it, if they make no full pack
-ROW_BLOCK = {1: 128, 2: 256, 4: 256, 8: 128, 16: 128}  # threads of a block, by item size, where there are rows enough
-BLOCKS_PER_SM = 2  # that are rows enough
-RUN_PACKS = 256  # packs of a run for each warp of a block, of more than which the whole block takes it
-SPLIT_BLOCK = 512  # threads of a block that shares its row
-STAGED = 256  # bytes of a row that is too short for packs of its own, unless they are aligned;
-STAGED_IDLE = 512  # of one whose packs would leave many lanes idle: all but so many of 32;
-BUSY = 26
-STAGED_LONG = 1024  # and of one with elements of 8 bytes and more, or that is searched
-STAGE = 2**14  # bytes of such rows that a block has in shared memory
+LANES_PACKS = {False: 384, True: 512}  # most packs of a row for lanes; True: of exponentials, variances
+WARPS_PER_SM = 8  # rows per multiprocessor from which on that holds
+LANES_ALWAYS = 128  # most packs of a row for lanes, if rows are fewer
+ALONE = 8192  # most packs of a row for a single block
+ALONE_SLOW = 2**15  # most elements of a row for a single block, if elements take many instructions
+MERGED_PACKS = 2  # packs per lane of exponentials and of large states, so that fewer lanes merge
+MERGED = 8  # bytes above which a state is large
+ROWS = 4  # most rows of a thread, if each is one pack
+TINY = 8  # most elements of a row for a thread that takes several rows, if they make no full pack
+ROW_BLOCK = {1: 128, 2: 256, 4: 256, 8: 128, 16: 128}  # threads of a block for a row, by item size, if rows are many
+BLOCKS_PER_SM = 2  # rows per multiprocessor that are many for blocks
+RUN_PACKS = 256  # packs of a run, for each warp of a block, beyond which the whole block shares the run
+SPLIT_BLOCK = 512  # threads of a block that shares its row with others
+STAGED = 256  # bytes below which rows without aligned packs go through shared memory
+STAGED_IDLE = 512  # the same limit, if packs would leave many lanes idle
+BUSY = 26  # busy lanes of 32 below which many are idle
+STAGED_LONG = 1024  # the same limit, for elements of 8 bytes and more, and for searches
+STAGE = 2**14  # bytes of rows per block in shared memory
 
 
 class Rows(NamedTuple):
@@ -50,7 +50,7 @@ def plan_rows(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     """The plan for rows: one of the cases below."""
     access = access_of(p, p.reduced)
     whole = access.vec * ITEMSIZE[p.x] >= PACK and not access.ragged
-    if not whole and (p.other is None or counts_along(p)):  # packs would be in vain
+    if not whole and (p.other is None or counts_along(p)):  # packs would not help
         if 0 < p.length <= TINY:
             return launch(p, strategy, thread_per_rows(p, access))
         if p.length * ITEMSIZE[p.x] < longest_staged(p) and dense(p):
@@ -72,7 +72,7 @@ def in_packs(p: Problem, access: Access) -> Rows:
 
 
 def longest_staged(p: Problem) -> int:
-    """Bytes of a row that goes through shared memory, at most."""
+    """The bytes below which a row goes through shared memory."""
     if ITEMSIZE[p.x] >= 8 or p.op.second == POSITION:
         return STAGED_LONG
     return STAGED_IDLE if idle(p) else STAGED
@@ -92,14 +92,14 @@ def counts_along(p: Problem) -> bool:
 
 
 def dense(p: Problem) -> bool:
-    """Whether rows lie one after the other in memory."""
+    """Whether rows are contiguous, one after the other."""
     strides = p.kept.strides[0], p.reduced.strides[0]
     return strides == ((p.length,), (1,)) and p.starts[0] % ITEMSIZE[p.x] == 0
 
 
 def thread_per_rows(p: Problem, access: Access) -> Design:
-    """A thread for some rows of a few elements: neighbouring ones, if packs of one row would be less than a word."""
-    rows = PACK // max(ITEMSIZE[p.x], p.result)  # neighbours whose results one store writes
+    """A thread for several rows of few elements: neighbouring ones, if a pack of one row would be less than a word."""
+    rows = PACK // max(ITEMSIZE[p.x], p.result)  # neighbours, whose results one store writes
     vec = math.gcd(math.gcd(PACK, p.starts[0]) // ITEMSIZE[p.x], rows * p.length)
     stored = p.kept.inner(2) == 1 and p.starts[2] % (rows * p.result) == 0
     across = access.vec * ITEMSIZE[p.x] < NARROW and access.vec < vec and dense(p) and stored
@@ -112,7 +112,7 @@ def thread_per_rows(p: Problem, access: Access) -> Design:
 
 
 def staged(p: Problem, multiprocessors: int) -> Design:
-    """A block for some short rows, which it reads as one piece of memory into shared memory."""
+    """A block for several short rows, which it copies to shared memory as one piece."""
     vec = PACK // ITEMSIZE[p.x]
     fit = (STAGE // ITEMSIZE[p.x] - vec) // p.length  # the first row may begin anywhere in its pack
     chunk = min(fit, max(32, -(-p.outputs // (multiprocessors * BLOCKS_PER_SM))))
@@ -124,7 +124,7 @@ def staged(p: Problem, multiprocessors: int) -> Design:
 
 
 def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
-    """Some lanes of a warp for a row, or each thread for a few rows."""
+    """Some lanes of a warp for a row, or a thread for a few rows."""
     lane = MERGED_PACKS if p.op.traits.exponential or p.state > MERGED else 1
     group = min(32, power_of_2(-(-rows.packs // lane)))
     unroll = in_flight(p, -(-rows.packs // group), rows.access)
@@ -140,7 +140,7 @@ def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
 
 
 def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
-    """A block for a row, or several blocks, each with some packs of a long run or with some of many runs."""
+    """A block for a row, or several blocks, each with part of a long run or with some of many runs."""
     chunk, run_chunk, blocks = rows.packs, rows.runs, 1
     alone = min(ALONE, ALONE_SLOW // rows.access.vec) if slow(p) else ALONE
     if rows.total * loads(p, rows.access) > alone:
@@ -160,15 +160,15 @@ def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
 
 
 def slow(p: Problem) -> bool:
-    """Whether each element takes many instructions: those of variances that count it, or of a value of eight bytes that
-    it becomes."""
+    """Whether elements take many instructions: in variances that count them, or because they are widened to more than
+    four bytes."""
     if p.op.busy:
         return p.op.traits.centered and "each" not in p.op.options
     return ITEMSIZE[p.val] > max(4, ITEMSIZE[p.x])
 
 
 def block_of(p: Problem, packs: int, multiprocessors: int) -> int:
-    """Threads of a block that has a row alone: fewer for a short row, if there are few or merging takes many steps."""
+    """Threads of a block with a row of its own: fewer for short rows, if there are few or merging takes many steps."""
     many = p.outputs >= multiprocessors * BLOCKS_PER_SM
     most = ROW_BLOCK[ITEMSIZE[p.x]] if many else 1024
     least = most if many and not p.op.traits.centered else 128

@@ -1,4 +1,4 @@
-"""Small arrays: one kernel for whatever strides, element by element."""
+"""Small arrays: one kernel for any strides, element by element."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ..work import STATIC_SHARED, Plan
 from .launch import THREADS_PER_SM, Design, launch, split
 from .problems import Problem
 
-#: Elements of x below which it is small: of one row in packs, if they have fewer than 8 bytes, and of each row of busy
-#: reductions; of other single rows; of other long rows in packs; of all others.
+#: Elements of x below which it is small. WHOLE: a single row in packs, of elements below 8 bytes, or each row in packs
+#: of a busy reduction. WIDE: other single rows. LONG: other long rows in packs. ODD: else.
 WHOLE, WIDE, LONG, ODD = 2**11, 2**18, 2**18, 2**21
-SHORT = 512  # bytes of a row that is short
-UNROLL = 8  # elements that a thread has in flight
-WORTH = 24  # elements of a thread from which on blocks share an output;
-LEAST = 4  # and of one of theirs, at least
+SHORT = 512  # bytes from which on a row is long
+UNROLL = 8  # elements in flight per thread
+WORTH = 24  # elements per thread from which on blocks share an output
+LEAST = 4  # fewest elements per thread of these blocks
 
 
 def is_small(p: Problem) -> bool:
-    """Whether x is so small that it hardly matters how it is read, and a block's partial results find room."""
+    """Whether x is too small for other kernels to gain time, and a block's partial results fit shared memory."""
     if not has_room(p):
         return False
     size, along = ITEMSIZE[p.x], p.reduced.inner(0) == 1
@@ -32,7 +32,7 @@ def is_small(p: Problem) -> bool:
 
 
 def has_room(p: Problem) -> bool:
-    """Whether a block's partial results find room."""
+    """Whether a block's partial results fit shared memory."""
     return p.state * (BLOCK + SIDE) <= STATIC_SHARED
 
 
