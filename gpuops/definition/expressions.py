@@ -13,23 +13,23 @@ import numpy as np
 
 
 class Primitive(NamedTuple):
-    """An operation on elements: its text in each language, and the dtype that it gives."""
+    """An operation on elements: its text in each language, and the dtype of its result."""
 
     name: str
     numpy: str
     loop: str  # Python for Numba
-    cuda: str  # {real}: the real type of what it gives
-    gives: str = "same"  # the dtype of the operands; "bool"; "real": that of their parts
+    cuda: str  # {real}: the result's real type
+    gives: str = "same"  # the operands' dtype; "bool"; "real": the dtype of the operands' parts
 
 
 def infix(name: str, function: str, sign: str, gives: str = "same", cuda: str = "") -> Primitive:
-    """One that is an operator in Python."""
+    """A primitive that is an operator in Python."""
     text = f"({{}} {sign} {{}})"
     return Primitive(name, f"np.{function}({{}}, {{}})", text, cuda or text, gives)
 
 
 def call(name: str, numpy: str, loop: str, cuda: str, count: int = 1, gives: str = "same") -> Primitive:
-    """One that is a function."""
+    """A primitive that is a function."""
     arguments = f"({', '.join(['{}'] * count)})"
     texts = [text if "{" in text else text + arguments for text in (numpy, loop, cuda)]
     return Primitive(name, texts[0], texts[1], texts[2], gives)
@@ -63,9 +63,9 @@ PRIMITIVES = {
         call("is_nan", "is_nan", "({0} != {0})", "is_nan", gives="bool"),
     )
 }  # fmt: skip
-#: Primitives that choose among their operands, and compute nothing.
+#: Primitives that select among their operands, and so are exact in any order.
 ORDERS = ("maximum", "minimum", "fmax", "fmin", "either", "both")
-#: Of a number and a float64.
+#: Primitives of a number and a float64.
 MIXED = ("quotient", "power", "times")
 
 
@@ -79,7 +79,7 @@ class Expr:
         self.head, self.args, self.detail = head, args, detail
 
     def as_(self, kind: str) -> Expr:
-        """The same in a dtype of that kind."""
+        """Cast to a kind of dtype."""
         return Expr("cast", self, detail=kind)
 
     def __add__(self, other: Any) -> Expr: return node("add", self, other)
@@ -108,12 +108,12 @@ class Expr:
 
 
 def node(name: str, *args: Any) -> Expr:
-    """A primitive of these operands, some of which may be numbers."""
+    """A primitive of these operands, which may be numbers."""
     return Expr(name, *map(expression, args))
 
 
 def expression(value: Any) -> Expr:
-    """An expression, also of a number or of the name of one that depends on the dtype (see `NUMBERS`)."""
+    """An expression as it is; a number, or the name of one of `NUMBERS`, as a constant."""
     return value if isinstance(value, Expr) else Expr("const", detail=value)
 
 
@@ -137,7 +137,7 @@ ratio, is_nan = map(function, ("ratio", "is_nan"))
 
 
 def real_of(dtype: np.dtype) -> np.dtype:
-    """The dtype of a complex dtype's parts; any other as it is."""
+    """The dtype of a complex dtype's parts; other dtypes as they are."""
     return np.empty(0, dtype).real.dtype if dtype.kind == "c" else dtype
 
 
@@ -152,12 +152,12 @@ def limits(dtype: np.dtype) -> tuple[Any, Any]:
 
 
 def minus_zero(dtype: np.dtype) -> Any:
-    """-0.0, or the only 0 that a dtype has: what changes no sum."""
+    """-0.0, or 0 in dtypes without it: the neutral element of sums."""
     return dtype.type(complex(-0.0, -0.0) if dtype.kind == "c" else -0.0 if dtype.kind == "f" else 0)
 
 
 def beyond(exponent: int) -> Callable[[np.dtype], Any]:
-    """A power of two of a dtype: with this exponent in double precision, with an eighth of it in single."""
+    """A power of two in a dtype: with this exponent in double precision, with an eighth of it in single."""
     return lambda dtype: dtype.type(2.0 ** (exponent if real_of(dtype).itemsize == 8 else exponent // 8))
 
 
@@ -165,7 +165,7 @@ def beyond(exponent: int) -> Callable[[np.dtype], Any]:
 NUMBERS: dict[str, Callable[[np.dtype], Any]] = {
     "least": lambda dtype: limits(dtype)[0], "greatest": lambda dtype: limits(dtype)[1], "minus_zero": minus_zero,
     "nan": lambda dtype: dtype.type(np.nan) if dtype.kind in "fc" else limits(dtype)[0],
-    # Factors that bring squares which overflow, or vanish, within reach; a sum below which squares may have vanished.
+    # Factors by which squares neither underflow nor overflow; a sum of squares below which some may have underflowed.
     "large": beyond(768), "small": beyond(-768), "tiny": beyond(-720),
 }  # fmt: skip
 
@@ -176,7 +176,7 @@ def number(value: Any, dtype: np.dtype) -> Any:
 
 
 class Typed(NamedTuple):
-    """A node whose dtype is known."""
+    """A node with its dtype."""
 
     head: str
     args: tuple[Typed, ...]
@@ -185,13 +185,13 @@ class Typed(NamedTuple):
 
 
 def typed(expr: Expr, dtypes: dict[str, np.dtype], kinds: dict[str, np.dtype]) -> Typed:
-    """The dtypes of all nodes, given those of leaves by name and those of casts by kind."""
+    """Infer the dtypes of all nodes, given those of leaves by name and those of casts by kind."""
     done: dict[int, Typed] = {}
 
     def visit(node: Expr, wanted: np.dtype | None = None) -> Typed:
         if node.head == "const":
             if wanted is None:
-                raise TypeError(f"constant {node.detail!r} is alone: its dtype is unknown")
+                raise TypeError(f"constant {node.detail!r} has no operand to take its dtype from")
             return Typed("const", (), number(node.detail, wanted).tobytes(), wanted)  # (0.0 and -0.0 are equal)
         if id(node) not in done:
             done[id(node)] = known(node)
@@ -222,7 +222,7 @@ def typed(expr: Expr, dtypes: dict[str, np.dtype], kinds: dict[str, np.dtype]) -
 
 
 def names_in(trees: dict[str, Typed]) -> set[str]:
-    """The leaves of expressions."""
+    """The names of the leaves of expressions."""
     found: set[str] = set()
 
     def visit(node: Typed) -> None:
@@ -243,13 +243,13 @@ class Lines:
     """Statements that compute expressions, each node once."""
 
     def __init__(self, language: str, prefix: str = "t", leaves: dict[str, str] | None = None) -> None:
-        self.language, self.prefix, self.leaves = language, prefix, leaves or {}  # other names of leaves
+        self.language, self.prefix, self.leaves = language, prefix, leaves or {}  # text by the names of leaves
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {}  # by the names that the statements use
         self.names: dict[Typed, str] = {}
 
     def name(self, node: Typed) -> str:
-        """The name of a node's value, after the statements that compute it."""
+        """The name of a node's value; appends the statements that compute it, once."""
         if node.head == "leaf":
             return self.leaves.get(node.detail, str(node.detail))
         if node.head == "const":
@@ -261,7 +261,7 @@ class Lines:
         return self.names[node]
 
     def assigned(self, name: str, text: str, node: Typed) -> str:
-        """The statement that gives a node's value a name."""
+        """The statement that assigns a node's value to a name."""
         return f"{name} = {text}"
 
     def text(self, node: Typed) -> str:
@@ -271,13 +271,13 @@ class Lines:
         return str(getattr(PRIMITIVES[node.head], self.language)).format(*args)
 
     def constant(self, value: Any) -> str:
-        """The name of a constant of its dtype."""
+        """The name of a new constant."""
         name = f"c{len(self.constants)}_{self.prefix}"
         self.constants[name] = value
         return name
 
     def cast(self, arg: str, node: Typed) -> str:
-        """A value in another dtype."""
+        """The text of a cast."""
         to, given = node.dtype, node.args[0].dtype
         dtype = self.constant(to.type if self.language == "loop" else to)
         if self.language == "loop":

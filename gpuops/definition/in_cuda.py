@@ -1,4 +1,4 @@
-"""Reductions as C++ structs for kernels, like those in kernels/common/ops.cuh; their states as structs in memory."""
+"""Prints C++ structs for kernels: reductions, like those in kernels/common/ops.cuh, and their states in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAPS = {row.row.map: row for row in ROWS.values() if row.row and row.row.states 
 
 
 def texts(kernel: Kernel) -> list[str]:
-    """The structs that a kernel takes and that are in no file: of an op, and of its states in memory; of a map."""
+    """The structs that a kernel needs and no file has: a map, or its op, if that is printed, and states in memory."""
     types, constants = dict(kernel.types), dict(kernel.constants)
     if row := MAPS.get(types.get("Map", "").removeprefix("struct ")):
         return [map_struct(row, types["Tb"], types["Tout"], constants["ARITY"] > 2)]
@@ -34,19 +34,19 @@ def dtype_of(name: str) -> np.dtype:
     """The dtype of a C++ type."""
     found = next(dtype for dtype, ctype in CTYPES.items() if ctype == name)
     if found == "bfloat16":
-        import ml_dtypes  # which NumPy then knows
+        import ml_dtypes  # registers the dtype with NumPy
 
         return np.dtype(ml_dtypes.bfloat16)
     return np.dtype(found)
 
 
 def ctype(dtype: np.dtype) -> str:
-    """The C++ type of a number in a register; half types as they lie in memory, since nothing is computed in them."""
+    """The C++ type of a number in a register; half types as in memory, since nothing is computed in them."""
     return "bool" if dtype.kind == "b" else CTYPES[dtype_name(dtype)]
 
 
 def state_struct(state: np.dtype) -> str:
-    """A state in memory, as NumPy's structured arrays have it."""
+    """The struct of a state in memory, laid out as NumPy's structured dtype."""
     fields = [f"{ctype(state[name])} {name};" for name in state.names or ()]
     return f"struct Fields {{ {' '.join(fields)} }};"
 
@@ -55,7 +55,7 @@ INLINE = "static __device__ __forceinline__"
 
 
 def map_struct(record: Reduction, val: str, out: str, masked: bool) -> str:
-    """The map that gives what elements become, of them, the results of their rows and, perhaps, a mask."""
+    """The map from elements, the results of their rows and, if ``masked``, a mask to the results of elements."""
     assert record.row is not None
     dtype = dtype_of(val)
     lines = Cuda("cuda", "t", {record.row.option: "option"})
@@ -70,17 +70,17 @@ def map_struct(record: Reduction, val: str, out: str, masked: bool) -> str:
 
 
 class Struct:
-    """The struct of a record in C++, for dtypes; ``integer``: the type of numbers of elements."""
+    """The struct of a record in C++, for given dtypes; ``integer``: the type of counts."""
 
     def __init__(self, bound: Bound, integer: str) -> None:
         self.bound, self.record, self.integer = bound, bound.reduction, integer
         self.acc = ctype(bound.kinds["A"])
-        self.beside = f"Beside<{self.acc}, {integer}>"  # so that nothing lies between fields, which nobody would write
+        self.beside = f"Beside<{self.acc}, {integer}>"  # no padding, which nobody would write
         self.names = bound.state.names or ()
-        self.alone = len(self.names) == 1  # a state is a number
+        self.alone = len(self.names) == 1  # the state is a single number
 
     def counts(self, name: str) -> bool:
-        """Whether a field is a number of elements."""
+        """Whether a field is a count."""
         return self.record.fields[name].kind == "I"
 
     def member(self, name: str) -> str:
@@ -90,13 +90,13 @@ class Struct:
         return self.integer if self.alone else self.beside
 
     def read(self, state: str, name: str) -> str:
-        """A field of a state."""
+        """The text that reads a field of a state."""
         if self.alone:
             return state
         return f"{state}.{name}.get()" if self.counts(name) else f"{state}.{name}"
 
     def made(self, values: dict[str, str]) -> str:
-        """A state of these fields."""
+        """The text of a state with these fields."""
         casts = {name: f"static_cast<{self.integer}>({value})" for name, value in values.items() if self.counts(name)}
         if self.alone:
             return (values | casts)[self.names[0]]
@@ -104,7 +104,7 @@ class Struct:
         return f"{{{', '.join((values | besides).values())}}}"
 
     def text(self) -> str:
-        """The whole struct; where NaN is left out, that of all elements, and what leaves it out."""
+        """The whole struct; for an op that ignores NaN, the struct for all elements and an alias that ignores NaN."""
         record, name = self.record, self.record.struct.name
         own = f"Plain{name}" if record.takes else name
         fields = " ".join([f"{self.member(each)} {each};" for each in self.names])
@@ -130,7 +130,7 @@ class Struct:
         return "\n".join([line for line in lines if line])
 
     def mapped(self) -> list[str]:
-        """What an element contributes; without the second operand that it needs, nothing."""
+        """The contribution of an element; of one without the second operand that it needs, nothing."""
         val, trees = CTYPES[dtype_name(self.bound.val)], self.bound.map_tree
         if not self.record.struct.traits.product:
             return self.function(f"State map({val} x_, const Context<A>& c)", trees, "A x = convert<A>(x_);")
@@ -139,14 +139,14 @@ class Struct:
         return [*both, f"  {INLINE} State map({val}, const Context<A>&) {{ return identity(); }}"]
 
     def function(self, head: str, trees: dict[str, Typed], before: str = "") -> list[str]:
-        """A function that gives a state."""
+        """A function that returns a state."""
         lines = self.statements()
         value = self.made({name: lines.name(tree) for name, tree in trees.items()})
         body = [f"    {line}" for line in (before, *lines.lines, f"return {value};") if line]
         return [f"  {INLINE} {head} {{", *body, "  }"]
 
     def finished(self) -> list[str]:
-        """What becomes of a state: the result, and a second one."""
+        """The functions that make the result of a state, and the second one."""
         made = []
         for name, tree in zip(("finish", "second"), self.bound.finish_tree.values(), strict=False):
             lines = self.statements()
@@ -156,7 +156,7 @@ class Struct:
         return made
 
     def statements(self) -> Cuda:
-        """Statements of operands, states and options."""
+        """An empty list of statements, whose leaves are operands, fields of states, and options."""
         leaves = {name: f"c.option[{name.upper()}]" for name in self.record.struct.options}
         for state, names in self.bound.leaves_of.items():
             leaves |= {leaf: self.read(state, name) for leaf, name in zip(names, self.names, strict=True)}
@@ -182,7 +182,7 @@ class Cuda(Lines):
 
 
 def constant(value: Any) -> str:
-    """A number of a NumPy dtype, by its bits."""
+    """The text of a number of a NumPy dtype, by its bits."""
     value = np.asarray(value)
     kind, size = value.dtype.kind, value.dtype.itemsize
     if kind == "c":

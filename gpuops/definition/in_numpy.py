@@ -1,4 +1,4 @@
-"""Expressions as NumPy functions, and what those call that NumPy does not have as it is needed."""
+"""Expressions as NumPy functions, and the primitives that NumPy lacks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def is_half(dtype: np.dtype) -> bool:
 
 
 def ufunc_of(primitive: str) -> Any:
-    """The ufunc that is a primitive."""
+    """The ufunc of a primitive."""
     return getattr(np, PRIMITIVES[primitive].numpy.removeprefix("np.").partition("(")[0])
 
 
 def is_nan(x: Any) -> Any:
-    """np.isnan, of bfloat16 too."""
+    """np.isnan, for bfloat16 too."""
     return np.not_equal(x, x)
 
 
@@ -31,19 +31,19 @@ def squared(x: Any) -> Any:
 
 
 def joined(real: Any, imag: Any, dtype: np.dtype) -> Any:
-    """Complex numbers, or one, of these parts."""
+    """A complex array or scalar with these parts."""
     made = np.empty_like(real, dtype)
     made.real, made.imag = real, imag
     return made[()]
 
 
 def times(x: Any, factor: Any) -> Any:
-    """A number times a real one, which does not meet the imaginary part of another infinite one."""
+    """x times a real factor, part by part: a complex factor would turn infinities into NaN."""
     return x * factor if x.dtype.kind != "c" else joined(x.real * factor.real, x.imag * factor.real, x.dtype)
 
 
 def quotient(total: Any, count: Any) -> Any:
-    """A number divided by a real one: of complex numbers each part, since an infinite one leaves the other as it is."""
+    """``total`` divided by a real number, part by part, so that an infinite part leaves the other as it is."""
     if total.dtype.kind != "c":
         return np.true_divide(total, count)
     return joined(np.true_divide(total.real, count), np.true_divide(total.imag, count), total.dtype)
@@ -54,14 +54,14 @@ def power(x: Any, exponent: Any) -> Any:
     return np.power(x, x.dtype.type(exponent))
 
 
-#: What NumPy texts name.
+#: The names in printed NumPy functions.
 FUNCTIONS: dict[str, Any] = {
     "np": np, "is_nan": is_nan, "squared": squared, "times": times, "quotient": quotient, "power": power
 }  # fmt: skip
 
 
 def printed(trees: dict[str, Typed], name: str) -> Callable[..., tuple[Any, ...]]:
-    """The NumPy function that gives these expressions, in this order, of their leaves by name."""
+    """A NumPy function that computes these expressions, in this order, given their leaves by name."""
     lines = Lines("numpy")
     results = [lines.name(tree) for tree in trees.values()]
     body = [*lines.lines, f"return {', '.join(results)},"]

@@ -1,4 +1,4 @@
-"""The fields of states, and what is known of the structs that make states on a GPU."""
+"""The fields of states, and descriptions for the planner of the structs that make states on a GPU."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .expressions import real_of
 
 
 class Field(NamedTuple):
-    """A part of a reduction's state: the kind of its dtype, its value of no elements, and the primitive that merges it,
-    if no other part has a say in that."""
+    """A field of a reduction's state: the kind of its dtype, its identity, and the primitive that merges it, if that
+    does not depend on other fields."""
 
     kind: str
     identity: Any
@@ -23,7 +23,7 @@ class Field(NamedTuple):
 
 
 def added(kind: str = "A") -> Field:
-    """A sum. It begins with -0.0, which changes no number, so that the sum of -0.0 alone is -0.0."""
+    """A sum. Its identity is -0.0, so that a sum of only -0.0 is -0.0."""
     return Field(kind, "minus_zero", "add")
 
 
@@ -33,13 +33,13 @@ OPERANDS = ("x", "y", "index", "a", "b", "s")
 
 
 def memory_of(fields: dict[str, Field], val: str) -> np.dtype:
-    """A state in a kernel's memory, where values are of a dtype: without gaps."""
+    """A state in a kernel's memory, without padding, for values of a dtype."""
     kinds = state_kinds(np.dtype(accumulator(val)))
     return np.dtype([(name, kinds[field.kind]) for name, field in fields.items()])
 
 
 def state_kinds(acc: np.dtype) -> dict[str, np.dtype]:
-    """The dtypes that kinds of fields stand for, given that of the accumulator."""
+    """The dtypes of the kinds of fields, given the accumulator's."""
     return {
         "A": acc, "W": np.dtype(np.int32) if acc.itemsize < 4 else acc, "R": real_of(acc),
         "I": np.dtype(np.int64), "B": np.dtype(np.uint32),
@@ -47,12 +47,12 @@ def state_kinds(acc: np.dtype) -> dict[str, np.dtype]:
 
 
 def struct(name: str, fields: dict[str, Field], traits: Traits = PLAIN, **more: Any) -> OpStruct:
-    """What is known of a struct whose states have these fields."""
+    """The description of a struct whose states have these fields."""
     return OpStruct(name, partial(memory_of, fields), traits, **more)
 
 
 def printed_struct(op: str, fields: dict[str, Field], names: tuple[str, ...], takes: bool) -> OpStruct:
-    """The same of one that is printed, given the names of what its functions take, and whether it leaves out NaN."""
+    """The description of a printed struct, given its functions' parameters and whether it ignores NaN."""
     options = tuple(dict.fromkeys(name for name in names if name not in OPERANDS))
     traits = Traits(product="y" in names, unconverted=takes)
     counts = any(field.kind == "I" for field in fields.values())

@@ -1,4 +1,4 @@
-"""A reduction that is to be made of an array."""
+"""A task for an engine: a reduction over some axes of an array."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .reduction import Bound
 
 
 class Task(NamedTuple):
-    """A reduction that is to be made over some axes, to one result or several in a ``form``.
+    """A reduction over some axes, with one result, or several in a ``form``.
 
-    ``places``: the dims of the array that those of a second operand go along, if there is one.
+    ``places``: the dims of the array to which those of a second operand correspond, if there is one.
     """
 
     bound: Bound
@@ -25,6 +25,6 @@ class Task(NamedTuple):
 
 
 def positions(shape: Shape, axis: Shape) -> Shape:
-    """By how much the index of an element grows along each of the dims that are reduced."""
+    """The stride of an element's index along each reduced dim."""
     lengths = [shape[d] for d in axis]
     return tuple([math.prod(lengths[i + 1 :]) for i in range(len(axis))])
