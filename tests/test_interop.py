@@ -178,7 +178,7 @@ def test_bfloat16_without_ml_dtypes_says_what_it_needs(torch, monkeypatch):
 
 def test_tensors_that_require_gradients_raise(torch, place):
     x = tensor(torch, X, place).requires_grad_()
-    message = "softmax: x requires a gradient, which gpuops does not trace: call it under torch.no_grad()"
+    message = "softmax: x requires a gradient, which gpuops does not compute: call it under torch.no_grad()"
     for _ in range(2):
         fails(RuntimeError, message, gpuops.softmax, x, axis=1)
         with torch.no_grad():
@@ -194,7 +194,7 @@ def test_forward_mode_dual_tensors_raise(torch, place):
     for _ in range(2):
         with torch.autograd.forward_ad.dual_level():
             dual = torch.autograd.forward_ad.make_dual(x, x)
-            message = "softmax: x requires a gradient, which gpuops does not trace"
+            message = "softmax: x requires a gradient, which gpuops does not compute"
             fails(RuntimeError, message, gpuops.softmax, dual, axis=1)
             check_tensor(torch, gpuops.softmax(x, axis=1), gpuops.softmax(X, axis=1))
         check_tensor(torch, gpuops.softmax(x, axis=1), gpuops.softmax(X, axis=1))
@@ -207,15 +207,15 @@ def test_unsupported_tensors_raise(torch, place):
     freed = x.clone()
     freed.untyped_storage().resize_(0)
     for without in (x.to_sparse(), x.to("meta"), freed, torch._efficientzerotensor((3,), device=place)):
-        message = f"sum: a is a torch.Tensor of {without.layout} on {without.device}, whose elements do not lie in"
+        message = f"sum: a is a torch.Tensor of {without.layout} on {without.device}; only strided tensors in"
         fails(TypeError, message, gpuops.sum, without)
     nested = torch.nested.nested_tensor([x[0], x[1, :2]])
     fails(TypeError, "sum: a is a torch.Tensor of torch.strided on", gpuops.sum, nested)
-    message = "sum: a is one of the tensors of torch.func.vmap: call gpuops outside of it, on all of them, with axis="
+    message = "sum: a is batched by torch.func.vmap: call gpuops outside of vmap, on the whole batch, with axis="
     fails(TypeError, message, lambda: torch.func.vmap(gpuops.sum)(x))
     with torch._subclasses.FakeTensorMode() as mode:
         fake = mode.from_tensor(x)
-        message = "sum: a is a FakeTensor, which has a shape and no elements: gpuops computes, and traces nothing"
+        message = "sum: a is a FakeTensor, which has no elements; gpuops cannot be traced"
         fails(TypeError, message, gpuops.sum, fake)
     fails(TypeError, "sum: dtype torch.float8_e5m2 of a is not", gpuops.sum, x.to(torch.float8_e5m2))
     fails(ValueError, "softmax: out has shape (4, 5)", gpuops.softmax, x, out=x[:, :5])

@@ -1,1 +1,1 @@
-"""Arrays of other libraries; none of these is imported until an array of its shows up."""
+"""Arrays of other libraries, none of which is imported before its first array."""

@@ -1,9 +1,8 @@
-"""Dask arrays: a call becomes a graph of calls on chunks, which are NumPy's or CuPy's arrays.
+"""Dask arrays: a call becomes a graph of calls on chunks, which are NumPy or CuPy arrays.
 
-Imported when the first Dask array shows up, never by ``import gpuops``. A call is first described: so it is checked
-like any other, and what the result is like is known. Where an op goes over several chunks, each of them gives a partial
-result in the dtype in which numbers are added up, and a tree brings these together, a few at a time. Tasks are named
-after their op.
+Imported with the first Dask array, never by ``import gpuops``. A call is first described, which checks it and gives the
+shape and dtype of its result. Where an op goes over several chunks, each gives a partial result in the accumulator's
+dtype, and a tree merges these, a few at a time. Tasks are named after their op.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from .dask_reductions import compared, equal, reduction
 
 
 def on_chunks(call: Call) -> Any:
-    """The result of a call with Dask arrays: of a reduction by its record, of others by the table `GRAPHS`."""
+    """The graph of a call with Dask arrays: of a reduction by its record, of others by the table `GRAPHS`."""
     op, operands, given = call.public, call.operation.operands, dict(call.given)
     few = given.pop("split_every", None)  # as Dask's own reductions take it
     arrays = arrays_of(call, given)
@@ -43,7 +42,7 @@ def on_chunks(call: Call) -> Any:
     with dask.config.set({} if few is None else {"split_every": few}):
         if "task" in work.host.options:
             return reduction(made, work, options.get("where", True), values)
-        for name in ("out", "casting"):  # which have been checked
+        for name in ("out", "casting"):  # already checked
             options.pop(name, None)
         return GRAPHS[op](op, work.results[0] if work.results else None, *values.values(), **options)
 
@@ -60,8 +59,8 @@ def choice(op: Function, result: Any, condition: Any, x: Any, y: Any, strategy: 
 
 
 def nonzero(name: str, condition: da.Array) -> tuple[da.Array, ...]:
-    """The indices of the elements that are not zero, by dim; how many a chunk has is known when it is computed."""
-    some = condition if condition.size else condition.blocks[(0,) * condition.ndim]  # Dask ravels no more of nothing
+    """The indices of nonzero elements, by dim. Their number in each chunk is unknown until it is computed."""
+    some = condition if condition.size else condition.blocks[(0,) * condition.ndim]  # Dask ravels only one empty chunk
     flat, dtype = some.ravel(), np.dtype(np.intp)
     options = {"dtype": dtype, "meta": like(condition, 1, dtype), "token": name}
     places = da.map_blocks(places_in, flat, chunks=((math.nan,) * flat.numblocks[0],), **options)
@@ -70,18 +69,18 @@ def nonzero(name: str, condition: da.Array) -> tuple[da.Array, ...]:
 
 
 def places_in(x: Any, block_info: Any) -> Any:
-    """The flat indices of the elements of a chunk that are not zero."""
+    """The flat indices of a chunk's nonzero elements."""
     ((first, _),) = block_info[0]["array-location"]
     return broadcast.where(x)[0] + first
 
 
 def index_along(places: Any, step: int, n: int) -> Any:
-    """Flat indices as indices along a dim of n, of which one step is so many elements."""
+    """Flat indices as indices along a dim of length n and stride ``step``."""
     return places // step % n
 
 
 def stretched(op: Function, result: ArraySpec, x: Any, shape: Any, **options: Any) -> da.Array:
-    """expand and broadcast_to: of each chunk, to the chunks along dims in which it repeats."""
+    """expand and broadcast_to: each chunk repeats to the chunks along new and broadcast dims."""
     lead = result.ndim - x.ndim
     repeats = [d < lead or x.shape[d - lead] != n for d, n in enumerate(result.shape)]
     old = [None if repeat else x.chunks[d - lead] for d, repeat in enumerate(repeats)]
@@ -106,7 +105,7 @@ def stretch(function: Function, ndim: int, dims: Shape, x: Any, *lengths: Any) -
 def matrix_product(
     op: Function, result: ArraySpec, a: Any, b: Any, c: Any, alpha: Any, beta: Any, axes: Any, strategy: Any
 ) -> da.Array:
-    """matmul: of chunks that are alone along the summed dim at once, of others as a tree of sums."""
+    """matmul: one task per block if the summed dim is one chunk long, else a tree of sums."""
     name, val = op.__name__, result.dtype
     if axes is not None:
         orders = axis_orders(name, axes, a.ndim, b.ndim)
@@ -138,7 +137,7 @@ def dot_product(op: Function, result: ArraySpec, a: Any, b: Any) -> da.Array:
     name, val, ndim, dims = op.__name__, result.dtype, result.ndim, tuple(range(result.ndim))
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return blocks(op, name, dims, [a, b], val)
-    kept, last = a.ndim - 1, max(b.ndim - 2, 0)  # dims of a before its last axis, and of b before that which is summed
+    kept, last = a.ndim - 1, max(b.ndim - 2, 0)  # dims of a and of b before the summed one
     pair = (a, (*dims[:kept], ndim)), (b, (*dims[kept : kept + last], ndim, *dims[kept + last :]))
     if a.numblocks[-1] == b.numblocks[last] == 1:
         return blocks(partial(product_of_blocks, op), name, dims, [*pair], val)
@@ -146,13 +145,13 @@ def dot_product(op: Function, result: ArraySpec, a: Any, b: Any) -> da.Array:
 
 
 def product_of_blocks(function: Function, a: Any, b: Any, c: Any = None) -> Any:
-    """A call with blocks, which come as lists of one along the summed dim."""
+    """A call with blocks, which Dask passes as lists of one along the summed dim."""
     (a,), (b,) = a, b
     return function(a, b, **({} if c is None else {"c": c}))
 
 
 def summed(function: Function, name: str, a: Operand, b: Operand, val: np.dtype, out: np.dtype) -> da.Array:
-    """Products of chunks, added up along the last dim of ``a``, which comes first meanwhile."""
+    """Products of chunks, summed along the last dim of ``a``, which is the first dim of partial products."""
     acc, along = accumulated(val.name), a[1][-1]
     parts = blocks(partial(part_of_product, function, acc), name, (along, *range(along)), [a, b], acc, {along: 1})
     merge, last = (partial(merge_products, acc, each) for each in (acc, out))
@@ -161,25 +160,25 @@ def summed(function: Function, name: str, a: Operand, b: Operand, val: np.dtype,
 
 
 def part_of_product(function: Function, acc: np.dtype, a: Any, b: Any) -> Any:
-    """What two chunks contribute, in the dtype in which it is added up."""
+    """The product of two chunks, in the accumulator's dtype."""
     if np.result_type(a.dtype, b.dtype) != acc:
         a, b = converted(a, acc), converted(b, acc)
     return function(a, b)[None]
 
 
 def merge_products(acc: np.dtype, out: np.dtype, x: Any, axis: Shape, keepdims: bool) -> Any:
-    """The products of several chunks in one."""
+    """The sum of several partial products."""
     return converted(reduce.sum(x, axis=axis, keepdims=keepdims, dtype=acc), out)
 
 
 def scaled(val: np.dtype, alpha: Any, beta: Any, total: Any, c: Any) -> Any:
-    """alpha * total + beta * c in the dtype in which it was added up, rounded."""
+    """alpha * total + beta * c in the accumulator's dtype, then rounded."""
     result = total if alpha == 1 else total * alpha
     result = result if beta == 0 else result + converted(converted(c[()], val), total.dtype) * beta
     return converted(result, val)
 
 
-#: What makes the graph of each function that is no reduction of one array.
+#: What makes the graphs of functions other than reductions of one array.
 GRAPHS: dict[Function, Function] = {
     compare.array_equal: equal, compare.allclose: compared, broadcast.where: choice, broadcast.expand: stretched,
     broadcast.broadcast_to: stretched, matmul.matmul: matrix_product, matmul.dot: dot_product,

@@ -1,4 +1,4 @@
-"""Graphs of calls on chunks: blocks of a result made of blocks of the operands, and trees of partial results."""
+"""Graphs of calls on chunks: results block by block, and trees of partial results."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from ..errors import error
 from ..ops import reduce
 from ..plan.geometry import Shape
 
-#: Partial results that a task brings together, if Dask's option ``split_every`` says nothing; of products, which are
-#: large, fewer.
+#: Partial results that a task merges, if Dask's option ``split_every`` is not set; fewer of products, which are large.
 FEW, FEWER = 16, 4
 
 Function = Callable[..., Any]
@@ -33,7 +32,7 @@ def is_dask(value: Any) -> bool:
 
 
 def whole(x: Any) -> da.Array:
-    """An array, of a scalar too."""
+    """A Dask array, also of a scalar."""
     return x if is_dask(x) else da.from_array(np.asarray(x))
 
 
@@ -44,11 +43,11 @@ def blocks(
     function: Function, name: str, dims: Iterable[int], operands: list[Any], dtype: np.dtype,
     lengths: dict[int, Any] | None = None,
 ) -> da.Array:  # fmt: skip
-    """An array whose dims are labelled ``dims``, and whose blocks a function makes of those of the operands, which
-    broadcast. The last dims of operands are labelled like those of the array, unless labels come with them.
+    """An array with dims labelled ``dims``, whose blocks a function makes of the operands' blocks, which broadcast.
+    Operands without labels of their own have those of the last dims.
 
-    What an operand has beside these dims is one block long, and comes as lists. ``lengths`` are the chunks, by label,
-    of dims that are not as long as the operands'.
+    Other dims of an operand must be one block long, and its blocks come as lists. ``lengths``: the chunks, by label, of
+    dims that are not as long as the operands'.
     """
     dims = tuple(dims)
     pairs = [each if isinstance(each, tuple) else labelled(each, len(dims)) for each in operands]
@@ -65,8 +64,8 @@ def tree(
     x: da.Array, name: str, axis: Shape, keepdims: bool, merge: Function, last: Function, dtypes: list[np.dtype],
     few: int = FEW,
 ) -> list[Any]:  # fmt: skip
-    """Partial results brought together along some axes, a few of them at a time. The last step gives the results, of
-    these dtypes: several as a tuple."""
+    """Merge partial results along some axes, ``few`` at a time. The last step makes the results, of these dtypes;
+    several as a tuple."""
     ndim = x.ndim if keepdims else x.ndim - len(axis)
     options = {"dtype": x.dtype, "meta": like(x, ndim, dtypes[0]), "name": name}
     few = dask.config.get("split_every", few)
@@ -75,7 +74,7 @@ def tree(
 
 
 def several(found: da.Array, name: str, dtypes: list[np.dtype]) -> list[da.Array]:
-    """Arrays of these dtypes, of an array whose chunks are tuples of their chunks if there are several."""
+    """The arrays of these dtypes in one whose chunks, if there are several, are tuples."""
     if len(dtypes) == 1:
         return [found]
     dims = range(found.ndim)
@@ -83,7 +82,7 @@ def several(found: da.Array, name: str, dtypes: list[np.dtype]) -> list[da.Array
 
 
 def same(x: Any, axis: Shape, keepdims: bool) -> Any:
-    """The partial results, which are there already."""
+    """The first step of a tree: partial results as they are."""
     return x
 
 
@@ -93,19 +92,19 @@ def nth(k: int, results: tuple[Any, ...]) -> Any:
 
 
 def like(x: da.Array, ndim: int, dtype: np.dtype) -> Any:
-    """What Dask takes as a sample of chunks: of the same kind as those of x, without elements."""
+    """Dask's sample of a chunk (``meta``): of the type of x's chunks, without elements."""
     sample = np.asarray(x._meta) if find("like", "x", x._meta) is None else x._meta
     return meta_from_array(sample if dtype.kind == "c" else sample.real, ndim, dtype)
 
 
 def labelled(x: Any, ndim: int) -> Operand:
-    """An operand with the labels of the last dims of ``ndim``; a scalar has none."""
+    """An operand with the labels of the last of ``ndim`` dims; a scalar has none."""
     return (x, tuple(range(ndim - x.ndim, ndim))) if is_dask(x) else (x, None)
 
 
 def beside(y: Any, x: da.Array, dims: Shape | None = None) -> Operand:
-    """An operand whose dims go along those of another one, by default the last ones: in chunks like its, where it is
-    not broadcast."""
+    """An operand whose dims correspond to some of x's, by default the last: rechunked like them where it does not
+    broadcast."""
     if not is_dask(y):
         return y, None
     dims = tuple(range(x.ndim - y.ndim, x.ndim)) if dims is None else dims
@@ -121,15 +120,15 @@ def converted(x: Any, dtype: np.dtype) -> Any:
 
 
 def arrays_of(call: Call, given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that are arrays and no scalars: Dask's, or NumPy's or CuPy's, all of one kind."""
+    """The arguments that are arrays: Dask's, and those of the library of Dask's chunks, NumPy or CuPy."""
     op, operands = call.name, call.operation.operands
     if given.get("out") is not None:
-        raise error(TypeError, op, "out is not for dask arrays, which cannot be written to")
+        raise error(TypeError, op, "out is not supported for dask arrays, which cannot be written to")
     arrays: dict[str, Any] = {}
     kinds: dict[bool, str] = {}
     for name, value in given.items():
         if name not in operands and hasattr(value, "__dask_graph__"):
-            raise error(TypeError, op, f"{name} is a {kind(value)}, and a call computes none")
+            raise error(TypeError, op, f"{name} is a {kind(value)}, which is not computed: pass {name}.compute()")
         if name not in operands or value is None or is_scalar(value):
             continue
         host = find(op, name, value._meta if is_dask(value) else value) is None
@@ -138,10 +137,10 @@ def arrays_of(call: Call, given: dict[str, Any]) -> dict[str, Any]:
             value = known(op, name, value)
         else:
             words = f"{name} is a {kind(value)}"
-            # (What is no array is a mask by its truth, as in NumPy.)
+            # (Masks that are no arrays count by their truth values, as in NumPy.)
             truth = name == "where" and not hasattr(value, "dtype")
             value = host_array(op, name, value, truth) if host else value
-        # In the machine's byte order, as a GPU's arrays are.
+        # In native byte order, as GPU arrays are.
         arrays[name] = value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
         kinds.setdefault(host, words)
         if len(kinds) > 1:
@@ -150,9 +149,9 @@ def arrays_of(call: Call, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def known(op: str, name: str, x: da.Array) -> da.Array:
-    """A Dask array as calls take it: of a known shape, and without empty chunks among others."""
+    """A Dask array checked for a known shape, and without empty chunks among others."""
     if CONTEXTS.keys().isdisjoint(type(x._meta).__mro__):
-        rule = f"{name} is a {kind(x)} of {kind(x._meta)}; gpuops takes those of NumPy and CuPy arrays"
+        rule = f"{name} is a {kind(x)} of {kind(x._meta)}; only chunks of NumPy and CuPy are supported"
         raise error(TypeError, op, rule)
     if math.isnan(math.prod(x.shape)):
         rule = f"{name} has unknown chunk sizes {x.shape}; call {name}.compute_chunk_sizes() first"
@@ -164,13 +163,13 @@ def known(op: str, name: str, x: da.Array) -> da.Array:
 
 
 def cut(array: Any, other: da.Array) -> da.Array:
-    """An array in chunks: those of another one, where it is as long."""
+    """An array in chunks: those of another one, where lengths agree."""
     last = dict(zip(range(array.ndim)[::-1], other.chunks[::-1], strict=False))
     chunks = [last[d] if d in last and sum(last[d]) == n else None for d, n in enumerate(array.shape)]
     return da.from_array(array, filled(chunks, array.shape, array.dtype))
 
 
 def filled(chunks: list[Any], shape: Shape, dtype: np.dtype) -> tuple[Shape, ...]:
-    """Chunks, where there are none yet as large as Dask's setting ``array.chunk-size`` tells."""
+    """Complete chunks: for None, those of Dask's setting ``array.chunk-size``."""
     cuts = [c if c is not None else n if 0 in shape else "auto" for c, n in zip(chunks, shape, strict=True)]
     return normalize_chunks(tuple(cuts), shape, dtype=dtype)

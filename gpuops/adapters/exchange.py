@@ -1,7 +1,6 @@
-"""Arrays of other libraries: what computes them is a call with NumPy's or CuPy's arrays over the same memory, and what
-comes out is theirs.
+"""Arrays of other libraries: calls run on NumPy or CuPy arrays over the same memory, and results are converted back.
 
-A library is known by the name of the package that its array types are from, and none is imported to look for them.
+A library is recognised by the package that defines its array types; none is imported for that.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from ..call.key import Missed
 from ..call.operation import Call
 from ..errors import error
 
-CPU = (1, 3, 11)  # DLPack's numbers of devices whose memory the host reads: kDLCPU, kDLCUDAHost, kDLROCMHost
+CPU = (1, 3, 11)  # DLPack's devices whose memory the host reads: kDLCPU, kDLCUDAHost, kDLROCMHost
 CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
-Convert = Callable[[Any, Any], Any]  # from a result, NumPy's or CuPy's, and an argument to such an array
+Convert = Callable[[Any, Any], Any]  # (a NumPy or CuPy result, an argument) to an array of the argument's library
 
 
 def own_device(array: Any) -> Any:
-    """The device that an array says it is on; None of one that says nothing."""
+    """An array's ``device``; None if it has no such attribute."""
     return getattr(array, "device", None)
 
 
 class Exchange(NamedTuple):
-    """A library whose arrays are given to CuPy or NumPy by DLPack or ``__cuda_array_interface__``, and its results back
-    by ``convert``. ``device`` is that of an array; None, if it goes with any."""
+    """A library whose arrays NumPy and CuPy take by DLPack or ``__cuda_array_interface__``; ``convert`` makes its
+    arrays of results. ``device`` gives that of an array, or None if it mixes with any."""
 
     name: str
     convert: Convert
@@ -55,7 +54,7 @@ class Exchange(NamedTuple):
         return converted(result, lambda array: self.convert(array, leading))
 
     def leading(self, op: str, arrays: dict[str, Any]) -> Any:
-        """The array whose device gets the result. Raises ValueError if they are on several."""
+        """The array whose device gets the result. Raises ValueError for arrays on several devices."""
         foreign = {name: value for name, value in arrays.items() if not is_scalar(value)}
         devices = {name: device for name, value in foreign.items() if (device := self.device(value)) is not None}
         first = next(iter(devices), next(iter(foreign)))
@@ -65,7 +64,7 @@ class Exchange(NamedTuple):
         return foreign[first]
 
     def native(self, op: str, name: str, value: Any) -> Any:
-        """An array as NumPy or CuPy has it; scalars are as they were."""
+        """A NumPy or CuPy array over an array's memory; scalars as they are."""
         if is_scalar(value):
             return value
         try:
@@ -90,46 +89,46 @@ class Exchange(NamedTuple):
 
 
 def traced_by_jax(value: Any) -> bool:
-    """Whether an array stands for others while JAX transforms a function."""
+    """Whether an array is a tracer of a JAX transformation."""
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(value, jax.core.Tracer)
 
 
 def dtype_of(array: Any, dtype: Any) -> Any:
-    """A dtype as NumPy has it, which may be one of the namespace of an array."""
+    """NumPy's dtype for a dtype of its own or of an array's namespace."""
     try:
         return np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
         pass
     try:
         return np.from_dlpack(array.__array_namespace__().empty((0,), dtype=dtype)).dtype
-    except Exception:  # it is neither's: the op says so
+    except Exception:  # neither knows it: the op raises
         return dtype
 
 
 def converted(result: Any, convert: Callable[[Any], Any]) -> Any:
-    """A result, or each of several, as the array that ``convert`` makes of it; scalars as arrays."""
+    """Convert a result, or each of several; scalars become arrays first."""
     if isinstance(result, tuple):
         gather = getattr(result, "_make", tuple)  # that of a named tuple
         return gather([converted(each, convert) for each in result])
     return convert(np.asarray(result) if isinstance(result, (np.generic, bool)) else result)
 
 
-#: Operands of which CuPy's current stream may have more to read, and the event after that.
+#: Operands that a CuPy stream may still read, each with the event after that.
 IN_USE: deque[tuple[Any, list[Any]]] = deque()
 
 
 def keep(arrays: list[Any]) -> None:
-    """Keep the arrays of libraries that know nothing of CuPy's stream until the GPU has read them.
+    """Keep the arrays of libraries that do not know CuPy's stream alive until the GPU has read them.
 
-    Those of earlier calls are let go once their event is over: at the next call.
+    Each call releases those of earlier calls whose events are done.
     """
     on_gpu = [array for array in arrays if not isinstance(array, np.ndarray)]
     if not on_gpu:
         return
     import cupy
 
-    if cupy.cuda.get_current_stream().is_capturing():  # which allows no question after an event
+    if cupy.cuda.get_current_stream().is_capturing():  # events cannot be queried under capture
         return
     while IN_USE:
         try:
@@ -149,7 +148,7 @@ def keep(arrays: list[Any]) -> None:
 
 
 def same_namespace(result: Any, like: Any) -> Any:
-    """An array of the array API's namespace of another, on its device, where that has one; else the result as it is."""
+    """The result as an array of the namespace and device of ``like``; as it is if that has no array API namespace."""
     namespace: Any = like.__array_namespace__() if hasattr(like, "__array_namespace__") else None
     if not hasattr(namespace, "from_dlpack"):
         return result
@@ -163,7 +162,7 @@ def jax_device(array: Any) -> Any:
 
 
 def to_jax(result: Any, like: Any) -> Any:
-    """JAX's array; of the dtype that JAX has for it, if it is not to have 64 bits."""
+    """A JAX array; in 32 bits unless JAX enables 64."""
     import jax.dlpack
 
     result = result.astype(jax.dtypes.canonicalize_dtype(result.dtype), copy=False)
@@ -173,12 +172,12 @@ def to_jax(result: Any, like: Any) -> Any:
 
 
 def to_numba(result: Any, like: Any) -> Any:
-    """Numba's array over the same memory."""
+    """A Numba array over the same memory."""
     return sys.modules["numba"].cuda.as_cuda_array(result)
 
 
 def to_cudf(result: Any, like: Any) -> Any:
-    """cuDF's series, if the result has one dim; else the result as it is."""
+    """A cuDF series if the result is 1-d; else the result as it is."""
     return sys.modules["cudf"].Series(result, nan_as_null=False) if result.ndim == 1 else result
 
 

@@ -1,4 +1,4 @@
-"""Which library an array is of, and what makes calls with it: by the name of the package that its type is from."""
+"""The table of array libraries, by the package that defines the array type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .exchange import Exchange, jax_device, same_namespace, to_cuda, to_cudf, to
 
 
 def cupy(package: str) -> Library:
-    """CuPy's arrays are native."""
+    """CuPy arrays are native."""
     from cupy import ndarray
 
     from ..device import cuda
@@ -20,14 +20,14 @@ def cupy(package: str) -> Library:
 
 
 def pytorch(package: str) -> Library:
-    """Tensors are native too; an adapter checks them, and takes those of the CPU for arrays."""
+    """Tensors are native too; an adapter checks them, and makes NumPy arrays of CPU tensors."""
     from .pytorch import NATIVE, PYTORCH
 
     return Library(PYTORCH, NATIVE)
 
 
 class Dask(NamedTuple):
-    """Dask, whose arrays are made of NumPy's or CuPy's."""
+    """Dask, whose chunks are NumPy or CuPy arrays."""
 
     mixes: bool = True
 

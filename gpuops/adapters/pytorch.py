@@ -1,7 +1,7 @@
-"""PyTorch's tensors: imported when the first of them shows up, never by ``import gpuops``.
+"""PyTorch tensors: imported with the first tensor, never by ``import gpuops``.
 
-Tensors of a GPU are computed on PyTorch's current stream, in memory of PyTorch's, and their calls are cached like those
-of CuPy's arrays.
+GPU tensors are computed on PyTorch's current stream, in PyTorch's memory. Their calls are cached like those of CuPy
+arrays.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NAMES = {getattr(torch, name): name for name in CTYPES if hasattr(torch, name)}
 
 
 class PyTorch:
-    """The library whose arrays are tensors."""
+    """The adapter of tensors."""
 
     mixes = False
 
@@ -51,7 +51,7 @@ class PyTorch:
         if index is not None:
             return perform(there, known)
         result = there.repeat()
-        if call.operation.view:  # that PyTorch knows as one
+        if call.operation.view:  # a view that PyTorch tracks as one
             return given["array"].expand(result.shape)
         result = converted(result, from_host)
         if (out := given.get("out")) is not None:
@@ -61,7 +61,7 @@ class PyTorch:
 
 
 def gpu_of(op: str, tensors: dict[str, torch.Tensor]) -> int | None:
-    """The GPU on which all tensors lie; None is the CPU, whose tensors without dims go with any."""
+    """The GPU of all tensors; None is the CPU, whose 0-d tensors mix with any device."""
     found = None
     if is_tracing():
         rule = "torch.jit.trace would record the result as a constant; gpuops has no operations that it can trace"
@@ -71,11 +71,11 @@ def gpu_of(op: str, tensors: dict[str, torch.Tensor]) -> int | None:
             raise error(TypeError, op, f"{name} is {what}")
         if traced(tensor):
             rule = "call it under torch.no_grad() or in a torch.autograd.Function"
-            raise error(RuntimeError, op, f"{name} requires a gradient, which gpuops does not trace: {rule}")
+            raise error(RuntimeError, op, f"{name} requires a gradient, which gpuops does not compute: {rule}")
         if not dense(tensor):
             what = f"{kind(tensor)} of {tensor.layout} on {tensor.device}"
-            rule = "whose elements do not lie in memory of a CPU or a GPU of CUDA"
-            raise error(TypeError, op, f"{name} is a {what}, {rule}")
+            rule = "only strided tensors in memory of a CPU or a CUDA GPU are supported"
+            raise error(TypeError, op, f"{name} is a {what}; {rule}")
         if tensor.device.type == "cpu" and tensor.ndim == 0 and name != "out":
             continue
         if found is None:
@@ -86,23 +86,23 @@ def gpu_of(op: str, tensors: dict[str, torch.Tensor]) -> int | None:
 
 
 def traced(tensor: torch.Tensor) -> bool:
-    """Whether PyTorch is to know how results depend on it, backwards or forwards."""
+    """Whether autograd tracks a tensor, in reverse or forward mode."""
     if tensor.requires_grad and torch.is_grad_enabled():
         return True
     return forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None
 
 
 def stand_in(tensor: torch.Tensor) -> str | None:
-    """What a tensor is that stands for others, in words."""
+    """What a tensor is that stands for others; None for any other tensor."""
     if isinstance(tensor, FakeTensor):
-        return "a FakeTensor, which has a shape and no elements: gpuops computes, and traces nothing"
+        return "a FakeTensor, which has no elements; gpuops cannot be traced"
     if is_batchedtensor(tensor):
-        return "one of the tensors of torch.func.vmap: call gpuops outside of it, on all of them, with axis="
+        return "batched by torch.func.vmap: call gpuops outside of vmap, on the whole batch, with axis="
     return None
 
 
 def dense(tensor: torch.Tensor) -> bool:
-    """Whether it has memory of its own, where its strides tell."""
+    """Whether a tensor has memory that its strides describe."""
     if tensor.layout is not torch.strided or tensor.device.type not in ("cpu", "cuda") or tensor.is_nested:
         return False
     try:
@@ -115,13 +115,13 @@ def dense(tensor: torch.Tensor) -> bool:
 
 
 def native(op: str, name: str, value: Any) -> Any:
-    """An argument as calls take it: tensors of the CPU as arrays over the same memory."""
+    """An argument as native calls take it: CPU tensors become arrays over the same memory."""
     if not isinstance(value, torch.Tensor):
         return value
     dtype = numpy_dtype(op, name, value.dtype)
-    if value.is_conj() or value.is_neg():  # what lies in memory is not what it says
+    if value.is_conj() or value.is_neg():  # memory holds other values than the tensor
         if name == "out":
-            raise error(ValueError, op, "out is a conjugated or negated view, which is not written to")
+            raise error(ValueError, op, "out is a conjugated or negated view, which cannot be written to")
         value = value.detach().resolve_conj().resolve_neg()
     return host_view(value.detach(), dtype) if value.device.type == "cpu" else value
 
@@ -147,7 +147,7 @@ def torch_dtype(dtype: np.dtype) -> torch.dtype:
 
 def host_view(tensor: torch.Tensor, dtype: np.dtype) -> np.ndarray:
     """NumPy's array over a tensor's memory."""
-    bits = tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor  # which NumPy itself does not know
+    bits = tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor  # unknown to NumPy itself
     return bits.numpy().view(dtype)
 
 
@@ -168,10 +168,10 @@ def gpu_view(index: int, tensor: torch.Tensor, spec: ArraySpec) -> Any:
 
 
 def from_gpu(result: Any) -> torch.Tensor:
-    """A tensor over the memory of a result in C order, which is a tensor's."""
+    """A tensor over a C-ordered result, whose memory is a tensor's."""
     made = result.data.mem.owner
     storage = made.untyped_storage()
-    offset = (result.data.ptr - storage.data_ptr()) // result.itemsize if result.size else 0  # (without, it is null)
+    offset = (result.data.ptr - storage.data_ptr()) // result.itemsize if result.size else 0  # (null if empty)
     return torch.empty(0, dtype=torch_dtype(result.dtype), device=made.device).set_(storage, offset, result.shape)
 
 
@@ -193,11 +193,11 @@ def stream_of(index: int) -> int:
 
 
 is_tracing: Callable[[], bool] = getattr(torch._C, "_is_tracing", torch.jit.is_tracing)
-stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", stream_of)  # the same, without an object for it
+stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", stream_of)  # the same, without a Stream object
 
 
 class Handle(int):
-    """A stream of PyTorch's, as CuPy takes those of other libraries."""
+    """A PyTorch stream, with the protocol by which CuPy takes those of other libraries."""
 
     def __cuda_stream__(self) -> tuple[int, int]:
         return 0, int(self)
@@ -265,7 +265,7 @@ def context_on(index: int) -> TensorContext:
 
 
 def allocated(index: int, device: torch.device, nbytes: int) -> Any:
-    """New memory of PyTorch's, which a capture by PyTorch allows too."""
+    """New memory from PyTorch, which also works under capture by PyTorch."""
     return borrowed(index, torch.empty(nbytes, dtype=torch.uint8, device=device), nbytes)
 
 
@@ -273,8 +273,8 @@ def allocated(index: int, device: torch.device, nbytes: int) -> Any:
 
 
 def read(tensor: torch.Tensor) -> tuple[int, tuple[Any, ...]]:
-    """A tensor's address, and what of it decides a call, as the launch cache takes them."""
-    unlike = tensor.is_conj() or tensor.is_neg() or not tensor.is_cuda  # an array that could be read where it lies
+    """A tensor's address and its part of the key, for the launch cache."""
+    unlike = tensor.is_conj() or tensor.is_neg() or not tensor.is_cuda  # not a native array as it is
     exclude_from_compilers()
     if unlike or is_tracing() or (tensor.requires_grad and torch.is_grad_enabled()) or forward_ad._current_level >= 0:
         raise TypeError
@@ -289,7 +289,7 @@ def read(tensor: torch.Tensor) -> tuple[int, tuple[Any, ...]]:
 
 
 def written(out: torch.Tensor) -> None:
-    """Tell autograd that a tensor has other contents now, as PyTorch's own functions do."""
+    """Tell autograd that a tensor was modified, as PyTorch's own functions do."""
     if not out.is_inference():
         torch.autograd.graph.increment_version(out)
 

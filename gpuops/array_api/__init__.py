@@ -1,8 +1,8 @@
-"""The functions that the Python array API standard names too, with its signatures: version 2024.12.
+"""gpuops' functions that the Python array API standard has too, with its signatures: version 2024.12.
 
-Arrays are positional-only, options are keyword-only, and the results are arrays, 0-d if all axes are reduced. That
-is how these differ from gpuops' functions of the same names, which compute them. The namespace holds no more of the
-standard than that; `linalg` is its extension for linear algebra.
+Arrays are positional-only, options are keyword-only, and the results are arrays, 0-d if all axes are reduced. Otherwise
+they are gpuops' functions of the same names. The namespace has nothing else of the standard; `linalg` is its extension
+for linear algebra.
 
     >>> import gpuops.array_api as xp
     >>> import numpy as np
@@ -10,9 +10,9 @@ standard than that; `linalg` is its extension for linear algebra.
     array([[3],
            [7]])
 
-Where the standard leaves a choice, it is NumPy's: other dtypes are taken than a function has to take (integers by
-`mean`, bools by `sum` and `matmul`, complex numbers by `max` and `min`), dtypes of different kinds promote, an empty
-maximum is an error.
+Where the standard leaves a choice, gpuops chooses as NumPy does: functions take more dtypes than they have to (integers
+in `mean`, bools in `sum` and `matmul`, complex numbers in `max` and `min`), dtypes of different kinds promote, and an
+empty maximum is an error.
 """
 
 from . import linalg as linalg

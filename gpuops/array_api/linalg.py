@@ -1,4 +1,4 @@
-"""The functions that the standard's extension for linear algebra names too, with its signatures."""
+"""gpuops' functions that the standard's extension for linear algebra has too, with its signatures."""
 
 from ..ops import matmul as _products
 from ..ops import norms as _norms

@@ -1,4 +1,4 @@
-"""What the standard's functions return."""
+"""Results as the standard has them."""
 
 import numpy as np
 
