@@ -152,8 +152,8 @@ def test_every_architecture_has_a_machine(nvrtc):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "give either ops or, with --from FILE, a record"),
-        (["sum", "--from", "x"], "give either ops or, with --from FILE, a record"),
+        ([], "pass either ops or, with --from FILE, a record"),
+        (["sum", "--from", "x"], "pass either ops or, with --from FILE, a record"),
         (["sing"], "op must be one of sum, .*, dot, got 'sing'"),
         (["sum", "--arch", "91"], "--arch must be one of .*80, .*, which NVRTC compiles for; got 91"),
         (["sum", "--dtype", "real"], "dtype 'real' is not understood"),

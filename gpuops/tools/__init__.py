@@ -1,1 +1,1 @@
-"""What stands around the ops: info, demo, warm-up."""
+"""Tools around the ops: info, demo, warm-up, the kernel cache, other libraries' names."""

@@ -1,4 +1,4 @@
-"""``python -m gpuops cache``: what is in the folder of compiled kernels; clear it, check it."""
+"""``python -m gpuops cache``: list, clear or check the folder of compiled kernels."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..device.disk_cache import File
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """The command's arguments."""
     parser.add_argument("action", nargs="?", choices=ACTIONS, default="list", help="(list)")
 
 
 def main(options: argparse.Namespace) -> int:
-    """Do it, and say what was found."""
+    """Run the action."""
     folder = jit.cache_folder()
     if not folder:
         print("There is no folder for compiled kernels: set GPUOPS_CACHE_DIR.")
@@ -46,7 +46,7 @@ def clear(folder: str, there: list[File]) -> int:
 
 
 def check(folder: str, there: list[File]) -> int:
-    """Read all entries; 1 if some are of no use, which are compiled anew when they are needed."""
+    """Read all entries; 1 if some are unusable. These are compiled again when needed."""
     bad = [file.path for file in there if not disk_cache.stored(file.path)]
     for path in bad:
         print(f"{path} is damaged, or others may have written it: it is not used")
@@ -55,17 +55,17 @@ def check(folder: str, there: list[File]) -> int:
 
 
 def summary(folder: str, there: list[File]) -> str:
-    """The folder, and how much is in it."""
+    """The folder and its size."""
     return f"{folder}: {words(len(there), sum(file.size for file in there), disk_cache.limit())}"
 
 
 def words(kernels: int, bytes: int, limit: int) -> str:  # noqa: A002 - as `info` names them
-    """How much is in a folder."""
+    """A folder's size and limit as text."""
     return f"{kernels} kernels, {megabytes(bytes)} of at most {megabytes(limit)}"
 
 
 def megabytes(nbytes: int) -> str:
-    """A size as people read it.
+    """A size as text.
 
     >>> megabytes(1_250_000)
     '1.2 MB'

@@ -22,7 +22,7 @@ from ..plan.geometry import MAX_RANK
 from ..version import __version__
 from .info import info
 
-REPEATS = 20  # timed calls of an op on a GPU, of which the median counts
+REPEATS = 20  # timed calls of an op on a GPU; the median counts
 REPEATS_CPU = 5
 SCRATCH = 2**27  # bytes: more than the L2 cache of any GPU
 
@@ -35,9 +35,9 @@ class Op:
     operands: str  # the arrays that it reads
     run: Callable[[Any, Any, Any], Any]
     reference: Callable[[Any, Any, Any], Any]  # with NumPy; x and row are wide: float64, complex128 or integers
-    tolerance: int = 0  # units in the last place of the largest result that the largest error may be
-    scale: Callable[[Any], Any] | None = None  # of wide x: takes the place of the results in that
-    kinds: str = "biufc"  # of dtype
+    tolerance: int = 0  # the largest error allowed, in units in the last place of the largest result
+    scale: Callable[[Any], Any] | None = None  # a function of wide x, whose values replace the results in that
+    kinds: str = "biufc"  # of dtypes
 
 
 def reference_softmax(x: np.ndarray) -> np.ndarray:
@@ -124,8 +124,8 @@ class Gpu:
     def seconds(self, call: Callable[[], Any]) -> float:
         """The median time of a call that has been made before.
 
-        Copies of scratch memory go ahead of each call: they clear the cache, and they keep the GPU busy until Python
-        has launched the call, so that it is the GPU's time that is taken.
+        Copies of scratch memory precede each call: they evict the cache, and keep the GPU busy until Python has
+        launched the call, so that only the GPU's time counts.
         """
         events = [(self.cupy.cuda.Event(), self.cupy.cuda.Event()) for _ in range(REPEATS)]
         for start, stop in events:
@@ -154,7 +154,7 @@ def positive(text: str) -> int:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the demo; 1 if a result is wrong, 2 if the file or the size is of no use."""
+    """Run the demo; 1 if a result is wrong, 2 if the file or the size is unusable."""
     what = f"size {options.size}" if options.file is None else options.file
     try:
         return run(options)
@@ -167,16 +167,16 @@ def main(options: argparse.Namespace) -> int:
 
 
 class Useless(Exception):
-    """What is wrong with the array that the demo is to use."""
+    """The demo cannot use an array; the message says why."""
 
 
 def first_line(failure: Exception) -> str:
-    """What an exception says, in a line."""
+    """The first line of an exception's message."""
     return (str(failure).splitlines() or [type(failure).__name__])[0]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make or read the array, and print what becomes of it; 1 if a result is wrong."""
+    """Make or read the array, and run the ops on it; 1 if a result is wrong."""
     random = np.random.default_rng(0)
     try:
         x = random.standard_normal((options.size,) * 2, np.float32) if options.file is None else read(options.file)
@@ -259,7 +259,7 @@ def ulp(dtype: np.dtype) -> float:
 
 
 def deviation(result: np.ndarray, reference: np.ndarray, scale: np.ndarray) -> float:
-    """The largest error, relative to the largest finite scale; NaN where NaN is due is right."""
+    """The largest error, relative to the largest finite scale; NaN is right where the reference is NaN."""
     if result.shape != reference.shape:
         return float("inf")
     reference = reference.astype(result.dtype)  # overflows as the result does

@@ -44,12 +44,12 @@ def strategies(op: str) -> tuple[str, ...]:
 
 
 class Info(dict[str, Any]):
-    """What `info` gives: a dict whose text is a table, in notebooks too."""
+    """The result of `info`: a dict that prints as a table, in notebooks too."""
 
     @property
     def rows(self) -> list[tuple[str, str]]:
-        """What there is, by name, as people read it."""
-        from .cache import words  # imports much, and only this needs it
+        """The facts as text, by name."""
+        from .cache import words  # slow to import, and needed only here
 
         calls = "{known} of at most {limit} kinds of calls, {hits} hits, {misses} misses".format(**self["calls"])
         return [
@@ -88,7 +88,8 @@ def info() -> Info:
         ``versions`` (of each library, or why it is missing), ``devices`` (label to description), ``path`` (``"gpu"``
         or ``"cpu"``, for callers who may choose), ``reason``, ``cache`` (the folder of compiled kernels), ``cached``
         (how many ``kernels`` and ``bytes`` are in it, and the ``limit`` of these), ``calls`` (the launch cache: the
-        kinds of calls that it has, at most how many, hits and misses), ``threads`` (that share a call on the CPU).
+        kinds of calls that are ``known`` and their ``limit``, ``hits`` and ``misses``), ``threads`` (of a call on the
+        CPU).
 
     Examples
     --------
@@ -138,7 +139,7 @@ def info() -> Info:
 
 
 def numba() -> str:
-    """Numba's version; if there is none that works here, what it would bring."""
+    """Numba's version; without one that works here, what it would speed up."""
     if blocks.compiled("numba_compiler") is not None:
         return version("numba")
     why = "not installed (pip install" if importlib.util.find_spec("numba") is None else "cannot be imported (update"

@@ -1,12 +1,12 @@
-"""What gpuops has and has not, beside NumPy's, CuPy's and PyTorch's names: one table, for messages and for a page."""
+"""Which functions of NumPy, CuPy and PyTorch gpuops has, and their names: a table for messages and for the docs."""
 
 from __future__ import annotations
 
 from collections.abc import Container
 from typing import NamedTuple
 
-#: By topic a line for each function: the name that gpuops gives it or would give it, then NumPy's, CuPy's and
-#: PyTorch's. "=" is the same name, "-" none, commas are between several. Names of SciPy are written in full.
+#: By topic, a line for each function: the name that it has, or would have, in gpuops, then in NumPy, CuPy and PyTorch.
+#: "=" is the same name, "-" none, commas separate several. Names of SciPy are written in full.
 TABLE = """
 Reductions
 sum               =                                =                              =
@@ -267,7 +267,7 @@ SCIPY = ("scipy.", "cupyx.")
 
 
 class Row(NamedTuple):
-    """A function: the name that gpuops gives it or would give it, and its names in each of the libraries."""
+    """A function: the name that it has, or would have, in gpuops, and its names in each of the libraries."""
 
     name: str
     theirs: tuple[tuple[str, ...], ...]
@@ -300,7 +300,7 @@ def missing(name: str, public: Container[str]) -> AttributeError:
     found = called(name)
     if found is None:
         return AttributeError(message)
-    nearest = [min(names, key=lambda each: last(each) != name, default="") for names in found.theirs]  # perhaps itself
+    nearest = [min(names, key=lambda each: last(each) != name, default="") for names in found.theirs]  # itself, if any
     served = [full_name(library, each) for library, each in zip(LIBRARIES, nearest, strict=True) if each]
     served = [f"gpuops.{found.name}"] if found.name in public else served
     listed = " or ".join([", ".join(served[:-1]), served[-1]]) if served[1:] else served[0]
@@ -308,7 +308,7 @@ def missing(name: str, public: Container[str]) -> AttributeError:
 
 
 def called(name: str) -> Row | None:
-    """The row of what NumPy calls so, or else CuPy, or else PyTorch."""
+    """The row of the function with this name in NumPy, or else in CuPy, or else in PyTorch."""
     rows = [each for found in topics().values() for each in found]
     for i in range(len(LIBRARIES)):
         for each in rows:
@@ -318,10 +318,10 @@ def called(name: str) -> Row | None:
 
 
 def last(name: str) -> str:
-    """A name without those of the modules that it is in."""
+    """A name without its modules."""
     return name.rpartition(".")[2]
 
 
 def full_name(library: str, name: str) -> str:
-    """A name with that of its library."""
+    """A name with its library's."""
     return name if name.startswith(SCIPY) else f"{library}.{name}"

@@ -1,5 +1,5 @@
-"""How far long work is: a bar on terminals and in notebooks, a line on terminals without rich, which are gone when the
-work is done; elsewhere, such as in a log, a line now and then."""
+"""Shows the progress of long work: a bar in terminals and notebooks, or a line in terminals without rich, removed at
+the end; elsewhere, such as in a log, a line every few seconds."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from contextlib import AbstractContextManager, contextmanager
 from html import escape
 
 EVERY = 5.0  # seconds between lines in a log
-Show = Callable[[int, str], None]  # shows how many things are done, and what is at work
+Show = Callable[[int, str], None]  # shows the number of steps that are done, and the current one
 
 
 class Progress:
-    """Follows the work on a number of things."""
+    """Counts the steps that are done."""
 
     def __init__(self, show: Show) -> None:
         self.show, self.count, self.text = show, 0, ""
 
     def at(self, text: str) -> None:
-        """Say what is at work."""
+        """Show the current step."""
         self.text = text
         self.show(self.count, text)
 
     def done(self) -> None:
-        """One more thing is done."""
+        """Count a step."""
         self.count += 1
         self.show(self.count, self.text)
 
 
 @contextmanager
 def progress(total: int) -> Iterator[Progress]:
-    """A context with what follows the work on so many things."""
+    """A context that shows the progress of ``total`` steps."""
     with display()(total) as show:
         yield Progress(show)
 
 
 def display() -> Callable[[int], AbstractContextManager[Show]]:
-    """The display for where this runs."""
+    """The display for this environment."""
     if in_notebook():
         return notebook
     if not sys.stderr.isatty():
@@ -56,7 +56,7 @@ def in_notebook() -> bool:
 
 @contextmanager
 def log(total: int) -> Iterator[Show]:
-    """Lines of standard error, none of work that is done soon: ``3/12 softmax of float32``."""
+    """Lines on standard error, none for short work: ``3/12 softmax of float32``."""
     due = time.monotonic() + EVERY
 
     def show(done: int, text: str) -> None:
@@ -70,7 +70,7 @@ def log(total: int) -> Iterator[Show]:
 
 @contextmanager
 def line(total: int) -> Iterator[Show]:
-    """A line of standard error that is written anew: ``3/12 softmax of float32``."""
+    """A line on standard error that is overwritten: ``3/12 softmax of float32``."""
     width = shutil.get_terminal_size().columns - 1
 
     def show(done: int, text: str) -> None:
@@ -87,7 +87,7 @@ def line(total: int) -> Iterator[Show]:
 
 @contextmanager
 def terminal(total: int) -> Iterator[Show]:
-    """A bar of rich's on standard error."""
+    """Rich's bar on standard error."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -100,7 +100,7 @@ def terminal(total: int) -> Iterator[Show]:
 
 @contextmanager
 def notebook(total: int) -> Iterator[Show]:
-    """An output of the cell that is shown anew; rich's needs ipywidgets."""
+    """An output of the cell that is updated; rich's bar needs ipywidgets."""
     from IPython.display import display
 
     def output(done: int, text: str) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""``python -m gpuops warmup``: compile what calls of some ops will need, before they are made.
+"""``python -m gpuops warmup``: compile the kernels of some ops before their first calls.
 
-Which kernels these are is read from descriptions of such calls.
+Descriptions of representative calls tell which kernels these are.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from ..plan.work import ArraySpec, Kernel, Machine, Work, largest_cluster, new_a
 from .info import info
 from .progress import progress
 
-# Lengths of two dims, one of many, one of few: kernels depend on what divides them and between which bounds they lie.
+# Lengths of two dims, from a long list and a short one: kernels depend on divisors and on thresholds.
 MANY = sorted({m for n in range(21) for m in (2**n - 1, 2**n, 2**n + 1, 2**n + 2, 2**n + 4, 3 * 2**n) if m})
 FEW = sorted({m for n in range(21) for m in (2**n, 3 * 2**n)} | {63, 68, 1023, 1028, 16383, 16388, 262143})
 SOME = (1, 2, 3, 4, 7, 8, 16, 31, 32, 100, 128, 1000, 1024, 4095, 4096, 2**16)
-SIDES = (1, 3, 16, 100, 128, 1000, 1024, 4095, 4096, 2**20)  # of matrices to be multiplied
-MOST = 2**28  # elements of an array
+SIDES = (1, 3, 16, 100, 128, 1000, 1024, 4095, 4096, 2**20)  # of matrices to multiply
+MOST = 2**28  # most elements of an array
 
 
-Maker = Callable[[Shape], ArraySpec]  # of arrays of the dtype for which kernels are looked for
+Maker = Callable[[Shape], ArraySpec]  # makes specs of arrays of one dtype
 
 
 def over_axes(op: Callable[..., Any], array: Maker) -> Iterator[Work]:
@@ -98,7 +98,7 @@ def dots(array: Maker) -> Iterator[Work]:
         yield describe(dot, array((n,)), array((n,)))
 
 
-#: An op is a row: the calls that stand for all.
+#: An op is a row: its representative calls.
 OPS: dict[str, Callable[[Maker], Iterator[Work]]] = {
     **{
         name: partial(over_axes, getattr(reduce, name))
@@ -116,7 +116,7 @@ OPS: dict[str, Callable[[Maker], Iterator[Work]]] = {
 
 def needed(ops: Iterable[str], dtypes: Iterable[str], machine: Machine) -> list[Kernel]:
     """The kernels that calls of some ops on arrays of some dtypes need on a machine, in order of their first use."""
-    own = machine._replace(blas=False)  # as in the capture of a graph, so that no kernel is left out for cuBLAS
+    own = machine._replace(blas=False)  # as under capture, so that cuBLAS replaces no kernel
     found: dict[Kernel, None] = {}
     asked = [*itertools.product(ops, dtypes)]
     with progress(len(asked)) as shown:
@@ -129,8 +129,7 @@ def needed(ops: Iterable[str], dtypes: Iterable[str], machine: Machine) -> list[
     return [*found]
 
 
-#: What is compiled for without a GPU: by compute capability, the multiprocessors of a common one, and bytes of shared
-#: memory that a block of it may have.
+#: Common GPUs by compute capability, to compile for without one: multiprocessors, and KiB of shared memory of a block.
 GPUS = {
     75: (40, 64), 80: (108, 163), 86: (84, 99), 87: (16, 163), 89: (142, 99), 90: (132, 227), 100: (148, 227),
     103: (148, 227), 110: (20, 227), 120: (188, 99), 121: (48, 99),
@@ -138,13 +137,13 @@ GPUS = {
 
 
 def machine_of(arch: int) -> Machine:
-    """What plans ask of a common GPU of a compute capability."""
+    """The `Machine` of a common GPU of a compute capability."""
     count, shared = GPUS[max((known for known in GPUS if known <= arch), default=min(GPUS))]
     return Machine(count, largest_cluster(arch, shared * 1024), shared * 1024, count)
 
 
 def compile_all(kernels: list[Kernel], arch: int, folder: str | None = None) -> Iterator[Kernel]:
-    """Compile kernels into the disk cache or a folder, on all cores; each is yielded when it is there."""
+    """Compile kernels into the disk cache or a folder, on all cores; yields each when it is done."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         started = {pool.submit(jit.compiled, kernel, arch, folder=folder): kernel for kernel in kernels}
         for future in as_completed(started):
@@ -153,7 +152,7 @@ def compile_all(kernels: list[Kernel], arch: int, folder: str | None = None) -> 
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """The command's arguments."""
     parser.add_argument("op", nargs="*", metavar="OP", help=", ".join(OPS))
     parser.add_argument("--dtype", nargs="+", default=["float32"], metavar="DTYPE", help="dtypes of arrays (float32)")
     parser.add_argument("--from", dest="record", metavar="FILE", help="what programs recorded with GPUOPS_RECORD=FILE")
@@ -162,11 +161,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class Unusable(Exception):
-    """What was asked for cannot be done; the message says why."""
+    """The command cannot run; the message says why."""
 
 
 def main(options: argparse.Namespace) -> int:
-    """Compile for the current GPU or another one, and show how far that is."""
+    """Compile for the current GPU or another one, and show the progress."""
     try:
         check(options)
         arch, machine = target(options.arch)
@@ -175,7 +174,7 @@ def main(options: argparse.Namespace) -> int:
     except OSError as failure:
         print(f"warmup: {failure.filename}: {failure.strerror}", file=sys.stderr)
         return 2
-    except (Unusable, record.Unusable, TypeError) as failure:  # of an op that does not take a dtype
+    except (Unusable, record.Unusable, TypeError) as failure:  # an op does not support a dtype
         print(f"warmup: {str(failure).removeprefix('warmup: ')}", file=sys.stderr)
         return 2
     with progress(len(kernels)) as shown:
@@ -187,9 +186,9 @@ def main(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raise if the arguments do not go together, or name what there is not."""
+    """Raise if arguments conflict or name something unknown."""
     if bool(options.op) == bool(options.record):
-        raise Unusable("give either ops or, with --from FILE, a record")
+        raise Unusable("pass either ops or, with --from FILE, a record")
     for op in options.op:
         if op not in OPS:
             raise Unusable(f"op must be one of {', '.join(OPS)}, got {op!r}")
@@ -198,8 +197,7 @@ def check(options: argparse.Namespace) -> None:
 
 
 def target(arch: int | None) -> tuple[int, Machine]:
-    """The compute capability to compile for, and what plans ask of such a machine: those of the current GPU, unless
-    another one is asked for."""
+    """The compute capability to compile for, and its `Machine`: the current GPU's unless ``arch`` is given."""
     if arch is None:
         facts = info()
         if facts["path"] == "cpu":
@@ -231,10 +229,10 @@ def wanted(options: argparse.Namespace, machine: Machine) -> tuple[list[Kernel],
 
 
 def output_folder(given: str | None) -> str:
-    """The folder to compile into, which is there and can be written."""
+    """The folder to compile into; it exists and is writable."""
     folder = os.path.abspath(os.path.expanduser(given)) if given else jit.cache_folder()
     if not folder:
-        raise Unusable("there is no folder for compiled kernels: give --output, or set GPUOPS_CACHE_DIR")
+        raise Unusable("there is no folder for compiled kernels: pass --output, or set GPUOPS_CACHE_DIR")
     os.makedirs(folder, 0o777 if given else 0o700, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise Unusable(f"{folder} cannot be written")
