@@ -29,8 +29,8 @@ template <int RANK, int OPERANDS, class Offset = i64> struct Axes {
   }
 };
 
-// Up to RANK dims, innermost first: those that are missing, behind the others, have length 1, which costs nothing. A dim
-// lies on few cache lines with its strides.
+// Up to RANK dims, innermost first. Missing ones come last, with length 1, and cost nothing. A dim is adjacent to its
+// strides, so that it takes few cache lines.
 template <int OPERANDS, class Offset> struct Dim {
   Divisor size;
   Offset stride[OPERANDS];
@@ -38,7 +38,7 @@ template <int OPERANDS, class Offset> struct Dim {
 template <int RANK, int OPERANDS, class Offset = i64> struct Dims {
   Dim<OPERANDS, Offset> dim[RANK];
 
-  // As that of Axes, over all dims.
+  // As Axes::locate, over all dims.
   template <class Index> __device__ __forceinline__ void locate(Index index, Offset (&at)[OPERANDS]) const {
 #pragma unroll
     for (int k = 0; k < OPERANDS; ++k) at[k] = 0;
@@ -58,8 +58,8 @@ template <int RANK, int OPERANDS, class Offset = i64> struct Dims {
   }
 };
 
-// How the threads of a block share outputs: 2^lanes threads to each of 2^wide outputs. Threads of an output are
-// neighbours (with more than 32, the block has one output) or, if `across`, 2^wide threads apart (of 32 outputs at most).
+// How the threads of a block are divided among outputs: 2^lanes threads for each of 2^wide outputs. An output's threads are
+// neighbours (more than 32: the block has one output) or, if `across`, 2^wide threads apart (at most 32 outputs).
 struct Shares {
   i32 lanes, wide, across;
 
@@ -69,7 +69,7 @@ struct Shares {
   __device__ __forceinline__ u32 lane() const { return across ? threadIdx.x >> wide : threadIdx.x & ((1u << lanes) - 1); }
 };
 
-// How a matrix lies: strides in elements.
+// The layout of a matrix: strides in elements.
 struct Strides { i64 row, col; };
 
 }  // namespace gpuops

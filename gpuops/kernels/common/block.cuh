@@ -21,23 +21,23 @@ template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {
   return value;
 }
 
-// The median of three is not one that is far from all others.
+// The median of three is never the outlier.
 template <class R> __device__ __forceinline__ R median(R a, R b, R c) {
   return greater_of(lesser_of(a, b), lesser_of(greater_of(a, b), c));
 }
 template <class R> __device__ __forceinline__ Complex<R> median(Complex<R> a, Complex<R> b, Complex<R> c) {
   return {median(a.re, b.re, c.re), median(a.im, b.im, c.im)};
 }
-// Halfway between two, and between the middle ones of four: exact if all are equal.
+// The midpoint of two, and of the middle two of four: exact if all are equal.
 template <class A> __device__ __forceinline__ A halfway(A a, A b) { return times(a, real_t<A>(0.5)) + times(b, real_t<A>(0.5)); }
 template <class R> __device__ __forceinline__ R middle(R a, R b, R c, R d) {
   return halfway(greater_of(lesser_of(a, b), lesser_of(c, d)), lesser_of(greater_of(a, b), greater_of(c, d)));
 }
 
-// Variances of lanes that differ in bits HIGH … LOW of their index are moved to a common center: then they merge as sums,
-// and their squares are hardly greater than they have to be. Where all lanes have elements, or those that have come before
-// those that have none, the median of three centers will do. Else it is the mean of all, which are weighted by the numbers
-// of elements. (The mean is that of distances from one of them: of equal centers it is exact.) CLOSE: of their means.
+// Moves the variances of lanes that differ in bits HIGH … LOW of their index to a common center. Then they merge as plain
+// sums, with squares hardly larger than necessary. If all lanes have elements, or those that have some come first, the
+// center is the median of three lanes' centers; else the mean of all centers, weighted by counts. (It is the mean of
+// distances from one of them, so that it is exact for equal centers.) CLOSE: uses the lanes' means instead of centers.
 template <class Op, bool CLOSE> __device__ __forceinline__ typename Op::State aligned(typename Op::State value, int low, int high) {
   u32 lane = threadIdx.x % 32, first = lane & ~(2 * high - low), span = 2 * high, all = 0xffffffffu;
   bool has = value.count() > 0, packed = true;
@@ -59,12 +59,12 @@ template <class Op, bool CLOSE> __device__ __forceinline__ typename Op::State al
     auto apart = times(own - center, count);
 #pragma unroll 1
     for (int mask = low; mask <= high; mask *= 2) count += shuffle_xor(count, mask), apart = apart + shuffle_xor(apart, mask);
-    center = shuffle(center + times(apart, Op::Spread::part_of(count)), first);  // rounded alike in all of these lanes
+    center = shuffle(center + times(apart, Op::Spread::part_of(count)), first);  // the same in all of these lanes
   }
   return Op::state(center, Op::around(center, value));
 }
-// Merges the variances of these lanes. EXACT: around means, with wider squares; where few other merges follow, rounding
-// errors would not average out. LAST: none follows.
+// Merges the variances of these lanes. EXACT: around means and with wider squares, for merges that few others follow:
+// rounding errors would not average out. LAST: no merge follows.
 template <class Op, bool LAST, bool EXACT, int UNROLL> __device__ __forceinline__ typename Op::State merged(typename Op::State value, int low, int high) {
   using R = typename Op::Spread::R;
   value = aligned<Op, EXACT>(value, low, high);
@@ -75,8 +75,8 @@ template <class Op, bool LAST, bool EXACT, int UNROLL> __device__ __forceinline_
   else return Op::state(Op::center(value), Op::template sums_in<R>(sums));
 }
 
-// Merges `count` variances of N, get(0), get(1), …, around such a center. (Those after them have no elements.) They are
-// read twice, a few at a time: together they would not fit into registers.
+// Merges the first `count` of N variances, get(0), get(1), …, around such a center; the others have no elements. They are
+// read twice, a few at a time: all of them would not fit into registers.
 template <class Op, int N, class Get> __device__ __forceinline__ typename Op::State gathered(int count, Get get) {
   auto one = get(0), two = get(count / 3), three = get(count / 3 * 2);
   auto center = median(Op::center(one), Op::center(two), Op::center(three));
@@ -104,7 +104,7 @@ template <class Op, int N, class Get> __device__ __forceinline__ typename Op::St
   return Op::state(center, sums);
 }
 
-// Searches whose values and indices have 32 bits: one instruction finds the greatest of a warp, another the first place.
+// Searches with 32-bit values and indices: one instruction finds the maximum of a warp, another its first index.
 template <class Op> constexpr bool BRIEF = false;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 template <class V> constexpr bool BRIEF<ArgMax<V, i32>> = sizeof(typename ArgMax<V, i32>::A) == 4;
@@ -112,8 +112,8 @@ template <class V> constexpr bool BRIEF<ArgMin<V, i32>> = BRIEF<ArgMax<V, i32>>;
 template <class Base, class V> constexpr bool BRIEF<WithIndex<Base, V>> = BRIEF<Base>;
 template <class Base, class V> constexpr bool BRIEF<WithoutNan<Base, V>> = BRIEF<Base>;
 #endif
-// An integer that grows with a number, or (FALLS) falls, and the number of one. NaN is the greatest, and zeros of both signs
-// are the same.
+// key_of: an integer that increases with a number (FALLS: decreases). NaN has the greatest key, 0 and -0 have the same one.
+// number_of: the number of a key.
 template <bool FALLS> __device__ __forceinline__ i32 key_of(float x) {
   float number = FALLS ? 0.0f - x : 0.0f + x;
   i32 bits = bit_cast<i32>(number);
@@ -131,7 +131,7 @@ template <bool FALLS, class A> __device__ __forceinline__ A number_of(i32 key) {
 }
 
 // Reduces over aligned groups of WIDTH lanes; every lane gets its group's result. All 32 lanes of the warp take part.
-// LAST, EXACT: as of variances in `merged`.
+// LAST, EXACT: for variances, as in `merged`.
 template <class Op, int WIDTH = 32, bool LAST = true, bool EXACT = LAST> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
   if constexpr (Op::EXPONENTIAL) {  // the maximum first: each sum is rescaled once
     using A = typename Op::A;
@@ -147,7 +147,7 @@ template <class Op, int WIDTH = 32, bool LAST = true, bool EXACT = LAST> __devic
     return Op::state(number_of<Op::FALLS, typename Op::A>(top), place);
   }
 #endif
-  if constexpr (Op::INDEXED) {  // the value first, then the least index of those that have it
+  if constexpr (Op::INDEXED) {  // the value first, then the lowest index that has it
     auto top = warp_reduce<typename Op::Top, WIDTH>(value.value);
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, warp_reduce<Min<typename Op::Place>, WIDTH>(place));
@@ -167,7 +167,7 @@ template <class Op> __device__ __forceinline__ typename Op::State lanes_reduce(t
     A ones = lanes_reduce<Sum<A>>(A(at_max), low, high);
     return {max, rest_of(lanes_reduce<Sum<A>>(at_max ? value.rest : Op::lifted(value, max), low, high), ones)};
   }
-  if constexpr (Op::INDEXED) {  // the value first, then the least index of those that have it
+  if constexpr (Op::INDEXED) {  // the value first, then the lowest index that has it
     auto top = lanes_reduce<typename Op::Top>(value.value, low, high);
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, lanes_reduce<Min<typename Op::Place>>(place, low, high));
@@ -209,7 +209,7 @@ template <class Op, int HIGH, int LOW, int N> __device__ __forceinline__ int sha
 
 // Reduces over a block of THREADS threads (a power of two, 32 or more); every thread (EVERY) or the first warp gets the
 // result. Each Op has shared memory of its own, so no barrier follows. Between two calls with the same Op a kernel must
-// pass a barrier. LAST: as of warp_reduce.
+// pass a barrier. LAST: as in warp_reduce.
 template <class Op, int THREADS, bool EVERY = true, bool LAST = true> __device__ __forceinline__ typename Op::State block_reduce(typename Op::State value) {
   __shared__ typename Op::State partial[THREADS / 32];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -255,7 +255,7 @@ template <class T> __device__ __forceinline__ void copy_async(T* to, const T* fr
 #endif
   *to = *from;
 }
-// The same for N floats that may lie outside their array: if they do, zeros are written.
+// The same for N floats; zeros, if they are not inside their array.
 template <int N> __device__ __forceinline__ void copy_async_inside(float* to, const float* from, bool inside) {
   static_assert(N == 1 || N == 4, "4 or 16 bytes");
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -284,7 +284,7 @@ template <int PENDING> __device__ __forceinline__ void copies_there() {
 // ---- clusters: blocks write to each other's distributed shared memory
 // cluster_begin initialises this block's mbarrier `arrivals`. cluster_wait waits until all blocks have done so.
 // store_to writes to `to` in the shared memory of block `rank`, and counts the bytes at that block's mbarrier.
-// cluster_meet waits until so many bytes have arrived in this block. So a block waits only for its own data. A barrier
+// cluster_meet waits until `bytes` bytes have arrived in this block. So a block waits only for its own data. A barrier
 // of the whole cluster would also wait until all other blocks have theirs.
 __device__ __forceinline__ void cluster_begin(u64* arrivals) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -354,7 +354,7 @@ __device__ __forceinline__ void meet(u64* barrier, u32 count, u32 round, Launch 
 #endif
 }
 
-// Spins for so many clock cycles. (The emulator has no clock and needs none.)
+// Spins for `cycles` clock cycles. (The emulator has no clock and needs none.)
 __device__ __forceinline__ void pause(i64 cycles) {
 #ifdef __CUDA_ARCH__
   i64 until = clock64() + cycles;

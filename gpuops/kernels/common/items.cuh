@@ -52,7 +52,7 @@ template <class T, int N> struct Items<T, N, true> {
   }
 };
 
-// An operand that is not in memory: the address of each of its elements is its value, an index.
+// An operand of indices, which is not in memory: the address of an element is its value.
 struct Position { u8 here; };
 template <int N> constexpr bool WORDY<Position, N> = false;
 template <int N> struct Items<Position, N, false> {
@@ -62,7 +62,7 @@ template <int N> struct Items<Position, N, false> {
 
 // ---- two elements of 16 bits in a word
 
-// Elementwise maximum (GREATER) or minimum of two pairs of 16-bit numbers. NaN propagates, or (NUMBERS) loses.
+// Elementwise maximum (GREATER) or minimum of two pairs of 16-bit numbers. NaN propagates or, with NUMBERS, is ignored.
 template <class T, bool GREATER, bool NUMBERS = false> __device__ __forceinline__ u32 extreme(u32 a, u32 b) {
   if constexpr (HALF<T>) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

@@ -1,6 +1,6 @@
-// The reductions whose structs are written by hand, for speed: what one element contributes (map), how two states merge
-// (combine), what is written (finish). Those of other reductions are printed (gpuops/definition/in_cuda.py). The host
-// knows a struct by its name, its traits and its options (OpStruct in gpuops/plan/reductions/problems.py).
+// Structs of reductions that are written by hand, for speed: the state of an element (map), of two states (combine), and
+// the result (finish). Those of other reductions are printed (gpuops/definition/in_cuda.py). The host describes a struct
+// by its name, traits and options (OpStruct in gpuops/plan/reductions/problems.py).
 namespace gpuops {
 
 // ---- arithmetic on accumulators
@@ -44,7 +44,7 @@ template <class R> __device__ __forceinline__ Complex<R> greater_of(Complex<R> a
 template <class R> __device__ __forceinline__ Complex<R> lesser_of(Complex<R> a, Complex<R> b) {
   return is_nan(a) || (!is_nan(b) && less(a, b)) ? a : b;
 }
-// The same, but NaN loses.
+// The same, but NaN is ignored.
 template <class T> __device__ __forceinline__ T greater_number(T a, T b) { return is_nan(a) ? b : is_nan(b) ? a : greater_of(a, b); }
 template <class T> __device__ __forceinline__ T lesser_number(T a, T b) { return is_nan(a) ? b : is_nan(b) ? a : lesser_of(a, b); }
 #ifdef __CUDA_ARCH__  // in one instruction
@@ -81,21 +81,21 @@ template <> struct Accumulate<f16> { using type = float; };
 template <> struct Accumulate<bf16> { using type = float; };
 template <class V> using accumulate_t = typename Accumulate<V>::type;
 
-// What an op may read besides the element: its options, which it names by an enum, whether the root of a variance is asked
-// for, and the row's maximum.
+// What an op may read besides elements: its options, indexed by its enum; whether to take the root of a variance; the row's
+// maximum.
 template <class A> struct Context { double option[2]; bool root; A shift; };
 
-// What kernels ask of an op.
+// What kernels need to know about an op.
 struct Traits {
   static constexpr bool INDEXED = false;      // takes elements with their index
   static constexpr bool PRODUCT = false;      // takes elements with those of a second operand
-  static constexpr bool UNCONVERTED = false;  // map takes elements as they are, for their truth, or as NaN
+  static constexpr bool UNCONVERTED = false;  // map takes elements in their own type: for their truth value, or to skip NaN
   static constexpr bool COUNTING = false;     // states count elements, which are added one by one (add)
   static constexpr bool CENTERED = false;     // states are sums around a center
-  static constexpr bool EXPONENTIAL = false;  // takes powers of whole packs
+  static constexpr bool EXPONENTIAL = false;  // takes exponentials of whole packs
 };
 
-// States that are one number. fields: as the record has it (F); from: as kernels do.
+// States that are one number. fields: a state in the record's layout F; from: the state of one.
 template <class S> struct Single : Traits {
   using State = S;
   template <class F> static __device__ __forceinline__ F fields(S s) { return {s}; }
@@ -153,7 +153,7 @@ template <class V> struct Min : Max<V> {
   static __device__ A combine(A a, A b) { return lesser_of(a, b); }
 };
 
-template <class V> struct NanMax : Max<V> {  // NaN loses, so it is the identity
+template <class V> struct NanMax : Max<V> {  // NaN is ignored, so it is the identity
   using A = typename Max<V>::A;
   static __device__ A identity() { return nan<A>(); }
   static __device__ A combine(A a, A b) { return greater_number(a, b); }
@@ -164,8 +164,8 @@ template <class V> struct NanMin : NanMax<V> {
   static __device__ A combine(A a, A b) { return lesser_number(a, b); }
 };
 
-// An I beside values of type A in a state: in words, two of them beside values of eight bytes. So a state has no padding,
-// and every byte of it is written.
+// An integer I beside values of type A in a state, in 32-bit words: two beside 8-byte values. So a state has no padding, and
+// all of its bytes are written.
 template <class A, class I> struct Beside {
   u32 word[alignof(A) == 8 ? 2 : sizeof(I) / 4];
   static __device__ __forceinline__ Beside of(I value) {
@@ -178,20 +178,20 @@ template <class A, class I> struct Beside {
   }
 };
 
-// The first of the greatest elements: their value and its index, an I. NaN is the greatest.
+// The maximum and its first index, an I. NaN counts as the maximum.
 template <class V, class I> struct ArgMax : Traits {
   static constexpr bool INDEXED = true;
   using A = typename Widen<V>::type;
-  using Top = Max<V>;  // finds the value; Number, among elements of which some are NaN and left out
+  using Top = Max<V>;  // finds the value; Number: the same, ignoring NaN
   using Number = NanMax<V>;
   using Place = I;
-  static constexpr bool FALLS = false;  // whether the least is searched
+  static constexpr bool FALLS = false;  // whether it searches for the minimum
   struct State {
     A value;
     Beside<A, I> place;
     __device__ __forceinline__ I index() const { return place.get(); }
   };
-  static constexpr I NOWHERE = static_cast<I>(~u64(0) >> (65 - 8 * sizeof(I)));  // greater than all others
+  static constexpr I NOWHERE = static_cast<I>(~u64(0) >> (65 - 8 * sizeof(I)));  // greater than any index
   static __device__ __forceinline__ State state(A value, I index) { return {value, Beside<A, I>::of(index)}; }
   static __device__ State identity() { return state(Top::identity(), NOWHERE); }
   static __device__ State map(V x, const Context<A>&, I index = NOWHERE) { return state(convert<A>(x), index); }
@@ -324,8 +324,8 @@ template <class R, class A> __device__ __forceinline__ R real_product(A a, A b) 
 template <class A> __device__ __forceinline__ A times(A a, A factor) { return a * factor; }
 template <class R> __device__ __forceinline__ Complex<R> times(Complex<R> a, R factor) { return {a.re * factor, a.im * factor}; }
 
-// Sums wider than their terms, of type R: in double; of doubles, with what rounding took off them (Knuth's two-sum, "The Art
-// of Computer Programming", volume 2, 4.2.2; NaN where the sum is infinite).
+// Sums wider than their terms of type R: in double or, for doubles, with the rounding error (Knuth's two-sum, "The Art of
+// Computer Programming", volume 2, 4.2.2), which is NaN where the sum is infinite.
 struct DoubleDouble {
   double sum, lost;
   __device__ __forceinline__ explicit DoubleDouble(double x) : sum(x), lost(0) {}
@@ -338,9 +338,9 @@ __device__ __forceinline__ DoubleDouble operator+(DoubleDouble a, DoubleDouble b
 }
 template <class R> using Wider = typename Either<SAME<R, double>, DoubleDouble, double>::type;
 
-// Sums of elements less a center, and of their squares. The center is an early element, then about the mean so far,
-// and about the mean of all where states merge: so the squares are hardly greater than they have to be, and neither sum
-// loses digits to a large mean (after Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983).
+// Sums of distances from a center, and of their squares. The center is an early element, then close to the mean so far, and
+// close to the mean of all where states merge. So squares are hardly larger than necessary, and a large mean costs neither
+// sum any digits (after Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983).
 // STRICT: without degrees of freedom, the result is NaN; else the quotient by 0.
 template <class V, class I, bool STRICT = false> struct MaskedVar : Traits {  // counts the elements that it adds, in an I
   static constexpr bool COUNTING = true, CENTERED = true;
@@ -371,7 +371,7 @@ template <class V, class I, bool STRICT = false> struct MaskedVar : Traits {  //
     s.sums = sums(s.sums.sum + value, s.sums.squares + real_product<R>(value, value), s.count() + 1);
     return s;
   }
-  // Moves a thread's center to about the mean.
+  // Moves a thread's center close to the mean.
   static __device__ __forceinline__ State settled(State s) {
     R n = static_cast<R>(s.count());
     A center = mean(s), moved = center - s.center;
@@ -379,13 +379,13 @@ template <class V, class I, bool STRICT = false> struct MaskedVar : Traits {  //
     s.center = center;
     return s;
   }
-  // About the mean of a state's elements.
+  // The approximate mean of a state's elements.
   static __device__ __forceinline__ A mean(const State& s) {
     return s.center + times(s.sums.sum, part_of(static_cast<R>(s.count())));
   }
-  // About 1 / n, of n elements.
+  // Approximately 1 / n, for n elements.
   static __device__ __forceinline__ R part_of(R n) { return static_cast<R>(reciprocal(n > R(1) ? static_cast<float>(n) : 1.0f)); }
-  // The sums of n elements around a center that is greater by `moved`.
+  // The sums of n elements, moved to a center that is greater by `moved`.
   template <class T> static __device__ __forceinline__ SumsOf<T> recentered(SumsOf<T> s, A moved, R n) {
     using Product = typename Either<SAME<T, R>, R, double>::type;
     A most = times(moved, n);
@@ -393,7 +393,7 @@ template <class V, class I, bool STRICT = false> struct MaskedVar : Traits {  //
     s.sum = s.sum - most;
     return s;
   }
-  // a - b, but infinite if both are: squares that were too large stay so. (b is then no more than the greatest number.)
+  // a - b, but infinite if both are: squares that have overflowed stay infinite. (An infinite b is made finite.)
   template <class T> static __device__ __forceinline__ T less_of(T a, double b) {
     return a + T(b == Limits<double>::greatest() ? 0.0 : -b);
   }
@@ -408,7 +408,7 @@ template <class V, class I, bool STRICT = false> struct MaskedVar : Traits {  //
   template <class T, class S> static __device__ __forceinline__ SumsOf<T> sums_in(const SumsOf<S>& s) {
     return {static_cast<T>(s.squares), s.sum, s.number};
   }
-  // The state of all elements of an output: around about the mean, before squares are rounded.
+  // The state of all elements of an output: moved close to the mean before squares are rounded.
   static __device__ __forceinline__ State whole(A center, SumsOf<Wider<R>> s) {
     A moved = times(s.sum, part_of(static_cast<R>(s.count())));
     s = recentered(s, moved, static_cast<R>(s.count()));
@@ -416,7 +416,7 @@ template <class V, class I, bool STRICT = false> struct MaskedVar : Traits {  //
   }
   static __device__ __forceinline__ Sums sums(const State& s) { return s.sums; }
   static __device__ __forceinline__ State state(A center, const Sums& sums) { return {center, sums}; }
-  // Of a thread's sums (the last: of elements less nothing).
+  // From a thread's sums; the last argument is the sum of the elements themselves.
   static __device__ __forceinline__ Sums sums(A sum, R squares, u32 count, A) { return sums(sum, squares, static_cast<I>(count)); }
   static __device__ State combine(State a, State b) {
     R n = static_cast<R>(a.count()), m = static_cast<R>(b.count()), part = (n < m ? n : m) * part_of(n + m);
@@ -447,7 +447,7 @@ template <class V, class I, bool STRICT = false> struct MaskedVar : Traits {  //
   }
 };
 
-// The host has counted the elements, and divided.
+// With the reciprocals from the host, which knows the count.
 template <class V, class I> struct Var : MaskedVar<V, I> {
   enum Options { SHARE, EACH };  // the reciprocals of the number of elements, and of the degrees of freedom
   using Base = MaskedVar<V, I>;
@@ -513,8 +513,8 @@ template <class V, class I> struct MaskedMeanVar : MeanAndVar<V, I, MaskedVar<V,
   enum Options { DDOF };
 };
 
-// The variance of integers of at most two bytes: of their sum and that of their squares, which are exact in V = i32 or i64
-// (of squares, without a sign).
+// The variance of integers of at most two bytes, from their sum and the sum of their squares, which are exact in V = i32 or
+// i64 (squares: unsigned).
 template <class V> struct IntegerVar : Traits {
   static constexpr bool COUNTING = true;
   enum Options { N, DDOF };
@@ -571,14 +571,14 @@ template <class V> struct CountNonzero : Traits {
 template <class A> __device__ __forceinline__ A magnitude(A x) { return x < A(0) ? -x : x; }
 __device__ __forceinline__ float magnitude(float x) { return fabs(x); }
 __device__ __forceinline__ double magnitude(double x) { return fabs(x); }
-template <class R> __device__ R magnitude(Complex<R> x) {  // the root of a sum of squares that neither overflow nor vanish
+template <class R> __device__ R magnitude(Complex<R> x) {  // without overflow or underflow of squares
   R re = fabs(x.re), im = fabs(x.im), more = greater_of(re, im), less = lesser_of(re, im);
   if (re == Limits<R>::greatest() || im == Limits<R>::greatest()) return Limits<R>::greatest();
   R part = more == R(0) ? R(0) : less / more;
   return more * sqrt(R(1) + part * part);
 }
 
-// x to the power p; of small whole p by products, which take far less time than pow.
+// x to the power p; by products for small integral p, which are much faster than pow.
 template <class R> __device__ __forceinline__ R power(R x, R p) {
   if (!(p >= R(1) && p <= R(16)) || p != floor(p)) return pow(x, p);
   int left = static_cast<int>(p);
@@ -590,9 +590,9 @@ template <class R> __device__ __forceinline__ R power(R x, R p) {
   return out;
 }
 
-// The root of the sum of squares. These may overflow, or vanish: so squares of the elements times 1 / FAR and times FAR
-// are added up beside them, and the sum that has kept its digits is taken (after J. Blue, "A portable Fortran program to
-// find the Euclidean norm of a vector", 1978). Squares of float16 are far from either in float32.
+// The root of the sum of squares. Squares may overflow or underflow. So those of elements scaled by 1 / FAR and by FAR are
+// summed as well, and the sum that has kept its digits is used (after J. Blue, "A portable Fortran program to find the
+// Euclidean norm of a vector", 1978). Squares of float16 do neither in float32.
 template <class V> struct Norm2 : Traits {
   using A = accumulate_t<V>;
   using R = real_t<A>;
@@ -619,20 +619,20 @@ template <class V> struct Norm2 : Traits {
 // ---- two operands
 
 template <class A> __device__ __forceinline__ A ratio(A a, A b) { return a / b; }
-template <class R> __device__ __forceinline__ Complex<R> ratio(Complex<R> a, Complex<R> b) {  // Smith's, which does not overflow
+template <class R> __device__ __forceinline__ Complex<R> ratio(Complex<R> a, Complex<R> b) {  // Smith's method: no overflow
   if (b.re == R(0) && b.im == R(0)) return {a.re / b.re, a.im / b.re};
   bool steep = fabs(b.im) > fabs(b.re);
   R part = steep ? b.re / b.im : b.im / b.re, scale = steep ? b.re * part + b.im : b.re + b.im * part;
   return {(steep ? a.re * part + a.im : a.re + a.im * part) / scale, (steep ? a.im * part - a.re : a.im - a.re * part) / scale};
 }
 
-// Whether elements are those of the second operand. NANS: so are two that are NaN.
+// Whether elements equal those of the second operand. NANS: NaN equals NaN.
 template <class V, bool NANS = false> struct Equal : All<V> {
   static constexpr bool PRODUCT = true;
   using A = bool;
   template <class X> static __device__ u32 map(X difference, const Context<A>&) { return !nonzero(difference); }
   template <class X, class Y> static __device__ u32 product(X x, Y y, const Context<A>&) {
-    if constexpr (INTEGER<X> && INTEGER<Y>) {  // whatever their signs
+    if constexpr (INTEGER<X> && INTEGER<Y>) {  // signed or unsigned
       return static_cast<i64>(x) == static_cast<i64>(y) && (x < X(0)) == (y < Y(0));
     } else {
       auto a = convert<accumulate_t<V>>(convert<V>(x)), b = convert<accumulate_t<V>>(convert<V>(y));
@@ -665,7 +665,7 @@ template <class V, bool NANS = false> struct Close : All<V> {
 };
 template <class V> using CloseNans = Close<V, true>;
 
-// ---- reductions to which NaN contributes nothing; an initial value takes part whatever it is (Plain)
+// ---- reductions that ignore NaN, but not in an initial value (Plain)
 
 template <class Base, class V> struct WithoutNan : Base {
   static constexpr bool UNCONVERTED = true;
@@ -807,7 +807,7 @@ template <bool HUGE, int RAISED> struct Powers<float, Taken::SHORT, HUGE, RAISED
 };
 
 // Online softmax: the maximum, and the sum of exp(x - max) less 1 (`rest`), merged pairwise (Milakov & Gimelshein,
-// "Online normalizer calculation for softmax", 2018). Of no elements, and of -inf alone, the rest is -1: the sum is 0.
+// "Online normalizer calculation for softmax", 2018). Without elements, or with only -inf, the rest is -1: the sum is 0.
 template <class V> struct MaxExpSum : Traits {
   static constexpr bool EXPONENTIAL = true;
   enum Options { SCALE };

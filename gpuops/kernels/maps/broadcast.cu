@@ -12,7 +12,7 @@ enum Walk { WHOLE, CROSSING, NARROW, SHORT, RAGGED };
 
 constexpr int WALKED = ARITY + !DENSE;  // operands a, b, c and, unless it is dense, y
 
-// Where a pack lies. first: the flat index of item 0 in the output (RAGGED: its column in the row). at[k]: its offset
+// The position of a pack. first: the flat index of item 0 in the output (RAGGED: its column in the row). at[k]: its offset
 // in operand k. Items from `split` on are in the next row: jump[k] is added to their offset. complete: all items are
 // inside the output (RAGGED: inside the row).
 struct Spot {
@@ -75,7 +75,7 @@ __device__ __forceinline__ void fetch(Items<T, VEC>& items, const T* from, const
   }
 }
 
-// Prefetches an operand of so many cache lines to L2: each of the grid's first threads requests one line.
+// Prefetches `lines` cache lines of an operand to L2: each of the grid's first threads requests one.
 template <class T> __device__ __forceinline__ void fetch_ahead(const T* from, Offset low, i32 lines) {
 #ifdef __CUDA_ARCH__
   i32 line = blockIdx.x * BLOCK + threadIdx.x;

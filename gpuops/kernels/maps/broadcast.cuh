@@ -1,9 +1,9 @@
-// What the maps share: how a pack of VEC elements of an operand is loaded, and how up to three make one of the output.
+// What the maps have in common: loading a pack of VEC elements of an operand, and mapping up to three to one of the output.
 // Prologue: Map, Ta, Tb, Tc, Tout, Offset, ARITY (operands that the map takes), VEC, WAY_A, WAY_B, WAY_C.
 
 // Access to an operand along the innermost dim:
 //   PACKED    stride 1, aligned where the packs of the output begin: one vectorised load
-//   FUNNEL   stride 1 at any alignment: the two aligned packs around it, funnel-shifted into one
+//   FUNNEL    stride 1 at any alignment: the two aligned packs around it, funnel-shifted into one
 //   REVERSED  stride -1 at any alignment: the same, with the elements reversed
 //   REPEATED  stride 0, a scalar, or VEC = 1: one element for the whole pack
 //   STRIDED   anything else: VEC single loads
@@ -18,7 +18,7 @@ template <class T> __device__ __forceinline__ T element(const T* from, Offset at
   return value;
 }
 
-// Where the items of a pack lie: item v at from[at + v * stride]. Items from `split` on are in the next row: `jump` is
+// The position of a pack's items: item v is at from[at + v * stride]. Items from `split` on are in the next row: `jump` is
 // added to their offset. All elements of the array lie in from[low .. high).
 struct Place { Offset at, stride, jump; i32 split; Offset low, high; };
 

@@ -1,5 +1,5 @@
-// The maps of broadcast.cuh element by element, whatever the strides: for small arrays. A thread makes UNROLL elements
-// that lie BLOCK apart. Prologue, besides that of broadcast.cuh: RANK, UNROLL, BLOCK.
+// The maps of broadcast.cuh element by element, for any strides: for small arrays. A thread writes UNROLL elements that are
+// BLOCK apart. Prologue, besides that of broadcast.cuh: RANK, UNROLL, BLOCK.
 template <int K, class T> __device__ __forceinline__ T fetch(const T* from, const Offset* at, const Elements& p) {
   if constexpr (K < ARITY) return element(from, at[K], p.scalar[K]);
   else return T{};

@@ -1,4 +1,4 @@
-// What the matrix products share: out = alpha · a @ b + beta · c, for one product or a batch of them.
+// What the matrix products have in common: out = alpha · a @ b + beta · c, for one product or a batch of them.
 // Prologue: Ta, Tb, Tc, Tout, V (in which NumPy would compute), Offset (within a tile), BATCH (dims), VEC_OUT.
 
 using A = accumulate_t<V>;

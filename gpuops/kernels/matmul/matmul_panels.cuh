@@ -4,7 +4,7 @@
 
 constexpr int STEP = SLICES * DEPTH;
 
-// How a panel is copied depends on how the operand lies in memory:
+// How a panel is copied depends on the operand's layout:
 //   PACKED  contiguous along the tile, aligned: asynchronous copies of packs of 4
 //   TURNED  contiguous along k, aligned: packs of two rows wait in registers until a stage is free, and are transposed
 //   ACROSS  any strides: asynchronous copies of single elements, neighbouring threads along the tile

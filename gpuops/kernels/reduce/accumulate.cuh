@@ -1,7 +1,7 @@
 // Accumulators of a thread, over packs of VEC elements of x. APART: the elements of a pack belong to neighbouring
 // outputs, with a State each; otherwise one State for all. Those of words are in words.cuh, searches in search.cuh.
 
-// Any op and any elements, one by one, in CHAINS independent accumulators. NUMBERS: NaN is taken as 0.
+// Any op and any elements, one by one, in CHAINS independent accumulators. NUMBERS: NaN counts as 0.
 template <bool APART, int CHAINS, bool NUMBERS = false> struct Elements {
   using Joined = typename Either<NUMBERS, typename Plain<Op>::type, Op>::type;
   static constexpr int COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC;
@@ -27,17 +27,17 @@ template <bool APART, int CHAINS, bool NUMBERS = false> struct Elements {
   __device__ __forceinline__ State total(const Context<A>& c) const { return total_of<Op, COUNT>(*this, c); }
 };
 
-// Variances, around a center that all of a thread's elements have in common (APART: all of an output).
+// Variances, around one center for all of a thread's elements (APART: for those of an output).
 template <bool APART, int CHAINS, class O = Op> struct Deviations {
   using A = typename O::A;
   using R = real_t<A>;
   using Spread = typename O::Spread;
   static constexpr bool ALL = OTHER == NONE && !O::UNCONVERTED;  // every element takes part
   static constexpr int COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC, CENTERS = APART ? VEC : 1;
-  A center[CENTERS], sum[COUNT], whole[COUNT];  // whole: of elements less nothing
+  A center[CENTERS], sum[COUNT], whole[COUNT];  // whole: of the elements themselves
   R squares[COUNT];
   u32 number[ALL ? 1 : COUNT], calls = 0;  // number: of elements in each sum
-  bool begun = false;                      // whether all centers are there
+  bool begun = false;                      // whether all centers are set
 
   __device__ __forceinline__ Deviations() {
 #pragma unroll
@@ -49,7 +49,7 @@ template <bool APART, int CHAINS, class O = Op> struct Deviations {
     if (ALL && number[0] == 0) {
       if (!ready[0]) return;  // packs after the first that is not ready are not either
       begin(cleaned(x[0]), b[0]);
-    } else if ((ALL || calls > 0) && (calls & (calls - 1)) == 0) {  // as often as the number of elements doubles
+    } else if ((ALL || calls > 0) && (calls & (calls - 1)) == 0) {  // whenever the number of elements has doubled
       settle();
     }
     ++calls;
@@ -83,8 +83,8 @@ template <bool APART, int CHAINS, class O = Op> struct Deviations {
     for (int k = center; k < COUNT; k += CENTERS) all += number[ALL ? 0 : k];
     return all;
   }
-  // Gives outputs without elements a center, if this pack has one: the first that takes part or, of many for an output, a
-  // middle one.
+  // Sets the centers of outputs without elements, if this pack has one for them: the first element that takes part or, if a
+  // pack has several of an output, a middle one.
   template <class X, class B> __device__ __forceinline__ void begin(const X& x, const B& b) {
     begun = true;
 #pragma unroll
@@ -103,7 +103,7 @@ template <bool APART, int CHAINS, class O = Op> struct Deviations {
       else center[0] = halfway(value(0), value(1));
     }
   }
-  // Moves centers to about the means.
+  // Moves centers close to the means.
   __device__ __forceinline__ void settle() {
 #pragma unroll
     for (int i = 0; i < CENTERS; ++i) {
@@ -217,7 +217,7 @@ template <bool APART, class O = Op> struct Exponentials {
   __device__ __forceinline__ typename O::State total(const Context<A>&) const { return state[0]; }
 };
 
-// The accumulator of a problem.
+// Selects the accumulator of a problem.
 template <class T> struct As { using type = T; };
 template <bool APART, int CHAINS> __device__ auto chosen() {
   if constexpr (Op::EXPONENTIAL) return As<Exponentials<APART>>();

@@ -1,10 +1,10 @@
-// What the reduction kernels share: what an element contributes, how a result is written.
+// What the reduction kernels have in common: accumulating an element, writing a result.
 // Parameters: struct Reduce (gpuops/plan/reductions/launch.py).
 // Prologue: Op, Tin, Tb (elements of x and of the second operand), Tval, Tout, Tz (of results, and of the second ones),
-// TWO (whether there are such), Index, Offset, KEPT, REDUCED (ranks), OTHER, ORDERED (whether elements come in the order
-// of their indices), RESIDENT (if blocks share an output: the threads per multiprocessor that the grid is sized for;
-// else 0), STATES (whether states are read, in the place of elements, and whether they are written, as the record has
-// them: a struct `Fields`).
+// TWO (whether there are second ones), Index, Offset, KEPT, REDUCED (ranks), OTHER, ORDERED (whether elements come in the
+// order of their indices), RESIDENT (if blocks share an output: the threads per multiprocessor that the grid is sized
+// for; else 0), STATES (whether states are read instead of elements, and written instead of results: as a struct `Fields`
+// in the record's layout).
 
 using State = typename Op::State;
 using A = typename Op::A;
@@ -13,7 +13,7 @@ using A = typename Op::A;
 //   NONE      there is none
 //   BESIDE    laid out as x, one element for each of x
 //   REPEATED  one element for a whole pack of x
-//   STEPPED   an index, of which neighbours in memory are some steps apart
+//   STEPPED   an index; those of neighbours in memory are some steps apart
 enum Other { NONE, BESIDE, REPEATED, STEPPED };
 constexpr bool READS = STATES & 1, WRITES = STATES & 2;
 
@@ -25,7 +25,7 @@ template <class O = Op, class X> __device__ __forceinline__ State mapped(X x, co
   else return O::map(convert<Tval>(x), c);
 }
 
-// Combines an element into `value`. With a mask, elements that are left out contribute nothing.
+// Combines an element into `value`, unless a mask excludes it.
 template <class O = Op, class X, class B> __device__ __forceinline__ State joined(State value, X x, B b, const Context<A>& c) {
   if constexpr (READS) {
     return O::combine(value, O::from(x));
@@ -62,7 +62,7 @@ template <class O = Op> __device__ __forceinline__ Tz second_of(State state, con
   return O::template second<Tz>(state, context(r));
 }
 
-// N neighbouring results, and the second ones if there are such. They lie alike in y and z.
+// N neighbouring results, and the second ones if TWO. y and z have the same layout.
 template <int N> struct Results {
   Items<Tout, N> first;
   Items<Tz, N> second;

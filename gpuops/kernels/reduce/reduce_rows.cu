@@ -9,7 +9,7 @@ constexpr int GROUPS = BLOCK / GROUP, TEAMS = GROUP / TEAM;
 constexpr int EDGES = (2 * (VEC - 1) + TEAM - 1) / TEAM;  // head and tail elements of a run for each thread, at most
 using Gathering = Gathered<false, (ROWS > 1 ? 1 : 4)>;
 
-// ROWS rows as a thread sees them: where it reads, where the packs end, and its accumulators.
+// A thread's part of ROWS rows: where it reads, where the packs end, and its accumulators.
 struct Rows {
   const Tin* x[ROWS];
   const Tb* b[ROWS];
@@ -18,7 +18,7 @@ struct Rows {
   State singles[ROWS];
 };
 
-// How far apart elements of the second operand are that belong to neighbours.
+// The step in the second operand between the elements of neighbours.
 __device__ __forceinline__ Offset step_of(const Reduce& r) {
   if constexpr (OTHER == STEPPED) return r.reduced.stride[1][REDUCED - 1] / (RAGGED ? 1 : VEC);
   else return OTHER == BESIDE;

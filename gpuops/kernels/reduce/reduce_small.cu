@@ -4,7 +4,7 @@ template <class O> __device__ __forceinline__ State settled(State value) {
   else return value;
 }
 
-// Reduces small arrays, whatever their strides, element by element. Threads share outputs as r.shares says.
+// Reduces small arrays of any strides, element by element. r.shares divides the threads among outputs.
 // blockIdx.x: the outputs. blockIdx.y: the split of what is reduced, r.chunk elements; the last block to arrive adds up
 // the splits' partial results. Prologue, besides that of reduce.cuh: UNROLL (elements of a thread in flight), BLOCK (the
 // most threads of a block).

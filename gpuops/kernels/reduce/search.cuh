@@ -1,7 +1,7 @@
-// Accumulators (see accumulate.cuh) of searches: the greatest element, or the least, and where it first is.
+// Accumulators (see accumulate.cuh) of searches: the maximum, or the minimum, and its first index.
 
-// Searches of rows whose elements may come in any order of their indices, and of neighbouring outputs. (Zeros of both signs
-// are made the same: they are equal.)
+// Searches of rows whose elements may come in any order of their indices, and of neighbouring outputs. (-0 becomes 0, which
+// it is equal to.)
 template <class O, bool = O::UNCONVERTED> struct TopOf { using type = typename O::Top; };
 template <class O> struct TopOf<O, true> { using type = typename O::Number; };
 
@@ -66,9 +66,9 @@ template <class I, class B, int N> __device__ __forceinline__ I index_of(const B
   return from + (OTHER == BESIDE ? v : 0);
 }
 
-// Searches of a row. The greatest (or least) element of a call comes first; only if it is ahead of those before, or as great
-// where elements come in another order than their indices, its place is looked for. Floats of two bytes are compared two at
-// a time.
+// Searches of a row. The first step finds the maximum (or minimum) of a call's elements. Only if it beats those before, or
+// equals them where elements do not come in the order of their indices, a second step finds its index. Floats of two bytes
+// are compared two at a time.
 template <class O = Op> struct First {
   using Top = typename TopOf<O>::type;
   using A = typename O::A;
@@ -127,7 +127,7 @@ template <class O = Op> struct First {
       return most[0];
     }
   }
-  // The least index of an element that is the same as `sought`.
+  // The lowest index of an element that equals `sought`.
   template <class X, class B, int N> static __device__ __forceinline__ I least(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], A sought) {
     I found = O::NOWHERE;
 #pragma unroll
@@ -186,8 +186,8 @@ template <class O = Op> struct First {
   __device__ __forceinline__ State total(const Context<A>& c) const { return get(0, c); }
 };
 
-// As `Firsts`, for elements of two bytes that are floats, of neighbouring outputs: two at a time, with the pack in which
-// the greatest was last found. (Comparisons that are not true of NaN; which is looked for in a second step, if it is there.)
+// As `Firsts`, for two-byte floats of neighbouring outputs: two at a time, with the pack that raised the maximum last.
+// Comparisons are false for NaN; a second step finds it if there is any.
 template <class O = Op> struct Pairs {
   using A = typename O::A;
   using I = typename O::Place;
@@ -243,8 +243,8 @@ template <class O = Op> struct Pairs {
   }
 };
 
-// As both, for bools: the first that is true, or of minima false. APART: a byte of `seen` for each output, of which the
-// highest bit says that there was one.
+// As both, for bools: the first that is true or, for minima, false. APART: a byte of `seen` for each output, whose highest
+// bit tells that there was one.
 template <bool APART, class O = Op> struct FirstTrues {
   using A = typename O::A;
   using I = typename O::Place;
@@ -307,9 +307,9 @@ template <bool APART, class O = Op> struct FirstTrues {
   __device__ __forceinline__ State total(const Context<A>& c) const { return get(0, c); }
 };
 
-// As both, for integers of one or two bytes. A key is an element, as an integer that grows with it, above its place
-// among those of a call, which falls: so the greatest key is that of the first of the greatest elements. key[i] is one of
-// 32 bits or, of bytes, two of 16. Of minima, elements are negated.
+// As both, for integers of one or two bytes. A key has the element in its upper bits, as a signed integer, and in its lower
+// bits the place among those of a call, counted downwards: so the greatest key is that of the first maximum. key[i] is one
+// of 32 bits or, for bytes, two of 16. For minima, elements are complemented.
 template <bool APART, class O = Op> struct Keys {
   using A = typename O::A;
   using I = typename O::Place;
@@ -323,7 +323,7 @@ template <bool APART, class O = Op> struct Keys {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) top[i] = BYTES ? -128 : -32768, place[i] = O::NOWHERE;
   }
-  // Signed integers of a word's elements that grow with them, and the element of one.
+  // grown: a word's elements as signed integers of the same order (minima: of reversed order). shrunk: the inverse.
   static __device__ __forceinline__ u32 grown(u32 word) {
     return word ^ (SMALLEST ? ~0u : 0u) ^ (SIGNED<Tin> ? 0u : BYTES ? 0x80808080u : 0x80008000u);
   }

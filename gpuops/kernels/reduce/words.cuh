@@ -7,7 +7,7 @@ constexpr bool PAIRED = HALF<Tin> && SAME<Tin, Tval> && IN_WORDS;  // floats of 
 using Pack_x = Items<Tin, VEC>;
 using Pack_b = Items<Tb, VEC_B>;
 
-// The combined states, COUNT of them, of an accumulator.
+// The COUNT states of an accumulator, combined.
 template <class O, int COUNT, class Accumulator> __device__ __forceinline__ typename O::State total_of(const Accumulator& accumulator, const Context<A>& c) {
   auto sum = accumulator.get(0, c);
 #pragma unroll
@@ -38,7 +38,7 @@ template <class T> __device__ __forceinline__ u32 truth(u32 word) { return HALF<
 template <class Op, class T> struct Gather { static constexpr int PLANES = 0; };
 template <class T> struct Gather<Max<T>, T> : Extremes<T, true> {};
 template <class T> struct Gather<Min<T>, T> : Extremes<T, false> {};
-template <class T, bool GREATER> struct NumberExtremes {  // of half types, where NaN loses
+template <class T, bool GREATER> struct NumberExtremes {  // of half types, ignoring NaN
   static constexpr int PLANES = HALF<T>;
   static __device__ __forceinline__ u32 identity() { return 0x7fff7fffu; }  // NaN
   static __device__ __forceinline__ u32 gather(u32 a, u32 word) { return extreme<T, GREATER, true>(a, word); }
@@ -57,7 +57,7 @@ template <class T> struct Gather<Any<T>, T> {
   static __device__ __forceinline__ u32 gather(u32 a, u32 word) { return a | truth<T>(word); }
 };
 
-// Whether elements are those of the second operand: the bits in which they differ.
+// Whether elements equal those of the second operand: accumulates the bits in which they differ.
 template <class T, bool NANS> struct Gather<Equal<T, NANS>, T> {
   static constexpr int PLANES = SMALL_INTEGER<T>;
   static __device__ __forceinline__ u32 identity() { return 0; }
@@ -164,8 +164,8 @@ template <bool APART, class T = Tin> struct Dots {
   __device__ __forceinline__ State total(const Context<A>&) const { return total(0); }
 };
 
-// Sums of small integers and of their squares, likewise. Bytes of an output that come one after the other are brought
-// together in a word, four at a time.
+// Sums of small integers and of their squares, likewise. APART: four bytes of an output, from successive packs, are
+// gathered in a word.
 template <bool APART, class T = Tin, class O = Op> struct Moments {
   using A = typename O::A;
   static constexpr bool BYTES = sizeof(T) == 1;
@@ -173,8 +173,8 @@ template <bool APART, class T = Tin, class O = Op> struct Moments {
   static constexpr i32 MOST = (BYTES ? 60000 : 30000) * COUNT / VEC;  // packs whose sums are certain to fit 32 bits
   i32 sum[COUNT], packs = 0;
   u32 squares[BYTES ? COUNT : 1];
-  i32 sums[COUNT];  // of 2^12, and
-  u32 more[BYTES ? COUNT : 1];  // of 2^20, beside those above
+  i32 sums[COUNT];  // carries from `sum`, in units of 2^12
+  u32 more[BYTES ? COUNT : 1];  // carries from `squares`, in units of 2^20
   u64 wide[BYTES ? 1 : COUNT];  // squares of more than a byte
 
   __device__ __forceinline__ Moments() {
@@ -239,7 +239,7 @@ template <bool APART, class T = Tin, class O = Op> struct Moments {
   __device__ __forceinline__ typename O::State total(const Context<A>& c) const { return get(0, c); }
 };
 
-// Numbers of nonzero bytes: of bools, which are their own squares, the moments, too. APART: each byte of `word` counts those
+// Counts of nonzero bytes; of bools, which are their own squares, also the moments. APART: each byte of `word` counts those
 // of an output, up to 255.
 template <class Op> constexpr bool COUNTS = false;
 template <class V> constexpr bool COUNTS<IntegerVar<V>> = SAME<Tin, b8>;
