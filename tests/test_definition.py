@@ -329,7 +329,7 @@ LOOPED = [
     case
     for case in CASES
     if "compiled" in ENGINES and case[0] not in ("deviations", "nandeviations") and case[1] in DTYPES[2:8:3]
-    if forms.looped(bind(*case)) and not RECORDS[case[0]].form
+    if forms.looped(bind(*case)) and RECORDS[case[0]].form not in forms.FORMS
 ]
 
 

@@ -17,7 +17,8 @@ import pytest
 import gpuops
 from gpuops.definition import in_cuda, records
 from gpuops.definition.records import AVERAGE, MEASURES, NORMS, REDUCTIONS, SEARCHES, WITH_INDEX
-from gpuops.definition.reduction import Reduction, kinds_of
+from gpuops.definition.reduction import Reduction
+from gpuops.definition.structs import kinds_of
 from gpuops.device import jit
 from gpuops.ops.reduction import dtypes
 from gpuops.ops.table import COMPARISONS

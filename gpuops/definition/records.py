@@ -205,7 +205,7 @@ ALL = Reduction(
 NUMBER = {"count": Field("I", 0, "add")}
 COUNT = Reduction(
     "count_nonzero", NUMBER, lambda x: x != 0, lambda s: s.count, results=("I",),
-    struct=struct("CountNonzero", NUMBER, COUNTING), logical=True,
+    form="truths", struct=struct("CountNonzero", NUMBER, COUNTING), logical=True,
 )  # fmt: skip
 NORM0 = COUNT.but("norm0", results=("RV",), logical=False, floating=True)
 EXTREMES = MAX.fields | MIN.fields

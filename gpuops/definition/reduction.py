@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..plan.dtypes import accumulator, dtype_name
 from ..plan.reductions import OpStruct
 from ..plan.row_ops import RowOp
-from .expressions import ORDERS, Expr, Typed, expression, leaf, names_in, number, real_of, typed
+from .expressions import ORDERS, Expr, Typed, expression, leaf, names_in, number, typed
 from .in_numpy import is_half, printed, ufunc_of
-from .structs import Field, parameters, printed_struct, state_kinds
+from .structs import Field, kinds_of, parameters, printed_struct
 
 Named = dict[str, Any]  # expressions by name
 #: Ufuncs that merge the truths of elements, of any dtype.
@@ -127,22 +126,6 @@ def counting(record: Reduction, **changes: Any) -> Reduction:
         names = (*parameters(map), *parameters(finish))
         new["struct"] = printed_struct(f"masked_{record.name}", fields, names, record.takes is not None)
     return record.but(record.name, **new | changes)
-
-
-@lru_cache(maxsize=1024)
-def kinds_of(x: np.dtype, val: np.dtype, wide: bool = False) -> dict[str, np.dtype]:
-    """The dtypes that kinds stand for.
-
-    X: in memory. V: in which NumPy computes. A: its accumulator. W: that in 32 bits or more. R, RV: their real ones.
-    D: double precision. F, I, B, T: float64, int64, uint32, bool.
-
-    ``wide``: the accumulator is in double precision."""
-    acc = np.dtype(accumulator(dtype_name(val)))
-    double = np.dtype(np.complex128 if acc.kind == "c" else np.float64)
-    acc = double if wide and acc.kind in "fc" else acc
-    return state_kinds(acc) | {
-        "X": x, "V": val, "RV": real_of(val), "D": double, "F": np.dtype(np.float64), "T": np.dtype(bool),
-    }  # fmt: skip
 
 
 @lru_cache(maxsize=1024)
@@ -280,9 +263,17 @@ class Bound:
 
     @cached_property
     def viewed(self) -> bool:
-        """Whether a ufunc that reduces elements where they lie makes the state, and knows their dtype."""
-        only = self.moved is not None and len(self.reduction.fields) == 1 and self.takes is None
-        return only and self.moved_in == self.x
+        """Whether ufuncs that reduce elements where they lie make the state, and know their dtype."""
+        trees, merges = [self.narrowed(*each) for each in self.map_tree.items()], self.merges or ()
+        elements = merges and all(tree.head == "leaf" and tree.detail == "x" for tree in trees)
+        elements = elements and self.takes is None and self.moved_in == self.x
+        return bool(elements) and (len(merges) == 1 or {*merges} <= {*ORDERS})
+
+    @cached_property
+    def ufuncs(self) -> tuple[Any, ...]:
+        """What merges each field."""
+        merges = self.merges or ()
+        return (self.ufunc,) if len(merges) == 1 else tuple([ufunc_of(merge) for merge in merges])
 
     @cached_property
     def ufunc(self) -> Any:

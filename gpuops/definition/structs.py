@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..plan.dtypes import accumulator
+from ..plan.dtypes import accumulator, dtype_name
 from ..plan.reductions import OpStruct, Traits
 from .expressions import real_of
 
@@ -43,6 +43,22 @@ def state_kinds(acc: np.dtype) -> dict[str, np.dtype]:
     return {
         "A": acc, "W": np.dtype(np.int32) if acc.itemsize < 4 else acc, "R": real_of(acc),
         "I": np.dtype(np.int64), "B": np.dtype(np.uint32),
+    }  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def kinds_of(x: np.dtype, val: np.dtype, wide: bool = False) -> dict[str, np.dtype]:
+    """The dtypes that kinds stand for.
+
+    X: in memory. V: in which NumPy computes. A: its accumulator. W: that in 32 bits or more. R, RV: their real ones.
+    D: double precision. F, I, B, T: float64, int64, uint32, bool.
+
+    ``wide``: the accumulator is in double precision."""
+    acc = np.dtype(accumulator(dtype_name(val)))
+    double = np.dtype(np.complex128 if acc.kind == "c" else np.float64)
+    acc = double if wide and acc.kind in "fc" else acc
+    return state_kinds(acc) | {
+        "X": x, "V": val, "RV": real_of(val), "D": double, "F": np.dtype(np.float64), "T": np.dtype(bool),
     }  # fmt: skip
 
 

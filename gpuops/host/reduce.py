@@ -80,15 +80,18 @@ def call_of(task: Task, shape: Shape, strides: Shape) -> tuple[Callable[..., Any
     if bound.viewed and (size <= VIEWED or bound.reduces_in is None) and (seen.lies or size <= FEW):
         chunked = chain(bound, shape, strides, axis) > CHAIN or (size > FEW // 2 and seen.lengths[2] < NARROW)
         return (merge, {"task": task, "seen": seen if chunked else None}) if seen.lies or not chunked else general
-    if size > FEW or chain(bound, shape, strides, axis) > CHAIN:
-        return general
+    few = size <= FEW and chain(bound, shape, strides, axis) <= CHAIN
+    if bound.reduction.form == "truths" and len(axis) == len(shape) and (few or bound.x.itemsize == 1):
+        return count, {"task": task}
     if bound.indexed:  # NumPy looks along one dim or all, and has results in C order
-        ordered = len(shape) - len(axis) < 2 or seen.dims == tuple(range(len(shape)))
-        if not ordered or len(axis) not in (1, len(shape)):
-            return general
-        if bound.takes is None and task.form is None:
+        few &= len(axis) in (1, len(shape))
+        few &= len(shape) - len(axis) < 2 or seen.dims == tuple(range(len(shape)))
+        if few and bound.takes is None and task.form is None:
             return search, {"task": task}
-    return (at_once, {"task": task}) if whole(bound) else general
+    if not few or (run := whole(bound)) is None:
+        return general
+    given = {"place": axis[0] if len(axis) == 1 else None, "n": np.float64(math.prod([shape[d] for d in axis]))}
+    return at_once, {"task": task, "run": run, **given}
 
 
 def chain(bound: Bound, shape: Shape, strides: Shape, axis: Shape) -> int:
@@ -102,17 +105,28 @@ def merge(a: np.ndarray, out: np.ndarray | None = None, *, task: Task, seen: Lay
     bound = task.bound
     if a.size > VIEWED and threads.limit() > 1:
         return reduce(a, out, task=task)
-    if seen is None:
-        state = bound.ufunc.reduce(a, task.axis, bound.reduces_in, None, task.keepdims)
-    else:
-        state = along(a.transpose(seen.dims).reshape(seen.lengths), bound.ufunc, bound.reduces_in)
-        state = seen.back(state if bound.reduction.start is None else state + state.dtype.type(0), task.keepdims)
-    if bound.trivial and state.dtype == bound.result and not bound.warns_of_states:
-        return delivered([state], task, out)
-    given = {bound.leaves_of["s"][0]: state, "n": np.float64(math.prod([a.shape[d] for d in task.axis]))}
+    found = []
+    for ufunc in bound.ufuncs:
+        if seen is None:
+            found.append(ufunc.reduce(a, task.axis, bound.reduces_in, None, task.keepdims))
+        else:
+            state = along(a.transpose(seen.dims).reshape(seen.lengths), ufunc, bound.reduces_in)
+            state = state if bound.reduction.start is None else state + state.dtype.type(0)
+            found.append(seen.back(state, task.keepdims))
+    if bound.trivial and found[0].dtype == bound.result and not bound.warns_of_states:
+        return delivered(found, task, out)
+    given = dict(zip(bound.leaves_of["s"], found, strict=True))
+    if bound.asks_for_count or bound.reduction.warning:
+        given["n"] = np.float64(math.prod([a.shape[d] for d in task.axis]))
     if bound.warns_of_states and bound.warns(**given)[0].any():
         return reduce(a, out, task=task)
     return delivered(bound.finish(**given), task, out)
+
+
+def count(a: np.ndarray, out: np.ndarray | None = None, *, task: Task) -> Any:
+    """The number of all elements that are true."""
+    found = task.bound.result.type(np.count_nonzero(a))
+    return delivered([found.reshape((1,) * a.ndim) if task.keepdims else found], task, out)
 
 
 def search(a: np.ndarray, out: np.ndarray | None = None, *, task: Task) -> Any:
@@ -121,19 +135,21 @@ def search(a: np.ndarray, out: np.ndarray | None = None, *, task: Task) -> Any:
     return delivered([find(a, task.axis[0] if len(task.axis) < a.ndim else None, keepdims=task.keepdims)], task, out)
 
 
-def at_once(a: np.ndarray, out: np.ndarray | None = None, weights: np.ndarray | None = None, *, task: Task) -> Any:
+def at_once(
+    a: np.ndarray, out: np.ndarray | None = None, weights: np.ndarray | None = None, *, task: Task,
+    run: Callable[..., tuple[Any, ...] | None], place: int | None, n: np.float64,
+) -> Any:  # fmt: skip
     """A reduction of a small array by its printed function; in blocks, if there is something to report."""
-    run, axis = whole(task.bound), task.axis
-    assert run is not None
-    place, n = axis[0] if len(axis) == 1 else None, np.float64(math.prod([a.shape[d] for d in axis]))
     try:
         with np.errstate(all="raise"):
-            results = run(a, beside(a, weights, task), axis, place, n, **task.options)
+            results = run(a, beside(a, weights, task), task.axis, place, n, **task.options)
     except FloatingPointError:
         results = None
     if results is None:
         return reduce(a, out, weights=weights, task=task)
-    return delivered([squeezed(each, task) for each in results], task, out)
+    if not task.keepdims:
+        results = tuple([each.squeeze(task.axis)[()] for each in results])
+    return delivered(results, task, out)
 
 
 def room_of(bound: Bound, shape: Shape, strides: Shape, axis: Shape, masked: bool) -> int:
@@ -141,7 +157,8 @@ def room_of(bound: Bound, shape: Shape, strides: Shape, axis: Shape, masked: boo
     seen, size = layout(shape, strides, axis, bound.indexed), math.prod(shape)
     lies, form = seen.lies or (seen.apart != () and bound.merges is not None), bound.reduction.form
     compiled = form == "exponentials" and bound.x == bound.kinds["A"] and engine(COMPILED) is not None
-    viewed = lies and not masked and (bound.viewed or form == "squares" or compiled)
+    single = bound.viewed and len(bound.ufuncs) == 1
+    viewed = lies and not masked and (single or form == "squares" or compiled)
     searched = form in SEARCHES and bound.takes is None and lies and seen.lengths[2] == 1
     looped = form != "deviations" and lies and has_loops(bound, seen, masked)
     return max(VIEWED, size // PIECES) if viewed or ((looped or searched) and not is_half(bound.x)) else BLOCK

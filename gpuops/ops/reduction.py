@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..call.arrays import is_scalar
-from ..definition.reduction import Reduction, kinds_of
+from ..definition.reduction import Reduction
+from ..definition.structs import kinds_of
 from ..definition.task import Task
 from ..errors import error
 from ..plan import reductions
