@@ -1,4 +1,4 @@
-"""A reduction as a record: what an element contributes, how contributions merge, what their state becomes."""
+"""A reduction as a record: an element's contribution, how states merge, how a state becomes the result."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .in_numpy import is_half, printed, ufunc_of
 from .structs import Field, kinds_of, parameters, printed_struct
 
 Named = dict[str, Any]  # expressions by name
-#: Ufuncs that merge the truths of elements, of any dtype.
+#: Ufuncs that merge truth values of elements of any dtype.
 LOGICAL = {"either": np.logical_or, "both": np.logical_and}
 
 
 class Rules(NamedTuple):
-    """What decides dtypes, and what is refused; as in NumPy."""
+    """NumPy's rules: what decides dtypes, and what is refused."""
 
     ufunc: Any = None  # decides the dtypes of computation
     floating: bool = False  # the result is floating, float64 of integers
@@ -30,18 +30,18 @@ class Rules(NamedTuple):
     real: bool = False  # complex numbers are refused
     parts: bool = False  # ``dtype`` may tell the precision of the parts of complex numbers
     identity: bool = True  # an empty reduction has a value
-    initial: bool = False  # else, an initial value may be given
+    initial: bool = False  # if not, ``initial`` may give one
     casting: Any = "same_kind"  # of the result to ``out``
 
 
 class Reduction:
-    """A reduction: ``map`` gives an element's contribution, ``combine`` that of two, ``finish`` the result.
+    """A reduction: ``map`` makes the state of an element, ``combine`` that of two states, ``finish`` the result.
 
-    The functions are written once, on expressions. Names of parameters say what they take: ``map`` an element ``x``
-    in the dtype of the arithmetic, the second operand's ``y``, the element's ``index``; ``combine`` two states ``a``
-    and ``b``; ``finish`` a state ``s`` and the number ``n`` of elements; all of them options by name, which are floats.
+    The functions are written once, on expressions. Their parameters' names select what they get: ``map`` an element
+    ``x`` in the accumulator's dtype, the second operand's ``y``, the element's ``index``; ``combine`` two states ``a``
+    and ``b``; ``finish`` a state ``s`` and the number ``n`` of elements; each of them options by name, as floats.
 
-    ``each`` gives the result of every element ``x`` where the op has one for each: of the results ``r0`` … of its row.
+    ``each``, for ops with a result per element: the result of an element ``x``, given the results ``r0`` … of its row.
     """
 
     def __init__(
@@ -49,58 +49,58 @@ class Reduction:
         finish: Callable[..., Any], **more: Any,
     ) -> None:  # fmt: skip
         self.name, self.fields, self.map, self.finish = name, fields, map, finish
-        #: The state of two, if not every field merges alone.
+        #: Merges two states, if not every field merges by itself.
         self.combine: Callable[..., Named] | None = more.pop("combine", None)
-        #: Whether an element, as it lies in memory, takes part; and the reduction of elements that all do.
+        #: Whether an element takes part, by its value in memory; and the reduction of all elements.
         self.takes: Callable[..., Expr] | None = more.pop("takes", None)
         self.plain: Reduction | None = more.pop("plain", None)
-        #: What an initial value is, if none is given.
+        #: The default initial value.
         self.start: Any = more.pop("start", None)
         #: The kinds of the results' dtypes.
         self.results: tuple[str, ...] = more.pop("results", ("V",))
-        #: A warning, and of what results: an expression like ``finish``.
+        #: A warning, and for which results: an expression like ``finish``.
         self.warning: tuple[str, Callable[..., Expr]] | None = more.pop("warning", None)
         #: An error, likewise.
         self.refuses: tuple[type[Exception], str, Callable[..., Expr]] | None = more.pop("refuses", None)
-        #: How an engine may take blocks of elements faster than one by one.
+        #: How an engine may reduce blocks faster than element by element.
         self.form: str = more.pop("form", "")
-        #: What makes states on a GPU: a struct of kernels/common/ops.cuh, or one that is printed; others for integers
-        #: whose sums are exact, and beside a mask, if the first one is given the number of elements.
+        #: The struct that makes states on a GPU, from kernels/common/ops.cuh or printed; another for integers whose
+        #: sums are exact; another beside a mask, if the first one gets the number of elements as an option.
         self.struct: OpStruct = more.pop("struct", None) or printed_struct(
             name, fields, (*parameters(map), *parameters(finish)), self.takes is not None
         )
         self.exact: OpStruct | None = more.pop("exact", None)
         self.counted: OpStruct | None = more.pop("counted", None)
-        #: What an element becomes; and one that does not take part. How kernels make these results.
+        #: The result of an element; of one that does not take part; and how kernels make these results.
         self.each: Callable[..., Expr] | None = more.pop("each", None)
         self.left_out: Any = more.pop("left_out", 0)
         self.row: RowOp | None = more.pop("row", None)
-        #: Whether the struct that makes states makes squares of results.
+        #: Whether the struct computes the square of the result.
         self.root: bool = more.pop("root", False)
         self.rules: Rules = Rules(**{name: more.pop(name) for name in Rules._fields if name in more})
-        #: The reduction that takes its place where elements may be left out: its states count those that are not.
+        #: The reduction that replaces it beside a mask, with a count of elements in its state.
         self.masked: Reduction | None = more.pop("masked", None) or (counting(self) if asks_for_count(self) else None)
         if more:
             raise TypeError(f"a reduction has no {', '.join(more)}")
 
     def but(self, name: str, **changes: Any) -> Reduction:
-        """Another reduction, which differs in this."""
+        """A copy with these changes."""
         own = vars(self) | self.rules._asdict() | {"name": name}
-        again = {"rules", "masked"} | ({"struct"} if self.struct.printed else set())  # which follow from the rest
+        again = {"rules", "masked"} | ({"struct"} if self.struct.printed else set())  # derived from the rest
         return Reduction(**{key: value for key, value in own.items() if key not in again} | changes)
 
     def bind(self, x: np.dtype, val: np.dtype, y: np.dtype | None = None) -> Bound:
-        """The reduction of elements of a dtype, computed in ``val``, beside a second operand."""
+        """The reduction for elements of dtype ``x``, computed in ``val``, with a second operand of dtype ``y``."""
         return bound(self, x, val, y)
 
 
 def asks_for_count(record: Reduction) -> bool:
-    """Whether results depend on the number of elements, which is not in the state."""
+    """Whether results depend on the number of elements, which the state does not have."""
     return "n" in parameters(record.finish)
 
 
 def counting(record: Reduction, **changes: Any) -> Reduction:
-    """The same reduction, whose states count elements."""
+    """The same reduction, with a count of elements in its state."""
 
     def map(*args: Any) -> Named:  # noqa: A001
         made = record.map(*args)
@@ -134,7 +134,7 @@ def bound(reduction: Reduction, x: np.dtype, val: np.dtype, y: np.dtype | None, 
 
 
 class Bound:
-    """A reduction for dtypes: typed expressions, and NumPy functions of them."""
+    """A reduction for given dtypes: typed expressions, and NumPy functions that compute them."""
 
     def __init__(self, reduction: Reduction, x: np.dtype, val: np.dtype, y: np.dtype | None, wide: bool) -> None:
         self.reduction, self.x, self.val, self.y = reduction, x, val, y
@@ -157,7 +157,7 @@ class Bound:
 
     @cached_property
     def merges(self) -> tuple[str, ...] | None:
-        """The primitives that merge the fields, if each merges alone."""
+        """The primitives that merge the fields, if each merges by itself."""
         found = tuple(field.merge for field in self.reduction.fields.values())
         return found if all(found) else None
 
@@ -169,13 +169,13 @@ class Bound:
     # ------------------------------------------------------------------------------------------------ typed expressions
 
     def leaves(self) -> dict[str, np.dtype]:
-        """The dtypes of operands, by name; that of options is float64."""
+        """The dtypes of operands, by name; options are float64."""
         more = {f"r{i}": self.kinds[kind] for i, kind in enumerate(self.reduction.results)}
         more |= {"y": self.kinds["A"]} if self.y is not None else {}
         return {"x": self.kinds["A"], "index": self.kinds["I"], "n": self.kinds["F"], **more}
 
     def tree(self, function: Callable[..., Any], kinds: dict[str, str], names: tuple[str, ...]) -> dict[str, Typed]:
-        """What a function of operands, states and options gives, each by its name in a dtype of its kind."""
+        """Call a function of operands, states and options; the typed results by name, each cast to its kind."""
         dtypes = self.leaves()
         args: list[Any] = []
         for parameter in parameters(function):
@@ -209,7 +209,7 @@ class Bound:
 
     @cached_property
     def each_tree(self) -> dict[str, Typed]:
-        """What an element becomes."""
+        """The result of an element."""
         assert self.reduction.each is not None
         return self.tree(self.reduction.each, {"each": "A"}, ("each",))
 
@@ -222,7 +222,7 @@ class Bound:
 
     @cached_property
     def takes(self) -> Callable[..., tuple[Any, ...]] | None:
-        """Whether elements ``x``, as they lie in memory, take part."""
+        """Whether elements ``x`` take part, by their values in memory."""
         if self.reduction.takes is None or self.x.kind in "biu":
             return None
         return printed({"takes": typed(self.reduction.takes(leaf("x")), {"x": self.x}, self.kinds)}, "takes")
@@ -234,29 +234,29 @@ class Bound:
 
     @cached_property
     def of_x_alone(self) -> bool:
-        """Whether an element's contribution depends on nothing else."""
+        """Whether a contribution depends on the element alone."""
         return names_in(self.map_tree) <= {"x", "center"}
 
     @cached_property
     def asks_for_count(self) -> bool:
-        """Whether results depend on a number of elements that states do not have."""
+        """Whether results depend on the number of elements, which the state does not have."""
         return "n" in names_in(self.finish_tree)
 
     @cached_property
     def moved(self) -> str | None:
-        """The field to which an element contributes itself, if that is the only one whose contributions differ."""
+        """The field that reduces the elements themselves, if all other contributions are constants."""
         differ = [name for name, tree in self.map_tree.items() if names_in({name: tree})]
         trees = [self.narrowed(name, self.map_tree[name]) for name in differ]
         return differ[0] if len(trees) == 1 and trees[0].head == "leaf" and trees[0].detail == "x" else None
 
     @cached_property
     def rounds(self) -> bool:
-        """Whether elements are rounded before they are accumulated: to a dtype that is neither theirs nor wider."""
+        """Whether elements are rounded before they accumulate: to a dtype that is neither theirs nor wider."""
         return self.val not in (self.x, self.kinds["A"]) and not np.can_cast(self.x, self.val)
 
     @cached_property
     def moved_in(self) -> np.dtype:
-        """The dtype in which such elements are merged: that in memory, if NumPy takes it and nothing is lost."""
+        """The dtype in which elements of `moved` are merged: their own, if NumPy is fast in it and nothing is lost."""
         if self.rounds:
             return self.val
         return self.x if not is_half(self.x) and np.can_cast(self.x, self.val) else self.kinds["A"]
@@ -277,7 +277,7 @@ class Bound:
 
     @cached_property
     def ufunc(self) -> Any:
-        """What merges the first field, given elements if these are what is merged: of truths, also others."""
+        """The ufunc that merges the first field; for truth values one that also takes elements of other dtypes."""
         if not self.merges:
             return None
         truth = self.moved is not None and self.map_tree[self.moved].dtype.kind == "u" and self.merges[0] in LOGICAL
@@ -302,7 +302,7 @@ class Bound:
 
     @cached_property
     def trivial(self) -> bool:
-        """Whether the result is the first field, in another dtype at most."""
+        """Whether the result is the first field, apart from a cast."""
         trees = [*self.finish_tree.values()]
         while len(trees) == 1 and trees[0].head == "cast":
             trees = [*trees[0].args]
@@ -321,17 +321,17 @@ class Bound:
 
     @cached_property
     def reduces_in(self) -> np.dtype | None:
-        """The dtype in which it is to do that; None: in that of the operands."""
+        """The ``dtype`` with which `ufunc` merges; None: the operands'."""
         return self.state[0] if self.merges is not None and self.merges[0] not in ORDERS else None
 
     @cached_property
     def contributions(self) -> Callable[..., tuple[Any, ...]]:
-        """The same as `map`, of many elements: in dtypes that hold less where the merge does not compute."""
+        """As `map`, for many elements: without the casts that merging does not need."""
         trees = {name: self.narrowed(name, tree) for name, tree in self.map_tree.items()}
         return printed({n: t.args[0] if n in self.squared else t for n, t in trees.items()}, "contributions")
 
     def narrowed(self, name: str, tree: Typed) -> Typed:
-        """A contribution without casts that the merge makes as well."""
+        """A contribution without the casts that its merge does not need, or makes itself."""
         merge = self.reduction.fields[name].merge
         while tree.head == "cast":
             given = tree.args[0].dtype
@@ -359,13 +359,13 @@ class Bound:
 
     @cached_property
     def refuses(self) -> Callable[..., tuple[Any, ...]]:
-        """Which states it refuses."""
+        """Which states the record refuses, likewise."""
         assert self.reduction.refuses is not None
         return printed(self.tree(self.reduction.refuses[-1], {"t": "T"}, ("t",)), "refuses")
 
     @cached_property
     def combine_tree(self) -> dict[str, Typed]:
-        """The state of two."""
+        """The merged state of two."""
         merge = self.reduction.combine or (
             lambda a, b: {
                 name: Expr(field.merge, getattr(a, name), getattr(b, name))
@@ -386,5 +386,5 @@ class Bound:
 
     @cached_property
     def each(self) -> Callable[..., tuple[Any, ...]]:
-        """What elements become, given the results of their rows (``r0`` …) and options."""
+        """The results of elements, given those of their rows (``r0`` …) and options."""
         return printed(self.each_tree, "each")

@@ -48,10 +48,10 @@ def state_kinds(acc: np.dtype) -> dict[str, np.dtype]:
 
 @lru_cache(maxsize=1024)
 def kinds_of(x: np.dtype, val: np.dtype, wide: bool = False) -> dict[str, np.dtype]:
-    """The dtypes that kinds stand for.
+    """The dtypes of the kinds.
 
-    X: in memory. V: in which NumPy computes. A: its accumulator. W: that in 32 bits or more. R, RV: their real ones.
-    D: double precision. F, I, B, T: float64, int64, uint32, bool.
+    X: in memory. V: in which NumPy computes. A: V's accumulator. W: A, with at least 32 bits. R, RV: the real dtypes of
+    A and V. D: double precision. F, I, B, T: float64, int64, uint32, bool.
 
     ``wide``: the accumulator is in double precision."""
     acc = np.dtype(accumulator(dtype_name(val)))
