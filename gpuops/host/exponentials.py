@@ -33,7 +33,8 @@ def exponentials(block: Block, options: dict[str, float]) -> tuple[Any, ...]:
         mask = mask if factor else np.broadcast_to(False, block.x.shape)
     if weights is not None and not (chosen := weights != 0).all():
         mask = chosen if mask is None else mask & chosen
-    block = Block(block.bound, (block.x, weights, mask), block.axis)
+    if weights is not block.other or mask is not block.mask:
+        block = Block(block.bound, (block.x, weights, mask), block.axis)
     y = None if weights is None else block.seen(weights, acc, "other")
     top, others, at_top = sums(scaled(block, options["scale"]), y)
     if (nothing := np.isneginf(top)).any():
