@@ -24,7 +24,7 @@ from .exponentials import exponentials
 NARROW = 64  # elements side by side that are folded
 CACHED = 1024  # elements side by side whose sums in double precision stay in a core's cache
 FOLDED = 512  # elements side by side, into which they are
-CHAIN = 128  # elements of a column that are added up before the sum of others is: columns keep as many digits as rows
+CHAIN = 128  # elements of a column that are added up before the sum of others is, so that long columns lose few digits
 LOOPS = 2**13  # elements of a block that compiled loops reduce, at least
 
 States = tuple[Any, ...]  # arrays, by field
