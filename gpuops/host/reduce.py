@@ -51,14 +51,19 @@ def reduce(
 
 def logsumexp(
     a: np.ndarray, b: np.ndarray | None = None, out: np.ndarray | None = None, where: Any = True, *, task: Task,
-    shape: Shape, dtype: np.dtype,
+    shape: Shape, dtype: np.dtype, run: Any = None,
 ) -> Any:  # fmt: skip
     """Logarithms of sums of exponentials, and perhaps their signs, as ``dtype``: without a word of what is not finite,
-    unless the dtype cannot hold it."""
+    unless the dtype cannot hold it. ``run``: the printed function, of a small array."""
     a = np.broadcast_to(a, shape) if a.shape != shape else a
     mask = None if where is True else np.broadcast_to(where, shape)
+    y = beside(a, b, task)
     with np.errstate(all="ignore"):
-        results = reduced(task, (a, beside(a, b, task), mask), End(task))
+        if run is not None and (mask is None or y is not None):
+            y = y if y is None or mask is None else np.where(mask, y, y.dtype.type(0))
+            results = run(a, y, task.axis, None, None, **task.options)
+        else:
+            results = reduced(task, (a, y, mask), End(task))
     with np.errstate(under="ignore"):
         value, *signs = [squeezed(each.astype(dtype, copy=False), task) for each in results]
         return (deliver(value, out), *signs) if task.form else deliver(value, out)
@@ -80,7 +85,7 @@ def call_of(task: Task, shape: Shape, strides: Shape) -> tuple[Callable[..., Any
     if bound.viewed and (size <= VIEWED or bound.reduces_in is None) and (seen.lies or size <= FEW):
         chunked = chain(bound, shape, strides, axis) > CHAIN or (size > FEW // 2 and seen.lengths[2] < NARROW)
         return (merge, {"task": task, "seen": seen if chunked else None}) if seen.lies or not chunked else general
-    few = size <= FEW and chain(bound, shape, strides, axis) <= CHAIN
+    few = is_small(bound, shape, strides, axis)
     if bound.reduction.form == "truths" and len(axis) == len(shape) and (few or bound.x.itemsize == 1):
         return count, {"task": task}
     if bound.indexed:  # NumPy looks along one dim or all, and has results in C order
@@ -92,6 +97,11 @@ def call_of(task: Task, shape: Shape, strides: Shape) -> tuple[Callable[..., Any
         return general
     given = {"place": axis[0] if len(axis) == 1 else None, "n": np.float64(math.prod([shape[d] for d in axis]))}
     return at_once, {"task": task, "run": run, **given}
+
+
+def is_small(bound: Bound, shape: Shape, strides: Shape, axis: Shape) -> bool:
+    """Whether NumPy may reduce an array as it is: it has few elements, and sums keep their digits."""
+    return 0 < math.prod(shape) <= FEW and chain(bound, shape, strides, axis) <= CHAIN
 
 
 def chain(bound: Bound, shape: Shape, strides: Shape, axis: Shape) -> int:

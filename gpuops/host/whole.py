@@ -10,10 +10,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from ..definition.expressions import ORDERS, Lines, Typed, names_in, number
 from ..definition.in_numpy import FUNCTIONS, ufunc_of
 from ..definition.records import NORM2, NORM_WITHIN
 from ..definition.reduction import Bound
+from .exponentials import CERTAIN
 from .forms import passes
 
 #: The ufuncs that give the extreme of elements, and the place of the first one, by form.
@@ -33,6 +36,8 @@ def whole(bound: Bound) -> Callable[..., tuple[Any, ...] | None] | None:
         text.deviations()
     elif form in SEARCHES:
         text.search(*SEARCHES[form])
+    elif form == "exponentials":
+        text.exponentials()
     elif bound.merges:
         text.merged(bound)
     else:
@@ -81,6 +86,24 @@ class Text(Lines):
         self.lines += [
             "s_squares = np.maximum(s_squares - squared(s_rest) / count, 0)",
             f"s_center = {self.constant(bound.kinds['A'].type(0))}",  # (it is finite, or the squares are NaN)
+        ]
+
+    def exponentials(self) -> None:
+        """The greatest element, and the sum of exponentials relative to it; near 1, those below it apart."""
+        weighted, acc = self.bound.y is not None, self.constant(self.bound.kinds["A"])
+        least = self.constant(self.bound.kinds["A"].type(-np.inf))
+        total = f"np.add.reduce({{}}, axis, {acc}, None, True)".format
+        self.lines += [
+            f"x = x if scale == 1 else x * {acc}.type(scale)",
+            *[f"x = x if np.count_nonzero(y) == y.size else np.where(y == 0, {least}, x)"] * weighted,
+            "s_max = np.maximum.reduce(x, axis, None, None, True)",
+            f"power, s_top = np.exp(x - s_max){' * y' * weighted}, {acc}.type(1)",
+            f"s_rest = {total('power')} - s_top",
+            f"if np.count_nonzero(np.abs(s_rest) >= {CERTAIN}) < s_rest.size:",
+            "    same = x == s_max",
+            f"    s_rest = {total('np.where(same, 0, power)')}",
+            f"    s_top = {total('np.where(same & (x > -np.inf), y, 0)' if weighted else 'same')}",
+            *["    s_rest = s_rest + (s_top - 1)"] * (not weighted),
         ]
 
     def search(self, order: str, order_of_numbers: str, place: str) -> None:
