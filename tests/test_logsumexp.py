@@ -144,6 +144,15 @@ def test_negative_sums_give_nan_or_a_sign(backend):
     assert np.isnan(backend.numpy(gpuops.logsumexp(a, 1, b))).tolist() == [True, False, False]
 
 
+@pytest.mark.parametrize("count", [1, 5000])
+def test_weights_of_the_maximum_may_cancel(backend, count):
+    a, b = np.tile([[0.0, -35.0, 0.0]], (count, 1)), np.tile([[2.0, 1.0, -2.0]], (count, 1))
+    for axis, x, y in ((1, a, b), (0, a.T.copy(), b.T.copy())):
+        found = gpuops.logsumexp(backend.array(x), axis, backend.array(y), return_sign=True)
+        for one, exact in zip(found, (-35.0, 1.0), strict=True):
+            np.testing.assert_array_equal(backend.numpy(one), np.full(count, exact))
+
+
 def test_zero_weights_exclude_elements(backend):
     a = np.array([[np.nan, 1.0], [np.inf, 1.0], [-np.inf, 1.0], [np.inf, np.nan]])
     b = np.array([[0.0, 1.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])

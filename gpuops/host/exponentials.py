@@ -160,7 +160,8 @@ def by_numpy(op: str, x: np.ndarray, y: np.ndarray, known: Any) -> Any:
     if op == SHARES:
         np.divide(y, made[1][:, None], out=y)
         return made
-    few = ~((made[1] if op != WEIGHTED else np.abs(made[1] - 1) + 1) >= 1 + CERTAIN)
+    apart = made[1] - 1 if op != WEIGHTED else np.minimum(np.abs(made[1]), np.abs(made[1] - 1))  # (weights may cancel)
+    few = ~(apart >= CERTAIN)
     if op != POWERS and few.any():
         exact(x, made, y if op == WEIGHTED else None, few)
     if op == LOGS:

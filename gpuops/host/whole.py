@@ -99,7 +99,8 @@ class Text(Lines):
             "s_max = np.maximum.reduce(x, axis, None, None, True)",
             f"power, s_top = np.exp(x - s_max){' * y' * weighted}, {acc}.type(1)",
             f"s_rest = {total('power')} - s_top",
-            f"if np.count_nonzero(np.abs(s_rest) >= {CERTAIN}) < s_rest.size:",
+            f"apart = {'np.minimum(np.abs(s_rest), np.abs(s_rest + s_top))' if weighted else 's_rest'}",
+            f"if np.count_nonzero(apart >= {CERTAIN}) < s_rest.size:",  # (weights may cancel)
             "    same = x == s_max",
             f"    s_rest = {total('np.where(same, 0, power)')}",
             f"    s_top = {total('np.where(same & (x > -np.inf), y, 0)' if weighted else 'same')}",
