@@ -331,3 +331,19 @@ def test_arrays_that_may_not_be_written_to_need_no_copy(engine):
             for axis in (0, 1):
                 np.testing.assert_allclose(getattr(gpuops, op)(x, axis=axis), right[op, axis], rtol=1e-13)
         np.testing.assert_allclose(gpuops.logsumexp(x, axis=1, b=x**2), np.log((x**2 * np.exp(x)).sum(1)), rtol=1e-13)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("shape", [(5, 40), (300, 40), (3, 900)])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_greatest_elements_whose_weights_cancel_leave_the_others_their_digits(dtype, shape, engine):
+    random = np.random.default_rng(0)
+    x, b = random.standard_normal(shape).astype(dtype), random.random(shape).astype(dtype)
+    x[:, 3:5], b[:, 3], b[:, 4] = 25 if dtype == "f4" else 60, 2, -2
+    others = np.exp(x.astype("f8")) * b
+    others[:, 3:5] = 0
+    exact = np.log(others.sum(axis=1))
+    for axis, operands in ((1, (x, b)), (0, (x.T.copy(), b.T.copy()))):
+        with computed_by(engine):
+            found = gpuops.logsumexp(operands[0], axis=axis, b=operands[1])
+        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-5 if dtype == "f4" else 1e-13)

@@ -154,16 +154,17 @@ def by_numpy(op: str, x: np.ndarray, y: np.ndarray, known: Any) -> Any:
     made = np.zeros((3, x.shape[0], x.shape[2]), x.dtype)
     np.maximum.reduce(x, 1, out=made[0])
     np.exp(np.subtract(x, made[0][:, None], out=lowered), out=powers)
-    if op == WEIGHTED:
+    if op == WEIGHTED:  # the greatest elements are apart: they may cancel each other, also those of other parts
+        greatest = np.unravel_index(np.flatnonzero(x == made[0][:, None]), x.shape)
+        np.add.at(made[2], (greatest[0], greatest[2]), y[greatest])
         np.multiply(powers, y, out=powers)
+        powers[greatest] = 0
     np.add.reduce(powers, 1, out=made[1])
     if op == SHARES:
         np.divide(y, made[1][:, None], out=y)
         return made
-    apart = made[1] - 1 if op != WEIGHTED else np.minimum(np.abs(made[1]), np.abs(made[1] - 1))  # (weights may cancel)
-    few = ~(apart >= CERTAIN)
-    if op != POWERS and few.any():
-        exact(x, made, y if op == WEIGHTED else None, few)
+    if op not in (POWERS, WEIGHTED) and (few := ~(made[1] - 1 >= CERTAIN)).any():
+        exact(x, made, None, few)
     if op == LOGS:
         rest = made[1] + (made[2] - 1)
         np.subtract(lowered, np.where(np.isinf(made[0]), 0, np.log1p(rest))[:, None], out=y)
