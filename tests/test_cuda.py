@@ -373,8 +373,8 @@ def events(monkeypatch):
     monkeypatch.setattr(cupy.cuda, "Device", lambda index: contextlib.nullcontext())
     monkeypatch.setattr(cuda_driver, "driver", SimpleNamespace(ctxGetCurrent=lambda: 99, CUDADriverError=RuntimeError))
     monkeypatch.setattr(cuda_driver, "runtime", SimpleNamespace(deviceSynchronize=wait))
-    found.library = SimpleNamespace(cuCtxRecordEvent=record_event)
-    monkeypatch.setattr(cuda_driver, "libcuda", lambda: found.library)
+    found.driver = SimpleNamespace(cuCtxRecordEvent=record_event)
+    monkeypatch.setattr(cuda_driver, "libcuda", lambda: found.driver)
     return found
 
 
@@ -428,7 +428,7 @@ def test_scratch_of_gone_streams_is_kept_while_a_capture_refuses_the_event(event
 
 
 def test_older_drivers_wait_for_the_device_once_for_many_streams(events):
-    events.library = SimpleNamespace()
+    events.driver = SimpleNamespace()
     retire(cuda_memory.Retired(0), 3 * cuda_memory.GONE)
     assert events.waited == 3
 

@@ -7,8 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from gpuops.definition import expressions, records
+from gpuops.ops.reduction import NOT_GIVEN, reduction
+from gpuops.plan.work import new_array
 from tests.conftest import NO_GPU
 
 ROOT = Path(__file__).parent.parent
@@ -40,3 +44,22 @@ def test_pasted_examples_know_all_names(name):
 @pytest.mark.parametrize("name", RUN)
 def test_pasted_examples_run(name):
     exec(compile(EXAMPLES[name], name, "exec"), {})
+
+
+def test_the_reduction_of_the_guide_for_contributors_is_right():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    scope = vars(records) | vars(expressions)
+    exec(re.search(r"^ +GEOMETRIC_MEAN = .*?^   \)", page, re.MULTILINE | re.DOTALL)[0].strip(), scope)
+
+    def described(x, axis):
+        a = new_array("a", x.shape, x.dtype)
+        return reduction(scope["GEOMETRIC_MEAN"], a, axis, None, None, False, NOT_GIVEN, True, None).host
+
+    x = np.random.default_rng(0).uniform(0.5, 4, (30, 12)).astype("f4")
+    for axis in (0, 1, None):
+        host = described(x, axis)
+        found = host.function(x, **host.options)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, np.exp(np.log(x.astype("f8")).mean(axis)), rtol=1e-5)
+    with pytest.raises(TypeError, match="^geometric_mean: dtype complex64 of a is not supported"):
+        described(x.astype("c8"), None)

@@ -53,8 +53,9 @@ def logsumexp(
     a: np.ndarray, b: np.ndarray | None = None, out: np.ndarray | None = None, where: Any = True, *, task: Task,
     shape: Shape, dtype: np.dtype, run: Any = None,
 ) -> Any:  # fmt: skip
-    """Logarithms of sums of exponentials, and perhaps their signs, as ``dtype``: without a word of what is not finite,
-    unless the dtype cannot hold it. ``run``: the printed function, of a small array."""
+    """Logarithms of sums of exponentials, and perhaps their signs, as ``dtype``.
+
+    Only a result too large for ``dtype`` is reported, as in SciPy. ``run``: the printed function, for small arrays."""
     a = np.broadcast_to(a, shape) if a.shape != shape else a
     mask = None if where is True else np.broadcast_to(where, shape)
     y = beside(a, b, task)

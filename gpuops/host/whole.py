@@ -89,7 +89,7 @@ class Text(Lines):
         ]
 
     def exponentials(self) -> None:
-        """The greatest element, and the sum of exponentials relative to it; near 1, those below it apart."""
+        """The maximum, and the sum of exponentials relative to it; if that is near 1, without those that are 1."""
         weighted, acc = self.bound.y is not None, self.constant(self.bound.kinds["A"])
         least = self.constant(self.bound.kinds["A"].type(-np.inf))
         total = f"np.add.reduce({{}}, axis, {acc}, None, True)".format
@@ -97,15 +97,21 @@ class Text(Lines):
             f"x = x if scale == 1 else x * {acc}.type(scale)",
             *[f"x = x if np.count_nonzero(y) == y.size else np.where(y == 0, {least}, x)"] * weighted,
             "s_max = np.maximum.reduce(x, axis, None, None, True)",
-            f"power, s_top = np.exp(x - s_max){' * y' * weighted}, {acc}.type(1)",
-            f"s_rest = {total('power')} - s_top",
-            f"apart = {'np.minimum(np.abs(s_rest), np.abs(s_rest + s_top))' if weighted else 's_rest'}",
-            f"if np.count_nonzero(apart >= {CERTAIN}) < s_rest.size:",  # (weights may cancel)
-            "    same = x == s_max",
-            f"    s_rest = {total('np.where(same, 0, power)')}",
-            f"    s_top = {total('np.where(same & (x > -np.inf), y, 0)' if weighted else 'same')}",
-            *["    s_rest = s_rest + (s_top - 1)"] * (not weighted),
+            f"power = np.exp(x - s_max){' * y' * weighted}",
         ]
+        if weighted:  # always apart, since weights may cancel the greatest elements
+            self.lines += [
+                "same = x == s_max",
+                f"s_rest = {total('np.where(same, 0, power)')}",
+                f"s_top = {total('np.where(same & (x > -np.inf), y, 0)')}",
+            ]
+        else:
+            self.lines += [
+                f"s_rest = {total('power')} - 1",
+                f"if np.count_nonzero(s_rest >= {CERTAIN}) < s_rest.size:",
+                "    same = x == s_max",
+                f"    s_rest = {total('np.where(same, 0, power)')} + ({total('same')} - 1)",
+            ]
 
     def search(self, order: str, order_of_numbers: str, place: str) -> None:
         """The extreme, unless all are numbers, and the first place where it is."""

@@ -16,7 +16,7 @@ class RowOp(NamedTuple):
     struct: str  # in kernels/rows/row_ops.cuh
     map: str  # the last pass over rows that do not fit on chip: printed, or in kernels/maps/broadcast.cuh
     option: str  # its numeric option
-    log: bool = False  # elements that are left out become -inf, else 0
+    log: bool = False  # the results are logarithms
     states: OpStruct | None = None  # the map reads states of this struct; None: results of the record
     classic: bool = False  # it is what the kernels of the tutorial compute
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..call.dispatch import describe
-from ..definition.records import MEASURES, REDUCTIONS, ROWS, SEARCHES, WITH_INDEX
+from ..definition.records import LOGSUMEXP, MEASURES, REDUCTIONS, ROWS, SEARCHES, WITH_INDEX
 from ..device import jit, record
 from ..ops import norms, reduce, softmax
 from ..ops.arguments import as_dtype, check_dtype
@@ -104,7 +104,7 @@ OPS: dict[str, Callable[[Maker], Iterator[Work]]] = {
         name: partial(over_axes, getattr(reduce, name))
         for name in (*REDUCTIONS, *SEARCHES, *MEASURES, *WITH_INDEX, "vector_norm")
     },
-    **{name: partial(over_axes, (vars(softmax) | vars(norms))[name]) for name in (*ROWS, "logsumexp")},
+    **{name: partial(over_axes, (vars(softmax) | vars(norms))[name]) for name in (*ROWS, LOGSUMEXP.name)},
     "average": averages,
     **{op.__name__: partial(pairs, op) for op in (array_equal, allclose)},
     "expand": expands,
