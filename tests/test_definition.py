@@ -55,7 +55,7 @@ def computed_in(name: str, x: np.dtype) -> np.dtype | None:
         return None if x.kind == "c" else x if inexact(x) else np.dtype("f8")
     if "logsumexp" in name or name in records.ROWS:
         return None if x.kind == "c" else np.dtype("f4") if x.itemsize == 2 and inexact(x) else widest(x)
-    if name == "average":
+    if name in ("average", "dot"):
         return widest(x)
     if name in SEARCHES:
         return x
@@ -193,6 +193,7 @@ def test_merging_is_associative(name, dtype):
 REFERENCES: dict[str, Callable[..., Any]] = {
     "average": lambda x, axis, weights: np.average(x, axis, weights, returned=True),
     "mean_var": lambda x, axis, _: (np.mean(x, axis), np.var(x, axis, ddof=1)),
+    "dot": lambda x, axis, weights: np.sum(x * weights, axis),
     "sum_of_squares": lambda x, axis, _: np.sum(x.real * x.real + x.imag * x.imag, axis),
     "logsumexp": lambda x, axis, _: log_of_sum(x, axis, 1)[0],
     "weighted_logsumexp": lambda x, axis, weights: log_of_sum(x, axis, weights)[0],
@@ -205,6 +206,9 @@ REFERENCES: dict[str, Callable[..., Any]] = {
 #: Functions of gpuops, likewise.
 WITH_WEIGHTS: dict[str, Callable[..., Any]] = {
     "average": lambda x, axis, weights: gpuops.average(x, axis, weights, returned=True),
+    "dot": lambda x, axis, weights: np.stack(
+        [gpuops.dot(*pair) for pair in zip(np.moveaxis(x, axis, -1), np.moveaxis(weights, axis, -1), strict=True)]
+    ),
     **{
         name: lambda x, axis, weights, signed=signed: gpuops.logsumexp(
             x, axis, weights, return_sign=signed, scale=OPTIONS["scale"], dtype=computed_in("logsumexp", x.dtype)

@@ -115,7 +115,7 @@ def test_a_description_reads_well(call):
 def test_tables_of_descriptions_have_text_alone():
     """The template arguments of kernels are text, not tags."""
     page = described("sum rows", MACHINE)._repr_html_()
-    assert "Op=Sum&lt;Tval&gt;" in page and "<Tval>" not in page
+    assert "Op=Sum&lt;Tval, false&gt;" in page and "<Tval" not in page
 
 
 def test_steps_that_are_no_launches_say_what_they_do():

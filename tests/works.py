@@ -10,6 +10,7 @@ import pytest
 from gpuops.call.arrays import find
 from gpuops.definition.records import (
     AVERAGE,
+    DOT,
     LOGSUMEXP,
     MEASURES,
     NORMS,
@@ -22,7 +23,7 @@ from gpuops.definition.records import (
 )
 from gpuops.device.context import ExecutionContext
 from gpuops.device.execute import prepare
-from gpuops.ops.table import COMPARISONS, DOT
+from gpuops.ops.table import COMPARISONS
 from gpuops.plan import reductions, rows
 from gpuops.plan.geometry import Shape
 from gpuops.plan.reductions import OpStruct
@@ -35,7 +36,7 @@ ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is of ml_dtypes")
 STRUCTS: dict[str, OpStruct] = {
     each.name: each
     for each in (
-        DOT, MAX_EXP_SUM, *(value for value in vars(rows).values() if isinstance(value, OpStruct)),
+        DOT.struct, MAX_EXP_SUM, *(value for value in vars(rows).values() if isinstance(value, OpStruct)),
         AVERAGE.struct, LOGSUMEXP.struct, WEIGHTED_LOGSUMEXP.struct, SIGNED_LOGSUMEXP.struct, *COMPARISONS.values(),
         *(
             each for table in (REDUCTIONS, SEARCHES, WITH_INDEX, MEASURES, NORMS, ROWS) for row in table.values()

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..plan.reductions import OpStruct, Traits, accumulated
 from ..plan.row_ops import MAX_EXP_SUM, RowOp
+from .exact import Exact
 from .expressions import (
     Expr,
     exp,
@@ -27,7 +28,7 @@ from .expressions import (
     where,
 )
 from .reduction import Named, Reduction, counting
-from .structs import Field, added, struct
+from .structs import Field, added, struct, summed
 
 #: The index of no element: greater than all others.
 NOWHERE = 2**63 - 1
@@ -53,8 +54,8 @@ def extreme(name: str, field: str, merge: str, ufunc: Any) -> Reduction:
 
 TOTAL = {"total": added()}
 SUM = Reduction(
-    "sum", TOTAL, lambda x: x, lambda s: s.total, start=0, struct=struct("Sum", TOTAL, exact=1), ufunc=np.add,
-    arithmetic=True,
+    "sum", TOTAL, lambda x: x, lambda s: s.total, start=0, struct=summed("Sum", exact=1), ufunc=np.add,
+    arithmetic=True, sums=Exact("x"),
 )  # fmt: skip
 PROD = Reduction(
     "prod", {"product": Field("A", 1, "multiply")}, lambda x: x, lambda s: s.product, ufunc=np.multiply, arithmetic=True
@@ -64,11 +65,12 @@ MAX, MIN = extreme("max", "most", "maximum", np.maximum), extreme("min", "least"
 MEAN_OF_NONE = "Mean of empty slice"
 MEAN = Reduction(
     "mean", TOTAL, lambda x: x, lambda s, n: quotient((s.total + 0).as_("D"), n),
-    warning=(MEAN_OF_NONE, lambda n: n <= 0), struct=struct("Mean", TOTAL, options=("n",)),
+    warning=(MEAN_OF_NONE, lambda n: n <= 0), struct=summed("Mean", options=("n", "inverse")),
     exact=struct("IntegerMean", TOTAL, options=("n",), exact=1), ufunc=np.add, floating=True,
+    sums=Exact("x", "quotient"),
 )  # fmt: skip
 COUNTED = {"total": added(), "n": Field("I", 0, "add")}
-MEAN.masked = MASKED_MEAN = counting(MEAN, struct=struct("MaskedMean", COUNTED, COUNTING, numbered=True))
+MEAN.masked = MASKED_MEAN = counting(MEAN, struct=summed("MaskedMean", COUNTING, numbered=True))
 NANSUM, NANPROD = without_nan("nansum", SUM, "NanSum"), without_nan("nanprod", PROD)
 # NaN is what is left where all are NaN; so it is the identity.
 ALL_NAN = "All-NaN slice encountered"
@@ -157,12 +159,17 @@ MEAN_VAR = VAR.but(  # (infinite elements leave no center, so that there is a su
 )  # fmt: skip
 SUM_OF_SQUARES = Reduction(
     "sum_of_squares", {"total": Field("R", 0, "add")}, lambda x: squared(x), lambda s: s.total, results=("RV",),
-    ufunc=np.add, arithmetic=True,
+    ufunc=np.add, arithmetic=True, struct=summed("SumOfSquares", real=True), sums=Exact("square"),
 )  # fmt: skip
-NORM1 = SUM_OF_SQUARES.but("norm1", map=lambda x: abs(x), ufunc=None, arithmetic=False, floating=True)
-NORM_INF = NORM1.but("norm_inf", fields={"total": Field("R", 0, "maximum")})
-NORM_MINUS_INF = NORM1.but("norm_minus_inf", fields={"total": Field("R", "greatest", "minimum")}, identity=False)
-NORM_P = NORM1.but("norm_p", map=lambda x, p: power(abs(x), p), finish=lambda s, p: power(s.total, 1.0 / p))
+NORM1 = SUM_OF_SQUARES.but(
+    "norm1", map=lambda x: abs(x), ufunc=None, arithmetic=False, floating=True, struct=summed("Norm1", real=True),
+    sums=Exact("abs"),
+)  # fmt: skip
+NORM_INF = NORM1.but("norm_inf", struct=None, sums=None, fields={"total": Field("R", 0, "maximum")})
+NORM_MINUS_INF = NORM_INF.but("norm_minus_inf", fields={"total": Field("R", "greatest", "minimum")}, identity=False)
+NORM_P = NORM_INF.but(
+    "norm_p", fields=NORM1.fields, map=lambda x, p: power(abs(x), p), finish=lambda s, p: power(s.total, 1.0 / p)
+)
 # Squares may overflow, or vanish: so those of elements times a small and a large number are added up beside them, and
 # the sum that has kept its digits is taken. Source: J. Blue, "A portable Fortran program to find the Euclidean norm of
 # a vector" (1978).
@@ -170,7 +177,8 @@ SQUARES = {name: Field("R", 0, "add") for name in ("total", "lowered", "raised")
 NORM2 = Reduction(
     "norm2", SQUARES,
     lambda x: {"total": squared(x), "lowered": squared(times(x, "small")), "raised": squared(times(x, "large"))},
-    lambda s: within_reach(s, sqrt), results=("RV",), form="squares", struct=struct("Norm2", SQUARES), floating=True,
+    lambda s: within_reach(s, sqrt), results=("RV",), form="squares", struct=summed("Norm2", real=True), floating=True,
+    sums=Exact("square", "root"),
 )  # fmt: skip
 
 
@@ -186,7 +194,7 @@ def hypotenuse(a: Expr, b: Expr) -> Expr:
 
 
 RMS_NORM = NORM2.but(
-    "rms_norm",
+    "rms_norm", sums=None,
     finish=lambda s, n, floor: hypotenuse(within_reach(s, lambda total: sqrt(quotient(total, n))), floor.as_("R")),
     results=("A",), each=lambda x, r0: x / r0, struct=None, row=RowOp("rms_norm", "RmsNormOp", "RmsNorm", "floor"),
 )  # fmt: skip
@@ -218,6 +226,10 @@ AVERAGE = Reduction(
     lambda s: {"r0": ratio(s.total, s.weight), "r1": s.weight}, results=("V", "V"),
     refuses=(ZeroDivisionError, "Weights sum to zero, can't be normalized", lambda s: s.weight == 0),
 )  # fmt: skip
+#: The product of two vectors.
+DOT = Reduction(
+    "dot", TOTAL, lambda x, y: x * y, lambda s: s.total + 0, struct=summed("Dot", PRODUCT), sums=Exact("product")
+)
 
 
 # ------------------------------------------------------------------------------------------------------------ searches
@@ -342,7 +354,7 @@ SIGNED_LOGSUMEXP = WEIGHTED_LOGSUMEXP.but(
 # -------------------------------------------------------------------------------------------------- parts, on the host
 
 #: Sums with the numbers of their elements; then, given means, sums of the distances from them and of their squares.
-TOTALS, NUMBERS = MASKED_MEAN.but("totals"), NANMEAN.but("numbers")
+TOTALS, NUMBERS = MASKED_MEAN.but("totals", sums=None), NANMEAN.but("numbers", sums=None)
 DEVIATIONS = Reduction(
     "deviations", {"rest": added(), "squares": Field("R", 0, "add")},
     lambda x, center: {"rest": x - center.as_("A"), "squares": squared(x - center.as_("A"))}, lambda s: s.squares,
@@ -350,7 +362,7 @@ DEVIATIONS = Reduction(
 )  # fmt: skip
 NANDEVIATIONS = without_nan("nandeviations", DEVIATIONS)
 #: A norm of elements whose squares neither overflow nor vanish.
-NORM_WITHIN = SUM_OF_SQUARES.but("norm_within", finish=lambda s: sqrt(s.total))
+NORM_WITHIN = SUM_OF_SQUARES.but("norm_within", finish=lambda s: sqrt(s.total), sums=None)
 
 # ----------------------------------------------------------------------------------------------------------- the tables
 

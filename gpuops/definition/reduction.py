@@ -11,6 +11,7 @@ import numpy as np
 
 from ..plan.reductions import OpStruct
 from ..plan.row_ops import RowOp
+from .exact import Exact
 from .expressions import ORDERS, Expr, Typed, expression, leaf, names_in, number, typed
 from .in_numpy import is_half, printed, ufunc_of
 from .structs import Field, kinds_of, parameters, printed_struct
@@ -64,6 +65,8 @@ class Reduction:
         self.refuses: tuple[type[Exception], str, Callable[..., Expr]] | None = more.pop("refuses", None)
         #: How an engine may reduce blocks faster than element by element.
         self.form: str = more.pop("form", "")
+        #: Whether it is an exact sum, where it is computed in floating point.
+        self.sums: Exact | None = more.pop("sums", None)
         #: The struct that makes states on a GPU, from kernels/common/ops.cuh or printed; another for integers whose
         #: sums are exact; another beside a mask, if the first one gets the number of elements as an option.
         self.struct: OpStruct = more.pop("struct", None) or printed_struct(
@@ -313,6 +316,11 @@ class Bound:
         """Whether states are the same in any order of merging."""
         kinds = {self.state[name].kind for name in self.state.names or ()}
         return self.merges is not None and (not kinds & {*"fc"} or {*self.merges} <= {*ORDERS})
+
+    @cached_property
+    def sums(self) -> Exact | None:
+        """What it is the exact sum of, if it is one: not of integers."""
+        return self.reduction.sums if {self.x.kind, self.val.kind} <= {*"fcV"} else None
 
     @property
     def result(self) -> np.dtype:

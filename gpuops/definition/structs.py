@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..plan.dtypes import accumulator, dtype_name
+from ..plan.dtypes import INTEGERS, accumulator, dtype_name
 from ..plan.reductions import OpStruct, Traits
 from .expressions import real_of
 
@@ -65,6 +65,28 @@ def kinds_of(x: np.dtype, val: np.dtype, wide: bool = False) -> dict[str, np.dty
 def struct(name: str, fields: dict[str, Field], traits: Traits = PLAIN, **more: Any) -> OpStruct:
     """The description of a struct whose states have these fields."""
     return OpStruct(name, partial(memory_of, fields), traits, **more)
+
+
+#: An exact sum in a kernel's memory: ``struct Fixed`` of kernels/common/exact.cuh.
+FIXED = np.dtype([("low", np.uint64), ("high", np.int64), ("unit", np.int32), ("lost", np.float32)], align=True)
+
+
+def exact_memory(real: bool, counted: bool, val: str) -> np.dtype:
+    """An exact sum of values of a dtype in a kernel's memory, perhaps with a count; of integers, a plain sum."""
+    acc = np.dtype(accumulator(val))
+    sums = [("part", FIXED, (1 if real or acc.kind != "c" else 2,))] if acc.kind in "fc" else [("total", acc)]
+    return np.dtype([*sums, *[("n", np.int64)] * counted])
+
+
+def summed(name: str, traits: Traits = PLAIN, real: bool = False, numbered: bool = False, **more: Any) -> OpStruct:
+    """The description of a struct whose state is an exact sum."""
+    state = partial(exact_memory, real, numbered)
+    return OpStruct(name, state, traits, numbered=numbered, held=partial(held, state), summed=True, **more)
+
+
+def held(state: Callable[[str], np.dtype], val: str) -> int:
+    """The bytes of a sum in a thread: two doubles, or an integer."""
+    return state(val).itemsize if val in INTEGERS else 2 * 8
 
 
 def printed_struct(op: str, fields: dict[str, Field], names: tuple[str, ...], takes: bool) -> OpStruct:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..definition.expressions import exp, where
+from ..definition import exact
+from ..definition.expressions import exp, real_of, where
 from ..definition.in_cuda import dtype_of
 from ..definition.records import MAX, MEAN, STRUCTS
 from ..definition.reduction import Reduction
@@ -17,6 +21,7 @@ from ..plan.reductions import Problem
 from ..plan.rows import SCALED_MAX, SHIFTED_EXP_SUM
 from ..plan.work import Step
 
+SPECIAL = 1 << 20  # the unit of a sum that is not finite, in exact.cuh
 #: A sum of exponentials less one 1: the terms below 1, and the number of terms that are 1.
 EXPONENTIALS = Reduction(
     "shifted_exp_sum", {"smaller": Field("A", 0, "add"), "ones": Field("A", 0, "add")},
@@ -43,9 +48,77 @@ def finisher(device: Any, step: Any, places: dict[str, int]) -> Step:
     def go(addresses: list[int]) -> None:
         state = np.frombuffer(device.read(addresses[partials], step.splits * p.outputs * p.state), p.partial)
         with np.errstate(all="ignore"):
-            device.write(addresses[finished], results(p, state.reshape(shape)).tobytes())
+            if "part" in (state.dtype.names or ()):
+                where = {name: addresses[place] for name, place in places.items()}
+                found = exact_results(p, state.reshape(shape), partial(elements, p, device, where))
+            else:
+                found = results(p, state.reshape(shape))
+            device.write(addresses[finished], found.tobytes())
 
     return go
+
+
+def elements(p: Problem, device: Any, addresses: dict[str, int]) -> np.ndarray:
+    """The elements of each output, copied from the device; -0.0 in the place of those that a mask leaves out."""
+    x = operand(p, device, addresses, 0, dtype_of(CTYPES[p.x]))
+    if p.other is None:
+        return x
+    mask = operand(p, device, addresses, 1, np.dtype(np.uint8))
+    return np.where(mask != 0, x, x.dtype.type(-0.0))
+
+
+def operand(p: Problem, device: Any, addresses: dict[str, int], k: int, dtype: np.dtype) -> np.ndarray:
+    """Operand k of each output."""
+    array = p.arrays[k]
+    assert array is not None
+    sizes, strides = p.kept.sizes + p.reduced.sizes, p.kept.strides[k] + p.reduced.strides[k]
+    span = 1 + sum([(n - 1) * step for n, step in zip(sizes, strides, strict=True)])
+    flat = np.frombuffer(device.read(addresses[array.name] + array.offset, span * dtype.itemsize), dtype)
+    found = np.lib.stride_tricks.as_strided(flat, sizes, [step * dtype.itemsize for step in strides])
+    return found.reshape(p.outputs, -1)
+
+
+def exact_results(p: Problem, state: np.ndarray, read: Callable[[], np.ndarray]) -> np.ndarray:
+    """Merge and round exact sums; where they lack bits, those of the elements, which are read once more."""
+    val = dtype_of(CTYPES[p.val])
+    first = None if p.initial is None else parts(np.frombuffer(p.initial, val)[:1])[0]
+    found = np.empty((p.outputs, state["part"].shape[-1]), real_of(val))
+    all_of: np.ndarray | None = None
+    for o, k in np.ndindex(found.shape):
+        total = merged_total(state["part"][:, o, k])
+        minus_zero = first is not None and first[k] == 0 and np.signbit(first[k]) and total == 0
+        if total is None or minus_zero:
+            all_of = parts(read().astype(val)) if all_of is None else all_of
+            total = exact.total(all_of[o, :, k])
+        if first is not None:
+            total = total + (Fraction(float(first[k])) if np.isfinite(first[k]) else float(first[k]))
+        counted = state["n"][:, o].sum() if "n" in (state.dtype.names or ()) else 0
+        n = int(counted) if p.op.numbered else int(dict(zip(p.op.options, p.numbers, strict=True)).get("n", 1))
+        total = total / n if n and isinstance(total, Fraction) else total if n else np.nan
+        found[o, k] = exact.nearest(total, found.dtype)
+        if minus_zero and all_of is not None and np.signbit(all_of[o, :, k]).all():
+            found[o, k] = -0.0
+    made = found.view(val)[:, 0] if val.kind == "c" else found[:, 0]
+    return made.astype(dtype_of(CTYPES[p.out or p.val]))
+
+
+def parts(x: np.ndarray) -> np.ndarray:
+    """The real and the imaginary parts of numbers, in one more dim."""
+    return np.stack([x.real, x.imag], -1) if x.dtype.kind == "c" else x[..., None]
+
+
+def merged_total(fixed: np.ndarray) -> Fraction | float | None:
+    """The sum of exact sums in fixed point; None if it lacks bits."""
+    special = fixed["unit"] == SPECIAL
+    if special.any():
+        return float(np.sum(fixed["low"][special].view(np.float64)))
+    if fixed["lost"].any():
+        return None
+    total = Fraction(0)
+    for low, high, unit, _ in fixed.tolist():
+        if low or high:  # (0 has no unit)
+            total += ((high << 64) + low) * Fraction(2) ** unit
+    return total
 
 
 def results(p: Problem, state: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from ..plan.rows import launch as rows
 from ..plan.work import Kernel
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
-COMMON = ("launch.cuh", "types.cuh", "axes.cuh", "ops.cuh", "items.cuh")
+COMMON = ("launch.cuh", "types.cuh", "axes.cuh", "ops.cuh", "exact.cuh", "digits.cuh", "sums.cuh", "items.cuh")
 MATMUL = ("matmul.cuh",)
 SOFTMAX_ON_CHIP = ("block.cuh", "softmax.cuh", "row_ops.cuh", "softmax_on_chip.cuh")
 #: Headers that come after the variant's types, per family (the first word of a kernel's name) or kernel.
@@ -26,7 +26,7 @@ FAMILY = {
     "broadcast": ("broadcast.cuh",),
     "matmul": MATMUL,
     "matmul_pipelined": ("block.cuh", *MATMUL, "matmul_panels.cuh"),
-    "reduce": ("block.cuh", "reduce.cuh", "words.cuh", "search.cuh", "accumulate.cuh"),
+    "reduce": ("block.cuh", "reduce.cuh", "words.cuh", "search.cuh", "biased.cuh", "accumulate.cuh"),
     "softmax": ("block.cuh", "softmax.cuh"),
     "softmax_columns": SOFTMAX_ON_CHIP,
     "softmax_small": ("block.cuh", "softmax.cuh", "row_ops.cuh"),

@@ -16,7 +16,7 @@ from ..version import __version__
 
 HEAD = {"gpuops": __version__, "record": "kernels"}
 NAME = re.compile(r"[A-Za-z_]\w*")
-TYPE = re.compile(r"(struct )?[A-Za-z_]\w*(<[A-Za-z_]\w*(, [A-Za-z_]\w*)?>)?(::[A-Za-z_]\w*)?")
+TYPE = re.compile(r"(struct )?[A-Za-z_]\w*(<[A-Za-z_]\w*(, [A-Za-z_]\w*){0,2}>)?(::[A-Za-z_]\w*)?")
 
 
 class Unusable(Exception):

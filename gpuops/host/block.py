@@ -43,8 +43,8 @@ class Layout(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def layout(shape: Shape, strides: Shape, axis: Shape, indexed: bool) -> Layout:
-    """How a block is seen; ``indexed``: the reduced dims in C order."""
+def layout(shape: Shape, strides: Shape, axis: Shape, indexed: bool, turns: bool = True) -> Layout:
+    """How a block is seen; ``indexed``: the reduced dims in C order; ``turns``: whether short rows are turned."""
     dims = [d for d in memory_order(shape, strides) if shape[d] > 1]
     reduced = [d for d in dims if d in axis]
     reduced = sorted(reduced) if indexed else reduced
@@ -54,7 +54,8 @@ def layout(shape: Shape, strides: Shape, axis: Shape, indexed: bool) -> Layout:
     outer = dims[:first] if lies else [d for d in dims if d not in axis]
     inner = dims[first + len(reduced) :] if lies else []
     groups = [outer, reduced, inner]
-    if not inner and reduced and math.prod([shape[d] for d in reduced]) <= SHORT < math.prod([shape[d] for d in outer]):
+    short = math.prod([shape[d] for d in reduced]) <= SHORT < math.prod([shape[d] for d in outer])
+    if turns and short and not inner and reduced:
         groups, lies = [[], reduced, outer], False
     lies = lies and all(is_one([(shape[d], strides[d]) for d in group]) for group in groups)
     lengths = [math.prod([shape[d] for d in group]) for group in groups]
@@ -82,11 +83,11 @@ class Block:
     """
 
     def __init__(
-        self, bound: Bound, arrays: Sequence[Any], axis: Shape, offset: int = 0, steps: Shape = ()
+        self, bound: Bound, arrays: Sequence[Any], axis: Shape, offset: int = 0, steps: Shape = (), turns: bool = True
     ) -> None:
         self.bound, self.axis, self.offset, self.steps = bound, axis, offset, steps
         self.x, self.other, self.mask = arrays
-        self.layout = layout(self.x.shape, self.x.strides, axis, bound.indexed)
+        self.layout = layout(self.x.shape, self.x.strides, axis, bound.indexed, turns)
 
     def seen(self, array: np.ndarray, dtype: np.dtype | None = None, name: str = "values") -> np.ndarray:
         """An array as (outer, n, inner): where it lies if possible, else copied to memory of that name."""

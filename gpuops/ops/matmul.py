@@ -8,6 +8,8 @@ from .. import plan
 from ..call.arrays import is_scalar
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, OUT, WEAK, WEAK_TYPES
+from ..definition.records import DOT
+from ..definition.task import Task
 from ..errors import error
 from ..host import numpy_engine
 from ..plan import reductions
@@ -30,7 +32,7 @@ from .arguments import (
 )
 from .docstrings import documented
 from .reduction import add_reduction
-from .table import DOT, check_strategy
+from .table import check_strategy
 
 
 @operation(a=ARRAY, b=ARRAY, c=WEAK, out=OUT)
@@ -228,8 +230,8 @@ def dot(a, b, out=None):
     Returns
     -------
     ndarray or scalar
-        The dtype is that to which ``a`` and ``b`` promote. Half types accumulate in float32; complex numbers are not
-        conjugated. On a GPU, two arrays of at least two dims are multiplied as by `matmul`.
+        The dtype is that to which ``a`` and ``b`` promote. The product of two vectors is exact, rounded once;
+        complex numbers are not conjugated. On a GPU, two arrays of at least two dims are multiplied as by `matmul`.
         {like_input}
 
     Raises
@@ -255,7 +257,7 @@ def dot(a, b, out=None):
     shape = (*kept[0], *kept[1])
     if out is not None:
         check_out(op, out, shape, val)
-    host = HostCall(numpy_engine.dot, {})
+    host = dot_on_host(a, b, val)
     if a.machine is None:
         return Work(op, (out or new_array("out", shape, val),), host)
     check_rank(op, "the result", len(shape))
@@ -282,6 +284,16 @@ def dot(a, b, out=None):
         add_product(builder, operands, Terms(val, sizes, batch, shape, one, one), None)
     builder.deliver(target, out)
     return Work(op, (out or target,), host, builder.finish())
+
+
+def dot_on_host(a: ArraySpec, b: ArraySpec, val: np.dtype) -> HostCall:
+    """What the CPU does: the product of two vectors is an exact sum."""
+    bound = DOT.bind(a.dtype, val, val)
+    if a.ndim == b.ndim == 1 and bound.sums is not None and b.dtype.kind in "fcV":
+        from ..host import sums  # which costs time at import
+
+        return HostCall(sums.dot, {"task": Task(bound, (0,), False, places=(0,))})
+    return HostCall(numpy_engine.dot, {})
 
 
 def add_product(builder: Builder, operands: Matrices, terms: Terms, strategy: str | None) -> None:
@@ -328,7 +340,7 @@ def add_dots(
     lead, other = x.view(shape, x_steps), y.view(shape, y_steps)
     if y.size > x.size:  # the larger one leads: dims are ordered by its strides
         lead, other = other, lead
-    add_reduction(builder, reductions.problem(DOT, lead, other, target, (len(shape) - 1,), dtype_name(val)))
+    add_reduction(builder, reductions.problem(DOT.struct, lead, other, target, (len(shape) - 1,), dtype_name(val)))
 
 
 # ------------------------------------------------------------------------------------------- what the arguments mean

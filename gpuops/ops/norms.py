@@ -22,8 +22,8 @@ from .softmax import arguments
 def vector_norm(a, /, *, axis=None, keepdims=False, ord=2, strategy=None):  # noqa: A002 - NumPy's name
     """Norm of vectors along the given axes, as ``numpy.linalg.vector_norm``; in one pass over memory on a GPU.
 
-    On a GPU, the Euclidean norm is right even where squares overflow or underflow: for values of 1e30 in float32,
-    NumPy's is infinite.
+    The norms of order 1 and 2 are exact sums, rounded once (docs/exact.md). So the Euclidean norm is right even where
+    squares overflow or underflow: for values of 1e30 in float32, NumPy's is infinite.
 
     Parameters
     ----------
@@ -38,7 +38,8 @@ def vector_norm(a, /, *, axis=None, keepdims=False, ord=2, strategy=None):  # no
     Returns
     -------
     ndarray or scalar
-        The dtype is real, with the precision of ``a``, and float64 for integers. Half types are computed in float32.
+        The dtype is real, with the precision of ``a``, and float64 for integers. Half types are
+        computed in float32 for other orders.
         {like_input}
         {workspace}
 
@@ -47,11 +48,6 @@ def vector_norm(a, /, *, axis=None, keepdims=False, ord=2, strategy=None):  # no
     {AxisError}
     {TypeError} ``ord`` is not a real number
     {ValueError} ``ord`` is a string; if the norm of order -inf is taken of no elements
-
-    Notes
-    -----
-    Beside the sum of squares, two sums of squares of scaled elements are kept, after J. Blue, "A portable Fortran
-    program to find the Euclidean norm of a vector" (1978).
 
     Examples
     --------
@@ -76,7 +72,8 @@ def vector_norm(a, /, *, axis=None, keepdims=False, ord=2, strategy=None):  # no
 def sum_of_squares(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, strategy=None):
     """Sum of the squared magnitudes of the elements over the given axes; in one pass over memory on a GPU.
 
-    Small integers and bools are squared and summed in int64 or uint64, half types in float32.
+    Small integers and bools are squared and summed in int64 or uint64. A sum of squares of floats is exact, rounded
+    once.
 
     Parameters
     ----------

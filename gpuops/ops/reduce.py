@@ -39,15 +39,15 @@ def sum(
 ):
     """Sum of the elements over the given axes, as ``numpy.sum``.
 
-    Small integers and bools are summed in int64 or uint64; half types accumulate in float32.
+    Small integers and bools are summed in int64 or uint64. A sum of floats is the exact sum, rounded once: its bits do
+    not depend on the order of the elements (docs/exact.md).
 
     {reduction}
 
     Notes
     -----
     The classic strategies follow M. Harris, "Optimizing Parallel Reduction in CUDA" (2007). docs/kernels/reduce.md
-    explains all strategies; docs/accuracy.md has the measured errors. The same call on the same device gives the same
-    bits.
+    explains all strategies; docs/accuracy.md has the measured errors.
 
     Examples
     --------
@@ -83,7 +83,8 @@ def prod(
 def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, strategy=None):
     """Mean of the elements over the given axes, as ``numpy.mean``.
 
-    Integers are averaged in float64, half types in float32. The mean of no elements is NaN.
+    Integers are averaged in float64. The mean of floats is that of their exact sum, rounded once. The mean of no
+    elements is NaN.
 
     {reduction}
 

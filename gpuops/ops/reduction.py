@@ -126,13 +126,14 @@ def on_host(
     y: np.dtype | None = None, **more: Any,
 ) -> HostCall:  # fmt: skip
     """What the CPU does: the record's definition, with options; ``initial``, ``form`` and ``places`` as in `Task`."""
-    from ..host import reduce  # which costs time at import
+    from ..host import reduce, sums  # which cost time at import
 
     given = {name: more.pop(name) for name in ("initial", "form", "places") if name in more}
     task = Task(record.bind(a.dtype, val, y), axis, keepdims, **given, options=more)
+    exact = task.bound.sums is not None
     if a.machine is not None or mask is not None or task.initial is not None:
-        return HostCall(reduce.reduce, {"task": task})
-    return HostCall(*reduce.call_of(task, a.shape, a.strides))
+        return HostCall(sums.sum if exact else reduce.reduce, {"task": task})
+    return HostCall(*(sums if exact else reduce).call_of(task, a.shape, a.strides))
 
 
 def in_one_pass(

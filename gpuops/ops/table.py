@@ -21,7 +21,6 @@ COMPARISONS = {
         ("allclose", True, "CloseNans", CLOSENESS, ("atol", "rtol")),
     )
 }  # fmt: skip
-DOT = OpStruct("Dot", reductions.fields("total"), Traits(product=True))
 
 #: Strategies of reductions that do not end on the host, for comparison, and of those that no tutorial has.
 ON_DEVICE = tuple(name for name in reductions.STRATEGIES if not name.endswith(reductions.ON_HOST))

@@ -240,6 +240,7 @@ EMULATOR_UNARY(exp2) EMULATOR_UNARY(expm1) EMULATOR_UNARY(log) EMULATOR_UNARY(lo
                     EMULATOR_BINARY(copysign)
 #undef EMULATOR_BINARY
                         extern "C" double fma(double, double, double) noexcept;
+extern "C" double ldexp(double, int) noexcept;
 extern "C" float fmaf(float, float, float) noexcept;
 inline float fma(float x, float y, float z) { return fmaf(x, y, z); }
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }

@@ -130,6 +130,9 @@ template <bool FALLS, class A> __device__ __forceinline__ A number_of(i32 key) {
   }
 }
 
+// Reduces exact sums over lanes that differ in bits HIGH … LOW of their index (biased.cuh).
+template <class Op> __device__ __forceinline__ typename Op::State exact_lanes(typename Op::State value, int low, int high);
+
 // Reduces over aligned groups of WIDTH lanes; every lane gets its group's result. All 32 lanes of the warp take part.
 // LAST, EXACT: for variances, as in `merged`.
 template <class Op, int WIDTH = 32, bool LAST = true, bool EXACT = LAST> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
@@ -138,7 +141,7 @@ template <class Op, int WIDTH = 32, bool LAST = true, bool EXACT = LAST> __devic
     A max = warp_reduce<Max<A>, WIDTH>(value.max);
     bool at_max = value.max == max;  // each such lane has left out one 1
     u32 votes = __ballot_sync(0xffffffffu, at_max) >> threadIdx.x % 32 / WIDTH * WIDTH & (0xffffffffu >> (32 - WIDTH));
-    return {max, rest_of(warp_reduce<Sum<A>, WIDTH>(at_max ? value.rest : Op::lifted(value, max)), A(__popc(votes)))};
+    return {max, rest_of(warp_reduce<Added<A>, WIDTH>(at_max ? value.rest : Op::lifted(value, max)), A(__popc(votes)))};
   }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   if constexpr (BRIEF<Op> && WIDTH == 32) {
@@ -152,6 +155,7 @@ template <class Op, int WIDTH = 32, bool LAST = true, bool EXACT = LAST> __devic
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, warp_reduce<Min<typename Op::Place>, WIDTH>(place));
   }
+  if constexpr (Op::EXACT && WIDTH > 4) return exact_lanes<Op>(value, 1, WIDTH / 2);
   if constexpr (Op::CENTERED && WIDTH > 1) return merged<Op, LAST, EXACT, 5>(value, 1, WIDTH / 2);
 #pragma unroll
   for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
@@ -164,14 +168,15 @@ template <class Op> __device__ __forceinline__ typename Op::State lanes_reduce(t
     using A = typename Op::A;
     A max = lanes_reduce<Max<A>>(value.max, low, high);
     bool at_max = value.max == max;  // each such lane has left out one 1
-    A ones = lanes_reduce<Sum<A>>(A(at_max), low, high);
-    return {max, rest_of(lanes_reduce<Sum<A>>(at_max ? value.rest : Op::lifted(value, max), low, high), ones)};
+    A ones = lanes_reduce<Added<A>>(A(at_max), low, high);
+    return {max, rest_of(lanes_reduce<Added<A>>(at_max ? value.rest : Op::lifted(value, max), low, high), ones)};
   }
   if constexpr (Op::INDEXED) {  // the value first, then the lowest index that has it
     auto top = lanes_reduce<typename Op::Top>(value.value, low, high);
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, lanes_reduce<Min<typename Op::Place>>(place, low, high));
   }
+  if constexpr (Op::EXACT) return exact_lanes<Op>(value, low, high);
   if constexpr (Op::CENTERED) return high < low ? value : merged<Op, false, true, 1>(value, low, high);
 #pragma unroll 1
   for (int mask = high; mask >= low; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));

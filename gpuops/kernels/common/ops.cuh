@@ -82,8 +82,8 @@ template <> struct Accumulate<bf16> { using type = float; };
 template <class V> using accumulate_t = typename Accumulate<V>::type;
 
 // What an op may read besides elements: its options, indexed by its enum; whether to take the root of a variance; the row's
-// maximum.
-template <class A> struct Context { double option[2]; bool root; A shift; };
+// maximum; the logarithm of 16 times the terms that a thread adds up (see Biased).
+template <class A> struct Context { double option[2]; bool root; A shift; i32 headroom; };
 
 // What kernels need to know about an op.
 struct Traits {
@@ -93,6 +93,7 @@ struct Traits {
   static constexpr bool COUNTING = false;     // states count elements, which are added one by one (add)
   static constexpr bool CENTERED = false;     // states are sums around a center
   static constexpr bool EXPONENTIAL = false;  // takes exponentials of whole packs
+  static constexpr bool EXACT = false;        // states are exact sums, which may leave the result open
 };
 
 // States that are one number. fields: a state in the record's layout F; from: the state of one.
@@ -113,7 +114,7 @@ template <> __device__ __forceinline__ c64 minus_zero<c64>() { return {-0.0f, -0
 template <> __device__ __forceinline__ c128 minus_zero<c128>() { return {-0.0, -0.0}; }
 
 // V is the type in which NumPy would compute. Each op: identity, map, combine, finish.
-template <class V> struct Sum : Single<accumulate_t<V>> {
+template <class V> struct Added : Single<accumulate_t<V>> {
   using A = accumulate_t<V>;
   using State = A;
   static __device__ State identity() { return minus_zero<A>(); }  // not 0: 0 + -0 is 0, but a sum of only -0 is -0
@@ -122,8 +123,12 @@ template <class V> struct Sum : Single<accumulate_t<V>> {
   template <class Out> static __device__ Out finish(State s, const Context<A>&) { return convert<Out>(convert<V>(s)); }
 };
 
-// The sum of products with the elements of a second operand.
-template <class V> struct Dot : Sum<V> {
+// The sum of squares of integers, and of products with the elements of a second operand.
+template <class V> struct Squares : Added<V> {
+  using A = accumulate_t<V>;
+  static __device__ A map(V x, const Context<A>&) { return static_cast<A>(convert<A>(x) * convert<A>(x)); }
+};
+template <class V> struct Products : Added<V> {
   static constexpr bool PRODUCT = true;
   using A = accumulate_t<V>;
   static __device__ A identity() { return convert<A>(0); }
@@ -273,24 +278,15 @@ template <class R> __device__ Complex<R> quotient(Complex<R> total, double count
   return {quotient(total.re, count), quotient(total.im, count)};
 }
 
-template <class V> struct Mean : Sum<V> {
-  enum Options { N };
+// The mean of integers that are added up as they are, as an integer; of those that a mask chooses.
+template <class V> struct WholeMean : Added<V> {
+  enum Options { N, INVERSE };
   using A = accumulate_t<V>;
-  static __device__ A identity() { return convert<A>(0); }
   template <class Out> static __device__ Out finish(A total, const Context<A>& c) {
-    return convert<Out>(convert<V>(quotient(total, c.option[N])));
+    return convert<Out>(convert<V>(quotient(convert<double>(total), c.option[N])));
   }
 };
-
-// The mean of integers whose sum is exact in V = i32 or i64.
-template <class V> struct IntegerMean : Sum<V> {
-  enum Options { N };
-  template <class Out> static __device__ Out finish(V total, const Context<V>& c) {
-    return convert<Out>(quotient(convert<double>(total), c.option[N]));
-  }
-};
-
-template <class V, class I> struct MaskedMean : Traits {  // counts the elements that it adds, in an I
+template <class V, class I> struct MaskedWholeMean : Traits {  // counts the elements that it adds, in an I
   static constexpr bool COUNTING = true;
   using A = accumulate_t<V>;
   struct State {
@@ -301,13 +297,20 @@ template <class V, class I> struct MaskedMean : Traits {  // counts the elements
   static __device__ __forceinline__ State state(A total, I count) { return {total, Beside<A, I>::of(count)}; }
   static __device__ State identity() { return state(convert<A>(0), 0); }
   static __device__ State map(V x, const Context<A>&) { return state(convert<A>(x), 1); }
-  // Adds an element to a thread's state.
   static __device__ __forceinline__ State add(State s, V x) { return state(static_cast<A>(s.total + convert<A>(x)), s.count() + 1); }
   static __device__ State combine(State a, State b) { return state(static_cast<A>(a.total + b.total), a.count() + b.count()); }
   template <class F> static __device__ __forceinline__ F fields(State s) { return {s.total, static_cast<i64>(s.count())}; }
   template <class F> static __device__ __forceinline__ State from(F f) { return state(f.total, static_cast<I>(f.n)); }
   template <class Out> static __device__ Out finish(State s, const Context<A>&) {
-    return convert<Out>(convert<V>(quotient(s.total, static_cast<double>(s.count()))));
+    return convert<Out>(convert<V>(quotient(convert<double>(s.total), static_cast<double>(s.count()))));
+  }
+};
+
+// The mean of integers whose sum is exact in V = i32 or i64.
+template <class V> struct IntegerMean : Added<V> {
+  enum Options { N };
+  template <class Out> static __device__ Out finish(V total, const Context<V>& c) {
+    return convert<Out>(quotient(convert<double>(total), c.option[N]));
   }
 };
 
@@ -590,32 +593,6 @@ template <class R> __device__ __forceinline__ R power(R x, R p) {
   return out;
 }
 
-// The root of the sum of squares. Squares may overflow or underflow. So those of elements scaled by 1 / FAR and by FAR are
-// summed as well, and the sum that has kept its digits is used (after J. Blue, "A portable Fortran program to find the
-// Euclidean norm of a vector", 1978). Squares of float16 do neither in float32.
-template <class V> struct Norm2 : Traits {
-  using A = accumulate_t<V>;
-  using R = real_t<A>;
-  static constexpr bool LIMITED = !SAME<V, f16>;
-  static constexpr R FAR = sizeof(R) == 8 ? 0x1p768 : 0x1p96f, SMALL = sizeof(R) == 8 ? 0x1p-900 : 0x1p-90f;
-  struct State { R total, lowered, raised; };
-  static __device__ State identity() { return {R(0), R(0), R(0)}; }
-  static __device__ State map(V x, const Context<A>&) {
-    A value = convert<A>(x);
-    if constexpr (!LIMITED) return {real_product<R>(value, value), R(0), R(0)};
-    A low = times(value, 1 / FAR), high = times(value, FAR);
-    return {real_product<R>(value, value), real_product<R>(low, low), real_product<R>(high, high)};
-  }
-  static __device__ State combine(State a, State b) { return {a.total + b.total, a.lowered + b.lowered, a.raised + b.raised}; }
-  template <class F> static __device__ __forceinline__ F fields(State s) { return {s.total, s.lowered, s.raised}; }
-  template <class F> static __device__ __forceinline__ State from(F f) { return {f.total, f.lowered, f.raised}; }
-  template <class Out> static __device__ Out finish(State s, const Context<A>&) {
-    bool large = LIMITED && s.total == Limits<R>::greatest(), small = LIMITED && s.total < SMALL;
-    R root = large ? sqrt(s.lowered) * FAR : small ? sqrt(s.raised) * (1 / FAR) : sqrt(s.total);
-    return convert<Out>(convert<real_t<V>>(root));
-  }
-};
-
 // ---- two operands
 
 template <class A> __device__ __forceinline__ A ratio(A a, A b) { return a / b; }
@@ -673,8 +650,6 @@ template <class Base, class V> struct WithoutNan : Base {
     return is_nan(convert<accumulate_t<X>>(x)) ? Base::identity() : Base::map(convert<V>(x), c);
   }
 };
-template <class V> using NanSum = WithoutNan<Sum<V>, V>;
-template <class V, class I> using NanMean = WithoutNan<MaskedMean<V, I>, V>;
 template <class V, class I> using NanVar = WithoutNan<MaskedVar<V, I, true>, V>;
 template <class V, class I> using NanArgMax = WithoutNan<ArgMax<V, I>, V>;
 template <class V, class I> using NanArgMin = WithoutNan<ArgMin<V, I>, V>;

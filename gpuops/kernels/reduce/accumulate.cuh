@@ -217,6 +217,27 @@ template <bool APART, class O = Op> struct Exponentials {
   __device__ __forceinline__ typename O::State total(const Context<A>&) const { return state[0]; }
 };
 
+// Adds the elements at the edges of a row: to an exact sum of packs, or to a state of their own. FIRST: before the packs.
+template <bool FIRST, class O = Op, class Packs, class X, class B, int N>
+__device__ __forceinline__ void add_edges(Packs& packs, State& singles, const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
+  if constexpr (O::EXACT && FIRST) {
+    packs.first_edges(x, b, ready);
+  } else if constexpr (O::EXACT) {
+    packs.last_edges(x, b, ready, c);
+  } else if constexpr (!FIRST) {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      if (ready[n]) singles = joined<O>(singles, x[n].get(0), b[n].get(0), c);
+    }
+  }
+}
+// Adds packs of a row, of which LANES lanes have some.
+template <int LANES, class O = Op, class Packs, class X, class B, int N>
+__device__ __forceinline__ void add_packs(Packs& packs, const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
+  if constexpr (O::EXACT) packs.template add<LANES>(x, b, ready, c);
+  else packs.add(x, b, ready, c);
+}
+
 // Selects the accumulator of a problem.
 template <class T> struct As { using type = T; };
 template <bool APART, int CHAINS> __device__ auto chosen() {
@@ -231,8 +252,8 @@ template <bool APART, int CHAINS> __device__ auto chosen() {
   else if constexpr (ALONE && IN_WORDS && SMALL_INTEGER<Tin> && INTEGER_SUM<Op>) return As<Dots<APART>>();
   else if constexpr (ALONE && IN_WORDS && COUNTS<Op>) return As<Trues<APART>>();
   else if constexpr (ALONE && IN_WORDS && MOMENTS<Op>) return As<Moments<APART>>();
+  else if constexpr (Op::EXACT) return As<Sums<APART, CHAINS>>();
   else if constexpr (Op::CENTERED) return As<Deviations<APART, CHAINS>>();
-  else if constexpr (ALONE && IN_WORDS && HALF<Tin> && SAME<Op, NanSum<Tval>>) return As<Elements<APART, CHAINS, true>>();
   else return As<Elements<APART, CHAINS>>();
 }
 template <bool APART, int CHAINS> using Gathered = typename decltype(chosen<APART, CHAINS>())::type;

@@ -18,17 +18,34 @@ enum Other { NONE, BESIDE, REPEATED, STEPPED };
 constexpr bool READS = STATES & 1, WRITES = STATES & 2;
 
 // Units: `outputs` are packs of outputs in reduce_columns.cu; `packs` are single elements in all but reduce_rows.cu.
-__device__ __forceinline__ Context<A> context(const Reduce& r) { return {{r.options[0], r.options[1]}, r.root != 0}; }
+// How many terms a chain gets: of each element some and, for each batch of them, up to two when its bias is raised.
+template <class O> __device__ constexpr i32 headroom() {
+  if constexpr (O::EXACT) return 66 + (O::TERMS > 1) + (O::TERMS > 2);
+  else return 0;
+}
+// terms: of an output, that a thread adds up at most.
+__device__ __forceinline__ Context<A> context(const Reduce& r, i64 terms = 1) {
+  return {{r.options[0], r.options[1]}, r.root != 0, A{}, headroom<Op>() - __clzll(terms)};
+}
 
 template <class O = Op, class X> __device__ __forceinline__ State mapped(X x, const Context<A>& c) {
   if constexpr (O::UNCONVERTED) return O::map(x, c);
   else return O::map(convert<Tval>(x), c);
 }
 
+// Whether an element of an exact sum takes part.
+template <class O, class X, class B> __device__ __forceinline__ bool taken(X x, B b) {
+  return !(O::UNCONVERTED && is_nan(convert<accumulate_t<X>>(x))) && (OTHER == NONE || O::PRODUCT || nonzero(b));
+}
+
 // Combines an element into `value`, unless a mask excludes it.
 template <class O = Op, class X, class B> __device__ __forceinline__ State joined(State value, X x, B b, const Context<A>& c) {
   if constexpr (READS) {
     return O::combine(value, O::from(x));
+  } else if constexpr (O::EXACT) {
+    if (!taken<O>(x, b)) return value;
+    if constexpr (O::PRODUCT) return O::combine(value, O::product(convert<Tval>(x), convert<Tval>(b), c));
+    else return O::combine(value, Plain<O>::type::map(convert<Tval>(x), c));
   } else if constexpr (O::COUNTING || O::INDEXED) {
     bool left_out = O::UNCONVERTED && is_nan(convert<accumulate_t<X>>(x));
     if constexpr (O::INDEXED) return left_out ? value : O::combine(value, Plain<O>::type::map(convert<Tval>(x), c, b));
@@ -48,13 +65,22 @@ template <class O = Op, class X> __device__ __forceinline__ typename O::State jo
   } else return joined<O>(value, x, Tb{}, c);
 }
 
-template <class O = Op> __device__ __forceinline__ Tout finished(State state, const Reduce& r) {
+// The result of a state. open: an exact sum may be rounded to another.
+template <class O = Op> __device__ __forceinline__ Tout finished(State state, const Reduce& r, bool& open) {
   if constexpr (WRITES) {
     return O::template fields<Tout>(state);
   } else {
     Context<A> c = context(r);
-    if (r.has_initial) state = O::combine(Plain<O>::type::map(r.initial, c), state);
-    return O::template finish<Tout>(state, c);
+    if constexpr (!O::EXACT) {
+      if (r.has_initial) state = O::combine(Plain<O>::type::map(r.initial, c), state);
+    }
+    if constexpr (O::EXACT) {
+      Tout found = O::template finish<Tout>(state, c, r.has_initial, r.initial, open);
+      open |= r.has_initial && O::signs_zeros(r.initial) && O::has_zero(found);
+      return found;
+    } else {
+      return O::template finish<Tout>(state, c);
+    }
   }
 }
 
@@ -66,8 +92,11 @@ template <class O = Op> __device__ __forceinline__ Tz second_of(State state, con
 template <int N> struct Results {
   Items<Tout, N> first;
   Items<Tz, N> second;
-  __device__ __forceinline__ void set(int v, State state, const Reduce& r) {
-    first.set(v, finished<>(state, r));
+  u32 open = 0;  // bits
+  __device__ __forceinline__ void set(int v, const State& state, const Reduce& r) {
+    bool unsure = false;
+    first.set(v, finished<>(state, r, unsure));
+    open |= static_cast<u32>(unsure) << v;
     if constexpr (TWO) second.set(v, second_of<>(state, r));
   }
   __device__ __forceinline__ void store(Tout* y, Tz* z, Offset at) const {
@@ -80,8 +109,70 @@ template <int N> struct Results {
   }
 };
 
-__device__ __forceinline__ void write(Tout* y, Tz* z, Offset at, State state, const Reduce& r) {
+// Returns whether the result is open.
+__device__ __forceinline__ u32 write(Tout* y, Tz* z, Offset at, const State& state, const Reduce& r) {
   Results<1> results;
   results.set(0, state, r);
   results.store_one(y, z, at, 0);
+  return results.open;
+}
+
+__device__ __forceinline__ void copy(Offset (&to)[3], const Offset (&from)[3]) {
+#pragma unroll
+  for (int k = 0; k < 3; ++k) to[k] = from[k];
+}
+
+// Makes the results that are open: for one after the other, the whole block adds up its `count` elements once more.
+// open: those of a thread, as bits; kept(bit, offsets): where they lie; place(i, offsets): where element i lies.
+template <class O = Op, class Kept, class Place>
+__device__ __forceinline__ void settle(u32 open, const Tin* x, const Tb* b, Tout* y, const Reduce& r, i64 count, Kept kept, Place place) {
+  if constexpr (O::EXACT && !WRITES) {
+    if (!__syncthreads_or(open)) return;
+    __shared__ typename O::All all[O::PARTS];
+    __shared__ Offset from[3];
+    __shared__ u64 number;
+    __shared__ u32 next;
+#pragma unroll 1
+    while (true) {
+      __syncthreads();
+      for (u32 i = threadIdx.x; i < sizeof all / 8; i += blockDim.x) reinterpret_cast<u64*>(all)[i] = 0;
+      if (threadIdx.x == 0) next = ~0u, number = 0;
+      __syncthreads();
+      if (open) atomicMin(&next, threadIdx.x);
+      __syncthreads();
+      u32 own = next;
+      if (own == ~0u) return;
+      if (threadIdx.x == own) {
+        kept(__ffs(open) - 1, from);
+        open &= open - 1;
+      }
+      __syncthreads();
+      typename O::Again sum[O::PARTS];
+      u64 taking = 0;
+#pragma unroll 1
+      for (i64 i = threadIdx.x; i < count; i += blockDim.x) {
+        Offset at[2];
+        place(i, at);
+        Tin value = x[from[0] + at[0]];
+        auto other = OTHER == NONE ? decltype(element(b)){} : element(b + from[1] + at[1]);
+        if constexpr (READS) {
+          O::again_from(value, sum, all, taking);
+        } else {
+          if (!taken<O>(value, other)) continue;
+          if constexpr (O::PRODUCT && OTHER != NONE) O::again(convert<Tval>(value), convert<Tval>(other), sum, all);
+          else O::again(convert<Tval>(value), convert<Tval>(value), sum, all);
+          ++taking;
+        }
+      }
+      if (r.has_initial && threadIdx.x == 0) O::again(r.initial, r.initial, sum, all), ++taking;
+#pragma unroll
+      for (int p = 0; p < O::PARTS; ++p) sum[p].end(all[p]);
+      if constexpr (O::COUNTING) atomicAdd(&number, taking);
+      __syncthreads();
+      if (threadIdx.x == own) {
+        double n = O::COUNTING ? static_cast<double>(number) : r.options[0];
+        y[from[2]] = O::template exactly<Tout>(all, n, r.has_initial && O::signs_zeros(r.initial));
+      }
+    }
+  }
 }

@@ -51,7 +51,12 @@ reduce_block(const Tin* x, const Tb* b, Tout* y, State* partials, Reduce r, cons
     }
   }
   value = block_step(value);
-  if (threadIdx.x > 0) return;
-  if constexpr (LAST) y[kept[2]] = finished<>(value, r);
-  else partials[split * r.outputs + output] = value;
+  if constexpr (LAST) {
+    bool open = false;
+    if (threadIdx.x == 0) y[kept[2]] = finished<>(value, r, open);
+    settle(open, x, b, y, r, r.runs, [&](int, Offset (&at)[3]) { copy(at, kept); },
+           [&](i64 i, Offset (&at)[2]) { r.reduced.locate(static_cast<Index>(i), at); });
+  } else if (threadIdx.x == 0) {
+    partials[split * r.outputs + output] = value;
+  }
 }

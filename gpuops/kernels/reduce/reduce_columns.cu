@@ -11,7 +11,7 @@ constexpr int LEVELS = DEEP / LANES;                  // partial results per out
 constexpr int HELD = VEC > LANES ? VEC / LANES : 1;   // outputs of a lane after `share`
 constexpr int ALIKE = LANES > VEC ? LANES / VEC : 1;  // lanes that hold the same output after `share`
 constexpr int PART = VEC * sizeof(State);             // bytes of a pack's partial results
-constexpr int BATCH = PART < 128 ? 256 / PART : 2;    // splits whose partial results are in flight
+constexpr int BATCH = Op::EXACT ? 1 : PART < 128 ? 256 / PART : 2;    // splits whose partial results are in flight
 using Gathering = Gathered<true, 1>;
 using Cells = State[LEVELS][VEC * WIDE];
 
@@ -43,6 +43,9 @@ __device__ __forceinline__ Spot find(Index pack, const Reduce& r) {
   return spot;
 }
 
+// The step in operand k between neighbours of a pack.
+__device__ __forceinline__ Offset beside(int k) { return k == 0 || OTHER == BESIDE; }
+
 // Accumulates UNROLL packs of x, DEEP elements apart along the reduced dims, all loaded before the first is used.
 // CHECK: some may lie past the end.
 template <bool CHECK>
@@ -55,7 +58,10 @@ __device__ __forceinline__ void take(Gathering& gathered, const Tin* x, const Tb
     Index there = i + u * DEEP;
     ready[u] = !CHECK || there < end;
     if constexpr (UNROLL > 8) there = CHECK ? min(there, end - 1) : there;  // more loads than predicate registers
-    else if (!ready[u]) continue;
+    else if (!ready[u]) {
+      leave_out(packs[u], others[u], ready[u]);
+      continue;
+    }
     Offset at[2];
     r.reduced.locate(there, at);
     const Tin* from = x + spot.at[0] + at[0];
@@ -103,6 +109,29 @@ __device__ __forceinline__ State met(const Cells& cells, int i, int levels = LEV
   return part[0];
 }
 
+// The threads that share an output, and which output is a thread's in that turn.
+constexpr int SHARING = !Op::EXACT || BLOCK <= VEC * WIDE ? 1 : BLOCK / (VEC * WIDE) > 32 ? 32 : BLOCK / (VEC * WIDE);
+__device__ __forceinline__ int place_of(int turn) { return (turn * BLOCK + threadIdx.x) / SHARING; }
+
+// Calls then(i, state, turn) with the combined partial results of each output i. Exact sums merge in any order: several
+// threads share an output.
+template <class O = Op, class Then> __device__ __forceinline__ void each_met(const Cells& cells, int levels, Then then) {
+  if constexpr (O::EXACT) {
+#pragma unroll 1
+    for (int turn = 0; turn * (BLOCK / SHARING) < VEC * WIDE; ++turn) {
+      int i = place_of(turn);
+      State all = O::identity();
+#pragma unroll 1
+      for (int level = i < VEC * WIDE ? threadIdx.x % SHARING : levels; level < levels; level += SHARING) all = O::combine(all, cells[level][i]);
+      all = exact_lanes<O>(all, 1, SHARING / 2);
+      if (threadIdx.x % SHARING == 0 && i < VEC * WIDE) then(i, all, turn);
+    }
+  } else {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < VEC * WIDE; i += BLOCK) then(i, met(cells, i, levels), i / BLOCK);
+  }
+}
+
 // A pack's partial results, read by vectorised loads.
 __device__ __forceinline__ void read_part(State (&value)[VEC], const State* part) {
   if constexpr (PART % 16 == 0) {
@@ -123,7 +152,7 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* p
   wait_for_previous();
   int wide = threadIdx.x % WIDE, deep = threadIdx.x / WIDE;
   Index begin = blockIdx.y * r.chunk, end = min(static_cast<i64>(begin) + r.chunk, r.packs);
-  Context<A> c = context(r);
+  Context<A> c = context(r, r.chunk / DEEP + 1);
   Spot spot = find(blockIdx.x * static_cast<Index>(WIDE) + wide, r);
 
   Index i = begin + deep;
@@ -142,21 +171,28 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* p
   }
   Gathering gathered;
   if constexpr (PARTIAL && Op::INDEXED) gathered.add(part, part_b, first, c);
-  for (; i + (UNROLL - 1) * DEEP < end; i += UNROLL * DEEP) take<false>(gathered, x, b, spot, r, c, i, end);
-  if (i < end) take<true>(gathered, x, b, spot, r, c, i, end);
+  if constexpr (Op::EXACT) {  // one copy of the long additions
+    for (; i < end; i += UNROLL * DEEP) take<true>(gathered, x, b, spot, r, c, i, end);
+  } else {
+    for (; i + (UNROLL - 1) * DEEP < end; i += UNROLL * DEEP) take<false>(gathered, x, b, spot, r, c, i, end);
+    if (i < end) take<true>(gathered, x, b, spot, r, c, i, end);
+  }
   if constexpr (PARTIAL) gathered.add(part, part_b, last, c);
   let_next_start();
   State value[VEC];
 #pragma unroll
   for (int v = 0; v < VEC; ++v) value[v] = gathered.get(v, c);
 
+  u32 open = 0;
   if constexpr (DEEP == 1) {
     Results<STORED> results[VEC / STORED];
 #pragma unroll
     for (int v = 0; v < VEC; ++v) results[v / STORED].set(v % STORED, value[v], r);
 #pragma unroll
     for (int s = 0; s < VEC / STORED; ++s) {
-      if (s * STORED >= spot.begin && s * STORED < spot.end) results[s].store(y, z, spot.at[2] + s * STORED * r.y_inner);
+      if (s * STORED < spot.begin || s * STORED >= spot.end) continue;
+      results[s].store(y, z, spot.at[2] + s * STORED * r.y_inner);
+      open |= results[s].open << s * STORED;
     }
   } else {
     __shared__ Cells cells;
@@ -165,7 +201,7 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* p
     if constexpr (RESIDENT > 0) {
       State* mine = partials + static_cast<i64>(blockIdx.x) * gridDim.y * (VEC * WIDE);
       State* here = mine + blockIdx.y * (VEC * WIDE);
-      for (int i = threadIdx.x; i < VEC * WIDE; i += BLOCK) here[i] = met(cells, i % VEC * WIDE + i / VEC);
+      each_met(cells, LEVELS, [&](int i, const State& state, int) { here[i % WIDE * VEC + i / WIDE] = state; });
       if (!last_block(tickets + blockIdx.x, gridDim.y, launch)) return;
 #pragma unroll
       for (int v = 0; v < VEC; ++v) value[v] = Op::identity();
@@ -180,10 +216,18 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* p
       levels = min(levels, (gridDim.y + LANES - 1) / LANES);
       meet(cells, value);
     }
-    for (int i = threadIdx.x; i < VEC * WIDE; i += BLOCK) {
+    each_met(cells, levels, [&](int i, const State& state, int turn) {
       Spot there = find(blockIdx.x * static_cast<Index>(WIDE) + i % WIDE, r);
       int v = i / WIDE;
-      if (v >= there.begin && v < there.end) write(y, z, there.at[2] + v * r.y_inner, met(cells, i, levels), r);
-    }
+      if (v >= there.begin && v < there.end) open |= write(y, z, there.at[2] + v * r.y_inner, state, r) << turn;
+    });
   }
+  settle(open, x, b, y, r, r.packs,
+         [&](int bit, Offset (&at)[3]) {
+           int i = place_of(bit), v = DEEP == 1 ? bit : i / WIDE;
+           Spot there = find(blockIdx.x * static_cast<Index>(WIDE) + (DEEP == 1 ? wide : i % WIDE), r);
+#pragma unroll
+           for (int k = 0; k < 3; ++k) at[k] = there.at[k] + (k == 2 ? v * r.y_inner : v * beside(k));
+         },
+         [&](i64 i, Offset (&at)[2]) { r.reduced.locate(static_cast<Index>(i), at); });
 }

@@ -25,7 +25,7 @@ __device__ __forceinline__ Offset step_of(const Reduce& r) {
 }
 
 // Unconditional loads are all issued at once: past the end, the last pack is loaded again and ignored.
-constexpr bool NEAR = Op::EXPONENTIAL && GROUP == BLOCK && (HALF<Tin> || UNROLL <= 4);
+constexpr bool LOADS_ALL = Op::EXPONENTIAL && GROUP == BLOCK && (HALF<Tin> || UNROLL <= 4);
 
 // Accumulates UNROLL packs of each row, TEAM packs apart, all loaded before the first is used. CHECK: some may lie past
 // the end.
@@ -35,25 +35,45 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
   bool ready[ROWS][UNROLL];
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
-    Index pack = i + u * TEAM, near = NEAR && CHECK ? min(pack, rows.end[0] - 1) : pack;
+    Index pack = i + u * TEAM, near = LOADS_ALL && CHECK ? min(pack, rows.end[0] - 1) : pack;
     Offset at[2] = {static_cast<Offset>(near) * VEC, static_cast<Offset>(near) * VEC * step_of(r)};
     if constexpr (!RAGGED) r.reduced.locate(near, at);
 #pragma unroll
     for (int k = 0; k < ROWS; ++k) {
       ready[k][u] = !CHECK || pack < rows.end[k];
-      if (!NEAR && !ready[k][u]) continue;
+      if (!LOADS_ALL && !ready[k][u]) {
+        leave_out(x[k][u], b[k][u], ready[k][u]);
+        continue;
+      }
       x[k][u] = load_items<VEC>(rows.x[k] + at[0]);
       if constexpr (OTHER != NONE) b[k][u] = load_items<VEC_B>(rows.b[k] + at[1], step_of(r));
     }
   }
 #pragma unroll
-  for (int k = 0; k < ROWS; ++k) rows.packs[k].add(x[k], b[k], ready[k], c);
+  for (int k = 0; k < ROWS; ++k) add_packs<GROUP>(rows.packs[k], x[k], b[k], ready[k], c);
+}
+
+// The elements of a row, and where one of them lies.
+__device__ __forceinline__ i64 elements(const Reduce& r) {
+  return RAGGED ? r.runs * r.reduced.size[REDUCED - 1].value : r.packs * VEC;
+}
+__device__ __forceinline__ void place(i64 i, const Reduce& r, Offset (&at)[2]) {
+  if constexpr (RAGGED) {
+    i64 run = r.reduced.size[REDUCED - 1].value, rest = i % run;
+    r.reduced.template locate<REDUCED - 1>(static_cast<Index>(i / run), at);
+    at[0] += rest, at[1] += rest * step_of(r);
+  } else {
+    r.reduced.locate(static_cast<Index>(i / VEC), at);
+    at[0] += i % VEC, at[1] += i % VEC * step_of(r);
+  }
 }
 
 // Accumulates this thread's packs of the rows, from `begin` on.
 __device__ __forceinline__ void gather(Rows& rows, const Reduce& r, const Context<A>& c, Index begin) {
   Index i = begin + threadIdx.x % TEAM;
-  if constexpr (ROWS == 1) {
+  if constexpr (SINGLE) {
+    take<true>(rows, r, c, i);
+  } else if constexpr (ROWS == 1 && !Op::EXACT) {
     for (; i + (UNROLL - 1) * TEAM < rows.end[0]; i += UNROLL * TEAM) take<false>(rows, r, c, i);
     if (i < rows.end[0]) take<true>(rows, r, c, i);
   } else {
@@ -69,7 +89,7 @@ __device__ __forceinline__ void gather(Rows& rows, const Reduce& r, const Contex
 __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Context<A>& c, i64 n, Index begin) {
   Items<Tin, 1> x[ROWS][EDGES + 1];
   Items<Tb, 1> b[ROWS][EDGES + 1];
-  bool ready[ROWS][EDGES + 1];
+  bool ready[ROWS][EDGES + 1] = {};
   bool last = begin + r.chunk >= r.packs;
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
@@ -88,21 +108,19 @@ __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Co
     rows.end[k] = last ? packs : min(static_cast<i64>(begin) + r.chunk, packs);
     rows.x[k] += head;
     rows.b[k] += head * step_of(r);
+    add_edges<true>(rows.packs[k], rows.singles[k], x[k], b[k], ready[k], c);
   }
   gather(rows, r, c, begin);
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
-#pragma unroll
-    for (int e = 0; e < EDGES; ++e) {
-      if (ready[k][e]) rows.singles[k] = joined(rows.singles[k], x[k][e].get(0), b[k][e].get(0), c);
-    }
+    add_edges<false>(rows.packs[k], rows.singles[k], x[k], b[k], ready[k], c);
   }
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
 reduce_rows(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
-  Context<A> c = context(r);
+  Context<A> c = context(r, SINGLE ? elements(r) : (r.chunk / TEAM + 1) * VEC * (r.run_chunk / TEAMS + 1));
   Index first = blockIdx.x * static_cast<Index>(GROUPS * ROWS) + threadIdx.x / GROUP;
   Index begin = r.chunk < r.packs ? blockIdx.y * r.chunk : 0, outputs = r.outputs;
   Rows rows;
@@ -133,14 +151,28 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
 
   let_next_start();
   State value[ROWS];
+  u32 open = 0;
+  int shared_first = 0;
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
     value[k] = rows.packs[k].total(c);
-    if constexpr (RAGGED) value[k] = Op::combine(rows.singles[k], value[k]);
+    if constexpr (RAGGED && !Op::EXACT) value[k] = Op::combine(rows.singles[k], value[k]);
   }
   if constexpr (GROUP == BLOCK) {
-    value[0] = block_reduce<Op, BLOCK, false, RESIDENT == 0 || !Op::CENTERED>(value[0]);
-    if constexpr (RESIDENT > 0) {
+    if constexpr (RESIDENT == 0 || !Op::EXACT) value[0] = block_reduce<Op, BLOCK, false, RESIDENT == 0 || !Op::CENTERED>(value[0]);
+    if constexpr (RESIDENT > 0 && Op::EXACT) {  // the same instructions twice, since loading others takes long
+      State* mine = partials + static_cast<i64>(first) * gridDim.y;
+#pragma unroll 1
+      for (int pass = 0; pass < 2; ++pass) {
+        value[0] = block_reduce<Op, BLOCK, false>(value[0]);
+        if (pass > 0) break;
+        if (threadIdx.x == 0) mine[blockIdx.y] = value[0];
+        if (!last_block(tickets + first, gridDim.y, launch)) return;
+        value[0] = threadIdx.x < gridDim.y ? mine[threadIdx.x] : Op::identity();
+#pragma unroll 1
+        for (u32 split = threadIdx.x + BLOCK; split < gridDim.y; split += BLOCK) value[0] = Op::combine(value[0], mine[split]);
+      }
+    } else if constexpr (RESIDENT > 0) {
       State* mine = partials + static_cast<i64>(first) * gridDim.y;
       if (threadIdx.x == 0) mine[blockIdx.y] = value[0];
       if (!last_block(tickets + first, gridDim.y, launch)) return;
@@ -149,7 +181,7 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
       for (u32 split = threadIdx.x + BLOCK; split < gridDim.y; split += BLOCK) value[0] = Op::combine(value[0], mine[split]);
       value[0] = block_reduce<Op, BLOCK, false>(value[0]);
     }
-    if (threadIdx.x == 0) write(y, z, kept[0][2], value[0], r);
+    if (threadIdx.x == 0) open = write(y, z, kept[0][2], value[0], r);
   } else {
     constexpr int LANES = GROUP > ROWS ? GROUP / ROWS : 1, HELD = ROWS > GROUP ? ROWS / GROUP : 1;
     int shared = share<Op, GROUP / 2, 1>(value);
@@ -158,7 +190,10 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
       Index row = first + (shared + i) * GROUPS;
       if (row >= outputs || threadIdx.x % LANES) continue;
       r.kept.locate(row, kept[0]);
-      write(y, z, kept[0][2], value[i], r);
+      open |= write(y, z, kept[0][2], value[i], r) << i, shared_first = shared;
     }
   }
+  settle(open, x, b, y, r, elements(r),
+         [&](int i, Offset (&at)[3]) { r.kept.locate(static_cast<Index>(first + (shared_first + i) * GROUPS), at); },
+         [&](i64 i, Offset (&at)[2]) { place(i, r, at); });
 }

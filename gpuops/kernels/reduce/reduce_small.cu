@@ -8,10 +8,12 @@ template <class O> __device__ __forceinline__ State settled(State value) {
 // blockIdx.x: the outputs. blockIdx.y: the split of what is reduced, r.chunk elements; the last block to arrive adds up
 // the splits' partial results. Prologue, besides that of reduce.cuh: UNROLL (elements of a thread in flight), BLOCK (the
 // most threads of a block).
+constexpr bool IN_CHAINS = Op::EXACT && !READS;
+
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_small(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
-  Context<A> c = context(r);
+  Context<A> c = context(r, (r.chunk >> r.shares.lanes) + 1);
   u32 lane = r.shares.lane(), step = 1u << r.shares.lanes, begin = blockIdx.y * static_cast<u32>(r.chunk);
   u32 output = (blockIdx.x << r.shares.wide) + r.shares.output(), outputs = r.outputs;
   u32 end = min(begin + static_cast<u32>(r.chunk), static_cast<u32>(r.packs));
@@ -20,32 +22,40 @@ reduce_small(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* par
   Offset from[3];
   r.kept.locate(output, from);
   State value = Op::identity();
+  typename Either<IN_CHAINS, Sums<false, 1>, Elements<false, 1>>::type sum;
   for (u32 i = begin + lane; i < end; i += UNROLL * step) {
     if (i > begin + lane) value = settled<Op>(value);
     Items<Tin, 1> item[UNROLL];
     Items<Tb, 1> other[UNROLL];
+    bool ready[UNROLL];
 #pragma unroll
     for (int n = 0; n < UNROLL; ++n) {
-      if (i + n * step >= end) break;
+      ready[n] = i + n * step < end;
+      if (!ready[n]) continue;
       Offset at[2];
       r.reduced.locate(i + n * step, at);
       item[n] = load_items<1>(x + from[0] + at[0]);
       if constexpr (OTHER != NONE) other[n] = load_items<1>(b + from[1] + at[1]);
     }
+    if constexpr (IN_CHAINS) {
+      sum.add(item, other, ready, c);
+      continue;
+    }
 #pragma unroll
     for (int n = 0; n < UNROLL; ++n) {
-      if (i + n * step >= end) break;
-      value = joined(value, item[n].get(0), other[n].get(0), c);
+      if (ready[n]) value = joined(value, item[n].get(0), other[n].get(0), c);
     }
   }
   let_next_start();
+  if constexpr (IN_CHAINS) value = sum.total(c);
   bool split = gridDim.y > 1;
+  u32 open = 0;
 #pragma unroll 1
   while (true) {
     value = shared_reduce<Op, BLOCK>(value, r.shares);
     if (!split) {
-      if (writes) write(y, z, from[2], value, r);
-      return;
+      if (writes) open = write(y, z, from[2], value, r);
+      break;
     }
     State* parts = partials + output * gridDim.y;
     if (writes) parts[blockIdx.y] = value;
@@ -55,4 +65,6 @@ reduce_small(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* par
     for (u32 n = lane; n < gridDim.y; n += step) value = Op::combine(value, parts[n]);
     split = false;
   }
+  settle(open, x, b, y, r, r.packs, [&](int, Offset (&at)[3]) { copy(at, from); },
+         [&](i64 i, Offset (&at)[2]) { r.reduced.locate(static_cast<u32>(i), at); });
 }

@@ -5,7 +5,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_staged(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   __shared__ Pack<u32, 4> stage[BLOCK * UNROLL];
-  Context<A> c = context(r);
+  Context<A> c = context(r, r.packs);
   i64 first = blockIdx.x * r.chunk, from = first * r.packs;
   i32 before = min(from, static_cast<i64>(VEC)), after = min(r.high - from, static_cast<i64>(BLOCK * UNROLL * VEC));
   i32 length = r.packs, rows = min(r.chunk, r.outputs - first), count = rows * length;
@@ -25,17 +25,18 @@ reduce_staged(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* pa
   }
   __syncthreads();
   let_next_start();
+  u32 open = 0;
   const Tin* item = reinterpret_cast<const Tin*>(stage) + head;
   for (i32 base = 0; base < rows; base += BLOCK / TEAM) {
     i32 row = base + threadIdx.x / TEAM;
-    State value = Op::identity();
     const Tin* from = item + row * length;
-    i32 end = row < rows ? length : 0;
-#pragma unroll 4
-    for (i32 i = threadIdx.x % TEAM; i < end; i += TEAM) value = joined_next(value, from[i], i, c);
+    State value = reduced<TEAM, 4>(row < rows ? length : 0, [&](i32 i) { return from[i]; }, c);
     value = warp_reduce<Op, TEAM>(value);
     Offset at[3];
     r.kept.locate(static_cast<Index>(first + min(row, rows - 1)), at);
-    if (row < rows && threadIdx.x % TEAM == 0) write(y, z, at[2], value, r);
+    if (row < rows && threadIdx.x % TEAM == 0) open |= write(y, z, at[2], value, r) << base / (BLOCK / TEAM);
   }
+  settle(open, x, b, y, r, length,
+         [&](int step, Offset (&at)[3]) { r.kept.locate(static_cast<Index>(first + step * (BLOCK / TEAM) + threadIdx.x / TEAM), at); },
+         [&](i64 i, Offset (&at)[2]) { at[0] = i, at[1] = 0; });
 }

@@ -8,10 +8,10 @@ constexpr int PACKS = ROWS * LENGTH / VEC, APART = PILED ? 1 : BLOCK, STORED = P
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_tiny(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
-  Context<A> c = context(r);
+  Context<A> c = context(r, LENGTH);
   Index first = blockIdx.x * static_cast<Index>(BLOCK * ROWS) + threadIdx.x * STORED, outputs = r.outputs;
-  if (first >= outputs) return;
-  bool whole = !PILED || first + ROWS <= outputs;
+  bool some = first < outputs, whole = some && (!PILED || first + ROWS <= outputs);
+  if (!Op::EXACT && !some) return;
   Pack_x packs[PACKS];
   Offset kept[ROWS][3];
 #pragma unroll
@@ -25,7 +25,7 @@ reduce_tiny(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
     }
   } else {
 #pragma unroll
-    for (int n = 0; n < ROWS * LENGTH; ++n) packs[n / VEC].set(n % VEC, x[kept[n / LENGTH][0] + n % LENGTH]);
+    for (int n = 0; n < ROWS * LENGTH; ++n) packs[n / VEC].set(n % VEC, some ? x[kept[n / LENGTH][0] + n % LENGTH] : Tin{});
   }
   let_next_start();
   Items<clean_t<Tin, VEC>, VEC> items[PACKS];
@@ -34,17 +34,21 @@ reduce_tiny(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
   Results<STORED> results[ROWS / STORED];
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
-    State value = Op::identity();
-#pragma unroll
-    for (int n = k * LENGTH; n < (k + 1) * LENGTH; ++n) {
-      value = joined_next(value, items[n / VEC].get(n % VEC), n - k * LENGTH, c);
-    }
+    State value = reduced<1, LENGTH>(LENGTH, [&](int i) { return items[(k * LENGTH + i) / VEC].get((k * LENGTH + i) % VEC); }, c);
     results[k / STORED].set(k % STORED, value, r);
   }
+  u32 open = 0;
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
     if (first + k * APART >= outputs) continue;
+    open |= (results[k / STORED].open >> k % STORED & 1) << k;
     if (!whole) results[0].store_one(y, z, kept[k][2], k % STORED);
     else if (k % STORED == 0) results[k / STORED].store(y, z, kept[k][2]);
   }
+  settle(open, x, b, y, r, LENGTH,
+         [&](int k, Offset (&at)[3]) { r.kept.locate(static_cast<Index>(first + k * APART), at); },
+         [&](i64 i, Offset (&at)[2]) {
+           at[0] = i, at[1] = 0;
+           if constexpr (!PILED) r.reduced.locate(static_cast<Index>(i), at);
+         });
 }

@@ -123,7 +123,7 @@ template <bool APART, class O = Op> struct Ranges {
 template <class Op> constexpr bool MOMENTS = false;
 template <class V> constexpr bool MOMENTS<IntegerVar<V>> = true;
 template <class Op> constexpr bool INTEGER_SUM = false;
-template <class V> constexpr bool INTEGER_SUM<Sum<V>> = ONE_OF<V, i8, u8, i16, u16, i32, u32, i64, u64>;
+template <class V> constexpr bool INTEGER_SUM<Added<V>> = ONE_OF<V, i8, u8, i16, u16, i32, u32, i64, u64>;
 template <class V> constexpr bool INTEGER_SUM<IntegerMean<V>> = true;
 
 template <class T> __device__ __forceinline__ i32 dot(u32 word, u32 factors, i32 sum) {

@@ -10,6 +10,6 @@ softmax_block_coalesced(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   for (i64 c = threadIdx.x; c < p.cols; c += BLOCK) max = Max<V>::combine(max, row.get(c));
   max = block_reduce<Max<V>, BLOCK>(max);
   for (i64 c = threadIdx.x; c < p.cols; c += BLOCK) sum = sum + row.power(c, max);
-  sum = block_reduce<Sum<Total>, BLOCK>(sum);
+  sum = block_reduce<Added<Total>, BLOCK>(sum);
   for (i64 c = threadIdx.x; c < p.cols; c += BLOCK) row.put(c, row.get(c), max, sum);
 }

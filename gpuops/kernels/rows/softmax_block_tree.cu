@@ -23,6 +23,6 @@ softmax_block_tree(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   for (i64 c = begin; c < end; ++c) max = Max<V>::combine(max, row.get(c));
   max = block_tree<Max<V>>(max);
   for (i64 c = begin; c < end; ++c) sum = sum + row.power(c, max);
-  sum = block_tree<Sum<Total>>(sum);
+  sum = block_tree<Added<Total>>(sum);
   for (i64 c = begin; c < end; ++c) row.put(c, row.get(c), max, sum);
 }

@@ -241,7 +241,7 @@ template <int MOST> __device__ __forceinline__ State brought_together(const Stat
   Base base(max);
 #pragma unroll
   for (int n = 0; n < EACH; ++n) sum = sum + lifted(mine[n], base);
-  return state_of(max, warp_reduce<Sum<Total>>(sum));
+  return state_of(max, warp_reduce<Added<Total>>(sum));
 }
 
 // The same for any number of parts, in global memory that other blocks have written.
@@ -256,7 +256,7 @@ __device__ __forceinline__ State brought_together(const volatile State* part, in
     mine = max;
   }
   V max = warp_reduce<Max<V>>(mine);
-  return state_of(max, warp_reduce<Sum<Total>>(lifted(mine, sum, Base(max))));
+  return state_of(max, warp_reduce<Added<Total>>(lifted(mine, sum, Base(max))));
 }
 
 // The same by a single thread, for parts that are STEP apart.

@@ -108,7 +108,7 @@ struct RowOnChip {
     Base base(whole);
 #pragma unroll
     for (int group = 0; group <= GROUPS; ++group) total = total + lifted(key[group], sum[group], base);
-    return state_of(whole, warp_reduce<Sum<Total>>(total));
+    return state_of(whole, warp_reduce<Added<Total>>(total));
   }
   template <int GROUP> __device__ __forceinline__ void take(Total (&sum)[GROUPS + 1], V& most, const Softmax& p) {
     if constexpr (GROUP < GROUPS) {

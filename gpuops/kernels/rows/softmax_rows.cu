@@ -33,7 +33,7 @@ softmax_rows(const Tin* x, const b8* mask, Tout* y, Softmax p) {
     Base base[1] = {Base(key)};
     packs.held.sum_of_powers(sum, base, p);
     edges.sum_of_powers(sum, base, p);
-    State whole = state_of(key, warp_reduce<Sum<Total>, LANES>(sum[0]));
+    State whole = state_of(key, warp_reduce<Added<Total>, LANES>(sum[0]));
     let_next_start();
     if (!inside) return;
     Ending ending[1] = {Ending::of<true>(key, whole, p)};

@@ -42,7 +42,7 @@ softmax_small(const Tin* x, const b8* mask, Tout* y, Softmax p) {
     else sum = sum + Of::of(power, V(0));
     if constexpr (RowOp::KEEP) value[n] = power;
   }
-  sum = shared_reduce<Sum<Total>, BLOCK>(sum, p.shares);
+  sum = shared_reduce<Added<Total>, BLOCK>(sum, p.shares);
   let_next_start();
   if (index >= rows) return;
   Ending ending = Ending::template of<true>(key, state_of(key, sum), p);

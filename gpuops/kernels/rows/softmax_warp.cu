@@ -31,7 +31,7 @@ softmax_warp(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   max = warp_reduce<Max<V>>(max);
 #pragma unroll
   for (int i = 0; i < PER_LANE * VEC; ++i) sum = sum + Row::power(value[i / VEC][i % VEC], chosen >> i & 1, max);
-  sum = warp_reduce<Sum<Total>>(sum);
+  sum = warp_reduce<Added<Total>>(sum);
 #pragma unroll
   for (int i = 0; i < PER_LANE; ++i) {
     if (lane + 32 * i >= p.packs) continue;

@@ -38,10 +38,11 @@ def block_launch(p: Problem, step: int, work: tuple[int, int, int], first: bool,
     blocks, count, chunk = work
     far = reaches(p.kept, p.reduced)
     offset = offset_type(far)
-    constants = {"STEP": step, "RELATIVE": first and p.relative, "FIRST": first, "LAST": last, "VEC": 1, "BLOCK": BLOCK}
+    constants = {"STEP": step, "RELATIVE": first and p.relative, "FIRST": first, "LAST": last}
+    constants |= {"VEC": 1, "BLOCK": BLOCK, "SINGLE": 0}
     design = Design(
         "reduce_block", Access(1, "beside" if p.other and first else "none"), (p.outputs, blocks), BLOCK, p.kept,
-        p.reduced, (p.outputs, count, chunk, 1, 1), constants,
+        p.reduced, (p.outputs, count, chunk, p.length, 1), constants,
     )  # fmt: skip
     partials = None if first and last else Operand("partials")
     shift = Operand("stats") if p.relative else None

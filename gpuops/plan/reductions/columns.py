@@ -111,7 +111,7 @@ def design(
     counts = columns.packs, p.length, chunk, 1, 1
     return Design(
         "reduce_columns", access, (-(-columns.packs // wide), blocks), block, columns.kept, p.reduced, counts,
-        constants, columns.run, columns.head, access.vec * wide, resident,
+        constants, columns.run, columns.head, access.vec * wide, resident, near=block == wide,
     )  # fmt: skip
 
 

@@ -84,6 +84,8 @@ class Design(NamedTuple):
     states: int = 1  # partial results of a block
     resident: int = THREADS_PER_SM  # threads per multiprocessor, if blocks share an output
     shares: Shares | None = None  # of a small array
+    single: bool = False  # whether all elements are there before the first is added (of exact sums)
+    near: bool = False  # whether each output is one thread's
 
 
 def launch(p: Problem, strategy: str, design: Design) -> Plan:
@@ -92,7 +94,9 @@ def launch(p: Problem, strategy: str, design: Design) -> Plan:
     far = reaches(p.kept, p.reduced)
     offset = offset_type(far)
     constants = {"BLOCK": design.block, "VEC": design.access.vec, "RESIDENT": design.resident if split else 0}
-    constants |= design.constants
+    constants |= design.constants | {"SINGLE": design.single}
+    if p.op.summed:
+        constants["NEAR"] = p.exact and (design.single or design.near)
     partials = (Operand("scratch"), Operand("scratch", PARTIALS), LAUNCH) if split else (None, None, NO_LAUNCH)
     args = (*p.pointers, p.seconds, *partials, parameters(p, design, offset, far[0] + 1))
     kernel = kernel_of(p, design, offset, constants)
@@ -124,7 +128,10 @@ def kernel_with(
     """The same, given all that decides it; ``constants``: first the names, then the values."""
     x, other, val, out = dtypes
     kinds = {MASK: "u8", POSITION: "Position"}  # a mask is read as bytes
-    parameters = ", ".join(["Tval", *["Integer"] * bool(integer)])
+    half = len(constants) // 2
+    given = dict(zip(constants[:half], constants[half:], strict=True))
+    near = [str(bool(given.pop("NEAR", False))).lower()] * op.summed  # of exact sums
+    parameters = ", ".join(["Tval", *["Integer"] * bool(integer), *near])
     types = {
         "Tin": CTYPES.get(x, x), "Tb": "u8" if other is None else kinds.get(op.second, CTYPES[other]),
         "Tval": CTYPES[val], "Offset": offset, **({"Integer": integer} if integer else {}),
@@ -136,8 +143,7 @@ def kernel_with(
         "OTHER": OTHERS[beside], "KEPT": kept, "REDUCED": reduced, "SCALED": scaled, "TWO": second is not None,
         "ORDERED": ordered, "STATES": states,
     }  # fmt: skip
-    half = len(constants) // 2
-    return variant(name, types, more | dict(zip(constants[:half], constants[half:], strict=True)))
+    return variant(name, types, more | given)
 
 
 def ordered(p: Problem) -> bool:
@@ -257,11 +263,11 @@ def split(p: Problem, blocks: int, fill: int, packs: int, step: int, least: int 
     return Split(max(1, -(-packs // chunk)), chunk)
 
 
-def in_flight(p: Problem, count: int, access: Access) -> int:
+def in_flight(p: Problem, count: int, access: Access, single: bool = False) -> int:
     """Packs in flight per thread: its ``count``, up to a limit. Variances of widened elements halve that, or registers
     would not suffice."""
     most = IN_FLIGHT if access.vec * ITEMSIZE[p.x] > NARROW else 2 * IN_FLIGHT
-    wide = p.op.traits.centered and access.vec * ITEMSIZE[p.val] > PACK
+    wide = (p.op.traits.centered and access.vec * ITEMSIZE[p.val] > PACK) or (p.exact and not single)
     most //= loads(p, access) * (2 if wide else 1)
     return min(most, power_of_2(count))
 

@@ -47,6 +47,7 @@ class OpStruct(NamedTuple):
     exact: int = 0  # 1: sums of integers; 2: also of their squares; in fewer bytes if these suffice
     held: Callable[[str], int] | None = None  # bytes per output that a thread holds without a mask, if not the state's
     printed: bool = False  # its source is printed from its record, for the dtypes of a kernel
+    summed: bool = False  # its states are exact sums
 
     def __repr__(self) -> str:
         return self.name
@@ -75,6 +76,7 @@ def reciprocal(n: float) -> float:
 #: Options that are computed from the number of elements and from other options.
 OPTIONS: dict[str, Callable[[int, dict[str, float]], float]] = {
     "n": lambda length, given: given.get("n", length),
+    "inverse": lambda length, given: reciprocal(given.get("n", length)),
     "share": lambda length, given: reciprocal(max(length, 1)),
     "each": lambda length, given: reciprocal(length - given["ddof"]),
 }
@@ -179,9 +181,14 @@ class Problem(NamedTuple):
         return partial_size(self.op.state, self.val, self.integer not in ("", "i64"))
 
     @property
+    def exact(self) -> bool:
+        """Whether states are exact sums of floats."""
+        return self.op.summed and self.val not in INTEGERS
+
+    @property
     def held(self) -> int:
         """Bytes that a thread holds for each of its outputs."""
-        fewer = self.op.held if self.other is None else None
+        fewer = self.op.held if self.other is None or self.exact else None
         return fewer(self.val) if fewer else self.state
 
     @property

@@ -108,7 +108,7 @@ def thread_per_rows(p: Problem, access: Access) -> Design:
     constants = {"LENGTH": p.length, "ROWS": rows, "PILED": across}
     counts = p.outputs, p.length, p.length, 1, 1
     blocks = -(-p.outputs // (BLOCK * rows)), 1
-    return Design("reduce_tiny", Access(vec), blocks, BLOCK, p.kept, p.reduced, counts, constants)
+    return Design("reduce_tiny", Access(vec), blocks, BLOCK, p.kept, p.reduced, counts, constants, single=p.exact)
 
 
 def staged(p: Problem, multiprocessors: int) -> Design:
@@ -120,14 +120,17 @@ def staged(p: Problem, multiprocessors: int) -> Design:
     constants = {"TEAM": team, "UNROLL": STAGE // (PACK * BLOCK)}
     counts = p.outputs, p.length, chunk, 1, 1
     blocks = -(-p.outputs // chunk), 1
-    return Design("reduce_staged", Access(vec), blocks, BLOCK, p.kept, p.reduced, counts, constants)
+    return Design("reduce_staged", Access(vec), blocks, BLOCK, p.kept, p.reduced, counts, constants, single=p.exact)
 
 
 def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     """Some lanes of a warp for a row, or a thread for a few rows."""
     lane = MERGED_PACKS if p.op.traits.exponential or p.state > MERGED else 1
+    if p.exact:
+        lane = 2 if rows.packs < 16 else 4 if rows.packs < 64 else 8
     group = min(32, power_of_2(-(-rows.packs // lane)))
-    unroll = in_flight(p, -(-rows.packs // group), rows.access)
+    single = at_once(p, rows, rows.packs, group)
+    unroll = in_flight(p, -(-rows.packs // group), rows.access, single)
     enough = unroll * p.outputs * group // (multiprocessors * THREADS_PER_SM)  # packs that may be one thread's
     size = rows.access.vec * ITEMSIZE[p.x]
     several = max(1, floor_power_of_2(min(ROWS * PACK // size, 16, enough)) // unroll)
@@ -136,7 +139,7 @@ def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     }  # fmt: skip
     counts = p.outputs, rows.packs, rows.packs, rows.runs, rows.runs
     blocks = -(-p.outputs // (BLOCK // group * several)), 1
-    return Design("reduce_rows", rows.access, blocks, BLOCK, p.kept, rows.reduced, counts, constants)
+    return Design("reduce_rows", rows.access, blocks, BLOCK, p.kept, rows.reduced, counts, constants, single=single)
 
 
 def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
@@ -150,13 +153,22 @@ def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
         else:
             blocks, run_chunk = split(p, p.outputs, fill, rows.runs, 1)
     block = SPLIT_BLOCK if blocks > 1 else block_of(p, rows.total, multiprocessors)
+    single = blocks == 1 and at_once(p, rows, chunk, block)
     team = block if rows.runs == 1 or chunk > RUN_PACKS * block // 32 else 32  # or each warp takes a run
     constants = {
-        "GROUP": block, "TEAM": team, "ROWS": 1, "UNROLL": in_flight(p, -(-chunk // team), rows.access),
+        "GROUP": block, "TEAM": team, "ROWS": 1, "UNROLL": in_flight(p, -(-chunk // team), rows.access, single),
         "RAGGED": rows.access.ragged,
     }  # fmt: skip
     counts = p.outputs, rows.packs, chunk, rows.runs, run_chunk
-    return Design("reduce_rows", rows.access, (p.outputs, blocks), block, p.kept, rows.reduced, counts, constants)
+    return Design(
+        "reduce_rows", rows.access, (p.outputs, blocks), block, p.kept, rows.reduced, counts, constants, single=single
+    )
+
+
+def at_once(p: Problem, rows: Rows, packs: int, threads: int) -> bool:
+    """Whether so many threads have all packs of a row in flight at once; then the largest element of an exact sum is
+    known before they are added."""
+    return p.exact and rows.runs == 1 and packs <= threads * in_flight(p, packs, rows.access, True)
 
 
 def slow(p: Problem) -> bool:

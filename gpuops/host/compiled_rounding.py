@@ -1,0 +1,146 @@
+"""Rounding of exact sums, compiled by Numba: see `definition.exact`, whose functions serve where this is not sure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from ..definition import exact
+from ..definition.exact import ABOVE, CLOSE, LEAST, MOST, SMALLEST, Expansion
+from .compiled_elements import alike, error_of_product
+from .compiled_exact import BLOCKS, KEEP, expansions, sum_of_row, word_of
+from .numba_compiler import compiled
+
+TURNED = 2**12  # elements of columns that are turned to rows, at most
+#: What becomes of sums.
+QUOTIENT, ROOT = 1, 2
+ENDS = {"itself": 0, "quotient": QUOTIENT, "root": ROOT}
+
+
+@register_jitable
+def near(s: Any, n: Any, end: Any) -> Any:
+    """What becomes of a sum, in float64."""
+    if end == QUOTIENT:
+        return s / n
+    return np.sqrt(s) if end == ROOT else s
+
+
+@register_jitable
+def close(s: Any, e: Any, r: Any, n: Any, end: Any) -> Any:
+    """The same of an expansion, as a number, what is to be added to it, and a bound of the error of that."""
+    if end == QUOTIENT:
+        y, factor, divisor = s / n, n, n
+    else:
+        y = np.sqrt(s)
+        factor, divisor = y, 2 * y
+    p = y * factor
+    u = (s - p) - error_of_product(y, factor, p)  # exact
+    v = u + e
+    t = v - u
+    lost, w = abs((u - (v - t)) + (e - t)) + r, v / divisor
+    exact = lost == 0 and (v == 0 or abs(v) >= LEAST) and w * divisor == v and error_of_product(w, divisor, v) == 0
+    if exact and (end == QUOTIENT or v == 0):
+        return y, w, 0.0
+    return y, w, abs(w) * CLOSE + ((abs(u) + abs(e)) * CLOSE + lost * ABOVE) / divisor + SMALLEST
+
+
+@register_jitable
+def narrow(s: Any, e: Any, r: Any, n: Any, end: Any, out: Any, i: Any) -> Any:
+    """A result of a dtype narrower than float64 at place i, and whether it is sure."""
+    d = 2 * (abs(e) + r) + abs(s) * CLOSE
+    out[i] = near(s - d, n, end)
+    low = out[i]
+    out[i] = near(s + d, n, end)
+    if low == out[i]:
+        return d == 0 or low != 0
+    y = near(s, n, end)
+    out[i] = y
+    factor = n if end == QUOTIENT else y if end == ROOT else 1.0
+    return e == 0 and r == 0 and y * factor == s and error_of_product(y, factor, s) == 0 and abs(s) >= LEAST  # a tie
+
+
+@register_jitable
+def double(s: Any, e: Any, r: Any, n: Any, end: Any, out: Any, i: Any) -> Any:
+    """The same for float64."""
+    if end == 0:
+        y, w, d = s, e, r * ABOVE + abs(e) * 2.0**-52 if r > 0 else 0.0
+    elif LEAST <= abs(s) <= MOST and r <= abs(s) * 2.0**-20:
+        y, w, d = close(s, e, r, n, end)
+    else:
+        out[i] = 0.0
+        return s == 0 and r == 0
+    low, high = y + (w - d), y + (w + d)
+    out[i] = high
+    return low == high and (d == 0 or high != 0)
+
+
+@register_jitable
+def at(s: Any, e: Any, r: Any, n: Any, end: Any, out: Any, i: Any) -> Any:
+    """The result of an expansion at place i, and whether it is sure."""
+    if s - s != 0 or (end == QUOTIENT and n == 0):
+        out[i] = near(s, n, end)
+        return s - s != 0 or r == 0
+    h = s + e
+    t = h - s
+    e = (s - (h - t)) + (e - t)
+    s = h + 0.0  # (not -0.0)
+    if s - s != 0:
+        return False
+    return double(s, e, r, n, end, out, i) if out.itemsize == 8 else narrow(s, e, r, n, end, out, i)
+
+
+@compiled(error_model="numpy")
+def each(s: Any, e: Any, r: Any, n: Any, end: Any, out: Any, sure: Any) -> Any:
+    """The results of expansions, whether each is sure, and how many are. n: the number of elements of each or all."""
+    step, total = np.uintp(n.size > 1), 0
+    for i in range(np.uintp(0), np.uintp(s.size)):
+        sure[i] = at(s[i], e[i], r[i], n[i * step], end, out, i)
+        total += sure[i]
+    return total
+
+
+@compiled(error_model="numpy")
+def of_rows(given: Any, keep: Any, short: Any, lengths: Any, end: Any, out: Any) -> Any:
+    """The results of rows that follow each other, if all are sure and finite. lengths: of rows and of blocks."""
+    n, good = np.uintp(lengths[0]), True
+    for o in range(np.uintp(0), np.uintp(out.size)):
+        s, e, r = sum_of_row(given, alike(o * n), keep, short, (n, np.uintp(lengths[1])))
+        good &= at(s, e, r, np.float64(n), end, out, o) and out[o] - out[o] == 0
+    return good
+
+
+def results(x: np.ndarray, of: str, end: str, dtype: np.dtype, y: np.ndarray | None = None) -> np.ndarray | None:
+    """The results (outer, inner) of sums of elements (outer, n, inner) over n, or of their products with y; None if
+    some are not finite, or not sure."""
+    outer, n, inner = x.shape
+    if x.size <= TURNED or (inner == 1 and x.flags.c_contiguous):
+        out, words, others = np.empty(outer * inner, dtype), turned_words(x), None if y is None else turned_words(y)
+        given = (words, True if of == "square" else others, None)
+        short = given[1] is None and x.itemsize < 8
+        good = of_rows(given, KEEP[of], short, (n, BLOCKS[x.itemsize]), ENDS[end], out)
+        return out.reshape(outer, inner) if good else None
+    value, sure = ended(Expansion(*expansions(x, of, y)), n, end, dtype)
+    return value if sure.all() and np.isfinite(value).all() else None
+
+
+def turned_words(x: np.ndarray) -> np.ndarray:
+    """Elements (outer, n, inner) as integers, those of one sum after the other."""
+    return np.ascontiguousarray(x.transpose(0, 2, 1)).reshape(-1).view(word_of(x.dtype))
+
+
+def ended(x: Expansion, n: Any, end: str, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """As `exact.ended`."""
+    if dtype.kind != "f" or dtype.itemsize == 2:
+        return exact.ended(x, n, end, dtype)
+    shape = np.shape(x.s)
+    s, e, r = (np.ascontiguousarray(term).reshape(-1) for term in x)
+    count = np.asarray(n, np.float64)
+    count = count.reshape(-1) if count.size == 1 else np.ascontiguousarray(np.broadcast_to(count, shape)).reshape(-1)
+    made, sure = np.empty(s.size, dtype), np.empty(s.size, bool)
+    if each(s, e, r, count, ENDS[end], made, sure) < s.size:
+        left = ~sure
+        some = Expansion(s[left], e[left], r[left])
+        made[left], sure[left] = exact.ended(some, count[left] if count.size > 1 else count, end, dtype)
+    return made.reshape(shape), sure.reshape(shape)

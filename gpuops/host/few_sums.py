@@ -1,0 +1,116 @@
+"""Exact sums of few elements, for which expansions would take longer than all else: see `sums`.
+
+Either ``math.fsum`` adds up the elements of a vector, or NumPy adds up those of a narrower dtype in float64, whose
+error is bounded in advance. Where this does not tell the rounded result there is none, nor where there is an error to
+report.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..definition.exact import CLOSE, LEAST, MOST, SMALLEST, converted, two_product
+from ..definition.task import Task
+
+VECTOR = 128  # elements up to which fsum is faster than others
+FEW = 2**15  # elements of which NumPy makes others beside them
+UNIT = 2.0**-53 * 1.01  # that of an addition, and what bounds of it lose
+DOUBLE, HALF = np.dtype(np.float64), np.dtype(np.float16)
+TINY, HUGE = 2.0**-100, 2.0**120  # sums of squares of float32 that tell magnitudes
+EXACT = 2**13  # numbers of float16 whose sums float64 holds: multiples of 2**-24 below 2**16
+
+
+def of_vector(a: np.ndarray, task: Task) -> Any:
+    """The result of all elements, or None."""
+    bound, n, dtype = task.bound, a.size, task.bound.result
+    of, end = bound.sums or ("", "")
+    if of == "square" and dtype == DOUBLE:
+        wide = a.astype(DOUBLE, copy=False)
+        x = [v for part in two_product(wide, wide) for v in part.ravel().tolist()]
+    else:
+        x = a.ravel().tolist()
+        x = [*map(abs, x)] if of == "abs" else [v * v for v in x] if of == "square" else x
+    try:
+        s = math.fsum(x) + 0.0  # (not -0.0)
+    except (OverflowError, ValueError):
+        return None
+    if not math.isfinite(s):
+        return None
+    if dtype != DOUBLE:
+        return between(s, 0.0, end, n, dtype)
+    if end == "itself" or s == 0:
+        return dtype.type(s)
+    if not LEAST <= abs(s) <= MOST:
+        return None
+    y, e = near(s, end, n), math.fsum([*x, -s])
+    found = corrected(s, e, y, *((n, n) if end == "quotient" else (y, 2 * y)))
+    return found if found is None else dtype.type(found)
+
+
+def near(s: float, end: str, n: int) -> float:
+    """What becomes of a sum, in float64."""
+    return s / n if end == "quotient" else math.sqrt(max(s, 0.0)) if end == "root" else s
+
+
+def between(s: float, d: float, end: str, n: int, dtype: np.dtype) -> Any:
+    """The result of a sum that is s but for d, in a dtype narrower than float64; None if that is not sure."""
+    d += abs(s) * CLOSE
+    low, high = (narrowed(near(v, end, n), dtype) for v in (s - d, s + d))
+    return high if low == high and (high or not d) else None
+
+
+def corrected(s: float, e: float, y: float, factor: float, divisor: float) -> float | None:
+    """The quotient or root y of s, of s + e instead, rounded once, for an e that is itself rounded; None if that is not
+    sure."""
+    p, low = two_product(y, float(factor))
+    rest = (s - p) - low  # exact
+    w = (rest + e) / divisor
+    d = abs(w) * CLOSE + (abs(rest) + abs(e)) * CLOSE / divisor + SMALLEST
+    low, high = y + (w - d), y + (w + d)
+    return high if low == high else None
+
+
+def narrowed(x: Any, dtype: np.dtype) -> Any:
+    """float64 in another dtype, rounded once."""
+    return dtype.type(x) if dtype.kind == "f" else converted(x, dtype)[()]
+
+
+def of_narrow(a: np.ndarray, task: Task) -> Any:
+    """The results of elements of a narrower dtype than float64, with dims kept, or None."""
+    bound, axis = task.bound, task.axis
+    of, end = bound.sums or ("", "")
+    length = math.prod([a.shape[d] for d in axis])
+    n: Any = length
+    if bound.takes is not None and np.count_nonzero(taken := np.equal(a, a)) < a.size:
+        a, n = np.where(taken, a, a.dtype.type(0)), np.add.reduce(taken, axis, DOUBLE, keepdims=True)
+    if of != "x":
+        a = np.abs(a) if of == "abs" else np.square(a, dtype=DOUBLE)
+    whole = n is length == a.size
+    s: Any = np.add.reduce(a, None, DOUBLE) if whole else np.add.reduce(a, axis, DOUBLE, keepdims=True)
+    exact = of == "x" and a.dtype == HALF and a.size <= EXACT
+    d: Any = 0.0 if exact else (magnitudes(a) if of == "x" else s) * (a.size * UNIT)
+    if whole:
+        return between(float(s), float(d), end, length, bound.result) if math.isfinite(s) else None
+    if end == "quotient":
+        s, d = s / n, d / n
+    elif end == "root":
+        s, d = np.sqrt(s), d / np.maximum(np.sqrt(s), LEAST)
+    if end != "itself":
+        d = d + np.abs(s) * CLOSE
+    low, high = narrowed(s - d, bound.result), narrowed(s + d, bound.result)
+    if np.count_nonzero(low == high) < low.size or (np.count_nonzero(high) < high.size and np.any(d)):
+        return None
+    return high
+
+
+def magnitudes(a: np.ndarray) -> float:
+    """A bound of the sum of all magnitudes: by that of squares, which BLAS adds up faster. (Those may underflow.)"""
+    if a.dtype == np.float32:
+        x = a.reshape(-1)
+        squares = float(np.dot(x, x))
+        if TINY < squares < HUGE:
+            return math.sqrt(a.size * squares) * 1.01
+    return float(np.add.reduce(np.abs(a), None, DOUBLE))

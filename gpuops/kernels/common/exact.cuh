@@ -1,0 +1,228 @@
+// Error-free sums and products, and rounding once: what exact sums are made of. The sum of floats is the exact sum of its
+// elements, rounded once: so its bits depend neither on the order of additions nor on who makes them (docs/exact.md).
+namespace gpuops {
+
+// A sum, rounded, and what rounding has lost (Knuth, "The Art of Computer Programming", volume 2, 4.2.2).
+__device__ __forceinline__ double two_sum(double a, double b, double& lost) {
+  double sum = a + b, added = sum - a;
+  lost = (a - (sum - added)) + (b - added);
+  return sum;
+}
+// The same, if a is 0 or has the greater exponent (Dekker, "A floating-point technique for extending the available
+// precision", 1971).
+__device__ __forceinline__ double fast_two_sum(double a, double b, double& lost) {
+  double sum = a + b;
+  lost = b - (sum - a);
+  return sum;
+}
+// A product, rounded, and what rounding has lost. (Neither may be fused with an addition.)
+__device__ __forceinline__ double two_product(double a, double b, double& lost) {
+  double product = __dmul_rn(a, b);
+  lost = fma(a, b, -product);
+  return product;
+}
+__device__ __forceinline__ u32 high_word(double x) { return static_cast<u32>(bit_cast<u64>(x) >> 32); }
+__device__ __forceinline__ bool is_finite(double x) { return (high_word(x) & 0x7ff00000u) != 0x7ff00000u; }
+// 2^exponent, from the least subnormal number to the greatest power.
+__device__ __forceinline__ double power_of_two(i32 exponent) {
+  return bit_cast<double>(exponent >= -1022 ? u64(exponent + 1023) << 52 : u64(1) << (exponent + 1074));
+}
+// The absolute value's mantissa, and the exponent of its last bit.
+__device__ __forceinline__ u64 mantissa(double x, i32& exponent) {
+  u64 bits = bit_cast<u64>(x), field = bits >> 52 & 0x7ff, low = bits & 0xfffffffffffffu;
+  exponent = static_cast<i32>(field ? field : 1) - 1075;
+  return field ? low | u64(1) << 52 : low;
+}
+
+// Finite terms from HUGE_FROM on are not added up, since their sums may overflow, nor are products below LOST_BELOW,
+// since what rounding loses of them may underflow.
+constexpr double HUGE_FROM = 0x1p960, LOST_BELOW = 0x1p-960;
+
+// A number S with |S - (s + e)| <= r (1 + 2^-9). Where s is not finite, it is the number.
+struct Expansion {
+  double s, e, r;
+  __device__ __forceinline__ Expansion normal() const {
+    double lost, sum = two_sum(s, e, lost);
+    return {sum, lost, r};
+  }
+  __device__ __forceinline__ Expansion plus(double x) const {
+    double lost, more, sum = two_sum(s, x, lost), rest = two_sum(e, lost, more);
+    return {sum, rest, r + fabs(more)};
+  }
+};
+// S / n. The remainder of a quotient is a double.
+__device__ __forceinline__ Expansion quotient(const Expansion& x, double n) {
+  Expansion a = x.normal();
+  double q = a.s / n, lost, rest = two_sum(fma(-q, n, a.s), a.e, lost), more = rest / n, left = fma(-more, n, rest);
+  bool vague = fabs(a.s) < LOST_BELOW && a.s != 0;  // the remainder may underflow
+  if (!is_finite(x.s) || n == 0) return {x.s / n, 0, 0};
+  if (vague) return {q, 0, Limits<double>::greatest()};
+  return {q, more, (a.r + (fabs(left) + fabs(lost))) / n};
+}
+// The root of S, which is not negative: of s = q * q + rest, it is q + rest / (2 q) but for terms of second order.
+__device__ __forceinline__ Expansion root(const Expansion& x) {
+  Expansion a = x.normal();
+  if (!is_finite(x.s) || (a.s == 0 && a.r == 0)) return {sqrt(x.s), 0, 0};
+  double q = sqrt(a.s), lost, rest = two_sum(fma(-q, q, a.s), a.e, lost), more = rest / (2 * q);
+  double off = a.r + (fabs(fma(-more, 2 * q, rest)) + fabs(lost));
+  bool vague = !(a.s >= LOST_BELOW) || !(off < 0x1p-20 * a.s);
+  if (vague) return {q, 0, Limits<double>::greatest()};
+  return {q, more, off / q + more * more / q};
+}
+
+// ---- rounding
+
+// What rounding needs to know of a type: the bits of its mantissa, the exponents of its least and greatest powers of two.
+template <class T> struct Format;
+template <> struct Format<f16> { static constexpr int BITS = 11, LEAST = -24, MOST = 15; };
+template <> struct Format<bf16> { static constexpr int BITS = 8, LEAST = -133, MOST = 127; };
+template <> struct Format<float> { static constexpr int BITS = 24, LEAST = -149, MOST = 127; };
+template <> struct Format<double> { static constexpr int BITS = 53, LEAST = -1074, MOST = 1023; };
+
+// s + e rounded to odd, if e is less than half of the last bit of s. A narrower type then rounds it as s + e (Boldo &
+// Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
+__device__ __forceinline__ double rounded_to_odd(double s, double e) {
+  i64 bits = bit_cast<i64>(s);
+  return e == 0 || (bits & 1) ? s : bit_cast<double>(bits + ((e > 0) == (s > 0) ? 1 : -1));
+}
+// A double in a narrower type, rounded once.
+template <class T> __device__ __forceinline__ T narrowed(double x) {
+  if constexpr (SAME<T, bf16>) {
+    float part = to_f32(x);
+    u32 bits = bit_cast<u32>(part);
+    double lost = x - to_f64(part);
+    bool moved = is_finite(part) && lost != 0 && !(bits & 1);
+    return to_bf16(moved ? bit_cast<float>(bits + ((lost > 0) == (x > 0) ? 1 : -1)) : part);
+  } else {
+    return convert<T>(x);
+  }
+}
+// S rounded to a T. open: it may be another.
+template <class T> __device__ __forceinline__ T rounded(const Expansion& x, bool& open) {
+  Expansion a = x.normal();
+  if constexpr (SAME<T, double>) {
+    if (!is_finite(x.s)) return x.s;
+    double most = a.r * (1 + 0x1p-8) + fabs(a.e) * 0x1p-50;
+    open |= a.r != 0 && (a.s + (a.e - most) != a.s || a.s + (a.e + most) != a.s);
+    return a.s;
+  } else {
+    if (!is_finite(x.s)) return narrowed<T>(x.s);
+    if (a.r == 0) return narrowed<T>(rounded_to_odd(a.s, a.e));
+    double most = 2 * (fabs(a.e) + a.r) + fabs(a.s) * 0x1p-52;
+    T low = narrowed<T>(a.s - most), high = narrowed<T>(a.s + most);
+    open |= bit_cast<bits_of<T>>(low) != bit_cast<bits_of<T>>(high) || !is_finite(most);
+    return low;
+  }
+}
+
+// ---- states of sums
+
+// A sum in doubles that are exact, since they have a unit in common with those that they are added to. What is left out is
+// at most r. `rest` is in a smaller unit.
+template <int LEVELS> struct Near;
+template <> struct Near<1> { double s, r; };
+template <> struct Near<2> { double s, rest, r; };
+__device__ __forceinline__ Near<1> operator+(const Near<1>& a, const Near<1>& b) { return {a.s + b.s, a.r + b.r}; }
+__device__ __forceinline__ Near<2> operator+(const Near<2>& a, const Near<2>& b) { return {a.s + b.s, a.rest + b.rest, a.r + b.r}; }
+__device__ __forceinline__ Expansion expansion(const Near<1>& x) { return {x.s, 0, x.r}; }
+__device__ __forceinline__ Expansion expansion(const Near<2>& x) { return {x.s, x.rest, x.r}; }
+
+// An integer of 128 bits.
+struct Int128 {
+  u64 low;
+  i64 high;
+};
+__device__ __forceinline__ Int128 operator+(Int128 a, Int128 b) {
+  u64 low = a.low + b.low;
+  return {low, a.high + b.high + (low < a.low)};
+}
+// value << shift, for a shift below 64
+__device__ __forceinline__ Int128 shifted(i64 value, i32 shift) { return {static_cast<u64>(value) << shift, value >> 1 >> (63 - shift)}; }
+// Returns whether something is lost.
+__device__ __forceinline__ bool shift_right(Int128& x, i32 by) {
+  by = min(by, 127);
+  bool inexact = false;
+  if (by >= 64) inexact = x.low != 0, x.low = x.high, x.high >>= 63;
+  by &= 63;
+  if (by == 0) return inexact;
+  inexact |= x.low << (64 - by) != 0;
+  x.low = x.low >> by | static_cast<u64>(x.high) << (64 - by), x.high >>= by;
+  return inexact;
+}
+
+constexpr i32 NOTHING = -(1 << 20), SPECIAL = 1 << 20;  // units of 0, and of a number that is not finite, with its bits
+
+// A sum in fixed point: an integer times 2^unit, which is less than lost * 2^unit off. Sums of up to 2^40 terms fit.
+struct Fixed {
+  Int128 integer;
+  i32 unit;
+  float lost;
+  // The same in a larger unit.
+  __device__ __forceinline__ Fixed in_unit(i32 larger) const { return unit == larger ? *this : moved(*this, larger); }
+  // (What is rare is no part of loops, which would become long.)
+  static __device__ __noinline__ Fixed moved(Fixed x, i32 larger) {
+    bool inexact = shift_right(x.integer, larger - x.unit);
+    float scale = bit_cast<float>(u32(127 - min(larger - x.unit, 126)) << 23);
+    return {x.integer, larger, x.lost > 0 || inexact ? x.lost * scale + 1 : 0};
+  }
+};
+__device__ __forceinline__ Fixed special(double x) { return {{bit_cast<u64>(x), 0}, SPECIAL, 0}; }
+__device__ __forceinline__ double special_of(const Fixed& x) { return bit_cast<double>(x.integer.low); }
+// A sum that lacks a term.
+__device__ __forceinline__ Fixed lacking() { return {{}, NOTHING, Limits<float>::greatest()}; }
+__device__ __forceinline__ Fixed fixed(double x) {
+  constexpr i32 ROOM = 60;  // bits below those of x
+  if (!is_finite(x)) return special(x);
+  i32 exponent;
+  i64 value = mantissa(x, exponent);
+  return {shifted(x < 0 ? -value : value, ROOM), x == 0 ? NOTHING : exponent - ROOM, 0};
+}
+static __device__ __noinline__ Fixed unlike_sum(Fixed a, Fixed b) {
+  if (a.unit == SPECIAL && b.unit == SPECIAL) return special(special_of(a) + special_of(b));
+  Fixed more = a.unit > b.unit ? a : b, less = a.unit > b.unit ? b : a;
+  if (more.unit == SPECIAL) return more;
+  less = Fixed::moved(less, more.unit);
+  return {more.integer + less.integer, more.unit, more.lost + less.lost};
+}
+__device__ __forceinline__ Fixed operator+(const Fixed& a, const Fixed& b) {
+  if (a.unit != b.unit || a.unit == SPECIAL) return unlike_sum(a, b);
+  return {a.integer + b.integer, a.unit, a.lost + b.lost};
+}
+// Within 2^-52 of it.
+__device__ __forceinline__ double approximation(Int128 x) {
+  if (x.high == static_cast<i64>(x.low) >> 63) return static_cast<double>(static_cast<i64>(x.low));
+  return fma(static_cast<double>(x.high), 0x1p64, static_cast<double>(x.low));
+}
+__device__ __forceinline__ Expansion expansion(const Fixed& x) {
+  if (x.unit == SPECIAL) return {special_of(x), 0, 0};
+  if (x.unit == NOTHING) return {0, 0, x.lost};
+  constexpr u64 MASK = (u64(1) << 42) - 1;
+  u64 middle = (static_cast<u64>(x.integer.high) << 22 | x.integer.low >> 42) & MASK;
+  double lost, rest, s = fast_two_sum(static_cast<double>(x.integer.high >> 20) * 0x1p84, static_cast<double>(middle) * 0x1p42, lost);
+  double e = two_sum(lost, static_cast<double>(x.integer.low & MASK), rest);
+  double first = power_of_two(x.unit / 2), second = power_of_two(x.unit - x.unit / 2);
+  return {s * first * second, e * first * second, (fabs(rest) + x.lost) * first * second};
+}
+
+// Within 2^-51 of the sum. NaN, if it is more than that off.
+__device__ __forceinline__ double quick(const Fixed& x) {
+  float size = fabs(static_cast<float>(x.integer.high)) * 0x1p13f;  // times 2^51
+  bool close = x.unit > -900 && x.unit < 900 && (x.lost == 0 || x.lost < size);
+  return close ? approximation(x.integer) * power_of_two(x.unit) : nan<double>();
+}
+__device__ __forceinline__ double quick(const Near<1>& x) {
+  if (x.r == 0) return x.s;
+  return x.r < 0x1p-52 * fabs(x.s) ? x.s : nan<double>();
+}
+__device__ __forceinline__ double quick(const Near<2>& x) { return quick(Near<1>{x.s + x.rest, x.r}); }
+// Whether a number that is at most 2^-49 of it off is rounded as the exact one: most are not that close to the middle between
+// two numbers of T.
+template <class T> __device__ __forceinline__ bool is_certain(double x) {
+  using Bits = typename Either<SAME<T, float>, u32, u64>::type;
+  constexpr Bits DROPPED = Bits(1) << (53 - Format<T>::BITS), MARGIN = Bits(1) << (SAME<T, bf16> ? 31 : 6);
+  Bits apart = (static_cast<Bits>(bit_cast<u64>(x)) & (DROPPED - 1)) - (DROPPED / 2 - MARGIN);
+  constexpr u32 LEAST_NORMAL = 1023 + Format<T>::LEAST + Format<T>::BITS - 1;  // the exponent field
+  return apart > 2 * MARGIN && (high_word(x) >> 20 & 0x7ff) - LEAST_NORMAL < 0x7ff - LEAST_NORMAL;
+}
+
+}  // namespace gpuops

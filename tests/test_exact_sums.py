@@ -1,0 +1,90 @@
+"""Sums of floats are exact sums, rounded once: on inputs on which other sums go wrong, whatever way they lie."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpuops
+from tests.exact_cases import cases, rounded
+from tests.layouts import BFLOAT16
+
+DTYPES = tuple(map(np.dtype, ("f2", BFLOAT16, "f4", "f8")))
+LONG = 5000  # elements, beyond which inputs are shortened for the emulator
+
+
+def inputs(dtype: np.dtype) -> list[tuple[str, np.ndarray, Fraction]]:
+    """Inputs with their exact sums."""
+    rng = np.random.default_rng(3)
+    return [(name, x, total) for name, x, total in cases(dtype, rng) if 0 < x.size <= LONG]
+
+
+def bits(x: Any) -> np.ndarray:
+    x = np.asarray(x)
+    return x.view(f"u{x.dtype.itemsize}")
+
+
+def laid(x: np.ndarray) -> dict[str, tuple[np.ndarray, int | None]]:
+    """The same elements as a vector, a row among others, and a column among others."""
+    others = [x, x[::-1], np.roll(x, 7)]
+    rows = np.stack(others)
+    return {
+        "vector": (x, None), "rows": (rows, 1), "columns": (np.ascontiguousarray(rows.T), 0),
+        "strided": (np.repeat(rows, 2, 1)[:, ::2], 1), "apart": (np.stack([rows, rows], 2), 1),
+    }  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("layout", ("vector", "rows", "columns", "strided", "apart"))
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_sums_are_rounded_once(device, dtype, layout):
+    for name, x, total in inputs(dtype):
+        array, axis = laid(x)[layout]
+        got = device.numpy(gpuops.sum(device.array(array), axis=axis))
+        want = np.broadcast_to(rounded(total, dtype), got.shape)
+        assert np.array_equal(bits(got), bits(want)) or ((got == 0).all() and total == 0), (name, got, want)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("layout", ("vector", "rows", "columns"))
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_means_are_rounded_once(device, dtype, layout):
+    for name, x, total in inputs(dtype):
+        array, axis = laid(x)[layout]
+        got = device.numpy(gpuops.mean(device.array(array), axis=axis))
+        want = np.broadcast_to(rounded(total / x.size, dtype), got.shape)
+        assert np.array_equal(bits(got), bits(want)) or ((got == 0).all() and total == 0), (name, got, want)
+
+
+def root(total: Fraction, dtype: np.dtype) -> Any:
+    """The root of a fraction, rounded once: of an integer of 200 bits, and a bit for the rest."""
+    shift = 2 * max(0, 200 - total.numerator.bit_length() + total.denominator.bit_length())
+    scaled = total * 2**shift
+    found = math.isqrt(int(scaled))
+    return rounded(Fraction(2 * found + (found * found != scaled), 2 ** (shift // 2 + 1)), dtype)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("layout", ("rows", "columns"))
+def test_squares_products_and_norms(device, dtype, layout):
+    for name, x, _ in inputs(dtype):
+        if x.size > 1000:
+            continue
+        squares = sum([Fraction(float(v)) ** 2 for v in x], Fraction(0))
+        sizes = sum([abs(Fraction(float(v))) for v in x], Fraction(0))
+        array, axis = laid(x)[layout]
+        placed = device.array(array)
+        for op, found, want in (
+            ("squares", gpuops.sum_of_squares(placed, axis=axis), rounded(squares, dtype)),
+            ("norm1", gpuops.vector_norm(placed, axis=axis, ord=1), rounded(sizes, dtype)),
+            ("norm2", gpuops.vector_norm(placed, axis=axis), root(squares, dtype)),
+        ):
+            got = device.numpy(found)
+            assert np.array_equal(bits(got), bits(np.broadcast_to(want, got.shape))), (op, name, got, want)
+        got = device.numpy(gpuops.dot(device.array(x), device.array(x)))
+        assert np.array_equal(bits(got), bits(rounded(squares, dtype))), ("dot", name, got)
