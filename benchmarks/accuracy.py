@@ -96,10 +96,12 @@ HEAD = """\
 
 This page is written by `python -m gpuops bench accuracy` from what it measures; no number is typed.
 
-Floating-point addition rounds, so a sum depends on the order in which it is made. gpuops adds in many short chains
-and then merges those, in an order that depends on the shape and the device alone: the same call gives the same bits.
+Floating-point addition rounds, so a sum usually depends on the order in which it is made. Here `sum`, `nansum`, `mean`,
+`nanmean`, `sum_of_squares`, the norms of order 1 and 2, and `dot` of two vectors are [exact](exact.md): the exact sum,
+rounded once. Other reductions add in an order that depends on the shape and the device alone: the same call gives the
+same bits.
 
-- `float16` and `bfloat16` are added, multiplied and averaged in `float32` and rounded once, at the end.
+- `float16` and `bfloat16` are multiplied in `float32` and rounded once, at the end.
 - Integers are added exactly, modulo the size of the result, as NumPy's. On a GPU the mean of up to 2³¹ integers of at
   most four bytes is that of the exact sum; longer, masked and 64-bit ones are added in `float64`.
 - Matrix products of `float32` are computed in `float32`: never in TF32. Where warps or blocks share a result, they add
@@ -107,8 +109,8 @@ and then merges those, in an order that depends on the shape and the device alon
 - `max` and `min` do not round. NaN wins, complex numbers are ordered by their real, then by their imaginary part.
 - Subnormal numbers are kept, on input and in results.
 
-The tests hold every sum of n numbers to an error of (8 + √n) ε Σ|x|, with ε of the dtype that adds, and the `float32`
-sum of 2²⁸ uniform numbers to 2 units in the last place. Measured below: the largest error of all results, in **units
+The tests hold exact sums to the last bit, others of n numbers to an error of (8 + √n) ε Σ|x|, with ε of the dtype that
+adds. Measured below: the largest error of all results, in **units
 in the last place of the result's dtype** (0.5 is a correctly rounded result), for uniform numbers between 0 and 1,
 scaled by a factor so that `float16` holds the sums. For `prod` they are close to 1. The exact values are computed in
 `float64`; for `float64` in the host's long double.

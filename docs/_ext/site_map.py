@@ -41,7 +41,7 @@ BELOW = {
         "kernels/matmul": "Matrix product",
         "kernels/*": "",
     },
-    "promises": {"accuracy": ""},
+    "promises": {"exact": "", "accuracy": ""},
     "contributing": {"architecture": ""},
 }
 
