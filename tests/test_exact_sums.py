@@ -88,3 +88,15 @@ def test_squares_products_and_norms(device, dtype, layout):
             assert np.array_equal(bits(got), bits(np.broadcast_to(want, got.shape))), (op, name, got, want)
         got = device.numpy(gpuops.dot(device.array(x), device.array(x)))
         assert np.array_equal(bits(got), bits(rounded(squares, dtype))), ("dot", name, got)
+
+
+def test_float16_does_not_lose_small_elements_beside_large_sums(device):
+    """Warps of a block have sums of one sign in turns, which cancel in the end but for what makes a tie no tie."""
+    signs = np.where(np.arange(4096) % 1024 // 32 % 2, -1, 1)  # by packs of eight, of 1024 threads
+    row = np.repeat(signs, 8) * np.float16(65504)
+    row[[0, 2]], row[[256, 257, 258]] = [1, 2.0**-11], 0
+    row[1] = 2.0**-24
+    x = np.stack([row.astype("f2")] * 2)
+    total = sum(map(Fraction, x[0].tolist()), Fraction(0))
+    got = device.numpy(gpuops.sum(device.array(x), axis=1))
+    assert (got == rounded(total, np.dtype("f2"))).all(), (got, float(total))

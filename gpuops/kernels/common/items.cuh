@@ -149,12 +149,6 @@ template <int N, class T> __device__ __forceinline__ Items<clean_t<T, N>, N> cle
     return items;
   }
 }
-// Replaces NaN of half types by 0.
-template <int N, class T> __device__ __forceinline__ Items<T, N> numbers(Items<T, N> items) {
-#pragma unroll
-  for (int w = 0; w < N / 2; ++w) items.word[w] &= ~unordered_pair<T>(items.word[w]);
-  return items;
-}
 // Widens two bytes of a `filled` word to 16 bits each: the lower two for even w, the upper two for odd w.
 __device__ __forceinline__ u32 pair_filled(u32 bytes, int w) { return __byte_perm(bytes, 0, w % 2 ? 0x3322 : 0x1100); }
 

@@ -1,9 +1,8 @@
 // Accumulators of a thread, over packs of VEC elements of x. APART: the elements of a pack belong to neighbouring
 // outputs, with a State each; otherwise one State for all. Those of words are in words.cuh, searches in search.cuh.
 
-// Any op and any elements, one by one, in CHAINS independent accumulators. NUMBERS: NaN counts as 0.
-template <bool APART, int CHAINS, bool NUMBERS = false> struct Elements {
-  using Joined = typename Either<NUMBERS, typename Plain<Op>::type, Op>::type;
+// Any op and any elements, one by one, in CHAINS independent accumulators.
+template <bool APART, int CHAINS> struct Elements {
   static constexpr int COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC;
   State state[COUNT];
 
@@ -16,10 +15,9 @@ template <bool APART, int CHAINS, bool NUMBERS = false> struct Elements {
     for (int n = 0; n < N; ++n) {
       if (!ready[n]) continue;
       auto clean = cleaned(x[n]);
-      if constexpr (NUMBERS) clean = numbers(clean);
 #pragma unroll
       for (int v = 0; v < VEC; ++v) {
-        state[v % COUNT] = joined<Joined>(state[v % COUNT], clean.get(v), b[n].get(OTHER == BESIDE ? v : 0), c);
+        state[v % COUNT] = joined(state[v % COUNT], clean.get(v), b[n].get(OTHER == BESIDE ? v : 0), c);
       }
     }
   }

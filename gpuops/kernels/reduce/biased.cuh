@@ -77,11 +77,12 @@ template <class Op> __device__ __forceinline__ typename Op::State exact_lanes(ty
 
 // Exact sums in doubles that begin with a bias, which is greater than whatever is added: so what an addition loses takes
 // two operations (fast_two_sum). `high` loses to `low`; what that loses is only noted. The bits of such a double are an
-// integer in fixed point. DIRECT: doubles are exact without all that. PLAIN: `low` is rounded.
+// integer in fixed point. DIRECT: doubles are exact without all that, if terms are FEW. PLAIN: `low` is rounded.
 // COUNT: chains, of one sum or (APART) of as many. They have one bias, which a term of a greater exponent raises.
 template <int COUNT, bool APART, class R, bool DIRECT, bool PLAIN> struct Biased {
   static constexpr i32 SLACK = 2, STEP = 4;  // biases are alike, if exponents hardly differ
   static constexpr u32 BEYOND = ~0u;
+  static constexpr i32 FEW = 15;  // the headroom of less than 2^13 terms: multiples of 2^-24, less than 2^29 together
   static constexpr int LOWS = APART && !DIRECT ? COUNT : 1;
   double high[COUNT], low[LOWS];
   i32 most = NOTHING;  // terms are less than 2^most
@@ -119,6 +120,10 @@ template <int COUNT, bool APART, class R, bool DIRECT, bool PLAIN> struct Biased
       lost |= high_word(rest);
       if constexpr (SAME<R, double>) lost |= static_cast<u32>(bit_cast<u64>(rest));  // of a subnormal one, the higher word may be 0
     }
+  }
+  // What doubles without a bias may lose: of 2^headroom sums of as many terms, less than 2^16 each, 2^-53 of each sum.
+  static __device__ __forceinline__ double rounded_off(i32 headroom) {
+    return headroom <= FEW ? 0 : power_of_two(2 * headroom + 16 - 53);
   }
   // Begins with terms that are less than 2^exponent; there are less than 2^headroom.
   __device__ __forceinline__ void begin(i32 exponent, i32 headroom) {
@@ -161,7 +166,7 @@ template <int COUNT, bool APART, class R, bool DIRECT, bool PLAIN> struct Biased
       else sum += integer(high[i]);
     }
     if (special != 0) return gpuops::special(special);
-    if constexpr (DIRECT) return {shifted(sum, 0), Format<f16>::LEAST, 0};
+    if constexpr (DIRECT) return {shifted(sum, 0), Format<f16>::LEAST, convert<float>(rounded_off(headroom) * 0x1p24)};
     if (lost == BEYOND) return lacking();
     if (most == NOTHING) return fixed(0);
     i32 unit = below(most, headroom) - 52;
@@ -182,7 +187,7 @@ template <int COUNT, bool APART, class R, bool DIRECT, bool PLAIN> struct Biased
       i32 exponent = below(most, headroom) - 53 + headroom;
       off = SAME<R, double> && lost == BEYOND ? Limits<double>::greatest() : power_of_two(max(exponent, -1074));
     }
-    if constexpr (DIRECT) return {s, off};
+    if constexpr (DIRECT) return {s, rounded_off(headroom)};
     else return {s, none ? 0 : PLAIN ? low[chain % LOWS] : low[chain % LOWS] - low_bias(headroom), off};
   }
 };
