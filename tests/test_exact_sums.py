@@ -100,3 +100,20 @@ def test_float16_does_not_lose_small_elements_beside_large_sums(device):
     total = sum(map(Fraction, x[0].tolist()), Fraction(0))
     got = device.numpy(gpuops.sum(device.array(x), axis=1))
     assert (got == rounded(total, np.dtype("f2"))).all(), (got, float(total))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("op", ("sum", "mean"))
+@pytest.mark.parametrize("strategy", ("cross_host", "shuffle_host", "rows", "shuffle"))
+def test_masks_of_any_strides_where_elements_are_read_again(device, strategy, op):
+    rng = np.random.default_rng(5)
+    x = np.ldexp(1 + rng.random((2, 3, 90)), rng.integers(-140, 60, (2, 3, 90))).astype("f4")
+    masks = rng.random((2, 3, 90)) < 0.6
+    for mask in (masks, masks[:, ::-1, ::-1], masks[:1, :, ::-1], np.ascontiguousarray(masks.T).T):
+        array, where = device.array(x), device.array(mask)
+        got = device.numpy(getattr(gpuops, op)(array, axis=(1, 2), where=where, strategy=strategy))
+        chosen = np.broadcast_to(mask, x.shape)
+        for row, taken, found in zip(x, chosen, got, strict=True):
+            total = sum(map(Fraction, row[taken].tolist()), Fraction(0))
+            want = rounded(total / (int(taken.sum()) if op == "mean" else 1), x.dtype)
+            assert bits(found) == bits(want), (found, want)

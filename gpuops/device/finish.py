@@ -72,9 +72,11 @@ def operand(p: Problem, device: Any, addresses: dict[str, int], k: int, dtype: n
     array = p.arrays[k]
     assert array is not None
     sizes, strides = p.kept.sizes + p.reduced.sizes, p.kept.strides[k] + p.reduced.strides[k]
-    span = 1 + sum([(n - 1) * step for n, step in zip(sizes, strides, strict=True)])
-    flat = np.frombuffer(device.read(addresses[array.name] + array.offset, span * dtype.itemsize), dtype)
-    found = np.lib.stride_tricks.as_strided(flat, sizes, [step * dtype.itemsize for step in strides])
+    reach = [(n - 1) * step for n, step in zip(sizes, strides, strict=True)]  # a mask may go the other way
+    first, last = (sum([f(0, each) for each in reach]) for f in (min, max))
+    start = addresses[array.name] + array.offset + first * dtype.itemsize
+    flat = np.frombuffer(device.read(start, (last - first + 1) * dtype.itemsize), dtype)
+    found = np.lib.stride_tricks.as_strided(flat[-first:], sizes, [step * dtype.itemsize for step in strides])
     return found.reshape(p.outputs, -1)
 
 
