@@ -67,14 +67,17 @@ def struct(name: str, fields: dict[str, Field], traits: Traits = PLAIN, **more: 
     return OpStruct(name, partial(memory_of, fields), traits, **more)
 
 
-#: An exact sum in a kernel's memory: ``struct Fixed`` of kernels/common/exact.cuh.
+#: Exact sums in a kernel's memory, of float32 and of float64: ``struct Aligned`` and ``struct Fixed`` of
+#: kernels/common/exact.cuh.
+ALIGNED = np.dtype([("s", np.float64), ("rest", np.float64), ("exponent", np.int32), ("lost", np.float32)], align=True)
 FIXED = np.dtype([("low", np.uint64), ("high", np.int64), ("unit", np.int32), ("lost", np.float32)], align=True)
 
 
 def exact_memory(real: bool, counted: bool, val: str) -> np.dtype:
     """An exact sum of values of a dtype in a kernel's memory, perhaps with a count; of integers, a plain sum."""
     acc = np.dtype(accumulator(val))
-    sums = [("part", FIXED, (1 if real or acc.kind != "c" else 2,))] if acc.kind in "fc" else [("total", acc)]
+    part = ALIGNED if acc.char in "fF" else FIXED
+    sums = [("part", part, (1 if real or acc.kind != "c" else 2,))] if acc.kind in "fc" else [("total", acc)]
     return np.dtype([*sums, *[("n", np.int64)] * counted])
 
 

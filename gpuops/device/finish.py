@@ -14,7 +14,7 @@ from ..definition.expressions import exp, real_of, where
 from ..definition.in_cuda import dtype_of
 from ..definition.records import MAX, MEAN, STRUCTS
 from ..definition.reduction import Reduction
-from ..definition.structs import Field
+from ..definition.structs import ALIGNED, Field
 from ..host.forms import combined, merged_parts
 from ..plan.dtypes import CTYPES
 from ..plan.reductions import Problem
@@ -109,15 +109,18 @@ def parts(x: np.ndarray) -> np.ndarray:
     return np.stack([x.real, x.imag], -1) if x.dtype.kind == "c" else x[..., None]
 
 
-def merged_total(fixed: np.ndarray) -> Fraction | float | None:
-    """The sum of exact sums in fixed point; None if it lacks bits."""
-    special = fixed["unit"] == SPECIAL
+def merged_total(part: np.ndarray) -> Fraction | float | None:
+    """The sum of exact sums; None if it lacks bits."""
+    aligned = part.dtype == ALIGNED
+    special = ~np.isfinite(part["s"]) if aligned else part["unit"] == SPECIAL
     if special.any():
-        return float(np.sum(fixed["low"][special].view(np.float64)))
-    if fixed["lost"].any():
+        return float(np.sum(part["s"][special] if aligned else part["low"][special].view(np.float64)))
+    if part["lost"].any():
         return None
+    if aligned:
+        return sum(map(Fraction, [*part["s"].tolist(), *part["rest"].tolist()]), Fraction(0))
     total = Fraction(0)
-    for low, high, unit, _ in fixed.tolist():
+    for low, high, unit, _ in part.tolist():
         if low or high:  # (0 has no unit)
             total += ((high << 64) + low) * Fraction(2) ** unit
     return total

@@ -130,8 +130,8 @@ template <bool FALLS, class A> __device__ __forceinline__ A number_of(i32 key) {
   }
 }
 
-// Reduces exact sums over lanes that differ in bits HIGH … LOW of their index (biased.cuh).
-template <class Op> __device__ __forceinline__ typename Op::State exact_lanes(typename Op::State value, int low, int high);
+// Reduces exact sums over aligned groups of WIDTH lanes. WHOLE: all groups have the same values.
+template <class Op, int WIDTH, bool WHOLE> __device__ __forceinline__ typename Op::State exact_lanes(typename Op::State value);
 
 // Reduces over aligned groups of WIDTH lanes; every lane gets its group's result. All 32 lanes of the warp take part.
 // LAST, EXACT: for variances, as in `merged`.
@@ -155,7 +155,7 @@ template <class Op, int WIDTH = 32, bool LAST = true, bool EXACT = LAST> __devic
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, warp_reduce<Min<typename Op::Place>, WIDTH>(place));
   }
-  if constexpr (Op::EXACT && WIDTH > 4) return exact_lanes<Op>(value, 1, WIDTH / 2);
+  if constexpr (Op::EXACT && WIDTH > 1) return exact_lanes<Op, WIDTH, WIDTH == 32>(value);
   if constexpr (Op::CENTERED && WIDTH > 1) return merged<Op, LAST, EXACT, 5>(value, 1, WIDTH / 2);
 #pragma unroll
   for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
@@ -176,7 +176,6 @@ template <class Op> __device__ __forceinline__ typename Op::State lanes_reduce(t
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, lanes_reduce<Min<typename Op::Place>>(place, low, high));
   }
-  if constexpr (Op::EXACT) return exact_lanes<Op>(value, low, high);
   if constexpr (Op::CENTERED) return high < low ? value : merged<Op, false, true, 1>(value, low, high);
 #pragma unroll 1
   for (int mask = high; mask >= low; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
@@ -221,8 +220,10 @@ template <class Op, int THREADS, bool EVERY = true, bool LAST = true> __device__
   value = warp_reduce<Op, 32, false, LAST>(value);
   if (lane == 0) partial[warp] = value;
   __syncthreads();
-  if (EVERY || warp == 0) value = warp_reduce<Op, BRIEF<Op> ? 32 : THREADS / 32, LAST>(partial[lane % (THREADS / 32)]);
-  return value;
+  if (!EVERY && warp > 0) return value;
+  value = partial[lane % (THREADS / 32)];
+  if constexpr (Op::EXACT) return exact_lanes<Op, THREADS / 32, true>(value);
+  else return warp_reduce<Op, BRIEF<Op> ? 32 : THREADS / 32, LAST>(value);
 }
 
 // Reduces over the threads of each output; every thread gets its output's result. BLOCK: the most threads. Between two

@@ -27,6 +27,8 @@ __device__ __forceinline__ bool is_finite(double x) { return (high_word(x) & 0x7
 __device__ __forceinline__ double power_of_two(i32 exponent) {
   return bit_cast<double>(exponent >= -1022 ? u64(exponent + 1023) << 52 : u64(1) << (exponent + 1074));
 }
+// A number to which others below 2^(exponent - 1) are added without any change of its own exponent.
+__device__ __forceinline__ double bias(i32 exponent) { return bit_cast<double>(u64(2 * (exponent + 1023) + 1) << 51); }
 // The absolute value's mantissa, and the exponent of its last bit.
 __device__ __forceinline__ u64 mantissa(double x, i32& exponent) {
   u64 bits = bit_cast<u64>(x), field = bits >> 52 & 0x7ff, low = bits & 0xfffffffffffffu;
@@ -117,15 +119,53 @@ template <class T> __device__ __forceinline__ T rounded(const Expansion& x, bool
 
 // ---- states of sums
 
-// A sum in doubles that are exact, since they have a unit in common with those that they are added to. What is left out is
-// at most r. `rest` is in a smaller unit.
-template <int LEVELS> struct Near;
-template <> struct Near<1> { double s, r; };
-template <> struct Near<2> { double s, rest, r; };
-__device__ __forceinline__ Near<1> operator+(const Near<1>& a, const Near<1>& b) { return {a.s + b.s, a.r + b.r}; }
-__device__ __forceinline__ Near<2> operator+(const Near<2>& a, const Near<2>& b) { return {a.s + b.s, a.rest + b.rest, a.r + b.r}; }
-__device__ __forceinline__ Expansion expansion(const Near<1>& x) { return {x.s, 0, x.r}; }
-__device__ __forceinline__ Expansion expansion(const Near<2>& x) { return {x.s, x.rest, x.r}; }
+// The sum of terms in two doubles: `s`, a multiple of 2^(exponent - 52) and less than 2^(exponent - 1), so that sums of one
+// exponent add up exactly, and `rest`, which is rounded and less than lost * 2^(exponent - 52) off.
+constexpr i32 NOTHING = -(1 << 20);  // the exponent of no terms
+struct Aligned {
+  double s, rest;
+  i32 exponent;
+  float lost;
+  // Moves to `rest` what a greater exponent has no bits for.
+  __device__ __forceinline__ void raise(i32 greater) {
+    double whole = (s + bias(greater)) - bias(greater);
+    rest += s - whole, s = whole, exponent = greater;
+  }
+  // The same, and what that loses. (Up to 2^10 merges follow, each of which may lose 2^-53 of rest.)
+  static __device__ __noinline__ Aligned raised(Aligned x, i32 exponent) {
+    float scale = bit_cast<float>(u32(127 - min(exponent - x.exponent, 126)) << 23);
+    x.raise(exponent);
+    x.lost = x.lost * scale + static_cast<float>(fabs(x.rest) * power_of_two(9 - exponent));
+    return x;
+  }
+};
+// A term, of less than 2^room.
+__device__ __forceinline__ Aligned aligned(double x, i32 room) {
+  if (!is_finite(x) || x == 0) return {x, 0, NOTHING, 0};
+  return Aligned::raised({x, 0, NOTHING, 0}, static_cast<i32>(high_word(x) >> 20 & 0x7ff) - 1021 + room);
+}
+__device__ __forceinline__ Aligned alike_sum(const Aligned& a, const Aligned& b) {
+  return {a.s + b.s, a.rest + b.rest, a.exponent, a.lost + b.lost};
+}
+static __device__ __noinline__ Aligned unlike_sum(Aligned a, Aligned b) {
+  i32 exponent = max(a.exponent, b.exponent);
+  return alike_sum(a.exponent < exponent ? Aligned::raised(a, exponent) : a, b.exponent < exponent ? Aligned::raised(b, exponent) : b);
+}
+__device__ __forceinline__ Aligned operator+(const Aligned& a, const Aligned& b) {
+  return a.exponent == b.exponent ? alike_sum(a, b) : unlike_sum(a, b);
+}
+// What it is off, at most.
+__device__ __forceinline__ double off(const Aligned& x) { return x.lost == 0 ? 0 : x.lost * power_of_two(x.exponent - 52); }
+__device__ __forceinline__ Expansion expansion(const Aligned& x) {
+  if (!is_finite(x.s)) return {x.s, 0, 0};
+  return {x.s, x.rest, off(x)};
+}
+
+// A sum in two doubles that are exact, since they have a unit in common with those that they are added to. What is left out
+// is at most r.
+struct Near { double s, rest, r; };
+__device__ __forceinline__ Near operator+(const Near& a, const Near& b) { return {a.s + b.s, a.rest + b.rest, a.r + b.r}; }
+__device__ __forceinline__ Expansion expansion(const Near& x) { return {x.s, x.rest, x.r}; }
 
 // An integer of 128 bits.
 struct Int128 {
@@ -150,7 +190,7 @@ __device__ __forceinline__ bool shift_right(Int128& x, i32 by) {
   return inexact;
 }
 
-constexpr i32 NOTHING = -(1 << 20), SPECIAL = 1 << 20;  // units of 0, and of a number that is not finite, with its bits
+constexpr i32 SPECIAL = 1 << 20;  // the unit of a number that is not finite, with its bits
 
 // A sum in fixed point: an integer times 2^unit, which is less than lost * 2^unit off. Sums of up to 2^40 terms fit.
 struct Fixed {
@@ -204,22 +244,31 @@ __device__ __forceinline__ Expansion expansion(const Fixed& x) {
   return {s * first * second, e * first * second, (fabs(rest) + x.lost) * first * second};
 }
 
-// Within 2^-51 of the sum. NaN, if it is more than that off.
-__device__ __forceinline__ double quick(const Fixed& x) {
-  float size = fabs(static_cast<float>(x.integer.high)) * 0x1p13f;  // times 2^51
+// A double for the sum: whether it is within 2^-42 of it, and whether it is exact.
+enum class Found { AWAY, CLOSE, EXACT };
+__device__ __forceinline__ double quick(const Fixed& x, Found& found) {
+  float size = fabs(static_cast<float>(x.integer.high)) * 0x1p21f;  // times 2^43
   bool close = x.unit > -900 && x.unit < 900 && (x.lost == 0 || x.lost < size);
-  return close ? approximation(x.integer) * power_of_two(x.unit) : nan<double>();
+  found = close ? Found::CLOSE : Found::AWAY;
+  return approximation(x.integer) * power_of_two(close ? x.unit : 0);
 }
-__device__ __forceinline__ double quick(const Near<1>& x) {
-  if (x.r == 0) return x.s;
-  return x.r < 0x1p-52 * fabs(x.s) ? x.s : nan<double>();
+__device__ __forceinline__ double quick(const Near& x, Found& found) {
+  double sum = x.s + x.rest;
+  found = x.r == 0 || x.r < 0x1p-43 * fabs(sum) ? Found::CLOSE : Found::AWAY;
+  return sum;
 }
-__device__ __forceinline__ double quick(const Near<2>& x) { return quick(Near<1>{x.s + x.rest, x.r}); }
-// Whether a number that is at most 2^-49 of it off is rounded as the exact one: most are not that close to the middle between
+__device__ __forceinline__ double quick(const Aligned& x, Found& found) {
+  double sum = x.s + x.rest;
+  i32 lost = static_cast<i32>(bit_cast<u32>(x.lost) >> 23) - 126 + x.exponent;  // off by less than 2^(lost - 52)
+  bool close = x.lost == 0 || lost <= static_cast<i32>(high_word(sum) >> 20 & 0x7ff) - 1023 + 9;
+  found = x.lost == 0 && x.rest == 0 ? Found::EXACT : close ? Found::CLOSE : Found::AWAY;
+  return sum;
+}
+// Whether a number that is at most 2^-41 of it off is rounded as the exact one: most are not that close to the middle between
 // two numbers of T.
 template <class T> __device__ __forceinline__ bool is_certain(double x) {
   using Bits = typename Either<SAME<T, float>, u32, u64>::type;
-  constexpr Bits DROPPED = Bits(1) << (53 - Format<T>::BITS), MARGIN = Bits(1) << (SAME<T, bf16> ? 31 : 6);
+  constexpr Bits DROPPED = Bits(1) << (53 - Format<T>::BITS), MARGIN = Bits(1) << (SAME<T, bf16> ? 31 : 13);
   Bits apart = (static_cast<Bits>(bit_cast<u64>(x)) & (DROPPED - 1)) - (DROPPED / 2 - MARGIN);
   constexpr u32 LEAST_NORMAL = 1023 + Format<T>::LEAST + Format<T>::BITS - 1;  // the exponent field
   return apart > 2 * MARGIN && (high_word(x) >> 20 & 0x7ff) - LEAST_NORMAL < 0x7ff - LEAST_NORMAL;

@@ -82,8 +82,15 @@ template <> struct Accumulate<bf16> { using type = float; };
 template <class V> using accumulate_t = typename Accumulate<V>::type;
 
 // What an op may read besides elements: its options, indexed by its enum; whether to take the root of a variance; the row's
-// maximum; the logarithm of 16 times the terms that a thread adds up (see Biased).
-template <class A> struct Context { double option[2]; bool root; A shift; i32 headroom; };
+// maximum; for exact sums, how many terms a thread and an output have (see headroom in reduce.cuh), and
+// whether an initial value is to be added, or has a part that is -0.0.
+template <class A> struct Context {
+  double option[2];
+  bool root;
+  A shift;
+  i32 headroom, room;
+  i32 initial, minus_zero;
+};
 
 // What kernels need to know about an op.
 struct Traits {
@@ -94,6 +101,8 @@ struct Traits {
   static constexpr bool CENTERED = false;     // states are sums around a center
   static constexpr bool EXPONENTIAL = false;  // takes exponentials of whole packs
   static constexpr bool EXACT = false;        // states are exact sums, which may leave the result open
+  static constexpr bool DIVIDES = false;      // they are divided by the number of elements
+  static constexpr bool ALIKE = false;        // exact sums that merge have an exponent, or a unit, in common
 };
 
 // States that are one number. fields: a state in the record's layout F; from: the state of one.

@@ -10,10 +10,9 @@ template <class V> constexpr bool COMPLEX = ONE_OF<V, c64, c128>;
 template <int PARTS, int TERMS> struct Terms { double of[PARTS][TERMS]; };
 
 // Sums of what elements of V are in its accumulator's type A, in double precision or more.
-// NEAR: states are Near, since those that merge have a unit in common.
+// NEAR: sums that merge have an exponent, or a unit, in common.
 template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
-  static constexpr bool EXACT = true, PRODUCT = ADDS == Adds::PRODUCTS;
-  static constexpr bool IS_NEAR = NEAR;
+  static constexpr bool EXACT = true, DIVIDES = GIVES == Gives::MEAN, ALIKE = NEAR, PRODUCT = ADDS == Adds::PRODUCTS;
   enum Options { N, INVERSE };  // the number of elements, and its reciprocal
   using A = accumulate_t<V>;
   using R = real_t<A>;    // of parts
@@ -24,16 +23,18 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
   static constexpr int FACTORS = MULTIPLIES && COMPLEX<V> ? 2 : 1, TERMS = FACTORS * (WIDE ? 2 : 1);
   using All = Digits<Part, MULTIPLIES>;
   static constexpr bool DIRECT = SAME<V, f16> && !MULTIPLIES;  // a double is exact
-  // Whether the lower level is rounded: it is hardly ever needed.
-  static constexpr bool PLAIN = !MULTIPLIES && (SAME<V, bf16> || (NEAR && SAME<R, float>));
-  using Number = typename Either<IS_NEAR, gpuops::Near<DIRECT ? 1 : 2>, Fixed>::type;
+  using Number = typename Either<SAME<R, float>, Aligned, typename Either<NEAR, gpuops::Near, Fixed>::type>::type;
   struct State { Number part[PARTS]; };
+  // A term, of less than 2^room.
+  static __device__ __forceinline__ Number number(double x, i32 room = 0) {
+    if constexpr (SAME<Number, Aligned>) return aligned(x, room);
+    else if constexpr (SAME<Number, Fixed>) return fixed(x);
+    else return {x, 0, 0};
+  }
   static __device__ __forceinline__ State identity() {
-    State made = {};
-    if constexpr (!IS_NEAR) {
+    State made;
 #pragma unroll
-      for (int p = 0; p < PARTS; ++p) made.part[p].unit = NOTHING;
-    }
+    for (int p = 0; p < PARTS; ++p) made.part[p] = number(0);
     return made;
   }
 
@@ -81,16 +82,16 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     return found;
   }
   // The state of an element, of which rounding loses nothing.
-  static __device__ __forceinline__ State product(V x, V y, const Context<A>&) {
+  static __device__ __forceinline__ State product(V x, V y, const Context<A>& c) {
     bool lost[PARTS];
     auto found = terms(x, y, lost);
     State made;
 #pragma unroll
     for (int p = 0; p < PARTS; ++p) {
-      made.part[p] = fixed(found.of[p][0]);
+      made.part[p] = number(found.of[p][0], c.room);
 #pragma unroll
-      for (int t = 1; t < TERMS; ++t) made.part[p] = made.part[p] + fixed(found.of[p][t]);
-      if (lost[p]) made.part[p] = lacking();
+      for (int t = 1; t < TERMS; ++t) made.part[p] = made.part[p] + number(found.of[p][t], c.room);
+      if constexpr (SAME<Number, Fixed>) made.part[p] = lost[p] ? lacking() : made.part[p];
     }
     return made;
   }
@@ -98,11 +99,14 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
   static __device__ __forceinline__ State combine(const State& a, const State& b) {
     State both;
 #pragma unroll
-    for (int p = 0; p < PARTS; ++p) both.part[p] = a.part[p] + b.part[p];
+    for (int p = 0; p < PARTS; ++p) {
+      if constexpr (ALIKE && SAME<Number, Aligned>) both.part[p] = alike_sum(a.part[p], b.part[p]);
+      else both.part[p] = a.part[p] + b.part[p];
+    }
     return both;
   }
   // Whether a part of an initial value is -0.0, and whether a part of a result is 0.
-  static __device__ __forceinline__ bool signs_zeros(V x) {
+  static __device__ __forceinline__ bool has_minus_zero(V x) {
     if constexpr (COMPLEX<V>) return bit_cast<bits_of<R>>(x.re) == bit_cast<bits_of<R>>(R(-0.0)) || bit_cast<bits_of<R>>(x.im) == bit_cast<bits_of<R>>(R(-0.0));
     else return bit_cast<u64>(convert<double>(x)) == u64(1) << 63;
   }
@@ -114,40 +118,40 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     if constexpr (PARTS == 2) return convert<Out>(Complex<Part>{part[0], part[1]});
     else return convert<Out>(part[0]);
   }
+  template <class X> static __device__ __forceinline__ double part_of(X x, int part) {
+    if constexpr (COMPLEX<X>) return convert<double>(part ? x.im : x.re);
+    else return convert<double>(x);
+  }
   struct Rounded {
     Part value;
     bool open;
   };
-  static __device__ __noinline__ Rounded made_of(Expansion all, double n) {
+  static __device__ __noinline__ Rounded made_of(Number sum, double n, double initial) {
     Rounded made = {};
+    Expansion all = expansion(sum);
+    if (initial != 0) all = all.plus(initial);
     if constexpr (GIVES == Gives::MEAN) all = quotient(all, n);
     if constexpr (GIVES == Gives::ROOT) all = gpuops::root(all);
     made.value = rounded<Part>(all, made.open);
     return made;
   }
-  static __device__ __forceinline__ double part_of(V x, int part) {
-    if constexpr (COMPLEX<V>) return convert<double>(part ? x.im : x.re);
-    else return convert<double>(x);
-  }
   // The result of a state and an initial value. open: it may be another.
   template <class Out, class S> static __device__ __forceinline__ Out made(const S& s, double n, double inverse, bool has_initial, V initial, bool& open) {
     Part part[PARTS];
-    has_initial &= nonzero(initial);
 #pragma unroll
     for (int p = 0; p < PARTS; ++p) {
-      const Number& all = s.part[p];
       if constexpr (!SAME<Part, double>) {
-        double found = quick(all);
+        Found state;
+        double found = quick(s.part[p], state);
         if constexpr (GIVES == Gives::MEAN) found *= inverse;
         if constexpr (GIVES == Gives::ROOT) found = sqrt(found);
-        if (is_certain<Part>(found) && !has_initial) {
+        bool sure = (GIVES == Gives::SUM && state == Found::EXACT) || (state != Found::AWAY && is_certain<Part>(found));
+        if (sure && !has_initial) {
           part[p] = narrowed<Part>(found);
           continue;
         }
       }
-      Expansion exact = expansion(all);
-      if (has_initial) exact = exact.plus(part_of(initial, p));
-      Rounded found = made_of(exact, n);
+      Rounded found = made_of(s.part[p], n, has_initial ? part_of(initial, p) : 0);
       part[p] = found.value, open |= found.open;
     }
     return joined<Out>(part);
@@ -165,16 +169,16 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     if constexpr (PARTS == 2) return {part[0], part[1]};
     else return part[0];
   }
-  template <class Field> static __device__ __forceinline__ State of(Field total) {
-    State made = identity();
-    if constexpr (PARTS == 2) made.part[0] = fixed(convert<double>(total.re)), made.part[1] = fixed(convert<double>(total.im));
-    else made.part[0] = fixed(convert<double>(total));
+  template <class Field> static __device__ __forceinline__ State of(Field total, const Context<A>& c) {
+    State made;
+#pragma unroll
+    for (int p = 0; p < PARTS; ++p) made.part[p] = number(part_of(total, p), c.room);
     return made;
   }
   template <class F> static __device__ __forceinline__ F fields(const State& s) {
     return {rounded_sum<typename Either<PARTS == 2, A, R>::type>(s)};
   }
-  template <class F> static __device__ __forceinline__ State from(F f) { return of(f.total); }
+  template <class F> static __device__ __forceinline__ State from(F f, const Context<A>& c) { return of(f.total, c); }
 
   // ---- from digits
   // A thread's terms, and what it adds to the digits of its block.
@@ -218,10 +222,9 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
   }
   // The same for a state in memory.
   template <class F> static __device__ __forceinline__ void again_from(F f, Again (&own)[PARTS], All (&all)[PARTS], u64& taking) {
-    State s = from(f);
 #pragma unroll
     for (int p = 0; p < PARTS; ++p) {
-      double value = expansion(s.part[p]).s;
+      double value = part_of(f.total, p);
       if (is_finite(value)) own[p].add(value, all[p]);
       else all[p].note(value);
     }
@@ -277,7 +280,7 @@ template <class V, class I, bool NEAR> struct CountedMean : Exact<V, Adds::VALUE
   template <class F> static __device__ __forceinline__ F fields(const State& s) {
     return {Base::template rounded_sum<A>(s), static_cast<i64>(s.count())};
   }
-  template <class F> static __device__ __forceinline__ State from(F f) { return state(Base::of(f.total), static_cast<I>(f.n)); }
+  template <class F> static __device__ __forceinline__ State from(F f, const Context<A>& c) { return state(Base::of(f.total, c), static_cast<I>(f.n)); }
 };
 
 // Sums of floats are exact; those of integers are as they are.

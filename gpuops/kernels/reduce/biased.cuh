@@ -40,35 +40,38 @@ __device__ __forceinline__ Int128 warp_sum(Int128 x) {
   return x;
 #endif
 }
-// Adds up exact sums over such lanes: in one unit, if there is no special number. (One function for all calls: loading
-// instructions takes long.)
-static __device__ __noinline__ Fixed lanes_sum(Fixed x, int low, int high) {
-  i32 unit = lanes_max(x.unit, low, high);
-  if (unit != SPECIAL) x = x.in_unit(unit);
-  if (__any_sync(0xffffffffu, unit == SPECIAL || x.lost != 0)) {
-#pragma unroll 1
-    for (int mask = high; mask >= low; mask /= 2) x = x + shuffle_xor(x, mask);
-  } else if (low == 1 && high == 16) {
-    x.integer = warp_sum(x.integer);
+template <int WIDTH, class T> __device__ __forceinline__ T lanes_sum(T x) {
+#pragma unroll
+  for (int mask = WIDTH / 2; mask > 0; mask /= 2) x = x + shuffle_xor(x, mask);
+  return x;
+}
+// Adds up exact sums over lanes, as exact_lanes does: ALIKE, or in the greatest unit or exponent.
+template <int WIDTH, bool WHOLE, bool ALIKE> __device__ __forceinline__ Fixed exact_sum(Fixed x) {
+  if constexpr (WIDTH < 32) {
+    return lanes_sum<WIDTH>(x);
   } else {
-#pragma unroll 1
-    for (int mask = high; mask >= low; mask /= 2) x.integer = x.integer + shuffle_xor(x.integer, mask);
+    i32 unit = lanes_max(x.unit, 1, 16);
+    if (__any_sync(0xffffffffu, unit == SPECIAL)) return lanes_sum<32>(x);
+    x = x.in_unit(unit);
+    float lost = bit_cast<float>(lanes_max(bit_cast<i32>(x.lost), 1, 16)) * 32;
+    return {warp_sum(x.integer), unit, lost};
   }
-  return x;
 }
-template <int LEVELS> __device__ __forceinline__ Near<LEVELS> lanes_sum(Near<LEVELS> x, int low, int high) {
-#pragma unroll
-  for (int mask = 16; mask > 0; mask /= 2) {
-    if (mask >= low && mask <= high) x = x + shuffle_xor(x, mask);
+template <int WIDTH, bool WHOLE, bool ALIKE> __device__ __forceinline__ Near exact_sum(Near x) { return lanes_sum<WIDTH>(x); }
+template <int WIDTH, bool WHOLE, bool ALIKE> __device__ __forceinline__ Aligned exact_sum(Aligned x) {
+  if constexpr (!ALIKE) {
+    i32 exponent = lanes_max(x.exponent, 1, WHOLE ? 16 : WIDTH / 2);
+    if (x.exponent != exponent) x = Aligned::raised(x, exponent);
   }
-  return x;
+  float lost = WHOLE ? bit_cast<float>(lanes_max(bit_cast<i32>(x.lost), 1, 16)) * WIDTH : lanes_sum<WIDTH>(x.lost);
+  return {lanes_sum<WIDTH>(x.s), lanes_sum<WIDTH>(x.rest), x.exponent, lost};
 }
-template <class Op> __device__ __forceinline__ typename Op::State exact_lanes(typename Op::State value, int low, int high) {
+template <class Op, int WIDTH, bool WHOLE> __device__ __forceinline__ typename Op::State exact_lanes(typename Op::State value) {
 #pragma unroll
-  for (int p = 0; p < Op::PARTS; ++p) value.part[p] = lanes_sum(value.part[p], low, high);
+  for (int p = 0; p < Op::PARTS; ++p) value.part[p] = exact_sum<WIDTH, WHOLE, Op::ALIKE>(value.part[p]);
   if constexpr (Op::COUNTING) {
-#pragma unroll 1
-    for (int mask = high; mask >= low; mask /= 2) value.n = decltype(value.n)::of(value.n.get() + shuffle_xor(value.n, mask).get());
+#pragma unroll
+    for (int mask = WIDTH / 2; mask > 0; mask /= 2) value.n = decltype(value.n)::of(value.n.get() + shuffle_xor(value.n, mask).get());
   }
   return value;
 }
@@ -76,25 +79,26 @@ template <class Op> __device__ __forceinline__ typename Op::State exact_lanes(ty
 }  // namespace gpuops
 
 // Exact sums in doubles that begin with a bias, which is greater than whatever is added: so what an addition loses takes
-// two operations (fast_two_sum). `high` loses to `low`; what that loses is only noted. The bits of such a double are an
-// integer in fixed point. DIRECT: doubles are exact without all that, if terms are FEW. PLAIN: `low` is rounded.
+// two operations (fast_two_sum). `high` loses to `low`. Sums of floats round `low` and note whether it has anything. Those
+// of doubles give it a bias, too, and note whether it loses something. The bits of a double with a bias are an integer in
+// fixed point. DIRECT: doubles are exact without all that, if terms are FEW.
 // COUNT: chains, of one sum or (APART) of as many. They have one bias, which a term of a greater exponent raises.
-template <int COUNT, bool APART, class R, bool DIRECT, bool PLAIN> struct Biased {
-  static constexpr i32 SLACK = 2, STEP = 4;  // biases are alike, if exponents hardly differ
+template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
+  static constexpr bool WIDE = SAME<R, double>;
+  static constexpr i32 SLACK = 4, STEP = 8;  // sums have exponents in common, if those of their terms hardly differ
   static constexpr u32 BEYOND = ~0u;
   static constexpr i32 FEW = 15;  // the headroom of less than 2^13 terms: multiples of 2^-24, less than 2^29 together
   static constexpr int LOWS = APART && !DIRECT ? COUNT : 1;
   double high[COUNT], low[LOWS];
+  u32 lost[LOWS];
   i32 most = NOTHING;  // terms are less than 2^most
-  u32 lost = 0;
 
   __device__ __forceinline__ Biased() {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) high[i] = 0;
 #pragma unroll
-    for (int i = 0; i < LOWS; ++i) low[i] = -0.0;
+    for (int i = 0; i < LOWS; ++i) low[i] = -0.0, lost[i] = 0;
   }
-  static __device__ __forceinline__ double bias(i32 exponent) { return bit_cast<double>(u64(2 * (exponent + 1023) + 1) << 51); }
   // What lies above a bias, in units of the last bit.
   static __device__ __forceinline__ i64 integer(double x) {
     return static_cast<i64>(bit_cast<u64>(x) & ((u64(1) << 52) - 1)) - (i64(1) << 51);
@@ -103,40 +107,40 @@ template <int COUNT, bool APART, class R, bool DIRECT, bool PLAIN> struct Biased
   static __device__ __forceinline__ i32 above(i32 exponent, i32 headroom) { return exponent + headroom + 1; }
   static __device__ __forceinline__ i32 below(i32 exponent, i32 headroom) { return exponent + 2 * headroom - 51; }
   static __device__ __forceinline__ i32 at_least(i32 headroom) { return -970 - 2 * headroom; }
-  __device__ __forceinline__ double low_bias(i32 headroom) const { return PLAIN ? -0.0 : bias(below(most, headroom)); }
+  __device__ __forceinline__ double low_bias(i32 headroom) const { return WIDE ? bias(below(most, headroom)) : -0.0; }
 
-  __device__ __forceinline__ void add(int i, double x) {
+  // Returns what is still to be added to low[i % LOWS].
+  __device__ __forceinline__ double add_high(int i, double x) {
+    double rest = 0;
     if constexpr (DIRECT) {
       high[i] += x;
     } else {
-      double rest;
       high[i] = fast_two_sum(high[i], x, rest);
-      if constexpr (PLAIN) {
-        low[i % LOWS] += rest;
-      } else {
-        double last;
-        low[i % LOWS] = fast_two_sum(low[i % LOWS], rest, last), rest = last;
+      if constexpr (WIDE) {
+        low[i % LOWS] = fast_two_sum(low[i % LOWS], rest, rest);
+        lost[i % LOWS] |= static_cast<u32>(bit_cast<u64>(rest));  // of a subnormal number, the higher word may be 0
       }
-      lost |= high_word(rest);
-      if constexpr (SAME<R, double>) lost |= static_cast<u32>(bit_cast<u64>(rest));  // of a subnormal one, the higher word may be 0
+      lost[i % LOWS] |= high_word(rest);
     }
+    return rest;
   }
-  // What doubles without a bias may lose: of 2^headroom sums of as many terms, less than 2^16 each, 2^-53 of each sum.
-  static __device__ __forceinline__ double rounded_off(i32 headroom) {
-    return headroom <= FEW ? 0 : power_of_two(2 * headroom + 16 - 53);
+  __device__ __forceinline__ void add_low(int i, double x) {
+    if constexpr (!WIDE && !DIRECT) low[i % LOWS] += x;
   }
-  // Begins with terms that are less than 2^exponent; there are less than 2^headroom.
+  __device__ __forceinline__ void add(int i, double x) { add_low(i, add_high(i, x)); }
+  // Begins with terms that are less than 2^exponent.
   __device__ __forceinline__ void begin(i32 exponent, i32 headroom) {
     most = max(exponent, at_least(headroom));
-    if (SAME<R, double> && above(most, headroom) > 1022) lost = BEYOND, most = 0;
+    bool beyond = WIDE && above(most, headroom) > 1022;
+    if (beyond) most = 0;
     double first = bias(above(most, headroom));
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) high[i] = SINGLE ? first : high[i] + first;  // (high is 0, or not finite)
 #pragma unroll
-    for (int i = 0; i < LOWS; ++i) low[i] = low_bias(headroom);
+    for (int i = 0; i < LOWS; ++i) low[i] = low_bias(headroom), lost[i] = beyond ? BEYOND : lost[i];
   }
   __device__ __forceinline__ void raise(i32 exponent, i32 headroom) {
-    exponent = (exponent + SLACK + STEP - 1) & -STEP;
+    exponent = WIDE ? (exponent + 5) & -4 : exponent + 1;  // other terms are hardly greater; units are alike
     if (most == NOTHING) return begin(exponent, headroom);
     double before[COUNT], rest[LOWS];
 #pragma unroll
@@ -155,40 +159,62 @@ template <int COUNT, bool APART, class R, bool DIRECT, bool PLAIN> struct Biased
     }
   }
   // The sum of all chains or (APART) of one.
-  __device__ __forceinline__ Fixed total(int chain, i32 headroom) const {
+  template <class Number, bool ALIKE> __device__ __forceinline__ Number total(int chain, const Context<A>& c) const {
+    if constexpr (SAME<Number, Aligned>) return aligned_total<ALIKE>(chain, c);
+    else if constexpr (SAME<Number, Near>) return near_total(chain, c.headroom);
+    else return fixed_total(chain, c.headroom);
+  }
+  // A chain's `rest` is the sum of less than 2^n terms of at most half a unit: each of as many additions loses at most 2^-53
+  // of 2^(n - 1) units. Its sum gets room for all terms of the output (unless threads have that already: ALIKE), in a unit
+  // that is 2^shift as great. Up to 2^10 merges lose 2^-53 of what is below it. If no chain has lost something, and they are
+  // hardly more than 2^shift, they lose nothing: all is a multiple of a chain's unit.
+  template <bool ALIKE> __device__ __forceinline__ Aligned aligned_total(int chain, const Context<A>& c) const {
+    bool none = !DIRECT && !SINGLE && most == NOTHING;
+    i32 n = c.headroom, exponent = above(DIRECT ? Format<f16>::MOST + 1 : most, n);
+    double bias_of = DIRECT || none ? 0 : bias(exponent);
+    Aligned sum = {high[APART ? chain : 0] - bias_of, low[chain % LOWS], none ? NOTHING : exponent, 0};
+#pragma unroll
+    for (int i = 1; i < COUNT; ++i) {
+      if (!APART) sum.s += high[i] - bias_of;
+    }
+    if (!ALIKE && !none) sum.raise((exponent + c.room - n + SLACK + STEP - 1) & -STEP);
+    i32 shift = sum.exponent - exponent;
+    if (DIRECT && n > FEW) sum.lost = power(2 * n + 15 - sum.exponent);  // doubles lose 2^-53 of 2^(n + 16)
+    if (!DIRECT && (lost[chain % LOWS] << 1 || shift > 24)) sum.lost = power(2 * n - 54 - shift) + power(max(n - shift, 0) - 43);
+    return sum;
+  }
+  // 2^exponent; if it is too small for a float, the least that is not.
+  static __device__ __forceinline__ float power(i32 exponent) { return bit_cast<float>(u32(max(exponent, -126) + 127) << 23); }
+  __device__ __forceinline__ Fixed fixed_total(int chain, i32 headroom) const {
     i64 sum = 0;
     double special = 0;
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       if (APART && i != chain) continue;
       if (!is_finite(high[i])) special += high[i];
-      else if constexpr (DIRECT) sum += static_cast<i64>(high[i] * 0x1p24);
       else sum += integer(high[i]);
     }
+    u32 left = lost[chain % LOWS];
     if (special != 0) return gpuops::special(special);
-    if constexpr (DIRECT) return {shifted(sum, 0), Format<f16>::LEAST, convert<float>(rounded_off(headroom) * 0x1p24)};
-    if (lost == BEYOND) return lacking();
+    if (left == BEYOND) return lacking();
     if (most == NOTHING) return fixed(0);
     i32 unit = below(most, headroom) - 52;
-    float off = lost << 1 ? bit_cast<float>(u32(headroom + 126) << 23) : 0;  // (each term loses half a unit)
-    double rest = low[chain % LOWS];
-    i64 second = PLAIN ? static_cast<i64>(rint(rest * power_of_two(-unit))) : integer(rest);
-    return {shifted(sum, 52 - headroom) + shifted(second, 0), unit, off};
+    float off = left << 1 ? bit_cast<float>(u32(headroom + 126) << 23) : 0;  // (each term loses half a unit)
+    return {shifted(sum, 52 - headroom) + shifted(integer(low[chain % LOWS]), 0), unit, off};
   }
-  __device__ __forceinline__ Near<DIRECT ? 1 : 2> near_total(int chain, i32 headroom) const {
+  __device__ __forceinline__ Near near_total(int chain, i32 headroom) const {
     bool none = !SINGLE && most == NOTHING;
-    double s = -0.0, bias_of = DIRECT || none ? 0 : bias(above(most, headroom));
+    double s = -0.0, bias_of = none ? 0 : bias(above(most, headroom)), off = 0;
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
       if (!APART || i == chain) s += high[i] - bias_of;
     }
-    double off = 0;
-    if (!DIRECT && lost << 1) {
+    u32 left = lost[chain % LOWS];
+    if (left << 1) {
       i32 exponent = below(most, headroom) - 53 + headroom;
-      off = SAME<R, double> && lost == BEYOND ? Limits<double>::greatest() : power_of_two(max(exponent, -1074));
+      off = left == BEYOND ? Limits<double>::greatest() : power_of_two(max(exponent, -1074));
     }
-    if constexpr (DIRECT) return {s, rounded_off(headroom)};
-    else return {s, none ? 0 : PLAIN ? low[chain % LOWS] : low[chain % LOWS] - low_bias(headroom), off};
+    return {s, none ? 0 : low[chain % LOWS] - low_bias(headroom), off};
   }
 };
 
@@ -197,6 +223,7 @@ template <class R> struct Largest {
   float size = 0;
   // FINITE: leaves out others.
   template <bool FINITE> __device__ __forceinline__ void add(float x) { size = greater_of(size, FINITE && !(fabs(x) < Limits<float>::greatest()) ? 0.0f : fabs(x)); }
+  __device__ __forceinline__ void join(Largest other) { size = greater_of(size, other.size); }
   __device__ __forceinline__ i32 exponent() const { return static_cast<i32>(bit_cast<u32>(size) >> 23) - 126; }
   static constexpr i32 INFINITE = 129;
 };
@@ -206,6 +233,7 @@ template <> struct Largest<double> {
     u32 own = high_word(x) & 0x7fffffffu;
     size = max(size, FINITE && own >= 0x7ff00000u ? 0u : own);
   }
+  __device__ __forceinline__ void join(Largest other) { size = max(size, other.size); }
   __device__ __forceinline__ i32 exponent() const { return static_cast<i32>(size >> 20) - 1022; }
   static constexpr i32 INFINITE = 1025;
 };
@@ -217,7 +245,7 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
   static constexpr bool ALL = OTHER == NONE && !O::UNCONVERTED;  // every element takes part
   static constexpr int MEASURES = O::MULTIPLIES ? 1 : O::PARTS;  // the parts of elements that are measured apart
   using R = typename O::R;
-  using Part = Biased<COUNT, APART, R, O::DIRECT, O::PLAIN>;
+  using Part = Biased<COUNT, APART, R, O::DIRECT>;
   Part sum[O::PARTS];
   Largest<R> first[MEASURES], second[1];
   u32 number[O::COUNTING ? OUTPUTS : 1] = {};
@@ -230,7 +258,7 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
     if constexpr (APART && !O::DIRECT) {
       if (infinite()) begin(), measure<VEC, true>(x, b, ready);  // to the others, that is of no account
     }
-    make_room<LANES>(c.headroom);
+    make_room<LANES>(c);
     insert(x, b, ready);
   }
   __device__ __forceinline__ void begin() {
@@ -245,11 +273,15 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       if (!ready[n]) continue;
+      Largest<R> own[MEASURES], other[1];  // a chain for each pack
 #pragma unroll
       for (int v = 0; v < WIDTH; ++v) {
-        measured<FINITE>(first, value(x[n], b[n], v));
-        if constexpr (O::PRODUCT) measured<FINITE>(second, factor(b[n], v));
+        measured<FINITE>(own, value(x[n], b[n], v));
+        if constexpr (O::PRODUCT) measured<FINITE>(other, factor(b[n], v));
       }
+#pragma unroll
+      for (int p = 0; p < MEASURES; ++p) first[p].join(own[p]);
+      second[0].join(other[0]);
     }
   }
   template <bool FINITE, int N> static __device__ __forceinline__ void measured(Largest<R> (&largest)[N], Tval x) {
@@ -261,10 +293,10 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
     bool any = first[0].exponent() >= Largest<R>::INFINITE || first[MEASURES - 1].exponent() >= Largest<R>::INFINITE;
     return any || (O::PRODUCT && second[0].exponent() >= Largest<R>::INFINITE);
   }
-  template <int LANES> __device__ __forceinline__ void make_room(i32 headroom) {
+  template <int LANES> __device__ __forceinline__ void make_room(const Context<A>& c) {
     if constexpr (O::DIRECT) return;
-    make_room_of<0, LANES>(headroom);
-    if constexpr (O::PARTS > 1) make_room_of<1, LANES>(headroom);
+    make_room_of<0, LANES>(c.headroom);
+    if constexpr (O::PARTS > 1) make_room_of<1, LANES>(c.headroom);
   }
   template <int P, int LANES> __device__ __forceinline__ void make_room_of(i32 headroom) {
     i32 exponent = first[P % MEASURES].exponent();
@@ -272,28 +304,46 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
     if constexpr (O::PRODUCT) infinite |= second[0].exponent() >= Largest<R>::INFINITE;
     if constexpr (O::MULTIPLIES) exponent += O::PRODUCT ? second[0].exponent() : exponent;
     else if constexpr (COMPLEX<Tval> && O::PARTS == 1) ++exponent;  // a magnitude
-    if constexpr (SINGLE) sum[P].begin(row_max<LANES, P>(infinite ? -1000 : exponent), headroom);
+    if constexpr (SINGLE) sum[P].begin(row_max<Part::WIDE || LANES <= 32 ? LANES : 32, P>(infinite ? -1000 : exponent), headroom);
     else if (exponent > sum[P].most && !infinite) sum[P].raise(exponent, headroom);
   }
-  __device__ __forceinline__ void insert_one(int chain, Tval x, Tval y) {
+  // Returns what is still to be added to the lower level of each part.
+  struct Rest { double of[O::PARTS]; };
+  __device__ __forceinline__ Rest insert_high(int chain, Tval x, Tval y) {
     bool beyond[O::PARTS];
     auto terms = O::terms(x, y, beyond);
+    Rest rest = {};
 #pragma unroll
     for (int p = 0; p < O::PARTS; ++p) {
 #pragma unroll
-      for (int t = 0; t < O::TERMS; ++t) sum[p].add(chain, terms.of[p][t]);
-      if (beyond[p]) sum[p].lost = Part::BEYOND;
+      for (int t = 0; t < O::TERMS; ++t) {
+        double more = sum[p].add_high(chain, terms.of[p][t]);
+        rest.of[p] = t > 0 ? rest.of[p] + more : more;
+      }
+      if (beyond[p]) sum[p].lost[chain % Part::LOWS] = Part::BEYOND;
     }
+    return rest;
   }
+  __device__ __forceinline__ void insert_low(int chain, const Rest& rest) {
+#pragma unroll
+    for (int p = 0; p < O::PARTS; ++p) sum[p].add_low(chain, rest.of[p]);
+  }
+  __device__ __forceinline__ void insert_one(int chain, Tval x, Tval y) { insert_low(chain, insert_high(chain, x, y)); }
   template <int WIDTH = VEC, class X, class B, int N> __device__ __forceinline__ void insert(const X (&x)[N], const B (&b)[N], const bool (&ready)[N]) {
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       if (!ready[n]) continue;
+      Rest rest[Part::LOWS];  // of a pack, added up apart: the lower level would be one long chain
 #pragma unroll
       for (int v = 0; v < WIDTH; ++v) {
-        insert_one(v % COUNT, value(x[n], b[n], v), factor(b[n], v));
+        Rest more = insert_high(v % COUNT, value(x[n], b[n], v), factor(b[n], v));
+        int low = v % COUNT % Part::LOWS;
+#pragma unroll
+        for (int p = 0; p < O::PARTS; ++p) rest[low].of[p] = v >= Part::LOWS ? rest[low].of[p] + more.of[p] : more.of[p];
         if constexpr (O::COUNTING) number[APART ? v : 0] += chosen(x[n], b[n], v);
       }
+#pragma unroll
+      for (int low = 0; low < Part::LOWS && low < WIDTH; ++low) insert_low(low, rest[low]);
     }
   }
   // Elements at the edges of a row: before the others, and after them.
@@ -304,7 +354,7 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
     if constexpr (!SINGLE) {
       begin();
       measure<1>(x, b, ready);
-      make_room<1>(c.headroom);
+      make_room<1>(c);
     }
     insert<1>(x, b, ready);
   }
@@ -324,8 +374,7 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
     typename O::State made;
 #pragma unroll
     for (int p = 0; p < O::PARTS; ++p) {
-      if constexpr (O::IS_NEAR) made.part[p] = sum[p].near_total(o, c.headroom);
-      else made.part[p] = sum[p].total(o, c.headroom);
+      made.part[p] = sum[p].template total<typename O::Number, O::ALIKE>(o, c);
     }
     if constexpr (O::COUNTING) made.n = decltype(made.n)::of(number[o]);
     return made;
@@ -355,7 +404,7 @@ template <int STEP, int UNROLLED, class Get, class O = Op> __device__ __forceinl
     sum.begin();
 #pragma unroll UNROLLED
     for (i32 i = first; i < count; i += STEP) sum.template measured<false>(sum.first, element(i));
-    sum.template make_room<STEP>(c.headroom);
+    sum.template make_room<STEP>(c);
 #pragma unroll UNROLLED
     for (i32 i = first; i < count; i += STEP) {
       sum.insert_one(0, element(i), Tval{});

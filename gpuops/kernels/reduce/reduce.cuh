@@ -17,15 +17,29 @@ using A = typename Op::A;
 enum Other { NONE, BESIDE, REPEATED, STEPPED };
 constexpr bool READS = STATES & 1, WRITES = STATES & 2;
 
-// Units: `outputs` are packs of outputs in reduce_columns.cu; `packs` are single elements in all but reduce_rows.cu.
-// How many terms a chain gets: of each element some and, for each batch of them, up to two when its bias is raised.
-template <class O> __device__ constexpr i32 headroom() {
-  if constexpr (O::EXACT) return 66 + (O::TERMS > 1) + (O::TERMS > 2);
+// Exact sums: a chain gets less than 2^headroom(n) terms of n elements and, for each batch of them, up to two when its bias
+// is raised.
+template <class O> __device__ __forceinline__ i32 headroom(i64 elements) {
+  if constexpr (O::EXACT) return (SINGLE ? 64 : 66) + (O::TERMS > 1) + (O::TERMS > 2) - __clzll(elements);
   else return 0;
 }
-// terms: of an output, that a thread adds up at most.
-__device__ __forceinline__ Context<A> context(const Reduce& r, i64 terms = 1) {
-  return {{r.options[0], r.options[1]}, r.root != 0, A{}, headroom<Op>() - __clzll(terms)};
+// Reads a parameter now: later, when everything waits for the result, that takes long.
+template <class T> __device__ __forceinline__ void early(T& value) {
+#ifdef __CUDA_ARCH__
+  if constexpr (SAME<T, double>) asm volatile("" : "+d"(value));
+  else asm volatile("" : "+r"(value));
+#endif
+}
+// Units: `outputs` are packs of outputs in reduce_columns.cu; `packs` are single elements in all but reduce_rows.cu.
+// The elements of an output that a thread adds up, at most, and all of them.
+__device__ __forceinline__ Context<A> context(const Reduce& r, i64 own, i64 all) {
+  Context<A> c = {{r.options[0], r.options[1]}, r.root != 0, A{}, headroom<Op>(own), headroom<Op>(max(own, all)), false, false};
+  if constexpr (Op::EXACT) {
+    if (r.has_initial) c.initial = nonzero(r.initial), c.minus_zero = Op::has_minus_zero(r.initial);
+    early(c.initial), early(c.minus_zero);
+  }
+  if constexpr (Op::DIVIDES) early(c.option[Op::INVERSE]);
+  return c;
 }
 
 template <class O = Op, class X> __device__ __forceinline__ State mapped(X x, const Context<A>& c) {
@@ -41,7 +55,8 @@ template <class O, class X, class B> __device__ __forceinline__ bool taken(X x, 
 // Combines an element into `value`, unless a mask excludes it.
 template <class O = Op, class X, class B> __device__ __forceinline__ State joined(State value, X x, B b, const Context<A>& c) {
   if constexpr (READS) {
-    return O::combine(value, O::from(x));
+    if constexpr (O::EXACT) return O::combine(value, O::from(x, c));
+    else return O::combine(value, O::from(x));
   } else if constexpr (O::EXACT) {
     if (!taken<O>(x, b)) return value;
     if constexpr (O::PRODUCT) return O::combine(value, O::product(convert<Tval>(x), convert<Tval>(b), c));
@@ -66,17 +81,16 @@ template <class O = Op, class X> __device__ __forceinline__ typename O::State jo
 }
 
 // The result of a state. open: an exact sum may be rounded to another.
-template <class O = Op> __device__ __forceinline__ Tout finished(State state, const Reduce& r, bool& open) {
+template <class O = Op> __device__ __forceinline__ Tout finished(State state, const Reduce& r, const Context<A>& c, bool& open) {
   if constexpr (WRITES) {
     return O::template fields<Tout>(state);
   } else {
-    Context<A> c = context(r);
     if constexpr (!O::EXACT) {
       if (r.has_initial) state = O::combine(Plain<O>::type::map(r.initial, c), state);
     }
     if constexpr (O::EXACT) {
-      Tout found = O::template finish<Tout>(state, c, r.has_initial, r.initial, open);
-      open |= r.has_initial && O::signs_zeros(r.initial) && O::has_zero(found);
+      Tout found = O::template finish<Tout>(state, c, c.initial, r.initial, open);
+      open |= c.minus_zero && O::has_zero(found);
       return found;
     } else {
       return O::template finish<Tout>(state, c);
@@ -84,8 +98,8 @@ template <class O = Op> __device__ __forceinline__ Tout finished(State state, co
   }
 }
 
-template <class O = Op> __device__ __forceinline__ Tz second_of(State state, const Reduce& r) {
-  return O::template second<Tz>(state, context(r));
+template <class O = Op> __device__ __forceinline__ Tz second_of(State state, const Context<A>& c) {
+  return O::template second<Tz>(state, c);
 }
 
 // N neighbouring results, and the second ones if TWO. y and z have the same layout.
@@ -93,11 +107,11 @@ template <int N> struct Results {
   Items<Tout, N> first;
   Items<Tz, N> second;
   u32 open = 0;  // bits
-  __device__ __forceinline__ void set(int v, const State& state, const Reduce& r) {
+  __device__ __forceinline__ void set(int v, const State& state, const Reduce& r, const Context<A>& c) {
     bool unsure = false;
-    first.set(v, finished<>(state, r, unsure));
+    first.set(v, finished<>(state, r, c, unsure));
     open |= static_cast<u32>(unsure) << v;
-    if constexpr (TWO) second.set(v, second_of<>(state, r));
+    if constexpr (TWO) second.set(v, second_of<>(state, c));
   }
   __device__ __forceinline__ void store(Tout* y, Tz* z, Offset at) const {
     store_past_l1(y + at, first);
@@ -110,9 +124,9 @@ template <int N> struct Results {
 };
 
 // Returns whether the result is open.
-__device__ __forceinline__ u32 write(Tout* y, Tz* z, Offset at, const State& state, const Reduce& r) {
+__device__ __forceinline__ u32 write(Tout* y, Tz* z, Offset at, const State& state, const Reduce& r, const Context<A>& c) {
   Results<1> results;
-  results.set(0, state, r);
+  results.set(0, state, r, c);
   results.store_one(y, z, at, 0);
   return results.open;
 }
@@ -125,7 +139,7 @@ __device__ __forceinline__ void copy(Offset (&to)[3], const Offset (&from)[3]) {
 // Makes the results that are open: for one after the other, the whole block adds up its `count` elements once more.
 // open: those of a thread, as bits; kept(bit, offsets): where they lie; place(i, offsets): where element i lies.
 template <class O = Op, class Kept, class Place>
-__device__ __forceinline__ void settle(u32 open, const Tin* x, const Tb* b, Tout* y, const Reduce& r, i64 count, Kept kept, Place place) {
+__device__ __forceinline__ void settle(u32 open, const Tin* x, const Tb* b, Tout* y, const Reduce& r, const Context<A>& c, i64 count, Kept kept, Place place) {
   if constexpr (O::EXACT && !WRITES) {
     if (!__syncthreads_or(open)) return;
     __shared__ typename O::All all[O::PARTS];
@@ -171,7 +185,7 @@ __device__ __forceinline__ void settle(u32 open, const Tin* x, const Tb* b, Tout
       __syncthreads();
       if (threadIdx.x == own) {
         double n = O::COUNTING ? static_cast<double>(number) : r.options[0];
-        y[from[2]] = O::template exactly<Tout>(all, n, r.has_initial && O::signs_zeros(r.initial));
+        y[from[2]] = O::template exactly<Tout>(all, n, c.minus_zero);
       }
     }
   }

@@ -37,7 +37,7 @@ reduce_block(const Tin* x, const Tb* b, Tout* y, State* partials, Reduce r, cons
   i64 output = blockIdx.x, split = blockIdx.y;
   Offset kept[3], reduced[2];
   r.kept.locate(static_cast<Index>(output), kept);
-  Context<A> c = context(r);
+  Context<A> c = context(r, 1, r.runs);
   if constexpr (RELATIVE) c.shift = static_cast<const A*>(shift)[2 * output];  // max of the (max, sum) pair
   i64 end = min(r.packs, (split + 1) * r.chunk);
   State value = Op::identity();
@@ -53,8 +53,8 @@ reduce_block(const Tin* x, const Tb* b, Tout* y, State* partials, Reduce r, cons
   value = block_step(value);
   if constexpr (LAST) {
     bool open = false;
-    if (threadIdx.x == 0) y[kept[2]] = finished<>(value, r, open);
-    settle(open, x, b, y, r, r.runs, [&](int, Offset (&at)[3]) { copy(at, kept); },
+    if (threadIdx.x == 0) y[kept[2]] = finished<>(value, r, c, open);
+    settle(open, x, b, y, r, c, r.runs, [&](int, Offset (&at)[3]) { copy(at, kept); },
            [&](i64 i, Offset (&at)[2]) { r.reduced.locate(static_cast<Index>(i), at); });
   } else if (threadIdx.x == 0) {
     partials[split * r.outputs + output] = value;

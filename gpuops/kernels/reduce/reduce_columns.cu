@@ -123,7 +123,7 @@ template <class O = Op, class Then> __device__ __forceinline__ void each_met(con
       State all = O::identity();
 #pragma unroll 1
       for (int level = i < VEC * WIDE ? threadIdx.x % SHARING : levels; level < levels; level += SHARING) all = O::combine(all, cells[level][i]);
-      all = exact_lanes<O>(all, 1, SHARING / 2);
+      all = warp_reduce<O, SHARING>(all);
       if (threadIdx.x % SHARING == 0 && i < VEC * WIDE) then(i, all, turn);
     }
   } else {
@@ -145,14 +145,14 @@ __device__ __forceinline__ void read_part(State (&value)[VEC], const State* part
   }
 }
 
-constexpr int AT_LEAST = Op::EXPONENTIAL || DEEP == 1 || RESIDENT > 1024 ? RESIDENT : 1024;  // threads of a multiprocessor
+constexpr int AT_LEAST = Op::EXPONENTIAL || Op::EXACT || DEEP == 1 || RESIDENT > 1024 ? RESIDENT : 1024;  // threads of a multiprocessor
 
 extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST / BLOCK)
 reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   int wide = threadIdx.x % WIDE, deep = threadIdx.x / WIDE;
   Index begin = blockIdx.y * r.chunk, end = min(static_cast<i64>(begin) + r.chunk, r.packs);
-  Context<A> c = context(r, r.chunk / DEEP + 1);
+  Context<A> c = context(r, r.chunk / DEEP + 1, r.packs);
   Spot spot = find(blockIdx.x * static_cast<Index>(WIDE) + wide, r);
 
   Index i = begin + deep;
@@ -171,7 +171,9 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* p
   }
   Gathering gathered;
   if constexpr (PARTIAL && Op::INDEXED) gathered.add(part, part_b, first, c);
-  if constexpr (Op::EXACT) {  // one copy of the long additions
+  if constexpr (SINGLE) {
+    take<true>(gathered, x, b, spot, r, c, i, end);
+  } else if constexpr (Op::EXACT) {  // one copy of the long additions
     for (; i < end; i += UNROLL * DEEP) take<true>(gathered, x, b, spot, r, c, i, end);
   } else {
     for (; i + (UNROLL - 1) * DEEP < end; i += UNROLL * DEEP) take<false>(gathered, x, b, spot, r, c, i, end);
@@ -187,7 +189,7 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* p
   if constexpr (DEEP == 1) {
     Results<STORED> results[VEC / STORED];
 #pragma unroll
-    for (int v = 0; v < VEC; ++v) results[v / STORED].set(v % STORED, value[v], r);
+    for (int v = 0; v < VEC; ++v) results[v / STORED].set(v % STORED, value[v], r, c);
 #pragma unroll
     for (int s = 0; s < VEC / STORED; ++s) {
       if (s * STORED < spot.begin || s * STORED >= spot.end) continue;
@@ -219,10 +221,10 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* p
     each_met(cells, levels, [&](int i, const State& state, int turn) {
       Spot there = find(blockIdx.x * static_cast<Index>(WIDE) + i % WIDE, r);
       int v = i / WIDE;
-      if (v >= there.begin && v < there.end) open |= write(y, z, there.at[2] + v * r.y_inner, state, r) << turn;
+      if (v >= there.begin && v < there.end) open |= write(y, z, there.at[2] + v * r.y_inner, state, r, c) << turn;
     });
   }
-  settle(open, x, b, y, r, r.packs,
+  settle(open, x, b, y, r, c, r.packs,
          [&](int bit, Offset (&at)[3]) {
            int i = place_of(bit), v = DEEP == 1 ? bit : i / WIDE;
            Spot there = find(blockIdx.x * static_cast<Index>(WIDE) + (DEEP == 1 ? wide : i % WIDE), r);

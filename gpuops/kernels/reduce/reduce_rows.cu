@@ -7,6 +7,7 @@
 // packs of every run or, if those are all packs, r.run_chunk runs.
 constexpr int GROUPS = BLOCK / GROUP, TEAMS = GROUP / TEAM;
 constexpr int EDGES = (2 * (VEC - 1) + TEAM - 1) / TEAM;  // head and tail elements of a run for each thread, at most
+constexpr bool TOGETHER = SINGLE && Op::ALIKE;  // threads have one bias, with room for all of an output
 using Gathering = Gathered<false, (ROWS > 1 ? 1 : 4)>;
 
 // A thread's part of ROWS rows: where it reads, where the packs end, and its accumulators.
@@ -120,7 +121,7 @@ __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Co
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
 reduce_rows(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
-  Context<A> c = context(r, SINGLE ? elements(r) : (r.chunk / TEAM + 1) * VEC * (r.run_chunk / TEAMS + 1));
+  Context<A> c = context(r, TOGETHER ? elements(r) : (r.chunk / TEAM + 1) * VEC * (r.run_chunk / TEAMS + 1), elements(r));
   Index first = blockIdx.x * static_cast<Index>(GROUPS * ROWS) + threadIdx.x / GROUP;
   Index begin = r.chunk < r.packs ? blockIdx.y * r.chunk : 0, outputs = r.outputs;
   Rows rows;
@@ -181,7 +182,7 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
       for (u32 split = threadIdx.x + BLOCK; split < gridDim.y; split += BLOCK) value[0] = Op::combine(value[0], mine[split]);
       value[0] = block_reduce<Op, BLOCK, false>(value[0]);
     }
-    if (threadIdx.x == 0) open = write(y, z, kept[0][2], value[0], r);
+    if (threadIdx.x == 0) open = write(y, z, kept[0][2], value[0], r, c);
   } else {
     constexpr int LANES = GROUP > ROWS ? GROUP / ROWS : 1, HELD = ROWS > GROUP ? ROWS / GROUP : 1;
     int shared = share<Op, GROUP / 2, 1>(value);
@@ -190,10 +191,10 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
       Index row = first + (shared + i) * GROUPS;
       if (row >= outputs || threadIdx.x % LANES) continue;
       r.kept.locate(row, kept[0]);
-      open |= write(y, z, kept[0][2], value[i], r) << i, shared_first = shared;
+      open |= write(y, z, kept[0][2], value[i], r, c) << i, shared_first = shared;
     }
   }
-  settle(open, x, b, y, r, elements(r),
+  settle(open, x, b, y, r, c, elements(r),
          [&](int i, Offset (&at)[3]) { r.kept.locate(static_cast<Index>(first + (shared_first + i) * GROUPS), at); },
          [&](i64 i, Offset (&at)[2]) { place(i, r, at); });
 }

@@ -13,7 +13,7 @@ constexpr bool IN_CHAINS = Op::EXACT && !READS;
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_small(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
-  Context<A> c = context(r, (r.chunk >> r.shares.lanes) + 1);
+  Context<A> c = context(r, (r.chunk >> r.shares.lanes) + 1, r.packs);
   u32 lane = r.shares.lane(), step = 1u << r.shares.lanes, begin = blockIdx.y * static_cast<u32>(r.chunk);
   u32 output = (blockIdx.x << r.shares.wide) + r.shares.output(), outputs = r.outputs;
   u32 end = min(begin + static_cast<u32>(r.chunk), static_cast<u32>(r.packs));
@@ -54,7 +54,7 @@ reduce_small(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* par
   while (true) {
     value = shared_reduce<Op, BLOCK>(value, r.shares);
     if (!split) {
-      if (writes) open = write(y, z, from[2], value, r);
+      if (writes) open = write(y, z, from[2], value, r, c);
       break;
     }
     State* parts = partials + output * gridDim.y;
@@ -65,6 +65,6 @@ reduce_small(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* par
     for (u32 n = lane; n < gridDim.y; n += step) value = Op::combine(value, parts[n]);
     split = false;
   }
-  settle(open, x, b, y, r, r.packs, [&](int, Offset (&at)[3]) { copy(at, from); },
+  settle(open, x, b, y, r, c, r.packs, [&](int, Offset (&at)[3]) { copy(at, from); },
          [&](i64 i, Offset (&at)[2]) { r.reduced.locate(static_cast<u32>(i), at); });
 }

@@ -5,7 +5,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_staged(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   __shared__ Pack<u32, 4> stage[BLOCK * UNROLL];
-  Context<A> c = context(r, r.packs);
+  Context<A> c = context(r, r.packs, r.packs);
   i64 first = blockIdx.x * r.chunk, from = first * r.packs;
   i32 before = min(from, static_cast<i64>(VEC)), after = min(r.high - from, static_cast<i64>(BLOCK * UNROLL * VEC));
   i32 length = r.packs, rows = min(r.chunk, r.outputs - first), count = rows * length;
@@ -34,9 +34,9 @@ reduce_staged(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* pa
     value = warp_reduce<Op, TEAM>(value);
     Offset at[3];
     r.kept.locate(static_cast<Index>(first + min(row, rows - 1)), at);
-    if (row < rows && threadIdx.x % TEAM == 0) open |= write(y, z, at[2], value, r) << base / (BLOCK / TEAM);
+    if (row < rows && threadIdx.x % TEAM == 0) open |= write(y, z, at[2], value, r, c) << base / (BLOCK / TEAM);
   }
-  settle(open, x, b, y, r, length,
+  settle(open, x, b, y, r, c, length,
          [&](int step, Offset (&at)[3]) { r.kept.locate(static_cast<Index>(first + step * (BLOCK / TEAM) + threadIdx.x / TEAM), at); },
          [&](i64 i, Offset (&at)[2]) { at[0] = i, at[1] = 0; });
 }

@@ -8,7 +8,7 @@ constexpr int PACKS = ROWS * LENGTH / VEC, APART = PILED ? 1 : BLOCK, STORED = P
 extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_tiny(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
-  Context<A> c = context(r, LENGTH);
+  Context<A> c = context(r, LENGTH, LENGTH);
   Index first = blockIdx.x * static_cast<Index>(BLOCK * ROWS) + threadIdx.x * STORED, outputs = r.outputs;
   bool some = first < outputs, whole = some && (!PILED || first + ROWS <= outputs);
   if (!Op::EXACT && !some) return;
@@ -35,7 +35,7 @@ reduce_tiny(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
     State value = reduced<1, LENGTH>(LENGTH, [&](int i) { return items[(k * LENGTH + i) / VEC].get((k * LENGTH + i) % VEC); }, c);
-    results[k / STORED].set(k % STORED, value, r);
+    results[k / STORED].set(k % STORED, value, r, c);
   }
   u32 open = 0;
 #pragma unroll
@@ -45,7 +45,7 @@ reduce_tiny(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
     if (!whole) results[0].store_one(y, z, kept[k][2], k % STORED);
     else if (k % STORED == 0) results[k / STORED].store(y, z, kept[k][2]);
   }
-  settle(open, x, b, y, r, LENGTH,
+  settle(open, x, b, y, r, c, LENGTH,
          [&](int k, Offset (&at)[3]) { r.kept.locate(static_cast<Index>(first + k * APART), at); },
          [&](i64 i, Offset (&at)[2]) {
            at[0] = i, at[1] = 0;

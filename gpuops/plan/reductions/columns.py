@@ -8,7 +8,7 @@ from ..access import PACK, Access, packable
 from ..dtypes import ITEMSIZE
 from ..geometry import Axes, power_of_2
 from ..work import STATIC_SHARED, Plan
-from .launch import IN_FLIGHT, NARROW, THREADS_PER_SM, Design, Split, access_of, in_flight, launch, split
+from .launch import EXACT_PER_SM, IN_FLIGHT, NARROW, THREADS_PER_SM, Design, Split, access_of, in_flight, launch, split
 from .problems import Problem
 
 THREAD_BLOCK = 256  # threads of a block, if each has outputs of its own
@@ -22,6 +22,7 @@ COLUMNS = 128  # most outputs of a block; twice as many with funnel loads
 LONG = 128  # most packs of outputs of a block
 LEAST = 4  # fewest elements for each thread of a block that shares outputs with others
 WORTH = 192  # values (at least four per pack) of a thread from which on blocks share outputs
+FEW_SPLITS = 16  # blocks of an output below which those of exact sums have half as many threads
 RESERVED = 16  # bytes of shared memory for other uses than partial results
 SHALLOW = 64  # most elements of outputs that one thread reduces alone
 DEEP = 1  # packs of outputs per resident thread from which on a thread reduces outputs of any length alone
@@ -77,9 +78,10 @@ def thread_per_outputs(p: Problem, columns: Columns) -> Design:
 
 def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design:
     """A block, or several, for some packs of outputs side by side; its threads divide their length."""
-    vec, resident, segment = columns.access.vec, THREADS_PER_SM, SEGMENT
+    vec, segment = columns.access.vec, SEGMENT
+    resident = EXACT_PER_SM if p.exact else THREADS_PER_SM
     if (nbytes := vec * ITEMSIZE[p.x]) <= NARROW:
-        resident, segment = THREADS_PER_SM * 3 // 2, 2 * SEGMENT
+        resident, segment = resident * 3 // 2, 2 * SEGMENT
     elif p.op.busy and nbytes == PACK and not columns.edged:
         few = columns.packs * PACK // SEGMENT < multiprocessors * THREADS_PER_SM // SHARED_BLOCK
         segment = BUSY_SEGMENT if few else SEGMENT
@@ -89,6 +91,8 @@ def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design
         wide = min(power_of_2(columns.packs), LONG, segment // nbytes, most // vec)
     narrow = p.op.traits.centered and nbytes == PACK // 2 and not columns.edged
     block = LARGE_BLOCK if narrow and -(-columns.packs // wide) < multiprocessors else SHARED_BLOCK
+    if p.exact and -(-columns.packs // wide) * FEW_SPLITS >= multiprocessors:
+        block //= 2
     while wide > 1 and cells(block, wide) * vec * p.state > STATIC_SHARED - RESERVED:
         wide //= 2
     fill, deep = multiprocessors * resident // block, block // wide
@@ -104,14 +108,17 @@ def design(
     """The design with ``wide`` packs of outputs side by side; ``shared``: blocks per output, and the chunk of each."""
     blocks, chunk = shared
     access = columns.access
+    own = -(-chunk * wide // block)  # packs of a thread
+    unroll = in_flight(p, own, access)
+    single = p.exact and not p.wide and own <= unroll and not (access.ragged or access.funnel)
     constants = {
-        "WIDE": wide, "UNROLL": in_flight(p, -(-chunk * wide // block), access), "EDGED": columns.edged,
+        "WIDE": wide, "UNROLL": unroll, "EDGED": columns.edged,
         "PARTIAL": access.ragged or access.funnel, "FUNNEL": access.funnel, "STORED": stored,
     }  # fmt: skip
     counts = columns.packs, p.length, chunk, 1, 1
     return Design(
         "reduce_columns", access, (-(-columns.packs // wide), blocks), block, columns.kept, p.reduced, counts,
-        constants, columns.run, columns.head, access.vec * wide, resident, near=block == wide,
+        constants, columns.run, columns.head, access.vec * wide, resident, single=single, near=block == wide,
     )  # fmt: skip
 
 

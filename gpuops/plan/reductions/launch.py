@@ -30,6 +30,7 @@ from .problems import MASK, POSITION, OpStruct, Problem
 NARROW = 4  # bytes of a narrow pack, at most
 IN_FLIGHT = 8  # most packs in flight per thread; twice as many narrow ones
 THREADS_PER_SM = 1024  # resident threads of a multiprocessor when a grid fills the machine
+EXACT_PER_SM = 512  # the same for exact sums, whose threads take many instructions besides those for their elements
 WAVES = 5  # splits are tried that fill the machine fewer times than this
 START = 2  # the fixed cost of a block, in steps
 OTHERS = {"none": 0, "beside": 1, "repeated": 2, "stepped": 3}  # enum Other in reduce.cuh
@@ -85,7 +86,7 @@ class Design(NamedTuple):
     resident: int = THREADS_PER_SM  # threads per multiprocessor, if blocks share an output
     shares: Shares | None = None  # of a small array
     single: bool = False  # whether all elements are there before the first is added (of exact sums)
-    near: bool = False  # whether each output is one thread's
+    near: bool = False  # whether its states that merge have an exponent in common
 
 
 def launch(p: Problem, strategy: str, design: Design) -> Plan:
@@ -96,7 +97,7 @@ def launch(p: Problem, strategy: str, design: Design) -> Plan:
     constants = {"BLOCK": design.block, "VEC": design.access.vec, "RESIDENT": design.resident if split else 0}
     constants |= design.constants | {"SINGLE": design.single}
     if p.op.summed:
-        constants["NEAR"] = p.exact and (design.single or design.near)
+        constants["NEAR"] = p.exact and design.near
     partials = (Operand("scratch"), Operand("scratch", PARTIALS), LAUNCH) if split else (None, None, NO_LAUNCH)
     args = (*p.pointers, p.seconds, *partials, parameters(p, design, offset, far[0] + 1))
     kernel = kernel_of(p, design, offset, constants)
@@ -263,12 +264,12 @@ def split(p: Problem, blocks: int, fill: int, packs: int, step: int, least: int 
     return Split(max(1, -(-packs // chunk)), chunk)
 
 
-def in_flight(p: Problem, count: int, access: Access, single: bool = False) -> int:
+def in_flight(p: Problem, count: int, access: Access, busy: bool = False) -> int:
     """Packs in flight per thread: its ``count``, up to a limit. Variances of widened elements halve that, or registers
     would not suffice."""
     most = IN_FLIGHT if access.vec * ITEMSIZE[p.x] > NARROW else 2 * IN_FLIGHT
-    wide = (p.op.traits.centered and access.vec * ITEMSIZE[p.val] > PACK) or (p.exact and not single)
-    most //= loads(p, access) * (2 if wide else 1)
+    busy |= p.op.traits.centered and access.vec * ITEMSIZE[p.val] > PACK
+    most //= loads(p, access) * (2 if busy else 1)
     return min(most, power_of_2(count))
 
 

@@ -186,6 +186,11 @@ class Problem(NamedTuple):
         return self.op.summed and self.val not in INTEGERS
 
     @property
+    def wide(self) -> bool:
+        """Whether states are exact sums of float64."""
+        return self.exact and ITEMSIZE[self.val] >= 8 and self.val != "complex64"
+
+    @property
     def held(self) -> int:
         """Bytes that a thread holds for each of its outputs."""
         fewer = self.op.held if self.other is None or self.exact else None

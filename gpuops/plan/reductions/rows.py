@@ -9,11 +9,12 @@ from ..access import PACK, Access
 from ..dtypes import ITEMSIZE
 from ..geometry import Axes, floor_power_of_2, power_of_2
 from ..work import Plan
-from .launch import NARROW, THREADS_PER_SM, Design, access_of, in_flight, launch, loads, split
+from .launch import EXACT_PER_SM, NARROW, THREADS_PER_SM, Design, access_of, in_flight, launch, loads, split
 from .problems import POSITION, Problem
 
 BLOCK = 256
 LANES_PACKS = {False: 384, True: 512}  # most packs of a row for lanes; True: of exponentials, variances
+LANES_EXACT = 256  # the same for exact sums: 8 packs of each lane are in flight
 WARPS_PER_SM = 8  # rows per multiprocessor from which on that holds
 LANES_ALWAYS = 128  # most packs of a row for lanes, if rows are fewer
 ALONE = 8192  # most packs of a row for a single block
@@ -57,7 +58,8 @@ def plan_rows(p: Problem, strategy: str, multiprocessors: int) -> Plan:
             return launch(p, strategy, staged(p, multiprocessors))
     rows = in_packs(p, access)
     many = p.outputs >= multiprocessors * WARPS_PER_SM
-    short = rows.total <= (LANES_PACKS[p.op.traits.exponential or p.op.traits.centered] if many else LANES_ALWAYS)
+    most = LANES_EXACT if p.exact else LANES_PACKS[p.op.traits.exponential or p.op.traits.centered]
+    short = rows.total <= (most if many else LANES_ALWAYS)
     design = lanes_per_row(p, rows, multiprocessors) if short else blocks_per_row(p, rows, multiprocessors)
     return launch(p, strategy, design)
 
@@ -108,7 +110,9 @@ def thread_per_rows(p: Problem, access: Access) -> Design:
     constants = {"LENGTH": p.length, "ROWS": rows, "PILED": across}
     counts = p.outputs, p.length, p.length, 1, 1
     blocks = -(-p.outputs // (BLOCK * rows)), 1
-    return Design("reduce_tiny", Access(vec), blocks, BLOCK, p.kept, p.reduced, counts, constants, single=p.exact)
+    return Design(
+        "reduce_tiny", Access(vec), blocks, BLOCK, p.kept, p.reduced, counts, constants, single=p.exact, near=p.exact
+    )
 
 
 def staged(p: Problem, multiprocessors: int) -> Design:
@@ -120,7 +124,9 @@ def staged(p: Problem, multiprocessors: int) -> Design:
     constants = {"TEAM": team, "UNROLL": STAGE // (PACK * BLOCK)}
     counts = p.outputs, p.length, chunk, 1, 1
     blocks = -(-p.outputs // chunk), 1
-    return Design("reduce_staged", Access(vec), blocks, BLOCK, p.kept, p.reduced, counts, constants, single=p.exact)
+    return Design(
+        "reduce_staged", Access(vec), blocks, BLOCK, p.kept, p.reduced, counts, constants, single=p.exact, near=p.exact
+    )
 
 
 def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
@@ -130,7 +136,7 @@ def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
         lane = 2 if rows.packs < 16 else 4 if rows.packs < 64 else 8
     group = min(32, power_of_2(-(-rows.packs // lane)))
     single = at_once(p, rows, rows.packs, group)
-    unroll = in_flight(p, -(-rows.packs // group), rows.access, single)
+    unroll = in_flight(p, -(-rows.packs // group), rows.access)
     enough = unroll * p.outputs * group // (multiprocessors * THREADS_PER_SM)  # packs that may be one thread's
     size = rows.access.vec * ITEMSIZE[p.x]
     several = max(1, floor_power_of_2(min(ROWS * PACK // size, 16, enough)) // unroll)
@@ -139,36 +145,41 @@ def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     }  # fmt: skip
     counts = p.outputs, rows.packs, rows.packs, rows.runs, rows.runs
     blocks = -(-p.outputs // (BLOCK // group * several)), 1
-    return Design("reduce_rows", rows.access, blocks, BLOCK, p.kept, rows.reduced, counts, constants, single=single)
+    return Design(
+        "reduce_rows", rows.access, blocks, BLOCK, p.kept, rows.reduced, counts, constants, single=single, near=single
+    )
 
 
 def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     """A block for a row, or several blocks, each with part of a long run or with some of many runs."""
     chunk, run_chunk, blocks = rows.packs, rows.runs, 1
+    resident = EXACT_PER_SM if p.exact else THREADS_PER_SM
     alone = min(ALONE, ALONE_SLOW // rows.access.vec) if slow(p) else ALONE
     if rows.total * loads(p, rows.access) > alone:
-        fill = multiprocessors * THREADS_PER_SM // SPLIT_BLOCK
+        fill = multiprocessors * resident // SPLIT_BLOCK
         if rows.runs < fill:
             blocks, chunk = split(p, p.outputs, fill, rows.packs, SPLIT_BLOCK)
         else:
             blocks, run_chunk = split(p, p.outputs, fill, rows.runs, 1)
     block = SPLIT_BLOCK if blocks > 1 else block_of(p, rows.total, multiprocessors)
-    single = blocks == 1 and at_once(p, rows, chunk, block)
+    single = (blocks == 1 or not p.wide) and at_once(p, rows, chunk, block)
+    busy = p.exact and blocks == 1 and not single and ITEMSIZE[p.x] > 2
     team = block if rows.runs == 1 or chunk > RUN_PACKS * block // 32 else 32  # or each warp takes a run
     constants = {
-        "GROUP": block, "TEAM": team, "ROWS": 1, "UNROLL": in_flight(p, -(-chunk // team), rows.access, single),
-        "RAGGED": rows.access.ragged,
+        "GROUP": block, "TEAM": team, "ROWS": 1, "RAGGED": rows.access.ragged,
+        "UNROLL": in_flight(p, -(-chunk // team), rows.access, busy),
     }  # fmt: skip
     counts = p.outputs, rows.packs, chunk, rows.runs, run_chunk
     return Design(
-        "reduce_rows", rows.access, (p.outputs, blocks), block, p.kept, rows.reduced, counts, constants, single=single
-    )
+        "reduce_rows", rows.access, (p.outputs, blocks), block, p.kept, rows.reduced, counts, constants,
+        resident=resident, single=single, near=single and p.wide,
+    )  # fmt: skip
 
 
 def at_once(p: Problem, rows: Rows, packs: int, threads: int) -> bool:
     """Whether so many threads have all packs of a row in flight at once; then the largest element of an exact sum is
     known before they are added."""
-    return p.exact and rows.runs == 1 and packs <= threads * in_flight(p, packs, rows.access, True)
+    return p.exact and rows.runs == 1 and packs <= threads * in_flight(p, packs, rows.access)
 
 
 def slow(p: Problem) -> bool:
@@ -182,6 +193,8 @@ def slow(p: Problem) -> bool:
 def block_of(p: Problem, packs: int, multiprocessors: int) -> int:
     """Threads of a block with a row of its own: fewer for short rows, if there are few or merging takes many steps."""
     many = p.outputs >= multiprocessors * BLOCKS_PER_SM
+    if p.exact and many:
+        return min(ROW_BLOCK[ITEMSIZE[p.x]], max(64, power_of_2(packs) // 8))
     most = ROW_BLOCK[ITEMSIZE[p.x]] if many else 1024
     least = most if many and not p.op.traits.centered else 128
     return min(most, max(least, power_of_2(packs) // (8 if p.op.busy and p.op.second != POSITION else 4)))
