@@ -1,8 +1,7 @@
 """Exact sums, compiled by Numba: single elements, products with their errors, and expansions of sums.
 
 Arrays are given in one dimension, as integers of the types in `WORDS`, so that types tell what elements are. `given`
-are x, what it is multiplied by, and a mask: y is None for x alone, True for its square; the mask is None where there is
-none. A place is where elements begin in the three of them.
+are x and what it is multiplied by: y is None for x alone. A place is where elements begin in the two of them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ FUSED = any(binding.get_host_cpu_features().get(name) for name in ("fma", "neon"
 
 
 #: The integers whose types say what elements are.
-WORDS = {"float16": np.uint16, "bfloat16": np.int16, "float32": np.int32, "float64": np.int64, "bool": np.uint8}
+WORDS = {"float16": np.uint16, "bfloat16": np.int16, "float32": np.int32, "float64": np.int64}
 INTEGERS = {types.uint16: np.uint16, types.int16: np.int16, types.int32: np.int32, types.int64: np.int64}
 
 
@@ -88,59 +87,38 @@ def bits(x: Any) -> Any:
     return np.float64(x).view(np.int64)
 
 
-def other(y: Any, i: Any, v: Any) -> Any:
-    """What an element is multiplied by: that of y, or itself."""
-
-
-@overload(other)
-def other_of_type(y: Any, i: Any, v: Any) -> Any:
-    def given(y: Any, i: Any, v: Any) -> Any:
-        return wide(y[i])
-
-    def itself(y: Any, i: Any, v: Any) -> Any:
-        return v
-
-    return given if isinstance(y, types.Array) else itself
-
-
 @register_jitable
-def factors(x: Any, y: Any, mask: Any, place: Any, i: Any) -> Any:
-    """The elements i after a place in x and y; 0, where they do not take part."""
+def factors(x: Any, y: Any, place: Any, i: Any) -> Any:
+    """The elements i after a place in x and, if there is one, in y."""
     v = wide(x[place[0] + i])
-    if mask is not None:
-        v = v if mask[place[2] + i] else 0.0
-    w = other(y, place[1] + i, v)
-    if mask is not None:
-        w = w if mask[place[2] + i] else 0.0
-    return v, w
+    if y is None:
+        return v, v
+    return v, wide(y[place[1] + i])
 
 
 @register_jitable
-def summand(x: Any, y: Any, mask: Any, place: Any, i: Any, keep: Any) -> Any:
+def summand(x: Any, y: Any, place: Any, i: Any, keep: Any) -> Any:
     """A product, or the bits of an element that are kept."""
-    v, w = factors(x, y, mask, place, i)
+    v, w = factors(x, y, place, i)
     if y is not None:
         return v * w
     return np.int64(bits(v) & keep).view(np.float64)
 
 
-def size(x: Any, y: Any, mask: Any, place: Any, i: Any) -> Any:
+def size(x: Any, y: Any, place: Any, i: Any) -> Any:
     """The magnitude of an element or product: its bits without the sign."""
 
 
 @overload(size)
-def size_of_type(x: Any, y: Any, mask: Any, place: Any, i: Any) -> Any:
+def size_of_type(x: Any, y: Any, place: Any, i: Any) -> Any:
     integer = INTEGERS[x.dtype]
     most = integer(2 ** (x.dtype.bitwidth - 1) - 1)
 
-    def of_element(x: Any, y: Any, mask: Any, place: Any, i: Any) -> Any:
-        v = x[place[0] + i] & most
-        if mask is not None:
-            v = v if mask[place[2] + i] else integer(0)
-        return v
+    def of_element(x: Any, y: Any, place: Any, i: Any) -> Any:
+        return x[place[0] + i] & most
 
-    def of_product(x: Any, y: Any, mask: Any, place: Any, i: Any) -> Any:
-        return bits(summand(x, y, mask, place, i, np.int64(-1))) & MAGNITUDE
+    def of_product(x: Any, y: Any, place: Any, i: Any) -> Any:
+        return bits(summand(x, y, place, i, np.int64(-1))) & MAGNITUDE
 
     return of_element if isinstance(y, types.NoneType) else of_product
 
@@ -163,9 +141,9 @@ def size_bits_of_type(given: Any, v: Any) -> Any:
 
 
 @register_jitable
-def error(x: Any, y: Any, mask: Any, place: Any, i: Any) -> Any:
+def error(x: Any, y: Any, place: Any, i: Any) -> Any:
     """The error of a product."""
-    v, w = factors(x, y, mask, place, i)
+    v, w = factors(x, y, place, i)
     return error_of_product(v, w, v * w)
 
 
@@ -175,7 +153,7 @@ def has_errors(given: Any) -> Any:
 
 @overload(has_errors)
 def has_errors_of_type(given: Any) -> Any:
-    x, y, _ = given
+    x, y = given
     exact = isinstance(y, types.NoneType) or types.int64 not in (x.dtype, getattr(y, "dtype", None))
 
     def no(given: Any) -> Any:
@@ -193,7 +171,7 @@ def loses(given: Any, place: Any, count: Any) -> Any:
     lost = False
     if has_errors(given):
         for i in range(count):
-            v, w = factors(given[0], given[1], given[2], place, i)
+            v, w = factors(given[0], given[1], place, i)
             p = v * w
             e = error_of_product(v, w, p)
             lost |= ((abs(p) < TINY) & (v != 0) & (w != 0)) | (e - e != 0)
@@ -218,12 +196,12 @@ def plus(state: Any, v: Any) -> Any:
 @register_jitable
 def plus_each(given: Any, place: Any, along: Any, count: Any, keep: Any, state: Any) -> Any:
     """Add elements one by one: those that are not finite to s; r becomes infinite if an expansion cannot hold one."""
-    x, y, mask = given
+    x, y = given
     zero = np.uintp(0)
     for j in range(count):
         here = after(place, along, j)
-        v, w = factors(x, y, mask, here, zero)
-        p, size = summand(x, y, mask, here, zero, keep), max(abs(v), abs(w))
+        v, w = factors(x, y, here, zero)
+        p, size = summand(x, y, here, zero, keep), max(abs(v), abs(w))
         if v - v != 0 or w - w != 0:
             state = (state[0] + p, state[1], state[2])
         elif size >= HUGE or abs(p) >= HUGE or (has_errors(given) and abs(p) < TINY and v != 0 and w != 0):
@@ -231,17 +209,17 @@ def plus_each(given: Any, place: Any, along: Any, count: Any, keep: Any, state: 
         else:
             state = plus(state, p)
             if has_errors(given):
-                state = plus(state, error(x, y, mask, here, zero))
+                state = plus(state, error(x, y, here, zero))
     return state
 
 
 @register_jitable
 def alike(n: Any) -> Any:
-    """The same step in x, y and the mask."""
-    return np.uintp(n), np.uintp(n), np.uintp(n)
+    """The same step in x and y."""
+    return np.uintp(n), np.uintp(n)
 
 
 @register_jitable
 def after(place: Any, along: Any, j: Any) -> Any:
     """The place after so many steps."""
-    return place[0] + j * along[0], place[1] + j * along[1], place[2] + j * along[2]
+    return place[0] + j * along[0], place[1] + j * along[1]

@@ -71,9 +71,9 @@ def level(m: Any, v: Any) -> Any:
 @register_jitable
 def peak(given: Any, place: Any, count: Any) -> Any:
     """The bits, as of float64, of the greatest magnitude."""
-    top = size(given[0], given[1], given[2], place, np.uintp(0))
+    top = size(given[0], given[1], place, np.uintp(0))
     for i in range(count):
-        top = max(top, size(given[0], given[1], given[2], place, i))
+        top = max(top, size(given[0], given[1], place, i))
     return size_bits(given, top)
 
 
@@ -82,7 +82,7 @@ def one_level(given: Any, place: Any, count: Any, keep: Any, m: Any) -> Any:
     """The sum of elements in last bits of M, and whether they have parts below these (-0.0 is none)."""
     total, rest = np.int64(0), np.int64(0)
     for i in range(count):
-        v = summand(given[0], given[1], given[2], place, i, keep)
+        v = summand(given[0], given[1], place, i, keep)
         t = m + v
         total += bits(t)
         rest |= bits(t - m) ^ bits(v)
@@ -95,7 +95,7 @@ def two_levels(given: Any, place: Any, count: Any, keep: Any, m: Any) -> Any:
     n = m * 2.0**-51
     total, second, rest = np.int64(0), np.int64(0), np.int64(0)
     for i in range(count):
-        v = summand(given[0], given[1], given[2], place, i, keep)
+        v = summand(given[0], given[1], place, i, keep)
         t = m + v
         d = v - (t - m)
         u = n + d
@@ -110,7 +110,7 @@ def level_of_errors(given: Any, place: Any, count: Any, n: Any) -> Any:
     """The sum of errors of products in last bits of M * 2**-51, and whether they have parts below these."""
     total, rest = np.int64(0), np.int64(0)
     for i in range(count):
-        a, d = level(n, error(given[0], given[1], given[2], place, i))
+        a, d = level(n, error(given[0], given[1], place, i))
         total += a
         rest |= bits(d)
     return total, rest & MAGNITUDE
@@ -153,7 +153,7 @@ def sum_of_row(given: Any, begin: Any, keep: Any, short: Any, lengths: Any) -> A
 @compiled(error_model="numpy")
 def rows(given: Any, keep: Any, short: Any, outs: Any, lengths: Any, along: Any) -> Any:
     """Expansions of (outer, n) summed over n. lengths: outer, n, and that of blocks of a row; along: steps from row to
-    row, in x, y and the mask."""
+    row, in x and y."""
     for o in range(lengths[0]):
         outs[0][o], outs[1][o], outs[2][o] = sum_of_row(given, after(alike(0), along, o), keep, short, lengths[1:])
 
@@ -164,16 +164,16 @@ def rows(given: Any, keep: Any, short: Any, outs: Any, lengths: Any, along: Any)
 @register_jitable
 def peaks(given: Any, place: Any, along: Any, counts: Any, tops: Any) -> Any:
     """The greatest magnitudes of columns, as `size`: of four elements at a time, the last of which may be the same."""
-    x, y, mask = given
+    x, y = given
     last = counts[0] - np.uintp(1)
     for i in range(counts[1]):
-        tops[i] = size(x, y, mask, place, i)
+        tops[i] = size(x, y, place, i)
     for j in range(np.uintp(1), counts[0], np.uintp(4)):
         a, b = after(place, along, j), after(place, along, min(j + np.uintp(1), last))
         c, d = after(place, along, min(j + np.uintp(2), last)), after(place, along, min(j + np.uintp(3), last))
         for i in range(counts[1]):
-            v = max(size(x, y, mask, a, i), size(x, y, mask, b, i))
-            w = max(size(x, y, mask, c, i), size(x, y, mask, d, i))
+            v = max(size(x, y, a, i), size(x, y, b, i))
+            w = max(size(x, y, c, i), size(x, y, d, i))
             tops[i] = max(tops[i], max(v, w))
 
 
@@ -182,20 +182,20 @@ def one_level_each(given: Any, place: Any, along: Any, counts: Any, keep: Any, l
     """The sums of columns in last bits of M, and whether they have parts below these: of four elements at a time."""
     steps, width = counts
     m, total, _, rest = lanes
-    x, y, mask = given
+    x, y = given
     for j in range(np.uintp(0), steps - steps % np.uintp(4), np.uintp(4)):
         a, b = after(place, along, j), after(place, along, j + np.uintp(1))
         c, d = after(place, along, j + np.uintp(2)), after(place, along, j + np.uintp(3))
         for i in range(width):
             n = m[i]
-            (p, e), (q, f) = level(n, summand(x, y, mask, a, i, keep)), level(n, summand(x, y, mask, b, i, keep))
-            (u, g), (v, h) = level(n, summand(x, y, mask, c, i, keep)), level(n, summand(x, y, mask, d, i, keep))
+            (p, e), (q, f) = level(n, summand(x, y, a, i, keep)), level(n, summand(x, y, b, i, keep))
+            (u, g), (v, h) = level(n, summand(x, y, c, i, keep)), level(n, summand(x, y, d, i, keep))
             total[i] += (p + q) + (u + v)
             rest[i] |= (bits(e) | bits(f)) | (bits(g) | bits(h))
     for j in range(steps - steps % np.uintp(4), steps):
         a = after(place, along, j)
         for i in range(width):
-            p, e = level(m[i], summand(x, y, mask, a, i, keep))
+            p, e = level(m[i], summand(x, y, a, i, keep))
             total[i] += p
             rest[i] |= bits(e)
 
@@ -205,12 +205,12 @@ def two_levels_each(given: Any, place: Any, along: Any, counts: Any, keep: Any, 
     """The sums of columns in last bits of M, and of M * 2**-51; and whether there are parts below these."""
     steps, width = counts
     m, total, second, rest = lanes
-    x, y, mask = given
+    x, y = given
     for j in range(np.uintp(0), steps - steps % np.uintp(2), np.uintp(2)):
         a, b = after(place, along, j), after(place, along, j + np.uintp(1))
         for i in range(width):
             n = m[i]
-            (p, e), (q, f) = level(n, summand(x, y, mask, a, i, keep)), level(n, summand(x, y, mask, b, i, keep))
+            (p, e), (q, f) = level(n, summand(x, y, a, i, keep)), level(n, summand(x, y, b, i, keep))
             n *= 2.0**-51
             (u, g), (v, h) = level(n, e), level(n, f)
             total[i] += p + q
@@ -219,7 +219,7 @@ def two_levels_each(given: Any, place: Any, along: Any, counts: Any, keep: Any, 
     for j in range(steps - steps % np.uintp(2), steps):
         a = after(place, along, j)
         for i in range(width):
-            p, e = level(m[i], summand(x, y, mask, a, i, keep))
+            p, e = level(m[i], summand(x, y, a, i, keep))
             u, g = level(m[i] * 2.0**-51, e)
             total[i] += p
             second[i] += u
@@ -233,7 +233,7 @@ def errors_each(given: Any, place: Any, along: Any, counts: Any, lanes: Any) -> 
     for j in range(counts[0]):
         here = after(place, along, j)
         for i in range(counts[1]):
-            a, d = level(m[i] * 2.0**-51, error(given[0], given[1], given[2], here, i))
+            a, d = level(m[i] * 2.0**-51, error(given[0], given[1], here, i))
             second[i] += a
             rest[i] |= bits(d)
 
@@ -269,8 +269,8 @@ def plus_tile(given: Any, place: Any, along: Any, counts: Any, keep: Any, short:
 
 @compiled(error_model="numpy")
 def columns(given: Any, keep: Any, short: Any, outs: Any, lengths: Any, along: Any, tops: Any) -> Any:
-    """Add (outer, n, inner), summed over n, to expansions. along: steps along outer in x, y and the mask, and along n;
-    tops: memory for sizes."""
+    """Add (outer, n, inner), summed over n, to expansions. along: steps along outer in x and y, and along n; tops:
+    memory for sizes."""
     zero, one = alike(0), alike(1)
     m, integers = np.empty(WIDTH), np.empty((3, WIDTH), np.int64)
     lanes = (m, integers[0], integers[1], integers[2])
@@ -308,30 +308,32 @@ def expansions(
     """The expansions (outer, inner) of sums of elements (outer, n, inner) over n, of those ``taken``; kind: whether of
     "x", "abs", "square", or "product" with y."""
     outer, n, inner = x.shape
-    arrays = [x, y, taken]
+    if taken is not None:  # loops of their own would take longer to compile than this takes
+        x, y = (each if each is None else np.where(taken, each, each.dtype.type(0)) for each in (x, y))
+    arrays = [x, x if kind == "square" else y]
     if inner == 1 and outer >= NARROW and abs(x.strides[0]) < abs(x.strides[1]):  # these are columns
         s, e, r = expansions(*turned(arrays, (2, 1, 0), (1, n, outer), kind))
     elif 1 < inner < NARROW:
         s, e, r = expansions(*turned(arrays, (0, 2, 1), (outer * inner, n, 1), kind))
     else:
-        s, e, r = added(x, kind, y, taken)
+        s, e, r = added(x, kind, arrays[1])
     return s.reshape(outer, inner), e.reshape(outer, inner), r.reshape(outer, inner)
 
 
 def turned(arrays: list[Any], dims: tuple[int, ...], shape: tuple[int, ...], kind: str) -> list[Any]:
     """The parameters of `expansions` with dims in another order."""
-    x, y, taken = [each if each is None else each.transpose(dims).reshape(shape) for each in arrays]
-    return [x, kind, y, taken]
+    x, y = [each if each is None else each.transpose(dims).reshape(shape) for each in arrays]
+    return [x, kind, y]
 
 
-def added(x: np.ndarray, kind: str, y: np.ndarray | None, taken: np.ndarray | None) -> np.ndarray:
+def added(x: np.ndarray, kind: str, y: np.ndarray | None) -> np.ndarray:
     """Terms of expansions of columns, or of rows if these are of one column, as (3, outer * inner)."""
     outer, n, inner = x.shape
     made = np.zeros((3, outer * inner))
     if not x.size:
         return made
-    seen = [flat(each, 1 if inner == 1 else 2) for each in (x, y, taken)]
-    given = (seen[0][0], True if kind == "square" else seen[1][0], seen[2][0])
+    seen = [flat(each, 1 if inner == 1 else 2) for each in (x, y)]
+    given = (seen[0][0], seen[1][0])
     along = [tuple([np.uintp(steps[k]) for _, steps in seen]) for k in (0, 1)]
     keep, alone = KEEP[kind], given[1] is None
     double = 8 in [each.itemsize for each in (x, y) if each is not None]

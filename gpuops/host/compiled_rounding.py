@@ -117,7 +117,7 @@ def results(x: np.ndarray, of: str, end: str, dtype: np.dtype, y: np.ndarray | N
     outer, n, inner = x.shape
     if x.size <= TURNED or (inner == 1 and x.flags.c_contiguous):
         out, words, others = np.empty(outer * inner, dtype), turned_words(x), None if y is None else turned_words(y)
-        given = (words, True if of == "square" else others, None)
+        given = (words, words if of == "square" else others)
         short = given[1] is None and x.itemsize < 8
         good = of_rows(given, KEEP[of], short, (n, BLOCKS[x.itemsize]), ENDS[end], out)
         return out.reshape(outer, inner) if good else None
