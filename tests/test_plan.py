@@ -587,9 +587,9 @@ def test_partial_results_count_in_32_bits_where_these_suffice(op, dtype, short, 
         ("Var", "int32", (16, 2**22), "reduce_rows", {"VEC": 4, "UNROLL": 4}),
         ("Sum", "int32", (16, 2**22), "reduce_rows", {"VEC": 4, "UNROLL": 8}),
         # a thread has more packs before its partial result merges with others; lanes take longer rows alone
-        ("Sum", "float16", (8192, 8192), "reduce_rows", {"GROUP": 256}),
+        ("Sum", "float16", (8192, 8192), "reduce_rows", {"GROUP": 128}),
         ("NanVar", "float16", (8192, 8192), "reduce_rows", {"GROUP": 128}),
-        ("Sum", "float16", (8192, 4096), "reduce_rows", {"GROUP": 256}),
+        ("Sum", "float16", (8192, 4096), "reduce_rows", {"GROUP": 64}),
         ("NanVar", "float16", (8192, 4096), "reduce_rows", {"GROUP": 32}),
     ],
 )  # fmt: skip

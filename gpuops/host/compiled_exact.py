@@ -309,7 +309,8 @@ def expansions(
     "x", "abs", "square", or "product" with y."""
     outer, n, inner = x.shape
     if taken is not None:  # loops of their own would take longer to compile than this takes
-        x, y = (each if each is None else np.where(taken, each, each.dtype.type(0)) for each in (x, y))
+        x = np.where(taken, x, x.dtype.type(0))
+        y = y if y is None else np.where(taken, y, y.dtype.type(0))
     arrays = [x, x if kind == "square" else y]
     if inner == 1 and outer >= NARROW and abs(x.strides[0]) < abs(x.strides[1]):  # these are columns
         s, e, r = expansions(*turned(arrays, (2, 1, 0), (1, n, outer), kind))

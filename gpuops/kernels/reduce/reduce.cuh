@@ -32,13 +32,13 @@ template <class T> __device__ __forceinline__ void early(T& value) {
 }
 // Units: `outputs` are packs of outputs in reduce_columns.cu; `packs` are single elements in all but reduce_rows.cu.
 // The elements of an output that a thread adds up, at most, and all of them.
-__device__ __forceinline__ Context<A> context(const Reduce& r, i64 own, i64 all) {
-  Context<A> c = {{r.options[0], r.options[1]}, r.root != 0, A{}, headroom<Op>(own), headroom<Op>(max(own, all)), false, false};
-  if constexpr (Op::EXACT) {
-    if (r.has_initial) c.initial = nonzero(r.initial), c.minus_zero = Op::has_minus_zero(r.initial);
+template <class O = Op> __device__ __forceinline__ Context<A> context(const Reduce& r, i64 own, i64 all) {
+  Context<A> c = {{r.options[0], r.options[1]}, r.root != 0, A{}, headroom<O>(own), headroom<O>(max(own, all)), false, false};
+  if constexpr (O::EXACT) {
+    if (r.has_initial) c.initial = nonzero(r.initial), c.minus_zero = O::has_minus_zero(r.initial);
     early(c.initial), early(c.minus_zero);
   }
-  if constexpr (Op::DIVIDES) early(c.option[Op::INVERSE]);
+  if constexpr (O::DIVIDES) early(c.option[O::INVERSE]);
   return c;
 }
 
