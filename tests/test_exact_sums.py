@@ -90,6 +90,42 @@ def test_squares_products_and_norms(device, dtype, layout):
         assert np.array_equal(bits(got), bits(rounded(squares, dtype))), ("dot", name, got)
 
 
+#: Elements whose sums are hard to round: of all sizes, those that cancel, ties with or without a trace of more, the
+#: least numbers, few among zeros.
+HARD = ("sizes", "cancel", "ties", "least", "sparse")
+
+
+def hard(family: str, shape: tuple[int, ...], dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
+    """Rows of such elements."""
+    wide, x = (8 if dtype.itemsize == 2 else 50), rng.standard_normal(shape)
+    sizes = np.ldexp(x, rng.integers(-wide, wide, shape))
+    if family == "cancel":
+        half = shape[1] // 2
+        sizes = sizes.astype(dtype)
+        sizes[:, half : 2 * half] = -sizes[:, :half]
+        return rng.permuted(sizes, axis=1)
+    if family == "ties":
+        x[:, 2:] = 0
+        x[:, 0], x[:, 1] = rng.integers(1, 512, shape[0]), np.ldexp(np.finfo(dtype).eps, rng.integers(-3, 9, shape[0]))
+        x[:, 2] = rng.integers(-1, 2, shape[0]) * np.ldexp(1.0, rng.integers(-2 * wide, -wide, shape[0]))
+        return rng.permuted(x, axis=1).astype(dtype)
+    if family == "least":
+        return np.ldexp(x, math.frexp(np.finfo(dtype).smallest_subnormal)[1] + rng.integers(0, 12, shape)).astype(dtype)
+    return (sizes if family == "sizes" else np.where(rng.random(shape) < 0.9, 0, sizes)).astype(dtype)
+
+
+@pytest.mark.parametrize("shape", ((300, 3), (90, 24), (60, 130), (12, 1000), (2, 5000), (1, 20000)), ids=str)
+@pytest.mark.parametrize("dtype", ("f2", "f4", "f8"))
+def test_hard_sums_of_rows_and_columns(device, dtype, shape):
+    rng = np.random.default_rng(shape)
+    for family in HARD:
+        x = hard(family, shape, np.dtype(dtype), rng)
+        want = np.array([rounded(sum(map(Fraction, row), Fraction(0)), x.dtype) for row in x.tolist()])
+        for array, axis in ((x, 1), (np.ascontiguousarray(x.T), 0)):
+            got = device.numpy(gpuops.sum(device.array(array), axis=axis))
+            assert ((bits(got) == bits(want)) | ((got == 0) & (want == 0))).all(), (family, axis)
+
+
 def test_float16_does_not_lose_small_elements_beside_large_sums(device):
     """Warps of a block have sums of one sign in turns, which cancel in the end but for what makes a tie no tie."""
     signs = np.where(np.arange(4096) % 1024 // 32 % 2, -1, 1)  # by packs of eight, of 1024 threads
