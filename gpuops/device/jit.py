@@ -26,7 +26,7 @@ FAMILY = {
     "broadcast": ("broadcast.cuh",),
     "matmul": MATMUL,
     "matmul_pipelined": ("block.cuh", *MATMUL, "matmul_panels.cuh"),
-    "reduce": ("block.cuh", "reduce.cuh", "words.cuh", "search.cuh", "biased.cuh", "accumulate.cuh"),
+    "reduce": ("block.cuh", "reduce.cuh", "words.cuh", "search.cuh", "lanes.cuh", "biased.cuh", "accumulate.cuh"),
     "softmax": ("block.cuh", "softmax.cuh"),
     "softmax_columns": SOFTMAX_ON_CHIP,
     "softmax_small": ("block.cuh", "softmax.cuh", "row_ops.cuh"),

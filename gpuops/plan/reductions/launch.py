@@ -265,8 +265,8 @@ def split(p: Problem, blocks: int, fill: int, packs: int, step: int, least: int 
 
 
 def in_flight(p: Problem, count: int, access: Access, busy: bool = False) -> int:
-    """Packs in flight per thread: its ``count``, up to a limit. Variances of widened elements halve that, or registers
-    would not suffice."""
+    """Packs in flight per thread: its ``count``, up to a limit. Reductions that are ``busy`` with each, and variances
+    of widened elements, halve that, or registers would not suffice."""
     most = IN_FLIGHT if access.vec * ITEMSIZE[p.x] > NARROW else 2 * IN_FLIGHT
     busy |= p.op.traits.centered and access.vec * ITEMSIZE[p.val] > PACK
     most //= loads(p, access) * (2 if busy else 1)
