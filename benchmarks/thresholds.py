@@ -143,6 +143,9 @@ THRESHOLDS = (
     Threshold("reductions.rows", "LANES_PACKS", ({False: 256, True: 256}, {False: 768, True: 768}), (
         *over("sum", ((2**16, 1088), 1), ((4096, 1536), 1)), *over("sum", ((2**15, 4096), 1), dtype="float16"),
         *over("logsumexp", ((2**15, 2048), 1)), *over("var", ((65536, 1024), 1), dtype="float64"))),
+    Threshold("reductions.launch", "EXACT_PER_SM", (256, 1024), over("sum", ((2**22,), None), ((4096, 4096), 0))),
+    Threshold("reductions.columns", "FEW_SPLITS", (1, 64), over("sum", ((65536, 100), 0), ((2048, 2048), 0))),
+    Threshold("reductions.rows", "LANES_EXACT", (128, 512), over("sum", ((16384, 1024), 1), ((8192, 1536), 1))),
     Threshold("reductions.rows", "WARPS_PER_SM", (2, 32), over("sum", ((2048, 1000), 1), ((600, 1000), 1))),
     Threshold("reductions.rows", "LANES_ALWAYS", (32, 256), over("sum", ((512, 256), 1), ((512, 768), 1))),
     Threshold("reductions.rows", "RUN_PACKS", (128, 512), over("sum", ((100, 300, 1000), (0, 2), "[:, :-7]"))),
