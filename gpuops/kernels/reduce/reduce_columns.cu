@@ -57,7 +57,7 @@ __device__ __forceinline__ void take(Gathering& gathered, const Tin* x, const Tb
   for (int u = 0; u < UNROLL; ++u) {
     Index there = i + u * DEEP;
     ready[u] = !CHECK || there < end;
-    if constexpr (UNROLL > 8) there = CHECK ? min(there, end - 1) : there;  // more loads than predicate registers
+    if constexpr (UNROLL > 8 && !SINGLE) there = CHECK ? min(there, end - 1) : there;  // more loads than predicate registers
     else if (!ready[u]) {
       leave_out(packs[u], others[u], ready[u]);
       continue;
