@@ -604,16 +604,17 @@ def same_as_cpu(function: Callable[..., Any], shape: Shape, axis: int, strategy:
     return np.allclose(np.asarray(got), function(x, axis=axis), rtol=1e-4, atol=1e-5)
 
 
-def sums_left_open(strategy: str) -> bool:
+def sums_left_open(strategy: str, dtype: str = "f4") -> bool:
     """Whether sums of such different elements are right that they are added up once more."""
     rng = np.random.default_rng(7)
-    x = np.ldexp(1 + rng.random(1500), rng.integers(-140, 100, 1500)).astype("f4")
-    rows = [rng.permutation(np.concatenate([x, -x, np.float32([1 / 3])])) for _ in range(3)]
+    x = np.ldexp(1 + rng.random(1500), rng.integers(-140, 100, 1500)).astype(dtype)
+    third = x.dtype.type(1 / 3)
+    rows = [rng.permutation(np.concatenate([x, -x, [third]])) for _ in range(3)]
     got = [
         gpuops.sum(emulated.DEVICE.from_host(np.ascontiguousarray(each)), axis=axis, strategy=strategy)
         for each, axis in ((np.stack(rows), 1), (np.stack(rows, 1), 0))
     ]
-    return bool((np.stack(got) == np.float32(1 / 3)).all())
+    return bool((np.stack(got) == third).all())
 
 
 def calls() -> Iterator[bool]:
@@ -627,6 +628,7 @@ def calls() -> Iterator[bool]:
         yield same_as_cpu(gpuops.sum, shape, axis, strategy)
     for strategy in gpuops.strategies("sum"):
         yield sums_left_open(strategy)
+    yield sums_left_open("rows", "f8")
     x = layouts.sample((40, 70))
     yield bool((np.asarray(gpuops.expand(emulated.DEVICE.from_host(x).T, (70, 40), strategy="tiled")) == x.T).all())
     for strategy in gpuops.strategies("softmax"):
