@@ -126,6 +126,18 @@ def test_hard_sums_of_rows_and_columns(device, dtype, shape):
             assert ((bits(got) == bits(want)) | ((got == 0) & (want == 0))).all(), (family, axis)
 
 
+@pytest.mark.parametrize("strategy", gpuops.strategies("sum"))
+def test_the_least_number_decides_a_tie(device, strategy):
+    """It lies so far below the others that a bound of what is lost would be 0 as a float32."""
+    few = [2.0**100, 2.0**76, 2.0**-96, 2.0**-149, -(2.0**-96)]
+    x = np.zeros((len(few), 300), "f4")
+    for shift, row in enumerate(x):
+        row[np.arange(len(few)) * 59] = np.roll(few, shift)
+    for array, axis in ((x, 1), (np.ascontiguousarray(x.T), 0)):
+        got = device.numpy(gpuops.sum(device.array(array), axis=axis, strategy=strategy))
+        assert (got == np.float32(2.0**100 + 2.0**77)).all(), got
+
+
 def test_float16_does_not_lose_small_elements_beside_large_sums(device):
     """Warps of a block have sums of one sign in turns, which cancel in the end but for what makes a tie no tie."""
     signs = np.where(np.arange(4096) % 1024 // 32 % 2, -1, 1)  # by packs of eight, of 1024 threads

@@ -29,6 +29,8 @@ __device__ __forceinline__ double power_of_two(i32 exponent) {
 }
 // A number to which others below 2^(exponent - 1) are added without any change of its own exponent.
 __device__ __forceinline__ double bias(i32 exponent) { return bit_cast<double>(u64(2 * (exponent + 1023) + 1) << 51); }
+// 2^exponent; if it is too small for a float, the least that is not.
+__device__ __forceinline__ float float_power(i32 exponent) { return bit_cast<float>(u32(max(exponent, -126) + 127) << 23); }
 // The absolute value's mantissa, and the exponent of its last bit.
 __device__ __forceinline__ u64 mantissa(double x, i32& exponent) {
   u64 bits = bit_cast<u64>(x), field = bits >> 52 & 0x7ff, low = bits & 0xfffffffffffffu;
@@ -131,11 +133,14 @@ struct Aligned {
     double whole = (s + bias(greater)) - bias(greater);
     rest += s - whole, s = whole, exponent = greater;
   }
-  // The same, and what that loses. (Up to 2^10 merges follow, each of which may lose 2^-53 of rest.)
+  // The same, and what that loses: 2^-53 of rest. If there is something below, merges may lose of it, too: so it is noted, even
+  // if it is too small for a float.
   static __device__ __noinline__ Aligned raised(Aligned x, i32 exponent) {
-    float scale = bit_cast<float>(u32(127 - min(exponent - x.exponent, 126)) << 23);
+    float before = x.lost * float_power(-min(exponent - x.exponent, 126));
+    bool some = x.lost != 0;
     x.raise(exponent);
-    x.lost = x.lost * scale + static_cast<float>(fabs(x.rest) * power_of_two(9 - exponent));
+    float more = static_cast<float>(fabs(x.rest) * power_of_two(-exponent));
+    x.lost = some || x.rest != 0 ? greater_of(before + more, float_power(-126)) : 0;
     return x;
   }
 };

@@ -82,13 +82,13 @@ template <> struct Accumulate<bf16> { using type = float; };
 template <class V> using accumulate_t = typename Accumulate<V>::type;
 
 // What an op may read besides elements: its options, indexed by its enum; whether to take the root of a variance; the row's
-// maximum; for exact sums, how many terms a thread and an output have (see headroom in reduce.cuh), and
-// whether an initial value is to be added, or has a part that is -0.0.
+// maximum; for exact sums, how many terms a thread and an output have (see headroom in reduce.cuh), what
+// merges lose, and whether an initial value is to be added, or has a part that is -0.0.
 template <class A> struct Context {
   double option[2];
   bool root;
   A shift;
-  i32 headroom, room;
+  i32 headroom, room, merging;
   i32 initial, minus_zero;
 };
 

@@ -136,10 +136,12 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     return made;
   }
   // The result of a state and an initial value. open: it may be another.
-  template <class Out, class S> static __device__ __forceinline__ Out made(const S& s, double n, double inverse, bool has_initial, V initial, bool& open) {
+  template <class Out, class S>
+  static __device__ __forceinline__ Out made(S s, const Context<A>& c, double n, double inverse, bool has_initial, V initial, bool& open) {
     Part part[PARTS];
 #pragma unroll
     for (int p = 0; p < PARTS; ++p) {
+      if constexpr (SAME<Number, Aligned>) s.part[p].lost += s.part[p].lost == 0 ? 0 : float_power(c.merging);
       if constexpr (!SAME<Part, double>) {
         Found state;
         double found = quick(s.part[p], state);
@@ -157,7 +159,7 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     return joined<Out>(part);
   }
   template <class Out> static __device__ __forceinline__ Out finish(const State& s, const Context<A>& c, bool has_initial, V initial, bool& open) {
-    return made<Out>(s, c.option[N], c.option[INVERSE], has_initial, initial, open);
+    return made<Out>(s, c, c.option[N], c.option[INVERSE], has_initial, initial, open);
   }
 
   // The sum in the type of a field.
@@ -273,9 +275,9 @@ template <class V, class I, bool NEAR> struct CountedMean : Exact<V, Adds::VALUE
   static __device__ __forceinline__ State combine(const State& a, const State& b) {
     return state(Base::combine(sum(a), sum(b)), a.count() + b.count());
   }
-  template <class Out> static __device__ __forceinline__ Out finish(const State& s, const Context<A>&, bool has_initial, V initial, bool& open) {
+  template <class Out> static __device__ __forceinline__ Out finish(const State& s, const Context<A>& c, bool has_initial, V initial, bool& open) {
     double n = static_cast<double>(s.count());
-    return Base::template made<Out>(s, n, 1 / n, has_initial, initial, open);
+    return Base::template made<Out>(s, c, n, 1 / n, has_initial, initial, open);
   }
   template <class F> static __device__ __forceinline__ F fields(const State& s) {
     return {Base::template rounded_sum<A>(s), static_cast<i64>(s.count())};

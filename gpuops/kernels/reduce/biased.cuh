@@ -88,8 +88,8 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
   }
   // A chain's `rest` is the sum of less than 2^n terms of at most half a unit: each of as many additions loses at most 2^-53
   // of 2^(n - 1) units. Its sum gets room for all terms of the output (unless threads have that already: ALIKE), in a unit
-  // that is 2^shift as great. Up to 2^10 merges lose 2^-53 of what is below it. If no chain has lost something, and they are
-  // hardly more than 2^shift, they lose nothing: all is a multiple of a chain's unit.
+  // that is 2^shift as great; that loses 2^-53 of what is below it. For what merges lose see `context`. If no chain has lost
+  // something, and they are hardly more than 2^shift, merges lose nothing: all is a multiple of a chain's unit.
   template <bool ALIKE> __device__ __forceinline__ Aligned aligned_total(int chain, const Context<A>& c) const {
     bool none = !DIRECT && !SINGLE && most == NOTHING;
     i32 n = c.headroom, exponent = above(DIRECT ? Format<f16>::MOST + 1 : most, n);
@@ -101,12 +101,10 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
     }
     if (!ALIKE && !none) sum.raise((exponent + c.room - n + SLACK + STEP - 1) & -STEP);
     i32 shift = sum.exponent - exponent;
-    if (DIRECT && n > FEW) sum.lost = power(2 * n + 15 - sum.exponent);  // doubles lose 2^-53 of 2^(n + 16)
-    if (!DIRECT && (lost[chain % LOWS] << 1 || shift > 24)) sum.lost = power(2 * n - 54 - shift) + power(max(n - shift, 0) - 43);
+    if (DIRECT && n > FEW) sum.lost = float_power(2 * n + 15 - sum.exponent);  // doubles lose 2^-53 of 2^(n + 16)
+    if (!DIRECT && (lost[chain % LOWS] << 1 || shift > 24)) sum.lost = float_power(2 * n - 54 - shift) + float_power(max(n - shift, 0) - 53);
     return sum;
   }
-  // 2^exponent; if it is too small for a float, the least that is not.
-  static __device__ __forceinline__ float power(i32 exponent) { return bit_cast<float>(u32(max(exponent, -126) + 127) << 23); }
   __device__ __forceinline__ Fixed fixed_total(int chain, i32 headroom) const {
     i64 sum = 0;
     double special = 0;

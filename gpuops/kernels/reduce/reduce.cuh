@@ -31,10 +31,15 @@ template <class T> __device__ __forceinline__ void early(T& value) {
 #endif
 }
 // Units: `outputs` are packs of outputs in reduce_columns.cu; `packs` are single elements in all but reduce_rows.cu.
-// The elements of an output that a thread adds up, at most, and all of them.
-template <class O = Op> __device__ __forceinline__ Context<A> context(const Reduce& r, i64 own, i64 all) {
-  Context<A> c = {{r.options[0], r.options[1]}, r.root != 0, A{}, headroom<O>(own), headroom<O>(max(own, all)), false, false};
+// The elements of an output that a thread adds up, at most, and all of them. steps: how many merges a term goes through.
+// What merges of exact sums lose together is at most 2^merging units: in each step, 2^-53 of all that lies below a unit. Of a
+// chain of less than 2^n terms, that is half a unit and, as units of chains are smaller by 2^(room - n + 4) at least (ALIKE:
+// not smaller), 2^(n - 1) of these; there are less than 2^(room - n + 4) chains; and each may be moved to a greater unit.
+template <class O = Op> __device__ __forceinline__ Context<A> context(const Reduce& r, i64 own, i64 all, i64 steps) {
+  if (READS) own = 1, steps = all;  // states merge one by one
+  Context<A> c = {{r.options[0], r.options[1]}, r.root != 0, A{}, headroom<O>(own), headroom<O>(max(own, all)), 0, false, false};
   if constexpr (O::EXACT) {
+    c.merging = 64 - __clzll(steps) - 53 + c.room + 5 - (O::ALIKE ? 0 : min(c.headroom, c.room - c.headroom + 4));
     if (r.has_initial) c.initial = nonzero(r.initial), c.minus_zero = O::has_minus_zero(r.initial);
     early(c.initial), early(c.minus_zero);
   }

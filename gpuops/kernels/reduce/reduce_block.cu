@@ -37,7 +37,7 @@ reduce_block(const Tin* x, const Tb* b, Tout* y, State* partials, Reduce r, cons
   i64 output = blockIdx.x, split = blockIdx.y;
   Offset kept[3], reduced[2];
   r.kept.locate(static_cast<Index>(output), kept);
-  Context<A> c = context(r, 1, r.runs);
+  Context<A> c = context(r, 1, r.runs, r.runs / BLOCK + 64);
   if constexpr (RELATIVE) c.shift = static_cast<const A*>(shift)[2 * output];  // max of the (max, sum) pair
   i64 end = min(r.packs, (split + 1) * r.chunk);
   State value = Op::identity();

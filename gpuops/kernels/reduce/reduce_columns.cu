@@ -152,7 +152,7 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* p
   wait_for_previous();
   int wide = threadIdx.x % WIDE, deep = threadIdx.x / WIDE;
   Index begin = blockIdx.y * r.chunk, end = min(static_cast<i64>(begin) + r.chunk, r.packs);
-  Context<A> c = context(r, r.chunk / DEEP + 1, r.packs);
+  Context<A> c = context(r, r.chunk / DEEP + 1, r.packs, gridDim.y + 64);
   Spot spot = find(blockIdx.x * static_cast<Index>(WIDE) + wide, r);
 
   Index i = begin + deep;

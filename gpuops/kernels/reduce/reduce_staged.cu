@@ -5,7 +5,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 reduce_staged(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   __shared__ Pack<u32, 4> stage[BLOCK * UNROLL];
-  Context<A> c = context(r, r.packs, r.packs);
+  Context<A> c = context(r, r.packs, r.packs, 64);
   i64 first = blockIdx.x * r.chunk, from = first * r.packs;
   i32 before = min(from, static_cast<i64>(VEC)), after = min(r.high - from, static_cast<i64>(BLOCK * UNROLL * VEC));
   i32 length = r.packs, rows = min(r.chunk, r.outputs - first), count = rows * length;

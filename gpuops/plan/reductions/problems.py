@@ -188,7 +188,7 @@ class Problem(NamedTuple):
     @property
     def wide(self) -> bool:
         """Whether states are exact sums of float64."""
-        return self.exact and ITEMSIZE[self.val] >= 8 and self.val != "complex64"
+        return self.exact and self.val in ("float64", "complex128")
 
     @property
     def held(self) -> int:

@@ -165,9 +165,10 @@ def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     single = (blocks == 1 or not p.wide) and at_once(p, rows, chunk, block)
     busy = p.exact and blocks == 1 and not single and ITEMSIZE[p.x] > 2
     team = block if rows.runs == 1 or chunk > RUN_PACKS * block // 32 else 32  # or each warp takes a run
+    own, least = -(-chunk // team), 2 if p.exact and blocks > 1 else 1  # (not a kernel more for one pack)
     constants = {
-        "GROUP": block, "TEAM": team, "ROWS": 1, "RAGGED": rows.access.ragged,
-        "UNROLL": in_flight(p, -(-chunk // team), rows.access, busy),
+        "GROUP": block, "TEAM": team, "ROWS": 1, "UNROLL": in_flight(p, max(own, least), rows.access, busy),
+        "RAGGED": rows.access.ragged,
     }  # fmt: skip
     counts = p.outputs, rows.packs, chunk, rows.runs, run_chunk
     return Design(
