@@ -11,7 +11,19 @@ from typing import Any
 import pytest
 
 from gpuops.call import launch_cache
-from gpuops.host import block, blocks, exponentials, few_sums, forms, maps, reduce, row_forms, sums, threads
+from gpuops.host import (
+    block,
+    blocks,
+    exact_engines,
+    exponentials,
+    few_sums,
+    forms,
+    maps,
+    reduce,
+    row_forms,
+    sums,
+    threads,
+)
 
 ENGINES = ("numpy", "compiled") if find_spec("numba") else ("numpy",)
 
@@ -27,8 +39,9 @@ def computed_by(engine: str) -> Iterator[None]:
         if engine == "numpy":
             patch.setattr(maps, "compiled", lambda module: None)
             patch.setattr(forms, "compiled", lambda module: None)
-            patch.setattr(sums, "compiled", lambda module: None)
-            patch.setattr(sums, "INSTALLED", False)
+            for module in (sums, exact_engines):
+                patch.setattr(module, "compiled", lambda module: None)
+                patch.setattr(module, "INSTALLED", False)
         yield
 
 
@@ -58,6 +71,7 @@ def small_blocks(count: int, engine: str = "numpy") -> Iterator[None]:
         settings(forms, count, NARROW=8, FOLDED=12, CHAIN=4, LOOPS=loops),
         settings(exponentials, count, SHORT=8, FOLDED=12),
         settings(sums, count, LOOPS=loops),
+        settings(exact_engines, count, LOOPS=loops),
         settings(few_sums, count, VECTOR=0, FEW=0),
         settings(reduce, count, BLOCK=24, VIEWED=48, PIECES=100, LESS=2),
     ):

@@ -12,7 +12,8 @@ from hypothesis import given, strategies
 from hypothesis.extra.numpy import arrays
 
 from gpuops.definition import exact
-from gpuops.definition.exact import Expansion, nearest, nearest_root, total, total_of_products
+from gpuops.definition.exact import Expansion
+from gpuops.definition.totals import nearest, nearest_root, total, total_of_products
 from gpuops.host import exact as with_numpy
 from tests import exact_cases
 from tests.layouts import BFLOAT16

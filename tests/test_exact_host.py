@@ -16,8 +16,8 @@ from hypothesis.extra.numpy import arrays
 
 import gpuops
 from gpuops.call import launch_cache
-from gpuops.definition.exact import nearest, nearest_root, total, total_of_products
-from gpuops.host import few_sums, sums
+from gpuops.definition.totals import nearest, nearest_root, total, total_of_products
+from gpuops.host import exact_engines, few_sums, sums
 from tests import exact_cases
 from tests.budget import examples
 from tests.host_blocks import ENGINES, computed_by, settings, small_blocks
@@ -31,7 +31,8 @@ DOUBLE = np.dtype("f8")
 def at_once(engine: str) -> Iterator[None]:
     """One block, by an engine."""
     loops = 0 if engine == "compiled" else 2**60
-    with computed_by(engine), settings(sums, 1, LOOPS=loops), settings(few_sums, 1, VECTOR=0, FEW=0):
+    both = settings(sums, 1, LOOPS=loops), settings(exact_engines, 1, LOOPS=loops)
+    with computed_by(engine), both[0], both[1], settings(few_sums, 1, VECTOR=0, FEW=0):
         yield
 
 

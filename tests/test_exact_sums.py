@@ -165,3 +165,43 @@ def test_masks_of_any_strides_where_elements_are_read_again(device, strategy, op
             total = sum(map(Fraction, row[taken].tolist()), Fraction(0))
             want = rounded(total / (int(taken.sum()) if op == "mean" else 1), x.dtype)
             assert bits(found) == bits(want), (found, want)
+
+
+def test_infinities_before_greater_elements(device):
+    """They are in one chain of a thread, whose others go on."""
+    x = np.ones(200000, np.float32)
+    x[100001], x[100002:] = np.inf, 1e20
+    for op in (gpuops.sum, gpuops.mean, gpuops.nansum):
+        assert device.numpy(op(device.array(x))) == np.inf
+
+
+@pytest.mark.parametrize("strategy", [None, "rows", "shuffle"])
+def test_the_least_loss_is_noticed(device, strategy):
+    x = np.array([1, 2.0**-53, 2.0**-1043])
+    assert device.numpy(gpuops.sum(device.array(x), strategy=strategy)) == 1 + 2.0**-52
+
+
+@pytest.mark.parametrize("strategy", ["shuffle", "cross", "interleaved"])
+def test_many_terms_of_one_size_fit(device, strategy):
+    for value in (1.0, 1.5):
+        assert device.numpy(gpuops.sum(device.array(np.full(40000, value)), strategy=strategy)) == 40000 * value
+
+
+@pytest.mark.parametrize("strategy", [None, "shuffle"])
+def test_the_rest_of_a_quotient_may_be_tiny(device, strategy):
+    n = 1025
+    odd = 2**53 + (pow(n, -1, 2**12) - 2**53) % 2**12
+    odd = next(m for m in range(odd, odd + 2**14, 2**12) if (m - 1) // 2 % 2 == 0)
+    total = Fraction(n * odd, 2**1023)
+    x = np.zeros(n)
+    x[0] = float(total)
+    x[1] = float(total - Fraction(x[0])) + 2.0**-1071
+    want = rounded(sum(map(Fraction, x[:2]), Fraction(0)) / n, np.dtype("f8"))
+    assert device.numpy(gpuops.mean(device.array(x), strategy=strategy)) == want
+
+
+def test_an_initial_value_may_be_beyond_expansions(device):
+    x = np.full(2049, 2.0**959)
+    x[2048] = -1
+    most = np.finfo("f8").max
+    assert device.numpy(gpuops.sum(device.array(x), initial=most)) == most

@@ -40,7 +40,7 @@ STRUCTS: dict[str, OpStruct] = {
         AVERAGE.struct, LOGSUMEXP.struct, WEIGHTED_LOGSUMEXP.struct, SIGNED_LOGSUMEXP.struct, *COMPARISONS.values(),
         *(
             each for table in (REDUCTIONS, SEARCHES, WITH_INDEX, MEASURES, NORMS, ROWS) for row in table.values()
-            for each in (row.struct, row.masked and row.masked.struct, row.counted, row.exact) if each
+            for each in (row.struct, row.masked and row.masked.struct, row.counted, *row.exact) if each
         ),
     )
 }  # fmt: skip

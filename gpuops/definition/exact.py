@@ -5,27 +5,23 @@ where r is 0, and nothing is known of it where r is infinite. A non-finite s is 
 NaN. Expansions of parts merge in any order. Rounding one tells the value and whether it is sure; where it is not, the
 sum is made once more from its elements.
 
-The definition is at the end, in Python's integers, slow.
+`totals` has the definition, in Python's integers, slow.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from fractions import Fraction
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-#: Bits of precision, exponent of the least subnormal, and exponent that magnitudes stay below, by dtype.
-FORMATS = {
-    "float16": (11, -24, 16), "bfloat16": (8, -133, 128), "float32": (24, -149, 128), "float64": (53, -1074, 1024)
-}  # fmt: skip
 BITS: dict[int, Any] = {2: np.int16, 4: np.int32, 8: np.int64}  # integers by their bytes
 #: Above r * (1 + 2**-10), and roundings of the bound itself.
 ABOVE = 1 + 2.0**-9
 #: Magnitudes of sums whose quotients and roots are made from expansions: exact remainders neither under- nor overflow.
 LEAST, MOST = 2.0**-960, 2.0**990
+#: From which on products with what is below their last bits do not underflow.
+SMALL = 2.0**-800
 #: Errors of a few operations, relative to their results, and where these underflow.
 CLOSE, SMALLEST = 2.0**-50, 2.0**-1070
 TOGETHER = 2**13  # sums that are rounded together, so that they stay in the cache
@@ -40,10 +36,21 @@ class Expansion(NamedTuple):
 
 
 class Exact(NamedTuple):
-    """That a reduction is an exact sum: of what, and what becomes of the sum before it is rounded once."""
+    """That a reduction is an exact sum: of what, and what becomes of the sum before it is rounded once.
 
-    of: str  # "x", its magnitude "abs", its "square", or its "product" with the second operand
-    end: str = "itself"  # or its "quotient" by the number of elements, or its "root"
+    Some have several sums: "moments" are those of the elements and of their squares, "weighted" those of the products
+    with weights and of the weights."""
+
+    of: str  # "x", its magnitude "abs", its "square", or its "product" with the second operand; "moments", "weighted"
+    end: str = "itself"  # or its "quotient" by the number of elements, or its "root"; "variance", "deviation", "ratio"
+    second: str = ""  # another result: before that the "quotient" of the elements' sum; after it the weights' "itself"
+
+
+class Number(NamedTuple):
+    """A real number that becomes of sums before it is rounded: of that of a part, or of all of them."""
+
+    end: str
+    part: int = 0
 
 
 # ------------------------------------------------------------------------------------------------------------- merging
@@ -132,6 +139,53 @@ def ended(x: Expansion, n: Any, end: str, dtype: np.dtype) -> tuple[np.ndarray, 
     return rounded_root(x, dtype) if end == "root" else rounded(x, dtype)
 
 
+def rounded_variance(
+    values: Sequence[Expansion], squares: Expansion, n: Any, ddof: float, strict: bool, root_of: bool, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    """Variances of n elements, or their square roots, in a dtype, rounded once, and whether each of them is sure.
+    Without degrees of freedom they are NaN if ``strict``, else quotients by 0."""
+    n = np.broadcast_to(np.asarray(n, np.float64), np.shape(squares.s))
+    freedom = np.maximum(n - ddof, 0.0)
+    with np.errstate(all="ignore"):
+        apart = spread(values, squares, n)
+        x = quotient(quotient(apart, n), freedom)
+        made, sure = settled(root(x) if root_of else x, dtype)
+        nothing = np.isnan(freedom) | (strict & (freedom == 0))
+        for each in values:
+            nothing = nothing | ~np.isfinite(each.s)
+        bare, size = (n == 0) | (freedom == 0) | np.isinf(freedom), apart.s + apart.e
+        known = nothing | (bare & ((apart.r == 0) | (apart.r < np.abs(size))))
+        made = np.where(known, np.where(nothing, np.nan, size / freedom).astype(dtype), made)
+    return made, np.where(nothing | bare, known, sure)
+
+
+def complex_ratio(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Quotients of complex numbers, each step rounded in float64.
+
+    Source: R. Smith, "Algorithm 116: Complex division" (1962)."""
+    a, b = x.astype(np.complex128), y.astype(np.complex128)
+    steep = np.abs(b.imag) > np.abs(b.real)
+    ar, ai = np.where(steep, a.imag, a.real), np.where(steep, -a.real, a.imag)
+    br, bi = np.where(steep, b.imag, b.real), np.where(steep, -b.real, b.imag)
+    with np.errstate(all="ignore"):
+        part = bi / br
+        size = br + bi * part
+        made = np.empty_like(a)
+        made.real, made.imag = (ar + ai * part) / size, (ai - ar * part) / size
+        return made.astype(x.dtype)
+
+
+def rounded_ratio(x: Expansion, y: Expansion, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Quotients of two sums in a dtype, rounded once, and whether each of them is sure."""
+    with np.errstate(all="ignore"):
+        made, sure = settled(ratio(x, y), dtype)
+        a, b = (np.where(np.isfinite(each.s), each.s + each.e, each.s) for each in (x, y))
+        nothing = (b == 0) & (y.r == 0)
+        ready = ~np.isfinite(x.s) | ~np.isfinite(y.s) | (nothing & ((x.r < np.abs(a)) | (x.r == 0)))
+        made = np.where(ready, (a / b).astype(dtype), made)
+    return made, np.where(nothing, ready, sure | ready)
+
+
 def finished(
     x: Expansion, dtype: np.dtype, near: Callable[..., Any], close: Callable[..., Expansion], *n: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -199,6 +253,39 @@ def root(x: Expansion) -> Expansion:
     return bounded(y, second, residue, exact, inside)
 
 
+def spread(values: Sequence[Expansion], squares: Expansion, n: np.ndarray) -> Expansion:
+    """n times the sums of squares, less the squares of sums."""
+    inside = (squares.s == 0) | (squares.s >= SMALL) & (squares.s <= MOST / np.maximum(n, 1.0))
+    total = Expansion(*two_product(n, squares.s), n * squares.r)
+    total = merged(total, Expansion(*two_product(n, squares.e), 0.0))
+    for x in values:
+        s, e = two_sum(x.s, x.e)
+        inside &= (s == 0) | (s * s >= SMALL) & (s * s <= MOST)
+        for a, b in ((s, -s), (e, -2 * s), (e, -e)):
+            total = merged(total, Expansion(*two_product(a, b), 0.0))
+        total = total._replace(r=total.r + (2 * (np.abs(s) + np.abs(e)) + x.r) * x.r * ABOVE)
+    s, e = two_sum(total.s, total.e)
+    inside &= np.isfinite(s + total.r)
+    return bounded(s, e, total.r, inside & (total.r == 0), inside)
+
+
+def ratio(x: Expansion, y: Expansion) -> Expansion:
+    """Quotients of two sums."""
+    a, b = (Expansion(*two_sum(each.s, each.e), each.r) for each in (x, y))
+    q = a.s / b.s
+    rest = Expansion(a.s, a.e, a.r)
+    for each in (b.s, b.e):
+        rest = merged(rest, Expansion(*two_product(q, -each), 0.0))
+    rest = Expansion(*two_sum(rest.s, rest.e), rest.r)
+    second = rest.s / b.s
+    size = np.abs(b.s)
+    inside = (size >= SMALL) & (size <= MOST) & (b.r <= 2.0**-60 * size)
+    inside &= (a.s == 0) | (np.abs(a.s) >= SMALL) & (np.abs(a.s) <= MOST) & (np.abs(q) >= SMALL) & (np.abs(q) <= MOST)
+    exact = inside & (rest.s == 0) & (rest.e == 0) & (rest.r == 0) & (b.r == 0)
+    residue = (np.abs(rest.e) + rest.r + (np.abs(q) + np.abs(second)) * b.r + np.abs(second * b.e)) / size * ABOVE
+    return bounded(q, second, residue + np.abs(second) * 2.0**-52 + 2.0**-1074, exact, inside)
+
+
 def bounded(s: Any, e: Any, r: Any, exact: Any, inside: Any) -> Expansion:
     """Expansions whose residue is 0 where they are exact, and which are open where not inside the range."""
     known = exact | (inside & np.isfinite(r))
@@ -241,81 +328,3 @@ def converted(x: Any, dtype: np.dtype) -> np.ndarray:
     bits = narrow.view(np.int32)
     away = np.where(np.signbit(x) == np.signbit(error), 1, -1).astype(np.int32)
     return (bits + np.where((error != 0) & (bits & 1 == 0), away, np.int32(0))).view(np.float32).astype(dtype)
-
-
-# ------------------------------------------------------------------------------------------------------ the definition
-
-HALF = 27  # bits: halves of mantissas, whose products are below 2**54
-COUNT = 2**25  # so many of them, halved in turn, are added exactly in float64
-
-
-def total(x: np.ndarray) -> Fraction | float:
-    """The exact sum of floats, a Fraction; where there are NaN or infinities, their sum, a float."""
-    x = np.asarray(x).astype(np.float64).reshape(-1)
-    special = specials(x)
-    return special if special is not None else by_exponent([mantissas(x)])
-
-
-def total_of_products(x: np.ndarray, y: np.ndarray) -> Fraction | float:
-    """The exact sum of the products of floats, as `total`."""
-    x, y = (np.asarray(each).astype(np.float64).reshape(-1) for each in (x, y))
-    with np.errstate(all="ignore"):
-        special = specials(np.where(np.isfinite(x) & np.isfinite(y), 0.0, x * y))
-    if special is not None:
-        return special
-    (a, i), (b, j) = mantissas(x), mantissas(y)
-    first, second = ([(each >> HALF, HALF), (each & (2**HALF - 1), 0)] for each in (a, b))
-    return by_exponent([(p * q, i + j + shift + more) for p, shift in first for q, more in second])
-
-
-def specials(x: np.ndarray) -> float | None:
-    """The sum of the elements that are not finite; None if all are."""
-    finite = np.isfinite(x)
-    with np.errstate(invalid="ignore"):
-        return None if finite.all() else float(np.sum(x[~finite]))
-
-
-def mantissas(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Integers below 2**53 and exponents: x = integer * 2**exponent."""
-    mantissa, exponent = np.frexp(x)
-    return np.ldexp(mantissa, 53).astype(np.int64), exponent.astype(np.int64) - 53
-
-
-def by_exponent(parts: list[tuple[np.ndarray, np.ndarray]]) -> Fraction:
-    """The sum of integers times powers of two: those of an exponent first, their upper and lower bits apart."""
-    least = min((int(exponent.min()) for _, exponent in parts if exponent.size), default=0)
-    sum = 0
-    for integer, exponent in parts:
-        for first in range(0, integer.size, COUNT):
-            piece, place = integer[first : first + COUNT], exponent[first : first + COUNT] - least
-            high, low = (np.bincount(place, half) for half in (piece >> HALF, piece & (2**HALF - 1)))
-            for k in np.flatnonzero((high != 0) | (low != 0)).tolist():
-                sum += ((int(high[k]) << HALF) + int(low[k])) << k
-    return sum * Fraction(2) ** least
-
-
-def nearest(x: Fraction | float, dtype: Any) -> Any:
-    """The number of a dtype nearest to x, ties to even, infinite where it overflows: a scalar of the dtype."""
-    dtype = np.dtype(dtype)
-    if not isinstance(x, Fraction):
-        return dtype.type(x)
-    precision, least, top = FORMATS[dtype.name]
-    size = abs(x)
-    exponent = size.numerator.bit_length() - size.denominator.bit_length()
-    exponent -= size < Fraction(2) ** exponent  # 2**exponent <= size < 2**(exponent + 1)
-    ulp = max(exponent + 1 - precision, least)
-    steps = round(size / Fraction(2) ** ulp)  # to even
-    value = math.ldexp(steps, ulp) if steps.bit_length() + ulp <= top else math.inf
-    return dtype.type(value if x >= 0 else -value)
-
-
-def nearest_root(x: Fraction | float, dtype: Any) -> Any:
-    """The number of a dtype nearest to the square root of x; of negative numbers NaN."""
-    if not isinstance(x, Fraction) or x < 0:
-        return nearest(math.sqrt(x) if x >= 0 else math.nan, dtype)
-    if x == 0:
-        return nearest(x, dtype)
-    shift = 64 - (x.numerator.bit_length() - x.denominator.bit_length()) // 2  # a root of about 64 bits
-    scaled = x * Fraction(4) ** shift
-    below = math.isqrt(math.floor(scaled))
-    return nearest(Fraction(2 * below + (below**2 != scaled), 2) / Fraction(2) ** shift, dtype)  # rounded to odd

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plan.reductions import OpStruct, Traits, accumulated
+from ..plan.reductions import OpStruct, Traits
 from ..plan.row_ops import MAX_EXP_SUM, RowOp
 from .exact import Exact
 from .expressions import (
@@ -21,7 +21,6 @@ from .expressions import (
     power,
     quotient,
     ratio,
-    real_of,
     sqrt,
     squared,
     times,
@@ -33,7 +32,7 @@ from .structs import Field, added, struct, summed
 #: The index of no element: greater than all others.
 NOWHERE = 2**63 - 1
 COUNTING, PRODUCT, INDEXED = Traits(counting=True), Traits(product=True), Traits(indexed=True)
-RAW, CENTERED = Traits(unconverted=True), Traits(counting=True, centered=True)
+RAW = Traits(unconverted=True)
 
 
 def without_nan(name: str, base: Reduction, struct: str = "", **changes: Any) -> Reduction:
@@ -66,11 +65,11 @@ MEAN_OF_NONE = "Mean of empty slice"
 MEAN = Reduction(
     "mean", TOTAL, lambda x: x, lambda s, n: quotient((s.total + 0).as_("D"), n),
     warning=(MEAN_OF_NONE, lambda n: n <= 0), struct=summed("Mean", options=("n", "inverse")),
-    exact=struct("IntegerMean", TOTAL, options=("n",), exact=1), ufunc=np.add, floating=True,
+    exact=(struct("IntegerMean", TOTAL, options=("n",), exact=1),), ufunc=np.add, floating=True,
     sums=Exact("x", "quotient"),
 )  # fmt: skip
 COUNTED = {"total": added(), "n": Field("I", 0, "add")}
-MEAN.masked = MASKED_MEAN = counting(MEAN, struct=summed("MaskedMean", COUNTING, numbered=True))
+MEAN.masked = MASKED_MEAN = counting(MEAN, struct=summed("MaskedMean", traits=COUNTING, numbered=True))
 NANSUM, NANPROD = without_nan("nansum", SUM, "NanSum"), without_nan("nanprod", PROD)
 # NaN is what is left where all are NaN; so it is the identity.
 ALL_NAN = "All-NaN slice encountered"
@@ -115,54 +114,46 @@ def no_freedom(s: Any, ddof: Expr) -> Expr:
     return s.n.as_("F") - ddof <= 0.0
 
 
-def centered(val: str) -> np.dtype:
-    """The state of a variance on a GPU: sums around a center, which is about the mean."""
-    acc = accumulated(val)
-    return np.dtype([("center", acc), ("squares", real_of(acc)), ("sum", acc), ("n", np.int64)])
-
-
-def centered_and_total(val: str) -> np.dtype:
-    """The same, and the sum."""
-    return np.dtype([*centered(val).descr, ("total", accumulated(val))])
-
-
-def uncounted(state: Callable[[str], np.dtype]) -> Callable[[str], int]:
-    """The bytes that a thread holds, which counts elements once for all outputs."""
-    return lambda val: state(val).itemsize - 8
-
-
 FREEDOM = "Degrees of freedom <= 0 for slice"
-VARIANCE = OpStruct("Var", centered, CENTERED, ("share", "each"), numbered=True, held=uncounted(centered))
-MASKED_VARIANCE = VARIANCE._replace(name="MaskedVar", options=("ddof",), held=None)
+OF_VARIANCE: Any = {"of": "moments", "options": ("n", "ddof", "share")}
+VARIANCE = summed("Var", **OF_VARIANCE)
+MASKED_VARIANCE = summed("MaskedVar", traits=COUNTING, numbered=True, **OF_VARIANCE)
 VAR = Reduction(
     "var", {"center": Field("A", 0), "squares": Field("R", 0), "n": Field("I", 0)},
     lambda x: {"center": x, "squares": 0, "n": 1}, spread, combine=merged,
     results=("RV",), form="deviations", warning=(FREEDOM, no_freedom), struct=VARIANCE, counted=MASKED_VARIANCE,
-    exact=OpStruct(
-        "IntegerVar", lambda val: np.dtype([("sum", val), ("squares", f"u{val}")]), COUNTING, ("n", "ddof"), exact=2
+    exact=(
+        OpStruct(
+            "IntegerVar", lambda val: np.dtype([("sum", val), ("squares", f"u{val}")]), COUNTING, ("n", "ddof"), exact=2
+        ),
+        OpStruct(
+            "LongVar", lambda val: np.dtype([("sum", val), ("low", "u8"), ("high", "u8")]), COUNTING, ("n", "ddof"),
+            exact=3,
+        ),
     ),
-    floating=True, parts=True, casting="unsafe",
+    floating=True, parts=True, casting="unsafe", sums=Exact("moments", "variance"),
 )  # fmt: skip
-STD = VAR.but("std", finish=lambda s, ddof: sqrt(spread(s, ddof)), root=True)
+DEVIATION = Exact("moments", "deviation")
+STD = VAR.but("std", finish=lambda s, ddof: sqrt(spread(s, ddof)), root=True, sums=DEVIATION)
 NANVAR = VAR.but(
-    "nanvar", finish=strict, warning=(f"{FREEDOM}.", no_freedom), takes=lambda x: x == x, plain=VAR, exact=None,
-    struct=MASKED_VARIANCE._replace(name="NanVar", traits=CENTERED._replace(unconverted=True)), counted=None,
+    "nanvar", finish=strict, warning=(f"{FREEDOM}.", no_freedom), takes=lambda x: x == x, plain=VAR, exact=(),
+    struct=MASKED_VARIANCE._replace(name="NanVar", traits=COUNTING._replace(unconverted=True)), counted=None,
     casting="same_kind",
 )
-NANSTD = NANVAR.but("nanstd", finish=lambda s, ddof: sqrt(strict(s, ddof)), plain=STD, root=True)
+NANSTD = NANVAR.but("nanstd", finish=lambda s, ddof: sqrt(strict(s, ddof)), plain=STD, root=True, sums=DEVIATION)
 MEAN_VAR = VAR.but(  # (infinite elements leave no center, so that there is a sum for the mean)
     "mean_var", fields=VAR.fields | {"total": added()}, map=lambda x: {"center": x, "squares": 0, "n": 1, "total": x},
     combine=lambda a, b: merged(a, b) | {"total": a.total + b.total}, results=("V", "RV"),
-    finish=lambda s, ddof: {"r0": quotient(s.total.as_("D"), s.n.as_("F")), "r1": spread(s, ddof)}, exact=None,
-    struct=VARIANCE._replace(name="MeanVar", state=centered_and_total, held=uncounted(centered_and_total)),
-    counted=MASKED_VARIANCE._replace(name="MaskedMeanVar", state=centered_and_total), casting="same_kind",
+    finish=lambda s, ddof: {"r0": quotient(s.total.as_("D"), s.n.as_("F")), "r1": spread(s, ddof)}, exact=(),
+    struct=VARIANCE._replace(name="MeanVar"), counted=MASKED_VARIANCE._replace(name="MaskedMeanVar"),
+    casting="same_kind", sums=Exact("moments", "variance", "quotient"),
 )  # fmt: skip
 SUM_OF_SQUARES = Reduction(
     "sum_of_squares", {"total": Field("R", 0, "add")}, lambda x: squared(x), lambda s: s.total, results=("RV",),
-    ufunc=np.add, arithmetic=True, struct=summed("SumOfSquares", real=True), sums=Exact("square"),
+    ufunc=np.add, arithmetic=True, struct=summed("SumOfSquares", "square"), sums=Exact("square"),
 )  # fmt: skip
 NORM1 = SUM_OF_SQUARES.but(
-    "norm1", map=lambda x: abs(x), ufunc=None, arithmetic=False, floating=True, struct=summed("Norm1", real=True),
+    "norm1", map=lambda x: abs(x), ufunc=None, arithmetic=False, floating=True, struct=summed("Norm1", "abs"),
     sums=Exact("abs"),
 )  # fmt: skip
 NORM_INF = NORM1.but("norm_inf", struct=None, sums=None, fields={"total": Field("R", 0, "maximum")})
@@ -177,7 +168,7 @@ SQUARES = {name: Field("R", 0, "add") for name in ("total", "lowered", "raised")
 NORM2 = Reduction(
     "norm2", SQUARES,
     lambda x: {"total": squared(x), "lowered": squared(times(x, "small")), "raised": squared(times(x, "large"))},
-    lambda s: within_reach(s, sqrt), results=("RV",), form="squares", struct=summed("Norm2", real=True), floating=True,
+    lambda s: within_reach(s, sqrt), results=("RV",), form="squares", struct=summed("Norm2", "square"), floating=True,
     sums=Exact("square", "root"),
 )  # fmt: skip
 
@@ -225,11 +216,13 @@ AVERAGE = Reduction(
     "average", {"total": added(), "weight": added()}, lambda x, y: {"total": x * y, "weight": y},
     lambda s: {"r0": ratio(s.total, s.weight), "r1": s.weight}, results=("V", "V"),
     refuses=(ZeroDivisionError, "Weights sum to zero, can't be normalized", lambda s: s.weight == 0),
+    sums=Exact("weighted", "ratio", "itself"), struct=summed("Average", "weighted", PRODUCT),
 )  # fmt: skip
 #: The product of two vectors.
 DOT = Reduction(
-    "dot", TOTAL, lambda x, y: x * y, lambda s: s.total + 0, struct=summed("Dot", PRODUCT), sums=Exact("product")
-)
+    "dot", TOTAL, lambda x, y: x * y, lambda s: s.total + 0, struct=summed("Dot", "product", PRODUCT),
+    sums=Exact("product"),
+)  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------------------ searches

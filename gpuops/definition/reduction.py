@@ -67,12 +67,12 @@ class Reduction:
         self.form: str = more.pop("form", "")
         #: Whether it is an exact sum, where it is computed in floating point.
         self.sums: Exact | None = more.pop("sums", None)
-        #: The struct that makes states on a GPU, from kernels/common/ops.cuh or printed; another for integers whose
-        #: sums are exact; another beside a mask, if the first one gets the number of elements as an option.
+        #: The struct that makes states on a GPU, from kernels/common/ops.cuh or printed; others for integers
+        #: whose sums are exact; another beside a mask, if the first one gets the number of elements as an option.
         self.struct: OpStruct = more.pop("struct", None) or printed_struct(
             name, fields, (*parameters(map), *parameters(finish)), self.takes is not None
         )
-        self.exact: OpStruct | None = more.pop("exact", None)
+        self.exact: tuple[OpStruct, ...] = more.pop("exact", ())
         self.counted: OpStruct | None = more.pop("counted", None)
         #: The result of an element; of one that does not take part; and how kernels make these results.
         self.each: Callable[..., Expr] | None = more.pop("each", None)
@@ -124,7 +124,7 @@ def counting(record: Reduction, **changes: Any) -> Reduction:
     warning = record.warning and (record.warning[0], counted(record.warning[1]))
     fields = record.fields | {"n": Field("I", 0, "add")}
     finish = counted(record.finish)
-    new = {"fields": fields, "map": map, "finish": finish, "warning": warning, "exact": None}
+    new = {"fields": fields, "map": map, "finish": finish, "warning": warning, "exact": ()}
     if record.struct.printed:
         names = (*parameters(map), *parameters(finish))
         new["struct"] = printed_struct(f"masked_{record.name}", fields, names, record.takes is not None)

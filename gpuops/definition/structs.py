@@ -73,23 +73,32 @@ ALIGNED = np.dtype([("s", np.float64), ("rest", np.float64), ("exponent", np.int
 FIXED = np.dtype([("low", np.uint64), ("high", np.int64), ("unit", np.int32), ("lost", np.float32)], align=True)
 
 
-def exact_memory(real: bool, counted: bool, val: str) -> np.dtype:
-    """An exact sum of values of a dtype in a kernel's memory, perhaps with a count; of integers, a plain sum."""
+def parts(of: str, val: str) -> int:
+    """How many sums of values of a dtype a state has, ``of`` as in `Exact`: those of double precision have the errors
+    of squares apart."""
+    acc = np.dtype(accumulator(val))
+    values = 2 if acc.kind == "c" and of not in ("abs", "square") else 1
+    more = 2 if acc.char in "dD" else 1
+    return {"moments": values + more, "weighted": 2 * values}.get(of, values)
+
+
+def exact_memory(of: str, counted: bool, val: str) -> np.dtype:
+    """Exact sums of values of a dtype in a kernel's memory, perhaps with a count; of integers, a plain sum."""
     acc = np.dtype(accumulator(val))
     part = ALIGNED if acc.char in "fF" else FIXED
-    sums = [("part", part, (1 if real or acc.kind != "c" else 2,))] if acc.kind in "fc" else [("total", acc)]
+    sums = [("part", part, (parts(of, val),))] if acc.kind in "fc" else [("total", acc)]
     return np.dtype([*sums, *[("n", np.int64)] * counted])
 
 
-def summed(name: str, traits: Traits = PLAIN, real: bool = False, numbered: bool = False, **more: Any) -> OpStruct:
-    """The description of a struct whose state is an exact sum."""
-    state = partial(exact_memory, real, numbered)
-    return OpStruct(name, state, traits, numbered=numbered, held=partial(held, state), summed=True, **more)
+def summed(name: str, of: str = "x", traits: Traits = PLAIN, numbered: bool = False, **more: Any) -> OpStruct:
+    """The description of a struct whose state is exact sums."""
+    state = partial(exact_memory, of, numbered)
+    return OpStruct(name, state, traits, numbered=numbered, held=partial(held, of, state), summed=True, **more)
 
 
-def held(state: Callable[[str], np.dtype], val: str) -> int:
-    """The bytes of a sum in a thread: two doubles, or an integer."""
-    return state(val).itemsize if val in INTEGERS else 2 * 8
+def held(of: str, state: Callable[[str], np.dtype], val: str) -> int:
+    """The bytes of sums in a thread: two doubles each, or an integer."""
+    return state(val).itemsize if val in INTEGERS else 2 * 8 * parts(of, val)
 
 
 def printed_struct(op: str, fields: dict[str, Field], names: tuple[str, ...], takes: bool) -> OpStruct:

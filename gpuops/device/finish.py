@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..definition import exact
+from ..definition import totals
 from ..definition.expressions import exp, real_of, where
 from ..definition.in_cuda import dtype_of
 from ..definition.records import MAX, MEAN, STRUCTS
@@ -34,7 +34,7 @@ EXPONENTIALS = Reduction(
 RECORDS = STRUCTS | {
     each.struct.name: each
     for each in (
-        MEAN.but("integer_mean", results=("D",), struct=MEAN.exact), MAX.but("scaled_max", struct=SCALED_MAX),
+        MEAN.but("integer_mean", results=("D",), struct=MEAN.exact[0]), MAX.but("scaled_max", struct=SCALED_MAX),
         EXPONENTIALS,
     )
 }  # fmt: skip
@@ -91,13 +91,13 @@ def exact_results(p: Problem, state: np.ndarray, read: Callable[[], np.ndarray])
         minus_zero = first is not None and first[k] == 0 and np.signbit(first[k]) and total == 0
         if total is None or minus_zero:
             all_of = parts(read().astype(val)) if all_of is None else all_of
-            total = exact.total(all_of[o, :, k])
+            total = totals.total(all_of[o, :, k])
         if first is not None:
             total = total + (Fraction(float(first[k])) if np.isfinite(first[k]) else float(first[k]))
         counted = state["n"][:, o].sum() if "n" in (state.dtype.names or ()) else 0
         n = int(counted) if p.op.numbered else int(dict(zip(p.op.options, p.numbers, strict=True)).get("n", 1))
         total = total / n if n and isinstance(total, Fraction) else total if n else np.nan
-        found[o, k] = exact.nearest(total, found.dtype)
+        found[o, k] = totals.nearest(total, found.dtype)
         if minus_zero and all_of is not None and np.signbit(all_of[o, :, k]).all():
             found[o, k] = -0.0
     made = found.view(val)[:, 0] if val.kind == "c" else found[:, 0]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numba.extending import register_jitable
 
 from ..definition import exact
-from ..definition.exact import ABOVE, CLOSE, LEAST, MOST, SMALLEST, Expansion
-from .compiled_elements import alike, error_of_product
+from ..definition.exact import ABOVE, CLOSE, LEAST, MOST, SMALL, SMALLEST, Expansion
+from .compiled_elements import alike, error_of_product, plus
 from .compiled_exact import BLOCKS, KEEP, expansions, sum_of_row, word_of
 from .numba_compiler import compiled
 
@@ -101,6 +102,72 @@ def each(s: Any, e: Any, r: Any, n: Any, end: Any, out: Any, sure: Any) -> Any:
     return total
 
 
+@register_jitable
+def normal(s: Any, e: Any, r: Any) -> Any:
+    """The same expansion, whose second term is what rounding the sum of both loses."""
+    h = s + e
+    t = h - s
+    return h, (s - (h - t)) + (e - t), r
+
+
+@register_jitable
+def spread(values: Any, squares: Any, n: Any) -> Any:
+    """As `exact.spread`, for elements that are real; with an infinite residue outside of the range."""
+    s, e, r = normal(*values)
+    a, b, d = normal(*squares)
+    p, q = n * a, n * b
+    total = (p, error_of_product(n, a, p), n * d)
+    total = plus(plus(total, q), error_of_product(n, b, q))
+    square, mixed, rest = s * s, 2 * s * e, e * e
+    total = plus(plus(total, -square), -error_of_product(s, s, square))
+    total = plus(plus(total, -mixed), -error_of_product(2 * s, e, mixed))
+    total = plus(plus(total, -rest), -error_of_product(e, e, rest))
+    inside = (s == 0 or SMALL <= square <= MOST) and (a == 0 or SMALL <= a <= MOST / n)
+    more = total[2] + (2 * (abs(s) + abs(e)) + r) * r * ABOVE
+    return normal(total[0], total[1], more if inside else np.inf)
+
+
+@register_jitable
+def variance_at(values: Any, squares: Any, n: Any, ddof: Any, root: Any, out: Any, i: Any) -> Any:
+    """A variance or its root at place i, and whether it is sure."""
+    s, e, r = spread(values, squares, n)
+    for divisor in (n, n - ddof):
+        if s == 0 and e == 0 and r == 0:
+            break
+        if not (divisor > 0 and LEAST <= s <= MOST and r <= s * 2.0**-20):
+            out[i] = 0.0
+            return False
+        s, e, r = normal(*close(s, e, r, divisor, QUOTIENT))
+    if root and (s != 0 or r != 0):
+        s, e, r = close(s, e, r, 1.0, ROOT)
+    return n > 0 and n - ddof > 0 and at(s, e, r, 1.0, 0, out, i)
+
+
+@compiled(error_model="numpy")
+def variances(first: Any, second: Any, n: Any, ddof: Any, root: Any, out: Any, sure: Any) -> Any:
+    """Variances or their roots, given expansions, whether each is sure, and how many are; n as in `each`."""
+    step, total = np.uintp(n.size > 1), 0
+    for i in range(np.uintp(0), np.uintp(sure.size)):
+        values, squares = (first[0][i], first[1][i], first[2][i]), (second[0][i], second[1][i], second[2][i])
+        sure[i] = variance_at(values, squares, n[i * step], ddof, root, out, i)
+        total += sure[i]
+    return total
+
+
+@compiled(error_model="numpy")
+def variances_of_rows(x: Any, short: Any, lengths: Any, ddof: Any, root: Any, means: Any, out: Any) -> Any:
+    """Means and variances of rows that follow each other, if all are sure and finite; the others as in `of_rows`."""
+    n, good, keep = np.uintp(lengths[0]), True, np.int64(-1)
+    size = (n, np.uintp(lengths[1]))
+    for o in range(np.uintp(0), np.uintp(out.size)):
+        values = sum_of_row((x, None), alike(o * n), keep, short, size)
+        squares = sum_of_row((x, x), alike(o * n), keep, False, size)
+        good &= variance_at(values, squares, np.float64(n), ddof, root, out, o) and out[o] - out[o] == 0
+        if means.size:
+            good &= at(*values, np.float64(n), QUOTIENT, means, o) and means[o] - means[o] == 0
+    return good
+
+
 @compiled(error_model="numpy")
 def of_rows(given: Any, keep: Any, short: Any, lengths: Any, end: Any, out: Any) -> Any:
     """The results of rows that follow each other, if all are sure and finite. lengths: of rows and of blocks."""
@@ -125,6 +192,18 @@ def results(x: np.ndarray, of: str, end: str, dtype: np.dtype, y: np.ndarray | N
     return value if sure.all() and np.isfinite(value).all() else None
 
 
+def moments(x: np.ndarray, root: bool, ddof: float, dtype: np.dtype, both: bool) -> list[np.ndarray] | None:
+    """The variances (outer, inner) of elements (outer, n, inner) over n, or their roots, and before them the means, if
+    ``both``; None if some are not finite, or not sure, or if columns are to be added up side by side."""
+    outer, n, inner = x.shape
+    if x.size > TURNED and not (inner == 1 and x.flags.c_contiguous):
+        return None
+    means, out = np.empty(outer * inner * both, dtype), np.empty(outer * inner, dtype)
+    if not variances_of_rows(turned_words(x), x.itemsize < 8, (n, BLOCKS[x.itemsize]), ddof, root, means, out):
+        return None
+    return [each.reshape(outer, inner) for each in ((means, out) if both else (out,))]
+
+
 def turned_words(x: np.ndarray) -> np.ndarray:
     """Elements (outer, n, inner) as integers, those of one sum after the other."""
     return np.ascontiguousarray(x.transpose(0, 2, 1)).reshape(-1).view(word_of(x.dtype))
@@ -143,4 +222,22 @@ def ended(x: Expansion, n: Any, end: str, dtype: np.dtype) -> tuple[np.ndarray, 
         left = ~sure
         some = Expansion(s[left], e[left], r[left])
         made[left], sure[left] = exact.ended(some, count[left] if count.size > 1 else count, end, dtype)
+    return made.reshape(shape), sure.reshape(shape)
+
+
+def variance(
+    values: Sequence[Expansion], squares: Expansion, n: Any, ddof: float, strict: bool, root: bool, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `exact.rounded_variance`."""
+    general = exact.rounded_variance
+    if len(values) > 1 or dtype.kind != "f" or dtype.itemsize == 2:
+        return general(values, squares, n, ddof, strict, root, dtype)
+    shape = np.shape(squares.s)
+    first, second = ([np.ascontiguousarray(term).reshape(-1) for term in x] for x in (values[0], squares))
+    count = np.ascontiguousarray(np.broadcast_to(np.asarray(n, np.float64), shape)).reshape(-1)
+    made, sure = np.empty(count.size, dtype), np.empty(count.size, bool)
+    if variances((*first,), (*second,), count, ddof, root, made, sure) < count.size:
+        left = ~sure
+        x, y = (Expansion(*[term[left] for term in terms]) for terms in (first, second))
+        made[left], sure[left] = general([x], y, count[left], ddof, strict, root, dtype)
     return made.reshape(shape), sure.reshape(shape)

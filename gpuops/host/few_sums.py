@@ -26,7 +26,7 @@ EXACT = 2**13  # numbers of float16 whose sums float64 holds: multiples of 2**-2
 def of_vector(a: np.ndarray, task: Task) -> Any:
     """The result of all elements, or None."""
     bound, n, dtype = task.bound, a.size, task.bound.result
-    of, end = bound.sums or ("", "")
+    of, end, _ = bound.sums or ("", "", "")
     if of == "square" and dtype == DOUBLE:
         wide = a.astype(DOUBLE, copy=False)
         x = [v for part in two_product(wide, wide) for v in part.ravel().tolist()]
@@ -81,7 +81,7 @@ def narrowed(x: Any, dtype: np.dtype) -> Any:
 def of_narrow(a: np.ndarray, task: Task) -> Any:
     """The results of elements of a narrower dtype than float64, with dims kept, or None."""
     bound, axis = task.bound, task.axis
-    of, end = bound.sums or ("", "")
+    of, end, _ = bound.sums or ("", "", "")
     length = math.prod([a.shape[d] for d in axis])
     n: Any = length
     if bound.takes is not None and np.count_nonzero(taken := np.equal(a, a)) < a.size:
@@ -104,6 +104,42 @@ def of_narrow(a: np.ndarray, task: Task) -> Any:
     if np.count_nonzero(low == high) < low.size or (np.count_nonzero(high) < high.size and np.any(d)):
         return None
     return high
+
+
+def moments(a: np.ndarray, task: Task) -> Any:
+    """The variances of elements of a narrower dtype than float64, or their roots, with dims kept, or before them the
+    means; or None. Distances d from a mean m that is about right add up to almost 0: the sum of the squares of those
+    from the mean is that of d**2, less the square of the sum of d, divided by n."""
+    bound, axis = task.bound, task.axis
+    _, end, second = bound.sums or ("", "", "")
+    n: Any = math.prod([a.shape[d] for d in axis])
+    taken = None
+    if bound.takes is not None and np.count_nonzero(found := np.equal(a, a)) < a.size:
+        taken, n = found, np.add.reduce(found, axis, DOUBLE, keepdims=True)
+    freedom = n - task.options["ddof"]
+    if not np.all(freedom > 0) or not np.all(n > 0):
+        return None
+    x = a.astype(DOUBLE) if taken is None else np.where(taken, a, a.dtype.type(0)).astype(DOUBLE)
+    total = np.add.reduce(x, axis, keepdims=True)
+    x -= total / n
+    if taken is not None:
+        x[~taken] = 0.0
+    rest = np.add.reduce(x, axis, keepdims=True)
+    squares = np.add.reduce(np.square(x, out=x), axis, keepdims=True)
+    most = (a.size + 10) * UNIT
+    d = squares * most + np.square(np.abs(rest) + most * np.sqrt(n * squares)) / n
+    low, high = (squares - d) / freedom, (squares + d) / freedom
+    if end == "deviation":
+        low, high = np.sqrt(np.maximum(low, 0.0)) * (1 - CLOSE), np.sqrt(high) * (1 + CLOSE)
+    ends = [(low, high)]
+    if second:
+        d = magnitudes(a if taken is None else np.where(taken, a, a.dtype.type(0))) * most
+        ends.insert(0, ((total - d) / n, (total + d) / n))
+    made = [(narrowed(low, bound.result), narrowed(high, bound.result)) for low, high in ends]
+    for (low, high), (least, most) in zip(made, ends, strict=True):
+        if not ((low == high) & ((high != 0) | (least == most))).all():
+            return None
+    return tuple([high for _, high in made])
 
 
 def magnitudes(a: np.ndarray) -> float:

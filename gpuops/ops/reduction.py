@@ -59,8 +59,9 @@ def reduction(
     if a.machine is None:
         return Work(op, (out or new_array("out", shape, result, steps),), call)
     struct = beside(record, mask)
-    if mask is None and record.exact and is_exact(record.exact, dtype_name(a.dtype), dtype_name(val), a.size):
-        struct, val = record.exact, np.dtype(np.int64)
+    exact = [each for each in record.exact if is_exact(each, dtype_name(a.dtype), dtype_name(val), a.size)]
+    if mask is None and exact:
+        struct, val = exact[0], np.dtype(np.int64)
     elif record.start == 0 and first is None and dtype_name(val) not in INTEGERS:
         first = np.zeros((), val)
     builder = Builder(a.machine)

@@ -52,5 +52,7 @@ def is_exact(struct: OpStruct, x: str, val: str, size: int) -> bool:
     """Whether a mean or a variance is to be taken of exact sums of integers, or of their squares."""
     if x not in INTEGERS or val != "float64":
         return False
+    if struct.exact == 3:  # squares have 128 bits
+        return ITEMSIZE[x] == 4 and size <= 2**31
     bits = 8 * ITEMSIZE[x] * struct.exact
     return bits < 63 and size << bits <= 2**63

@@ -21,89 +21,6 @@ template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {
   return value;
 }
 
-// The median of three is never the outlier.
-template <class R> __device__ __forceinline__ R median(R a, R b, R c) {
-  return greater_of(lesser_of(a, b), lesser_of(greater_of(a, b), c));
-}
-template <class R> __device__ __forceinline__ Complex<R> median(Complex<R> a, Complex<R> b, Complex<R> c) {
-  return {median(a.re, b.re, c.re), median(a.im, b.im, c.im)};
-}
-// The midpoint of two, and of the middle two of four: exact if all are equal.
-template <class A> __device__ __forceinline__ A halfway(A a, A b) { return times(a, real_t<A>(0.5)) + times(b, real_t<A>(0.5)); }
-template <class R> __device__ __forceinline__ R middle(R a, R b, R c, R d) {
-  return halfway(greater_of(lesser_of(a, b), lesser_of(c, d)), lesser_of(greater_of(a, b), greater_of(c, d)));
-}
-
-// Moves the variances of lanes that differ in bits HIGH … LOW of their index to a common center. Then they merge as plain
-// sums, with squares hardly larger than necessary. If all lanes have elements, or those that have some come first, the
-// center is the median of three lanes' centers; else the mean of all centers, weighted by counts. (It is the mean of
-// distances from one of them, so that it is exact for equal centers.) CLOSE: uses the lanes' means instead of centers.
-template <class Op, bool CLOSE> __device__ __forceinline__ typename Op::State aligned(typename Op::State value, int low, int high) {
-  u32 lane = threadIdx.x % 32, first = lane & ~(2 * high - low), span = 2 * high, all = 0xffffffffu;
-  bool has = value.count() > 0, packed = true;
-  u32 filled = __ballot_sync(all, has);
-  if (filled != all) {
-    u32 group = 1u << first;
-#pragma unroll 1
-    for (int mask = low; mask <= high; mask *= 2) group |= group << mask;
-    filled &= group, span = __popc(filled) * low;
-    packed = __all_sync(all, has == (__popc(group & ((1u << lane) - 1)) < __popc(filled)));
-  }
-  auto own = CLOSE ? Op::mean(value) : Op::center(value), center = own;
-  if (packed) {
-    u32 third = span / 3 & -low;
-    center = median(shuffle(own, first), shuffle(own, first + third), shuffle(own, first + 2 * third));
-  } else {
-    center = shuffle(own, filled ? __ffs(filled) - 1 : first);
-    auto count = static_cast<real_t<decltype(own)>>(value.count());
-    auto apart = times(own - center, count);
-#pragma unroll 1
-    for (int mask = low; mask <= high; mask *= 2) count += shuffle_xor(count, mask), apart = apart + shuffle_xor(apart, mask);
-    center = shuffle(center + times(apart, Op::Spread::part_of(count)), first);  // the same in all of these lanes
-  }
-  return Op::state(center, Op::around(center, value));
-}
-// Merges the variances of these lanes. EXACT: around means and with wider squares, for merges that few others follow:
-// rounding errors would not average out. LAST: no merge follows.
-template <class Op, bool LAST, bool EXACT, int UNROLL> __device__ __forceinline__ typename Op::State merged(typename Op::State value, int low, int high) {
-  using R = typename Op::Spread::R;
-  value = aligned<Op, EXACT>(value, low, high);
-  auto sums = Op::template sums_in<typename Either<EXACT, Wider<R>, R>::type>(Op::sums(value));
-#pragma unroll UNROLL
-  for (int mask = high; mask >= low; mask /= 2) sums = Op::added(sums, shuffle_xor(sums, mask));
-  if constexpr (LAST) return Op::whole(Op::center(value), sums);
-  else return Op::state(Op::center(value), Op::template sums_in<R>(sums));
-}
-
-// Merges the first `count` of N variances, get(0), get(1), …, around such a center; the others have no elements. They are
-// read twice, a few at a time: all of them would not fit into registers.
-template <class Op, int N, class Get> __device__ __forceinline__ typename Op::State gathered(int count, Get get) {
-  auto one = get(0), two = get(count / 3), three = get(count / 3 * 2);
-  auto center = median(Op::center(one), Op::center(two), Op::center(three));
-  if (one.count() == 0 || two.count() == 0 || three.count() == 0) {
-    auto apart = center - center;
-    real_t<decltype(center)> elements(0);
-#pragma unroll 1
-    for (int i = 0; i < count; ++i) {
-      auto next = get(i);
-      if (elements == 0) center = Op::center(next);
-      apart = apart + times(Op::center(next) - center, static_cast<decltype(elements)>(next.count()));
-      elements += next.count();
-    }
-    center = center + times(apart, Op::Spread::part_of(elements));
-  }
-  auto sums = Op::around(center, Op::identity());
-  constexpr int SOME = N < 4 ? N : 4;
-#pragma unroll 1
-  for (int first = 0; first < count; first += SOME) {  // pairwise: rounding errors grow with the number of steps
-    auto some = [&](int i) { return Op::around(center, get(first + i)); };
-    if constexpr (SOME == 4) sums = Op::added(sums, Op::added(Op::added(some(0), some(1)), Op::added(some(2), some(3))));
-    else if constexpr (SOME == 2) sums = Op::added(some(0), some(1));
-    else sums = some(0);
-  }
-  return Op::state(center, sums);
-}
-
 // Searches with 32-bit values and indices: one instruction finds the maximum of a warp, another its first index.
 template <class Op> constexpr bool BRIEF = false;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -134,8 +51,7 @@ template <bool FALLS, class A> __device__ __forceinline__ A number_of(i32 key) {
 template <class Op, int WIDTH, bool WHOLE> __device__ __forceinline__ typename Op::State exact_lanes(typename Op::State value);
 
 // Reduces over aligned groups of WIDTH lanes; every lane gets its group's result. All 32 lanes of the warp take part.
-// LAST, EXACT: for variances, as in `merged`.
-template <class Op, int WIDTH = 32, bool LAST = true, bool EXACT = LAST> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
+template <class Op, int WIDTH = 32> __device__ __forceinline__ typename Op::State warp_reduce(typename Op::State value) {
   if constexpr (Op::EXPONENTIAL) {  // the maximum first: each sum is rescaled once
     using A = typename Op::A;
     A max = warp_reduce<Max<A>, WIDTH>(value.max);
@@ -156,7 +72,6 @@ template <class Op, int WIDTH = 32, bool LAST = true, bool EXACT = LAST> __devic
     return Op::state(top, warp_reduce<Min<typename Op::Place>, WIDTH>(place));
   }
   if constexpr (Op::EXACT && WIDTH > 1) return exact_lanes<Op, WIDTH, WIDTH == 32>(value);
-  if constexpr (Op::CENTERED && WIDTH > 1) return merged<Op, LAST, EXACT, 5>(value, 1, WIDTH / 2);
 #pragma unroll
   for (int mask = WIDTH / 2; mask > 0; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
   return value;
@@ -176,7 +91,6 @@ template <class Op> __device__ __forceinline__ typename Op::State lanes_reduce(t
     typename Op::Place place = Op::same(value.value, top) ? value.index() : Op::NOWHERE;
     return Op::state(top, lanes_reduce<Min<typename Op::Place>>(place, low, high));
   }
-  if constexpr (Op::CENTERED) return high < low ? value : merged<Op, false, true, 1>(value, low, high);
 #pragma unroll 1
   for (int mask = high; mask >= low; mask /= 2) value = Op::combine(value, shuffle_xor(value, mask));
   return value;
@@ -213,17 +127,17 @@ template <class Op, int HIGH, int LOW, int N> __device__ __forceinline__ int sha
 
 // Reduces over a block of THREADS threads (a power of two, 32 or more); every thread (EVERY) or the first warp gets the
 // result. Each Op has shared memory of its own, so no barrier follows. Between two calls with the same Op a kernel must
-// pass a barrier. LAST: as in warp_reduce.
-template <class Op, int THREADS, bool EVERY = true, bool LAST = true> __device__ __forceinline__ typename Op::State block_reduce(typename Op::State value) {
+// pass a barrier.
+template <class Op, int THREADS, bool EVERY = true> __device__ __forceinline__ typename Op::State block_reduce(typename Op::State value) {
   __shared__ typename Op::State partial[THREADS / 32];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  value = warp_reduce<Op, 32, false, LAST>(value);
+  value = warp_reduce<Op>(value);
   if (lane == 0) partial[warp] = value;
   __syncthreads();
   if (!EVERY && warp > 0) return value;
   value = partial[lane % (THREADS / 32)];
   if constexpr (Op::EXACT) return exact_lanes<Op, THREADS / 32, true>(value);
-  else return warp_reduce<Op, BRIEF<Op> ? 32 : THREADS / 32, LAST>(value);
+  else return warp_reduce<Op, BRIEF<Op> ? 32 : THREADS / 32>(value);
 }
 
 // Reduces over the threads of each output; every thread gets its output's result. BLOCK: the most threads. Between two

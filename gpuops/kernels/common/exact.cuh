@@ -38,9 +38,10 @@ __device__ __forceinline__ u64 mantissa(double x, i32& exponent) {
   return field ? low | u64(1) << 52 : low;
 }
 
-// Finite terms from HUGE_FROM on are not added up, since their sums may overflow, nor are products below LOST_BELOW,
+// Finite terms from 2^960 on are not added up, since their sums may overflow, nor are products below 2^-960,
 // since what rounding loses of them may underflow.
-constexpr double HUGE_FROM = 0x1p960, LOST_BELOW = 0x1p-960;
+constexpr double LOST_BELOW = 0x1p-960;
+constexpr u32 HUGE_WORD = (1023 + 960) << 20, LOST_WORD = (1023 - 960) << 20;  // the upper words of these powers
 
 // A number S with |S - (s + e)| <= r (1 + 2^-9). Where s is not finite, it is the number.
 struct Expansion {
@@ -61,7 +62,8 @@ __device__ __forceinline__ Expansion quotient(const Expansion& x, double n) {
   bool vague = fabs(a.s) < LOST_BELOW && a.s != 0;  // the remainder may underflow
   if (!is_finite(x.s) || n == 0) return {x.s / n, 0, 0};
   if (vague) return {q, 0, Limits<double>::greatest()};
-  return {q, more, (a.r + (fabs(left) + fabs(lost))) / n};
+  double off = a.r + (fabs(left) + fabs(lost));
+  return {q, more, off == 0 ? 0 : off / n + 0x1p-1074};
 }
 // The root of S, which is not negative: of s = q * q + rest, it is q + rest / (2 q) but for terms of second order.
 __device__ __forceinline__ Expansion root(const Expansion& x) {
@@ -70,8 +72,62 @@ __device__ __forceinline__ Expansion root(const Expansion& x) {
   double q = sqrt(a.s), lost, rest = two_sum(fma(-q, q, a.s), a.e, lost), more = rest / (2 * q);
   double off = a.r + (fabs(fma(-more, 2 * q, rest)) + fabs(lost));
   bool vague = !(a.s >= LOST_BELOW) || !(off < 0x1p-20 * a.s);
-  if (vague) return {q, 0, Limits<double>::greatest()};
+  if (vague) return {0, 0, Limits<double>::greatest()};
   return {q, more, off / q + more * more / q};
+}
+
+// A sum of three terms, of which all but r is known.
+struct Long {
+  double s, e, f, r;
+  __device__ __forceinline__ void add(double x) {
+    double lost;
+    s = two_sum(s, x, lost), e = two_sum(e, lost, lost), f = two_sum(f, lost, lost);
+    r += fabs(lost);
+  }
+  __device__ __forceinline__ void add_product(double a, double b) {
+    double lost, product = two_product(a, b, lost);
+    add(product), add(lost);
+  }
+  __device__ __forceinline__ Expansion expansion() const {
+    double low, lost, rest, sum = two_sum(s, e, low);
+    low = two_sum(low, f, lost), sum = two_sum(sum, low, rest);
+    return {sum, rest, r + fabs(lost)};
+  }
+};
+// Whether products with a number, and with what is below its last bit, are doubles with errors that are doubles.
+__device__ __forceinline__ bool within(double product) { return product == 0 || (product >= 0x1p-800 && product <= 0x1p990); }
+// n times the sum of the squares, less the squares of the sums.
+template <int N> __device__ __forceinline__ Expansion spread(const Expansion (&sums)[N], const Long& squares, double n) {
+  Long all = {};
+  bool inside = within(squares.s) && n * squares.s <= 0x1p990;
+  all.add_product(n, squares.s);
+  all.r = n * squares.r;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    Expansion x = sums[i].normal();
+    inside &= within(x.s * x.s);
+    all.add_product(x.s, -x.s), all.add_product(-2 * x.s, x.e), all.add_product(x.e, -x.e);
+    all.r += (2 * (fabs(x.s) + fabs(x.e)) + x.r) * x.r * (1 + 0x1p-8);
+  }
+  all.add_product(n, squares.e), all.add_product(n, squares.f);
+  Expansion found = all.expansion();
+  if (!inside || !is_finite(found.s)) return {0, 0, Limits<double>::greatest()};
+  return found;
+}
+// The quotient of two sums.
+__device__ __forceinline__ Expansion ratio(const Expansion& x, const Expansion& y) {
+  if (!is_finite(x.s) || !is_finite(y.s)) return {x.s / y.s, 0, 0};
+  Expansion a = x.normal(), b = y.normal();
+  if (b.s == 0 && b.r == 0 && (a.r == 0 || a.r < fabs(a.s))) return {a.s / b.s, 0, 0};
+  double q = a.s / b.s, size = fabs(b.s);
+  Long left = {a.s, a.e, 0, a.r};
+  left.add_product(q, -b.s), left.add_product(q, -b.e);
+  Expansion rest = left.expansion();
+  double more = rest.s / b.s, last = fma(-more, b.s, rest.s);
+  double off = fabs(last) + fabs(rest.e) + rest.r + (fabs(q) + fabs(more)) * b.r + fabs(more * b.e);
+  bool inside = size >= 0x1p-400 && size <= 0x1p990 && b.r < 0x1p-60 * size && within(fabs(a.s)) && within(fabs(q)) && within(fabs(q) * size);
+  if (!inside) return {0, 0, Limits<double>::greatest()};
+  return {q, more, off == 0 ? 0 : off / size * (1 + 0x1p-8) + 0x1p-1074};
 }
 
 // ---- rounding
@@ -216,7 +272,7 @@ __device__ __forceinline__ double special_of(const Fixed& x) { return bit_cast<d
 // A sum that lacks a term.
 __device__ __forceinline__ Fixed lacking() { return {{}, NOTHING, Limits<float>::greatest()}; }
 __device__ __forceinline__ Fixed fixed(double x) {
-  constexpr i32 ROOM = 60;  // bits below those of x
+  constexpr i32 ROOM = 34;  // bits below those of x
   if (!is_finite(x)) return special(x);
   i32 exponent;
   i64 value = mantissa(x, exponent);
@@ -233,11 +289,6 @@ __device__ __forceinline__ Fixed operator+(const Fixed& a, const Fixed& b) {
   if (a.unit != b.unit || a.unit == SPECIAL) return unlike_sum(a, b);
   return {a.integer + b.integer, a.unit, a.lost + b.lost};
 }
-// Within 2^-52 of it.
-__device__ __forceinline__ double approximation(Int128 x) {
-  if (x.high == static_cast<i64>(x.low) >> 63) return static_cast<double>(static_cast<i64>(x.low));
-  return fma(static_cast<double>(x.high), 0x1p64, static_cast<double>(x.low));
-}
 __device__ __forceinline__ Expansion expansion(const Fixed& x) {
   if (x.unit == SPECIAL) return {special_of(x), 0, 0};
   if (x.unit == NOTHING) return {0, 0, x.lost};
@@ -251,23 +302,27 @@ __device__ __forceinline__ Expansion expansion(const Fixed& x) {
 
 // A double for the sum: whether it is within 2^-42 of it, and whether it is exact.
 enum class Found { AWAY, CLOSE, EXACT };
-__device__ __forceinline__ double quick(const Fixed& x, Found& found) {
-  float size = fabs(static_cast<float>(x.integer.high)) * 0x1p21f;  // times 2^43
-  bool close = x.unit > -900 && x.unit < 900 && (x.lost == 0 || x.lost < size);
-  found = close ? Found::CLOSE : Found::AWAY;
-  return approximation(x.integer) * power_of_two(close ? x.unit : 0);
-}
-__device__ __forceinline__ double quick(const Near& x, Found& found) {
-  double sum = x.s + x.rest;
-  found = x.r == 0 || x.r < 0x1p-43 * fabs(sum) ? Found::CLOSE : Found::AWAY;
-  return sum;
-}
 __device__ __forceinline__ double quick(const Aligned& x, Found& found) {
   double sum = x.s + x.rest;
   i32 lost = static_cast<i32>(bit_cast<u32>(x.lost) >> 23) - 126 + x.exponent;  // off by less than 2^(lost - 52)
   bool close = x.lost == 0 || lost <= static_cast<i32>(high_word(sum) >> 20 & 0x7ff) - 1023 + 9;
   found = x.lost == 0 && x.rest == 0 ? Found::EXACT : close ? Found::CLOSE : Found::AWAY;
   return sum;
+}
+// The same for `spread`: a double for it, and what that is off, at most. Two doubles are off by 2^-98 of what is subtracted.
+template <int N> __device__ __forceinline__ double quick_spread(const Aligned* part, double n, double& off_by) {
+  const Aligned& squares = part[N];
+  double low, all = two_sum(squares.s, squares.rest, low), first = n * all, apart = first, rest = fma(n, all, -first) + n * low;
+  off_by = n * off(squares) + first * 0x1p-98;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    double sum = two_sum(part[i].s, part[i].rest, low), square = __dmul_rn(sum, sum), error = fma(sum, sum, -square), lost;
+    apart = two_sum(apart, -square, lost);
+    rest += (lost - error) - 2 * sum * low;
+    off_by += 2.5 * fabs(sum) * off(part[i]);
+  }
+  off_by = is_finite(off_by) ? off_by : Limits<double>::greatest();
+  return apart + rest;
 }
 // Whether a number that is at most 2^-41 of it off is rounded as the exact one: most are not that close to the middle between
 // two numbers of T.

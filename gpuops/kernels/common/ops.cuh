@@ -83,12 +83,12 @@ template <class V> using accumulate_t = typename Accumulate<V>::type;
 
 // What an op may read besides elements: its options, indexed by its enum; whether to take the root of a variance; the row's
 // maximum; for exact sums, how many terms a thread and an output have (see headroom in reduce.cuh), what
-// merges lose, and whether an initial value is to be added, or has a part that is -0.0.
+// merges lose (of products of MOMENTS, too), and whether an initial value is to be added, or has a part that is -0.0.
 template <class A> struct Context {
-  double option[2];
+  double option[3];
   bool root;
   A shift;
-  i32 headroom, room, merging;
+  i32 headroom, room, merging, merging_products;
   i32 initial, minus_zero;
 };
 
@@ -98,7 +98,6 @@ struct Traits {
   static constexpr bool PRODUCT = false;      // takes elements with those of a second operand
   static constexpr bool UNCONVERTED = false;  // map takes elements in their own type: for their truth value, or to skip NaN
   static constexpr bool COUNTING = false;     // states count elements, which are added one by one (add)
-  static constexpr bool CENTERED = false;     // states are sums around a center
   static constexpr bool EXPONENTIAL = false;  // takes exponentials of whole packs
   static constexpr bool EXACT = false;        // states are exact sums, which may leave the result open
   static constexpr bool DIVIDES = false;      // they are divided by the number of elements
@@ -323,207 +322,9 @@ template <class V> struct IntegerMean : Added<V> {
   }
 };
 
-// ---- the variance and its square root, in one pass over memory
-
 template <class A> struct RealOf { using type = A; };
 template <class R> struct RealOf<Complex<R>> { using type = R; };
 template <class A> using real_t = typename RealOf<A>::type;
-// The real part of a times b's conjugate (in an R), and a times a real number.
-template <class R, class A> __device__ __forceinline__ R real_product(A a, A b) {
-  if constexpr (SAME<A, real_t<A>>) return R(a) * R(b);
-  else return R(a.re) * R(b.re) + R(a.im) * R(b.im);
-}
-template <class A> __device__ __forceinline__ A times(A a, A factor) { return a * factor; }
-template <class R> __device__ __forceinline__ Complex<R> times(Complex<R> a, R factor) { return {a.re * factor, a.im * factor}; }
-
-// Sums wider than their terms of type R: in double or, for doubles, with the rounding error (Knuth's two-sum, "The Art of
-// Computer Programming", volume 2, 4.2.2), which is NaN where the sum is infinite.
-struct DoubleDouble {
-  double sum, lost;
-  __device__ __forceinline__ explicit DoubleDouble(double x) : sum(x), lost(0) {}
-  __device__ __forceinline__ DoubleDouble(double sum, double lost) : sum(sum), lost(lost) {}
-  __device__ __forceinline__ explicit operator double() const { return is_nan(lost) ? sum : sum + lost; }
-};
-__device__ __forceinline__ DoubleDouble operator+(DoubleDouble a, DoubleDouble b) {
-  double sum = a.sum + b.sum, added = sum - a.sum;
-  return {sum, a.lost + b.lost + ((a.sum - (sum - added)) + (b.sum - added))};
-}
-template <class R> using Wider = typename Either<SAME<R, double>, DoubleDouble, double>::type;
-
-// Sums of distances from a center, and of their squares. The center is an early element, then close to the mean so far, and
-// close to the mean of all where states merge. So squares are hardly larger than necessary, and a large mean costs neither
-// sum any digits (after Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983).
-// STRICT: without degrees of freedom, the result is NaN; else the quotient by 0.
-template <class V, class I, bool STRICT = false> struct MaskedVar : Traits {  // counts the elements that it adds, in an I
-  static constexpr bool COUNTING = true, CENTERED = true;
-  enum Options { DDOF };
-  using Spread = MaskedVar;
-  using A = accumulate_t<V>;
-  using R = real_t<A>;
-  template <class T> struct SumsOf {  // around a center; the squares in T
-    T squares;
-    A sum;
-    Beside<A, I> number;
-    __device__ __forceinline__ I count() const { return number.get(); }
-  };
-  using Sums = SumsOf<R>;
-  struct State {
-    A center;
-    Sums sums;
-    __device__ __forceinline__ I count() const { return sums.count(); }
-  };
-  static __device__ __forceinline__ Sums sums(A sum, R squares, I count) { return {squares, sum, Beside<A, I>::of(count)}; }
-  static __device__ State identity() { return {convert<A>(0), sums(convert<A>(0), R(0), 0)}; }
-  static __device__ State map(V x, const Context<A>&) { return add(identity(), x); }
-  // Adds an element to a thread's state.
-  static __device__ __forceinline__ State add(State s, V x) {
-    A value = convert<A>(x);
-    if (s.count() == 0) s.center = value;
-    value = value - s.center;
-    s.sums = sums(s.sums.sum + value, s.sums.squares + real_product<R>(value, value), s.count() + 1);
-    return s;
-  }
-  // Moves a thread's center close to the mean.
-  static __device__ __forceinline__ State settled(State s) {
-    R n = static_cast<R>(s.count());
-    A center = mean(s), moved = center - s.center;
-    s.sums = recentered(s.sums, moved, n);
-    s.center = center;
-    return s;
-  }
-  // The approximate mean of a state's elements.
-  static __device__ __forceinline__ A mean(const State& s) {
-    return s.center + times(s.sums.sum, part_of(static_cast<R>(s.count())));
-  }
-  // Approximately 1 / n, for n elements.
-  static __device__ __forceinline__ R part_of(R n) { return static_cast<R>(reciprocal(n > R(1) ? static_cast<float>(n) : 1.0f)); }
-  // The sums of n elements, moved to a center that is greater by `moved`.
-  template <class T> static __device__ __forceinline__ SumsOf<T> recentered(SumsOf<T> s, A moved, R n) {
-    using Product = typename Either<SAME<T, R>, R, double>::type;
-    A most = times(moved, n);
-    s.squares = less_of(s.squares, real_product<Product>(moved, s.sum + s.sum - most));
-    s.sum = s.sum - most;
-    return s;
-  }
-  // a - b, but infinite if both are: squares that have overflowed stay infinite. (An infinite b is made finite.)
-  template <class T> static __device__ __forceinline__ T less_of(T a, double b) {
-    return a + T(b == Limits<double>::greatest() ? 0.0 : -b);
-  }
-  static __device__ __forceinline__ float less_of(float a, float b) { return a - lesser_number(b, 0x1.fffffep127f); }
-  static __device__ __forceinline__ A center(const State& s) { return s.center; }
-  static __device__ __forceinline__ Sums around(A center, const State& s) {
-    return recentered(s.sums, center - s.center, static_cast<R>(s.count()));
-  }
-  template <class T> static __device__ __forceinline__ SumsOf<T> added(const SumsOf<T>& a, const SumsOf<T>& b) {
-    return {a.squares + b.squares, a.sum + b.sum, Beside<A, I>::of(a.count() + b.count())};
-  }
-  template <class T, class S> static __device__ __forceinline__ SumsOf<T> sums_in(const SumsOf<S>& s) {
-    return {static_cast<T>(s.squares), s.sum, s.number};
-  }
-  // The state of all elements of an output: moved close to the mean before squares are rounded.
-  static __device__ __forceinline__ State whole(A center, SumsOf<Wider<R>> s) {
-    A moved = times(s.sum, part_of(static_cast<R>(s.count())));
-    s = recentered(s, moved, static_cast<R>(s.count()));
-    return {center + moved, sums_in<R>(s)};
-  }
-  static __device__ __forceinline__ Sums sums(const State& s) { return s.sums; }
-  static __device__ __forceinline__ State state(A center, const Sums& sums) { return {center, sums}; }
-  // From a thread's sums; the last argument is the sum of the elements themselves.
-  static __device__ __forceinline__ Sums sums(A sum, R squares, u32 count, A) { return sums(sum, squares, static_cast<I>(count)); }
-  static __device__ State combine(State a, State b) {
-    R n = static_cast<R>(a.count()), m = static_cast<R>(b.count()), part = (n < m ? n : m) * part_of(n + m);
-    A center = n < m ? b.center + times(a.center - b.center, part) : a.center + times(b.center - a.center, part);
-    return {center, added(around(center, a), around(center, b))};
-  }
-  // Around the mean.
-  template <class F> static __device__ __forceinline__ F fields(State s) {
-    R part = static_cast<R>(1 / static_cast<double>(s.count() > 0 ? s.count() : 1));
-    A apart = times(s.sums.sum, part);
-    R squares = less_of(s.sums.squares, real_product<R>(s.sums.sum, apart));
-    return {s.center + apart, squares < R(0) ? R(0) : squares, static_cast<i64>(s.count())};
-  }
-  template <class F> static __device__ __forceinline__ State from(F f) {
-    return {f.center, sums(convert<A>(0), f.squares, static_cast<I>(f.n))};
-  }
-  // The result, given 1 / n and the reciprocal of the degrees of freedom.
-  template <class Out> static __device__ __forceinline__ Out divided(const Sums& s, R part, R each, const Context<A>& c) {
-    R squares = less_of(s.squares, real_product<R>(s.sum, times(s.sum, part)));
-    squares += real_product<R>(s.sum - s.sum, s.sum);  // 0, or NaN after an infinity
-    R found = (squares < R(0) ? R(0) : squares) * each;
-    return convert<Out>(convert<real_t<V>>(c.root ? sqrt(found) : found));
-  }
-  template <class Out> static __device__ Out finish(State s, const Context<A>& c) {
-    R n = static_cast<R>(s.count()), freedom = static_cast<R>(static_cast<double>(s.count()) - c.option[DDOF]);
-    R part = sizeof(R) == 8 ? 1 / (n > R(1) ? n : R(1)) : part_of(n);
-    return divided<Out>(s.sums, part, freedom <= R(0) ? (STRICT ? nan<R>() : Limits<R>::greatest()) : 1 / freedom, c);
-  }
-};
-
-// With the reciprocals from the host, which knows the count.
-template <class V, class I> struct Var : MaskedVar<V, I> {
-  enum Options { SHARE, EACH };  // the reciprocals of the number of elements, and of the degrees of freedom
-  using Base = MaskedVar<V, I>;
-  using R = typename Base::R;
-  template <class Out> static __device__ Out finish(typename Base::State s, const Context<typename Base::A>& c) {
-    return Base::template divided<Out>(s.sums, static_cast<R>(c.option[SHARE]), static_cast<R>(c.option[EACH]), c);
-  }
-};
-
-template <class V, class I, class Variance> struct MeanAndVar : Traits {  // the variance is the second result
-  static constexpr bool COUNTING = true, CENTERED = true;
-  using Spread = typename Variance::Spread;
-  using A = typename Spread::A;
-  struct State {  // the total gives the mean where infinities leave no center
-    typename Spread::State spread;
-    A total;
-    __device__ __forceinline__ I count() const { return spread.count(); }
-  };
-  template <class T> struct SumsOf {
-    typename Spread::template SumsOf<T> spread;
-    A total;
-  };
-  using Sums = SumsOf<typename Spread::R>;
-  static __device__ State identity() { return {Spread::identity(), convert<A>(0)}; }
-  static __device__ State map(V x, const Context<A>& c) { return {Spread::map(x, c), convert<A>(x)}; }
-  static __device__ __forceinline__ State add(State s, V x) { return {Spread::add(s.spread, x), s.total + convert<A>(x)}; }
-  static __device__ __forceinline__ State settled(State s) { return {Spread::settled(s.spread), s.total}; }
-  static __device__ __forceinline__ A center(const State& s) { return s.spread.center; }
-  static __device__ __forceinline__ A mean(const State& s) { return Spread::mean(s.spread); }
-  static __device__ __forceinline__ Sums around(A center, const State& s) { return {Spread::around(center, s.spread), s.total}; }
-  template <class T> static __device__ __forceinline__ SumsOf<T> added(const SumsOf<T>& a, const SumsOf<T>& b) {
-    return {Spread::added(a.spread, b.spread), a.total + b.total};
-  }
-  template <class T, class S> static __device__ __forceinline__ SumsOf<T> sums_in(const SumsOf<S>& s) {
-    return {Spread::template sums_in<T>(s.spread), s.total};
-  }
-  static __device__ __forceinline__ State whole(A center, const SumsOf<Wider<typename Spread::R>>& s) {
-    return {Spread::whole(center, s.spread), s.total};
-  }
-  static __device__ __forceinline__ Sums sums(const State& s) { return {s.spread.sums, s.total}; }
-  static __device__ __forceinline__ State state(A center, const Sums& sums) { return {{center, sums.spread}, sums.total}; }
-  static __device__ __forceinline__ Sums sums(A sum, typename Spread::R squares, u32 count, A total) {
-    return {Spread::sums(sum, squares, count, total), total};
-  }
-  static __device__ State combine(State a, State b) { return {Spread::combine(a.spread, b.spread), a.total + b.total}; }
-  struct Fields { A center; typename Spread::R squares; i64 n; };
-  template <class F> static __device__ __forceinline__ F fields(State s) {
-    auto f = Spread::template fields<Fields>(s.spread);
-    return {f.center, f.squares, f.n, s.total};
-  }
-  template <class F> static __device__ __forceinline__ State from(F f) { return {Spread::from(f), f.total}; }
-  template <class Out> static __device__ Out finish(State s, const Context<A>&) {
-    return convert<Out>(convert<V>(quotient(s.total, static_cast<double>(s.count()))));
-  }
-  template <class Out> static __device__ Out second(State s, const Context<A>& c) {
-    return Variance::template finish<Out>(s.spread, c);
-  }
-};
-template <class V, class I> struct MeanVar : MeanAndVar<V, I, Var<V, I>> {
-  enum Options { SHARE, EACH };
-};
-template <class V, class I> struct MaskedMeanVar : MeanAndVar<V, I, MaskedVar<V, I>> {
-  enum Options { DDOF };
-};
 
 // The variance of integers of at most two bytes, from their sum and the sum of their squares, which are exact in V = i32 or
 // i64 (squares: unsigned).
@@ -554,6 +355,35 @@ template <class V> struct IntegerVar : Traits {
       u64 high = __umul64hi(n, s.squares) - __umul64hi(sum, sum) - (low < less);
       apart = static_cast<double>(high) * 0x1p64 + static_cast<double>(low - less);
     }
+    double found = apart / (all * (freedom <= 0 ? 0.0 : freedom));
+    return convert<Out>(c.root ? sqrt(found) : found);
+  }
+};
+
+// The same of integers of four bytes, at most 2^32 of them: squares in 128 bits. V is i64.
+template <class V> struct LongVar : Traits {
+  static constexpr bool COUNTING = true;
+  enum Options { N, DDOF };
+  using A = V;
+  struct State {
+    V sum;
+    u64 low, high;  // of the squares
+  };
+  static __device__ State identity() { return {0, 0, 0}; }
+  static __device__ State map(V x, const Context<A>&) { return add(identity(), x); }
+  static __device__ __forceinline__ State add(State s, V x) {
+    u64 low = s.low + static_cast<u64>(x * x);
+    return {s.sum + x, low, s.high + (low < s.low)};
+  }
+  static __device__ State combine(State a, State b) {
+    u64 low = a.low + b.low;
+    return {a.sum + b.sum, low, a.high + b.high + (low < a.low)};
+  }
+  template <class Out> static __device__ Out finish(State s, const Context<A>& c) {
+    double all = c.option[N], freedom = all - c.option[DDOF];
+    u64 n = static_cast<u64>(all), sum = static_cast<u64>(s.sum < 0 ? -s.sum : s.sum), low = n * s.low, less = sum * sum;
+    u64 high = __umul64hi(n, s.low) + n * s.high - __umul64hi(sum, sum) - (low < less);
+    double apart = static_cast<double>(high) * 0x1p64 + static_cast<double>(low - less);
     double found = apart / (all * (freedom <= 0 ? 0.0 : freedom));
     return convert<Out>(c.root ? sqrt(found) : found);
   }
@@ -604,14 +434,6 @@ template <class R> __device__ __forceinline__ R power(R x, R p) {
 
 // ---- two operands
 
-template <class A> __device__ __forceinline__ A ratio(A a, A b) { return a / b; }
-template <class R> __device__ __forceinline__ Complex<R> ratio(Complex<R> a, Complex<R> b) {  // Smith's method: no overflow
-  if (b.re == R(0) && b.im == R(0)) return {a.re / b.re, a.im / b.re};
-  bool steep = fabs(b.im) > fabs(b.re);
-  R part = steep ? b.re / b.im : b.im / b.re, scale = steep ? b.re * part + b.im : b.re + b.im * part;
-  return {(steep ? a.re * part + a.im : a.re + a.im * part) / scale, (steep ? a.im * part - a.re : a.im - a.re * part) / scale};
-}
-
 // Whether elements equal those of the second operand. NANS: NaN equals NaN.
 template <class V, bool NANS = false> struct Equal : All<V> {
   static constexpr bool PRODUCT = true;
@@ -659,7 +481,6 @@ template <class Base, class V> struct WithoutNan : Base {
     return is_nan(convert<accumulate_t<X>>(x)) ? Base::identity() : Base::map(convert<V>(x), c);
   }
 };
-template <class V, class I> using NanVar = WithoutNan<MaskedVar<V, I, true>, V>;
 template <class V, class I> using NanArgMax = WithoutNan<ArgMax<V, I>, V>;
 template <class V, class I> using NanArgMin = WithoutNan<ArgMin<V, I>, V>;
 template <class Op> struct Plain { using type = Op; };

@@ -1,26 +1,43 @@
-// Ops that are exact sums of floats, of their magnitudes, squares or products: their mean, or the root.
+// Ops that are exact sums of floats: of one kind, or of several that the result needs.
 namespace gpuops {
 
-enum class Adds { VALUES, MAGNITUDES, SQUARES, PRODUCTS };
-enum class Gives { SUM, MEAN, ROOT };
+// Of elements; MOMENTS: of elements and of their squares; WEIGHTED: of products with weights and of the weights.
+enum class Adds { VALUES, MAGNITUDES, SQUARES, PRODUCTS, MOMENTS, WEIGHTED };
+// STRICT: a variance that is NaN without degrees of freedom. SPREAD: the mean and the variance.
+enum class Gives { SUM, MEAN, ROOT, VARIANCE, STRICT, SPREAD, RATIO };
+// What the terms of a part of a state are. ERRORS: what products lose when they are rounded.
+enum class Kind { VALUES, MAGNITUDES, PRODUCTS, FACTORS, ERRORS };
 
 template <class V> constexpr bool COMPLEX = ONE_OF<V, c64, c128>;
 
-// The terms that an element contributes to each part of a sum, the real and the imaginary one.
+// The terms that an element contributes to each part of a state.
 template <int PARTS, int TERMS> struct Terms { double of[PARTS][TERMS]; };
 
 // Sums of what elements of V are in its accumulator's type A, in double precision or more.
 // NEAR: sums that merge have an exponent, or a unit, in common.
 template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
-  static constexpr bool EXACT = true, DIVIDES = GIVES == Gives::MEAN, ALIKE = NEAR, PRODUCT = ADDS == Adds::PRODUCTS;
-  enum Options { N, INVERSE };  // the number of elements, and its reciprocal
+  static constexpr bool EXACT = true, DIVIDES = GIVES == Gives::MEAN, ALIKE = NEAR;
+  static constexpr bool PRODUCT = ADDS == Adds::PRODUCTS || ADDS == Adds::WEIGHTED;
+  enum Options { N, INVERSE, DDOF = INVERSE, SHARE };  // SHARE: of a variance, the reciprocal of what n S2 - S1^2 is divided by
+  using Value = V;
   using A = accumulate_t<V>;
   using R = real_t<A>;    // of parts
   using Part = real_t<V>;  // of the parts of results
-  static constexpr bool MULTIPLIES = ADDS == Adds::SQUARES || ADDS == Adds::PRODUCTS;
-  static constexpr bool WIDE = MULTIPLIES && SAME<R, double>;  // products have two terms
-  static constexpr int PARTS = COMPLEX<V> && (ADDS == Adds::VALUES || ADDS == Adds::PRODUCTS) ? 2 : 1;
-  static constexpr int FACTORS = MULTIPLIES && COMPLEX<V> ? 2 : 1, TERMS = FACTORS * (WIDE ? 2 : 1);
+  static constexpr bool MOMENTS = ADDS == Adds::MOMENTS, MULTIPLIES = PRODUCT || MOMENTS || ADDS == Adds::SQUARES;
+  static constexpr bool WIDE = SAME<R, double>;  // products have errors
+  static constexpr int VALUES = COMPLEX<V> && ADDS != Adds::MAGNITUDES && ADDS != Adds::SQUARES ? 2 : 1;
+  static constexpr int PARTS = MOMENTS ? VALUES + (WIDE ? 2 : 1) : ADDS == Adds::WEIGHTED ? 2 * VALUES : VALUES;
+  static constexpr int FACTORS = MULTIPLIES && COMPLEX<V> ? 2 : 1, TERMS = FACTORS * (WIDE && MULTIPLIES && !MOMENTS ? 2 : 1);
+  // The kind of a part, and how many terms it gets of an element.
+  static __device__ constexpr Kind kind(int part) {
+    if (ADDS == Adds::MAGNITUDES) return Kind::MAGNITUDES;
+    if (ADDS == Adds::VALUES || (MOMENTS && part < VALUES)) return Kind::VALUES;
+    if (MOMENTS && part > VALUES) return Kind::ERRORS;
+    return ADDS == Adds::WEIGHTED && part >= VALUES ? Kind::FACTORS : Kind::PRODUCTS;
+  }
+  static __device__ constexpr int count(int part) {
+    return kind(part) == Kind::PRODUCTS ? TERMS : kind(part) == Kind::ERRORS ? FACTORS : 1;
+  }
   using All = Digits<Part, MULTIPLIES>;
   static constexpr bool DIRECT = SAME<V, f16> && !MULTIPLIES;  // a double is exact
   using Number = typename Either<SAME<R, float>, Aligned, typename Either<NEAR, gpuops::Near, Fixed>::type>::type;
@@ -40,25 +57,40 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
 
   // Factors of the products, or the terms alone, in doubles.
   static __device__ __forceinline__ void factors(V x, V y, double (&a)[PARTS][FACTORS], double (&b)[PARTS][FACTORS]) {
-    A p = convert<A>(x), q = convert<A>(ADDS == Adds::PRODUCTS ? y : x);
+    A p = convert<A>(x), q = convert<A>(PRODUCT ? y : x);
     if constexpr (ADDS == Adds::MAGNITUDES) {
       a[0][0] = convert<double>(magnitude(p));
     } else if constexpr (!COMPLEX<V>) {
       a[0][0] = convert<double>(p), b[0][0] = convert<double>(q);
-    } else if constexpr (ADDS == Adds::VALUES) {
-      a[0][0] = convert<double>(p.re), a[1][0] = convert<double>(p.im);
+      if constexpr (MOMENTS) a[1][0] = b[1][0] = a[0][0];
+      if constexpr (ADDS == Adds::WEIGHTED) a[1][0] = b[0][0];
     } else if constexpr (ADDS == Adds::SQUARES) {
       a[0][0] = b[0][0] = convert<double>(p.re), a[0][1] = b[0][1] = convert<double>(p.im);
+    } else if constexpr (!PRODUCT) {
+      a[0][0] = convert<double>(p.re), a[1][0] = convert<double>(p.im);
+      if constexpr (MOMENTS) a[2][0] = b[2][0] = a[0][0], a[2][1] = b[2][1] = a[1][0];
     } else {
       a[0][0] = a[1][0] = convert<double>(p.re), a[0][1] = a[1][1] = convert<double>(p.im);
       b[0][0] = b[1][1] = convert<double>(q.re), b[1][0] = convert<double>(q.im), b[0][1] = -convert<double>(q.im);
+      if constexpr (ADDS == Adds::WEIGHTED) a[2][0] = b[0][0], a[3][0] = b[1][0];
     }
   }
   // Whether an element is beyond what expansions hold.
-  static __device__ __forceinline__ bool beyond(double term, double a, double b) {
+  template <bool PRODUCTS> static __device__ __forceinline__ bool beyond(double term, double a, double b) {
     if constexpr (!SAME<R, double>) return false;
-    bool huge = fabs(term) >= HUGE_FROM && is_finite(a) && (!MULTIPLIES || is_finite(b));
-    return huge || (MULTIPLIES && fabs(term) < LOST_BELOW && a != 0 && b != 0);
+    u32 size = high_word(term) & 0x7fffffffu;  // (integers, which other units compare)
+    bool huge = size >= HUGE_WORD && is_finite(a) && (!PRODUCTS || is_finite(b));
+    return huge || (PRODUCTS && size < LOST_WORD && bit_cast<u64>(a) << 1 != 0 && bit_cast<u64>(b) << 1 != 0);
+  }
+  // A term of a part, and its error.
+  static __device__ __forceinline__ double term_of(int part, double a, double b, double& error) {
+    error = 0;
+    if (kind(part) != Kind::PRODUCTS) return a;
+    if constexpr (WIDE) return two_product(a, b, error);
+    else return __dmul_rn(a, b);
+  }
+  static __device__ __forceinline__ bool is_beyond(int part, double term, double a, double b) {
+    return kind(part) == Kind::PRODUCTS ? beyond<true>(term, a, b) : beyond<false>(term, a, b);
   }
   // Terms, of which `lost` says of each part whether some are left out, since they are beyond expansions.
   static __device__ __forceinline__ Terms<PARTS, TERMS> terms(V x, V y, bool (&lost)[PARTS]) {
@@ -67,16 +99,20 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     factors(x, y, a, b);
 #pragma unroll
     for (int p = 0; p < PARTS; ++p) {
+      if (kind(p) == Kind::ERRORS) continue;  // they come with the products
       lost[p] = false;
+      constexpr bool APART = MOMENTS && WIDE;
 #pragma unroll
-      for (int f = 0; f < FACTORS; ++f) {
-        double term = a[p][f], error = 0;
-        if constexpr (WIDE) term = two_product(a[p][f], b[p][f], error);
-        else if constexpr (MULTIPLIES) term = __dmul_rn(a[p][f], b[p][f]);
-        if (beyond(term, a[p][f], b[p][f])) term = error = 0, lost[p] = true;
-        if (WIDE && !is_finite(term)) error = 0;
+      for (int f = 0; f < (kind(p) == Kind::PRODUCTS ? FACTORS : 1); ++f) {
+        double error, term = term_of(p, a[p][f], b[p][f], error);
+        if (is_beyond(p, term, a[p][f], b[p][f])) term = error = 0, lost[p] = true;
+        if (!is_finite(term)) error = 0;
         found.of[p][f] = term;
-        if constexpr (WIDE) found.of[p][FACTORS + f] = error;
+        if constexpr (APART) {
+          if (kind(p) == Kind::PRODUCTS) found.of[PARTS - 1][f] = error, lost[PARTS - 1] = false;
+        } else if constexpr (WIDE && MULTIPLIES) {
+          if (kind(p) == Kind::PRODUCTS) found.of[p][FACTORS + f] = error;
+        }
       }
     }
     return found;
@@ -90,7 +126,7 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     for (int p = 0; p < PARTS; ++p) {
       made.part[p] = number(found.of[p][0], c.room);
 #pragma unroll
-      for (int t = 1; t < TERMS; ++t) made.part[p] = made.part[p] + number(found.of[p][t], c.room);
+      for (int t = 1; t < count(p); ++t) made.part[p] = made.part[p] + number(found.of[p][t], c.room);
       if constexpr (SAME<Number, Fixed>) made.part[p] = lost[p] ? lacking() : made.part[p];
     }
     return made;
@@ -114,8 +150,8 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     if constexpr (COMPLEX<Out>) return x.re == 0 || x.im == 0;
     else return !nonzero(x);
   }
-  template <class Out> static __device__ __forceinline__ Out joined(const Part (&part)[PARTS]) {
-    if constexpr (PARTS == 2) return convert<Out>(Complex<Part>{part[0], part[1]});
+  template <class Out> static __device__ __forceinline__ Out joined(const Part (&part)[VALUES]) {
+    if constexpr (VALUES == 2) return convert<Out>(Complex<Part>{part[0], part[1]});
     else return convert<Out>(part[0]);
   }
   template <class X> static __device__ __forceinline__ double part_of(X x, int part) {
@@ -126,40 +162,131 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     Part value;
     bool open;
   };
-  static __device__ __noinline__ Rounded made_of(Number sum, double n, double initial) {
+  template <Gives ONE> static __device__ __noinline__ Rounded made_of(Number sum, double n, double initial) {
     Rounded made = {};
     Expansion all = expansion(sum);
-    if (initial != 0) all = all.plus(initial);
-    if constexpr (GIVES == Gives::MEAN) all = quotient(all, n);
-    if constexpr (GIVES == Gives::ROOT) all = gpuops::root(all);
+    if (initial != 0) {
+      bool number = is_finite(all.s) && is_finite(initial);
+      all = all.plus(initial);
+      made.open = number && !is_finite(all.s);
+    }
+    if constexpr (ONE == Gives::MEAN) all = quotient(all, n);
+    if constexpr (ONE == Gives::ROOT) all = gpuops::root(all);
     made.value = rounded<Part>(all, made.open);
     return made;
   }
-  // The result of a state and an initial value. open: it may be another.
-  template <class Out, class S>
-  static __device__ __forceinline__ Out made(S s, const Context<A>& c, double n, double inverse, bool has_initial, V initial, bool& open) {
-    Part part[PARTS];
+  static __device__ __forceinline__ void note_merging(State& s, const Context<A>& c) {
+    if constexpr (SAME<Number, Aligned>) {
 #pragma unroll
-    for (int p = 0; p < PARTS; ++p) {
-      if constexpr (SAME<Number, Aligned>) s.part[p].lost += s.part[p].lost == 0 ? 0 : float_power(c.merging);
+      for (int p = 0; p < PARTS; ++p) {
+        s.part[p].lost += s.part[p].lost == 0 ? 0 : float_power(kind(p) == Kind::PRODUCTS && MOMENTS ? c.merging_products : c.merging);
+      }
+    }
+  }
+  // What becomes of the sums of the first parts, or of those from FIRST on, and an initial value. open: it may be another.
+  template <Gives ONE, class Out, int FIRST = 0>
+  static __device__ __forceinline__ Out made(const State& s, double n, double inverse, bool has_initial, V initial, bool& open) {
+    Part part[VALUES];
+#pragma unroll
+    for (int p = 0; p < VALUES; ++p) {
+      const Number& own = s.part[FIRST + p];
       if constexpr (!SAME<Part, double>) {
         Found state;
-        double found = quick(s.part[p], state);
-        if constexpr (GIVES == Gives::MEAN) found *= inverse;
-        if constexpr (GIVES == Gives::ROOT) found = sqrt(found);
-        bool sure = (GIVES == Gives::SUM && state == Found::EXACT) || (state != Found::AWAY && is_certain<Part>(found));
+        double found = quick(own, state);
+        if constexpr (ONE == Gives::MEAN) found *= inverse;
+        if constexpr (ONE == Gives::ROOT) found = sqrt(found);
+        bool sure = (ONE == Gives::SUM && state == Found::EXACT) || (state != Found::AWAY && is_certain<Part>(found));
         if (sure && !has_initial) {
           part[p] = narrowed<Part>(found);
           continue;
         }
       }
-      Rounded found = made_of(s.part[p], n, has_initial ? part_of(initial, p) : 0);
+      Rounded found = made_of<ONE>(own, n, has_initial ? part_of(initial, p) : 0);
       part[p] = found.value, open |= found.open;
     }
     return joined<Out>(part);
   }
+  // The expansion of the sum of squares, with that of their errors.
+  static __device__ __forceinline__ Long squares_of(const State& s) {
+    Long all = {};
+    Expansion squares = expansion(s.part[VALUES]);
+    all.add(squares.s), all.add(squares.e), all.r = squares.r;
+    if constexpr (WIDE) {
+      Expansion errors = expansion(s.part[PARTS - 1]);
+      all.add(errors.s), all.add(errors.e), all.r += errors.r;
+    }
+    return all;
+  }
+  static __device__ __noinline__ Rounded variance_of(State s, double n, double freedom, bool root) {
+    Rounded made = {};
+    bool number = true;
+    Expansion values[VALUES];
+#pragma unroll
+    for (int p = 0; p < VALUES; ++p) values[p] = expansion(s.part[p]), number &= is_finite(values[p].s);
+    Expansion all = spread(values, squares_of(s), n);
+    if (!number || freedom != freedom || (freedom <= 0 && GIVES == Gives::STRICT)) {
+      made.value = convert<Part>(nan<float>());
+    } else if (n == 0 || freedom <= 0 || !is_finite(freedom)) {
+      made.value = convert<Part>(all.s / (freedom <= 0 ? 0.0 : freedom));
+      made.open = all.r != 0 && !(all.r < fabs(all.s));
+    } else {
+      all = quotient(quotient(all, n), freedom);
+      made.value = rounded<Part>(root ? gpuops::root(all) : all, made.open);
+    }
+    return made;
+  }
+  template <class Out> static __device__ __forceinline__ Out variance(const State& s, double n, double share, const Context<A>& c, bool& open) {
+    double freedom = n - c.option[DDOF];
+    if constexpr (!SAME<Part, double>) {
+      double off, apart = quick_spread<VALUES>(s.part, n, off), found = apart * share;
+      if (c.root) found = sqrt(found);
+      if (freedom > 0 && off < 0x1p-43 * apart && is_certain<Part>(found)) return convert<Out>(narrowed<Part>(found));
+    }
+    Rounded found = variance_of(s, n, freedom, c.root);
+    open |= found.open;
+    return convert<Out>(found.value);
+  }
+  static __device__ __noinline__ Rounded ratio_of(State s) {
+    Rounded made = {};
+    made.value = rounded<Part>(gpuops::ratio(expansion(s.part[0]), expansion(s.part[1])), made.open);
+    return made;
+  }
+  template <class Out> static __device__ __forceinline__ Out ratio(const State& s, bool& open) {
+    if constexpr (VALUES == 1) {
+      Rounded found = ratio_of(s);
+      open |= found.open;
+      return convert<Out>(found.value);
+    } else {
+      return ratio_of_rounded<Out>(made<Gives::SUM, V>(s, 1, 1, false, V{}, open), made<Gives::SUM, V, VALUES>(s, 1, 1, false, V{}, open));
+    }
+  }
+  // That of complex sums that are rounded: in double precision, in steps that are rounded, too (R. Smith, "Algorithm 116:
+  // Complex division", 1962).
+  template <class Out> static __device__ __forceinline__ Out ratio_of_rounded(V x, V y) {
+    Complex<double> a = {x.re, x.im}, b = {y.re, y.im};
+    bool steep = fabs(b.im) > fabs(b.re);
+    if (steep) a = {a.im, -a.re}, b = {b.im, -b.re};
+    double part = b.im / b.re, size = __dadd_rn(b.re, __dmul_rn(b.im, part));
+    double re = __dadd_rn(a.re, __dmul_rn(a.im, part)) / size, im = __dadd_rn(a.im, -__dmul_rn(a.re, part)) / size;
+    return convert<Out>(Complex<Part>{convert<Part>(re), convert<Part>(im)});
+  }
+  // The first result, and the second one, of a state of n elements.
+  template <class Out> static __device__ __forceinline__ Out first(State s, double n, double inverse, double share, const Context<A>& c, bool has_initial, V initial, bool& open) {
+    note_merging(s, c);
+    if constexpr (GIVES == Gives::VARIANCE || GIVES == Gives::STRICT) return variance<Out>(s, n, share, c, open);
+    else if constexpr (GIVES == Gives::RATIO) return ratio<Out>(s, open);
+    else return made<GIVES == Gives::SPREAD ? Gives::MEAN : GIVES, Out>(s, n, inverse, has_initial, initial, open);
+  }
+  template <class Out> static __device__ __forceinline__ Out then(State s, double n, double share, const Context<A>& c, bool& open) {
+    note_merging(s, c);
+    if constexpr (GIVES == Gives::SPREAD) return variance<Out>(s, n, share, c, open);
+    else return made<Gives::SUM, Out, VALUES>(s, 1, 1, false, V{}, open);
+  }
   template <class Out> static __device__ __forceinline__ Out finish(const State& s, const Context<A>& c, bool has_initial, V initial, bool& open) {
-    return made<Out>(s, c, c.option[N], c.option[INVERSE], has_initial, initial, open);
+    return first<Out>(s, c.option[N], GIVES == Gives::SPREAD ? 1 / c.option[N] : c.option[INVERSE], c.option[SHARE], c, has_initial, initial, open);
+  }
+  template <class Out> static __device__ __forceinline__ Out second(const State& s, const Context<A>& c, bool& open) {
+    return then<Out>(s, c.option[N], c.option[SHARE], c, open);
   }
 
   // The sum in the type of a field.
@@ -204,20 +331,19 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     factors(x, y, a, b);
 #pragma unroll
     for (int p = 0; p < PARTS; ++p) {
+      if (kind(p) == Kind::ERRORS) continue;
 #pragma unroll
-      for (int f = 0; f < FACTORS; ++f) {
-        double term = a[p][f], error = 0;
-        if constexpr (WIDE) term = two_product(a[p][f], b[p][f], error);
-        else if constexpr (MULTIPLIES) term = __dmul_rn(a[p][f], b[p][f]);
+      for (int f = 0; f < (kind(p) == Kind::PRODUCTS ? FACTORS : 1); ++f) {
+        double error, term = term_of(p, a[p][f], b[p][f], error);
         if (bit_cast<u64>(a[p][f]) != u64(1) << 63) own[p].seen = All::OTHER;
-        if (beyond(term, a[p][f], b[p][f])) {
-          if constexpr (MULTIPLIES) all[p].add_product(a[p][f], b[p][f]);
+        if (is_beyond(p, term, a[p][f], b[p][f])) {
+          if (kind(p) == Kind::PRODUCTS) all[p].add_product(a[p][f], b[p][f]);
           else all[p].add(term);
         } else if (!is_finite(term)) {
           all[p].note(term);
         } else {
           own[p].add(term, all[p]);
-          if constexpr (WIDE) own[p].add(error, all[p]);
+          if (WIDE && kind(p) == Kind::PRODUCTS) own[p].add(error, all[p]);
         }
       }
     }
@@ -232,26 +358,69 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     }
     ++taking;
   }
-  template <class Out> static __device__ Out exactly(All (&all)[PARTS], double n, bool minus_zero) {
-    Part part[PARTS];
-    for (int p = 0; p < PARTS; ++p) {
-      if (!all[p].finite()) {
-        part[p] = convert<Part>(all[p].special());
-        continue;
+  // The first result, and the second one, of n elements; `all` is used up.
+  template <class Out, class Second> static __device__ void exactly(All (&all)[PARTS], double n, const Context<A>& c, Out& y, Second& z) {
+    bool negative[PARTS], finite = true;
+    for (int p = 0; p < PARTS; ++p) negative[p] = all[p].settled(), finite &= p >= VALUES || all[p].finite();
+    if constexpr (MOMENTS) {
+      double freedom = n - c.option[DDOF];
+      if constexpr (GIVES == Gives::SPREAD) {
+        Part part[VALUES];
+        for (int p = 0; p < VALUES; ++p) part[p] = quotient_of(all[p], negative[p], n, 1, false);
+        y = joined<Out>(part);
       }
-      bool negative = all[p].settled();
-      Binary found = GIVES == Gives::ROOT ? all[p].root() : all[p].over(GIVES == Gives::MEAN ? static_cast<u64>(n) : 1);
-      part[p] = nearest<Part>(found, found.top ? negative : minus_zero && !(all[p].seen & All::OTHER));
+      Part found = convert<Part>(nan<float>());
+      if (finite && freedom == freedom && !(freedom <= 0 && GIVES == Gives::STRICT)) {
+        all[VALUES].multiply(static_cast<u64>(n));
+        for (int p = 0; p < VALUES; ++p) all[VALUES].subtract_square(all[p]);
+        all[VALUES].settled();
+        found = quotient_of(all[VALUES], false, n > 0 ? n : 1, freedom <= 0 ? 0.0 : freedom, c.root);
+      }
+      if constexpr (GIVES == Gives::SPREAD) z = convert<Second>(found);
+      else y = convert<Out>(found);
+    } else if constexpr (GIVES == Gives::RATIO) {
+      Part part[PARTS];
+      for (int p = VALUES == 1; p < PARTS; ++p) part[p] = quotient_of(all[p], negative[p], 1, 1, false);
+      if constexpr (VALUES == 1) {
+        y = convert<Out>(ratio_of_digits(all[0], negative[0], all[1], negative[1])), z = convert<Second>(part[1]);
+      } else {
+        V first = convert<V>(Complex<Part>{part[0], part[1]}), weight = convert<V>(Complex<Part>{part[2], part[3]});
+        y = ratio_of_rounded<Out>(first, weight), z = convert<Second>(weight);
+      }
+    } else {
+      Part part[VALUES];
+      for (int p = 0; p < VALUES; ++p) {
+        part[p] = quotient_of(all[p], negative[p], GIVES == Gives::MEAN ? n : 1, 1, GIVES == Gives::ROOT);
+        if (c.minus_zero && !nonzero(part[p]) && !(all[p].seen & All::OTHER)) part[p] = convert<Part>(-0.0);
+      }
+      y = joined<Out>(part);
     }
-    return joined<Out>(part);
+  }
+  // Settled digits, divided by n and by another number, or the root of that.
+  static __device__ __noinline__ Part quotient_of(All& all, bool negative, double n, double other, bool root) {
+    if (!all.finite()) return convert<Part>(root ? sqrt(all.special()) : all.special() / n / other);
+    bool zero = all.is_zero();
+    if (n == 0 || other == 0 || !is_finite(other)) return convert<Part>((zero ? 0.0 : negative ? -1.0 : 1.0) / n / other);
+    i32 exponent;
+    u64 part = mantissa(other, exponent);
+    Binary found = all.over(static_cast<u64>(n), part, exponent);
+    return nearest<Part>(root ? found.root() : found, negative && !zero);
+  }
+  static __device__ __noinline__ Part ratio_of_digits(All& x, bool negative_x, All& y, bool negative_y) {
+    if (!x.finite() || !y.finite() || y.is_zero()) {
+      double a = x.finite() ? (x.is_zero() ? 0.0 : negative_x ? -1.0 : 1.0) : x.special();
+      return convert<Part>(a / (y.finite() ? (y.is_zero() ? 0.0 : negative_y ? -1.0 : 1.0) : y.special()));
+    }
+    bool zero = x.is_zero();
+    return nearest<Part>(x.over(y), negative_x != negative_y && !zero);
   }
 };
 
 // Counts the elements that it adds, in an I.
-template <class V, class I, bool NEAR> struct CountedMean : Exact<V, Adds::VALUES, Gives::MEAN, NEAR> {
-  static constexpr bool COUNTING = true;
-  using Base = Exact<V, Adds::VALUES, Gives::MEAN, NEAR>;
+template <class Base, class I> struct Counted : Base {
+  static constexpr bool COUNTING = true, DIVIDES = false;
   using A = typename Base::A;
+  using V = typename Base::Value;
   struct State {
     typename Base::Number part[Base::PARTS];
     Beside<double, I> n;
@@ -277,8 +446,13 @@ template <class V, class I, bool NEAR> struct CountedMean : Exact<V, Adds::VALUE
   }
   template <class Out> static __device__ __forceinline__ Out finish(const State& s, const Context<A>& c, bool has_initial, V initial, bool& open) {
     double n = static_cast<double>(s.count());
-    return Base::template made<Out>(s, c, n, 1 / n, has_initial, initial, open);
+    return Base::template first<Out>(sum(s), n, 1 / n, share(n, c), c, has_initial, initial, open);
   }
+  template <class Out> static __device__ __forceinline__ Out second(const State& s, const Context<A>& c, bool& open) {
+    double n = static_cast<double>(s.count());
+    return Base::template then<Out>(sum(s), n, share(n, c), c, open);
+  }
+  static __device__ __forceinline__ double share(double n, const Context<A>& c) { return 1 / (n * (n - c.option[Base::DDOF])); }
   template <class F> static __device__ __forceinline__ F fields(const State& s) {
     return {Base::template rounded_sum<A>(s), static_cast<i64>(s.count())};
   }
@@ -293,9 +467,15 @@ template <class V, bool NEAR> using Sum = of_type<V, Adds::VALUES, NEAR, Added<V
 template <class V, bool NEAR> using SumOfSquares = of_type<V, Adds::SQUARES, NEAR, Squares<V>>;
 template <class V, bool NEAR> using Dot = of_type<V, Adds::PRODUCTS, NEAR, Products<V>>;
 template <class V, bool NEAR> using Mean = typename Either<INEXACT<V>, Exact<V, Adds::VALUES, Gives::MEAN, NEAR>, WholeMean<V>>::type;
-template <class V, class I, bool NEAR> using MaskedMean = typename Either<INEXACT<V>, CountedMean<V, I, NEAR>, MaskedWholeMean<V, I>>::type;
+template <class V, class I, bool NEAR> using MaskedMean = typename Either<INEXACT<V>, Counted<Exact<V, Adds::VALUES, Gives::MEAN, NEAR>, I>, MaskedWholeMean<V, I>>::type;
 template <class V, bool NEAR> using Norm1 = Exact<V, Adds::MAGNITUDES, Gives::SUM, NEAR>;
 template <class V, bool NEAR> using Norm2 = Exact<V, Adds::SQUARES, Gives::ROOT, NEAR>;
+template <class V, bool NEAR> using Var = Exact<V, Adds::MOMENTS, Gives::VARIANCE, NEAR>;
+template <class V, class I, bool NEAR> using MaskedVar = Counted<Var<V, NEAR>, I>;
+template <class V, class I, bool NEAR> using NanVar = WithoutNan<Counted<Exact<V, Adds::MOMENTS, Gives::STRICT, NEAR>, I>, V>;
+template <class V, bool NEAR> using MeanVar = Exact<V, Adds::MOMENTS, Gives::SPREAD, NEAR>;
+template <class V, class I, bool NEAR> using MaskedMeanVar = Counted<MeanVar<V, NEAR>, I>;
+template <class V, bool NEAR> using Average = Exact<V, Adds::WEIGHTED, Gives::RATIO, NEAR>;
 template <class V, bool NEAR> using NanSum = WithoutNan<Sum<V, NEAR>, V>;
 template <class V, class I, bool NEAR> using NanMean = WithoutNan<MaskedMean<V, I, NEAR>, V>;
 

@@ -25,110 +25,6 @@ template <bool APART, int CHAINS> struct Elements {
   __device__ __forceinline__ State total(const Context<A>& c) const { return total_of<Op, COUNT>(*this, c); }
 };
 
-// Variances, around one center for all of a thread's elements (APART: for those of an output).
-template <bool APART, int CHAINS, class O = Op> struct Deviations {
-  using A = typename O::A;
-  using R = real_t<A>;
-  using Spread = typename O::Spread;
-  static constexpr bool ALL = OTHER == NONE && !O::UNCONVERTED;  // every element takes part
-  static constexpr int COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC, CENTERS = APART ? VEC : 1;
-  A center[CENTERS], sum[COUNT], whole[COUNT];  // whole: of the elements themselves
-  R squares[COUNT];
-  u32 number[ALL ? 1 : COUNT], calls = 0;  // number: of elements in each sum
-  bool begun = false;                      // whether all centers are set
-
-  __device__ __forceinline__ Deviations() {
-#pragma unroll
-    for (int i = 0; i < CENTERS; ++i) center[i] = convert<A>(0);
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) sum[i] = whole[i] = convert<A>(0), squares[i] = R(0), number[ALL ? 0 : i] = 0;
-  }
-  template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>&) {
-    if (ALL && number[0] == 0) {
-      if (!ready[0]) return;  // packs after the first that is not ready are not either
-      begin(cleaned(x[0]), b[0]);
-    } else if ((ALL || calls > 0) && (calls & (calls - 1)) == 0) {  // whenever the number of elements has doubled
-      settle();
-    }
-    ++calls;
-#pragma unroll
-    for (int n = 0; n < N; ++n) {
-      if (!ready[n]) continue;
-      auto clean = cleaned(x[n]);
-      if (!ALL && !begun) begin(clean, b[n]);
-      if constexpr (ALL) number[0] += VEC / COUNT;
-#pragma unroll
-      for (int v = 0; v < VEC; ++v) {
-        if (!taken(clean, b[n], v)) continue;
-        A value = value_of(clean, v), apart = value - center[v % CENTERS];
-        sum[v % COUNT] = sum[v % COUNT] + apart;
-        squares[v % COUNT] += real_product<R>(apart, apart);
-        whole[v % COUNT] = whole[v % COUNT] + value;
-        if constexpr (!ALL) ++number[v % COUNT];
-      }
-    }
-  }
-  template <class X> static __device__ __forceinline__ A value_of(const X& x, int v) { return convert<A>(convert<Tval>(x.get(v))); }
-  // Whether element v of a pack takes part.
-  template <class X, class B> static __device__ __forceinline__ bool taken(const X& x, const B& b, int v) {
-    bool left_out = O::UNCONVERTED && is_nan(value_of(x, v));
-    return !left_out && (OTHER == NONE || nonzero(b.get(OTHER == BESIDE ? v : 0)));
-  }
-  // The number of elements around a center.
-  __device__ __forceinline__ u32 counted(int center) const {
-    u32 all = 0;
-#pragma unroll
-    for (int k = center; k < COUNT; k += CENTERS) all += number[ALL ? 0 : k];
-    return all;
-  }
-  // Sets the centers of outputs without elements, if this pack has one for them: the first element that takes part or, if a
-  // pack has several of an output, a middle one.
-  template <class X, class B> __device__ __forceinline__ void begin(const X& x, const B& b) {
-    begun = true;
-#pragma unroll
-    for (int i = 0; i < CENTERS; ++i) {
-      bool has = counted(i) > 0;
-#pragma unroll
-      for (int v = i; v < VEC; v += CENTERS) {
-        bool first = !has & taken(x, b, v);
-        center[i] = first ? value_of(x, v) : center[i], has |= first;
-      }
-      begun &= has;
-    }
-    if constexpr (!APART && VEC > 1) {
-      auto value = [&](int v) { return taken(x, b, v) ? value_of(x, v) : center[0]; };
-      if constexpr (VEC >= 4 && SAME<A, float>) center[0] = middle(value(0), value(1), value(2), value(3));
-      else center[0] = halfway(value(0), value(1));
-    }
-  }
-  // Moves centers close to the means.
-  __device__ __forceinline__ void settle() {
-#pragma unroll
-    for (int i = 0; i < CENTERS; ++i) {
-      A all = sum[i];
-#pragma unroll
-      for (int k = i + CENTERS; k < COUNT; k += CENTERS) all = all + sum[k];
-      A next = center[i] + times(all, Spread::part_of(static_cast<R>(counted(i)))), moved = next - center[i];
-#pragma unroll
-      for (int k = i; k < COUNT; k += CENTERS) {
-        auto part = Spread::recentered(Spread::sums(sum[k], squares[k], 0), moved, static_cast<R>(number[ALL ? 0 : k]));
-        sum[k] = part.sum, squares[k] = part.squares;
-      }
-      center[i] = next;
-    }
-  }
-  __device__ __forceinline__ State get(int v, const Context<A>&) const {
-    return O::state(center[v], O::sums(sum[v], squares[v], counted(v), whole[v]));
-  }
-  __device__ __forceinline__ State total(const Context<A>&) const {
-    A all = sum[0], total = whole[0];
-    R more = squares[0];
-#pragma unroll
-    for (int k = 1; k < COUNT; ++k) all = all + sum[k], total = total + whole[k], more += squares[k];
-    return O::state(center[0], O::sums(all, more, counted(0), total));
-  }
-};
-
 // Online softmax over several packs at a time: the sum so far is rescaled once for all of them.
 template <bool APART, class O = Op> struct Exponentials {
   using A = typename O::A;
@@ -251,7 +147,6 @@ template <bool APART, int CHAINS> __device__ auto chosen() {
   else if constexpr (ALONE && IN_WORDS && COUNTS<Op>) return As<Trues<APART>>();
   else if constexpr (ALONE && IN_WORDS && MOMENTS<Op>) return As<Moments<APART>>();
   else if constexpr (Op::EXACT) return As<Sums<APART, CHAINS>>();
-  else if constexpr (Op::CENTERED) return As<Deviations<APART, CHAINS>>();
   else return As<Elements<APART, CHAINS>>();
 }
 template <bool APART, int CHAINS> using Gathered = typename decltype(chosen<APART, CHAINS>())::type;

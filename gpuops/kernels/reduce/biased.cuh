@@ -8,11 +8,10 @@
 template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
   static constexpr bool WIDE = SAME<R, double>;
   static constexpr i32 SLACK = 4, STEP = 8;  // sums have exponents in common, if those of their terms hardly differ
-  static constexpr u32 BEYOND = ~0u;
   static constexpr i32 FEW = 15;  // the headroom of less than 2^13 terms: multiples of 2^-24, less than 2^29 together
   static constexpr int LOWS = APART && !DIRECT ? COUNT : 1;
   double high[COUNT], low[LOWS];
-  u32 lost[LOWS];
+  u32 lost[LOWS], lacks = 0;  // lacks: WIDE: the sums that lack terms, as bits
   i32 most = NOTHING;  // terms are less than 2^most
 
   __device__ __forceinline__ Biased() {
@@ -42,7 +41,7 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
         low[i % LOWS] = fast_two_sum(low[i % LOWS], rest, rest);
         lost[i % LOWS] |= static_cast<u32>(bit_cast<u64>(rest));  // of a subnormal number, the higher word may be 0
       }
-      lost[i % LOWS] |= high_word(rest);
+      lost[i % LOWS] |= high_word(rest) << 1;
     }
     return rest;
   }
@@ -59,7 +58,8 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) high[i] = SINGLE ? first : high[i] + first;  // (high is 0, or not finite)
 #pragma unroll
-    for (int i = 0; i < LOWS; ++i) low[i] = low_bias(headroom), lost[i] = beyond ? BEYOND : lost[i];
+    for (int i = 0; i < LOWS; ++i) low[i] = low_bias(headroom);
+    if (beyond) lacks = ~0u;
   }
   __device__ __forceinline__ void raise(i32 exponent, i32 headroom) {
     exponent = WIDE ? (exponent + 5) & -4 : exponent + 1;  // other terms are hardly greater; units are alike
@@ -77,32 +77,32 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
     for (int i = 0; i < COUNT; ++i) {
       if (!is_finite(high[i])) continue;
       add(i, before[i]);
-      if (i < LOWS) add(i, rest[i]);
+      if (i < LOWS && is_finite(rest[i])) add(i, rest[i]);  // (another chain may be infinite)
     }
   }
-  // The sum of all chains or (APART) of one.
-  template <class Number, bool ALIKE> __device__ __forceinline__ Number total(int chain, const Context<A>& c) const {
-    if constexpr (SAME<Number, Aligned>) return aligned_total<ALIKE>(chain, c);
-    else if constexpr (SAME<Number, Near>) return near_total(chain, c.headroom);
-    else return fixed_total(chain, c.headroom);
+  // The sum of all chains or (APART) of one. ROOMY: it has room for all terms of the output. exact: whether `rest` is.
+  template <class Number, bool ROOMY> __device__ __forceinline__ Number total(int chain, i32 headroom, const Context<A>& c, bool exact = false) const {
+    if constexpr (SAME<Number, Aligned>) return aligned_total<ROOMY>(chain, headroom, c, exact);
+    else if constexpr (SAME<Number, Near>) return near_total(chain, headroom);
+    else return fixed_total(chain, headroom);
   }
   // A chain's `rest` is the sum of less than 2^n terms of at most half a unit: each of as many additions loses at most 2^-53
-  // of 2^(n - 1) units. Its sum gets room for all terms of the output (unless threads have that already: ALIKE), in a unit
+  // of 2^(n - 1) units. Its sum gets room for all terms of the output (unless it has that already: ROOMY), in a unit
   // that is 2^shift as great; that loses 2^-53 of what is below it. For what merges lose see `context`. If no chain has lost
   // something, and they are hardly more than 2^shift, merges lose nothing: all is a multiple of a chain's unit.
-  template <bool ALIKE> __device__ __forceinline__ Aligned aligned_total(int chain, const Context<A>& c) const {
+  template <bool ROOMY> __device__ __forceinline__ Aligned aligned_total(int chain, i32 headroom, const Context<A>& c, bool exact) const {
     bool none = !DIRECT && !SINGLE && most == NOTHING;
-    i32 n = c.headroom, exponent = above(DIRECT ? Format<f16>::MOST + 1 : most, n);
+    i32 n = c.headroom, exponent = above(DIRECT ? Format<f16>::MOST + 1 : most, headroom);
     double bias_of = DIRECT || none ? 0 : bias(exponent);
     Aligned sum = {high[APART ? chain : 0] - bias_of, low[chain % LOWS], none ? NOTHING : exponent, 0};
 #pragma unroll
     for (int i = 1; i < COUNT; ++i) {
       if (!APART) sum.s += high[i] - bias_of;
     }
-    if (!ALIKE && !none) sum.raise((exponent + c.room - n + SLACK + STEP - 1) & -STEP);
+    if (!ROOMY && !none) sum.raise((exponent + c.room - n + SLACK + STEP - 1) & -STEP);
     i32 shift = sum.exponent - exponent;
     if (DIRECT && n > FEW) sum.lost = float_power(2 * n + 15 - sum.exponent);  // doubles lose 2^-53 of 2^(n + 16)
-    if (!DIRECT && (lost[chain % LOWS] << 1 || shift > 24)) sum.lost = float_power(2 * n - 54 - shift) + float_power(max(n - shift, 0) - 53);
+    if (!DIRECT && !exact && (lost[chain % LOWS] || shift > 24)) sum.lost = float_power(2 * n - 54 - shift) + float_power(max(n - shift, 0) - 53);
     return sum;
   }
   __device__ __forceinline__ Fixed fixed_total(int chain, i32 headroom) const {
@@ -116,10 +116,10 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
     }
     u32 left = lost[chain % LOWS];
     if (special != 0) return gpuops::special(special);
-    if (left == BEYOND) return lacking();
+    if (lacks >> chain % LOWS & 1) return lacking();
     if (most == NOTHING) return fixed(0);
     i32 unit = below(most, headroom) - 52;
-    float off = left << 1 ? bit_cast<float>(u32(headroom + 126) << 23) : 0;  // (each term loses half a unit)
+    float off = left ? bit_cast<float>(u32(headroom + 126) << 23) : 0;  // (each term loses half a unit)
     return {shifted(sum, 52 - headroom) + shifted(integer(low[chain % LOWS]), 0), unit, off};
   }
   __device__ __forceinline__ Near near_total(int chain, i32 headroom) const {
@@ -130,10 +130,8 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
       if (!APART || i == chain) s += high[i] - bias_of;
     }
     u32 left = lost[chain % LOWS];
-    if (left << 1) {
-      i32 exponent = below(most, headroom) - 53 + headroom;
-      off = left == BEYOND ? Limits<double>::greatest() : power_of_two(max(exponent, -1074));
-    }
+    if (left) off = power_of_two(max(below(most, headroom) - 53 + headroom, -1074));
+    if (lacks >> chain % LOWS & 1) off = Limits<double>::greatest();
     return {s, none ? 0 : low[chain % LOWS] - low_bias(headroom), off};
   }
 };
@@ -163,11 +161,13 @@ template <> struct Largest<double> {
 template <bool APART, int CHAINS, class O = Op> struct Sums {
   static constexpr int OUTPUTS = APART ? VEC : 1, COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC;
   static constexpr bool ALL = OTHER == NONE && !O::UNCONVERTED;  // every element takes part
-  static constexpr int MEASURES = O::MULTIPLIES ? 1 : O::PARTS;  // the parts of elements that are measured apart
+  static constexpr int MEASURES = O::MULTIPLIES && !O::MOMENTS ? 1 : O::VALUES;  // the parts of elements that are measured apart
+  static constexpr bool GRAINS = O::MOMENTS && !SAME<typename O::R, double>;  // whether it knows what elements are multiples of
   using R = typename O::R;
   using Part = Biased<COUNT, APART, R, O::DIRECT>;
   Part sum[O::PARTS];
   Largest<R> first[MEASURES], second[1];
+  u32 least = ~0u;  // GRAINS: the bits of the least magnitude, less 1: 0 is the greatest
   u32 number[O::COUNTING ? OUTPUTS : 1] = {};
 
   // LANES: of a row.
@@ -197,6 +197,7 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
 #pragma unroll
       for (int v = 0; v < WIDTH; ++v) {
         measured<FINITE>(own, value(x[n], b[n], v));
+        if constexpr (GRAINS) note_grain(value(x[n], b[n], v));
         if constexpr (O::PRODUCT) measured<FINITE>(other, factor(b[n], v));
       }
 #pragma unroll
@@ -209,23 +210,47 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
     if constexpr (COMPLEX<Tval>) largest[0].template add<FINITE>(value.re), largest[N - 1].template add<FINITE>(value.im);
     else largest[0].template add<FINITE>(value);
   }
+  __device__ __forceinline__ void note_grain(Tval x) {
+    auto value = convert<typename O::A>(x);
+    if constexpr (COMPLEX<Tval>) least = min(least, min((bit_cast<u32>(value.re) << 1) - 2, (bit_cast<u32>(value.im) << 1) - 2));
+    else least = min(least, (bit_cast<u32>(value) << 1) - 2);
+  }
+  // The exponent of the last bit that a float can have whose magnitude is the least one.
+  __device__ __forceinline__ i32 grain() const { return static_cast<i32>(max((least + 2) >> 24, 1u)) - 150; }
   __device__ __forceinline__ bool infinite() const {
     bool any = first[0].exponent() >= Largest<R>::INFINITE || first[MEASURES - 1].exponent() >= Largest<R>::INFINITE;
     return any || (O::PRODUCT && second[0].exponent() >= Largest<R>::INFINITE);
   }
+  // That of a part's terms. Squares have room for all of an output from the beginning: so their sums move nothing later, and
+  // what lies below their last bits is exact, if elements do not differ much (see `total_of`).
+  static __device__ __forceinline__ i32 headroom(int part, const Context<A>& c) {
+    return GRAINS && O::kind(part) == Kind::PRODUCTS ? c.room : c.headroom;
+  }
   template <int LANES> __device__ __forceinline__ void make_room(const Context<A>& c) {
     if constexpr (O::DIRECT) return;
-    make_room_of<0, LANES>(c.headroom);
-    if constexpr (O::PARTS > 1) make_room_of<1, LANES>(c.headroom);
+    i32 own[MEASURES], other = 0;
+#pragma unroll
+    for (int p = 0; p < MEASURES; ++p) own[p] = most_of<LANES>(first[p], p);
+    if constexpr (O::PRODUCT) other = most_of<LANES>(second[0], MEASURES);
+    i32 all = MEASURES > 1 ? max(own[0], own[MEASURES - 1]) : own[0];
+#pragma unroll
+    for (int p = 0; p < O::PARTS; ++p) {
+      i32 exponent = O::kind(p) == Kind::FACTORS ? other : O::kind(p) == Kind::VALUES ? own[p % MEASURES] : all;
+      if (O::kind(p) == Kind::PRODUCTS) exponent += O::PRODUCT ? other : all;
+      if (GRAINS && !SINGLE && O::kind(p) == Kind::PRODUCTS) exponent = (exponent + 3) & -4;  // alike in most threads
+      if (O::kind(p) == Kind::ERRORS) exponent += all - 53;
+      if (O::kind(p) == Kind::MAGNITUDES && COMPLEX<Tval>) ++exponent;
+      if constexpr (SINGLE) sum[p].begin(exponent, headroom(p, c));
+      else if (exponent > sum[p].most) sum[p].raise(exponent, headroom(p, c));
+    }
   }
-  template <int P, int LANES> __device__ __forceinline__ void make_room_of(i32 headroom) {
-    i32 exponent = first[P % MEASURES].exponent();
-    bool infinite = exponent >= Largest<R>::INFINITE;
-    if constexpr (O::PRODUCT) infinite |= second[0].exponent() >= Largest<R>::INFINITE;
-    if constexpr (O::MULTIPLIES) exponent += O::PRODUCT ? second[0].exponent() : exponent;
-    else if constexpr (COMPLEX<Tval> && O::PARTS == 1) ++exponent;  // a magnitude
-    if constexpr (SINGLE) sum[P].begin(row_max<Part::WIDE || LANES <= 32 ? LANES : 32, P>(infinite ? -1000 : exponent), headroom);
-    else if (exponent > sum[P].most && !infinite) sum[P].raise(exponent, headroom);
+  // The exponent of finite elements, SINGLE: of all of a row.
+  template <int LANES> static __device__ __forceinline__ i32 most_of(const Largest<R>& largest, int call) {
+    constexpr int SHARED = Part::WIDE || LANES <= 32 ? LANES : 32;
+    i32 exponent = largest.exponent();
+    exponent = exponent >= Largest<R>::INFINITE ? -1000 : exponent;
+    if constexpr (!SINGLE) return exponent;
+    else return call == 0 ? row_max<SHARED, 0>(exponent) : call == 1 ? row_max<SHARED, 1>(exponent) : row_max<SHARED, 2>(exponent);
   }
   // Returns what is still to be added to the lower level of each part.
   struct Rest { double of[O::PARTS]; };
@@ -236,11 +261,11 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
 #pragma unroll
     for (int p = 0; p < O::PARTS; ++p) {
 #pragma unroll
-      for (int t = 0; t < O::TERMS; ++t) {
+      for (int t = 0; t < O::count(p); ++t) {
         double more = sum[p].add_high(chain, terms.of[p][t]);
         rest.of[p] = t > 0 ? rest.of[p] + more : more;
       }
-      if (beyond[p]) sum[p].lost[chain % Part::LOWS] = Part::BEYOND;
+      if (beyond[p]) sum[p].lacks |= 1u << chain % Part::LOWS;
     }
     return rest;
   }
@@ -294,10 +319,16 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
     typename O::State made;
 #pragma unroll
     for (int p = 0; p < O::PARTS; ++p) {
-      made.part[p] = sum[p].template total<typename O::Number, O::ALIKE>(o, c);
+      made.part[p] = total_of(p, o, c);
     }
     if constexpr (O::COUNTING) made.n = decltype(made.n)::of(number[o]);
     return made;
+  }
+  // What lies below the last bits of squares is exact, and merges lose nothing of it, if less than 2^room of at most half of
+  // 2^(most + room + 1 - 52) add up to less than 2^53 times what all are multiples of.
+  __device__ __forceinline__ typename O::Number total_of(int p, int o, const Context<A>& c) const {
+    if (!(GRAINS && O::kind(p) == Kind::PRODUCTS)) return sum[p].template total<typename O::Number, O::ALIKE>(o, c.headroom, c);
+    return sum[p].template total<typename O::Number, true>(o, c.room, c, 2 * c.room + sum[p].most - 52 - 2 * grain() <= 53);
   }
   __device__ __forceinline__ typename O::State total(const Context<A>& c) const { return get(0, c); }
 };
@@ -323,7 +354,10 @@ template <int STEP, int UNROLLED, class Get, class O = Op> __device__ __forceinl
     };
     sum.begin();
 #pragma unroll UNROLLED
-    for (i32 i = first; i < count; i += STEP) sum.template measured<false>(sum.first, element(i));
+    for (i32 i = first; i < count; i += STEP) {
+      sum.template measured<false>(sum.first, element(i));
+      if constexpr (sum.GRAINS) sum.note_grain(element(i));
+    }
     sum.template make_room<STEP>(c);
 #pragma unroll UNROLLED
     for (i32 i = first; i < count; i += STEP) {

@@ -37,9 +37,10 @@ template <class T> __device__ __forceinline__ void early(T& value) {
 // not smaller), 2^(n - 1) of these; there are less than 2^(room - n + 4) chains; and each may be moved to a greater unit.
 template <class O = Op> __device__ __forceinline__ Context<A> context(const Reduce& r, i64 own, i64 all, i64 steps) {
   if (READS) own = 1, steps = all;  // states merge one by one
-  Context<A> c = {{r.options[0], r.options[1]}, r.root != 0, A{}, headroom<O>(own), headroom<O>(max(own, all)), 0, false, false};
+  Context<A> c = {{r.options[0], r.options[1], r.options[2]}, r.root != 0, A{}, headroom<O>(own), headroom<O>(max(own, all)), 0, 0, false, false};
   if constexpr (O::EXACT) {
-    c.merging = 64 - __clzll(steps) - 53 + c.room + 5 - (O::ALIKE ? 0 : min(c.headroom, c.room - c.headroom + 4));
+    c.merging_products = 64 - __clzll(steps) - 53 + c.room + 5;
+    c.merging = c.merging_products - (O::ALIKE ? 0 : min(c.headroom, c.room - c.headroom + 4));
     if (r.has_initial) c.initial = nonzero(r.initial), c.minus_zero = O::has_minus_zero(r.initial);
     early(c.initial), early(c.minus_zero);
   }
@@ -103,8 +104,9 @@ template <class O = Op> __device__ __forceinline__ Tout finished(State state, co
   }
 }
 
-template <class O = Op> __device__ __forceinline__ Tz second_of(State state, const Context<A>& c) {
-  return O::template second<Tz>(state, c);
+template <class O = Op> __device__ __forceinline__ Tz second_of(State state, const Context<A>& c, bool& open) {
+  if constexpr (O::EXACT) return O::template second<Tz>(state, c, open);
+  else return O::template second<Tz>(state, c);
 }
 
 // N neighbouring results, and the second ones if TWO. y and z have the same layout.
@@ -115,8 +117,8 @@ template <int N> struct Results {
   __device__ __forceinline__ void set(int v, const State& state, const Reduce& r, const Context<A>& c) {
     bool unsure = false;
     first.set(v, finished<>(state, r, c, unsure));
+    if constexpr (TWO) second.set(v, second_of<>(state, c, unsure));
     open |= static_cast<u32>(unsure) << v;
-    if constexpr (TWO) second.set(v, second_of<>(state, c));
   }
   __device__ __forceinline__ void store(Tout* y, Tz* z, Offset at) const {
     store_past_l1(y + at, first);
@@ -144,7 +146,7 @@ __device__ __forceinline__ void copy(Offset (&to)[3], const Offset (&from)[3]) {
 // Makes the results that are open: for one after the other, the whole block adds up its `count` elements once more.
 // open: those of a thread, as bits; kept(bit, offsets): where they lie; place(i, offsets): where element i lies.
 template <class O = Op, class Kept, class Place>
-__device__ __forceinline__ void settle(u32 open, const Tin* x, const Tb* b, Tout* y, const Reduce& r, const Context<A>& c, i64 count, Kept kept, Place place) {
+__device__ __forceinline__ void settle(u32 open, const Tin* x, const Tb* b, Tout* y, Tz* z, const Reduce& r, const Context<A>& c, i64 count, Kept kept, Place place) {
   if constexpr (O::EXACT && !WRITES) {
     if (!__syncthreads_or(open)) return;
     __shared__ typename O::All all[O::PARTS];
@@ -190,7 +192,9 @@ __device__ __forceinline__ void settle(u32 open, const Tin* x, const Tb* b, Tout
       __syncthreads();
       if (threadIdx.x == own) {
         double n = O::COUNTING ? static_cast<double>(number) : r.options[0];
-        y[from[2]] = O::template exactly<Tout>(all, n, c.minus_zero);
+        Tz more;
+        O::exactly(all, n, c, y[from[2]], more);
+        if constexpr (TWO) z[from[2]] = more;
       }
     }
   }

@@ -12,7 +12,7 @@
 enum Step { CROSS, INTERLEAVED, SHUFFLE };
 
 __device__ State block_step(State value) {
-  if constexpr (STEP == SHUFFLE) return block_reduce<Op, BLOCK, true, LAST>(value);
+  if constexpr (STEP == SHUFFLE) return block_reduce<Op, BLOCK>(value);
   __shared__ State cell[BLOCK];
   int t = threadIdx.x;
   cell[t] = value;
@@ -54,7 +54,7 @@ reduce_block(const Tin* x, const Tb* b, Tout* y, State* partials, Reduce r, cons
   if constexpr (LAST) {
     bool open = false;
     if (threadIdx.x == 0) y[kept[2]] = finished<>(value, r, c, open);
-    settle(open, x, b, y, r, c, r.runs, [&](int, Offset (&at)[3]) { copy(at, kept); },
+    settle(open, x, b, y, static_cast<Tz*>(nullptr), r, c, r.runs, [&](int, Offset (&at)[3]) { copy(at, kept); },
            [&](i64 i, Offset (&at)[2]) { r.reduced.locate(static_cast<Index>(i), at); });
   } else if (threadIdx.x == 0) {
     partials[split * r.outputs + output] = value;

@@ -95,7 +95,6 @@ __device__ __forceinline__ void meet(Cells& cells, State (&value)[VEC]) {
 
 // The combined partial results, of the first `levels` (others are neutral).
 __device__ __forceinline__ State met(const Cells& cells, int i, int levels = LEVELS) {
-  if constexpr (Op::CENTERED) return gathered<Op, LEVELS>(levels, [&](int level) { return cells[level][i]; });
   State part[LEVELS];
 #pragma unroll
   for (int level = 0; level < LEVELS; ++level) part[level] = cells[level][i];
@@ -224,7 +223,7 @@ reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* p
       if (v >= there.begin && v < there.end) open |= write(y, z, there.at[2] + v * r.y_inner, state, r, c) << turn;
     });
   }
-  settle(open, x, b, y, r, c, r.packs,
+  settle(open, x, b, y, z, r, c, r.packs,
          [&](int bit, Offset (&at)[3]) {
            int i = place_of(bit), v = DEEP == 1 ? bit : i / WIDE;
            Spot there = find(blockIdx.x * static_cast<Index>(WIDE) + (DEEP == 1 ? wide : i % WIDE), r);

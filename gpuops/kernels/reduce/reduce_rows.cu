@@ -160,7 +160,7 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
     if constexpr (RAGGED && !Op::EXACT) value[k] = Op::combine(rows.singles[k], value[k]);
   }
   if constexpr (GROUP == BLOCK) {
-    if constexpr (RESIDENT == 0 || !Op::EXACT) value[0] = block_reduce<Op, BLOCK, false, RESIDENT == 0 || !Op::CENTERED>(value[0]);
+    if constexpr (RESIDENT == 0 || !Op::EXACT) value[0] = block_reduce<Op, BLOCK, false>(value[0]);
     if constexpr (RESIDENT > 0 && Op::EXACT) {  // the same instructions twice, since loading others takes long
       State* mine = partials + static_cast<i64>(first) * gridDim.y;
 #pragma unroll 1
@@ -194,7 +194,7 @@ reduce_rows(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
       open |= write(y, z, kept[0][2], value[i], r, c) << i, shared_first = shared;
     }
   }
-  settle(open, x, b, y, r, c, elements(r),
+  settle(open, x, b, y, z, r, c, elements(r),
          [&](int i, Offset (&at)[3]) { r.kept.locate(static_cast<Index>(first + (shared_first + i) * GROUPS), at); },
          [&](i64 i, Offset (&at)[2]) { place(i, r, at); });
 }

@@ -1,9 +1,3 @@
-// A thread's partial result between batches of elements.
-template <class O> __device__ __forceinline__ State settled(State value) {
-  if constexpr (O::CENTERED) return O::settled(value);
-  else return value;
-}
-
 // Reduces small arrays of any strides, element by element. r.shares divides the threads among outputs.
 // blockIdx.x: the outputs. blockIdx.y: the split of what is reduced, r.chunk elements; the last block to arrive adds up
 // the splits' partial results. Prologue, besides that of reduce.cuh: UNROLL (elements of a thread in flight), BLOCK (the
@@ -24,7 +18,6 @@ reduce_small(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* par
   State value = Op::identity();
   typename Either<IN_CHAINS, Sums<false, 1>, Elements<false, 1>>::type sum;
   for (u32 i = begin + lane; i < end; i += UNROLL * step) {
-    if (i > begin + lane) value = settled<Op>(value);
     Items<Tin, 1> item[UNROLL];
     Items<Tb, 1> other[UNROLL];
     bool ready[UNROLL];
@@ -65,6 +58,6 @@ reduce_small(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* par
     for (u32 n = lane; n < gridDim.y; n += step) value = Op::combine(value, parts[n]);
     split = false;
   }
-  settle(open, x, b, y, r, c, r.packs, [&](int, Offset (&at)[3]) { copy(at, from); },
+  settle(open, x, b, y, z, r, c, r.packs, [&](int, Offset (&at)[3]) { copy(at, from); },
          [&](i64 i, Offset (&at)[2]) { r.reduced.locate(static_cast<u32>(i), at); });
 }

@@ -36,7 +36,7 @@ reduce_staged(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* pa
     r.kept.locate(static_cast<Index>(first + min(row, rows - 1)), at);
     if (row < rows && threadIdx.x % TEAM == 0) open |= write(y, z, at[2], value, r, c) << base / (BLOCK / TEAM);
   }
-  settle(open, x, b, y, r, c, length,
+  settle(open, x, b, y, z, r, c, length,
          [&](int step, Offset (&at)[3]) { r.kept.locate(static_cast<Index>(first + step * (BLOCK / TEAM) + threadIdx.x / TEAM), at); },
          [&](i64 i, Offset (&at)[2]) { at[0] = i, at[1] = 0; });
 }

@@ -45,7 +45,7 @@ reduce_tiny(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* part
     if (!whole) results[0].store_one(y, z, kept[k][2], k % STORED);
     else if (k % STORED == 0) results[k / STORED].store(y, z, kept[k][2]);
   }
-  settle(open, x, b, y, r, c, LENGTH,
+  settle(open, x, b, y, z, r, c, LENGTH,
          [&](int k, Offset (&at)[3]) { r.kept.locate(static_cast<Index>(first + k * APART), at); },
          [&](i64 i, Offset (&at)[2]) {
            at[0] = i, at[1] = 0;

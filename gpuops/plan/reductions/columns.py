@@ -89,8 +89,7 @@ def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design
     if not columns.block_per_run:
         most = 2 * COLUMNS if columns.access.funnel else COLUMNS
         wide = min(power_of_2(columns.packs), LONG, segment // nbytes, most // vec)
-    narrow = p.op.traits.centered and nbytes == PACK // 2 and not columns.edged
-    block = LARGE_BLOCK if narrow and -(-columns.packs // wide) < multiprocessors else SHARED_BLOCK
+    block = SHARED_BLOCK
     if p.exact and -(-columns.packs // wide) * FEW_SPLITS >= multiprocessors:
         block //= 2
     while wide > 1 and cells(block, wide) * vec * p.state > STATIC_SHARED - RESERVED:

@@ -48,7 +48,7 @@ PARAMS = Struct(
     Field("i64", "head", "columns: elements of a run's first pack that lie before the run"),
     Field("i64", "high", "staged: x's elements end here"),
     Field("i64", "y_inner", "columns: stride between neighbouring outputs in y"),
-    Field("double", "options[2]", "of the op"),
+    Field("double", "options[3]", "of the op"),
     Field("i64", "root", "whether to take the root of the result"),
     Field("i64", "has_initial", "whether there is an initial value"),
     Field("Tval", "initial", "which is combined into every output"),
@@ -63,7 +63,7 @@ SMALL_PARAMS = Struct(
     Field("i32", "has_initial", "whether there is an initial value"),
     Field("Dims<KEPT, 3, Offset>", "kept", "operands x, b, y, over the outputs"),
     Field("Axes<REDUCED, 2, Offset>", "reduced", "operands x, b, over the elements of an output"),
-    Field("double", "options[2]", "of the op"),
+    Field("double", "options[3]", "of the op"),
     Field("i64", "root", "whether to take the root of the result"),
     Field("Tval", "initial", "which is combined into every output"),
 )
@@ -162,8 +162,8 @@ def parameters(p: Problem, design: Design, offset: str, high: int) -> Params:
     return (SMALL_PARAMS if design.shares else PARAMS).pack(
         offset, outputs=outputs, packs=packs, chunk=chunk, runs=runs, run_chunk=run_chunk, shares=design.shares,
         kept=design.kept, reduced=design.reduced, run_packs=design.run_packs, head=design.head, high=high,
-        y_inner=p.kept.inner(2), options=(*p.numbers, 0.0, 0.0)[:2], root=p.root, has_initial=p.initial is not None,
-        initial=(p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0"),
+        y_inner=p.kept.inner(2), options=(*p.numbers, 0.0, 0.0, 0.0)[:3], root=p.root,
+        has_initial=p.initial is not None, initial=(p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0"),
     )  # fmt: skip
 
 
@@ -265,10 +265,9 @@ def split(p: Problem, blocks: int, fill: int, packs: int, step: int, least: int 
 
 
 def in_flight(p: Problem, count: int, access: Access, busy: bool = False) -> int:
-    """Packs in flight per thread: its ``count``, up to a limit. Reductions that are ``busy`` with each, and variances
-    of widened elements, halve that, or registers would not suffice."""
+    """Packs in flight per thread: its ``count``, up to a limit. Reductions that are ``busy`` with each halve that, or
+    registers would not suffice."""
     most = IN_FLIGHT if access.vec * ITEMSIZE[p.x] > NARROW else 2 * IN_FLIGHT
-    busy |= p.op.traits.centered and access.vec * ITEMSIZE[p.val] > PACK
     most //= loads(p, access) * (2 if busy else 1)
     return min(most, power_of_2(count))
 

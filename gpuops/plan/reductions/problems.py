@@ -31,7 +31,6 @@ class Traits(NamedTuple):
     product: bool = False
     unconverted: bool = False
     counting: bool = False
-    centered: bool = False
     exponential: bool = False
 
 
@@ -41,10 +40,10 @@ class OpStruct(NamedTuple):
     name: str
     state: Callable[[str], np.dtype]  # in memory, given the dtype of the values
     traits: Traits = Traits()
-    options: tuple[str, ...] = ()  # its numeric options, two at most
+    options: tuple[str, ...] = ()  # its numeric options, three at most
     root: bool = False  # whether it can also take the square root
     numbered: bool = False  # its state counts elements, in 32 bits if these suffice
-    exact: int = 0  # 1: sums of integers; 2: also of their squares; in fewer bytes if these suffice
+    exact: int = 0  # 1: sums of integers; 2: also of their squares, in fewer bytes if these suffice; 3: these in 16
     held: Callable[[str], int] | None = None  # bytes per output that a thread holds without a mask, if not the state's
     printed: bool = False  # its source is printed from its record, for the dtypes of a kernel
     summed: bool = False  # its states are exact sums
@@ -60,7 +59,7 @@ class OpStruct(NamedTuple):
     @property
     def busy(self) -> bool:
         """Whether elements take many instructions, and merges many steps."""
-        return self.traits.indexed or self.traits.centered or self.exact > 1
+        return self.traits.indexed or self.exact > 1
 
     def numbers(self, length: int, given: dict[str, float]) -> tuple[float, ...]:
         """The values of its options, for ``length`` elements."""
@@ -77,8 +76,7 @@ def reciprocal(n: float) -> float:
 OPTIONS: dict[str, Callable[[int, dict[str, float]], float]] = {
     "n": lambda length, given: given.get("n", length),
     "inverse": lambda length, given: reciprocal(given.get("n", length)),
-    "share": lambda length, given: reciprocal(max(length, 1)),
-    "each": lambda length, given: reciprocal(length - given["ddof"]),
+    "share": lambda length, given: reciprocal(given.get("n", length) * (given.get("n", length) - given["ddof"])),
 }
 
 

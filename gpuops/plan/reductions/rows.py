@@ -58,7 +58,7 @@ def plan_rows(p: Problem, strategy: str, multiprocessors: int) -> Plan:
             return launch(p, strategy, staged(p, multiprocessors))
     rows = in_packs(p, access)
     many = p.outputs >= multiprocessors * WARPS_PER_SM
-    most = LANES_EXACT if p.exact else LANES_PACKS[p.op.traits.exponential or p.op.traits.centered]
+    most = LANES_EXACT if p.exact else LANES_PACKS[p.op.traits.exponential]
     short = rows.total <= (most if many else LANES_ALWAYS)
     design = lanes_per_row(p, rows, multiprocessors) if short else blocks_per_row(p, rows, multiprocessors)
     return launch(p, strategy, design)
@@ -184,11 +184,8 @@ def at_once(p: Problem, rows: Rows, packs: int, threads: int) -> bool:
 
 
 def slow(p: Problem) -> bool:
-    """Whether elements take many instructions: in variances that count them, or because they are widened to more than
-    four bytes."""
-    if p.op.busy:
-        return p.op.traits.centered and "each" not in p.op.options
-    return ITEMSIZE[p.val] > max(4, ITEMSIZE[p.x])
+    """Whether elements take many instructions because they are widened to more than four bytes."""
+    return not p.op.busy and ITEMSIZE[p.val] > max(4, ITEMSIZE[p.x])
 
 
 def block_of(p: Problem, packs: int, multiprocessors: int) -> int:
@@ -197,5 +194,5 @@ def block_of(p: Problem, packs: int, multiprocessors: int) -> int:
     if p.exact and many:
         return min(ROW_BLOCK[ITEMSIZE[p.x]], max(64, power_of_2(packs) // 8))
     most = ROW_BLOCK[ITEMSIZE[p.x]] if many else 1024
-    least = most if many and not p.op.traits.centered else 128
+    least = most if many else 128
     return min(most, max(least, power_of_2(packs) // (8 if p.op.busy and p.op.second != POSITION else 4)))
