@@ -120,7 +120,7 @@ def test_importing_the_package_imports_no_other_library():
 
 ROOT = PACKAGE.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-OURS = {"gpuops", "benchmarks", "tests", "docs", "site_map"}
+OURS = {"gpuops", "benchmarks", "tests", "docs", "site_map", "drawings"}
 #: Libraries that tests import and no extra installs: make chooses the CuPy for the GPU, and installs PEERS.
 OF_MAKE = {"cupy", "cupy_backends", "cupyx", "cuda", "torch"}
 

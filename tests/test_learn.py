@@ -59,9 +59,9 @@ def sections(page: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-def drawings() -> ModuleType:
-    """The script that draws the pictures."""
-    spec = importlib.util.spec_from_file_location("drawings", DOCS / "kernels" / "drawings.py")
+def drawings(name: str = "drawings") -> ModuleType:
+    """A script that draws pictures."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / "kernels" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -109,11 +109,13 @@ def test_the_course_leads_to_every_guide():
     assert all(f"(kernels/{page}.md)" in text and "(../learn.md)" in PAGES[page] for page in PAGES)
 
 
-def test_pictures_are_those_of_the_script():
-    module = drawings()
+@pytest.mark.parametrize("script", ("drawings", "exact_drawings"))
+def test_pictures_are_those_of_the_script(script, monkeypatch):
+    monkeypatch.syspath_prepend(DOCS / "kernels")  # one script takes functions of the other
+    module = drawings(script)
     for name, draw in module.PICTURES.items():
         drawn = (DOCS / "kernels" / f"{name}.svg").read_text(encoding="utf-8")
-        assert drawn == draw().svg(), "run python docs/kernels/drawings.py"
+        assert drawn == draw().svg(), f"run python docs/kernels/{script}.py"
         assert "prefers-color-scheme: dark" in drawn
 
 

@@ -41,7 +41,7 @@ BELOW = {
         "kernels/matmul": "Matrix product",
         "kernels/*": "",
     },
-    "promises": {"exact": "", "accuracy": ""},
+    "promises": {"exact": "", "exact-proof": "", "accuracy": ""},
     "contributing": {"architecture": ""},
 }
 
