@@ -29,8 +29,9 @@ class Average(NamedTuple):
 def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     """Weighted average over the given axes, as ``numpy.average``; in one pass over both arrays on a GPU.
 
-    Half types accumulate in float32. Where the weights add up to 0, the result is NaN or infinite on a GPU, since
-    raising would synchronise, and a ZeroDivisionError on the CPU, as in NumPy.
+    The exact sum of the products divided by that of the weights, rounded once (docs/exact.md). Where the weights add up
+    to 0, the result is NaN or infinite on a GPU, since raising would synchronise, and a ZeroDivisionError on the CPU,
+    as in NumPy.
 
     Parameters
     ----------

@@ -26,10 +26,9 @@ def var(
 
     Notes
     -----
-    Each thread adds up the differences between its elements and a center near their mean, and the squares of these
-    differences. Such sums are merged around the mean of their centers, after T. Chan, G. Golub and R. LeVeque,
-    "Algorithms for computing the sample variance" (1983). Half types are computed in float32. There is no parameter
-    ``mean`` as in NumPy, since a known mean saves nothing here. `mean_var` returns the mean too.
+    With S1 and S2 the exact sums of the elements and of their squares, it is ``(n * S2 - S1**2) / (n * (n - ddof))``,
+    rounded once (docs/exact.md): a large mean costs no digits. There is no parameter ``mean`` as in NumPy, since a
+    known mean saves nothing here. `mean_var` returns the mean too.
 
     Examples
     --------
@@ -49,7 +48,7 @@ def std(
 ):
     """Standard deviation of the elements over the given axes, as ``numpy.std``; in one pass over memory on a GPU.
 
-    The square root of the variance.
+    The square root of the variance, rounded once: finite even where the variance is too large for the dtype.
 
     {variance}
 
