@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.definition.exact import nearest, nearest_root, total, total_of_products
+from gpuops.definition.totals import nearest, nearest_root, total, total_of_products
 from gpuops.device import jit
 from tests.emulator import build
 from tests.layouts import BFLOAT16
