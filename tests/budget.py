@@ -1,5 +1,8 @@
 """How much one run tests. Slow tests are split into parts, one per commit, round-robin.
 
+Kernels are compiled for the emulator, for seconds: of the tests with the marker ``turns(n)``, one run takes one of n
+combinations of parameters there, and all of them on a CPU and a GPU.
+
 The deep profile runs all parts. The quick profile skips the slowest files and draws few examples.
 """
 
@@ -7,11 +10,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import hypothesis
+import pytest
 
 PROFILE = os.environ.get("GPUOPS_TEST_PROFILE", "ci")
 DEEP = PROFILE == "deep"
@@ -55,6 +60,27 @@ def pairs(rows: Iterable[Any], *columns: Sequence[Any]) -> list[tuple[Any, Any]]
     Put items that must meet in all combinations into one column: two columns of equal length stay in step.
     """
     return [(row, item) for i, row in enumerate(rows) for items in columns for item in round_robin(items, start=i)]
+
+
+def other_turns(items: Iterable[pytest.Item], tier: Callable[[pytest.Item], str]) -> list[pytest.Item]:
+    """The tests on the emulator that are for other commits, of those with the marker ``turns``.
+
+    With ``turns(n)``, one of n combinations of a test's parameters runs, round-robin, in a diagonal: each value of each
+    parameter has its turn soon. The tuned kernels and those for small arrays have different combinations, so that with
+    ``turns(2)`` each combination runs on one of them.
+    """
+    turn = TURN // 2 if PROFILE == "quick" else TURN  # it takes turns of its own with the two kinds of kernels
+    seen: Counter[tuple[str, str]] = Counter()
+    left_out = []
+    for item in items:
+        marker, name = item.get_closest_marker("turns"), tier(item)
+        if DEEP or marker is None or not name.startswith("emulated"):
+            continue
+        (count,), test = marker.args, (item.nodeid.partition("[")[0], name)
+        place, seen[test] = seen[test], seen[test] + 1
+        if (place + place // count + turn + name.endswith("small") * (count // 2)) % count:
+            left_out.append(item)
+    return left_out
 
 
 def examples(count: int) -> hypothesis.settings:

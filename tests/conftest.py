@@ -181,22 +181,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "torch" in getattr(item, "fixturenames", ()):
             item.add_marker("torch")
-    if budget.PROFILE != "quick":
-        return
-    left_out = [item for item in items if is_other_tier(item)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in {*left_out}]
+    left_out = {*budget.other_turns(items, tier)}
+    if budget.PROFILE == "quick":
+        left_out |= {item for item in items if is_other_tier(item)}
+    config.hook.pytest_deselected(items=[*left_out])
+    items[:] = [item for item in items if item not in left_out]
+
+
+def tier(item: pytest.Item) -> str:
+    """The backend of a test that runs kernels, by its name in ``BACKENDS``; "" for others."""
+    call = getattr(item, "callspec", None)
+    names = [call.params.get("backend"), call.params.get("device")] if call is not None else []
+    return next((name for name in names if isinstance(name, str) and name != "cpu"), "")
 
 
 def is_other_tier(item: pytest.Item) -> bool:
     """Whether a test has the kernels that are not its turn's."""
-    call = getattr(item, "callspec", None)
-    names = {call.params.get("backend"), call.params.get("device")} if call is not None else set()
-    tiers = {name: name.endswith("small") for name in names if isinstance(name, str) and name != "cpu"}
-    if not tiers:
-        return False
     turn = (zlib.crc32(item.location[2].partition("[")[0].encode()) + budget.TURN) % 2
-    return turn not in tiers.values()
+    return tier(item) != "" and tier(item).endswith("small") != turn
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
 
 from tests import budget, conftest
 
@@ -16,3 +21,37 @@ def test_the_parts_of_a_run_are_printed_and_can_be_taken_again(pytestconfig):
     command = [sys.executable, "-m", "pytest", "-n", "2", "tests/test_budget.py", "--collect-only"]
     done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=pytestconfig.rootpath)
     assert "parts of turn 1234 (again with GPUOPS_TEST_TURN=1234)" in done.stdout, done.stdout
+
+
+def run_in(turn, count, monkeypatch):
+    """The combinations of 3 x 5 parameters that a run takes on each of the two kinds of kernels."""
+    monkeypatch.setattr(budget, "TURN", turn)
+    marker = SimpleNamespace(args=(count,))
+    items = [
+        SimpleNamespace(
+            nodeid=f"test.py::test[{tier}-{place}]", tier=tier, place=place, get_closest_marker=lambda _: marker
+        )
+        for place in itertools.product(range(3), range(5))
+        for tier in ("cpu", "emulated", "emulated-small", "gpu")
+    ]
+    left_out = {item.nodeid for item in budget.other_turns(items, lambda item: item.tier)}
+    return Counter((item.tier, item.place) for item in items if item.nodeid not in left_out)
+
+
+@pytest.mark.parametrize("count", (2, 4, 5, 8))
+def test_each_combination_has_its_turn_on_each_kind_of_kernels(monkeypatch, count):
+    monkeypatch.setattr(budget, "DEEP", False)
+    monkeypatch.setattr(budget, "PROFILE", "ci")
+    runs = [run_in(turn, count, monkeypatch) for turn in range(7, 7 + count)]
+    times = sum(runs, Counter())
+    assert len(times) == 4 * 15
+    assert all(times[tier, place] == (1 if tier.startswith("emulated") else count) for tier, place in times)
+    for run in runs:
+        once = {place for tier, place in run if tier.startswith("emulated")}
+        assert len(once) == sum(tier.startswith("emulated") for tier, _ in run), "one kind of kernels for each"
+        assert len(once) == 15 or count > 2
+
+
+def test_the_deep_profile_leaves_no_combination_out(monkeypatch):
+    monkeypatch.setattr(budget, "DEEP", True)
+    assert len(run_in(3, 4, monkeypatch)) == 4 * 15

@@ -29,7 +29,7 @@ from dask.utils import key_split  # noqa: E402
 
 from tests.chunks import on_device  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.turns(2)]
 
 EXACT = (*EXTREMA, *LOGICAL, "where", "expand", "broadcast_to")
 

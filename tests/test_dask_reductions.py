@@ -26,6 +26,8 @@ from dask.utils import key_split  # noqa: E402
 
 from tests.chunks import on_device  # noqa: E402
 
+pytestmark = pytest.mark.turns(2)
+
 #: Every reduction of one array, those to several results among them, and their options.
 MASKED = tuple(op for op in (*REDUCTIONS, *records.MEASURES) if "where" in parameters(op))
 MASKED_DTYPES = tuple(
@@ -70,6 +72,7 @@ def assert_agrees(backend: Any, lazy: Any, expected: Any) -> None:
         np.testing.assert_allclose(found, right, 64 * np.finfo(found.dtype).eps if found.dtype.kind in "fc" else 0)
 
 
+@pytest.mark.turns(8)
 @pytest.mark.parametrize("op", OPS)
 def test_each_chunk_is_read_once_and_none_moves(backend, op):
     seen: list[Any] = []
@@ -94,6 +97,7 @@ def test_each_chunk_is_read_once_and_none_moves(backend, op):
                 np.testing.assert_allclose(backend.numpy(got), right, 1e-13)
 
 
+@pytest.mark.turns(8)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(("op", "dtype"), MASKED_DTYPES)
 def test_masked_reductions_agree_with_whole_arrays(backend, op, dtype):

@@ -7,7 +7,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from math import fsum
 from typing import Any
 
@@ -40,6 +40,7 @@ TEXTS = [name for name in FILES if name.endswith((".cu", ".cuh"))]
 #: Strategies that do not take rows of any length.
 LIMITED = ("naive", *softmax.WARPS, "block_shared", *softmax.ON_CHIP)
 CHUNKS = 8  # of what is compiled: test workers share it
+HALVES = 1 if DEEP else 2  # of what is compiled: one with each commit
 ARCH = 90
 OTHER_ARCHS = (75, 80, 86, 89, 100, 120)
 MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)
@@ -344,9 +345,10 @@ def facts(kernel: Kernel) -> set[tuple[str, str, Any]]:
 
 @cache
 def cover() -> tuple[Kernel, ...]:
-    """Few variants that have every type and constant of each kernel between them, combined anew with each commit."""
+    """Few variants that have every type and constant of each kernel between them, combined anew with every other
+    commit."""
     having: dict[Any, list[Kernel]] = {}
-    for kernel in random.Random(TURN).sample(variants(), len(variants())):
+    for kernel in random.Random(TURN // HALVES).sample(variants(), len(variants())):
         for fact in sorted(facts(kernel), key=repr):
             having.setdefault(fact, []).append(kernel)
     rarity = {fact: 1 / len(kernels) for fact, kernels in having.items()}
@@ -365,8 +367,10 @@ def cover() -> tuple[Kernel, ...]:
 
 @pytest.mark.parametrize("chunk", range(CHUNKS), ids=repeatable_id)
 def test_variants_compile(nvrtc, chunk):
-    """A cover of them for sm_90, every eighth for another architecture too. The deep profile compiles all for all."""
-    for i, kernel in itertools.islice(enumerate(variants() if DEEP else cover()), chunk, None, CHUNKS):
+    """Half of a cover of them for sm_90, every eighth for another architecture too; the next commit's run compiles the
+    other half. The deep profile compiles all for all."""
+    first, step = HALVES * chunk + TURN % HALVES, HALVES * CHUNKS
+    for i, kernel in itertools.islice(enumerate(variants() if DEEP else cover()), first, None, step):
         others = OTHER_ARCHS if DEEP else round_robin(OTHER_ARCHS, start=i) if i // CHUNKS % 8 == 0 else ()
         for arch in (ARCH, *others):
             assert jit.compile(jit.source(kernel), f"{kernel.name}.cu", arch)[:4] == b"\x7fELF"
@@ -420,7 +424,7 @@ def test_every_kernel_file_is_reached_by_a_plan():
     assert {kernel.name for kernel in variants()} == stems()
 
 
-def test_a_run_compiles_every_type_and_constant_in_few_variants():
+def test_two_runs_compile_every_type_and_constant_in_few_variants():
     assert set().union(*map(facts, cover())) == set().union(*map(facts, variants()))
     assert len(cover()) + len(cover()) // 8 + len(representatives()) <= 640
 
@@ -617,36 +621,62 @@ def sums_left_open(strategy: str, dtype: str = "f4") -> bool:
     return bool((np.stack(got) == third).all())
 
 
-def calls() -> Iterator[bool]:
-    """Whether calls that reach every barrier give right results."""
+def expanded() -> bool:
+    """Whether tiles that are turned are right."""
+    x = layouts.sample((40, 70))
+    return bool((np.asarray(gpuops.expand(emulated.DEVICE.from_host(x).T, (70, 40), strategy="tiled")) == x.T).all())
+
+
+def multiplied(strategy: str) -> bool:
+    """Whether a product is right."""
+    k = 600 if strategy == "pipelined" else 36  # so that blocks share it
+    a, b = (layouts.sample(shape) for shape in ((40, k), (k, 44)))
+    got = gpuops.matmul(emulated.DEVICE.from_host(a), emulated.DEVICE.from_host(b), strategy=strategy)
+    return bool(np.allclose(np.asarray(got), a @ b, rtol=1e-4, atol=1e-2))
+
+
+def calls() -> Iterator[Callable[[], bool]]:
+    """Calls that reach every barrier between them, which tell whether they give right results."""
     for strategy in gpuops.strategies("sum"):
         for op in (gpuops.sum, gpuops.max):
-            yield same_as_cpu(op, (3, 5000), 1, strategy)
-            yield same_as_cpu(op, (300, 5), 0, strategy)
+            yield partial(same_as_cpu, op, (3, 5000), 1, strategy)
+            yield partial(same_as_cpu, op, (300, 5), 0, strategy)
     for shape, axis, strategy in (((3, 50000), 1, "rows"), ((3000, 11), 1, "rows"), ((9000, 5), 0, "columns")):
         # rows of several blocks, short rows, columns of several blocks
-        yield same_as_cpu(gpuops.sum, shape, axis, strategy)
+        yield partial(same_as_cpu, gpuops.sum, shape, axis, strategy)
     for strategy in gpuops.strategies("sum"):
-        yield sums_left_open(strategy)
-    yield sums_left_open("rows", "f8")
-    x = layouts.sample((40, 70))
-    yield bool((np.asarray(gpuops.expand(emulated.DEVICE.from_host(x).T, (70, 40), strategy="tiled")) == x.T).all())
+        yield partial(sums_left_open, strategy)
+    yield partial(sums_left_open, "rows", "f8")
+    yield expanded
     for strategy in gpuops.strategies("softmax"):
-        yield same_as_cpu(gpuops.softmax, (3, 500), 1, strategy)
-        yield same_as_cpu(gpuops.softmax, (300, 3), 0, strategy)
+        yield partial(same_as_cpu, gpuops.softmax, (3, 500), 1, strategy)
+        yield partial(same_as_cpu, gpuops.softmax, (300, 3), 0, strategy)
     for strategy in gpuops.strategies("matmul"):
-        k = 600 if strategy == "pipelined" else 36  # so that blocks share it
-        a, b = (layouts.sample(shape) for shape in ((40, k), (k, 44)))
-        got = gpuops.matmul(emulated.DEVICE.from_host(a), emulated.DEVICE.from_host(b), strategy=strategy)
-        yield bool(np.allclose(np.asarray(got), a @ b, rtol=1e-4, atol=1e-2))
+        yield partial(multiplied, strategy)
+
+
+@cache
+def with_every_barrier() -> tuple[tuple[Callable[[], bool], bool, frozenset[str]], ...]:
+    """Each of these calls, whether it is right, and the files of its kernels."""
+    found = []
+    for call in calls():
+        kernels: set[Kernel] = set()
+        module = emulated.module
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(emulated, "module", lambda kernel: kernels.add(kernel) or module(kernel))  # noqa: B023
+            right = call()
+        texts = map(jit.source, kernels)
+        found.append((call, right, frozenset(name for text in texts for name in re.findall(r'#line 1 "(.*)"', text))))
+    return tuple(found)
 
 
 def test_calls_are_right_with_every_barrier(emulation):
-    assert all(calls())
+    assert all(right for _, right, _ in with_every_barrier())
 
 
 @pytest.mark.parametrize("file,occurrence", BARRIERS, ids=str)
 def test_no_barrier_can_be_removed(emulation, monkeypatch, file, occurrence):
+    reaching = [call for call, _, files in with_every_barrier() if file in files]
     text = jit.read(file)
     barrier = list(BARRIER.finditer(text))[occurrence]
     without = text[: barrier.start()] + ";" + text[barrier.end() :]
@@ -654,6 +684,6 @@ def test_no_barrier_can_be_removed(emulation, monkeypatch, file, occurrence):
     monkeypatch.setattr(jit, "read", lambda name: without if name == file else read(name))
     monkeypatch.setattr(emulated, "module", emulated.module.__wrapped__)
     try:
-        assert not all(calls())
+        assert not all(call() for call in reaching)
     except emulator.EmulatorError as fault:
         assert re.search("race|uninitialised|not written", str(fault))

@@ -14,6 +14,8 @@ from gpuops.plan.work import Launch, Operand
 from tests.compare import assert_bits, assert_values
 from tests.layouts import BFLOAT16
 
+pytestmark = pytest.mark.turns(2)
+
 #: Views of float memory, as complex numbers whose strides are 3, 5 and 7 reals.
 DTYPES = {"c16": "f8", "c8": "f4"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 _COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -15,6 +16,7 @@ _DECLARATOR = re.compile(
 _ENTRY = re.compile(
     r'extern\s+"C"\s+__global__\s+(?P<head>[^{;]*?)\b(?P<name>(?!__launch_bounds__)\w+)\s*\((?![^{;]*__launch_bounds__)'
 )
+_PART = re.compile(r"^(?=#line )", re.MULTILINE)
 _BOUNDS = re.compile(r"__launch_bounds__\s*\((?P<threads>(?:[^(),]|\([^()]*\))*)")
 
 
@@ -66,25 +68,35 @@ def _declare_shared(match: re.Match[str]) -> str:
     return " ".join(code) + "\n" * lines
 
 
-def translate(text: str, name: str) -> tuple[str, list[str]]:
-    """C++ for the text of a CUDA translation unit, and the names of its kernels."""
+@functools.cache
+def _translate_part(text: str, depth: int) -> tuple[str, dict[str, str], int]:
+    """C++ for a part of a text, its kernels with their bounds, and how many braces are open after it."""
     text = strip_comments(text)
+    for found in _SHARED.finditer(text):
+        before = text[: found.start()]
+        if "extern" not in found["prefix"] and depth + before.count("{") == before.count("}"):
+            raise ValueError(
+                f"{found.group()!r}: __shared__ variables outside a function are not emulated"
+            )
     kernels = {}
     for entry in _ENTRY.finditer(text):
         bounds = _BOUNDS.search(entry["head"])
         kernels[entry["name"]] = bounds["threads"] if bounds else "1024"
+    depth += text.count("{") - text.count("}")
+    return _SHARED.sub(_declare_shared, text), kernels, depth
+
+
+def translate(text: str, name: str) -> tuple[str, list[str]]:
+    """C++ for the text of a CUDA translation unit, and the names of its kernels."""
+    depth, code, kernels = 0, "", {}
+    for part in _PART.split(text):  # most of them are files that other units have too
+        translated, found, depth = _translate_part(part, depth)
+        code += translated
+        kernels.update(found)
     launchers = "".join(
         f"EMULATOR_KERNEL({kernel}, {threads})\n" for kernel, threads in kernels.items()
     )
-    for found in _SHARED.finditer(text):
-        if "extern" not in found["prefix"] and text.count("{", 0, found.start()) == text.count(
-            "}", 0, found.start()
-        ):
-            raise ValueError(
-                f"{found.group()!r}: __shared__ variables outside a function are not emulated"
-            )
-    text = _SHARED.sub(_declare_shared, text)
-    return f'#line 1 "{name}"\n{text}\n#line 1 "launchers"\n{launchers}', list(kernels)
+    return f'#line 1 "{name}"\n{code}\n#line 1 "launchers"\n{launchers}', list(kernels)
 
 
 def source_line(text: str, file: str, line: int, name: str) -> str | None:
