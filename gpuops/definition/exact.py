@@ -39,11 +39,19 @@ class Expansion(NamedTuple):
     r: Any
 
 
+#: One in memory: ``struct Expansion`` of kernels/common/exact.cuh.
+EXPANSION = np.dtype([(name, np.float64) for name in Expansion._fields])
+
+
 class Exact(NamedTuple):
     """That a reduction is an exact sum: of what, and what becomes of the sum before it is rounded once."""
 
     of: str  # "x", its magnitude "abs", its "square", or its "product" with the second operand
     end: str = "itself"  # or its "quotient" by the number of elements, or its "root"
+
+    def parts(self, val: np.dtype) -> int:
+        """How many sums a result is made of: two, if it is of the parts of complex numbers."""
+        return 2 if val.kind == "c" and self.of in ("x", "product") else 1
 
 
 # ------------------------------------------------------------------------------------------------------------- merging

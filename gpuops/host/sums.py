@@ -20,15 +20,17 @@ from ..definition.exact import Expansion, merged, merged_along, nearest, nearest
 from ..definition.expressions import real_of
 from ..definition.reduction import Bound
 from ..definition.task import Task
-from ..plan.geometry import Shape, memory_order
+from ..plan.geometry import Shape
 from . import exact as with_numpy
 from . import few_sums, reduce, threads
-from .block import Block, Layout, layout
+from .block import Block, Layout, layout, together_in_memory
 from .blocks import compiled
+from .exact import alternating, parts_of
 from .reduce import Arrays, Piece, beside, cut, delivered, squeezed
 from .results import Flags, new_result, report, warn
 
 LOOPS = 2**13  # elements that are worth the time that it takes to load Numba
+INTEGER = np.dtype(np.int64)
 LOADED = (np.dtype(np.float32), np.dtype(np.float64))  # dtypes that compiled functions round to
 INSTALLED = find_spec("numba") is not None
 
@@ -145,10 +147,10 @@ class End:
     def __init__(self, task: Task, size: int) -> None:
         self.task, self.bound, self.flags, self.warned = task, task.bound, Flags(), False
         self.failed = False  # whether results are not finite
-        assert self.bound.sums is not None
-        self.of, self.end = self.bound.sums
+        assert self.bound.reduction.sums is not None
+        self.of, self.end = self.bound.reduction.sums
         self.dtype = real_of(self.bound.val)
-        self.parts = 2 if self.bound.val.kind == "c" and self.of in ("x", "product") else 1
+        self.parts = self.bound.reduction.sums.parts(self.bound.val)
         self.counts = "n" in self.bound.reduction.fields
         self.engine = engine(self.dtype, size)
         plain = self.bound.val.kind != "c" and not converts(self.bound) and self.bound.takes is None
@@ -157,27 +159,41 @@ class End:
 
     def result(self, arrays: Arrays) -> np.ndarray:
         """The result, with dims kept."""
-        a, axis = arrays[0], self.task.axis
-        viewed = self.bound.takes is None and arrays[2] is None
-        room = max(reduce.VIEWED, a.size // reduce.PIECES) if viewed else reduce.BLOCK
-        pieces, parts = cut(a.shape, a.strides, axis, room) if a.size else ([], 1)
+        pieces, parts = self.pieces(arrays)
         if len(pieces) == 1:
-            return lying(self.finished(arrays), a, axis)
-        whole = parts == 1 and a.size > 0
-        dtypes = [np.dtype(np.float64)] * 3 * self.parts + [np.dtype(np.int64)] * self.counts
-        found = [new_result(a, axis, dtype, parts) for dtype in ([self.bound.result] if whole else dtypes)]
+            return lying(self.finished(arrays), arrays[0], self.task.axis)
+        if parts == 1 and pieces:
+            return self.of_pieces(lambda some: [self.finished(some)], [self.bound.result], arrays)[0][0]
+        return lying(self.rounded(self.states(arrays), arrays), arrays[0], self.task.axis)
+
+    def states(self, arrays: Arrays) -> list[np.ndarray]:
+        """What `state` gives, of an array of any size."""
+        pieces, _ = self.pieces(arrays)
+        if len(pieces) == 1:
+            return self.state(arrays)
+        found = self.of_pieces(self.state, [np.dtype(np.float64)] * 3 * self.parts + [INTEGER] * self.counts, arrays)
+        for each in found if not pieces else []:
+            each[...] = 0
+        return [each[0] for each in together(found, (0,))]
+
+    def pieces(self, arrays: Arrays) -> tuple[list[Piece], int]:
+        """The blocks of an array, and how many of their results become one."""
+        a, viewed = arrays[0], self.bound.takes is None and arrays[2] is None
+        room = max(reduce.VIEWED, a.size // reduce.PIECES) if viewed else reduce.BLOCK
+        return cut(a.shape, a.strides, self.task.axis, room) if a.size else ([], 1)
+
+    def of_pieces(self, make: Callable[..., Any], dtypes: list[np.dtype], arrays: Arrays) -> list[np.ndarray]:
+        """What a function makes of each block, in arrays of these dtypes with a dim for results that become one."""
+        a, (pieces, parts) = arrays[0], self.pieces(arrays)
+        found = [new_result(a, self.task.axis, dtype, parts) for dtype in dtypes]
 
         def work(piece: Piece) -> None:
             some = tuple([None if each is None else each[piece.block] for each in arrays])
-            for into, part in zip(found, [self.finished(some)] if whole else self.state(some), strict=True):
+            for into, part in zip(found, make(some), strict=True):
                 into[piece.result] = part
 
         threads.shared(max(reduce.COST * a.size, a.nbytes))(work, pieces)
-        if whole:
-            return found[0][0]  # type: ignore[no-any-return]
-        for each in found if not pieces else []:
-            each[...] = 0
-        return lying(self.rounded([each[0] for each in together(found, (0,))], arrays), a, axis)
+        return found
 
     # ---------------------------------------------------------------------------------------------- states of blocks
 
@@ -236,7 +252,7 @@ class End:
 
     def rounded(self, states: list[np.ndarray], arrays: Sequence[Any]) -> np.ndarray:
         """The results of states of these elements, with dims kept."""
-        count = states[-1] if self.counts else np.asarray(math.prod([arrays[0].shape[d] for d in self.task.axis]))
+        count = states[-1] if self.counts else np.asarray(self.length(arrays))
         made = []
         for part in range(self.parts):
             sums = Expansion(*states[3 * part : 3 * part + 3])
@@ -255,6 +271,10 @@ class End:
         both.real, both.imag = made
         return both
 
+    def length(self, arrays: Sequence[Any]) -> int:
+        """How many elements each result is of."""
+        return math.prod([arrays[0].shape[d] for d in self.task.axis])
+
     def again(self, values: np.ndarray, places: np.ndarray, arrays: Sequence[Any], part: int) -> None:
         """Results whose expansions do not tell them, by the definition."""
         for place in map(tuple, places.tolist()):
@@ -266,19 +286,22 @@ class End:
     def total_at(self, place: Shape, arrays: Sequence[Any], part: int) -> tuple[Fraction | float, int]:
         """The exact sum of the elements of one result, and their number."""
         x, y = self.line(place, arrays)
-        n = x.size
-        if x.dtype.kind == "c" and self.of == "abs":
-            x = np.abs(x)
-        if y is not None:
-            pairs = [(x.real, y.real), (x.imag, -y.imag)] if part == 0 else [(x.real, y.imag), (x.imag, y.real)]
-            pairs = pairs if x.dtype.kind == "c" else [(x, y)]
-            return total_of_products(*map(np.concatenate, zip(*pairs, strict=True))), n
-        if self.of == "square":
-            x = x.view(self.dtype) if x.dtype.kind == "c" else x
-            return total_of_products(x, x), n
-        x = (x.real, x.imag)[part] if x.dtype.kind == "c" else np.abs(x) if self.of == "abs" else x
+        a, b = self.summands(x, y, part)
+        if b is not None:
+            return total_of_products(a, b), x.size
         first = self.first(part)
-        return total(x if first is None else np.append(x.astype(np.float64), first)), n
+        return total(a if first is None else np.append(a.astype(np.float64), first)), x.size
+
+    def summands(self, x: np.ndarray, y: np.ndarray | None, part: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """What a part is the sum of, along the last dim: numbers, or the products of two."""
+        if y is not None and x.dtype.kind == "c":
+            others = (y.real, -y.imag) if part == 0 else (y.imag, y.real)
+            return np.concatenate([x.real, x.imag], -1), np.concatenate(others, -1)
+        if self.of == "square":
+            x = np.concatenate([x.real, x.imag], -1) if x.dtype.kind == "c" else x
+        elif self.of == "abs":
+            x = np.abs(x)
+        return (x.real, x.imag)[part] if x.dtype.kind == "c" else x, x if self.of == "square" else y
 
     def first(self, part: int) -> Any:
         """A part of the initial value, if there is one."""
@@ -301,23 +324,34 @@ class End:
 
     def notice(self, values: np.ndarray, sums: Expansion, arrays: Sequence[Any], part: int) -> None:
         """Take note of results that overflow or are invalid, and give zeros the sign of an initial value."""
-        first = self.first(part)
-        if first is not None and first == 0 and np.signbit(first) and (values == 0).any():
-            x = arrays[0].astype(self.bound.val)
-            x = (x.real, x.imag)[part] if x.dtype.kind == "c" else x
-            values[self.every((x == 0) & np.signbit(x), arrays)] = first
+        if self.takes_minus_zero(part) and (values == 0).any():
+            values[self.minus_zeros(arrays, part)] = -0.0
         if np.isfinite(values).all():
             return
         self.failed = True
         if (np.isinf(values) & np.isfinite(sums.s)).any():
             self.flags.found.add("overflow")
-        if np.isnan(values).any():
-            x, y, _ = arrays
-            numbers = self.every(x == x if y is None else (x == x) & (y == y), arrays)
-            if self.bound.takes is not None:  # (the mean of nothing is NaN without an error)
-                numbers &= ~self.every(np.zeros(x.shape, bool), arrays)
-            if (np.isnan(values) & numbers).any():
-                self.flags.found.add("invalid value")
+        if np.isnan(values).any() and (np.isnan(values) & self.numbers(arrays)).any():
+            self.flags.found.add("invalid value")
+
+    def takes_minus_zero(self, part: int) -> bool:
+        """Whether a part of the initial value is -0.0."""
+        first = self.first(part)
+        return first is not None and bool(first == 0 and np.signbit(first))
+
+    def minus_zeros(self, arrays: Sequence[Any], part: int) -> np.ndarray:
+        """Of which results a part is of nothing but -0.0."""
+        x = arrays[0].astype(self.bound.val)
+        x = (x.real, x.imag)[part] if x.dtype.kind == "c" else x
+        return self.every((x == 0) & np.signbit(x), arrays)
+
+    def numbers(self, arrays: Sequence[Any]) -> np.ndarray:
+        """Which results are NaN by an error, if they are: those that are not of NaN."""
+        x, y, _ = arrays
+        numbers = self.every(x == x if y is None else (x == x) & (y == y), arrays)
+        if self.bound.takes is not None:  # (the mean of nothing is NaN without an error)
+            numbers &= ~self.every(np.zeros(x.shape, bool), arrays)
+        return numbers
 
     def every(self, truths: np.ndarray, arrays: Sequence[Any]) -> np.ndarray:
         """Of which results this is true of all elements that take part."""
@@ -355,17 +389,6 @@ def lying(result: np.ndarray, a: np.ndarray, axis: Shape) -> np.ndarray:
     return made  # type: ignore[no-any-return]
 
 
-def together_in_memory(shape: Shape, strides: Shape, axis: Shape) -> Shape:
-    """Of the dims that are reduced, those without others between them that have most elements."""
-    runs: list[list[int]] = [[]]
-    for d in memory_order(shape, strides):
-        if shape[d] > 1 and d in axis:
-            runs[-1].append(d)
-        elif shape[d] > 1:
-            runs.append([])
-    return tuple(max(runs, key=lambda run: math.prod([shape[d] for d in run])))
-
-
 def together(states: list[np.ndarray], axis: Shape) -> list[np.ndarray]:
     """States merged along some axes, which keep length 1; along the first axis of parts, without it."""
     kept = [d for d in range(states[0].ndim) if d not in axis]
@@ -375,14 +398,3 @@ def together(states: list[np.ndarray], axis: Shape) -> list[np.ndarray]:
     found = [term for i in range(0, len(states) - 2, 3) for term in merged_along(*Expansion(*lines[i : i + 3]), 0)]
     found += [each.sum(0) for each in lines[len(found) :]]
     return [np.expand_dims(each, axis) for each in found]
-
-
-def parts_of(x: np.ndarray) -> np.ndarray:
-    """Complex numbers (outer, n, inner) as their parts, side by side."""
-    return np.ascontiguousarray(x).view(real_of(x.dtype))
-
-
-def alternating(terms: Sequence[np.ndarray]) -> tuple[Expansion, Expansion]:
-    """The expansions of real and of imaginary parts that lie side by side."""
-    first, second = (Expansion(*[term[:, i::2] for term in terms]) for i in (0, 1))
-    return first, second
