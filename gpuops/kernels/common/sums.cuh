@@ -141,7 +141,7 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     Part part[PARTS];
 #pragma unroll
     for (int p = 0; p < PARTS; ++p) {
-      if constexpr (SAME<Number, Aligned>) s.part[p].lost += s.part[p].lost == 0 ? 0 : float_power(c.merging);
+      s.part[p] = merged(s.part[p], c);
       if constexpr (!SAME<Part, double>) {
         Found state;
         double found = quick(s.part[p], state);
@@ -162,25 +162,18 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     return made<Out>(s, c, c.option[N], c.option[INVERSE], has_initial, initial, open);
   }
 
-  // The sum in the type of a field.
-  template <class Field, class S> static __device__ __forceinline__ Field rounded_sum(const S& s) {
-    bool open = false;
-    R part[PARTS];
-#pragma unroll
-    for (int p = 0; p < PARTS; ++p) part[p] = rounded<R>(expansion(s.part[p]), open);
-    if constexpr (PARTS == 2) return {part[0], part[1]};
-    else return part[0];
+  // What merges can have lost, too.
+  static __device__ __forceinline__ Number merged(Number sum, const Context<A>& c) {
+    if constexpr (SAME<Number, Aligned>) sum.lost += sum.lost == 0 ? 0 : float_power(c.merging);
+    return sum;
   }
-  template <class Field> static __device__ __forceinline__ State of(Field total, const Context<A>& c) {
-    State made;
+  // A state as expansions.
+  template <class F> static __device__ __forceinline__ F fields(const State& s, const Context<A>& c) {
+    F made;
 #pragma unroll
-    for (int p = 0; p < PARTS; ++p) made.part[p] = number(part_of(total, p), c.room);
+    for (int p = 0; p < PARTS; ++p) made.part[p] = expansion(merged(s.part[p], c));
     return made;
   }
-  template <class F> static __device__ __forceinline__ F fields(const State& s) {
-    return {rounded_sum<typename Either<PARTS == 2, A, R>::type>(s)};
-  }
-  template <class F> static __device__ __forceinline__ State from(F f, const Context<A>& c) { return of(f.total, c); }
 
   // ---- from digits
   // A thread's terms, and what it adds to the digits of its block.
@@ -221,16 +214,6 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
         }
       }
     }
-  }
-  // The same for a state in memory.
-  template <class F> static __device__ __forceinline__ void again_from(F f, Again (&own)[PARTS], All (&all)[PARTS], u64& taking) {
-#pragma unroll
-    for (int p = 0; p < PARTS; ++p) {
-      double value = part_of(f.total, p);
-      if (is_finite(value)) own[p].add(value, all[p]);
-      else all[p].note(value);
-    }
-    ++taking;
   }
   template <class Out> static __device__ Out exactly(All (&all)[PARTS], double n, bool minus_zero) {
     Part part[PARTS];
@@ -279,10 +262,11 @@ template <class V, class I, bool NEAR> struct CountedMean : Exact<V, Adds::VALUE
     double n = static_cast<double>(s.count());
     return Base::template made<Out>(s, c, n, 1 / n, has_initial, initial, open);
   }
-  template <class F> static __device__ __forceinline__ F fields(const State& s) {
-    return {Base::template rounded_sum<A>(s), static_cast<i64>(s.count())};
+  template <class F> static __device__ __forceinline__ F fields(const State& s, const Context<A>& c) {
+    F made = Base::template fields<F>(sum(s), c);
+    made.n = static_cast<i64>(s.count());
+    return made;
   }
-  template <class F> static __device__ __forceinline__ State from(F f, const Context<A>& c) { return state(Base::of(f.total, c), static_cast<I>(f.n)); }
 };
 
 // Sums of floats are exact; those of integers are as they are.
