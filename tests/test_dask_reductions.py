@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 import gpuops
 from gpuops.call.launch_cache import operation
@@ -17,7 +20,10 @@ from gpuops.definition.reduction import Reduction
 from gpuops.definition.structs import added
 from gpuops.ops.reduction import NOT_GIVEN, reduction
 from tests.conftest import Cpu
+from tests.exact_cases import cases, rounded
+from tests.layouts import BFLOAT16
 from tests.ops import REDUCTIONS, parameters
+from tests.test_exact_sums import HARD, hard
 
 dask = pytest.importorskip("dask", reason="needs Dask")
 da = pytest.importorskip("dask.array", reason="needs Dask")
@@ -183,6 +189,108 @@ def test_variances_of_chunks_keep_their_digits(backend):
 def test_chunks_take_the_strategy(backend, strategy):
     x = values("f4")
     assert_agrees(backend, gpuops.sum(in_chunks(backend, x), axis=1, strategy=strategy), gpuops.sum(x, axis=1))
+
+
+# ---------------------------------------------------------------------------------------------------------- exact sums
+
+EXACT = ("sum", "nansum", "mean", "nanmean", "sum_of_squares", "vector_norm")
+FLOATS = tuple(map(np.dtype, ("f2", BFLOAT16, "f4", "f8", "c8", "c16")))
+
+
+def same_bits(found: Any, right: Any) -> bool:
+    """Whether numbers are the same, NaN and the signs of zeros among them."""
+    found, right = np.asarray(found), np.asarray(right)
+    parts = [(each.real, each.imag) if each.dtype.kind == "c" else (each,) for each in (found, right)]
+    pairs = zip(*parts, strict=True)
+    return found.dtype == right.dtype and all(
+        bool((((x == y) & (np.signbit(x) == np.signbit(y))) | ((x != x) & (y != y))).all()) for x, y in pairs
+    )
+
+
+def hard_values(family: str, dtype: np.dtype, rng: np.random.Generator, shape: tuple[int, int] = (9, 24)) -> np.ndarray:
+    """Elements whose sums are hard to round; NaN and infinities among them now and then."""
+    real = np.dtype("f4") if dtype == BFLOAT16 else np.empty(0, dtype).real.dtype
+    x = hard(family, shape, real, rng)
+    x[rng.random(shape) < 0.002] = rng.choice([np.nan, np.inf, -np.inf])
+    return (x + 1j * np.roll(x, 1, 1)).astype(dtype) if dtype.kind == "c" else x.astype(dtype)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("op", EXACT)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_sums_have_the_same_bits_in_any_chunks(cpu, dtype, op):
+    rng, function = np.random.default_rng(11), getattr(gpuops, op)
+    for family in HARD:
+        x = hard_values(family, dtype, rng)
+        mask, axis, chunks = rng.random(x.shape) < 0.8, AXES[rng.integers(3)], tuple(rng.integers(2, 12, 2).tolist())
+        options: list[dict[str, Any]] = [{}]
+        if "where" in parameters(op):
+            options.append({"where": mask})
+        if "initial" in parameters(op):
+            options += [{"initial": x[1, 2]}, {"initial": -0.0, "where": mask}]
+        for each in options:
+            lazy = {key: da.from_array(value, 7) if key == "where" else value for key, value in each.items()}
+            found = function(da.from_array(x, chunks), axis=axis, **lazy).compute()
+            assert same_bits(found, function(x, axis=axis, **each)), (family, axis, chunks, each)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_dots_of_vectors_have_the_same_bits(cpu, dtype):
+    rng = np.random.default_rng(12)
+    for family in HARD:
+        x, y = (hard_values(family, dtype, rng, (2, 300)).ravel() for _ in range(2))
+        for chunks in (50, 200):
+            found = gpuops.dot(da.from_array(x, chunks), da.from_array(y, chunks)).compute()
+            assert same_bits(found, gpuops.dot(x, y)), (family, chunks)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ("f2", "f4", "f8"))
+def test_sums_of_chunks_are_rounded_once(cpu, dtype):
+    for name, x, total in cases(dtype, np.random.default_rng(13)):
+        if 0 < x.size <= 5000:
+            found = gpuops.sum(da.from_array(x, max(1, x.size // 5))).compute()
+            assert same_bits(found, rounded(total, dtype)), name
+
+
+@given(
+    hnp.arrays("f8", st.tuples(st.integers(1, 8), st.integers(1, 12)), elements=st.floats(width=64)),
+    st.integers(1, 5), st.integers(1, 5), st.sampled_from((None, 0, 1)), st.sampled_from((*EXACT, "dot")),
+    st.sampled_from(("f4", "f8")),
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_any_chunks_give_the_same_bits(x, rows, columns, axis, op, dtype):
+    with np.errstate(all="ignore"):
+        x = x.astype(dtype)
+        if op == "dot":
+            found, right = gpuops.dot(da.from_array(x[0], columns), da.from_array(x[0], rows)), gpuops.dot(x[0], x[0])
+        else:
+            function = getattr(gpuops, op)
+            found, right = function(da.from_array(x, (rows, columns)), axis=axis), function(x, axis=axis)
+        assert same_bits(found.compute(), right)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ("f4", "f8", "c8"))
+def test_chunks_on_a_device_give_the_same_bits(backend, dtype):
+    rng = np.random.default_rng(14)
+    for family in ("sizes", "cancel"):
+        x = hard_values(family, np.dtype(dtype), rng)
+        for op in ("sum", "nanmean", "vector_norm"):
+            for axis in AXES:
+                found = getattr(gpuops, op)(on_device(backend, x, (4, 7)), axis=axis).compute()
+                assert same_bits(backend.numpy(found), getattr(gpuops, op)(x, axis=axis)), (family, op, axis)
+
+
+def test_errors_are_those_of_the_whole_array(cpu):
+    for x in ([np.inf, -np.inf], [np.nan, 1], [np.inf, 1], [1e308] * 4, [1e308, 1e308, -1e308, -1e308]):
+        array = np.array(x)
+        for function in (gpuops.sum, gpuops.mean, gpuops.nansum):
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                function(array)
+            assert warned(function(da.from_array(array, 1))) == [str(each.message) for each in found], (x, function)
 
 
 # ------------------------------------------------------------------------------------------------------------ warnings

@@ -1,17 +1,22 @@
-"""Reductions in steps: states of parts merge to what the whole gives, on every device, with the same fields."""
+"""Reductions in steps: states of parts merge to what the whole gives, on every device, with the same fields; terms of
+exact sums to the same bits."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import gpuops
-from gpuops.definition import records
+from gpuops.definition import exact, records
+from gpuops.definition.in_cuda import expansions
 from gpuops.definition.reduction import Reduction
-from gpuops.definition.task import positions
+from gpuops.definition.task import Task, positions
+from gpuops.host import terms
+from gpuops.ops import sums
 from gpuops.ops.average import Average
 from gpuops.ops.reduction import dtypes
 from gpuops.ops.search import WithIndex
@@ -44,8 +49,20 @@ def in_chunks(backend, record: Reduction, x, val, axis, mask=None, options=()):
         made = partial(chunk, part, None, record, val, axis, options, steps, offset)
         found[place] = as_host(made)
     whole = np.block(found.tolist()) if x.ndim == 1 else assembled(found)
-    both = merge(backend.array(whole), record, val, axis)
-    return both, whole
+    return merge(backend.array(whole), record, val, axis)
+
+
+def of_terms(backend, task: Task, x, cuts: list[int], mask=None):
+    """The result of the terms of parts of an array, cut along the first dim that is reduced: merged two by two."""
+    d, parts = task.axis[0], []
+    for first, last in itertools.pairwise((0, *cuts, x.shape[task.axis[0]])):
+        index = (slice(None),) * d + (slice(first, last),)
+        chunk, part = (each if each is None else backend.array(np.ascontiguousarray(each[index])) for each in (x, mask))
+        parts.append(sums.partial(chunk, True if part is None else part, None, task, None))
+    while len(parts) > 1:
+        parts = [terms.merged(terms.together(parts[i : i + 2])) for i in range(0, len(parts), 2)]
+    n = math.prod([x.shape[d] for d in task.axis])
+    return as_host(sums.finish(parts[0], task, n, backend.array(x[:0])))
 
 
 def as_host(states) -> np.ndarray:
@@ -106,7 +123,11 @@ def test_states_of_chunks_give_what_the_function_gives(backend, name, dtype, mas
         over = None if len(axis) == 3 else axis if len(axis) > 1 else axis[0]
         more = dict(options) | ({"where": mask} if masked else {})
         expected = function(x, axis=over, **more)
-        both, _ = in_chunks(backend, record, x, val, axis, mask, options)
+        task = Task(record.bind(x.dtype, val), axis, False)
+        if sums.adds_exactly(task.bound, backend.array(x)):
+            np.testing.assert_array_equal(of_terms(backend, task, x, [x.shape[axis[0]] // 3], mask), expected)
+            continue
+        both = in_chunks(backend, record, x, val, axis, mask, options)
         n = math.prod([x.shape[d] for d in axis])
         found = finish(both, record, val, axis, False, n, None, options, FORMS.get(name))
         pairs = zip(found, expected, strict=True) if name in FORMS else [(found, expected)]
@@ -120,7 +141,11 @@ def test_states_are_structured_arrays_with_the_fields_of_the_record(backend, nam
     row, _ = FUNCTIONS[name]
     x = sample(np.dtype("f4"))
     states = partial(backend.array(x), True, None, row, np.dtype("f4"), (1,), OPTIONS.get(name, ()))
-    assert states.dtype.names == tuple(row.fields) and states.shape == (4, 1, 5)
+    assert states.shape == (4, 1, 5)
+    if sums.adds_exactly(row.bind(x.dtype, x.dtype), states):
+        assert states.dtype == expansions(row.bind(x.dtype, x.dtype))
+        return
+    assert states.dtype.names == tuple(row.fields)
     expected = row.bind(x.dtype, x.dtype)
     made = as_host(states)
     for field in states.dtype.names:
@@ -151,16 +176,48 @@ def test_an_initial_value_takes_part_once(backend):
     x = sample(np.dtype("f4"))
     states = partial(backend.array(x), True, None, records.MAX, x.dtype, (1,))
     assert (as_host(finish(states, records.MAX, x.dtype, (0, 1), initial=np.float32(100))) == 100).all()
-    ones = partial(backend.array(np.full(5, -0.0)), True, None, records.SUM, np.dtype("f8"), (0,))
-    assert not np.signbit(as_host(finish(ones, records.SUM, np.dtype("f8"), (0,))))
-    kept = finish(ones, records.SUM, np.dtype("f8"), (0,), initial=np.float64(-0.0))
-    assert np.signbit(as_host(kept))
+    for zeros, initial, negative in (([-0.0] * 5, None, False), ([-0.0] * 5, -0.0, True), ([-0.0, 0.0], -0.0, False)):
+        first = None if initial is None else np.asarray(initial)
+        task = Task(records.SUM.bind(np.dtype("f8"), np.dtype("f8")), (0,), False, first)
+        found = of_terms(backend, task, np.array(zeros), [1])
+        assert found == 0 and np.signbit(found) == negative
 
 
 def test_states_of_no_elements_are_the_identity(backend):
-    states = partial(backend.array(np.zeros((3, 0))), True, None, records.SUM, np.dtype("f8"), (1,))
+    states = partial(backend.array(np.zeros((3, 0), np.int64)), True, None, records.SUM, np.dtype("i8"), (1,))
     assert states.shape == (3, 1) and (as_host(states)["total"] == 0).all()
-    assert (as_host(finish(states, records.SUM, np.dtype("f8"), (1,))) == 0).all()
+    assert (as_host(finish(states, records.SUM, np.dtype("i8"), (1,))) == 0).all()
+    task = Task(records.SUM.bind(np.dtype("f8"), np.dtype("f8")), (1,), False)
+    np.testing.assert_array_equal(of_terms(backend, task, np.zeros((3, 0)), []), np.zeros(3))
+
+
+#: Elements of which no three terms hold the sum, or whose partial sums are too large or not finite, and the sum.
+FAR_APART = (
+    ([1e300, 1.0, 1e-300, 1e-320, -1e300, 2.0], 3.0), ([1.7e308] * 5 + [-1.7e308] * 4, 1.7e308),
+    ([1.7e308, 1e-320, -1.7e308], 1e-320), ([2.0**53, 1, 2.0**-60], 2.0**53 + 2), ([1.7e308, 1.7e308], np.inf),
+    ([np.inf, 1.0], np.inf), ([np.inf, -np.inf, 1.0], np.nan), ([np.nan, np.inf], np.nan),
+    ([1e308, -np.inf, 1e308], -np.inf),
+)  # fmt: skip
+
+
+def test_terms_lose_nothing(backend):
+    task = Task(records.SUM.bind(np.dtype("f8"), np.dtype("f8")), (0,), False)
+    for values, right in FAR_APART:
+        for cuts in ([], [1], [2], [*range(1, len(values))]):
+            np.testing.assert_array_equal(of_terms(backend, task, np.array(values), cuts), right)
+
+
+@pytest.mark.parametrize("dtype", ("f4", "f8", "c16"))
+def test_squares_of_all_sizes(backend, dtype):
+    """Those of float64 neither over- nor underflow."""
+    rng, info = np.random.default_rng(7), np.finfo(dtype)
+    x = np.ldexp(rng.standard_normal(600), rng.integers(info.minexp, info.maxexp - 8, 600)).astype(dtype)
+    task = Task(records.NORM2.bind(x.dtype, x.dtype), (0,), False)
+    for part in (x, np.ldexp(1.0, -900).astype(x.real.dtype) * x, x[np.abs(x) < 1]):
+        parts = [each.astype("f8") for each in ((part.real, part.imag) if x.dtype.kind == "c" else (part,))]
+        total = sum([exact.total_of_products(each, each) for each in parts], Fraction(0))
+        for cuts in ([], [1, 100, 101]):
+            assert of_terms(backend, task, part, cuts) == exact.nearest_root(total, x.real.dtype)
 
 
 def test_a_mask_beside_weights_is_refused_on_every_device(backend):

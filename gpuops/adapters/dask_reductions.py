@@ -14,12 +14,14 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+from dask.array.dispatch import concatenate_lookup
 from dask.layers import ArrayBlockIdDep
 
 from ..call.arrays import find
 from ..call.dispatch import describe
 from ..definition.task import Task, positions
-from ..ops import broadcast, reduce, states
+from ..host import terms
+from ..ops import broadcast, reduce, states, sums
 from ..ops.rows import finished
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, Work
@@ -53,13 +55,19 @@ def reduction(call: partial[Any], work: Work, where: Any, operands: dict[str, An
         return at_once(call, work, dict(zip((first, "where", *more), labels, strict=False)))
     starts = [(0, *accumulate(sizes)) for sizes in x.chunks]
     steps = positions(x.shape, task.axis) if task.bound.indexed else ()
+    exact = sums.adds_exactly(task.bound, x._meta)
+    make = partial(exact_part, call) if exact else partial(part, call, steps, starts)
     state = (task.bound.wide if find(name, "a", x._meta) is None else task.bound).state
     meta = like(x, x.ndim, work.results[0].dtype)  # (of no account: chunks of states meet tasks alone)
     parts = da.blockwise(
-        partial(part, call, steps, starts), dims, *labels[0], *labels[1], *labels[2], ArrayBlockIdDep(x.chunks), dims,
+        make, dims, *labels[0], *labels[1], *labels[2], ArrayBlockIdDep(x.chunks), dims,
         token=name, dtype=meta.dtype, meta=meta, align_arrays=False, adjust_chunks=dict.fromkeys(task.axis, 1),
     )  # fmt: skip
     count, dtypes = math.prod([x.shape[d] for d in task.axis]), [each.dtype for each in work.results]
+    if exact:
+        last = partial(exact_finish, call, count, dtypes, x._meta)
+        results = tree(parts, name, task.axis, task.keepdims, exact_merge, last, dtypes)
+        return gathered(work, results)
     if task.bound.reduction.each:
         join = partial(merge, call, state)
         (known,) = tree(parts, name, task.axis, True, join, join, dtypes)
@@ -143,6 +151,33 @@ def finish(
     if not task.form:
         return converted(found, dtypes[0])
     return tuple([converted(each, dtype) for each, dtype in zip(found, dtypes, strict=False)])
+
+
+def exact_part(call: partial[Any], x: Any, where: Any, weights: Any, block: Shape) -> terms.Terms:
+    """The terms of a chunk's exact sums."""
+    task = task_of(call)
+    return sums.partial(x, where, weights, task, call.keywords.get("strategy"))
+
+
+def exact_merge(x: terms.Terms, axis: Shape, keepdims: bool) -> terms.Terms:
+    """As few terms as hold those of several chunks."""
+    return terms.merged(x)
+
+
+def exact_finish(
+    call: partial[Any], n: int, dtypes: list[np.dtype], sample: Any, x: terms.Terms, axis: Shape, keepdims: bool
+) -> Any:
+    """The results of the terms of several chunks."""
+    found = sums.finish(x, task_of(call), n, sample)
+    if len(dtypes) == 1 and not isinstance(found, tuple):
+        return converted(found, dtypes[0])
+    return tuple([converted(each, dtype) for each, dtype in zip(found, dtypes, strict=False)])
+
+
+@concatenate_lookup.register(terms.Terms)
+def together(parts: list[terms.Terms], axis: int) -> terms.Terms:
+    """The terms of chunks along a dim that is reduced."""
+    return terms.together(parts)
 
 
 def elements(call: partial[Any], state: np.dtype, n: int, x: Any, where: Any, known: Any) -> Any:

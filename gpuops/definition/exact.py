@@ -35,6 +35,10 @@ class Expansion(NamedTuple):
     r: Any
 
 
+#: One in memory: ``struct Expansion`` of kernels/common/exact.cuh.
+EXPANSION = np.dtype([(name, np.float64) for name in Expansion._fields])
+
+
 class Exact(NamedTuple):
     """That a reduction is an exact sum: of what, and what becomes of the sum before it is rounded once.
 
@@ -44,6 +48,15 @@ class Exact(NamedTuple):
     of: str  # "x", its magnitude "abs", its "square", or its "product" with the second operand; "moments", "weighted"
     end: str = "itself"  # or its "quotient" by the number of elements, or its "root"; "variance", "deviation", "ratio"
     second: str = ""  # another result: before that the "quotient" of the elements' sum; after it the weights' "itself"
+
+    def values(self, val: np.dtype) -> int:
+        """How many parts elements have whose sums are apart: those of complex numbers two."""
+        return 2 if val.kind == "c" and self.of not in ("abs", "square") else 1
+
+    def parts(self, val: np.dtype) -> int:
+        """How many sums a result is made of."""
+        values = self.values(val)
+        return {"moments": values + 1, "weighted": 2 * values}.get(self.of, values)
 
 
 class Number(NamedTuple):

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..plan.dtypes import CTYPES, dtype_name
 from ..plan.work import Kernel
+from .exact import EXPANSION
 from .expressions import PRIMITIVES, Lines, Typed, number, real_of
 from .records import ROWS, STRUCTS
 from .reduction import Bound, Reduction
@@ -27,7 +28,19 @@ def texts(kernel: Kernel) -> list[str]:
     val = dtype_of(types["Tval"])
     bound = record.bind(val, val, val if record.struct.traits.product else None)
     made = [Struct(bound, types.get("Integer", "i64")).text()] if record.struct.printed else []
-    return [*made, state_struct(bound.state)] if constants["STATES"] else made
+    return [*made, state_struct(written(bound))] if constants["STATES"] else made
+
+
+def written(bound: Bound) -> np.dtype:
+    """The states that kernels write: of exact sums expansions."""
+    return expansions(bound) if bound.reduction.struct.summed and bound.val.kind in "fcV" else bound.state
+
+
+def expansions(bound: Bound) -> np.dtype:
+    """The expansions of a result's parts, and the number of elements if the record counts."""
+    sums, fields = bound.reduction.sums, bound.reduction.fields
+    assert sums is not None
+    return np.dtype([("part", EXPANSION, (sums.parts(bound.val),)), *[("n", np.int64)] * ("n" in fields)])
 
 
 def dtype_of(name: str) -> np.dtype:
@@ -47,7 +60,10 @@ def ctype(dtype: np.dtype) -> str:
 
 def state_struct(state: np.dtype) -> str:
     """The struct of a state in memory, laid out as NumPy's structured dtype."""
-    fields = [f"{ctype(state[name])} {name};" for name in state.names or ()]
+    names = state.names or ()
+    fields = [f"{ctype(state[name])} {name};" for name in names if name != "part"]
+    if "part" in names:
+        fields.insert(0, f"Expansion part[{state['part'].shape[0]}];")
     return f"struct Fields {{ {' '.join(fields)} }};"
 
 

@@ -76,6 +76,17 @@ def is_one(dims: list[tuple[int, int]]) -> bool:
     return all(stride == n * step for (_, stride), (n, step) in pairwise(dims))
 
 
+def together_in_memory(shape: Shape, strides: Shape, axis: Shape) -> Shape:
+    """Of the dims that are reduced, those without others between them that have most elements."""
+    runs: list[list[int]] = [[]]
+    for d in memory_order(shape, strides):
+        if shape[d] > 1 and d in axis:
+            runs[-1].append(d)
+        elif shape[d] > 1:
+            runs.append([])
+    return tuple(max(runs, key=lambda run: math.prod([shape[d] for d in run])))
+
+
 class Block:
     """A block of elements, with a second operand and a mask beside them or None.
 

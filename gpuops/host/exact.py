@@ -7,11 +7,13 @@ two that is large enough. Sums of float64 are made of integers, as in `compiled_
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..definition.exact import LEAST, Expansion, merged, merged_along, two_product
+from ..definition.expressions import real_of
 from .blocks import convert, indices, memory
 
 TILE = 2**17  # elements that are taken together
@@ -158,3 +160,14 @@ def level(v: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count = np.add.reduce(t.view(INTEGER), 2) - v.shape[2] * bias.view(INTEGER)
     np.subtract(t, bias[:, :, None], out=t)
     return count, np.subtract(v, t, out=below)
+
+
+def parts_of(x: np.ndarray) -> np.ndarray:
+    """Complex numbers (outer, n, inner) as their parts, side by side."""
+    return np.ascontiguousarray(x).view(real_of(x.dtype))
+
+
+def alternating(terms: Sequence[np.ndarray]) -> tuple[Expansion, Expansion]:
+    """The expansions of real and of imaginary parts that lie side by side."""
+    first, second = (Expansion(*[term[:, i::2] for term in terms]) for i in (0, 1))
+    return first, second

@@ -7,7 +7,7 @@ result. Where rounding one is not sure, the definition makes the sum of the elem
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,21 +17,25 @@ from ..definition.exact import Expansion, Number, merged, merged_along
 from ..definition.expressions import real_of
 from ..definition.reduction import Bound
 from ..definition.task import Task
+from ..definition.totals import Total, totals_of
 from ..definition.totals import number as number_of
-from ..definition.totals import totals_of
 from ..errors import error
-from ..plan.geometry import Shape, memory_order
+from ..plan.geometry import Shape
 from . import reduce, threads
-from .block import Block, layout
+from .block import Block, layout, together_in_memory
+from .exact import alternating, parts_of
 from .exact_engines import LOADED, at_once, engine
 from .reduce import Arrays, Piece, cut
 from .results import Flags, new_result, report, warn
 
+INTEGER = np.dtype(np.int64)
+
 
 def numbers_of(bound: Bound) -> list[list[Number]]:
     """The results, each with its real and perhaps its imaginary part."""
-    of, end, second = bound.sums or ("", "", "")
-    values = range(values_of(bound))
+    sums = bound.reduction.sums
+    assert sums is not None
+    (of, end, second), values = sums, range(sums.values(bound.val))
     if of == "weighted":  # (the quotient of complex sums is made of the rounded ones)
         first = [Number(end)] if len(values) == 1 else [Number(second, part) for part in values]
         return [first, [Number(second, len(values) + part) for part in values]]
@@ -40,23 +44,16 @@ def numbers_of(bound: Bound) -> list[list[Number]]:
     return [[Number(end, part) for part in values]]
 
 
-def values_of(bound: Bound) -> int:
-    """The parts of elements whose sums are apart."""
-    assert bound.sums is not None
-    return 2 if bound.val.kind == "c" and bound.sums.of not in ("abs", "square") else 1
-
-
 class End:
     """The way from elements to results, with what is to be said of it."""
 
     def __init__(self, task: Task, size: int) -> None:
         self.task, self.bound, self.flags, self.warned = task, task.bound, Flags(), False
         self.failed, self.refused = False, False  # whether results are not finite; whether the record refuses some
-        assert self.bound.sums is not None
-        self.of, self.end, _ = self.bound.sums
-        self.dtype = real_of(self.bound.val)
-        self.values, self.numbers = values_of(self.bound), numbers_of(self.bound)
-        self.parts = {"moments": self.values + 1, "weighted": 2 * self.values}.get(self.of, self.values)
+        sums, val = self.bound.reduction.sums, self.bound.val
+        assert sums is not None
+        self.of, self.dtype, self.numbers = sums.of, real_of(val), numbers_of(self.bound)
+        self.values, self.parts = sums.values(val), sums.parts(val)
         self.dtypes = [self.bound.kinds[kind] for kind in self.bound.reduction.results]
         self.counts = "n" in self.bound.reduction.fields
         self.engine = engine(self.dtype, size)
@@ -66,28 +63,43 @@ class End:
 
     def results(self, arrays: Arrays) -> list[np.ndarray]:
         """The results, with dims kept."""
-        a, axis = arrays[0], self.task.axis
-        viewed = self.bound.takes is None and arrays[2] is None
-        room = max(reduce.VIEWED, a.size // reduce.PIECES) if viewed else reduce.BLOCK
-        pieces, parts = cut(a.shape, a.strides, axis, room) if a.size else ([], 1)
+        pieces, parts = self.pieces(arrays)
         if len(pieces) == 1:
-            return [lying(each, a, axis) for each in self.finished(arrays)]
-        whole = parts == 1 and a.size > 0
-        dtypes = [np.dtype(np.float64)] * 3 * self.parts + [np.dtype(np.int64)] * self.counts
-        found = [new_result(a, axis, dtype, parts) for dtype in (self.dtypes if whole else dtypes)]
+            found = self.finished(arrays)
+        elif parts == 1 and pieces:
+            return [each[0] for each in self.of_pieces(self.finished, self.dtypes, arrays)]
+        else:
+            found = self.rounded(self.states(arrays), arrays)
+        return [lying(each, arrays[0], self.task.axis) for each in found]
+
+    def states(self, arrays: Arrays) -> list[np.ndarray]:
+        """What `state` gives, of an array of any size."""
+        pieces, _ = self.pieces(arrays)
+        if len(pieces) == 1:
+            return self.state(arrays)
+        found = self.of_pieces(self.state, [np.dtype(np.float64)] * 3 * self.parts + [INTEGER] * self.counts, arrays)
+        for each in found if not pieces else []:
+            each[...] = 0
+        return [each[0] for each in together(found, (0,))]
+
+    def pieces(self, arrays: Arrays) -> tuple[list[Piece], int]:
+        """The blocks of an array, and how many of their results become one."""
+        a, viewed = arrays[0], self.bound.takes is None and arrays[2] is None
+        room = max(reduce.VIEWED, a.size // reduce.PIECES) if viewed else reduce.BLOCK
+        return cut(a.shape, a.strides, self.task.axis, room) if a.size else ([], 1)
+
+    def of_pieces(self, make: Callable[..., Any], dtypes: list[np.dtype], arrays: Arrays) -> list[np.ndarray]:
+        """What a function makes of each block, in arrays of these dtypes with a dim for results that become one."""
+        a, (pieces, parts) = arrays[0], self.pieces(arrays)
+        found = [new_result(a, self.task.axis, dtype, parts) for dtype in dtypes]
 
         def work(piece: Piece) -> None:
             some = tuple([None if each is None else each[piece.block] for each in arrays])
-            for into, part in zip(found, self.finished(some) if whole else self.state(some), strict=True):
+            for into, part in zip(found, make(some), strict=True):
                 into[piece.result] = part
 
         threads.shared(max(reduce.COST * a.size, a.nbytes))(work, pieces)
-        if whole:
-            return [each[0] for each in found]
-        for each in found if not pieces else []:
-            each[...] = 0
-        made = self.rounded([each[0] for each in together(found, (0,))], arrays)
-        return [lying(each, a, axis) for each in made]
+        return found
 
     # ---------------------------------------------------------------------------------------------- states of blocks
 
@@ -152,7 +164,7 @@ class End:
 
     def rounded(self, states: list[np.ndarray], arrays: Sequence[Any]) -> list[np.ndarray]:
         """The results of states of these elements, with dims kept."""
-        count = states[-1] if self.counts else np.asarray(math.prod([arrays[0].shape[d] for d in self.task.axis]))
+        count = states[-1] if self.counts else np.asarray(self.length(arrays))
         sums = [Expansion(*states[3 * part : 3 * part + 3]) for part in range(self.parts)]
         if self.task.initial is not None:
             firsts = [first.astype(np.float64) for first in (self.task.initial.real, self.task.initial.imag)]
@@ -184,12 +196,20 @@ class End:
             return exact.rounded_ratio(sums[0], sums[1], self.dtype)
         return self.engine.ended(sums[number.part], count, number.end, self.dtype)
 
+    def length(self, arrays: Sequence[Any]) -> int:
+        """How many elements each result is of."""
+        return math.prod([arrays[0].shape[d] for d in self.task.axis])
+
     def again(self, values: np.ndarray, places: np.ndarray, arrays: Sequence[Any], number: Number) -> None:
         """Results whose expansions do not tell them, by the definition."""
         for place in map(tuple, places.tolist()):
-            x, y = line(place, arrays, self.task)
-            totals = totals_of(self.of, x, y, self.task.initial)
-            values[place] = number_of(totals, x.size, number, self.task.options.get("ddof", 0.0), self.dtype)
+            totals, n = self.totals_at(place, arrays)
+            values[place] = number_of(totals, n, number, self.task.options.get("ddof", 0.0), self.dtype)
+
+    def totals_at(self, place: Shape, arrays: Sequence[Any]) -> tuple[list[Total], int]:
+        """The exact sums of the elements of one result, and their number."""
+        x, y = line(place, arrays, self.task)
+        return totals_of(self.of, x, y, self.task.initial), x.size
 
     def first(self, part: int) -> Any:
         """A part of the initial value, if there is one."""
@@ -202,11 +222,8 @@ class End:
         self, values: np.ndarray, sums: Sequence[Expansion], count: np.ndarray, arrays: Sequence[Any], number: Number
     ) -> None:
         """Take note of results that overflow or are invalid, and give zeros the sign of an initial value."""
-        first = self.first(number.part)
-        if first is not None and first == 0 and np.signbit(first) and (values == 0).any():
-            x = arrays[0].astype(self.bound.val)
-            x = (x.real, x.imag)[number.part] if x.dtype.kind == "c" else x
-            values[self.every((x == 0) & np.signbit(x), arrays)] = first
+        if self.takes_minus_zero(number.part) and (values == 0).any():
+            values[self.minus_zeros(arrays, number.part)] = -0.0
         if np.isfinite(values).all():
             return
         self.failed = True
@@ -214,13 +231,27 @@ class End:
         finite = np.logical_and.reduce([np.isfinite(each.s) for each in given])
         if (np.isinf(values) & finite & (count > self.task.options.get("ddof", -1))).any():
             self.flags.found.add("overflow")
-        if np.isnan(values).any():
-            x, y, _ = arrays
-            numbers = self.every(x == x if y is None else (x == x) & (y == y), arrays)
-            if self.bound.takes is not None:  # (the mean of nothing is NaN without an error)
-                numbers &= ~self.every(np.zeros(x.shape, bool), arrays)
-            if (np.isnan(values) & numbers).any():
-                self.flags.found.add("invalid value")
+        if np.isnan(values).any() and (np.isnan(values) & self.of_numbers(arrays)).any():
+            self.flags.found.add("invalid value")
+
+    def takes_minus_zero(self, part: int) -> bool:
+        """Whether a part of the initial value is -0.0."""
+        first = self.first(part)
+        return first is not None and bool(first == 0 and np.signbit(first))
+
+    def minus_zeros(self, arrays: Sequence[Any], part: int) -> np.ndarray:
+        """Of which results a part is of nothing but -0.0."""
+        x = arrays[0].astype(self.bound.val)
+        x = (x.real, x.imag)[part] if x.dtype.kind == "c" else x
+        return self.every((x == 0) & np.signbit(x), arrays)
+
+    def of_numbers(self, arrays: Sequence[Any]) -> np.ndarray:
+        """Which results are NaN by an error, if they are: those that are not of NaN."""
+        x, y, _ = arrays
+        numbers = self.every(x == x if y is None else (x == x) & (y == y), arrays)
+        if self.bound.takes is not None:  # (the mean of nothing is NaN without an error)
+            numbers &= ~self.every(np.zeros(x.shape, bool), arrays)
+        return numbers
 
     def every(self, truths: np.ndarray, arrays: Sequence[Any]) -> np.ndarray:
         """Of which results this is true of all elements that take part."""
@@ -280,17 +311,6 @@ def lying(result: np.ndarray, a: np.ndarray, axis: Shape) -> np.ndarray:
     return made  # type: ignore[no-any-return]
 
 
-def together_in_memory(shape: Shape, strides: Shape, axis: Shape) -> Shape:
-    """Of the dims that are reduced, those without others between them that have most elements."""
-    runs: list[list[int]] = [[]]
-    for d in memory_order(shape, strides):
-        if shape[d] > 1 and d in axis:
-            runs[-1].append(d)
-        elif shape[d] > 1:
-            runs.append([])
-    return tuple(max(runs, key=lambda run: math.prod([shape[d] for d in run])))
-
-
 def together(states: list[np.ndarray], axis: Shape) -> list[np.ndarray]:
     """States merged along some axes, which keep length 1; along the first axis of parts, without it."""
     kept = [d for d in range(states[0].ndim) if d not in axis]
@@ -300,14 +320,3 @@ def together(states: list[np.ndarray], axis: Shape) -> list[np.ndarray]:
     found = [term for i in range(0, len(states) - 2, 3) for term in merged_along(*Expansion(*lines[i : i + 3]), 0)]
     found += [each.sum(0) for each in lines[len(found) :]]
     return [np.expand_dims(each, axis) for each in found]
-
-
-def parts_of(x: np.ndarray) -> np.ndarray:
-    """Complex numbers (outer, n, inner) as their parts, side by side."""
-    return np.ascontiguousarray(x).view(real_of(x.dtype))
-
-
-def alternating(terms: Sequence[np.ndarray]) -> tuple[Expansion, Expansion]:
-    """The expansions of real and of imaginary parts that lie side by side."""
-    first, second = (Expansion(*[term[:, i::2] for term in terms]) for i in (0, 1))
-    return first, second

@@ -7,23 +7,32 @@ from typing import Any
 
 import numpy as np
 
+from ..definition.in_cuda import expansions
 from ..definition.reduction import Bound
 from ..definition.task import Task
 from ..plan.geometry import Shape
 from .forms import States, merged_along
 from .reduce import End, beside, delivered, reduced, squeezed
 from .results import Flags, report
+from .terms import adds_exactly, expansions_of
 
 
 def partial(
     a: np.ndarray, where: Any = True, weights: np.ndarray | None = None, *, task: Task, steps: Shape, offset: int
 ) -> np.ndarray:
     """The states of an array, with dims kept; ``steps`` and ``offset`` give the indices of its elements."""
+    arrays = a, beside(a, weights, task), None if where is True else np.broadcast_to(where, a.shape)
+    if adds_exactly(task.bound):
+        return expansions_of(arrays, task)
     end = End(task, stops=True)
-    mask = None if where is True else np.broadcast_to(where, a.shape)
     with end.flags.kept():
-        fields = reduced(task, (a, beside(a, weights, task), mask), end, steps, offset)
+        fields = reduced(task, arrays, end, steps, offset)
     return joined(task.bound.wide, fields)
+
+
+def layout(bound: Bound) -> np.dtype:
+    """The dtype of the states."""
+    return expansions(bound) if adds_exactly(bound) else bound.wide.state
 
 
 def merge(states: np.ndarray, *, task: Task) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Reductions in steps: states of parts of an array, which merge in any grouping, and the results of states.
 
 A state is an element of a structured array, with the fields of the reduction's record. What is too large for one call
-is reduced so: in chunks, on several devices.
+is reduced so: in chunks, on several devices. (Exact sums merge in `sums`.)
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from ..call.facts import FACTS
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, MASK
+from ..definition.in_cuda import written
 from ..definition.reduction import Reduction
 from ..definition.task import Task, positions
 from ..errors import error
@@ -59,6 +60,7 @@ def partial(
     Returns
     -------
     structured array
+        Of exact sums, expansions (`in_cuda.expansions`), from which `sums` goes on.
 
     Raises
     ------
@@ -75,9 +77,9 @@ def partial(
     task = Task(record.bind(a.dtype, val, y), axis, True, places=places, options=dict(options))
     steps = steps or positions(a.shape, axis)
     host = HostCall(states.partial, {"task": task, "steps": steps, "offset": offset})
-    target = new_array("out", reduced(a, axis, True)[0], task.bound.state, machine=a.machine)
+    target = new_array("out", reduced(a, axis, True)[0], written(task.bound), machine=a.machine)
     if a.machine is None:
-        return Work(op, (target._replace(dtype=task.bound.wide.state),), host)
+        return Work(op, (target._replace(dtype=states.layout(task.bound)),), host)
     builder = Builder(a.machine)
     second = mask if weights is None else along(weights, places, a)
     struct, x, other = beside(record, mask), builder.readable(a), second and builder.readable(second)

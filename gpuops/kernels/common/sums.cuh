@@ -289,25 +289,16 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     return then<Out>(s, c.option[N], c.option[SHARE], c, open);
   }
 
-  // The sum in the type of a field.
-  template <class Field, class S> static __device__ __forceinline__ Field rounded_sum(const S& s) {
-    bool open = false;
-    R part[PARTS];
+  // A state as expansions: those of squares with what rounding them has lost.
+  template <class F> static __device__ __forceinline__ F fields(State s, const Context<A>& c) {
+    F made;
+    note_merging(s, c);
 #pragma unroll
-    for (int p = 0; p < PARTS; ++p) part[p] = rounded<R>(expansion(s.part[p]), open);
-    if constexpr (PARTS == 2) return {part[0], part[1]};
-    else return part[0];
-  }
-  template <class Field> static __device__ __forceinline__ State of(Field total, const Context<A>& c) {
-    State made;
-#pragma unroll
-    for (int p = 0; p < PARTS; ++p) made.part[p] = number(part_of(total, p), c.room);
+    for (int p = 0; p < PARTS; ++p) {
+      if (kind(p) != Kind::ERRORS) made.part[p] = MOMENTS && p == VALUES ? squares_of(s).expansion() : expansion(s.part[p]);
+    }
     return made;
   }
-  template <class F> static __device__ __forceinline__ F fields(const State& s) {
-    return {rounded_sum<typename Either<PARTS == 2, A, R>::type>(s)};
-  }
-  template <class F> static __device__ __forceinline__ State from(F f, const Context<A>& c) { return of(f.total, c); }
 
   // ---- from digits
   // A thread's terms, and what it adds to the digits of its block.
@@ -347,16 +338,6 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
         }
       }
     }
-  }
-  // The same for a state in memory.
-  template <class F> static __device__ __forceinline__ void again_from(F f, Again (&own)[PARTS], All (&all)[PARTS], u64& taking) {
-#pragma unroll
-    for (int p = 0; p < PARTS; ++p) {
-      double value = part_of(f.total, p);
-      if (is_finite(value)) own[p].add(value, all[p]);
-      else all[p].note(value);
-    }
-    ++taking;
   }
   // The first result, and the second one, of n elements; `all` is used up.
   template <class Out, class Second> static __device__ void exactly(All (&all)[PARTS], double n, const Context<A>& c, Out& y, Second& z) {
@@ -453,8 +434,12 @@ template <class Base, class I> struct Counted : Base {
     return Base::template then<Out>(sum(s), n, share(n, c), c, open);
   }
   static __device__ __forceinline__ double share(double n, const Context<A>& c) { return 1 / (n * (n - c.option[Base::DDOF])); }
-  template <class F> static __device__ __forceinline__ F fields(const State& s) {
-    return {Base::template rounded_sum<A>(s), static_cast<i64>(s.count())};
+  template <class F> static __device__ __forceinline__ F fields(const State& s, const Context<A>& c) {
+    F made = Base::template fields<F>(sum(s), c);
+    made.n = static_cast<i64>(s.count());
+    return made;
+  }
+};
   }
   template <class F> static __device__ __forceinline__ State from(F f, const Context<A>& c) { return state(Base::of(f.total, c), static_cast<I>(f.n)); }
 };

@@ -36,7 +36,6 @@ template <class T> __device__ __forceinline__ void early(T& value) {
 // chain of less than 2^n terms, that is half a unit and, as units of chains are smaller by 2^(room - n + 4) at least (ALIKE:
 // not smaller), 2^(n - 1) of these; there are less than 2^(room - n + 4) chains; and each may be moved to a greater unit.
 template <class O = Op> __device__ __forceinline__ Context<A> context(const Reduce& r, i64 own, i64 all, i64 steps) {
-  if (READS) own = 1, steps = all;  // states merge one by one
   Context<A> c = {{r.options[0], r.options[1], r.options[2]}, r.root != 0, A{}, headroom<O>(own), headroom<O>(max(own, all)), 0, 0, false, false};
   if constexpr (O::EXACT) {
     c.merging_products = 64 - __clzll(steps) - 53 + c.room + 5;
@@ -61,8 +60,7 @@ template <class O, class X, class B> __device__ __forceinline__ bool taken(X x, 
 // Combines an element into `value`, unless a mask excludes it.
 template <class O = Op, class X, class B> __device__ __forceinline__ State joined(State value, X x, B b, const Context<A>& c) {
   if constexpr (READS) {
-    if constexpr (O::EXACT) return O::combine(value, O::from(x, c));
-    else return O::combine(value, O::from(x));
+    return O::combine(value, O::from(x));
   } else if constexpr (O::EXACT) {
     if (!taken<O>(x, b)) return value;
     if constexpr (O::PRODUCT) return O::combine(value, O::product(convert<Tval>(x), convert<Tval>(b), c));
@@ -89,7 +87,8 @@ template <class O = Op, class X> __device__ __forceinline__ typename O::State jo
 // The result of a state. open: an exact sum may be rounded to another.
 template <class O = Op> __device__ __forceinline__ Tout finished(State state, const Reduce& r, const Context<A>& c, bool& open) {
   if constexpr (WRITES) {
-    return O::template fields<Tout>(state);
+    if constexpr (O::EXACT) return O::template fields<Tout>(state, c);
+    else return O::template fields<Tout>(state);
   } else {
     if constexpr (!O::EXACT) {
       if (r.has_initial) state = O::combine(Plain<O>::type::map(r.initial, c), state);
@@ -176,14 +175,10 @@ __device__ __forceinline__ void settle(u32 open, const Tin* x, const Tb* b, Tout
         place(i, at);
         Tin value = x[from[0] + at[0]];
         auto other = OTHER == NONE ? decltype(element(b)){} : element(b + from[1] + at[1]);
-        if constexpr (READS) {
-          O::again_from(value, sum, all, taking);
-        } else {
-          if (!taken<O>(value, other)) continue;
-          if constexpr (O::PRODUCT && OTHER != NONE) O::again(convert<Tval>(value), convert<Tval>(other), sum, all);
-          else O::again(convert<Tval>(value), convert<Tval>(value), sum, all);
-          ++taking;
-        }
+        if (!taken<O>(value, other)) continue;
+        if constexpr (O::PRODUCT && OTHER != NONE) O::again(convert<Tval>(value), convert<Tval>(other), sum, all);
+        else O::again(convert<Tval>(value), convert<Tval>(value), sum, all);
+        ++taking;
       }
       if (r.has_initial && threadIdx.x == 0) O::again(r.initial, r.initial, sum, all), ++taking;
 #pragma unroll
