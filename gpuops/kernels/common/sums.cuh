@@ -440,9 +440,6 @@ template <class Base, class I> struct Counted : Base {
     return made;
   }
 };
-  }
-  template <class F> static __device__ __forceinline__ State from(F f, const Context<A>& c) { return state(Base::of(f.total, c), static_cast<I>(f.n)); }
-};
 
 // Sums of floats are exact; those of integers are as they are.
 template <class V> constexpr bool INEXACT = HALF<V> || FLOATING<V>;
