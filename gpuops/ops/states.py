@@ -24,7 +24,7 @@ from ..plan.geometry import Shape, offset_type
 from ..plan.reductions import OpStruct
 from ..plan.work import ArraySpec, HostCall, Work, new_array
 from .arguments import as_mask
-from .reduction import beside, new_results, reduced
+from .reduction import new_results, reduced
 
 FACTS[Reduction] = id  # records are constants
 
@@ -82,7 +82,7 @@ def partial(
         return Work(op, (target._replace(dtype=states.layout(task.bound)),), host)
     builder = Builder(a.machine)
     second = mask if weights is None else along(weights, places, a)
-    struct, x, other = beside(record, mask), builder.readable(a), second and builder.readable(second)
+    struct, x, other = record.counted or record.struct, builder.readable(a), second and builder.readable(second)
     if struct.traits.indexed:
         other = reductions.positions(x, axis, steps)._replace(offset=offset)
     if target.size:
