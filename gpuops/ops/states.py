@@ -24,7 +24,7 @@ from ..plan.geometry import Shape, offset_type
 from ..plan.reductions import OpStruct
 from ..plan.work import ArraySpec, HostCall, Work, new_array
 from .arguments import as_mask
-from .reduction import new_results, reduced
+from .reduction import beside, new_results, reduced
 
 FACTS[Reduction] = id  # records are constants
 
@@ -82,7 +82,7 @@ def partial(
         return Work(op, (target._replace(dtype=states.layout(task.bound)),), host)
     builder = Builder(a.machine)
     second = mask if weights is None else along(weights, places, a)
-    struct, x, other = record.counted or record.struct, builder.readable(a), second and builder.readable(second)
+    struct, x, other = beside(record, mask), builder.readable(a), second and builder.readable(second)
     if struct.traits.indexed:
         other = reductions.positions(x, axis, steps)._replace(offset=offset)
     if target.size:
@@ -168,7 +168,7 @@ def problem_of(
 ) -> reductions.Problem:  # fmt: skip
     """A reduction of elements or of states; options that are of no account before the end may be missing."""
     struct = struct._replace(exact=0)  # in no fewer bytes than fields have
-    given: dict[str, Any] = dict.fromkeys((*struct.options, "ddof"), 0.0) | options
+    given: dict[str, Any] = {name: 0.0 for name in (*struct.options, "ddof") if name != "n"} | options
     start = None if first is None else first.tobytes()
     return reductions.problem(struct, x, other, target, axis, dtype_name(val), start, **given)
 

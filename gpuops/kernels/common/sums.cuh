@@ -297,6 +297,7 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     for (int p = 0; p < PARTS; ++p) {
       if (kind(p) != Kind::ERRORS) made.part[p] = MOMENTS && p == VALUES ? squares_of(s).expansion() : expansion(s.part[p]);
     }
+    if constexpr (MOMENTS) made.n = static_cast<i64>(c.option[N]);
     return made;
   }
 
