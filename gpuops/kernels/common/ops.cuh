@@ -325,6 +325,13 @@ template <class V> struct IntegerMean : Added<V> {
 template <class A> struct RealOf { using type = A; };
 template <class R> struct RealOf<Complex<R>> { using type = R; };
 template <class A> using real_t = typename RealOf<A>::type;
+// The real part of a times b's conjugate (in an R).
+template <class R, class A> __device__ __forceinline__ R real_product(A a, A b) {
+  if constexpr (SAME<A, real_t<A>>) return R(a) * R(b);
+  else return R(a.re) * R(b.re) + R(a.im) * R(b.im);
+}
+template <class A> __device__ __forceinline__ A times(A a, A factor) { return a * factor; }
+template <class R> __device__ __forceinline__ Complex<R> times(Complex<R> a, R factor) { return {a.re * factor, a.im * factor}; }
 
 // The variance of integers of at most two bytes, from their sum and the sum of their squares, which are exact in V = i32 or
 // i64 (squares: unsigned).
@@ -433,6 +440,14 @@ template <class R> __device__ __forceinline__ R power(R x, R p) {
 }
 
 // ---- two operands
+
+template <class A> __device__ __forceinline__ A ratio(A a, A b) { return a / b; }
+template <class R> __device__ __forceinline__ Complex<R> ratio(Complex<R> a, Complex<R> b) {  // Smith's method: no overflow
+  if (b.re == R(0) && b.im == R(0)) return {a.re / b.re, a.im / b.re};
+  bool steep = fabs(b.im) > fabs(b.re);
+  R part = steep ? b.re / b.im : b.im / b.re, scale = steep ? b.re * part + b.im : b.re + b.im * part;
+  return {(steep ? a.re * part + a.im : a.re + a.im * part) / scale, (steep ? a.im * part - a.re : a.im - a.re * part) / scale};
+}
 
 // Whether elements equal those of the second operand. NANS: NaN equals NaN.
 template <class V, bool NANS = false> struct Equal : All<V> {
