@@ -179,9 +179,6 @@ THRESHOLDS = (
     Threshold("reductions.rows", "STAGE", (2**13, 2**15), over("sum", ((2**21, 41), 1), ((2**22, 17), 1))),
     Threshold("reductions.columns", "THREAD_BLOCK", (128, 512), over("sum", ((16, 2**22), 0))),
     Threshold("reductions.columns", "SHARED_BLOCK", (256, 1024), over("sum", (WIDE, 0), ((2**22, 16), 0))),
-    Threshold("reductions.columns", "LARGE_BLOCK", (512,), (
-        *over("var", (WIDE, 0), ((65536, 1024), 0), ((10**4, 512), 0), dtype="float16"),
-        *over("nanvar", (WIDE, 0), dtype="float16"), *over("var", ((65536, 1024), 0), dtype="int32"))),
     Threshold("reductions.columns", "HELD", (96, 384), (
         *over("sum", (WIDE, 0), dtype="float16"), *over("max", (WIDE, 0), dtype="int8"),
         *over("var", (WIDE, 0), ((256, 512, 512), 1), dtype="float16"), *over("var", (WIDE, 0), dtype="int8"),

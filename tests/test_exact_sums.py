@@ -38,7 +38,6 @@ def laid(x: np.ndarray) -> dict[str, tuple[np.ndarray, int | None]]:
     }  # fmt: skip
 
 
-@pytest.mark.turns(4)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("layout", ("vector", "rows", "columns", "strided", "apart"))
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -50,7 +49,6 @@ def test_sums_are_rounded_once(device, dtype, layout):
         assert np.array_equal(bits(got), bits(want)) or ((got == 0).all() and total == 0), (name, got, want)
 
 
-@pytest.mark.turns(4)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("layout", ("vector", "rows", "columns"))
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -70,7 +68,6 @@ def root(total: Fraction, dtype: np.dtype) -> Any:
     return rounded(Fraction(2 * found + (found * found != scaled), 2 ** (shift // 2 + 1)), dtype)
 
 
-@pytest.mark.turns(4)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("layout", ("rows", "columns"))
@@ -117,7 +114,6 @@ def hard(family: str, shape: tuple[int, ...], dtype: np.dtype, rng: np.random.Ge
     return (sizes if family == "sizes" else np.where(rng.random(shape) < 0.9, 0, sizes)).astype(dtype)
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("shape", ((300, 3), (90, 24), (60, 130), (12, 1000), (2, 5000), (1, 20000)), ids=str)
 @pytest.mark.parametrize("dtype", ("f2", "f4", "f8"))
 def test_hard_sums_of_rows_and_columns(device, dtype, shape):
@@ -130,7 +126,6 @@ def test_hard_sums_of_rows_and_columns(device, dtype, shape):
             assert ((bits(got) == bits(want)) | ((got == 0) & (want == 0))).all(), (family, axis)
 
 
-@pytest.mark.turns(2)
 @pytest.mark.parametrize("strategy", gpuops.strategies("sum"))
 def test_the_least_number_decides_a_tie(device, strategy):
     """It lies so far below the others that a bound of what is lost would be 0 as a float32."""
@@ -155,7 +150,6 @@ def test_float16_does_not_lose_small_elements_beside_large_sums(device):
     assert (got == rounded(total, np.dtype("f2"))).all(), (got, float(total))
 
 
-@pytest.mark.turns(2)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("op", ("sum", "mean"))
 @pytest.mark.parametrize("strategy", ("cross_host", "shuffle_host", "rows", "shuffle"))

@@ -471,7 +471,7 @@ def test_every_op_is_a_struct_of_ops_cuh_or_printed():
 
 
 @pytest.mark.parametrize("integer", ("u32", "i64"))
-@pytest.mark.parametrize("dtype", ("int8", "float16", "float32", "float64", "complex64"))
+@pytest.mark.parametrize("dtype", ("int8", "int64", "float16", "float32", "float64", "complex64"))
 def test_structs_are_what_the_host_knows_of_them(nvrtc, dtype, integer):
     """Traits, options and the size of states, declared on both sides."""
     lines = []
@@ -502,8 +502,8 @@ def takes(struct: OpStruct, record: Reduction | None, val: str) -> bool:
     """Whether an op computes in a dtype."""
     if "scale" in struct.options or (record and record.each):
         return val in ("float32", "float64")
-    if struct.exact == 3 or (record and record.name == "average" and val == "int8"):
-        return False  # squares of int64 alone; averages are floating
+    if struct.exact == 3 or val == "int64":
+        return (struct.exact, val) == (3, "int64")
     if struct.exact > 1 or "rtol" in struct.options:
         return val == ("int8" if struct.exact else "float32")
     if record and record.rules.real and val == "complex64":

@@ -100,7 +100,7 @@ def sample(dtype: np.dtype, shape: tuple[int, ...] = (4, 9, 5)) -> np.ndarray:
     return (x + 1j * rng.normal(0, 0.2, shape) if dtype.kind == "c" else x).astype(dtype)
 
 
-@pytest.mark.turns(16)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("masked", (False, True))
 @pytest.mark.parametrize("dtype", ("f4", "f8", "c8", "i2", "?"))
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -128,7 +128,10 @@ def test_states_of_chunks_give_what_the_function_gives(backend, name, dtype, mas
         expected = function(x, axis=over, **more)
         task = Task(record.bind(x.dtype, val), axis, False, form=FORMS.get(name), options=dict(options))
         if sums.adds_exactly(task.bound, backend.array(x)):
-            np.testing.assert_array_equal(of_terms(backend, task, x, [x.shape[axis[0]] // 3], mask), expected)
+            found = of_terms(backend, task, x, [x.shape[axis[0]] // 3], mask)
+            for one, other in zip(found, expected, strict=True) if name in FORMS else [(found, expected)]:
+                check = np.testing.assert_array_equal if x.dtype.kind in "fc" else assert_close
+                check(one, np.asarray(other))  # (of integers, the CPU's is no exact sum)
             continue
         both = in_chunks(backend, record, x, val, axis, mask, options)
         n = math.prod([x.shape[d] for d in axis])

@@ -262,3 +262,14 @@ def test_chunks_of_dask_arrays_merge(op, dtype, masked):
         right = getattr(gpuops, op)(x, axis=axis, ddof=ddof, where=mask)
         assert got.dtype == np.asarray(right).dtype
         np.testing.assert_allclose(got.compute(), right, rtol={"f2": 2e-3, "i2": 1e-9}.get(dtype, 1e-4))
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u4"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_greatest_integers(backend, dtype, axis):
+    """Their squares, and sums of these, have more than 64 bits."""
+    info = np.iinfo(dtype)
+    x = np.full((600, 640), info.max, dtype)
+    x[::2, 1::2], x[1::2, ::2] = info.min, info.max - 4
+    right = np.var(x.astype(np.longdouble), axis=axis).astype(np.float64)
+    np.testing.assert_allclose(run(backend, gpuops.var, x, axis=axis), right, rtol=1e-14)

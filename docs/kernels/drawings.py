@@ -728,11 +728,11 @@ PICTURES: dict[str, Callable[[], Picture]] = {
 }  # fmt: skip
 
 
-def main() -> None:
-    """Write all pictures."""
-    for name, draw in PICTURES.items():
+def write(pictures: dict[str, Callable[[], Picture]]) -> None:
+    """Write pictures, by their names."""
+    for name, draw in pictures.items():
         (HERE / f"{name}.svg").write_text(draw().svg(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write(PICTURES)

@@ -6,11 +6,8 @@ Numbers are short, so that all of their bits can be shown: 8 bits in place of 53
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
-from drawings import SIDE, Picture
-
-HERE = Path(__file__).parent
+from drawings import SIDE, Picture, write
 
 
 def number(p: Picture, row: float, left: float, kind: str, value: str, name: str, place: int = 0) -> None:
@@ -95,11 +92,5 @@ PICTURES: dict[str, Callable[[], Picture]] = {
 }  # fmt: skip
 
 
-def main() -> None:
-    """Write all pictures."""
-    for name, draw in PICTURES.items():
-        (HERE / f"{name}.svg").write_text(draw().svg(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write(PICTURES)

@@ -60,7 +60,7 @@ class Exact(NamedTuple):
 
 
 class Number(NamedTuple):
-    """A real number that becomes of sums before it is rounded: of that of a part, or of all of them."""
+    """A real number that is made of sums and then rounded: of the sum of one part, or of all of them."""
 
     end: str
     part: int = 0

@@ -60,10 +60,10 @@ def ctype(dtype: np.dtype) -> str:
 
 def state_struct(state: np.dtype) -> str:
     """The struct of a state in memory, laid out as NumPy's structured dtype."""
-    names = state.names or ()
-    fields = [f"{ctype(state[name])} {name};" for name in names if name != "part"]
-    if "part" in names:
-        fields.insert(0, f"Expansion part[{state['part'].shape[0]}];")
+    fields = []
+    for name in state.names or ():
+        dtype = state[name]
+        fields.append(f"Expansion {name}[{dtype.shape[0]}];" if dtype.base == EXPANSION else f"{ctype(dtype)} {name};")
     return f"struct Fields {{ {' '.join(fields)} }};"
 
 

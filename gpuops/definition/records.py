@@ -216,7 +216,7 @@ AVERAGE = Reduction(
     "average", {"total": added(), "weight": added()}, lambda x, y: {"total": x * y, "weight": y},
     lambda s: {"r0": ratio(s.total, s.weight), "r1": s.weight}, results=("V", "V"),
     refuses=(ZeroDivisionError, "Weights sum to zero, can't be normalized", lambda s: s.weight == 0),
-    sums=Exact("weighted", "ratio", "itself"), struct=summed("Average", "weighted", PRODUCT),
+    sums=Exact("weighted", "ratio", "itself"), struct=summed("Average", "weighted", PRODUCT), floating=True,
 )  # fmt: skip
 #: The product of two vectors.
 DOT = Reduction(

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..plan.dtypes import INTEGERS, accumulator, dtype_name
 from ..plan.reductions import OpStruct, Traits
+from .exact import Exact
 from .expressions import real_of
 
 
@@ -77,9 +78,7 @@ def parts(of: str, val: str) -> int:
     """How many sums of values of a dtype a state has, ``of`` as in `Exact`: those of double precision have the errors
     of squares apart."""
     acc = np.dtype(accumulator(val))
-    values = 2 if acc.kind == "c" and of not in ("abs", "square") else 1
-    more = 2 if acc.char in "dD" else 1
-    return {"moments": values + more, "weighted": 2 * values}.get(of, values)
+    return Exact(of).parts(acc) + (of == "moments" and acc.char in "dD")
 
 
 def exact_memory(of: str, counted: bool, val: str) -> np.dtype:

@@ -168,7 +168,8 @@ def problem_of(
 ) -> reductions.Problem:  # fmt: skip
     """A reduction of elements or of states; options that are of no account before the end may be missing."""
     struct = struct._replace(exact=0)  # in no fewer bytes than fields have
-    given: dict[str, Any] = {name: 0.0 for name in (*struct.options, "ddof") if name != "n"} | options
+    asked = {*struct.options, "ddof"} - reductions.problems.OPTIONS.keys()  # (planners compute the others)
+    given: dict[str, Any] = dict.fromkeys(asked, 0.0) | options
     start = None if first is None else first.tobytes()
     return reductions.problem(struct, x, other, target, axis, dtype_name(val), start, **given)
 

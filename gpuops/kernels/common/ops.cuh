@@ -367,7 +367,7 @@ template <class V> struct IntegerVar : Traits {
   }
 };
 
-// The same of integers of four bytes, at most 2^32 of them: squares in 128 bits. V is i64.
+// The same of integers of four bytes, at most 2^31 of them: squares in 128 bits. V is i64.
 template <class V> struct LongVar : Traits {
   static constexpr bool COUNTING = true;
   enum Options { N, DDOF };
@@ -379,7 +379,7 @@ template <class V> struct LongVar : Traits {
   static __device__ State identity() { return {0, 0, 0}; }
   static __device__ State map(V x, const Context<A>&) { return add(identity(), x); }
   static __device__ __forceinline__ State add(State s, V x) {
-    u64 low = s.low + static_cast<u64>(x * x);
+    u64 size = static_cast<u64>(x), low = s.low + size * size;  // of a negative x, too, modulo 2^64
     return {s.sum + x, low, s.high + (low < s.low)};
   }
   static __device__ State combine(State a, State b) {

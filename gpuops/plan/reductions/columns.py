@@ -13,7 +13,6 @@ from .problems import Problem
 
 THREAD_BLOCK = 256  # threads of a block, if each has outputs of its own
 SHARED_BLOCK = 512  # threads of a block, if they share outputs
-LARGE_BLOCK = 1024  # the same, for variances in packs of 8 bytes with fewer blocks than multiprocessors
 HELD = 192  # bytes of partial results and packs in flight of a thread: with more, registers spill
 POWERS = 32  # bytes of partial results of a thread, for exponentials
 SEGMENT = 256  # contiguous bytes that a block reads; twice as many in narrow packs

@@ -13,7 +13,7 @@ from .launch import EXACT_PER_SM, NARROW, THREADS_PER_SM, Design, access_of, in_
 from .problems import POSITION, Problem
 
 BLOCK = 256
-LANES_PACKS = {False: 384, True: 512}  # most packs of a row for lanes; True: of exponentials, variances
+LANES_PACKS = {False: 384, True: 512}  # most packs of a row for lanes; True: of exponentials
 LANES_EXACT = 256  # the same for exact sums: 8 packs of each lane are in flight
 WARPS_PER_SM = 8  # rows per multiprocessor from which on that holds
 LANES_ALWAYS = 128  # most packs of a row for lanes, if rows are fewer
