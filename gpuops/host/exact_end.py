@@ -24,7 +24,7 @@ from ..plan.geometry import Shape
 from . import reduce, threads
 from .block import Block, layout, together_in_memory
 from .exact import alternating, parts_of
-from .exact_engines import LOADED, at_once, engine
+from .exact_engines import LOADED, PLAIN, at_once, engine
 from .reduce import Arrays, Piece, cut
 from .results import Flags, new_result, report, warn
 
@@ -45,9 +45,9 @@ def numbers_of(bound: Bound) -> list[list[Number]]:
 
 
 class End:
-    """The way from elements to results, with what is to be said of it."""
+    """The way from elements to results, with what is to be said of it. ``always``: with NumPy alone, if need be."""
 
-    def __init__(self, task: Task, size: int) -> None:
+    def __init__(self, task: Task, size: int, always: bool = False) -> None:
         self.task, self.bound, self.flags, self.warned = task, task.bound, Flags(), False
         self.failed, self.refused = False, False  # whether results are not finite; whether the record refuses some
         sums, val = self.bound.reduction.sums, self.bound.val
@@ -56,7 +56,7 @@ class End:
         self.values, self.parts = sums.values(val), sums.parts(val)
         self.dtypes = [self.bound.kinds[kind] for kind in self.bound.reduction.results]
         self.counts = "n" in self.bound.reduction.fields
-        self.engine = engine(self.dtype, size)
+        self.engine = engine(self.dtype, size) or (PLAIN if always else None)
         plain = self.bound.val.kind != "c" and not converts(self.bound) and self.bound.takes is None
         direct = self.engine is not None and self.engine.compiled and self.dtype in LOADED
         self.simple = plain and direct and task.initial is None

@@ -30,6 +30,9 @@ class Engine(NamedTuple):
     compiled: bool = False
 
 
+PLAIN = Engine(with_numpy.expansions, exact.ended, exact.rounded_variance)
+
+
 def engine(dtype: np.dtype, size: int) -> Engine | None:
     """What makes expansions of so many elements, whose sums are rounded to a dtype: of few, only what is loaded.
 
@@ -38,8 +41,7 @@ def engine(dtype: np.dtype, size: int) -> Engine | None:
     if (size >= LOOPS or "numba" in sys.modules) and (found := compiled("compiled_exact")):
         rounding: Any = compiled("compiled_rounding")
         return Engine(found.expansions, rounding.ended, rounding.variance, True)
-    known = dtype != np.float64 or (INSTALLED and size < LOOPS)
-    return Engine(with_numpy.expansions, exact.ended, exact.rounded_variance) if known else None
+    return PLAIN if dtype != np.float64 or (INSTALLED and size < LOOPS) else None
 
 
 def at_once(x: np.ndarray, task: Task) -> list[np.ndarray] | None:

@@ -19,6 +19,8 @@ from .exact_end import End, converts
 from .exact_engines import INSTALLED, LOADED, LOOPS, at_once
 from .reduce import beside, delivered, squeezed
 
+TINY = 2.0**-500  # deviations whose squares have lost digits
+
 
 def call_of(task: Task, shape: Shape, strides: Shape) -> tuple[Callable[..., Any], dict[str, Any]]:
     """What makes an exact sum without a mask or an initial value, and its options."""
@@ -65,7 +67,7 @@ def loaded(
     if rounding is None and run is not None:
         return few(a, out, task=task, run=run)
     if rounding is None:
-        return sum(a, out, task=task) if INSTALLED or plain is None else plain[0](a, out, **plain[1])
+        return sum(a, out, task=task) if INSTALLED or plain is None else by_numpy(a, out, True, task, *plain)
     found = at_once(a.transpose(seen.dims).reshape(seen.lengths), task)
     if found is None:
         return sum(a, out, task=task)
@@ -73,10 +75,11 @@ def loaded(
 
 
 def sum(
-    a: np.ndarray, out: np.ndarray | None = None, where: Any = True, weights: np.ndarray | None = None, *, task: Task
-) -> Any:
-    """What becomes of exact sums."""
-    end = End(task, a.size)
+    a: np.ndarray, out: np.ndarray | None = None, where: Any = True, weights: np.ndarray | None = None, *, task: Task,
+    always: bool = False,
+) -> Any:  # fmt: skip
+    """What becomes of exact sums. ``always``: with NumPy alone, if need be."""
+    end = End(task, a.size, always)
     if end.engine is None:
         return as_it_comes(a, out, where, weights, task)
     mask = None if where is True else np.broadcast_to(where, a.shape)
@@ -97,10 +100,31 @@ def dot(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None, *, task: Ta
 
 
 def as_it_comes(a: np.ndarray, out: np.ndarray | None, where: Any, weights: np.ndarray | None, task: Task) -> Any:
-    """The sum with the errors that adding has."""
+    """The sum with the errors that adding has; but that of squares that are too large or too small, exact."""
     if weights is not None and task.bound.reduction is DOT:
         return reduce.deliver(np.dot(a, weights), out)
-    if where is not True or task.initial is not None or task.places is not None:
-        return reduce.reduce(a, out, where, weights, task=task)
-    function, options = reduce.call_of(task, a.shape, a.strides)
-    return function(a, out, **options)
+    made: Any = reduce.reduce, {"where": where, "weights": weights, "task": task}
+    if where is True and task.initial is None and task.places is None:
+        made = reduce.call_of(task, a.shape, a.strides)
+    return by_numpy(a, out, where, task, *made)
+
+
+def by_numpy(
+    a: np.ndarray, out: np.ndarray | None, where: Any, task: Task, run: Callable[..., Any], options: dict[str, Any]
+) -> Any:
+    """What a function makes of sums; deviations whose squares are too large or too small are made of exact sums."""
+    if (task.bound.sums or ("", ""))[1] != "deviation":
+        return run(a, out, **options)
+    with np.errstate(over="ignore", under="ignore"):
+        found = run(a, **options)
+    size = np.abs(found)
+    if np.isinf(size).any() or ((size < TINY) & differ(a, where, task)).any():
+        return sum(a, out, where, task=task, always=True)
+    return reduce.deliver(found, out)
+
+
+def differ(a: np.ndarray, where: Any, task: Task) -> Any:
+    """Of which results the elements are not all the same."""
+    ends: Any = (np.fmax, -np.inf), (np.fmin, np.inf)
+    most, least = (ufunc.reduce(a, task.axis, None, None, task.keepdims, start, where) for ufunc, start in ends)
+    return most > least

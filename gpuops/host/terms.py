@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from ..definition import exact
 from ..definition.exact import Expansion, two_product, two_sum
 from ..definition.expressions import real_of
 from ..definition.in_cuda import expansions as layout_of
@@ -22,9 +21,9 @@ from ..definition.reduction import Bound
 from ..definition.task import Task
 from ..definition.totals import Total
 from ..plan.geometry import Shape
-from .exact import DOUBLE, HUGE, INTEGER, TILE, expansions, level, magnitudes
+from .exact import DOUBLE, HUGE, INTEGER, TILE, level, magnitudes
 from .exact_end import End
-from .exact_engines import INSTALLED, Engine, engine
+from .exact_engines import INSTALLED
 from .reduce import Arrays, delivered, squeezed
 
 APART = 1200  # what would over- or underflow is kept times a power of two with this exponent
@@ -124,8 +123,7 @@ def adds_exactly(bound: Bound) -> bool:
 
 def expansions_of(arrays: Arrays, task: Task) -> np.ndarray:
     """The expansions of the sums of an array, with dims kept, as a structured array."""
-    end = End(task, arrays[0].size)
-    end.engine = end.engine or PLAIN
+    end = End(task, arrays[0].size, always=True)
     found = end.states(arrays)
     made = np.empty(found[0].shape, layout_of(task.bound))
     for k, each in enumerate(found[: 3 * end.parts]):
@@ -244,15 +242,12 @@ def levels(v: np.ndarray) -> np.ndarray:
 
 # ---------------------------------------------------------------------------------------------------------- to results
 
-PLAIN = Engine(expansions, exact.ended, exact.rounded_variance)
-
-
 class OfTerms(End):
     """The way from terms to results, of ``n`` elements each if the record does not count."""
 
     def __init__(self, task: Task, terms: Terms, n: int) -> None:
-        super().__init__(task, terms.rows[0][0].size)
-        self.terms, self.n, self.engine = terms, n, engine(self.dtype, terms.rows[0][0].size) or PLAIN
+        super().__init__(task, terms.rows[0][0].size, always=True)
+        self.terms, self.n = terms, n
 
     def all_results(self) -> list[np.ndarray]:
         """The results, with dims kept."""
