@@ -39,8 +39,8 @@ def computed_by(engine: str) -> Iterator[None]:
         if engine == "numpy":
             patch.setattr(maps, "compiled", lambda module: None)
             patch.setattr(forms, "compiled", lambda module: None)
+            patch.setattr(exact_engines, "compiled", lambda module: None)
             for module in (sums, exact_engines):
-                patch.setattr(module, "compiled", lambda module: None)
                 patch.setattr(module, "INSTALLED", False)
         yield
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -302,6 +304,45 @@ def test_only_results_overflow(way, dtype, repeats):
             warnings.simplefilter("always")
             assert call(np.abs(x)) == np.inf
         assert ["overflow" in str(each.message) for each in found] == [True]
+
+
+@pytest.mark.skipif("compiled" not in ENGINES, reason="needs Numba")
+def test_numba_is_loaded_after_many_calls_without_it(monkeypatch):
+    asked: list[str] = []
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    monkeypatch.setattr(exact_engines, "compiled", asked.append)
+    for first, names in ((0, []), (exact_engines.PATIENCE, ["compiled_exact"])):
+        monkeypatch.setattr(exact_engines, "SLOW", itertools.count(first))
+        assert exact_engines.engine(DOUBLE, 100) is exact_engines.PLAIN
+        assert asked == names
+
+
+@pytest.mark.parametrize("loads", [False, True])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_masks_weights_and_initial_values_of_few_elements(monkeypatch, dtype, loads):
+    """With what Numba compiles, and with NumPy alone."""
+    if loads:
+        pytest.importorskip("numba")
+    elif dtype == "f4":
+        monkeypatch.setattr(exact_engines, "compiled", lambda name: None)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _, x, _ in exact_cases.cases(dtype, np.random.default_rng(7)):
+            if 1 < x.size <= few_sums.FEW:
+                masks_weights_and_initial_values(x)
+
+
+def masks_weights_and_initial_values(x: np.ndarray) -> None:
+    taken, heavy = np.arange(x.size) % 3 != 1, np.minimum(np.abs(x), 1000) + x.dtype.type(1)
+    some = x[taken]
+    mean = nearest(total(some) / some.size, x.dtype)
+    agrees(gpuops.sum(x, where=taken, initial=2.5), nearest(total(np.append(some, 2.5)), x.dtype))
+    agrees(gpuops.mean(x, where=taken), mean)
+    agrees(gpuops.nanmean(np.where(taken, x, x.dtype.type(np.nan))), mean)
+    right = nearest(total_of_products(x, heavy) / total(heavy), x.dtype)
+    found = gpuops.average(np.stack([x] * 2), axis=1, weights=np.stack([heavy] * 2), returned=True)
+    agrees(found.average, np.stack([right] * 2))
+    agrees(found.weights, np.stack([nearest(total(heavy), x.dtype)] * 2))
 
 
 # ---------------------------------------------------------------------------------------------- nothing changes a bit

@@ -214,6 +214,14 @@ def test_only_results_that_are_too_large_are_infinite(backend, op, size):
             assert got == np.inf
 
 
+@pytest.mark.parametrize("size", [3, 60, 3000])
+def test_deviations_of_tiny_numbers(backend, size):
+    for dtype, small in (("f4", 1e-30), ("f8", 1e-200)):
+        x = np.resize([small, 2 * small, 3 * small], size).astype(dtype)
+        np.testing.assert_allclose(run(backend, gpuops.std, x), small * np.std(x / small), rtol=1e-6)
+        assert run(backend, gpuops.std, np.full(size, small, dtype)) == 0
+
+
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8"])
 def test_what_has_no_elements_but_degrees_of_freedom(backend, dtype):
     x = np.zeros((0, 3), dtype)

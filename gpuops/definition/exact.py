@@ -292,7 +292,7 @@ def ratio(x: Expansion, y: Expansion) -> Expansion:
     rest = Expansion(*two_sum(rest.s, rest.e), rest.r)
     second = rest.s / b.s
     size = np.abs(b.s)
-    inside = (size >= SMALL) & (size <= MOST) & (b.r <= 2.0**-60 * size)
+    inside = (size >= SMALL) & (size <= MOST) & (b.r <= 2.0**-20 * size)
     inside &= (a.s == 0) | (np.abs(a.s) >= SMALL) & (np.abs(a.s) <= MOST) & (np.abs(q) >= SMALL) & (np.abs(q) <= MOST)
     exact = inside & (rest.s == 0) & (rest.e == 0) & (rest.r == 0) & (b.r == 0)
     residue = (np.abs(rest.e) + rest.r + (np.abs(q) + np.abs(second)) * b.r + np.abs(second * b.e)) / size * ABOVE

@@ -143,6 +143,37 @@ def variance_at(values: Any, squares: Any, n: Any, ddof: Any, root: Any, out: An
     return n > 0 and n - ddof > 0 and at(s, e, r, 1.0, 0, out, i)
 
 
+@register_jitable
+def ratio_at(x: Any, y: Any, out: Any, i: Any) -> Any:
+    """A quotient of two sums at place i, and whether it is sure: as `exact.ratio`."""
+    a, e, r = normal(*x)
+    b, f, d = normal(*y)
+    size, q = abs(b), a / b
+    if not (SMALL <= size <= MOST and d <= 2.0**-20 * size):
+        return False
+    if a != 0 and not (SMALL <= abs(a) <= MOST and SMALL <= abs(q) <= MOST):
+        return False
+    p, low = q * b, q * f
+    rest = plus(plus((a, e, r), -p), -error_of_product(q, b, p))
+    s, e, r = normal(*plus(plus(rest, -low), -error_of_product(q, f, low)))
+    if s == 0 and e == 0 and r == 0 and d == 0:
+        return at(q, 0.0, 0.0, 1.0, 0, out, i)
+    second = s / b
+    lost = (abs(e) + r + (abs(q) + abs(second)) * d + abs(second * f)) / size * ABOVE
+    return at(q, second, lost + abs(second) * 2.0**-52 + 2.0**-1074, 1.0, 0, out, i)
+
+
+@compiled(error_model="numpy")
+def ratios(first: Any, second: Any, out: Any, sure: Any) -> Any:
+    """Quotients of expansions, whether each is sure, and how many are."""
+    total = 0
+    for i in range(np.uintp(0), np.uintp(sure.size)):
+        x, y = (first[0][i], first[1][i], first[2][i]), (second[0][i], second[1][i], second[2][i])
+        sure[i] = ratio_at(x, y, out, i)
+        total += sure[i]
+    return total
+
+
 @compiled(error_model="numpy")
 def variances(first: Any, second: Any, n: Any, ddof: Any, root: Any, out: Any, sure: Any) -> Any:
     """Variances or their roots, given expansions, whether each is sure, and how many are; n as in `each`."""
@@ -155,58 +186,69 @@ def variances(first: Any, second: Any, n: Any, ddof: Any, root: Any, out: Any, s
 
 
 @compiled(error_model="numpy")
-def variances_of_rows(x: Any, short: Any, lengths: Any, ddof: Any, root: Any, means: Any, out: Any) -> Any:
+def variances_of_rows(x: Any, short: Any, lengths: Any, n: Any, ddof: Any, root: Any, means: Any, out: Any) -> Any:
     """Means and variances of rows that follow each other, if all are sure and finite; the others as in `of_rows`."""
-    n, good, keep = np.uintp(lengths[0]), True, np.int64(-1)
-    size = (n, np.uintp(lengths[1]))
+    step, length, good, keep = np.uintp(n.size > 1), np.uintp(lengths[0]), True, np.int64(-1)
+    size = (length, np.uintp(lengths[1]))
     for o in range(np.uintp(0), np.uintp(out.size)):
-        values = sum_of_row((x, None), alike(o * n), keep, short, size)
-        squares = sum_of_row((x, x), alike(o * n), keep, False, size)
-        good &= variance_at(values, squares, np.float64(n), ddof, root, out, o) and out[o] - out[o] == 0
+        values = sum_of_row((x, None), alike(o * length), keep, short, size)
+        squares = sum_of_row((x, x), alike(o * length), keep, False, size)
+        good &= variance_at(values, squares, n[o * step], ddof, root, out, o) and out[o] - out[o] == 0
         if means.size:
-            good &= at(*values, np.float64(n), QUOTIENT, means, o) and means[o] - means[o] == 0
+            good &= at(*values, n[o * step], QUOTIENT, means, o) and means[o] - means[o] == 0
     return good
 
 
 @compiled(error_model="numpy")
-def of_rows(given: Any, keep: Any, short: Any, lengths: Any, end: Any, out: Any) -> Any:
-    """The results of rows that follow each other, if all are sure and finite. lengths: of rows and of blocks."""
-    n, good = np.uintp(lengths[0]), True
+def ratios_of_rows(given: Any, short: Any, lengths: Any, out: Any, weights: Any) -> Any:
+    """Sums of products, divided by those of the second operand, and these; else as `of_rows`."""
+    length, good, keep = np.uintp(lengths[0]), True, np.int64(-1)
+    size = (length, np.uintp(lengths[1]))
     for o in range(np.uintp(0), np.uintp(out.size)):
-        s, e, r = sum_of_row(given, alike(o * n), keep, short, (n, np.uintp(lengths[1])))
-        good &= at(s, e, r, np.float64(n), end, out, o) and out[o] - out[o] == 0
+        products = sum_of_row(given, alike(o * length), keep, False, size)
+        others = sum_of_row((given[1], None), alike(o * length), keep, short, size)
+        good &= ratio_at(products, others, out, o) and out[o] - out[o] == 0
+        good &= at(*others, 1.0, 0, weights, o) and weights[o] - weights[o] == 0
     return good
 
 
-def results(x: np.ndarray, of: str, end: str, dtype: np.dtype, y: np.ndarray | None = None) -> np.ndarray | None:
-    """The results (outer, inner) of sums of elements (outer, n, inner) over n, or of their products with y; None if
-    some are not finite, or not sure."""
-    outer, n, inner = x.shape
-    if x.size <= TURNED or (inner == 1 and x.flags.c_contiguous):
-        out, words, others = np.empty(outer * inner, dtype), turned_words(x), None if y is None else turned_words(y)
-        given = (words, words if of == "square" else others)
-        short = given[1] is None and x.itemsize < 8
-        good = of_rows(given, KEEP[of], short, (n, BLOCKS[x.itemsize]), ENDS[end], out)
-        return out.reshape(outer, inner) if good else None
-    value, sure = ended(Expansion(*expansions(x, of, y)), n, end, dtype)
-    return value if sure.all() and np.isfinite(value).all() else None
+@compiled(error_model="numpy")
+def of_rows(given: Any, keep: Any, short: Any, lengths: Any, n: Any, first: Any, end: Any, out: Any) -> Any:
+    """The results of rows that follow each other, of n elements and ``first``, if all are sure and finite. lengths: of
+    rows and of blocks."""
+    step, length, good = np.uintp(n.size > 1), np.uintp(lengths[0]), True
+    for o in range(np.uintp(0), np.uintp(out.size)):
+        s, e, r = plus(sum_of_row(given, alike(o * length), keep, short, (length, np.uintp(lengths[1]))), first)
+        good &= at(s, e, r, n[o * step], end, out, o) and out[o] - out[o] == 0
+    return good
 
 
-def moments(x: np.ndarray, root: bool, ddof: float, dtype: np.dtype, both: bool) -> list[np.ndarray] | None:
-    """The variances (outer, inner) of elements (outer, n, inner) over n, or their roots, and before them the means, if
-    ``both``; None if some are not finite, or not sure, or if columns are to be added up side by side."""
-    outer, n, inner = x.shape
+def results(
+    x: np.ndarray, y: np.ndarray | None, n: np.ndarray, sums: exact.Exact, dtype: np.dtype, first: float, ddof: float
+) -> Sequence[Any] | None:
+    """The results (outer, inner) of elements (outer, length, inner), of which n count, the others being 0; None if some
+    are not finite or not sure. Of columns of more elements than `TURNED`: of one sum, and without a first element."""
+    (outer, length, inner), (of, end, second) = x.shape, sums
     if x.size > TURNED and not (inner == 1 and x.flags.c_contiguous):
-        return None
-    means, out = np.empty(outer * inner * both, dtype), np.empty(outer * inner, dtype)
-    if not variances_of_rows(turned_words(x), x.itemsize < 8, (n, BLOCKS[x.itemsize]), ddof, root, means, out):
-        return None
-    return [each.reshape(outer, inner) for each in ((means, out) if both else (out,))]
+        value, sure = ended(Expansion(*expansions(x, of, y)), n.reshape(outer, -1) if n.size > 1 else n, end, dtype)
+        return (value,) if sure.all() and np.isfinite(value).all() else None
+    words, others = turned_words(x), None if y is None else turned_words(y)
+    made = np.empty((2 if second else 1, outer * inner), dtype)
+    lengths, short = (length, BLOCKS[x.itemsize]), x.itemsize < 8
+    if of == "moments":
+        good = variances_of_rows(words, short, lengths, n, ddof, end == "deviation", made[:-1].reshape(-1), made[-1])
+    elif of == "weighted":
+        good = ratios_of_rows((words, others), short, lengths, made[0], made[1])
+    else:
+        given = words, words if of == "square" else others
+        good = of_rows(given, KEEP[of], short and given[1] is None, lengths, n, first, ENDS[end], made[0])
+    return [*made.reshape(-1, outer, inner)] if good else None
 
 
 def turned_words(x: np.ndarray) -> np.ndarray:
     """Elements (outer, n, inner) as integers, those of one sum after the other."""
-    return np.ascontiguousarray(x.transpose(0, 2, 1)).reshape(-1).view(word_of(x.dtype))
+    x = x if x.shape[2] == 1 else x.transpose(0, 2, 1)
+    return x.reshape(-1).view(word_of(x.dtype))
 
 
 def ended(x: Expansion, n: Any, end: str, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
@@ -232,12 +274,29 @@ def variance(
     general = exact.rounded_variance
     if len(values) > 1 or dtype.kind != "f" or dtype.itemsize == 2:
         return general(values, squares, n, ddof, strict, root, dtype)
-    shape = np.shape(squares.s)
-    first, second = ([np.ascontiguousarray(term).reshape(-1) for term in x] for x in (values[0], squares))
+    shape, (first, second) = np.shape(squares.s), (flat(x) for x in (values[0], squares))
     count = np.ascontiguousarray(np.broadcast_to(np.asarray(n, np.float64), shape)).reshape(-1)
     made, sure = np.empty(count.size, dtype), np.empty(count.size, bool)
-    if variances((*first,), (*second,), count, ddof, root, made, sure) < count.size:
+    if variances(first, second, count, ddof, root, made, sure) < count.size:
         left = ~sure
         x, y = (Expansion(*[term[left] for term in terms]) for terms in (first, second))
         made[left], sure[left] = general([x], y, count[left], ddof, strict, root, dtype)
     return made.reshape(shape), sure.reshape(shape)
+
+
+def ratio(x: Expansion, y: Expansion, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """As `exact.rounded_ratio`."""
+    if dtype.kind != "f" or dtype.itemsize == 2:
+        return exact.rounded_ratio(x, y, dtype)
+    shape, first, second = np.shape(x.s), flat(x), flat(y)
+    made, sure = np.empty(first.s.size, dtype), np.empty(first.s.size, bool)
+    if ratios(first, second, made, sure) < made.size:
+        left = ~sure
+        x, y = (Expansion(*[term[left] for term in terms]) for terms in (first, second))
+        made[left], sure[left] = exact.rounded_ratio(x, y, dtype)
+    return made.reshape(shape), sure.reshape(shape)
+
+
+def flat(x: Expansion) -> Expansion:
+    """Expansions in one dimension."""
+    return Expansion(*[np.ascontiguousarray(term).reshape(-1) for term in x])

@@ -22,9 +22,9 @@ from ..definition.totals import number as number_of
 from ..errors import error
 from ..plan.geometry import Shape
 from . import reduce, threads
-from .block import Block, layout, together_in_memory
+from .block import Block, together_in_memory
 from .exact import alternating, parts_of
-from .exact_engines import LOADED, PLAIN, at_once, engine
+from .exact_engines import PLAIN, at_once, converts, engine
 from .reduce import Arrays, Piece, cut
 from .results import Flags, new_result, report, warn
 
@@ -57,9 +57,6 @@ class End:
         self.dtypes = [self.bound.kinds[kind] for kind in self.bound.reduction.results]
         self.counts = "n" in self.bound.reduction.fields
         self.engine = engine(self.dtype, size) or (PLAIN if always else None)
-        plain = self.bound.val.kind != "c" and not converts(self.bound) and self.bound.takes is None
-        direct = self.engine is not None and self.engine.compiled and self.dtype in LOADED
-        self.simple = plain and direct and task.initial is None
 
     def results(self, arrays: Arrays) -> list[np.ndarray]:
         """The results, with dims kept."""
@@ -105,11 +102,9 @@ class End:
 
     def finished(self, arrays: Sequence[Any]) -> list[np.ndarray]:
         """The results of a block that has all of their elements, with dims kept."""
-        x, y, mask = arrays
-        if self.simple and y is None and mask is None:
-            seen = layout(x.shape, x.strides, self.task.axis, False, False)
-            if seen.lies and (found := at_once(x.transpose(seen.dims).reshape(seen.lengths), self.task)):
-                return [np.asarray(seen.back(each, True)) for each in found]
+        found = at_once(arrays, self.task, True)
+        if found is not None:
+            return [np.asarray(each) for each in found]
         return self.rounded(self.state(arrays), arrays)
 
     def state(self, arrays: Sequence[Any]) -> list[np.ndarray]:
@@ -117,7 +112,7 @@ class End:
         record counts them; with dims kept."""
         shape, strides = arrays[0].shape, arrays[0].strides
         run = together_in_memory(shape, strides, self.task.axis)
-        block = Block(self.bound, arrays, run, turns=self.engine is not None and not self.engine.compiled)
+        block = Block(self.bound, arrays, run, turns=self.engine is PLAIN)
         with self.flags.kept():
             x, y = self.elements(block)
         with np.errstate(all="ignore"):
@@ -193,7 +188,7 @@ class End:
             given = self.task.options["ddof"], self.bound.takes is not None, number.end == "deviation"
             return self.engine.variance(sums[:-1], sums[-1], count, *given, self.dtype)
         if number.end == "ratio":
-            return exact.rounded_ratio(sums[0], sums[1], self.dtype)
+            return self.engine.ratio(sums[0], sums[1], self.dtype)
         return self.engine.ended(sums[number.part], count, number.end, self.dtype)
 
     def length(self, arrays: Sequence[Any]) -> int:
@@ -277,11 +272,6 @@ class End:
             warn(self.bound.reduction.warning[0])
         if self.failed and self.flags.found:
             report(self.flags.found)
-
-
-def converts(bound: Bound) -> bool:
-    """Whether elements are converted to the dtype of the computation before they are added."""
-    return (bound.x.kind in "fV" and bound.val.kind == "c") or not np.can_cast(bound.x, bound.val)
 
 
 def line(place: Shape, arrays: Sequence[Any], task: Task) -> tuple[np.ndarray, np.ndarray | None]:

@@ -8,12 +8,14 @@ report.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..definition.exact import CLOSE, LEAST, MOST, SMALLEST, converted, two_product
 from ..definition.task import Task
+from .exact_engines import converts
 
 VECTOR = 128  # elements up to which fsum is faster than others
 FEW = 2**15  # elements of which NumPy makes others beside them
@@ -21,6 +23,15 @@ UNIT = 2.0**-53 * 1.01  # that of an addition, and what bounds of it lose
 DOUBLE, HALF = np.dtype(np.float64), np.dtype(np.float16)
 TINY, HUGE = 2.0**-100, 2.0**120  # sums of squares of float32 that tell magnitudes
 EXACT = 2**13  # numbers of float16 whose sums float64 holds: multiples of 2**-24 below 2**16
+
+
+def quiet(run: Callable[..., Any], *given: Any) -> Any:
+    """A result, if there is no floating-point error to report."""
+    try:
+        with np.errstate(all="raise"):
+            return run(*given)
+    except FloatingPointError:
+        return None
 
 
 def of_vector(a: np.ndarray, task: Task) -> Any:
@@ -78,48 +89,93 @@ def narrowed(x: Any, dtype: np.dtype) -> Any:
     return dtype.type(x) if dtype.kind == "f" else converted(x, dtype)[()]
 
 
-def of_narrow(a: np.ndarray, task: Task) -> Any:
-    """The results of elements of a narrower dtype than float64, with dims kept, or None."""
-    bound, axis = task.bound, task.axis
-    of, end, _ = bound.sums or ("", "", "")
-    length = math.prod([a.shape[d] for d in axis])
-    n: Any = length
-    if bound.takes is not None and np.count_nonzero(taken := np.equal(a, a)) < a.size:
-        a, n = np.where(taken, a, a.dtype.type(0)), np.add.reduce(taken, axis, DOUBLE, keepdims=True)
-    if of != "x":
+def of_narrow(arrays: Sequence[Any], task: Task) -> list[Any] | None:
+    """The results of elements of a narrower dtype than float64, with dims kept, or None; of sums without a mask or an
+    initial value that become one, a scalar."""
+    bound, initial = task.bound, task.initial
+    if bound.result == DOUBLE or bound.val.kind == "c" or converts(bound) or (initial == 0 and np.signbit(initial)):
+        return None
+    of, *_ = bound.sums or ("",)
+    return {"moments": moments, "weighted": ratios}.get(of, sums)(given_of(arrays, task), task)
+
+
+class Given(NamedTuple):
+    """Elements and what is beside them, 0 where they do not take part; which do, None if all; and their numbers."""
+
+    a: np.ndarray
+    y: Any
+    taken: np.ndarray | None
+    n: Any
+
+
+def given_of(arrays: Sequence[Any], task: Task) -> Given:
+    """What a call is given."""
+    a, y, taken = arrays
+    if task.bound.takes is not None and np.count_nonzero(found := np.equal(a, a)) < a.size:
+        taken = found if taken is None else found & taken
+    if taken is None:
+        return Given(a, y, None, math.prod([a.shape[d] for d in task.axis]))
+    y = y if y is None else np.where(taken, y, y.dtype.type(0))
+    return Given(np.where(taken, a, a.dtype.type(0)), y, taken, np.add.reduce(taken, task.axis, DOUBLE, keepdims=True))
+
+
+def sums(given: Given, task: Task) -> list[Any] | None:
+    """What becomes of sums."""
+    a, y, _, n = given
+    (of, end, _), dtype, initial = task.bound.sums or ("", "", ""), task.bound.result, task.initial
+    exact = of == "x" and a.dtype == HALF and a.size <= EXACT and initial is None
+    if of == "product":
+        a = np.multiply(a, y, dtype=DOUBLE)
+    elif of != "x":
         a = np.abs(a) if of == "abs" else np.square(a, dtype=DOUBLE)
-    whole = n is length == a.size
-    s: Any = np.add.reduce(a, None, DOUBLE) if whole else np.add.reduce(a, axis, DOUBLE, keepdims=True)
-    exact = of == "x" and a.dtype == HALF and a.size <= EXACT
-    d: Any = 0.0 if exact else (magnitudes(a) if of == "x" else s) * (a.size * UNIT)
+    whole = initial is None and isinstance(n, int) and n == a.size
+    s: Any = np.add.reduce(a, None, DOUBLE) if whole else np.add.reduce(a, task.axis, DOUBLE, keepdims=True)
+    d: Any = 0.0 if exact else (magnitudes(a) if of in ("x", "product") else s) * (a.size * UNIT)
+    if initial is not None:
+        s = s + float(initial)
+        d = d + np.abs(s) * UNIT
     if whole:
-        return between(float(s), float(d), end, length, bound.result) if math.isfinite(s) else None
+        found = between(float(s), float(d), end, n, dtype) if math.isfinite(s) else None
+        return found if found is None else [found]
     if end == "quotient":
         s, d = s / n, d / n
     elif end == "root":
         s, d = np.sqrt(s), d / np.maximum(np.sqrt(s), LEAST)
     if end != "itself":
         d = d + np.abs(s) * CLOSE
-    low, high = narrowed(s - d, bound.result), narrowed(s + d, bound.result)
-    if np.count_nonzero(low == high) < low.size or (np.count_nonzero(high) < high.size and np.any(d)):
+    return narrowed_alike([(s - d, s + d)], dtype)
+
+
+def narrowed_alike(ends: list[tuple[Any, Any]], dtype: np.dtype) -> list[Any] | None:
+    """Results between two numbers each, if these are rounded to the same one."""
+    made = [(narrowed(low, dtype), narrowed(high, dtype)) for low, high in ends]
+    for (low, high), (least, most) in zip(made, ends, strict=True):
+        if not ((low == high) & ((high != 0) | (least == most))).all():
+            return None
+    return [high for _, high in made]
+
+
+def ratios(given: Given, task: Task) -> list[Any] | None:
+    """Sums of products divided by those of the second operand, and these."""
+    a, y, *_ = given
+    products = np.multiply(a, y, dtype=DOUBLE)
+    s, t = (np.add.reduce(each, task.axis, DOUBLE, keepdims=True) for each in (products, y))
+    d, e = (magnitudes(each) * (a.size * UNIT) for each in (products, y))
+    if not (np.abs(t) > 2 * e).all():
         return None
-    return high
+    q = s / t
+    apart = (d + np.abs(q) * e) / (np.abs(t) - e) * (1 + CLOSE) + np.abs(q) * CLOSE
+    return narrowed_alike([(q - apart, q + apart), (t - e, t + e)], task.bound.result)
 
 
-def moments(a: np.ndarray, task: Task) -> Any:
-    """The variances of elements of a narrower dtype than float64, or their roots, with dims kept, or before them the
-    means; or None. Distances d from a mean m that is about right add up to almost 0: the sum of the squares of those
-    from the mean is that of d**2, less the square of the sum of d, divided by n."""
-    bound, axis = task.bound, task.axis
-    _, end, second = bound.sums or ("", "", "")
-    n: Any = math.prod([a.shape[d] for d in axis])
-    taken = None
-    if bound.takes is not None and np.count_nonzero(found := np.equal(a, a)) < a.size:
-        taken, n = found, np.add.reduce(found, axis, DOUBLE, keepdims=True)
+def moments(given: Given, task: Task) -> list[Any] | None:
+    """Variances or their roots, perhaps after the means. Distances d from a mean m that is about right add up to almost
+    0: the sum of the squares of those from the mean is that of d**2, less the square of the sum of d, divided by n."""
+    (a, _, taken, n), (_, end, second), axis = given, task.bound.sums or ("", "", ""), task.axis
     freedom = n - task.options["ddof"]
     if not np.all(freedom > 0) or not np.all(n > 0):
         return None
-    x = a.astype(DOUBLE) if taken is None else np.where(taken, a, a.dtype.type(0)).astype(DOUBLE)
+    x = a.astype(DOUBLE)
     total = np.add.reduce(x, axis, keepdims=True)
     x -= total / n
     if taken is not None:
@@ -133,13 +189,9 @@ def moments(a: np.ndarray, task: Task) -> Any:
         low, high = np.sqrt(np.maximum(low, 0.0)) * (1 - CLOSE), np.sqrt(high) * (1 + CLOSE)
     ends = [(low, high)]
     if second:
-        d = magnitudes(a if taken is None else np.where(taken, a, a.dtype.type(0))) * most
+        d = magnitudes(a) * most
         ends.insert(0, ((total - d) / n, (total + d) / n))
-    made = [(narrowed(low, bound.result), narrowed(high, bound.result)) for low, high in ends]
-    for (low, high), (least, most) in zip(made, ends, strict=True):
-        if not ((low == high) & ((high != 0) | (least == most))).all():
-            return None
-    return tuple([high for _, high in made])
+    return narrowed_alike(ends, task.bound.result)
 
 
 def magnitudes(a: np.ndarray) -> float:

@@ -13,10 +13,9 @@ from ..definition.records import DOT
 from ..definition.task import Task
 from ..plan.geometry import Shape
 from . import few_sums, reduce
-from .block import Layout, layout
-from .blocks import compiled
-from .exact_end import End, converts
-from .exact_engines import INSTALLED, LOADED, LOOPS, at_once
+from .block import layout
+from .exact_end import End
+from .exact_engines import INSTALLED, LOADED, LOOPS, at_once, converts
 from .reduce import beside, delivered, squeezed
 
 TINY = 2.0**-500  # deviations whose squares have lost digits
@@ -27,51 +26,27 @@ def call_of(task: Task, shape: Shape, strides: Shape) -> tuple[Callable[..., Any
     bound, size, (of, *_) = task.bound, math.prod(shape), task.bound.sums or ("", "", "")
     if not size or bound.val.kind == "c" or converts(bound) or of == "weighted":
         return sum, {"task": task}
-    double, seen = bound.result == np.float64, layout(shape, strides, task.axis, False, False)
-    whole = size == math.prod([shape[d] for d in task.axis]) and bound.takes is None
-    listed = LOOPS - 1 if double and INSTALLED else few_sums.VECTOR
-    run: Any = None
-    if of == "moments":
-        run = few_sums.moments if not double and size <= few_sums.FEW else None
-    elif whole and size <= listed:
-        run = few_sums.of_vector
-    elif not double and size <= few_sums.FEW:
-        run = few_sums.of_narrow
-    if seen.lies and bound.takes is None and bound.result in LOADED and size <= reduce.BLOCK:
+    double = bound.result == np.float64
+    whole = size == math.prod([shape[d] for d in task.axis]) and bound.takes is None and of != "moments"
+    run = few_sums.of_vector if whole and size <= (LOOPS - 1 if double and INSTALLED else few_sums.VECTOR) else None
+    seen = layout(shape, strides, task.axis, False, False)
+    if bound.result in LOADED and size <= reduce.BLOCK and seen.lies and (run or double):
         plain = reduce.call_of(task, shape, strides) if double else None
-        return loaded, {"task": task, "seen": seen, "run": run, "plain": plain}
-    return (few, {"task": task, "run": run}) if run else (sum, {"task": task})
+        return small, {"task": task, "run": run, "plain": plain}
+    return (small, {"task": task, "run": run}) if run else (sum, {"task": task})
 
 
-def few(a: np.ndarray, out: np.ndarray | None = None, *, task: Task, run: Callable[..., Any]) -> Any:
-    """An exact sum of few elements, if that is sure and has no error to report."""
-    try:
-        with np.errstate(all="raise"):
-            result = run(a, task)
-    except FloatingPointError:
-        result = None
-    if result is None:
-        return sum(a, out, task=task)
-    results = result if isinstance(result, tuple) else (result,)
-    ones = (1,) * a.ndim
-    return delivered([squeezed(each if each.ndim else np.full(ones, each), task) for each in results], task, out)
-
-
-def loaded(
-    a: np.ndarray, out: np.ndarray | None = None, *, task: Task, seen: Layout, run: Any,
-    plain: tuple[Callable[..., Any], dict[str, Any]] | None,
+def small(
+    a: np.ndarray, out: np.ndarray | None = None, *, task: Task, run: Any,
+    plain: tuple[Callable[..., Any], dict[str, Any]] | None = None,
 ) -> Any:  # fmt: skip
-    """An exact sum of one block that is seen where it lies, if Numba is loaded; else by another function, if given, or
-    without Numba a plain one."""
-    rounding: Any = compiled("compiled_rounding") if "numba" in sys.modules else None
-    if rounding is None and run is not None:
-        return few(a, out, task=task, run=run)
-    if rounding is None:
-        return sum(a, out, task=task) if INSTALLED or plain is None else by_numpy(a, out, True, task, *plain)
-    found = at_once(a.transpose(seen.dims).reshape(seen.lengths), task)
-    if found is None:
+    """An exact sum of few elements: if Numba is not loaded, by ``run``, or if there is no Numba, by a ``plain`` one."""
+    if "numba" in sys.modules or (run is None and (INSTALLED or plain is None)):
         return sum(a, out, task=task)
-    return delivered([seen.back(each, task.keepdims) for each in found], task, out)
+    if run is None:
+        return by_numpy(a, out, True, task, *(plain or ()))
+    found = few_sums.quiet(run, a, task)
+    return sum(a, out, task=task) if found is None else delivered([shaped(found, a, task)], task, out)
 
 
 def sum(
@@ -79,23 +54,26 @@ def sum(
     always: bool = False,
 ) -> Any:  # fmt: skip
     """What becomes of exact sums. ``always``: with NumPy alone, if need be."""
+    arrays = a, beside(a, weights, task), None if where is True else np.broadcast_to(where, a.shape)
+    if 0 < a.size <= reduce.BLOCK and (found := at_once(arrays, task, task.keepdims)) is not None:
+        return delivered(found, task, out)
+    if 0 < a.size <= few_sums.FEW and (found := few_sums.quiet(few_sums.of_narrow, arrays, task)) is not None:
+        return delivered([shaped(each, a, task) for each in found], task, out)
     end = End(task, a.size, always)
     if end.engine is None:
         return as_it_comes(a, out, where, weights, task)
-    mask = None if where is True else np.broadcast_to(where, a.shape)
-    results = end.results((a, beside(a, weights, task), mask))
+    results = end.results(arrays)
     end.tell()
     return delivered([squeezed(each, task) for each in results], task, out)
 
 
+def shaped(result: Any, a: np.ndarray, task: Task) -> Any:
+    """A result with dims kept, or a scalar, as it is delivered."""
+    return squeezed(result if result.ndim else np.full((1,) * a.ndim, result), task)
+
+
 def dot(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None, *, task: Task) -> Any:
     """The product of two vectors."""
-    of, end, _ = task.bound.sums or ("", "", "")
-    dtype, rounding = task.bound.val, compiled("compiled_rounding") if "numba" in sys.modules else None
-    if rounding is not None and a.dtype == b.dtype == dtype and dtype in LOADED and 0 < a.size <= reduce.BLOCK:
-        found = rounding.results(a.reshape(1, -1, 1), of, end, dtype, b.reshape(1, -1, 1))
-        if found is not None:
-            return delivered([found[0, 0]], task, out)
     return sum(a, out, weights=b, task=task)
 
 
