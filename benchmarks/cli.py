@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from . import accuracy, cold, compare, harness, host, on_cpu, plot, report, results, scaling, thresholds
+from . import accuracy, cold, compare, harness, host, on_cpu, plot, report, results, same_bits, scaling, thresholds
 from .cases import HOST_TABLES, SCALING_TABLES, TABLES, Case, cases, host_cases, scaling_cases, shrunk
 from .machines import Cpu, Gpu, machine_here
 from .providers import PEERS, Gpuops, Provider, Tensors, first_line, load
@@ -26,9 +26,9 @@ def arguments_of_run() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m gpuops bench",
         description="Measure gpuops against its peers and the machine's limits, and keep the results.",
-        epilog="bench plot, report and compare do something with results; bench accuracy measures errors, bench "
-        "thresholds what the planners' thresholds are worth, bench --cold mixes of first calls, bench --cpu NumPy "
-        "arrays (see --help).",
+        epilog="bench plot, report and compare do something with results; bench accuracy measures errors, bench bits "
+        "whether results depend on what lies beside them, bench thresholds what the planners' thresholds are worth, "
+        "bench --cold mixes of first calls, bench --cpu NumPy arrays (see --help).",
     )
     parser.add_argument("ops", metavar="OP", nargs="*", help=f"of {', '.join(TABLES)}; all that gpuops has if none is")
     parser.add_argument("--quick", action="store_true", help="a representative tenth of the cases")
@@ -181,7 +181,7 @@ def wrong(records: list[dict[str, Any]]) -> list[str]:
 #: The actions on results.
 ACTIONS: dict[str, Callable[[list[str]], int]] = {
     "plot": plot.main, "report": report.main, "compare": compare.main, "accuracy": accuracy.main,
-    "thresholds": thresholds.main, "--cold": cold.main, "--cpu": on_cpu.main,
+    "bits": same_bits.main, "thresholds": thresholds.main, "--cold": cold.main, "--cpu": on_cpu.main,
 }  # fmt: skip
 
 

@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 from functools import partial
+from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -34,6 +36,7 @@ from benchmarks import (
     report_more,
     report_text,
     results,
+    same_bits,
     scaling,
     show,
     thresholds,
@@ -379,6 +382,22 @@ def test_exact_softmaxes_match_scipy(op):
         case = cases.Case(op, cases.HOST, problem, "float32", pick=False, lead=False)
         x, right = accuracy.data(case)[0], getattr(scipy.special, op)
         np.testing.assert_allclose(accuracy.exact(case, (x,)), right(x.astype(float), axis=axis), rtol=1e-14)
+
+
+def test_bits_command_writes_measurements_and_page(tmp_path):
+    page = tmp_path / "page.md"
+    assert cli.main(["bits", "--elements", "4096", "--results", str(tmp_path), "--output", str(page)]) == 0
+    (found,) = accuracy.load_all(tmp_path)
+    assert {(row["op"], row["dtype"]) for row in found["bits"]} == {*product(same_bits.OPS, same_bits.DTYPES)}
+    for row in found["bits"]:
+        if row["dtype"] != "float64" or find_spec("numba"):
+            assert all(same == count > 0 for same, count in row["same"].values())
+    assert all(row[name] > 0 for row in found["costs"] for name in same_bits.HARD)
+    assert page.read_text(encoding="utf-8") == same_bits.page([found])
+
+
+def test_bits_page_is_up_to_date():
+    assert same_bits.PAGE.read_text(encoding="utf-8") == same_bits.page(accuracy.load_all(same_bits.FOLDER))
 
 
 def test_accuracy_page_is_up_to_date():

@@ -45,6 +45,12 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
     }
     return rest;
   }
+  // The same of a product that is exact in a double: it need not be made.
+  __device__ __forceinline__ double add_product(int i, double x, double y) {
+    double sum = fma(x, y, high[i]), rest = fma(x, y, high[i] - sum);
+    high[i] = sum, lost[i % LOWS] |= high_word(rest) << 1;
+    return rest;
+  }
   __device__ __forceinline__ void add_low(int i, double x) {
     if constexpr (!WIDE && !DIRECT) low[i % LOWS] += x;
   }
@@ -156,18 +162,25 @@ template <> struct Largest<double> {
   static constexpr i32 INFINITE = 1025;
 };
 
-// Exact sums of a thread (SINGLE: of all elements of its outputs at once): of packs of VEC elements, or of single ones. Elements come several at a time: they are measured,
-// before they are added.
+__device__ constexpr i32 log2_of(i32 n) { return n <= 1 ? 0 : 1 + log2_of((n + 1) / 2); }
+
+// Exact sums of a thread (SINGLE: of all elements of its outputs at once): of packs of VEC elements, or of single ones.
+// Elements come several at a time: they are measured, before they are added.
 template <bool APART, int CHAINS, class O = Op> struct Sums {
   static constexpr int OUTPUTS = APART ? VEC : 1, COUNT = APART ? VEC : CHAINS < VEC ? CHAINS : VEC;
   static constexpr bool ALL = OTHER == NONE && !O::UNCONVERTED;  // every element takes part
   static constexpr int MEASURES = O::MULTIPLIES && !O::MOMENTS ? 1 : O::VALUES;  // the parts of elements that are measured apart
   static constexpr bool GRAINS = O::MOMENTS && !SAME<typename O::R, double>;  // whether it knows what elements are multiples of
+  // Whether the elements of a pack, or (APART) those of N packs that are of one output, are added up in a double before that is
+  // added, if this is exact, since their exponents are close. (Not where that was not faster.)
+  template <int N, int WIDTH> static constexpr bool TOGETHER = GRAINS && !COMPLEX<Tval> && (HALF<Tval> || ALL) &&
+      (APART ? N : WIDTH) > 1 && (!SINGLE || HALF<Tval>);
   using R = typename O::R;
   using Part = Biased<COUNT, APART, R, O::DIRECT>;
   Part sum[O::PARTS];
   Largest<R> first[MEASURES], second[1];
   u32 least = ~0u;  // GRAINS: the bits of the least magnitude, less 1: 0 is the greatest
+  bool close = false;  // whether the elements of this step are to be added TOGETHER
   u32 number[O::COUNTING ? OUTPUTS : 1] = {};
 
   // LANES: of a row.
@@ -190,33 +203,49 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
   template <int WIDTH = VEC, bool FINITE = false, class X, class B, int N>
   __device__ __forceinline__ void measure(const X (&x)[N], const B (&b)[N], const bool (&ready)[N]) {
     if constexpr (O::DIRECT) return;
+    u32 step = ~0u;
+    close = TOGETHER<N, WIDTH>;
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       if (!ready[n]) continue;
       Largest<R> own[MEASURES], other[1];  // a chain for each pack
+      u32 pack = ~0u;
 #pragma unroll
       for (int v = 0; v < WIDTH; ++v) {
         measured<FINITE>(own, value(x[n], b[n], v));
-        if constexpr (GRAINS) note_grain(value(x[n], b[n], v));
+        if constexpr (GRAINS) pack = min(pack, size_less_one(value(x[n], b[n], v)));
         if constexpr (O::PRODUCT) measured<FINITE>(other, factor(b[n], v));
       }
+      if constexpr (TOGETHER<N, WIDTH> && !APART) close &= fits<WIDTH>(own[0], pack);
+      step = min(step, pack);
 #pragma unroll
       for (int p = 0; p < MEASURES; ++p) first[p].join(own[p]);
       second[0].join(other[0]);
     }
+    if constexpr (TOGETHER<N, WIDTH> && APART) close = fits<N>(first[0], step);
+    if constexpr (GRAINS) least = min(least, step);
   }
   template <bool FINITE, int N> static __device__ __forceinline__ void measured(Largest<R> (&largest)[N], Tval x) {
     auto value = convert<typename O::A>(x);
     if constexpr (COMPLEX<Tval>) largest[0].template add<FINITE>(value.re), largest[N - 1].template add<FINITE>(value.im);
     else largest[0].template add<FINITE>(value);
   }
-  __device__ __forceinline__ void note_grain(Tval x) {
+  static __device__ __forceinline__ u32 size_less_one(Tval x) {
     auto value = convert<typename O::A>(x);
-    if constexpr (COMPLEX<Tval>) least = min(least, min((bit_cast<u32>(value.re) << 1) - 2, (bit_cast<u32>(value.im) << 1) - 2));
-    else least = min(least, (bit_cast<u32>(value) << 1) - 2);
+    if constexpr (COMPLEX<Tval>) return min((bit_cast<u32>(value.re) << 1) - 2, (bit_cast<u32>(value.im) << 1) - 2);
+    else return (bit_cast<u32>(value) << 1) - 2;
+  }
+  // The exponent field of a magnitude that is given by its bits less 1; of 0 that of the least normal number.
+  static __device__ __forceinline__ i32 field(u32 size_less_one) { return static_cast<i32>(max((size_less_one + 2) >> 24, 1u)); }
+  // Whether a double holds sums of MANY elements: multiples of 2^(least - 126 - BITS), less than 2^(greatest - 126). Products
+  // are less than the square, and multiples of it.
+  template <int MANY> static __device__ __forceinline__ bool fits(const Largest<R>& greatest, u32 size_less_one) {
+    constexpr i32 BITS = Format<typename Either<HALF<Tval>, Tval, float>::type>::BITS;
+    i32 most = static_cast<i32>(bit_cast<u32>(greatest.size) >> 23), apart = most - field(size_less_one) + BITS;
+    return most < 255 && (HALF<Tval> ? 2 : 1) * apart + log2_of(MANY) <= 53;
   }
   // The exponent of the last bit that a float can have whose magnitude is the least one.
-  __device__ __forceinline__ i32 grain() const { return static_cast<i32>(max((least + 2) >> 24, 1u)) - 150; }
+  __device__ __forceinline__ i32 grain() const { return field(least) - 150; }
   __device__ __forceinline__ bool infinite() const {
     bool any = first[0].exponent() >= Largest<R>::INFINITE || first[MEASURES - 1].exponent() >= Largest<R>::INFINITE;
     return any || (O::PRODUCT && second[0].exponent() >= Largest<R>::INFINITE);
@@ -255,9 +284,22 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
   // Returns what is still to be added to the lower level of each part.
   struct Rest { double of[O::PARTS]; };
   __device__ __forceinline__ Rest insert_high(int chain, Tval x, Tval y) {
+    Rest rest = {};
+    if constexpr (O::MULTIPLIES && !Part::WIDE) {
+      double a[O::PARTS][O::FACTORS], b[O::PARTS][O::FACTORS];
+      O::factors(x, y, a, b);
+#pragma unroll
+      for (int p = 0; p < O::PARTS; ++p) {
+#pragma unroll
+        for (int f = 0; f < O::count(p); ++f) {
+          double more = O::kind(p) == Kind::PRODUCTS ? sum[p].add_product(chain, a[p][f], b[p][f]) : sum[p].add_high(chain, a[p][f]);
+          rest.of[p] = f > 0 ? rest.of[p] + more : more;
+        }
+      }
+      return rest;
+    }
     bool beyond[O::PARTS];
     auto terms = O::terms(x, y, beyond);
-    Rest rest = {};
 #pragma unroll
     for (int p = 0; p < O::PARTS; ++p) {
 #pragma unroll
@@ -274,7 +316,33 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
     for (int p = 0; p < O::PARTS; ++p) sum[p].add_low(chain, rest.of[p]);
   }
   __device__ __forceinline__ void insert_one(int chain, Tval x, Tval y) { insert_low(chain, insert_high(chain, x, y)); }
+  // The same, but the values of a pack, or (APART) those of one output, are added up before, and PRODUCTS, too.
+  template <int WIDTH, bool PRODUCTS, class X, class B, int N> __device__ __forceinline__ void insert_together(const X (&x)[N], const B (&b)[N], const bool (&ready)[N]) {
+#pragma unroll
+    for (int o = 0; o < (APART ? WIDTH : N); ++o) {
+      if (!APART && !ready[o]) continue;
+      int chain = o % COUNT;
+      double values[2] = {}, products[2] = {};
+      Rest rest = {};
+#pragma unroll
+      for (int i = 0; i < (APART ? N : WIDTH); ++i) {
+        int n = APART ? i : o, v = APART ? o : i;
+        double one = ready[n] ? convert<double>(convert<typename O::A>(value(x[n], b[n], v))) : 0;
+        values[i % 2] += one;
+        if constexpr (PRODUCTS) products[i % 2] = fma(one, one, products[i % 2]);
+        else rest.of[1] += sum[1].add_product(APART ? chain : i % COUNT, one, one);
+        if constexpr (O::COUNTING) number[APART ? v : 0] += ready[n] && chosen(x[n], b[n], v);
+      }
+      rest.of[0] = sum[0].add_high(chain, values[0] + values[1]);
+      if constexpr (PRODUCTS) rest.of[1] = sum[1].add_high(chain, products[0] + products[1]);
+      insert_low(chain, rest);
+    }
+  }
   template <int WIDTH = VEC, class X, class B, int N> __device__ __forceinline__ void insert(const X (&x)[N], const B (&b)[N], const bool (&ready)[N]) {
+    if constexpr (TOGETHER<N, WIDTH>) {
+      if (close) return insert_together<WIDTH, HALF<Tval>>(x, b, ready);
+      if constexpr (SAME<Tval, f16>) return insert_together<WIDTH, false>(x, b, ready);  // a double holds all sums of values
+    }
 #pragma unroll
     for (int n = 0; n < N; ++n) {
       if (!ready[n]) continue;
@@ -356,7 +424,7 @@ template <int STEP, int UNROLLED, class Get, class O = Op> __device__ __forceinl
 #pragma unroll UNROLLED
     for (i32 i = first; i < count; i += STEP) {
       sum.template measured<false>(sum.first, element(i));
-      if constexpr (sum.GRAINS) sum.note_grain(element(i));
+      if constexpr (sum.GRAINS) sum.least = min(sum.least, sum.size_less_one(element(i)));
     }
     sum.template make_room<STEP>(c);
 #pragma unroll UNROLLED
