@@ -27,7 +27,7 @@ DTYPES = ("float32", "float64", "float16")
 LENGTHS = (64, 333, 1000, 4096, 65536, 2**20)
 #: Rows beside it.
 BATCHES = (2, 7, 64, 1024)
-MOST = 2**26  # elements of an array
+MOST = 2**23  # elements of an array of which one row is looked at
 
 
 def others(x: np.ndarray, elements: int) -> Iterator[tuple[str, np.ndarray, int | None, Any]]:
@@ -70,8 +70,8 @@ This page is written by `python -m gpuops bench bits` from what it measures; no 
 [Exact sums](exact.md) says what is promised, and how it works.
 """
 BITS = """\
-**In how many cases a result has the same bits**: the sum, mean or variance of a vector of normally distributed elements,
-alone and otherwise. Vectors have {lengths} elements, of {dtypes};
+**In how many cases a result has the same bits**: the sum, mean or variance of a vector of normally distributed
+elements, alone and otherwise. Vectors have {lengths} elements, of {dtypes};
 libraries that compile for each shape: sums of {first} alone.
 
 {table}"""
@@ -92,7 +92,7 @@ def main(arguments: list[str]) -> int:
     machine = machine_here()
     prepare(options.results)
     about = {"machine": machine.name, "commit": commit(), "versions": versions()}
-    found = about | {"bits": list(bits(machine, options.elements)), "costs": list(costs(machine, options.elements))}
+    found = about | {"bits": list(bits(machine, options.elements)), "costs": list(costs(machine, 2 * options.elements))}
     write(options.results / f"{machine.folder}.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     write(options.output, page(load_all(options.results)))
     print(f"{options.output}: {machine.name}")
