@@ -98,8 +98,8 @@ This page is written by `python -m gpuops bench accuracy` from what it measures;
 
 Floating-point addition rounds, so a sum usually depends on the order in which it is made. Here `sum`, `mean`, `var`,
 `std`, `mean_var`, their variants without NaN, `average`, `sum_of_squares`, the norms of order 1 and 2, and `dot` of two
-vectors are [exact](exact.md): made of exact sums, and rounded once. Other reductions add in an order that depends on the
-shape and the device alone: the same call gives the same bits.
+vectors are [exact](exact.md): made of exact sums, and rounded once. Other reductions add in an order that depends on
+the shape and the device alone: the same call gives the same bits.
 
 - `float16` and `bfloat16` are multiplied in `float32` and rounded once, at the end.
 - Integers are added exactly, modulo the size of the result, as NumPy's. On a GPU the mean of up to 2³¹ integers of at

@@ -194,8 +194,9 @@ def rounded_ratio(x: Expansion, y: Expansion, dtype: np.dtype) -> tuple[np.ndarr
         made, sure = settled(ratio(x, y), dtype)
         a, b = (np.where(np.isfinite(each.s), each.s + each.e, each.s) for each in (x, y))
         nothing = (b == 0) & (y.r == 0)
-        ready = ~np.isfinite(x.s) | ~np.isfinite(y.s) | (nothing & ((x.r < np.abs(a)) | (x.r == 0)))
-        made = np.where(ready, (a / b).astype(dtype), made)
+        zero = (a == 0) & (x.r == 0) & (y.r < np.abs(b))
+        ready = zero | ~np.isfinite(x.s) | ~np.isfinite(y.s) | (nothing & ((x.r < np.abs(a)) | (x.r == 0)))
+        made = np.where(ready, ((a + 0.0) / b).astype(dtype), made)  # (not of -0.0)
     return made, np.where(nothing, ready, sure | ready)
 
 

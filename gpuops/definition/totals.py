@@ -123,6 +123,8 @@ def number(totals: Sequence[Total], n: int, which: Number, ddof: float, dtype: A
     if which.end in ("variance", "deviation"):
         found = variance(totals[:-1], totals[-1], n, max(n - ddof, 0.0))
     elif which.end == "ratio":
+        if totals[0] == 0 and totals[1] < 0:
+            return np.dtype(dtype).type(-0.0)  # as float division
         found = ratio(*totals)
     elif which.end == "quotient":
         found = found / n

@@ -151,6 +151,9 @@ def ratio_at(x: Any, y: Any, out: Any, i: Any) -> Any:
     size, q = abs(b), a / b
     if not (SMALL <= size <= MOST and d <= 2.0**-20 * size):
         return False
+    if a == 0 and e == 0 and r == 0:
+        out[i] = 0.0 / b  # which may be -0.0
+        return True
     if a != 0 and not (SMALL <= abs(a) <= MOST and SMALL <= abs(q) <= MOST):
         return False
     p, low = q * b, q * f

@@ -161,7 +161,7 @@ def ratios(given: Given, task: Task) -> list[Any] | None:
     products = np.multiply(a, y, dtype=DOUBLE)
     s, t = (np.add.reduce(each, task.axis, DOUBLE, keepdims=True) for each in (products, y))
     d, e = (magnitudes(each) * (a.size * UNIT) for each in (products, y))
-    if not (np.abs(t) > 2 * e).all():
+    if not (np.abs(t) > 2 * e).all() or not s.all():  # (zeros have signs)
         return None
     q = s / t
     apart = (d + np.abs(q) * e) / (np.abs(t) - e) * (1 + CLOSE) + np.abs(q) * CLOSE

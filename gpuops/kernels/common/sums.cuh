@@ -393,8 +393,7 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
       double a = x.finite() ? (x.is_zero() ? 0.0 : negative_x ? -1.0 : 1.0) : x.special();
       return convert<Part>(a / (y.finite() ? (y.is_zero() ? 0.0 : negative_y ? -1.0 : 1.0) : y.special()));
     }
-    bool zero = x.is_zero();
-    return nearest<Part>(x.over(y), negative_x != negative_y && !zero);
+    return nearest<Part>(x.over(y), negative_x != negative_y);
   }
 };
 
