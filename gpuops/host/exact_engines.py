@@ -22,8 +22,6 @@ LOOPS = 2**13  # elements that are worth the time that it takes to load Numba
 LOADED = (np.dtype(np.float32), np.dtype(np.float64))  # dtypes that compiled functions round to
 INSTALLED = find_spec("numba") is not None
 SLOW, PATIENCE = count(), 1000  # calls that NumPy alone has made; after how many Numba is worth loading
-
-
 COUNTED = ("quotient", "variance", "deviation")  # what becomes of sums by the numbers of their elements
 
 

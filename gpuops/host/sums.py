@@ -95,8 +95,8 @@ def by_numpy(
         return run(a, out, **options)
     with np.errstate(over="ignore", under="ignore"):
         found = run(a, **options)
-    size = np.abs(found)
-    if np.isinf(size).any() or ((size < TINY) & differ(a, where, task)).any():
+    tiny = np.less(found, TINY)
+    if np.isinf(found).any() or (tiny.any() and (tiny & differ(a, where, task)).any()):
         return sum(a, out, where, task=task, always=True)
     return reduce.deliver(found, out)
 

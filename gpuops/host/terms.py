@@ -23,7 +23,7 @@ from ..definition.totals import Total
 from ..plan.geometry import Shape
 from .exact import DOUBLE, HUGE, INTEGER, TILE, level, magnitudes
 from .exact_end import End
-from .exact_engines import INSTALLED
+from .exact_engines import INSTALLED, loaded
 from .reduce import Arrays, delivered, squeezed
 
 APART = 1200  # what would over- or underflow is kept times a power of two with this exponent
@@ -198,6 +198,10 @@ def summands(end: End, x: np.ndarray, y: np.ndarray | None, part: int) -> tuple[
 
 def exact_sums(x: np.ndarray, y: np.ndarray | None) -> dict[int, np.ndarray]:
     """Terms (k, results) of the sums along n of finite numbers (results, n), or of products of two."""
+    if y is not None and (compiled := loaded(x.size)) and are_in_reach(x, y):
+        sums = [compiled.expansions(each[:, :, None], "x") for each in two_product(x, y)]
+        if not any(r.any() for *_, r in sums):
+            return {0: few(np.concatenate([[s[:, 0], e[:, 0]] for s, e, _ in sums]))}
     found: dict[int, list[np.ndarray]] = {0: [np.zeros((1, len(x)))]}
     for first in range(0, x.shape[1], TILE):
         index = np.s_[:, first : first + TILE]
@@ -209,20 +213,25 @@ def exact_sums(x: np.ndarray, y: np.ndarray | None) -> dict[int, np.ndarray]:
 def in_reach(x: np.ndarray, y: np.ndarray | None) -> dict[int, np.ndarray]:
     """Numbers, or products and what rounding these loses, by the exponent that was taken off them, so that sums neither
     over- nor underflow."""
-    sizes = np.abs(x if y is None else np.concatenate([x, y], -1))
-    most = sizes.max(initial=0.0)
     if y is None:
-        if most < 2.0**LARGE:
+        if np.abs(x).max(initial=0.0) < 2.0**LARGE:
             return {0: x}
         m, k = np.frexp(x)
         scale = np.where(k > LARGE, APART, 0)
     else:
-        if most < 2.0 ** (LARGE // 2) and sizes.min(where=sizes != 0, initial=1.0) > 2.0 ** (-LARGE // 2):
+        if are_in_reach(x, y):
             return {0: np.concatenate(two_product(x, y), -1)}
         (a, i), (b, j) = np.frexp(x), np.frexp(y)
         m, k = np.concatenate(two_product(a, b), -1), np.tile(i + j, 2)
         scale = np.where(np.abs(k) > LARGE, np.sign(k) * APART, 0)
     return {each: np.ldexp(np.where(scale == each, m, 0.0), k - each) for each in np.unique(scale).tolist()}
+
+
+def are_in_reach(x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether no product of factors like these over- or underflows, nor what rounding it loses."""
+    low, high = 2.0 ** (-LARGE // 2), 2.0 ** (LARGE // 2)
+    sizes = [np.abs(each) for each in ((x,) if x is y else (x, y))]
+    return all(size.max(initial=0.0) < high and size.min(where=size != 0, initial=1.0) > low for size in sizes)
 
 
 def levels(v: np.ndarray) -> np.ndarray:
