@@ -59,7 +59,8 @@ TIMED = (((2**24,), None), ((4096, 4096), 1), ((4096, 4096), 0))
 def opposite(x: np.ndarray) -> np.ndarray:
     """Elements of which the second half is the first, with the other sign."""
     flat = x.reshape(-1)
-    flat[flat.size // 2 :] = -flat[: flat.size // 2]
+    half = flat.size // 2
+    flat[half : 2 * half] = -flat[:half]
     return x
 
 
