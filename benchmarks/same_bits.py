@@ -27,7 +27,7 @@ DTYPES = ("float32", "float64", "float16")
 LENGTHS = (64, 333, 1000, 4096, 65536, 2**20)
 #: Rows beside it.
 BATCHES = (2, 7, 64, 1024)
-MOST = 2**23  # elements of an array of which one row is looked at
+MOST = 2**24  # elements of an array
 
 
 def others(x: np.ndarray, elements: int) -> Iterator[tuple[str, np.ndarray, int | None, Any]]:
@@ -93,7 +93,7 @@ def main(arguments: list[str]) -> int:
     machine = machine_here()
     prepare(options.results)
     about = {"machine": machine.name, "commit": commit(), "versions": versions()}
-    found = about | {"bits": list(bits(machine, options.elements)), "costs": list(costs(machine, 2 * options.elements))}
+    found = about | {"bits": list(bits(machine, options.elements)), "costs": list(costs(machine, options.elements))}
     write(options.results / f"{machine.folder}.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     write(options.output, page(load_all(options.results)))
     print(f"{options.output}: {machine.name}")

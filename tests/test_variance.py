@@ -214,6 +214,17 @@ def test_only_results_that_are_too_large_are_infinite(backend, op, size):
             assert got == np.inf
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("ddof", [2, 3])
+def test_numpy_warns_once_of_degrees_of_freedom(dtype, ddof):
+    """Also where some deviations are made of exact sums, since their squares overflow."""
+    x = np.array([[1e200 if dtype == "f8" else 1e25, 0.0, 1.0], [3.0, 5.0, 4.0]], dtype)
+    with pytest.warns(RuntimeWarning, match="Degrees of freedom") as found:
+        got = gpuops.std(x, axis=1, ddof=ddof, where=[[True] * 3, [True, True, False]])
+    assert [str(each.message).startswith("Degrees") for each in found].count(True) == 1
+    np.testing.assert_array_equal(np.isinf(got), [ddof == 3, True])
+
+
 @pytest.mark.parametrize("size", [3, 60, 3000])
 def test_deviations_of_tiny_numbers(backend, size):
     for dtype, small in (("f4", 1e-30), ("f8", 1e-200)):

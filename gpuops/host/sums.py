@@ -53,7 +53,7 @@ def sum(
     a: np.ndarray, out: np.ndarray | None = None, where: Any = True, weights: np.ndarray | None = None, *, task: Task,
     always: bool = False,
 ) -> Any:  # fmt: skip
-    """What becomes of exact sums. ``always``: with NumPy alone, if need be."""
+    """What becomes of exact sums. ``always``: with NumPy alone, if need be, after another function."""
     arrays = a, beside(a, weights, task), None if where is True else np.broadcast_to(where, a.shape)
     if 0 < a.size <= reduce.BLOCK and (found := at_once(arrays, task, task.keepdims)) is not None:
         return delivered(found, task, out)
@@ -63,6 +63,7 @@ def sum(
     if end.engine is None:
         return as_it_comes(a, out, where, weights, task)
     results = end.results(arrays)
+    end.warned &= not always  # what was made before has warned
     end.tell()
     return delivered([squeezed(each, task) for each in results], task, out)
 
@@ -95,10 +96,17 @@ def by_numpy(
         return run(a, out, **options)
     with np.errstate(over="ignore", under="ignore"):
         found = run(a, **options)
-    tiny = np.less(found, TINY)
-    if np.isinf(found).any() or (tiny.any() and (tiny & differ(a, where, task)).any()):
-        return sum(a, out, where, task=task, always=True)
+    huge, tiny = np.isinf(found), np.less(found, TINY)
+    for some, meant in ((huge, have_freedom), (tiny, differ)):
+        if some.any() and (some & meant(a, where, task)).any():
+            return sum(a, out, where, task=task, always=True)
     return reduce.deliver(found, out)
+
+
+def have_freedom(a: np.ndarray, where: Any, task: Task) -> Any:
+    """Which results have degrees of freedom."""
+    n: Any = np.broadcast_to(where, a.shape).sum(task.axis, keepdims=task.keepdims)
+    return n > task.options["ddof"]
 
 
 def differ(a: np.ndarray, where: Any, task: Task) -> Any:
