@@ -26,7 +26,7 @@ from .block import Block, together_in_memory
 from .exact import alternating, parts_of
 from .exact_engines import PLAIN, at_once, converts, engine
 from .reduce import Arrays, Piece, cut
-from .results import Flags, new_result, report, warn
+from .results import Flags, in_order, new_result, report, warn
 
 INTEGER = np.dtype(np.int64)
 
@@ -69,7 +69,7 @@ class End:
             return [each[0] for each in self.of_pieces(self.finished, self.dtypes, arrays)]
         else:
             found = self.rounded(self.states(arrays), arrays)
-        return [lying(each, arrays[0], self.task.axis) for each in found]
+        return [in_order(each, arrays[0], self.task.axis) for each in found]
 
     def states(self, arrays: Arrays) -> list[np.ndarray]:
         """What `state` gives, of an array of any size."""
@@ -292,15 +292,6 @@ def joined(parts: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
     both = np.empty_like(parts[0], dtype)
     both.real, both.imag = parts
     return both
-
-
-def lying(result: np.ndarray, a: np.ndarray, axis: Shape) -> np.ndarray:
-    """The result, in the memory order of the array."""
-    if a.flags.c_contiguous or result.size == max(result.shape, default=1):
-        return result
-    made = new_result(a, axis, result.dtype)[0]
-    made[...] = result
-    return made  # type: ignore[no-any-return]
 
 
 def together(states: list[np.ndarray], axis: Shape) -> list[np.ndarray]:

@@ -15,17 +15,6 @@ from .blocks import inverse
 BETWEEN = __name__.partition(".")[0]  # the package of frames between a warning and the call
 
 
-def in_order(result: Any, a: np.ndarray, axis: Shape, keepdims: bool, out: np.ndarray | None = None) -> Any:
-    """The result of a reduction in the memory order of the array, where NumPy has another one; or in ``out``."""
-    if out is not None:
-        return deliver(result, out)
-    if result.ndim < 2 or a.flags.c_contiguous:
-        return result
-    order = [d for d in memory_order(a.shape, a.strides) if keepdims or d not in axis]
-    order = np.argsort(np.argsort(order)).tolist()  # of the dims that are left
-    return np.ascontiguousarray(result.transpose(order)).transpose(np.argsort(order))
-
-
 def new_result(a: np.ndarray, axis: Shape, dtype: np.dtype, parts: int = 1) -> np.ndarray:
     """New arrays, side by side, for reductions of an array: in its memory order, of length 1 along ``axis``."""
     lengths, order = lying(a.shape, a.strides, axis)
@@ -37,6 +26,17 @@ def lying(shape: Shape, strides: Shape, axis: Shape) -> tuple[Shape, Shape]:
     """The lengths of such results in memory, and where their dims are in it, after one for the parts."""
     order = memory_order(shape, strides)
     return tuple([1 if d in axis else shape[d] for d in order]), (0, *(1 + place for place in inverse(order)))
+
+
+def in_order(result: np.ndarray, a: np.ndarray, axis: Shape) -> np.ndarray:
+    """A result of length 1 along ``axis``, in the memory order of the array."""
+    if result.size == max(result.shape, default=1):
+        return result
+    made = new_result(a, axis, result.dtype)[0]
+    if made.strides == result.strides:
+        return result
+    made[...] = result
+    return made  # type: ignore[no-any-return]
 
 
 def deliver(result: Any, out: np.ndarray | None) -> Any:

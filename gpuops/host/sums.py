@@ -17,6 +17,7 @@ from .block import layout
 from .exact_end import End
 from .exact_engines import INSTALLED, LOADED, LOOPS, at_once, converts
 from .reduce import beside, delivered, squeezed
+from .results import in_order
 
 TINY = 2.0**-500  # deviations whose squares have lost digits
 
@@ -70,7 +71,8 @@ def sum(
 
 def shaped(result: Any, a: np.ndarray, task: Task) -> Any:
     """A result with dims kept, or a scalar, as it is delivered."""
-    return squeezed(result if result.ndim else np.full((1,) * a.ndim, result), task)
+    kept = in_order(result, a, task.axis) if result.ndim else np.full((1,) * a.ndim, result)
+    return squeezed(kept, task)
 
 
 def dot(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None, *, task: Task) -> Any:
