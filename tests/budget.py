@@ -1,7 +1,8 @@
 """How much one run tests. Slow tests are split into parts, one per commit, round-robin.
 
 Kernels are compiled for the emulator, for seconds: of the tests with the marker ``turns(n)``, one run takes one of n
-combinations of parameters there, and all of them on a CPU and a GPU.
+combinations of parameters there, and all of them on a CPU and a GPU; with ``turns(n, everywhere=True)``, all on a GPU
+alone.
 
 The deep profile runs all parts. The quick profile skips the slowest files and draws few examples.
 """
@@ -63,7 +64,7 @@ def pairs(rows: Iterable[Any], *columns: Sequence[Any]) -> list[tuple[Any, Any]]
 
 
 def other_turns(items: Iterable[pytest.Item], tier: Callable[[pytest.Item], str]) -> list[pytest.Item]:
-    """The tests on the emulator that are for other commits, of those with the marker ``turns``.
+    """The tests that are for other commits, of those with the marker ``turns``.
 
     With ``turns(n)``, one of n combinations of a test's parameters runs, round-robin, in a diagonal: each value of each
     parameter has its turn soon. The tuned kernels and those for small arrays have different combinations, so that with
@@ -74,7 +75,9 @@ def other_turns(items: Iterable[pytest.Item], tier: Callable[[pytest.Item], str]
     left_out = []
     for item in items:
         marker, name = item.get_closest_marker("turns"), tier(item)
-        if DEEP or marker is None or not name.startswith("emulated"):
+        if DEEP or marker is None or name == "gpu":
+            continue
+        if not (name.startswith("emulated") or marker.kwargs.get("everywhere")):
             continue
         (count,), test = marker.args, (item.nodeid.partition("[")[0], name)
         place, seen[test] = seen[test], seen[test] + 1

@@ -120,7 +120,7 @@ def equal_extremes(shape: tuple[int, ...], axis: int | None, dtype: np.dtype, le
         yield x
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("regime", BATCHES)
 @pytest.mark.parametrize(
     ("op", "dtype"),

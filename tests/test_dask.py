@@ -111,6 +111,7 @@ def masks(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
 shapes = layouts.shapes(max_dims=4, max_size=200)
 
 
+@pytest.mark.turns(2, everywhere=True)
 @pytest.mark.parametrize("op", REDUCTIONS)
 @examples(60)
 @given(data=st.data())

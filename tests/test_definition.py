@@ -410,6 +410,7 @@ def assert_close(one: np.ndarray, other: np.ndarray, eps: float) -> None:
         assert_values(one, other)
 
 
+@pytest.mark.turns(3, everywhere=True)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name,dtype", FORMED, ids=str)
 def test_forms_give_the_states_of_the_definition(name, dtype, engine):
@@ -418,6 +419,7 @@ def test_forms_give_the_states_of_the_definition(name, dtype, engine):
         check_form(name, bound, partial(forms.FORMS[bound.reduction.form], options=OPTIONS))
 
 
+@pytest.mark.turns(2, everywhere=True)
 @pytest.mark.parametrize("name,dtype", LOOPED, ids=str)
 def test_compiled_loops_give_the_states_of_the_definition(name, dtype):
     with computed_by("compiled"), settings(forms, 1, LOOPS=0):

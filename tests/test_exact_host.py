@@ -122,6 +122,7 @@ def laid(x: np.ndarray) -> dict[str, tuple[np.ndarray, Any, tuple[Any, ...]]]:
     }  # fmt: skip
 
 
+@pytest.mark.turns(4, everywhere=True)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("op", OPS)
 @in_ways(DTYPES)
@@ -167,6 +168,7 @@ def test_large_arrays(engine, dtype, shape, axis):
 # ------------------------------------------------------------------------------------------- masks, initial values, out
 
 
+@pytest.mark.turns(3, everywhere=True)
 @pytest.mark.parametrize("op", MASKABLE)
 @in_ways(DTYPES)
 def test_masks_leave_elements_out(way, dtype, op):
@@ -343,6 +345,34 @@ def masks_weights_and_initial_values(x: np.ndarray) -> None:
     found = gpuops.average(np.stack([x] * 2), axis=1, weights=np.stack([heavy] * 2), returned=True)
     agrees(found.average, np.stack([right] * 2))
     agrees(found.weights, np.stack([nearest(total(heavy), x.dtype)] * 2))
+
+
+def outcome(function: Callable[..., Any], x: np.ndarray, options: dict[str, Any]) -> tuple[Any, list[str]]:
+    """The result of a call, and its warnings."""
+    launch_cache.clear()
+    with warnings.catch_warnings(record=True) as caught, np.errstate(all="warn"):
+        warnings.simplefilter("always")
+        found = function(x, **options)
+    return found, sorted(str(each.message) for each in caught)
+
+
+@pytest.mark.parametrize("numbers", [(np.nan,), (np.inf,), (-np.inf, -np.inf), (np.inf, np.nan), (np.inf, -np.inf)])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("op", ["sum", "mean", "var", "std", "mean_var", "sum_of_squares", "vector_norm", "nansum"])
+def test_numbers_that_are_not_finite_tell_the_sum_of_few(monkeypatch, op, dtype, numbers):
+    """They give the result that the sum of all has, and its warnings."""
+    pytest.importorskip("numba")  # without which sums of float64 are NumPy's
+    function, x = getattr(gpuops, op), np.arange(12, dtype=dtype).reshape(3, 4)
+    x[1, : len(numbers)] = numbers
+    masks: list[dict[str, Any]] = [{"where": x > -5}, {"where": x < 2}, {"where": np.zeros(x.shape, bool)}]
+    degrees = [{"ddof": 3}, {"ddof": 12}] if op in ("var", "std", "mean_var") else []
+    for options in [{}, {"keepdims": True}, {"axis": 1}, *(masks if op != "vector_norm" else []), *degrees]:
+        found = outcome(function, x, options)
+        with monkeypatch.context() as patch:
+            patch.setattr(few_sums, "of_not_finite", lambda *given: None)
+            right = outcome(function, x, options)
+        assert found[1] == right[1], options
+        agrees(found[0], right[0])
 
 
 # ---------------------------------------------------------------------------------------------- nothing changes a bit

@@ -66,6 +66,7 @@ def test_blocks_agree_with_numpy(op, data):
         check_run(Cpu(), op, x, **options)
 
 
+@pytest.mark.turns(2, everywhere=True)
 @pytest.mark.parametrize("shape", [(700,), (40, 30), (3, 200), (203, 3), (30, 4, 25), (5, 41, 3), (1, 50, 1)])
 @pytest.mark.parametrize("dtype", ["f2", BFLOAT16, "f4", "f8", "c8", "i1", "u4", "?"], ids=str)
 def test_any_number_of_threads_gives_the_same_bits(shape, dtype):

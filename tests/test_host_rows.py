@@ -64,6 +64,7 @@ def test_blocks_agree_with_scipy(data):
         check(defined(op, x, axis=axis, **options), op, x, axis, **options)
 
 
+@pytest.mark.turns(3, everywhere=True)
 @pytest.mark.parametrize("options", [{}, {"where": 0.7}, {"scale": -2.5}], ids=["plain", "masked", "scaled"])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i4"])
 @pytest.mark.parametrize("shape", [(40, 30), (3, 701), (701, 3), (2001,), (6, 70, 50), (70, 40, 3), (1, 50, 1)])

@@ -40,7 +40,7 @@ TEXTS = [name for name in FILES if name.endswith((".cu", ".cuh"))]
 #: Strategies that do not take rows of any length.
 LIMITED = ("naive", *softmax.WARPS, "block_shared", *softmax.ON_CHIP)
 CHUNKS = 8  # of what is compiled: test workers share it
-HALVES = 1 if DEEP else 2  # of what is compiled: one with each commit
+PARTS = 1 if DEEP else 4  # of what is compiled: one with each commit
 ARCH = 90
 OTHER_ARCHS = (75, 80, 86, 89, 100, 120)
 MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)
@@ -345,10 +345,10 @@ def facts(kernel: Kernel) -> set[tuple[str, str, Any]]:
 
 @cache
 def cover() -> tuple[Kernel, ...]:
-    """Few variants that have every type and constant of each kernel between them, combined anew with every other
+    """Few variants that have every type and constant of each kernel between them, combined anew with every fourth
     commit."""
     having: dict[Any, list[Kernel]] = {}
-    for kernel in random.Random(TURN // HALVES).sample(variants(), len(variants())):
+    for kernel in random.Random(TURN // PARTS).sample(variants(), len(variants())):
         for fact in sorted(facts(kernel), key=repr):
             having.setdefault(fact, []).append(kernel)
     rarity = {fact: 1 / len(kernels) for fact, kernels in having.items()}
@@ -367,9 +367,9 @@ def cover() -> tuple[Kernel, ...]:
 
 @pytest.mark.parametrize("chunk", range(CHUNKS), ids=repeatable_id)
 def test_variants_compile(nvrtc, chunk):
-    """Half of a cover of them for sm_90, every eighth for another architecture too; the next commit's run compiles the
-    other half. The deep profile compiles all for all."""
-    first, step = HALVES * chunk + TURN % HALVES, HALVES * CHUNKS
+    """A part of a cover of them for sm_90, every eighth for another architecture too; the next commits' runs compile
+    the other parts. The deep profile compiles all for all."""
+    first, step = PARTS * chunk + TURN % PARTS, PARTS * CHUNKS
     for i, kernel in itertools.islice(enumerate(variants() if DEEP else cover()), first, None, step):
         others = OTHER_ARCHS if DEEP else round_robin(OTHER_ARCHS, start=i) if i // CHUNKS % 8 == 0 else ()
         for arch in (ARCH, *others):
@@ -395,6 +395,7 @@ def assembled(kernel: Kernel, arch: int) -> str:
         nvrtc.destroyProgram(program)
 
 
+@pytest.mark.turns(2, everywhere=True)
 @pytest.mark.parametrize("arch", (ARCH, *round_robin(OTHER_ARCHS)), ids=repeatable_id)
 @pytest.mark.parametrize("tile", products.TILES, ids=lambda tile: f"{tile.m}x{tile.n}")
 def test_pipelined_matmul_does_not_spill_registers(nvrtc, tile, arch):
@@ -424,7 +425,7 @@ def test_every_kernel_file_is_reached_by_a_plan():
     assert {kernel.name for kernel in variants()} == stems()
 
 
-def test_two_runs_compile_every_type_and_constant_in_few_variants():
+def test_four_runs_compile_every_type_and_constant_in_few_variants():
     assert set().union(*map(facts, cover())) == set().union(*map(facts, variants()))
     assert len(cover()) + len(cover()) // 8 + len(representatives()) <= 640
 

@@ -101,6 +101,7 @@ def applies(op: str, dtype: Any) -> bool:
     return not (op == "ptp" and np.dtype(dtype) == bool)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("op", OPS)
 @examples(40)
 @given(data=st.data())

@@ -168,6 +168,7 @@ OF_BOOLS = {
 SHAPES = [(320,), (1, 320), (40, 8), (8, 40), (106, 3)]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", OF_BOOLS)
 def test_nonzero_bool_bytes_are_true(backend, name):
     for shape in SHAPES:

@@ -112,6 +112,7 @@ def calls(draw: st.DrawFn, op: str) -> tuple[np.ndarray, dict[str, Any]]:
     return x, options | {"strategy": draw(st.sampled_from(strategies(op)))}
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("op", REDUCTIONS)
 @examples(40)
 @given(data=st.data())

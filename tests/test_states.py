@@ -100,7 +100,7 @@ def sample(dtype: np.dtype, shape: tuple[int, ...] = (4, 9, 5)) -> np.ndarray:
     return (x + 1j * rng.normal(0, 0.2, shape) if dtype.kind == "c" else x).astype(dtype)
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(8)
 @pytest.mark.parametrize("masked", (False, True))
 @pytest.mark.parametrize("dtype", ("f4", "f8", "c8", "i2", "?"))
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -1,8 +1,8 @@
 """Exact sums of few elements, for which expansions would take longer than all else: see `sums`.
 
 Either ``math.fsum`` adds up the elements of a vector, or NumPy adds up those of a narrower dtype in float64, whose
-error is bounded in advance. Where this does not tell the rounded result there is none, nor where there is an error to
-report.
+error is bounded in advance; or infinities and NaN make the result. Where this does not tell the rounded result there is
+none, nor where there is an error to report.
 """
 
 from __future__ import annotations
@@ -82,6 +82,23 @@ def corrected(s: float, e: float, y: float, factor: float, divisor: float) -> fl
     d = abs(w) * CLOSE + (abs(rest) + abs(e)) * CLOSE / divisor + SMALLEST
     low, high = y + (w - d), y + (w + d)
     return high if low == high else None
+
+
+def of_not_finite(arrays: Sequence[Any], task: Task) -> list[Any] | None:
+    """The result of all elements, or the results, of which some are not finite: those alone tell it. None if all are
+    finite, or if there is an error to report."""
+    (a, y, taken), bound, n = arrays, task.bound, arrays[0].size
+    if a.dtype.kind != "f" or y is not None or bound.takes is not None or task.initial is not None or converts(bound):
+        return None
+    found = ~np.isfinite(a) if taken is None else taken & ~np.isfinite(a)
+    if len(task.axis) < a.ndim or not found.any():
+        return None
+    of, _, second = bound.sums or ("", "", "")
+    s = np.add.reduce(a[found] if of == "x" else np.abs(a[found]), dtype=DOUBLE)
+    n = n if taken is None else np.count_nonzero(taken)
+    if of == "moments" and (np.isinf(s) or n <= task.options["ddof"]):
+        return None
+    return [bound.result.type(s)] * (2 if second else 1)
 
 
 def narrowed(x: Any, dtype: np.dtype) -> Any:

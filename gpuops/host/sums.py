@@ -58,8 +58,9 @@ def sum(
     arrays = a, beside(a, weights, task), None if where is True else np.broadcast_to(where, a.shape)
     if 0 < a.size <= reduce.BLOCK and (found := at_once(arrays, task, task.keepdims)) is not None:
         return delivered(found, task, out)
-    if 0 < a.size <= few_sums.FEW and (found := few_sums.quiet(few_sums.of_narrow, arrays, task)) is not None:
-        return delivered([shaped(each, a, task) for each in found], task, out)
+    for few in (few_sums.of_narrow, few_sums.of_not_finite) if 0 < a.size <= few_sums.FEW else ():
+        if (found := few_sums.quiet(few, arrays, task)) is not None:
+            return delivered([shaped(each, a, task) for each in found], task, out)
     end = End(task, a.size, always)
     if end.engine is None:
         return as_it_comes(a, out, where, weights, task)
