@@ -806,6 +806,7 @@ MADE = {
 }
 
 
+@pytest.mark.turns(3, everywhere=True)
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("op", OF_TABLES)
 def test_every_reduction_has_peers_that_compute_it(op, name):

@@ -24,9 +24,9 @@ def test_the_parts_of_a_run_are_printed_and_can_be_taken_again(pytestconfig):
 
 
 def run_in(turn, count, monkeypatch, everywhere=False):
-    """The combinations of 3 x 5 parameters that a run takes on each of the two kinds of kernels."""
+    """The combinations of 3 x 5 parameters that a run takes on each of the two kinds of kernels. 0: no marker."""
     monkeypatch.setattr(budget, "TURN", turn)
-    marker = SimpleNamespace(args=(count,), kwargs={"everywhere": True} if everywhere else {})
+    marker = SimpleNamespace(args=(count,), kwargs={"everywhere": True} if everywhere else {}) if count else None
     items = [
         SimpleNamespace(
             nodeid=f"test.py::test[{tier}-{place}]", tier=tier, place=place, get_closest_marker=lambda _: marker
@@ -38,16 +38,17 @@ def run_in(turn, count, monkeypatch, everywhere=False):
     return Counter((item.tier, item.place) for item in items if item.nodeid not in left_out)
 
 
-@pytest.mark.parametrize("everywhere", (False, True))
-@pytest.mark.parametrize("count", (2, 4, 5, 8))
+@pytest.mark.parametrize(
+    ("count", "everywhere"), [(0, False), *itertools.product((2, 4, 5, 8), (False, True))]
+)
 def test_each_combination_has_its_turn_on_each_kind_of_kernels(monkeypatch, count, everywhere):
     monkeypatch.setattr(budget, "DEEP", False)
     monkeypatch.setattr(budget, "PROFILE", "ci")
-    runs = [run_in(turn, count, monkeypatch, everywhere) for turn in range(7, 7 + count)]
+    runs = [run_in(turn, count, monkeypatch, everywhere) for turn in range(7, 7 + (count or 2))]
     times = sum(runs, Counter())
     assert len(times) == 4 * 15
     seldom = ("cpu", "emulated", "emulated-small") if everywhere else ("emulated", "emulated-small")
-    assert all(times[tier, place] == (1 if tier in seldom else count) for tier, place in times)
+    assert all(times[tier, place] == (1 if tier in seldom else count or 2) for tier, place in times)
     for run in runs:
         once = {place for tier, place in run if tier.startswith("emulated")}
         assert len(once) == sum(tier.startswith("emulated") for tier, _ in run), "one kind of kernels for each"

@@ -185,6 +185,7 @@ def test_masks_leave_elements_out(way, dtype, op):
             assert found[0] == 1
 
 
+@pytest.mark.turns(2, everywhere=True)
 @in_ways(DTYPES)
 def test_initial_values_are_summands(way, dtype):
     for _, x in inputs(dtype):

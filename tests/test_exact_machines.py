@@ -103,7 +103,7 @@ def run(public: Callable[..., Any], *args: Any, **options: Any) -> Any:
     return public(*args, **options)
 
 
-@pytest.mark.turns(10)
+@pytest.mark.turns(20)
 @pytest.mark.parametrize(("op", "layout"), CASES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_number_of_multiprocessors_changes_plans_but_no_bit(device, monkeypatch, dtype, op, layout):

@@ -57,6 +57,7 @@ def assert_near(found: Any, expected: Any) -> None:
         np.testing.assert_allclose(one, other, rtol=near, atol=near)
 
 
+@pytest.mark.turns(2, everywhere=True)
 @pytest.mark.parametrize("op", REDUCTIONS)
 @examples(60)
 @given(data=st.data())
@@ -111,6 +112,7 @@ def test_masked_means_of_nothing_are_nan():
     assert np.isnan(found[7])
 
 
+@pytest.mark.turns(2, everywhere=True)
 @pytest.mark.parametrize("op", OPS)
 @examples(40)
 @given(data=st.data())

@@ -249,6 +249,7 @@ def python(code: str, **variables: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.turns(2, everywhere=True)
 @pytest.mark.parametrize("found", [False, True], ids=["no Numba", "no folder for its code"])
 def test_without_numba_or_a_folder_for_its_code_the_results_are_right(found):
     if found:

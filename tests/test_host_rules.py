@@ -201,6 +201,7 @@ def test_sums_are_as_accurate_over_columns_as_over_rows(monkeypatch, engine, op)
     np.testing.assert_allclose(getattr(gpuops, op)(np.ascontiguousarray(x.T), axis=1, **turned), right, rtol=near)
 
 
+@pytest.mark.turns(2, everywhere=True)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("op", CLOSE)
 def test_threads_change_no_bit_of_large_arrays(engine, op):

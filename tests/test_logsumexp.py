@@ -103,7 +103,7 @@ def test_dask_results_near_zero_are_accurate(row):
 # ------------------------------------------------------------------------------------------------------------ weights
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(8)
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
 @pytest.mark.parametrize("shape", [(5, 7), (3, 400), (2, 3000), (3000, 3), (64, 64)])
 def test_weights_agree_with_scipy(backend, shape, strategy):

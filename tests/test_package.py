@@ -8,7 +8,7 @@ from pathlib import Path
 import gpuops
 
 ROOT = Path(__file__).resolve().parent.parent
-IMPORT_BUDGET = 0.030  # seconds on top of NumPy's import, itself 0.07 on the machine where this was set
+IMPORT_BUDGET, NUMPYS = 0.030, 0.070  # seconds on top of NumPy's import, and of that, on the machine where this was set
 
 
 def run_python(*arguments, **options):
@@ -31,7 +31,8 @@ def test_import_time_is_within_budget(tmp_path):
     code = f"import time; a = {clock}; import numpy; b = {clock}; import gpuops; print(b - a, {clock} - b)"
     runs = [map(float, run_python("-c", code, cwd=ROOT, env=cached).stdout.split()) for _ in range(9)]
     numpys, ours = map(min, zip(*runs, strict=True))
-    assert ours < max(IMPORT_BUDGET, 0.25 * numpys), f"gpuops: {ours * 1e3:.0f} ms, NumPy: {numpys * 1e3:.0f} ms"
+    bound = IMPORT_BUDGET * max(1.0, numpys / NUMPYS)
+    assert ours < bound, f"gpuops: {ours * 1e3:.0f} ms, NumPy: {numpys * 1e3:.0f} ms"
 
 
 def test_import_imports_no_other_library():

@@ -219,6 +219,7 @@ def described(kind: recordings.Kind, call: Any, specs: dict[str, ArraySpec]) -> 
     return recordings.described(call, specs, kind, numbers_of(call, specs))
 
 
+@pytest.mark.turns(2, everywhere=True)
 @pytest.mark.parametrize("name", CALLS)
 @examples(25)
 @given(data=st.data())

@@ -57,6 +57,7 @@ def kernels(op):
     return {*warmup.needed([op], ["float32"], H200)}
 
 
+@pytest.mark.turns(2, everywhere=True)
 @pytest.mark.parametrize("op", CALLS)
 def test_common_calls_need_only_warmed_up_kernels(op):
     for shape in SHAPES:
@@ -275,7 +276,7 @@ def test_kernels_of_a_record_that_are_no_more_are_named(nvrtc, recorded, capsys)
 
 def test_every_variant_can_be_recorded():
     """Of some ops per run."""
-    for op in round_robin(warmup.OPS, 10):
+    for op in round_robin([*warmup.OPS], 10):
         for kernel in kernels(op):
             entry = {"kernel": kernel.name, "types": dict(kernel.types), "constants": dict(kernel.constants)}
             assert record.kernel_of("", json.loads(json.dumps(entry))) == kernel
