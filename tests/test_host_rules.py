@@ -86,7 +86,7 @@ def test_means_of_integers_in_an_integer_dtype(way, size):
         np.testing.assert_array_equal(found, right)
 
 
-@pytest.mark.turns(3, everywhere=True)
+@pytest.mark.turns(6, everywhere=True)
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8"])
 @pytest.mark.parametrize("shape", [(3, 4), (300, 40), (3, 3000)])
 def test_zeros_are_negative_only_if_the_initial_value_is(way, dtype, shape):
