@@ -410,7 +410,7 @@ def assert_close(one: np.ndarray, other: np.ndarray, eps: float) -> None:
         assert_values(one, other)
 
 
-@pytest.mark.turns(3, everywhere=True)
+@pytest.mark.turns(6, everywhere=True)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name,dtype", FORMED, ids=str)
 def test_forms_give_the_states_of_the_definition(name, dtype, engine):

@@ -122,7 +122,7 @@ def laid(x: np.ndarray) -> dict[str, tuple[np.ndarray, Any, tuple[Any, ...]]]:
     }  # fmt: skip
 
 
-@pytest.mark.turns(4, everywhere=True)
+@pytest.mark.turns(8, everywhere=True)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("op", OPS)
 @in_ways(DTYPES)
@@ -168,7 +168,7 @@ def test_large_arrays(engine, dtype, shape, axis):
 # ------------------------------------------------------------------------------------------- masks, initial values, out
 
 
-@pytest.mark.turns(3, everywhere=True)
+@pytest.mark.turns(6, everywhere=True)
 @pytest.mark.parametrize("op", MASKABLE)
 @in_ways(DTYPES)
 def test_masks_leave_elements_out(way, dtype, op):

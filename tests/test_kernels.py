@@ -40,7 +40,7 @@ TEXTS = [name for name in FILES if name.endswith((".cu", ".cuh"))]
 #: Strategies that do not take rows of any length.
 LIMITED = ("naive", *softmax.WARPS, "block_shared", *softmax.ON_CHIP)
 CHUNKS = 8  # of what is compiled: test workers share it
-PARTS = 1 if DEEP else 4  # of what is compiled: one with each commit
+PARTS = 1 if DEEP else 8  # of what is compiled: one with each commit
 ARCH = 90
 OTHER_ARCHS = (75, 80, 86, 89, 100, 120)
 MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)
@@ -345,7 +345,7 @@ def facts(kernel: Kernel) -> set[tuple[str, str, Any]]:
 
 @cache
 def cover() -> tuple[Kernel, ...]:
-    """Few variants that have every type and constant of each kernel between them, combined anew with every fourth
+    """Few variants that have every type and constant of each kernel between them, combined anew with every eighth
     commit."""
     having: dict[Any, list[Kernel]] = {}
     for kernel in random.Random(TURN // PARTS).sample(variants(), len(variants())):
@@ -371,15 +371,17 @@ def test_variants_compile(nvrtc, chunk):
     the other parts. The deep profile compiles all for all."""
     first, step = PARTS * chunk + TURN % PARTS, PARTS * CHUNKS
     for i, kernel in itertools.islice(enumerate(variants() if DEEP else cover()), first, None, step):
-        others = OTHER_ARCHS if DEEP else round_robin(OTHER_ARCHS, start=i) if i // CHUNKS % 8 == 0 else ()
+        eighth = (i // step + chunk) % 8 == 0
+        others = OTHER_ARCHS if DEEP else round_robin(OTHER_ARCHS, start=i) if eighth else ()
         for arch in (ARCH, *others):
             assert jit.compile(jit.source(kernel), f"{kernel.name}.cu", arch)[:4] == b"\x7fELF"
 
 
 @pytest.mark.parametrize("arch", round_robin(OTHER_ARCHS), ids=repeatable_id)
 def test_every_file_compiles_for_every_architecture(nvrtc, arch):
-    """One architecture per run."""
-    for kernel in representatives():
+    """One architecture per run, and every other file, the others with the next six commits."""
+    first, step = (0, 1) if DEEP else (TURN // len(OTHER_ARCHS) % 2, 2)
+    for kernel in representatives()[first::step]:
         assert jit.compile(jit.source(kernel), f"{kernel.name}.cu", arch)
 
 
@@ -425,7 +427,7 @@ def test_every_kernel_file_is_reached_by_a_plan():
     assert {kernel.name for kernel in variants()} == stems()
 
 
-def test_four_runs_compile_every_type_and_constant_in_few_variants():
+def test_eight_runs_compile_every_type_and_constant_in_few_variants():
     assert set().union(*map(facts, cover())) == set().union(*map(facts, variants()))
     assert len(cover()) + len(cover()) // 8 + len(representatives()) <= 640
 
