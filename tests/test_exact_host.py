@@ -376,6 +376,20 @@ def test_numbers_that_are_not_finite_tell_the_sum_of_few(monkeypatch, op, dtype,
         agrees(found[0], right[0])
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_numbers_that_are_not_finite_need_no_expansions(monkeypatch, dtype):
+    pytest.importorskip("numba")  # without which sums of float64 are NumPy's
+    monkeypatch.setattr(sums, "End", None)
+    launch_cache.clear()
+    x = np.arange(12, dtype=dtype)
+    x[5] = np.nan
+    for function in (gpuops.sum, gpuops.mean, gpuops.var, gpuops.std, gpuops.sum_of_squares, gpuops.vector_norm):
+        agrees(function(x), x.dtype.type(np.nan))
+    x[5] = -np.inf
+    for function, sign in ((gpuops.sum, -1), (gpuops.mean, -1), (gpuops.sum_of_squares, 1), (gpuops.vector_norm, 1)):
+        agrees(function(x), x.dtype.type(sign * np.inf))
+
+
 # ---------------------------------------------------------------------------------------------- nothing changes a bit
 
 

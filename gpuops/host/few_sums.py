@@ -85,8 +85,8 @@ def corrected(s: float, e: float, y: float, factor: float, divisor: float) -> fl
 
 
 def of_not_finite(arrays: Sequence[Any], task: Task) -> list[Any] | None:
-    """The result of all elements, or the results, of which some are not finite: those alone tell it. None if all are
-    finite, or if there is an error to report."""
+    """The results of all elements, some of which are infinite or NaN: the sum of these. None if all are finite, or if
+    there is an error to report."""
     (a, y, taken), bound, n = arrays, task.bound, arrays[0].size
     if a.dtype.kind != "f" or y is not None or bound.takes is not None or task.initial is not None or converts(bound):
         return None
