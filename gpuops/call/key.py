@@ -6,8 +6,6 @@ other arguments; and, if arrays share an address, for each array the index of th
 without sizes: a shape becomes its number of dims, strides become None, and the device's `Machine` is added.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple

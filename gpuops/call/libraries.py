@@ -5,8 +5,6 @@ and converts arguments, then makes the native call. `gpuops.adapters.libraries` 
 a library's arrays does not import it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """Public functions and their calls: arguments by name, the arrays among them, and the description of a call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -50,7 +48,7 @@ class Call(NamedTuple):
     def name(self) -> str:
         return self.operation.name
 
-    def on(self, arrays: dict[str, Any]) -> Call:
+    def on(self, arrays: dict[str, Any]) -> "Call":
         """The same call with other arrays."""
         return self._replace(given=self.given | arrays, arrays=arrays)
 

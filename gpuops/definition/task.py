@@ -1,7 +1,5 @@
 """A task for an engine: a reduction over some axes of an array."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Ops that give a result for each element of a row: the description of their calls, whole and in steps."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What planning knows of ops with a result for each element of a row."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from .reductions import OpStruct, Traits, fields

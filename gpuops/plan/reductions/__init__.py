@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from ..work import Plan
-from .classic import ON_HOST, STEPS, plan_block
-from .columns import plan_columns
 from .problems import (
     OpStruct,
     Problem,
@@ -18,34 +15,25 @@ from .problems import (
     positions,
     problem,
 )
-from .rows import plan_rows
-from .small import has_room, is_small, plan_small
+
+if TYPE_CHECKING:
+    from .classic import ON_HOST as ON_HOST
+    from .classic import STEPS as STEPS
+    from .strategies import STRATEGIES as STRATEGIES
+    from .strategies import choose as choose
+    from .strategies import plan as plan
 
 __all__ = [
-    "ON_HOST", "STEPS", "STRATEGIES", "OpStruct", "Problem", "Traits", "accumulated", "choose", "fields",
+    "ON_HOST", "STEPS", "STRATEGIES", "OpStruct", "Problem", "States", "Traits", "accumulated", "choose", "fields",
     "of_normal_form", "plan", "positions", "problem",
 ]  # fmt: skip
 
-#: The strategies and what plans each.
-STRATEGIES: dict[str, Callable[[Problem, str, int], Plan]] = {
-    "rows": plan_rows,
-    "columns": plan_columns,
-    **dict.fromkeys(STEPS, plan_block),
-    **dict.fromkeys((step + ON_HOST for step in STEPS), plan_block),
-}
 
+def __getattr__(name: str) -> Any:
+    """Import what plans reductions on first use: calls with NumPy arrays need none."""
+    if name not in ("ON_HOST", "STEPS", "STRATEGIES", "choose", "plan"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import strategies
 
-def choose(p: Problem) -> str:
-    """The default strategy: threads go along whichever dims are contiguous in memory."""
-    kept, reduced = p.kept.inner(0), p.reduced.inner(0)
-    return "columns" if kept and (not reduced or kept < reduced) else "rows"
-
-
-def plan(p: Problem, strategy: str | None, multiprocessors: int) -> Plan:
-    """Plan a reduction."""
-    if p.states & States.READ:  # few states, of any size
-        return plan_small(p, choose(p), multiprocessors) if has_room(p) else plan_block(p, "shuffle", multiprocessors)
-    if strategy is None and is_small(p):
-        return plan_small(p, choose(p), multiprocessors)
-    strategy = strategy or choose(p)
-    return STRATEGIES[strategy](p, strategy, multiprocessors)
+    found = globals()[name] = getattr(strategies, name)
+    return found

@@ -1,7 +1,5 @@
 """Reductions in normal form, and what planning knows of the structs of ``kernels/common/ops.cuh``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import cache
@@ -199,11 +197,11 @@ class Problem(NamedTuple):
         """Whether elements are multiplied by a number."""
         return "scale" in self.op.options and self.numbers[self.op.options.index("scale")] != 1
 
-    def writing(self) -> Problem:
+    def writing(self) -> "Problem":
         """The same problem, writing states instead of results."""
         return self._replace(states=self.states | States.WRITTEN, out=FIELDS)
 
-    def reading(self) -> Problem:
+    def reading(self) -> "Problem":
         """The same problem, reading states instead of elements. They count in 64 bits."""
         return self._replace(states=self.states | States.READ, x=FIELDS, integer=self.integer and "i64")
 
