@@ -193,6 +193,10 @@ OPS: dict[str, Op] = {
         lambda xp, case, x, y: xp.dot(x, y), given_shape, "read", lambda case: 2 * elements(case),
         data=("normal", "ones"), magnitude=lambda xp, case, x, y: xp.sqrt(xp.dot(abs(x) ** 2, abs(y) ** 2)),
     ),
+    "cumsum": Op(
+        lambda xp, case, x: xp.cumsum(x, axis=case.axis), same_shape, "copy", per_element(1),
+        lambda dtype: np.cumsum(np.ones(2, dtype)).dtype,
+    ),
     "where": Op(
         lambda xp, case, condition, x, y: xp.where(condition, x, y), given_shape, "copy", per_element(0),
         data=("mask", "normal", "normal"), exact=True,

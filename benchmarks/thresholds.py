@@ -219,6 +219,13 @@ THRESHOLDS = (
     Threshold("rows.columns", "FAR", (2**15, 2**20), over("softmax", ((4096, 8192), 0), ((4096, 65536), 0))),
     Threshold("rows.columns", "LONGER", (1, 4), over("softmax", ((4096, 65536), 0))),
     Threshold("rows.columns", "ROWS", (32, 128), over("softmax", ((4096, 4096), 0), dtype="float16")),
+    # ---- scans
+    Threshold("scans.launch", "BLOCK", (128, 512), over("cumsum", ((2**28,), 0), (WIDE, 1), (WIDE, 0))),
+    Threshold("scans.launch", "RESIDENT", (1, 2, 4), over("cumsum", (WIDE, 1), ((2**22, 16), 1), ((2**16, 512), 1))),
+    Threshold("scans.launch", "CLOSE", (2, 3), over("cumsum", ((2**28,), 0), (WIDE, 0))),
+    Threshold("scans.launch", "PIECES", (1, 4), over("cumsum", ((2**28,), 0), ((16, 2**22), 1))),
+    Threshold("scans.launch", "FILLED", (2, 32), over("cumsum", ((2**21,), 0), ((2**23,), 0))),
+    Threshold("scans.launch", "SEGMENT", (64, 256), over("cumsum", (WIDE, 0), ((65536, 1024), 0))),
     # ---- products
     Threshold("products", "LARGE", (100_000, 2_500_000), (
         *product(2048, 2048, 2048, "C", "F"), *product(1024, 1024, 2048, "C", "F"))),

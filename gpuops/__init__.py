@@ -41,6 +41,7 @@ from .ops.reduce import (
     var,
     vector_norm,
 )
+from .ops.scans import cummax, cummin, cumprod, cumsum, logcumsumexp
 from .ops.softmax import log_softmax, logsumexp, softmax
 from .tools.info import info, strategies
 from .version import __version__ as __version__
@@ -58,10 +59,15 @@ __all__ = [
     "average",
     "broadcast_to",
     "count_nonzero",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
     "dot",
     "expand",
     "info",
     "log_softmax",
+    "logcumsumexp",
     "logsumexp",
     "matmul",
     "max",

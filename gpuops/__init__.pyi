@@ -12,6 +12,8 @@ from ._types import (
     Axes,
     Axis,
     Casting,
+    CumsumOp,
+    CumsumStrategy,
     ExpandOp,
     ExpandStrategy,
     Floating,
@@ -48,10 +50,10 @@ from .version import __version__ as __version__
 
 __all__ = [
     "all", "allclose", "amax", "amin", "any", "argmax", "argmin", "array_api", "array_equal", "average", "broadcast_to",
-    "count_nonzero", "dot", "expand", "info", "log_softmax", "logsumexp", "matmul", "max", "max_with_index", "mean",
-    "mean_var", "min", "min_with_index", "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd",
-    "nansum", "nanvar", "prod", "ptp", "rms_norm", "softmax", "std", "strategies", "sum", "sum_of_squares", "var",
-    "vector_norm", "where"
+    "count_nonzero", "cummax", "cummin", "cumprod", "cumsum", "dot", "expand", "info", "log_softmax", "logcumsumexp",
+    "logsumexp", "matmul", "max", "max_with_index", "mean", "mean_var", "min", "min_with_index", "nanargmax",
+    "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "prod", "ptp", "rms_norm",
+    "softmax", "std", "strategies", "sum", "sum_of_squares", "var", "vector_norm", "where"
 ]
 
 @overload
@@ -184,6 +186,86 @@ def count_nonzero(
     a: Other, axis: Axis = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
 ) -> Other: ...
 @overload
+def cummax(
+    a: Untyped, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: None = None, *,
+    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> Untyped: ...
+@overload
+def cummax(
+    a: npt.NDArray[Inexact], axis: SupportsIndex | None = None, dtype: None = None, out: None = None, *,
+    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> npt.NDArray[Inexact]: ...
+@overload
+def cummax(
+    a: Array | Plain, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    *, reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> OutArray: ...
+@overload
+def cummax(
+    a: Other, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutOther | None = None, *,
+    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> OutOther: ...
+@overload
+def cummin(
+    a: Untyped, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: None = None, *,
+    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> Untyped: ...
+@overload
+def cummin(
+    a: npt.NDArray[Inexact], axis: SupportsIndex | None = None, dtype: None = None, out: None = None, *,
+    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> npt.NDArray[Inexact]: ...
+@overload
+def cummin(
+    a: Array | Plain, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    *, reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> OutArray: ...
+@overload
+def cummin(
+    a: Other, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutOther | None = None, *,
+    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> OutOther: ...
+@overload
+def cumprod(
+    a: Untyped, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: None = None, *,
+    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> Untyped: ...
+@overload
+def cumprod(
+    a: npt.NDArray[Inexact], axis: SupportsIndex | None = None, dtype: None = None, out: None = None, *,
+    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> npt.NDArray[Inexact]: ...
+@overload
+def cumprod(
+    a: Array | Plain, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    *, reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> OutArray: ...
+@overload
+def cumprod(
+    a: Other, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutOther | None = None, *,
+    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> OutOther: ...
+@overload
+def cumsum(
+    a: Untyped, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: None = None, *,
+    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> Untyped: ...
+@overload
+def cumsum(
+    a: npt.NDArray[Inexact], axis: SupportsIndex | None = None, dtype: None = None, out: None = None, *,
+    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> npt.NDArray[Inexact]: ...
+@overload
+def cumsum(
+    a: Array | Plain, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    *, reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> OutArray: ...
+@overload
+def cumsum(
+    a: Other, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutOther | None = None, *,
+    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> OutOther: ...
+@overload
 def dot(a: Untyped, b: Any, out: None = None) -> Untyped: ...
 @overload
 def dot(a: Array | Plain, b: Array | Plain, out: OutArray | None = None) -> OutArray: ...
@@ -211,6 +293,26 @@ def log_softmax(
 def log_softmax(
     x: Other, axis: Axis = None, *, dtype: ForeignDType | None = None, out: OutOther | None = None,
     where: Other | Plain = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
+) -> OutOther: ...
+@overload
+def logcumsumexp(
+    a: Untyped, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: None = None, *,
+    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> Untyped: ...
+@overload
+def logcumsumexp(
+    a: npt.NDArray[Floating], axis: SupportsIndex | None = None, dtype: None = None, out: None = None, *,
+    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> npt.NDArray[Floating]: ...
+@overload
+def logcumsumexp(
+    a: Array | Plain, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    *, reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+) -> OutArray: ...
+@overload
+def logcumsumexp(
+    a: Other, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutOther | None = None, *,
+    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def logsumexp(
@@ -592,6 +694,8 @@ def strategies(op: ArgmaxOp) -> tuple[ArgmaxStrategy, ...]: ...
 def strategies(op: SoftmaxOp) -> tuple[SoftmaxStrategy, ...]: ...
 @overload
 def strategies(op: RmsNormOp) -> tuple[RmsNormStrategy, ...]: ...
+@overload
+def strategies(op: CumsumOp) -> tuple[CumsumStrategy, ...]: ...
 @overload
 def strategies(op: MatmulOp) -> tuple[MatmulStrategy, ...]: ...
 @overload

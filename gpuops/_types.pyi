@@ -74,6 +74,7 @@ SoftmaxStrategy: TypeAlias = Literal[
     "warp_pack2", "warp_pack4", "warp_pack8", "grid_online", "grid", "columns", "rows"
 ]
 RmsNormStrategy: TypeAlias = Literal["grid_online", "grid", "columns", "rows"]
+CumsumStrategy: TypeAlias = Literal["look_back"]
 MatmulStrategy: TypeAlias = Literal[
     "naive", "coalesced", "shared", "blocktile_1d", "blocktile_2d", "vectorized", "warptile", "cublas", "pipelined"
 ]
@@ -86,4 +87,5 @@ NansumOp: TypeAlias = Literal[
 ArgmaxOp: TypeAlias = Literal["argmax", "argmin", "logsumexp"]
 SoftmaxOp: TypeAlias = Literal["softmax", "log_softmax"]
 RmsNormOp: TypeAlias = Literal["rms_norm"]
+CumsumOp: TypeAlias = Literal["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"]
 MatmulOp: TypeAlias = Literal["matmul"]

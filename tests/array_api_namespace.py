@@ -9,6 +9,7 @@ functions run so, in bash, with ``GPUOPS`` the path of gpuops' clone::
     export PYTHONPATH=$GPUOPS ARRAY_API_TESTS_MODULE=tests.array_api_namespace ARRAY_API_TESTS_VERSION=2024.12
     pytest --disable-deadline \
         array_api_tests/test_statistical_functions.py::test_{sum,prod,max,min,mean,std,var} \
+        array_api_tests/test_statistical_functions.py::test_cumulative_{sum,prod} \
         array_api_tests/test_utility_functions.py::test_{any,all} \
         array_api_tests/test_searching_functions.py::test_{argmax,argmin,count_nonzero,where} \
         array_api_tests/test_data_type_functions.py::test_broadcast_to \
@@ -16,6 +17,7 @@ functions run so, in bash, with ``GPUOPS`` the path of gpuops' clone::
         array_api_tests/test_signatures.py::test_func_signature[{sum,prod,max,min,mean,std,var,any,all}] \
         array_api_tests/test_signatures.py::test_func_signature[{argmax,argmin,count_nonzero}] \
         array_api_tests/test_signatures.py::test_func_signature[{where,broadcast_to,matmul}] \
+        array_api_tests/test_signatures.py::test_func_signature[cumulative_{sum,prod}] \
         array_api_tests/test_special_cases.py::test_empty_arrays[{sum,prod,mean}] \
         array_api_tests/test_special_cases.py::test_nan_propagation[{sum,prod,max,min,mean}]
 

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.definition import records
+from gpuops.definition import records, scans
 from gpuops.ops import table
 from gpuops.plan import rows
 from tests import layouts
@@ -30,6 +30,8 @@ WITH_DTYPE = tuple(op for op in REDUCTIONS if "dtype" in parameters(op))
 #: softmax and log_softmax, whose results have the shape of the input.
 ROWWISE = tuple(op for op, names in table.strategies().items() if names == tuple(rows.STRATEGIES))
 SOFTMAXES = (*ROWWISE, "logsumexp")
+#: Those whose results are of the elements so far.
+SCANS = tuple(scans.SCANS)
 WITH_AXIS = (*REDUCTIONS, *SOFTMAXES)
 
 

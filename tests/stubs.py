@@ -125,7 +125,8 @@ INEXACT, FLOATING = (
 SAME = ("max", "min", "amax", "amin", "nanmax", "nanmin", "ptp", "expand", "broadcast_to")
 KEEPS = (
     dict.fromkeys(("sum", "prod", "mean", "nansum", "nanprod", "nanmean"), INEXACT)
-    | dict.fromkeys(("softmax", "log_softmax", "rms_norm", "logsumexp"), FLOATING)
+    | dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumulative_sum", "cumulative_prod"), INEXACT)
+    | dict.fromkeys(("softmax", "log_softmax", "rms_norm", "logsumexp", "logcumsumexp"), FLOATING)
     | dict.fromkeys(("var", "std", "nanvar", "nanstd", "sum_of_squares", "vector_norm"), FLOATING)
     | {"where": FLOATING}
 )
@@ -141,11 +142,12 @@ TYPES = {
     "axis": "Axis", "keepdims": "bool", "initial": "Number", "ddof": "Real", "correction": "Real", "returned": "bool",
     "return_sign": "bool", "scale": "Number", "ord": "float", "rtol": "float", "atol": "float", "equal_nan": "bool",
     "eps": "float", "alpha": "Number", "beta": "Number", "subok": "bool", "shape": "Shape", "casting": "Casting",
-    "axes": "Axes", "dtype": "ForeignDType",
+    "axes": "Axes", "dtype": "ForeignDType", "reverse": "bool", "exclusive": "bool", "include_initial": "bool",
 }  # fmt: skip
 #: Functions of one axis.
 SEARCHES = ("argmax", "argmin", "nanargmax", "nanargmin")
 EXTREMES = ("max_with_index", "min_with_index")
+SCANS = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "cumulative_sum", "cumulative_prod")
 #: Results of NumPy's that have a dtype of their own.
 OWN = (
     dict.fromkeys(("any", "all"), NUMPY._replace(result="npt.NDArray[np.bool]", out="OutBool"))
@@ -288,7 +290,7 @@ def typed(name: str, given: inspect.Parameter, kind: Kind, types: Mapping[str, s
         type_ = kind.first if given.name in first else kind.others
     elif given.name == "strategy":
         type_ = f"{family(name if name in STRATEGIES else name.replace('a', '', 1))}Strategy"
-    elif given.name == "axis" and name in (*SEARCHES, *EXTREMES):
+    elif given.name == "axis" and name in (*SEARCHES, *EXTREMES, *SCANS):
         type_ = "SupportsIndex"
     else:
         type_ = TYPES[given.name]

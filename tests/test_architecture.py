@@ -95,12 +95,14 @@ def test_dir_lists_only_public_names():
     assert {*dir(gpuops)} == {*gpuops.__all__, "__version__"}
 
 
-def test_numpy_arrays_load_no_planner_of_maps_rows_or_products():
+def test_numpy_arrays_load_no_planner():
     code = (
         "import sys, gpuops, numpy\n"
         "x = numpy.ones((3, 3))\n"
         "gpuops.sum(x, 0), gpuops.softmax(x), gpuops.where(x > 0, x, 0), gpuops.matmul(x, x), gpuops.argmax(x)\n"
-        "print(*{f'gpuops.plan.{name}' for name in ('maps', 'rows', 'products')} & {*sys.modules})"
+        "gpuops.cumsum(x)\n"
+        "names = 'maps', 'reductions.launch', 'reductions.strategies', 'rows', 'products', 'scans'\n"
+        "print(*{f'gpuops.plan.{name}' for name in names} & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "\n", done.stderr

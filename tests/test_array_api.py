@@ -30,6 +30,8 @@ SIGNATURES = {
     "argmin": "(x, /, *, axis=None, keepdims=False)",
     "broadcast_to": "(x, /, shape)",
     "count_nonzero": "(x, /, *, axis=None, keepdims=False)",
+    "cumulative_prod": "(x, /, *, axis=None, dtype=None, include_initial=False)",
+    "cumulative_sum": "(x, /, *, axis=None, dtype=None, include_initial=False)",
     "matmul": "(x1, x2, /)",
     "max": "(x, /, *, axis=None, keepdims=False)",
     "mean": "(x, /, *, axis=None, keepdims=False)",
@@ -40,6 +42,8 @@ SIGNATURES = {
     "var": "(x, /, *, axis=None, correction=0.0, keepdims=False)",
     "where": "(condition, x1, x2, /)",
 }
+#: Those that have another name in gpuops.
+CUMULATIVE = ("cumulative_prod", "cumulative_sum")
 LINALG = {"matmul": SIGNATURES["matmul"], "vector_norm": "(x, /, *, axis=None, keepdims=False, ord=2)"}
 #: The dtypes of the standard.
 STANDARD = tuple(d for d in DTYPES if d not in HALVES)
@@ -91,7 +95,7 @@ def check_reduction(backend, op, x, **options):
 def test_namespace_exports_the_standard_functions_of_gpuops():
     assert sorted(SIGNATURES) == xp.__all__
     assert sorted(LINALG) == xp.linalg.__all__
-    assert {*xp.__all__, *xp.linalg.__all__} <= {*gpuops.__all__}
+    assert {*xp.__all__, *xp.linalg.__all__} - {*CUMULATIVE} <= {*gpuops.__all__}
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
@@ -123,6 +127,10 @@ def test_other_functions_take_arrays_by_position_only(backend):
         xp.matmul(x1=x, x2=x)
     with pytest.raises(TypeError, match="positional-only"):
         xp.broadcast_to(x=x, shape=(2, 2))
+    with pytest.raises(TypeError, match="positional"):
+        xp.cumulative_sum(x=x, axis=0)
+    with pytest.raises(TypeError, match="positional"):
+        xp.cumulative_prod(x, 0)
 
 
 # ---------------------------------------------------------------------------------------------------------- reductions
@@ -218,6 +226,63 @@ def test_nonzero_values_are_true(backend, value):
     assert_same(fetched(backend, xp.all(backend.array(np.array([value, value], dtype)))), True)
     assert_same(fetched(backend, xp.all(backend.array(np.array([value, 0], dtype)))), False)
     assert_same(fetched(backend, xp.any(backend.array(np.zeros(2, dtype)))), False)
+
+
+# --------------------------------------------------------------------------------------------------------- cumulations
+
+
+@pytest.mark.parametrize("op", CUMULATIVE)
+@examples(20)
+@given(data=st.data())
+def test_cumulations_match_numpy(backend, op, data):
+    shape = tuple(data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=3)))
+    axis = st.integers(-len(shape), len(shape) - 1)
+    axis = data.draw(axis if len(shape) > 1 else axis | st.none())
+    options = {"axis": axis, "include_initial": data.draw(st.booleans())}
+    dtype = data.draw(st.sampled_from(FEW))
+    x = whole(np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))), shape, dtype)
+    got = fetched(backend, getattr(xp, op)(backend.array(x), **options))
+    right = getattr(np, op)(x.astype(wide(dtype)), **options)
+    assert_same(got, right.astype(result_dtype(op, dtype)))
+
+
+@pytest.mark.turns(4)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("op", CUMULATIVE)
+def test_cumulations_of_every_dtype(backend, op, dtype):
+    x = whole(np.random.default_rng(0), (5, 40), dtype)
+    for axis, initial in ((0, True), (1, False)):
+        got = fetched(backend, getattr(xp, op)(backend.array(x), axis=axis, include_initial=initial))
+        right = getattr(np, op)(x.astype(wide(dtype)), axis=axis, include_initial=initial)
+        assert_same(got, right.astype(result_dtype(op, dtype)))
+
+
+@pytest.mark.parametrize("op", CUMULATIVE)
+def test_cumulations_take_other_layouts_and_dtypes(backend, op):
+    x = whole(np.random.default_rng(0), (6, 8), np.dtype(np.int16))
+    for view in (lambda a: a.T, lambda a: a[::-1, ::2], lambda a: a[:, 3:4]):
+        for options in ({"axis": 0}, {"axis": -1, "dtype": np.dtype(np.float64)}):
+            got = fetched(backend, getattr(xp, op)(view(backend.array(x)), include_initial=True, **options))
+            assert_same(got, getattr(np, op)(view(x), include_initial=True, **options))
+
+
+@pytest.mark.parametrize("op", CUMULATIVE)
+def test_cumulations_of_0d_arrays_have_one_dim(backend, op):
+    x = backend.array(np.array(3, np.int64))
+    assert_same(fetched(backend, getattr(xp, op)(x)), np.array([3]))
+    first = 0 if op == "cumulative_sum" else 1
+    assert_same(fetched(backend, getattr(xp, op)(x, include_initial=True)), np.array([first, 3]))
+
+
+@pytest.mark.parametrize("op", CUMULATIVE)
+def test_cumulations_of_several_dims_need_an_axis(backend, op):
+    x = backend.array(np.ones((2, 3)))
+    with pytest.raises(ValueError, match=f"^{op}: axis is None, and x has 2 dims: pass the axis to go along"):
+        getattr(xp, op)(x)
+    with pytest.raises(np.exceptions.AxisError, match=rf"^{op}: axis 2 is out of range for shape \(2, 3\)"):
+        getattr(xp, op)(x, axis=2)
+    with pytest.raises(TypeError, match=rf"^{op}: axis must be None or an int, got \(0, 1\)"):
+        getattr(xp, op)(x, axis=(0, 1))
 
 
 # --------------------------------------------------------------------------------------------------------------- where

@@ -7,6 +7,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from functools import cache, partial
 from math import fsum
 from typing import Any
@@ -15,10 +16,12 @@ import numpy as np
 import pytest
 
 import gpuops
+from gpuops.call.dispatch import describe
 from gpuops.definition import in_cuda, records
 from gpuops.definition.records import AVERAGE, MEASURES, NORMS, REDUCTIONS, SEARCHES, WITH_INDEX
 from gpuops.definition.reduction import Reduction
 from gpuops.definition.structs import kinds_of
+from gpuops.definition.totals import nearest
 from gpuops.device import jit
 from gpuops.ops.reduction import dtypes
 from gpuops.ops.table import COMPARISONS
@@ -290,6 +293,36 @@ def map_plans() -> Iterator[Plan]:
     yield mapping("Expand", "int32", ("int32",), (2**32 + 1,), (1,), (2,))
 
 
+#: (shape, axis) of scans: in part of a chunk, whole lines in a tile, alone, beside others, and in columns; parts of
+#: lines likewise.
+LINES = (
+    ((5000, 5), 1), ((5, 5000), 0), ((5000, 100), 1), ((100, 5000), 0), ((500, 100, 3), 1), ((500, 1600), 1),
+    ((30, 50000), 1), ((2**22,), 0), ((50000, 12), 0), ((5000, 3000), 0), ((2**33,), 0),
+)  # fmt: skip
+
+
+def scan_plans() -> Iterator[Plan]:
+    for op, x in itertools.product(("cumsum", "cumprod", "cummax", "logcumsumexp"), (*FAMILIES, "int32", "int64")):
+        if op == "logcumsumexp" and x.startswith("complex"):
+            continue
+        for shape, axis in LINES:
+            yield scan(op, x, shape, axis)
+            yield scan(op, x, shape, axis, exclusive=True)
+        yield scan(op, x, (300, 5000), 1, padded((300, 5000)))
+        yield scan(op, x, (300, 5000), 0, (1, 300), reverse=True)
+        for rank in (3, 4, 6):
+            yield scan(op, x, (2,) * rank, None, padded((2,) * rank))
+            yield scan(op, x, (2,) * rank, 1, padded((2,) * rank))
+
+
+def scan(op: str, x: str, shape: Shape, axis: int | None, steps: Shape | None = None, **options: Any) -> Plan:
+    """The plan of a scan of an array in C order, or with other strides."""
+    array = new_array("a", shape, as_dtype(x), steps, MACHINE)
+    plan = describe(getattr(gpuops, op), array, axis, **options).plan
+    assert plan is not None
+    return plan
+
+
 def walks(x: str) -> Iterator[Plan]:
     """Expand and where of one item size for each branch of the planner."""
     size = ITEMSIZE[x]
@@ -323,7 +356,7 @@ def walks(x: str) -> Iterator[Plan]:
 @cache
 def variants() -> tuple[Kernel, ...]:
     """Every kernel variant of the plans above."""
-    plans = itertools.chain(reduction_plans(), softmaxes(), product_plans(), map_plans())
+    plans = itertools.chain(reduction_plans(), softmaxes(), product_plans(), map_plans(), scan_plans())
     return tuple(sorted({step.kernel for plan in plans for step in plan.steps if hasattr(step, "kernel")}, key=repr))
 
 
@@ -429,7 +462,7 @@ def test_every_kernel_file_is_reached_by_a_plan():
 
 def test_eight_runs_compile_every_type_and_constant_in_few_variants():
     assert set().union(*map(facts, cover())) == set().union(*map(facts, variants()))
-    assert len(cover()) + len(cover()) // 8 + len(representatives()) <= 640
+    assert len(cover()) + len(cover()) // 8 + len(representatives()) <= 660
 
 
 def test_every_softmax_file_is_a_strategy():
@@ -526,8 +559,8 @@ def test_a_kernel_file_opens_with_its_contract(file):
         assert text.readline().startswith("// ")
 
 
-#: Those of exact sums.
-EXACT_ATOMICS = {
+#: Those of exact sums and of scans.
+MORE_ATOMICS = {
     "digits.cuh": [
         "atomicAdd(digit + bit / 32, negative ? 0 - low : low);",
         "atomicAdd(digit + bit / 32 + 1, negative ? 0 - high : high);",
@@ -535,17 +568,21 @@ EXACT_ATOMICS = {
     ],
     "sums.cuh": ["atomicOr(&all.seen, seen);"],
     "reduce.cuh": ["atomicMin(&next, threadIdx.x);", "atomicAdd(&number, taking);"],
+    "engines.cuh": ["atomicMax(most + line, top), atomicMin(least + line, bottom);"],
+    "settle.cuh": ["atomicOr(&all.seen, All::OTHER);", "atomicMin(&next, threadIdx.x);"],
+    "scan_tiles.cu": ["atomicAdd(counter, u64(1)));"],
+    "look_back.cuh": ["atomicAdd(const_cast<u64*>(from), u64(0));"],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("file", TEXTS)
 def test_no_atomics_whose_order_could_change_a_sum(file):
     """Atomics count arriving blocks, for the last block of a ticket and for barriers; those of exact sums add integers,
-    note what is seen, and choose a thread."""
+    note what is seen, and choose a thread; those of scans find extremes, count tiles, and load."""
     atomics = re.findall(r"\b(?:atomic|atom\.|red\.)[^;]*;", jit.read(file))
     arrival = ["atomicMax(word, launch.number << 32);", "atomicAdd(word, u64(1)));"]
     counts = [*arrival, "atomicExch(ticket, u64(0));"]
-    assert atomics == (counts if file == "block.cuh" else EXACT_ATOMICS.get(file, []))
+    assert atomics == (counts if file == "block.cuh" else MORE_ATOMICS.get(file, []))
 
 
 @pytest.mark.parametrize("name", sorted(stems()))
@@ -626,6 +663,25 @@ def sums_left_open(strategy: str, dtype: str = "f4") -> bool:
     return bool((np.stack(got) == third).all())
 
 
+def scanned(op: str, shape: Shape, axis: int, apart: int = 0) -> bool:
+    """Whether a scan is right: of numbers whose exponents are as far apart, of which half cancel the others."""
+    rng, half = np.random.default_rng(7), shape[axis] // 2
+    x = np.ldexp(rng.standard_normal(shape), rng.integers(-apart, apart + 1, shape)).astype("f4")
+    lines = np.moveaxis(x, axis, 0)
+    lines[half : 2 * half] = -lines[rng.permutation(half)]
+    got = np.asarray(getattr(gpuops, op)(emulated.DEVICE.from_host(x), axis))
+    if op == "cummax":
+        return bool((got == np.maximum.accumulate(x, axis)).all())
+    exact = [itertools.accumulate(map(Fraction, line)) for line in np.moveaxis(x, axis, -1).tolist()]
+    return np.moveaxis(got, axis, -1).tolist() == [[nearest(each, np.float32) for each in line] for line in exact]
+
+
+def scanned_bytes(shape: Shape, axis: int) -> bool:
+    """Whether a scan is right whose results are wider than elements, of many tiles."""
+    x = layouts.sample(shape, "i1")
+    return bool((np.asarray(gpuops.cumsum(emulated.DEVICE.from_host(x), axis)) == np.cumsum(x, axis)).all())
+
+
 def expanded() -> bool:
     """Whether tiles that are turned are right."""
     x = layouts.sample((40, 70))
@@ -652,6 +708,13 @@ def calls() -> Iterator[Callable[[], bool]]:
     for strategy in gpuops.strategies("sum"):
         yield partial(sums_left_open, strategy)
     yield partial(sums_left_open, "rows", "f8")
+    lines = ((400, 5), 1), ((5, 400), 0), ((3, 900), 1), ((900, 3), 0), ((2, 20000), 1), ((9000, 12), 0)
+    for line in lines:
+        yield partial(scanned, "cumsum", *line)
+    for line in lines[1::2]:
+        yield partial(scanned, "cumsum", *line, 120)
+    for line in ((4000, 20), 1), ((20000, 5), 1), ((2, 9000), 1):
+        yield partial(scanned_bytes, *line)
     yield expanded
     for strategy in gpuops.strategies("softmax"):
         yield partial(same_as_cpu, gpuops.softmax, (3, 500), 1, strategy)

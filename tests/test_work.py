@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import gpuops
 from gpuops.call.dispatch import describe
-from gpuops.definition import records
+from gpuops.definition import records, scans
 from gpuops.device.execute import related
 from gpuops.host import blocks, threads
 from gpuops.plan.work import ArraySpec, Machine, new_array
@@ -43,6 +43,9 @@ CALLS = {
     "rms_norm": ("rms_norm", lambda x, mask, out: ((x,), {})),
     "rms_norm of a mask": ("rms_norm", lambda x, mask, out: ((x, 0), {"where": mask})),
     "logsumexp": ("logsumexp", lambda x, mask, out: ((x,), {"axis": 1, "where": mask})),
+    **{f"{op} along rows": (op, lambda x, mask, out: ((x,), {"axis": 1})) for op in scans.SCANS},
+    "cumsum of all, exclusive": ("cumsum", lambda x, mask, out: ((x,), {"exclusive": True, "reverse": True})),
+    "cummax into": ("cummax", lambda x, mask, out: ((out, 0), {"out": out})),
     "expand": ("expand", lambda x, mask, out: ((x, (3, -1, 40)), {})),
     "broadcast_to": ("broadcast_to", lambda x, mask, out: ((x, (3, 6, 40)), {})),
     "where": ("where", lambda x, mask, out: ((mask, x, 0), {})),

@@ -104,6 +104,13 @@ def every_function(x: npt.NDArray[np.float32], t: Tensor) -> None:
     assert_type(gpuops.sum_of_squares(t, axis=1), Tensor)
     assert_type(gpuops.log_softmax(t, axis=-1), Tensor)
     assert_type(gpuops.rms_norm(t, eps=1e-6), Tensor)
+    assert_type(gpuops.cumsum(t, axis=0, reverse=True, exclusive=True), Tensor)
+    assert_type(gpuops.cumprod([1, 2, 3]), Array)
+    assert_type(gpuops.cummax(t, strategy="look_back"), Tensor)
+    assert_type(gpuops.cummin(t, 0), Tensor)
+    assert_type(gpuops.logcumsumexp(t, -1), Tensor)
+    gpuops.cumsum(t, axis=(0, 1))  # wrong
+    gpuops.cummax(t, strategy="rows")  # wrong
 
 
 def dtypes_that_stay(
@@ -115,6 +122,10 @@ def dtypes_that_stay(
     assert_type(gpuops.logsumexp(x, axis=1), Float32)
     assert_type(gpuops.mean(x, 0), Float32)
     assert_type(gpuops.sum(z), npt.NDArray[np.complex64])
+    assert_type(gpuops.cumsum(x, axis=0), Float32)
+    assert_type(gpuops.cumprod(z), npt.NDArray[np.complex64])
+    assert_type(gpuops.cummin(x, reverse=True), Float32)
+    assert_type(gpuops.logcumsumexp(x, 1), Float32)
     assert_type(gpuops.max(i, axis=0, where=mask, initial=3), npt.NDArray[np.int32])
     assert_type(gpuops.broadcast_to(mask, (3, 4)), npt.NDArray[np.bool])
     assert_type(gpuops.where(mask, x, x), Float32)
@@ -127,6 +138,8 @@ def dtypes_that_stay(
     assert_type(gpuops.var(z), Array)
     assert_type(gpuops.softmax(x, dtype=np.float64), Array)
     assert_type(gpuops.sum(x, 0, "float64"), Array)
+    assert_type(gpuops.cumsum(i), Array)
+    assert_type(gpuops.cumsum(x, dtype="float64"), Array)
     assert_type(gpuops.logsumexp(x, b=2.0), Array)
     assert_type(gpuops.where(mask, x, i), Array)
     assert_type(gpuops.where(mask, x, 1j), Array)
@@ -153,12 +166,16 @@ def results_that_are_written(x: npt.NDArray[np.float32], out: npt.NDArray[np.flo
     assert_type(gpuops.where(x, x, 1, out=out), npt.NDArray[np.float64])
     assert_type(gpuops.matmul(x, x, out), npt.NDArray[np.float64])
     assert_type(gpuops.max(x, axis=0, out=out), npt.NDArray[np.float64])
+    assert_type(gpuops.cumsum(x, axis=0, out=out), npt.NDArray[np.float64])
     assert_type(gpuops.expand(t, 4, out=t), Tensor)
 
 
 def the_standard(x: npt.NDArray[np.float32], t: Tensor) -> None:
     assert_type(xp.sum(x, axis=0, dtype=np.float64), Array)
     assert_type(xp.prod(t, axis=(0, 1)), Tensor)
+    assert_type(xp.cumulative_sum(x, axis=0, include_initial=True), Float32)
+    assert_type(xp.cumulative_sum(t, dtype=np.float64), Tensor)
+    assert_type(xp.cumulative_prod(t, axis=-1), Tensor)
     assert_type(xp.max(t), Tensor)
     assert_type(xp.min(x, keepdims=True), Float32)
     assert_type(xp.mean(t, axis=-1), Tensor)
@@ -176,6 +193,7 @@ def the_standard(x: npt.NDArray[np.float32], t: Tensor) -> None:
     assert_type(xp.where(t, t, 0), Tensor)
     xp.sum(x, 0)  # wrong
     xp.sum(x=x)  # wrong
+    xp.cumulative_sum(x, 0)  # wrong
     xp.var(x, ddof=1)  # wrong
 
 

@@ -16,8 +16,11 @@ import dask
 import dask.array as da
 import numpy as np
 
+from ..call.arrays import kind
 from ..call.dispatch import describe
 from ..call.operation import MASK, OUT, Call
+from ..definition.task import Task
+from ..errors import error
 from ..ops import broadcast, compare, matmul, reduce
 from ..ops.matmul import as_factor, axis_orders
 from ..plan.geometry import Shape, contiguous_strides
@@ -35,12 +38,17 @@ def on_chunks(call: Call) -> Any:
     specs = {name: new_array(name, array.shape, array.dtype) for name, array in arrays.items()}
     made = call.make(partial(partial, op), given | specs)
     work = describe(op, *made.args, **made.keywords)
-    first = next(filter(is_dask, arrays.values()))
+    leading, first = next((name, array) for name, array in arrays.items() if is_dask(array))
+    reduces = isinstance(work.host.options.get("task"), Task)
+    if not reduces and op not in GRAPHS:
+        other = f"use dask.array.{call.name}, or " if hasattr(da, call.name) else ""
+        rule = f"{leading} is a {kind(first)}, on which gpuops does not compute it yet: {other}pass {leading}.compute()"
+        raise error(TypeError, call.name, rule)
     arrays = {name: array if is_dask(array) else cut(array, first) for name, array in arrays.items()}
     options = {name: each.default for name, each in signature(op).parameters.items()} | given | arrays
     values = {name: options.pop(name) for name, takes in operands.items() if takes not in (MASK, OUT)}
     with dask.config.set({} if few is None else {"split_every": few}):
-        if "task" in work.host.options:
+        if reduces:
             return reduction(made, work, options.get("where", True), values)
         for name in ("out", "casting"):  # already checked
             options.pop(name, None)

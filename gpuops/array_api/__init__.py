@@ -1,7 +1,8 @@
 """gpuops' functions that the Python array API standard has too, with its signatures: version 2024.12.
 
 Arrays are positional-only, options are keyword-only, and the results are arrays, 0-d if all axes are reduced. Otherwise
-they are gpuops' functions of the same names. The namespace has nothing else of the standard; `linalg` is its extension
+they are gpuops' functions of the same names; ``cumulative_sum`` and ``cumulative_prod`` are ``cumsum`` and ``cumprod``,
+and can begin with the result of no elements. The namespace has nothing else of the standard; `linalg` is its extension
 for linear algebra.
 
     >>> import gpuops.array_api as xp
@@ -19,12 +20,12 @@ from . import linalg as linalg
 from .linalg import matmul
 from .manipulation import broadcast_to
 from .searching import argmax, argmin, count_nonzero, where
-from .statistical import max, mean, min, prod, std, sum, var
+from .statistical import cumulative_prod, cumulative_sum, max, mean, min, prod, std, sum, var
 from .utility import all, any
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "broadcast_to", "count_nonzero", "matmul", "max", "mean", "min", "prod", "std",
-    "sum", "var", "where",
+    "all", "any", "argmax", "argmin", "broadcast_to", "count_nonzero", "cumulative_prod", "cumulative_sum", "matmul",
+    "max", "mean", "min", "prod", "std", "sum", "var", "where",
 ]  # fmt: skip
 
 

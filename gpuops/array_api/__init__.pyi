@@ -7,8 +7,8 @@ from .._types import Array, Axis, Floating, ForeignDType, Inexact, Kind, Other, 
 from . import linalg as linalg
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "broadcast_to", "count_nonzero", "matmul", "max", "mean", "min", "prod", "std",
-    "sum", "var", "where"
+    "all", "any", "argmax", "argmin", "broadcast_to", "count_nonzero", "cumulative_prod", "cumulative_sum", "matmul",
+    "max", "mean", "min", "prod", "std", "sum", "var", "where"
 ]
 
 @overload
@@ -46,6 +46,42 @@ def count_nonzero(x: Untyped, /, *, axis: Axis = None, keepdims: bool = False) -
 def count_nonzero(x: Array | Plain, /, *, axis: Axis = None, keepdims: bool = False) -> npt.NDArray[np.int64]: ...
 @overload
 def count_nonzero(x: Other, /, *, axis: Axis = None, keepdims: bool = False) -> Other: ...
+@overload
+def cumulative_prod(
+    x: Untyped, /, *, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None,
+    include_initial: bool = False
+) -> Untyped: ...
+@overload
+def cumulative_prod(
+    x: npt.NDArray[Inexact], /, *, axis: SupportsIndex | None = None, dtype: None = None, include_initial: bool = False
+) -> npt.NDArray[Inexact]: ...
+@overload
+def cumulative_prod(
+    x: Array | Plain, /, *, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None,
+    include_initial: bool = False
+) -> Array: ...
+@overload
+def cumulative_prod(
+    x: Other, /, *, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, include_initial: bool = False
+) -> Other: ...
+@overload
+def cumulative_sum(
+    x: Untyped, /, *, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None,
+    include_initial: bool = False
+) -> Untyped: ...
+@overload
+def cumulative_sum(
+    x: npt.NDArray[Inexact], /, *, axis: SupportsIndex | None = None, dtype: None = None, include_initial: bool = False
+) -> npt.NDArray[Inexact]: ...
+@overload
+def cumulative_sum(
+    x: Array | Plain, /, *, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None,
+    include_initial: bool = False
+) -> Array: ...
+@overload
+def cumulative_sum(
+    x: Other, /, *, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, include_initial: bool = False
+) -> Other: ...
 @overload
 def matmul(x1: Untyped, x2: Any, /) -> Untyped: ...
 @overload

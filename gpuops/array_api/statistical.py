@@ -4,10 +4,16 @@ import math
 
 import numpy as np
 
+from ..call.launch_cache import operation
+from ..call.operation import ARRAY
+from ..definition import scans as _scans
 from ..ops import reduce as _reductions
 from ..ops.arguments import normalize_axis
+from ..ops.cumulative import cumulative
 from ..ops.docstrings import documented
 from .results import as_array
+
+_SUMS, _PRODS = _scans.CUMSUM._replace(name="cumulative_sum"), _scans.CUMPROD._replace(name="cumulative_prod")
 
 
 @documented
@@ -173,6 +179,43 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     array([1., 2.])
     """
     return as_array(_reductions.std(x, axis=axis, correction=_defined(x, axis, correction), keepdims=keepdims))
+
+
+@operation(x=ARRAY)
+@documented
+def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
+    """Sums of the elements up to each one, as ``cumulative_sum`` of the standard's statistical functions.
+
+    Integers of fewer than 64 bits are summed in int64 or uint64; floating and complex numbers keep their dtype.
+
+    {standard_scan}
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.cumulative_sum(np.array([1, 2, 3], dtype=np.uint8), include_initial=True)
+    array([0, 1, 3, 6], dtype=uint64)
+    """
+    return cumulative(_SUMS, x, axis, dtype, include_initial)
+
+
+@operation(x=ARRAY)
+@documented
+def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
+    """Products of the elements up to each one, as ``cumulative_prod`` of the standard's statistical functions.
+
+    Integers of fewer than 64 bits are multiplied in int64 or uint64; floating and complex numbers keep their dtype.
+
+    {standard_scan}
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.cumulative_prod(np.array([[1, 2], [3, 4]]), axis=1)
+    array([[ 1,  2],
+           [ 3, 12]])
+    """
+    return cumulative(_PRODS, x, axis, dtype, include_initial)
 
 
 def _defined(x, axis, correction):

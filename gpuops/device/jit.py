@@ -15,6 +15,7 @@ from ..plan.maps import elements, packs, stepped, tiled
 from ..plan.products import rungs
 from ..plan.reductions import launch as reductions
 from ..plan.rows import launch as rows
+from ..plan.scans import launch as scans
 from ..plan.work import Kernel
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
@@ -26,6 +27,7 @@ FAMILY = {
     "broadcast": ("broadcast.cuh",),
     "matmul": MATMUL,
     "matmul_pipelined": ("block.cuh", *MATMUL, "matmul_panels.cuh"),
+    "scan": ("block.cuh", "scan.cuh", "engines.cuh", "look_back.cuh", "settle.cuh"),
     "reduce": ("block.cuh", "reduce.cuh", "words.cuh", "search.cuh", "lanes.cuh", "biased.cuh", "accumulate.cuh"),
     "softmax": ("block.cuh", "softmax.cuh"),
     "softmax_columns": SOFTMAX_ON_CHIP,
@@ -41,6 +43,7 @@ PARAMS = {
     "matmul": rungs.PARAMS,
     "reduce": reductions.PARAMS,
     "reduce_small": reductions.SMALL_PARAMS,
+    "scan": scans.PARAMS,
     "softmax": rows.PARAMS,
     "softmax_small": rows.SMALL_PARAMS,
 }

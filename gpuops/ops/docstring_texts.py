@@ -18,6 +18,21 @@ axis : None, int or tuple of ints, optional
     "search_axis": """
 axis : None or int, optional
     Axis to search along; None searches the whole array, with indices in C order.""",
+    "scan_axis": """
+axis : None or int, optional
+    Axis to scan along; None scans the whole array as one line, in C order, and the result has one dim.""",
+    "cumulative_axis": """
+axis : None or int, optional
+    Axis to go along; it must be given if ``x`` has more than one dim.""",
+    "include_initial": """
+include_initial : bool, optional
+    Begin with the result of no elements, so that there is one more along the axis.""",
+    "reverse": """
+reverse : bool, optional
+    Go from the last element to the first: each result is that of the elements from there on.""",
+    "exclusive": """
+exclusive : bool, optional
+    Leave out the element itself: each result is that of the elements before it, the first one that of no elements.""",
     "softmax_axis": """
 axis : None, int or tuple of ints, optional
     Axes to normalise over; None takes the whole array.""",
@@ -270,6 +285,25 @@ Raises
 {AxisError}
 {TypeError}
 {ValueError} there is nothing to search""",
+    "scan": """
+Parameters
+----------
+{a}
+{scan_axis}
+{dtype}
+{out}
+{reverse}
+{exclusive}
+{strategy}
+
+Returns
+-------
+ndarray
+    It has the memory layout of ``a``.
+    {like_input}
+    {workspace}
+
+{raises}""",
     "softmax": """
 Parameters
 ----------
@@ -315,6 +349,24 @@ array
     {standard_result}
 
 {raises}""",
+    "standard_scan": """
+Parameters
+----------
+{standard_x}
+{cumulative_axis}
+{dtype}
+{include_initial}
+
+Returns
+-------
+array
+    The library and the device are the input's.
+
+Raises
+------
+{AxisError}
+{TypeError}
+{ValueError} ``x`` has several dims and no axis is given""",
     "standard_result": """
 The library and the device are the input's; the result is 0-d if all axes are reduced.""",
 }

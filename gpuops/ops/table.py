@@ -6,6 +6,7 @@ import numpy as np
 
 from .. import plan
 from ..definition.records import MEASURES, REDUCTIONS, ROWS, SEARCHES, WITH_INDEX
+from ..definition.scans import SCANS
 from ..plan import reductions
 from ..plan.dtypes import INTEGERS, ITEMSIZE
 from ..plan.reductions import OpStruct, Traits
@@ -22,21 +23,21 @@ COMPARISONS = {
     )
 }  # fmt: skip
 
-#: Strategies of reductions that do not end on the host, for comparison, and of those that no tutorial has.
-ON_DEVICE = tuple(name for name in reductions.STRATEGIES if not name.endswith(reductions.ON_HOST))
-FAST = tuple(name for name in ON_DEVICE if name not in reductions.STEPS)
-
 
 @cache
 def strategies() -> dict[str, tuple[str, ...]]:
     """The strategies of each op that has some, slowest first."""
+    # Of reductions that do not end on the host, for comparison, and of those that no tutorial has.
+    on_device = tuple(name for name in reductions.STRATEGIES if not name.endswith(reductions.ON_HOST))
+    fast = tuple(name for name in on_device if name not in reductions.STEPS)
     names = (
         dict.fromkeys(("expand", "where"), tuple(plan.maps.STRATEGIES))
-        | {op: FAST if row.plain or row.form else tuple(reductions.STRATEGIES) for op, row in REDUCTIONS.items()}
-        | {op: FAST if row.plain else ON_DEVICE for op, row in SEARCHES.items()}
-        | dict.fromkeys((*MEASURES, *WITH_INDEX, "vector_norm"), FAST)
-        | {"logsumexp": ON_DEVICE}
+        | {op: fast if row.plain or row.form else tuple(reductions.STRATEGIES) for op, row in REDUCTIONS.items()}
+        | {op: fast if row.plain else on_device for op, row in SEARCHES.items()}
+        | dict.fromkeys((*MEASURES, *WITH_INDEX, "vector_norm"), fast)
+        | {"logsumexp": on_device}
         | {op: plan.rows.strategies(row.row) for op, row in ROWS.items() if row.row}
+        | dict.fromkeys(SCANS, tuple(plan.scans.STRATEGIES))
         | {"matmul": tuple(plan.products.STRATEGIES)}
     )
     return names | {"amax": names["max"], "amin": names["min"]}

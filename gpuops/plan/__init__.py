@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from . import maps as maps
     from . import products as products
     from . import rows as rows
+    from . import scans as scans
 
 
 def __getattr__(name: str) -> ModuleType:
     """Import a planner on first use: calls with NumPy arrays need none."""
-    if name in ("maps", "products", "rows"):
+    if name in ("maps", "products", "rows", "scans"):
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -75,6 +75,10 @@ class Builder:
         ).steps
         return array
 
+    def filling(self, dtype: np.dtype) -> ArraySpec:
+        """A zero, to fill arrays with."""
+        return ArraySpec("zero", (), dtype, (), self.machine, value=bytes(dtype.itemsize))
+
     def copy(self, to: ArraySpec, source: ArraySpec) -> None:
         """Copy between arrays of one dtype at any alignment, in pieces of as many bytes as are aligned.
 

@@ -19,12 +19,15 @@ MAX_GRID = (2**31 - 1, 2**16 - 1)  # blocks of a launch in x and y
 STATIC_SHARED = 48 * 1024  # bytes of shared memory that every GPU gives a block
 ALIGNMENT = 16  # bytes: of new results and workspace, and of the widest load
 
-# The scratch is shared by a stream's launches: tickets and barriers (8 bytes each), then partial results.
+# The scratch is shared by a stream's launches: tickets and barriers (8 bytes each), what tiles of scans tell each other
+# (tagged with launch numbers), then partial results.
 SCRATCH = 2**20  # bytes in all
 TICKETS = 4096
 BARRIERS = 1024
 BARRIERS_OFFSET = 8 * TICKETS  # in bytes
-PARTIALS = BARRIERS_OFFSET + 8 * BARRIERS
+SLOTS_OFFSET = BARRIERS_OFFSET + 8 * BARRIERS
+SLOTS = 2**17  # bytes
+PARTIALS = SLOTS_OFFSET + SLOTS
 
 
 class Machine(NamedTuple):

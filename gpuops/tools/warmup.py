@@ -19,8 +19,9 @@ import numpy as np
 
 from ..call.dispatch import describe
 from ..definition.records import LOGSUMEXP, MEASURES, REDUCTIONS, ROWS, SEARCHES, WITH_INDEX
+from ..definition.scans import SCANS
 from ..device import jit, record
-from ..ops import norms, reduce, softmax
+from ..ops import norms, reduce, scans, softmax
 from ..ops.arguments import as_dtype, check_dtype
 from ..ops.average import average
 from ..ops.broadcast import expand, where
@@ -105,6 +106,7 @@ OPS: dict[str, Callable[[Maker], Iterator[Work]]] = {
         for name in (*REDUCTIONS, *SEARCHES, *MEASURES, *WITH_INDEX, "vector_norm")
     },
     **{name: partial(over_axes, (vars(softmax) | vars(norms))[name]) for name in (*ROWS, LOGSUMEXP.name)},
+    **{name: partial(over_axes, getattr(scans, name)) for name in SCANS},
     "average": averages,
     **{op.__name__: partial(pairs, op) for op in (array_equal, allclose)},
     "expand": expands,

@@ -1,0 +1,207 @@
+"""Scans that round as they merge: a line is a tree, see `definition.scans.RADIX`, and so is merged in the same order
+everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..definition.exact import converted
+from ..definition.in_numpy import is_half
+from ..definition.scans import RADIX, Task
+from ..plan.geometry import Shape
+from .blocks import convert, indices
+from .results import Flags
+from .threads import shared
+
+BLOCK = RADIX**4  # elements that are merged together: whole nodes of the tree
+COST = 64  # of an element, where that of reading a byte is 1
+
+States = tuple[Any, ...]  # arrays, by field
+
+
+class Merge(NamedTuple):
+    """The states of elements, how they merge, that of none, and what becomes of a state."""
+
+    map: Callable[[np.ndarray], States]
+    combine: Callable[[States, States], States]
+    identity: tuple[Any, ...]
+    finish: Callable[[States], np.ndarray]
+
+
+def merge_of(task: Task) -> Merge:
+    """How a task's states merge. Products of complex numbers are made of their parts, each step rounded."""
+    wide, options = task.bound.wide, dict(task.scan.options)
+    if task.scan.wide and wide.kinds["A"].kind == "c":
+        return Merge(lambda x: (x.real.copy(), x.imag.copy()), product, (1.0, 0.0), joined)
+    names_a, names_b, names_s = (wide.leaves_of[state] for state in "abs")
+
+    def combine(a: States, b: States) -> States:
+        return wide.combine(**dict(zip(names_a + names_b, a + b, strict=True)))
+
+    def finish(s: States) -> np.ndarray:
+        return np.asarray(wide.finish(**dict(zip(names_s, s, strict=True)), **options)[0])
+
+    return Merge(lambda x: wide.map(x=x, **options), combine, tuple(wide.identities.values()), finish)
+
+
+def product(a: States, b: States) -> States:
+    """The parts of the product of complex numbers."""
+    return a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]
+
+
+def joined(s: States) -> np.ndarray:
+    """Complex numbers of their parts."""
+    made = np.empty(s[0].shape, np.complex128)
+    made.real, made.imag = s
+    return made
+
+
+class Before:
+    """What comes before the next node of a line, given the totals of those before it."""
+
+    def __init__(self, merge: Merge) -> None:
+        self.merge = merge
+        self.folds: list[States] = [merge.identity]  # of elder siblings, on each level
+        self.counts = [0]
+
+    def state(self) -> States:
+        """What comes before the next node."""
+        found = self.merge.identity
+        for fold in reversed(self.folds):
+            found = self.merge.combine(found, fold)
+        return found
+
+    def add(self, total: States) -> None:
+        """Go on to the next node."""
+        for level in range(len(self.folds)):
+            self.folds[level] = self.merge.combine(self.folds[level], total)
+            self.counts[level] += 1
+            if self.counts[level] < RADIX:
+                return
+            total, self.folds[level], self.counts[level] = self.folds[level], self.merge.identity, 0
+        self.folds.append(total)
+        self.counts.append(1)
+
+
+def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> None:
+    """Write the results of x to y."""
+    x, y, merge = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1), merge_of(task)
+    silent = Flags() if not task.scan.wide else flags
+
+    def work(index: Any) -> None:
+        before, some, made = Before(merge), x[index], y[index]
+        for first in range(0, x.shape[-1], BLOCK):
+            part = (..., slice(first, first + BLOCK))
+            with flags.kept():
+                values = as_value(some[part], task)
+            with silent.kept():
+                states, total = scanned(merge.map(values), merge, before.state(), task.exclusive)
+                results = merge.finish(states)
+            with flags.kept():
+                stored(results, made[part], task)
+            if task.exclusive and first == 0:
+                made[..., 0] = task.nothing
+            if total is not None:
+                before.add(total)
+
+    lines = indices(x.shape, x.strides, range(x.ndim - 1), max(1, BLOCK // x.shape[-1]))
+    shared(COST * x.size)(work, lines)
+
+
+def as_value(x: np.ndarray, task: Task) -> np.ndarray:
+    """Elements in the accumulator's dtype, of their values in that of the arithmetic."""
+    bound = task.bound
+    if x.dtype != bound.val and not np.can_cast(x.dtype, bound.val):
+        x = x.astype(bound.val)
+    made = np.empty(x.shape, bound.wide.kinds["A"])
+    if is_half(x.dtype):
+        convert(x, single := np.empty(x.shape, np.float32))
+        x = single
+    np.copyto(made, x, casting="unsafe")
+    return made
+
+
+def stored(made: np.ndarray, y: np.ndarray, task: Task) -> None:
+    """Write results, rounded once."""
+    y[...] = converted(made, task.dtype) if task.dtype.kind == "V" else made.astype(task.dtype, copy=False)
+
+
+# ------------------------------------------------------------------------------------------------------------- the tree
+
+
+def chunks(fields: States, merge: Merge) -> States:
+    """States along the last axis as (…, chunk, `RADIX`), filled up with the identity."""
+    n = fields[0].shape[-1]
+    if n > RADIX and n % RADIX:
+        sides = [(0, 0)] * (fields[0].ndim - 1) + [(0, -n % RADIX)]
+        pairs = zip(fields, merge.identity, strict=True)
+        fields = tuple([np.pad(each, sides, constant_values=none) for each, none in pairs])
+    return tuple([each.reshape(*each.shape[:-1], -1, min(n, RADIX)) for each in fields])
+
+
+def flat(rows: States, shape: Shape) -> States:
+    """The reverse."""
+    return tuple([each.reshape(*shape[:-1], -1)[..., : shape[-1]] for each in rows])
+
+
+def scanned(fields: States, merge: Merge, first: States, exclusive: bool) -> tuple[States, States | None]:
+    """The states up to each element of a node, or before it, given what comes before the node; and the node's total,
+    if it is whole."""
+    shape, whole = fields[0].shape, None
+    rows = chunks(fields, merge)
+    if rows[0].shape[-2] == 1:
+        state = column(first, shape)
+    else:
+        state, whole = before(totals_of(rows, merge), merge, first)
+    found = accumulated(rows, merge, state)
+    if exclusive:
+        found = tuple([shifted(each, none) for each, none in zip(found, state, strict=True)])
+    return flat(found, shape), whole if shape[-1] == BLOCK else None
+
+
+def before(totals: States, merge: Merge, first: States) -> tuple[States, States]:
+    """What comes before each of some nodes, given their totals and what comes before all; and the total of all."""
+    shape = totals[0].shape
+    rows = chunks(totals, merge)
+    folds = accumulated(rows, merge, None)
+    sums = tuple([each[..., -1] for each in folds])
+    if rows[0].shape[-2] == 1:
+        parent, whole = column(first, shape), tuple([each[..., 0] for each in sums])
+    else:
+        parent, whole = before(sums, merge, first)
+    elder = tuple([shifted(each, none) for each, none in zip(folds, merge.identity, strict=True)])
+    return flat(merge.combine(tuple([each[..., None] for each in parent]), elder), shape), whole
+
+
+def column(state: States, shape: Shape) -> States:
+    """A state of each line, along a last axis of length 1."""
+    return tuple([np.broadcast_to(np.asarray(each)[..., None], (*shape[:-1], 1)) for each in state])
+
+
+def totals_of(rows: States, merge: Merge) -> States:
+    """The states of (…, chunk, `RADIX`), merged one after the other."""
+    state = tuple([each[..., 0] for each in rows])
+    for k in range(1, rows[0].shape[-1]):
+        state = merge.combine(state, tuple([each[..., k] for each in rows]))
+    return state
+
+
+def accumulated(rows: States, merge: Merge, state: States | None) -> States:
+    """The states so far of (…, chunk, `RADIX`), after another one."""
+    made = tuple([np.empty_like(each) for each in rows])
+    for k in range(rows[0].shape[-1]):
+        element = tuple([each[..., k] for each in rows])
+        state = element if state is None else merge.combine(state, element)
+        for each, new in zip(made, state, strict=True):
+            each[..., k] = new
+    return made
+
+
+def shifted(folds: np.ndarray, first: Any) -> np.ndarray:
+    """What is before each along the last axis, given that of the first one."""
+    made = np.empty_like(folds)
+    made[..., 0], made[..., 1:] = first, folds[..., :-1]
+    return made
