@@ -39,6 +39,7 @@ BELOW = {
         "kernels/reduce": "Reductions",
         "kernels/softmax": "Softmax",
         "kernels/matmul": "Matrix product",
+        "kernels/scan": "Scans",
         "kernels/*": "",
     },
     "promises": {"exact": "", "exact-proof": "", "exact-measured": "", "accuracy": ""},
@@ -63,11 +64,16 @@ RELATED = {
     "average": ("mean", "dot"),
     "broadcast_to": ("expand",),
     "count_nonzero": ("any", "where"),
+    "cummax": ("cummin", "max", "cumsum"),
+    "cummin": ("cummax", "min", "cumsum"),
+    "cumprod": ("cumsum", "prod"),
+    "cumsum": ("sum", "cumprod", "cummax", "logcumsumexp"),
     "dot": ("matmul", "sum_of_squares"),
     "expand": ("broadcast_to", "where"),
     "info": ("strategies",),
     "log_softmax": ("softmax", "logsumexp"),
-    "logsumexp": ("log_softmax", "softmax"),
+    "logcumsumexp": ("logsumexp", "cumsum"),
+    "logsumexp": ("log_softmax", "softmax", "logcumsumexp"),
     "matmul": ("dot",),
     "max": ("argmax", "max_with_index", "nanmax", "min", "ptp"),
     "max_with_index": ("max", "argmax", "min_with_index"),
@@ -90,7 +96,7 @@ RELATED = {
     "softmax": ("log_softmax", "logsumexp"),
     "std": ("var", "mean_var", "nanstd"),
     "strategies": ("info",),
-    "sum": ("mean", "prod", "nansum", "sum_of_squares", "count_nonzero"),
+    "sum": ("mean", "prod", "nansum", "sum_of_squares", "count_nonzero", "cumsum"),
     "sum_of_squares": ("vector_norm", "var", "dot"),
     "var": ("std", "mean_var", "nanvar"),
     "vector_norm": ("sum_of_squares", "dot"),
@@ -120,10 +126,14 @@ def functions() -> list[str]:
     return [prefix + name for prefix, space in spaces.items() for name in space.__all__ if name != "array_api"]
 
 
+#: Functions of the array API standard that have another name in gpuops.
+STANDARD = {"cumulative_prod": "cumprod", "cumulative_sum": "cumsum"}
+
+
 def related(name: str) -> tuple[str, ...]:
     """The functions to see also: those of the table, or the one that computes a function of the array API."""
     space, _, last = name.rpartition(".")
-    return (last,) if space else RELATED[last]
+    return (STANDARD.get(last, last),) if space else RELATED[last]
 
 
 def toctrees(page: str) -> Iterator[str]:
