@@ -53,11 +53,25 @@ def sums(x: np.ndarray) -> np.ndarray:
     return np.array(found, np.float64).astype(x.dtype)
 
 
+def normal(parts: tuple[float, ...], exponent: int = 0) -> Any:
+    """A number in parts and a power of two."""
+    shift = math.frexp(max(map(abs, parts)))[1] if all(map(math.isfinite, parts)) else 0
+    return tuple([math.ldexp(part, -shift) for part in parts]), exponent + shift
+
+
 def times(a: Any, b: Any) -> Any:
-    """A product, that of complex numbers of their parts."""
-    if not isinstance(a, tuple):
-        return a * b
-    return a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]
+    """A product, that of complex numbers of their parts: none overflows or vanishes."""
+    (x, i), (y, j) = a, b
+    if len(x) == 1:
+        return normal((x[0] * y[0],), i + j)
+    return normal((x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]), i + j)
+
+
+def value(number: Any) -> Any:
+    parts, exponent = number
+    with np.errstate(all="ignore"):
+        found = [float(np.ldexp(part, max(-5000, min(5000, exponent)))) for part in parts]
+    return complex(*found) if len(found) > 1 else found[0]
 
 
 def before(totals: list[Any], one: Any) -> list[Any]:
@@ -75,21 +89,19 @@ def before(totals: list[Any], one: Any) -> list[Any]:
 def products(x: np.ndarray, exclusive: bool = False) -> np.ndarray:
     """The products of floats or complex numbers up to each one, or before it, in the order of the tree."""
     wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-    start: Any = 1.0
-    values: Any = wide.tolist()
-    if x.dtype.kind == "c":
-        values, start = [*zip(wide.real.tolist(), wide.imag.tolist(), strict=True)], (1.0, 0.0)
+    parts = [wide.real.tolist(), wide.imag.tolist()] if x.dtype.kind == "c" else [wide.tolist()]
+    values = [normal(each) for each in zip(*parts, strict=True)]
+    start = (1.0, *[0.0] * (len(parts) - 1)), 0
     chunks, totals, found = [values[i : i + 16] for i in range(0, len(values), 16)], [], []
     for chunk in chunks:
         total = start
-        for value in chunk:
-            total = times(total, value)
+        for each in chunk:
+            total = times(total, each)
         totals.append(total)
     for state, chunk in zip(before(totals, start) if totals else [], chunks, strict=True):
-        for value in chunk:
-            after = times(state, value)
-            given = state if exclusive else after
-            found.append(complex(*given) if x.dtype.kind == "c" else given)
+        for each in chunk:
+            after = times(state, each)
+            found.append(value(state if exclusive else after))
             state = after
     made = np.array(found, wide.dtype)
     return made.astype(x.dtype) if x.dtype != BFLOAT16 else once(made)
@@ -405,6 +417,15 @@ def test_errors(backend, name):
     fails(TypeError, f"{name}: axis", function, x, axis=(0, 1))
     fails(ValueError, f"{name}: out", function, x, axis=1, out=backend.array(np.ones((3, 5), np.float32)))
     fails(TypeError, f"{name}: ", function, x, dtype="U3")
+
+
+def test_products_neither_overflow_nor_vanish_on_the_way(backend):
+    x = np.ones(400)
+    x[:16], x[16:32], x[300:310], x[310:320] = 1e-18, 1e20, 1e150, 1e-150
+    check(backend, "cumprod", x)
+    check(backend, "cumprod", np.stack([x, 1 / x], 1), 0)
+    got = run(backend, gpuops.cumprod, np.arange(20000) / 20000 + 0.5)
+    assert not np.isnan(got).any() and got[-1] == 0
 
 
 def test_warnings_come_once():

@@ -32,10 +32,10 @@ class Merge(NamedTuple):
 
 
 def merge_of(task: Task) -> Merge:
-    """How a task's states merge. Products of complex numbers are made of their parts, each step rounded."""
+    """How a task's states merge."""
     wide, options = task.bound.wide, dict(task.scan.options)
-    if task.scan.wide and wide.kinds["A"].kind == "c":
-        return Merge(lambda x: (x.real.copy(), x.imag.copy()), product, (1.0, 0.0), joined)
+    if task.scan.wide:
+        return PRODUCTS if wide.kinds["A"].kind == "f" else COMPLEX_PRODUCTS
     names_a, names_b, names_s = (wide.leaves_of[state] for state in "abs")
 
     def combine(a: States, b: States) -> States:
@@ -47,16 +47,35 @@ def merge_of(task: Task) -> Merge:
     return Merge(lambda x: wide.map(x=x, **options), combine, tuple(wide.identities.values()), finish)
 
 
+def normal(*parts: Any, exponent: Any = 0) -> States:
+    """A number near 1, real or in parts, and a power of two: so products of parts neither overflow nor vanish."""
+    size = np.abs(parts[0]) if len(parts) == 1 else np.maximum(*map(np.abs, parts))
+    shift = np.frexp(size)[1].astype(np.int64)
+    return *[np.ldexp(part, -shift) for part in parts], exponent + shift
+
+
 def product(a: States, b: States) -> States:
-    """The parts of the product of complex numbers."""
-    return a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]
+    """The product of numbers, or of complex ones in parts, with powers of two."""
+    *x, i = a
+    *y, j = b
+    if len(x) == 1:
+        return normal(x[0] * y[0], exponent=i + j)
+    return normal(x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0], exponent=i + j)
 
 
 def joined(s: States) -> np.ndarray:
-    """Complex numbers of their parts."""
-    made = np.empty(s[0].shape, np.complex128)
-    made.real, made.imag = s
+    """The numbers."""
+    *parts, exponent = s
+    shift = np.clip(exponent, -5000, 5000).astype(np.int32)
+    if len(parts) == 1:
+        return np.asarray(np.ldexp(parts[0], shift))
+    made = np.empty(parts[0].shape, np.complex128)
+    made.real, made.imag = (np.ldexp(part, shift) for part in parts)
     return made
+
+
+PRODUCTS = Merge(lambda x: normal(x), product, (1.0, np.int64(0)), joined)
+COMPLEX_PRODUCTS = Merge(lambda x: normal(x.real, x.imag), product, (1.0, 0.0, np.int64(0)), joined)
 
 
 class Before:

@@ -54,8 +54,9 @@ def cumsum(a, axis=None, dtype=None, out=None, *, reverse=False, exclusive=False
 def cumprod(a, axis=None, dtype=None, out=None, *, reverse=False, exclusive=False, strategy=None):
     """Products of the elements up to each one along an axis, as ``numpy.cumprod``.
 
-    Small integers and bools are multiplied in int64 or uint64; floats in float64, complex numbers in complex128, and
-    each result is rounded from that. The order of the multiplications depends on the length of the axis alone
+    Small integers and bools are multiplied in int64 or uint64; floats in float64, complex numbers in complex128, with
+    an exponent of their own, and each result is rounded from that: so products may be finite where NumPy's have
+    overflowed on the way. The order of the multiplications depends on the length of the axis alone
     (docs/kernels/scan.md).
 
     {scan}

@@ -23,6 +23,45 @@ struct AnyOp {
   static __device__ __forceinline__ Tout finished(const Carry& state) { return convert<Tout>(Op::template finish<Tres>(state, context())); }
 };
 
+// Products of floats: a number near 1 and a power of two, so that none of parts, and none before another, overflows or vanishes.
+template <class A> struct Scaled {
+  struct Local {
+    A number;
+    i64 exponent;
+  };
+  using Carry = Local;
+  static __device__ __forceinline__ Carry none() { return {convert<A>(1.0), 0}; }
+  static __device__ __forceinline__ Local nothing() { return none(); }
+  static __device__ __forceinline__ double size(double x) { return fabs(x); }
+  static __device__ __forceinline__ double size(c128 x) { return fmax(fabs(x.re), fabs(x.im)); }
+  static __device__ __forceinline__ double times(double x, double power) { return x * power; }
+  static __device__ __forceinline__ c128 times(c128 x, double power) { return {x.re * power, x.im * power}; }
+  static __device__ __forceinline__ double power(double x, i32 exponent) { return ldexp(x, exponent); }
+  static __device__ __forceinline__ c128 power(c128 x, i32 exponent) { return {ldexp(x.re, exponent), ldexp(x.im, exponent)}; }
+  static __device__ __forceinline__ Local normal(A x, i64 exponent) {
+    double most = size(x);
+    if (most < 0x1p-1022) x = times(x, 0x1p54), most *= 0x1p54, exponent -= 54;
+    i32 above = static_cast<i32>(high_word(most) >> 20) - 1023;
+    if (most == 0 || !is_finite(most)) return {x, 0};
+    return {times(x, power_of_two(-above)), exponent + above};
+  }
+  static __device__ __forceinline__ Carry merge(const Carry& a, const Carry& b) { return normal(a.number * b.number, a.exponent + b.exponent); }
+  static __device__ __forceinline__ Local total(const Tin (&x)[EACH], int have) {
+    Local state = none();
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+      Local next = add(state, x[i]);
+      if (i < have) state = next;
+    }
+    return state;
+  }
+  static __device__ __forceinline__ Local add(const Local& state, Tin x) { return merge(state, normal(convert<A>(convert<Tval>(x)), 0)); }
+  static __device__ __forceinline__ Tout finished(const Carry& state) {
+    i32 exponent = static_cast<i32>(max(i64(-5000), min(i64(5000), state.exponent)));
+    return convert<Tout>(convert<Tres>(power(state.number, exponent)));
+  }
+};
+
 // Exact sums so far, rounded once. Within a tile a line's elements are cut in two: `high`, a multiple of 2^(exponent - 52), and
 // what is left, `low`. With 2^exponent more than all the elements together, the high parts add up exactly in any order; so
 // do the low ones, unless some elements are so small that these lose bits: that is at most `off`. Where the elements' bits fit
@@ -154,7 +193,10 @@ template <class V> struct ExactPrefix {
     double sum = line.s + part.high;
     Expansion all = Expansion{line.s, line.e, line.r + off}.plus(part.high).plus(part.low).normal();
     if (!is_finite(sum)) return narrowed<V>(sum);
-    if (all.s == 0 && all.e == 0 && all.r == 0) return narrowed<V>(line.e + part.low);
+    if (all.s == 0 && all.e == 0 && all.r == 0) {
+      double rest = line.e + part.low;
+      return narrowed<V>(rest == 0 ? rest : 0.0);  // -0.0 of nothing else
+    }
     return rounded<V>(all, open);
   }
 };
@@ -214,9 +256,9 @@ template <class V> struct ExactShort {
     return convert<Tout>(rounded<V>(sum, open));
   }
 };
-struct AnyShort {
-  typename Op::State state;
-  __device__ __forceinline__ void restart() { state = Op::identity(); }
-  __device__ __forceinline__ void next(Tin x) { state = AnyOp::add(state, x); }
-  __device__ __forceinline__ Tout result(bool&) const { return AnyOp::finished(state); }
+template <class Engine> struct Short {
+  typename Engine::Carry state;
+  __device__ __forceinline__ void restart() { state = Engine::none(); }
+  __device__ __forceinline__ void next(Tin x) { state = Engine::add(state, x); }
+  __device__ __forceinline__ Tout result(bool&) const { return Engine::finished(state); }
 };

@@ -29,19 +29,24 @@ template <class S> struct Slots {
   u64* slot;
   u32 tag;
 
-  __device__ __forceinline__ void publish(i64 index, const S& total) const {
+  // The place of the first word of a total; the others are RADIX words apart, so that siblings' lie side by side.
+  __device__ __forceinline__ u64* first(i64 group, Index node) const { return slot + group * (WORDS * RADIX) + node % RADIX; }
+
+  __device__ __forceinline__ void publish(i64 group, Index node, const S& total) const {
     u32 part[WORDS] = {};
+    u64* to = first(group, node);
     memcpy(part, &total, sizeof total);
 #pragma unroll
-    for (int w = 0; w < WORDS; ++w) store_word(slot + index * WORDS + w, part[w], tag);
+    for (int w = 0; w < WORDS; ++w) store_word(to + w * RADIX, part[w], tag);
   }
   // Waits for a total.
-  __device__ __forceinline__ S read(i64 index) const {
+  __device__ __forceinline__ S read(i64 group, Index node) const {
+    const u64* from = first(group, node);
     u64 word[WORDS];
     while (true) {
       bool there = true;
 #pragma unroll
-      for (int w = 0; w < WORDS; ++w) word[w] = load_word(slot + index * WORDS + w);
+      for (int w = 0; w < WORDS; ++w) word[w] = load_word(from + w * RADIX);
 #pragma unroll
       for (int w = 0; w < WORDS; ++w) there &= static_cast<u32>(word[w] >> 32) == tag;
       if (there) break;
@@ -84,12 +89,12 @@ struct Tree {
   Index number;
   int wide;
   __device__ __forceinline__ Tree(const Tile& tile, const Scan& p)
-      : line((static_cast<i64>(tile.outer) * static_cast<i64>(p.strips.value) + tile.strip) * p.slots), number(tile.number), wide(ONE ? 1 : static_cast<int>(p.columns.value)) {}
-  // That of node `node` of a level, of a column.
+      : line((static_cast<i64>(tile.outer) * static_cast<i64>(p.strips.value) + tile.strip) * p.groups), number(tile.number), wide(ONE ? 1 : static_cast<int>(p.columns.value)) {}
+  // The group of siblings that node `node` of a level is one of, of a column.
   __device__ __forceinline__ i64 at(int level, Index node, int column, const Scan& p) const {
-    Index before = 0, nodes = static_cast<Index>(p.tiles.value);
-    for (int l = 0; l < level; ++l) before += nodes, nodes = (nodes + (RADIX - 1)) >> 4;
-    return (line + before + node) * wide + column;
+    Index before = 0, groups = (static_cast<Index>(p.tiles.value) + (RADIX - 1)) >> 4;
+    for (int l = 0; l < level; ++l) before += groups, groups = (groups + (RADIX - 1)) >> 4;
+    return (line + before + (node >> 4)) * wide + column;
   }
 };
 template <class Carry> __device__ __forceinline__ Slots<Carry> slots_of(u64* slot, const Launch& launch) {
@@ -109,9 +114,9 @@ template <class Engine, class F> __device__ __forceinline__ void publish(F total
     Carry node = mine ? total(column) : Engine::none();
     Index place = tree.number;
     for (int level = 0;; ++level, place >>= 4) {
-      if (mine && lane == 0) slots.publish(tree.at(level, place, column, p), node);
+      if (mine && lane == 0) slots.publish(tree.at(level, place, column, p), place, node);
       if (place % RADIX != RADIX - 1 || level + 1 >= p.levels) break;
-      if (mine && lane < RADIX - 1) node = slots.read(tree.at(level, place - (RADIX - 1) + lane, column, p));
+      if (mine && lane < RADIX - 1) node = slots.read(tree.at(level, place, column, p), lane);
       node = merged<Engine>(node, RADIX);
     }
   }
@@ -129,7 +134,7 @@ template <class Engine> __device__ __forceinline__ void look_back(typename Engin
     int item = first + threadIdx.x / RADIX, level = ONE ? item : item / wide, column = item - level * wide;
     Index place = item < items ? tree.number >> 4 * level : 0;
     int elder = column < tile.columns ? static_cast<int>(place % RADIX) : 0;
-    Carry value = lane < elder ? slots.read(tree.at(level, place - elder + lane, column, p)) : Engine::none();
+    Carry value = lane < elder ? slots.read(tree.at(level, place, column, p), lane) : Engine::none();
     value = merged<Engine>(value, elder);
     if (item < items && lane == 0) fold[item] = value;
   }

@@ -15,7 +15,7 @@
 // Parameters: struct Scan (gpuops/plan/scans/launch.py).
 // Prologue: Op, Tin, Tval, Tres (of results), Tout (as which they are delivered), Index, Offset, KEPT, LINE (ranks), BLOCK, RESIDENT, X_LINEAR, Y_LINEAR, SHORT, LOOK,
 // EXCLUSIVE, ONE (whether a tile has one column), SIMPLE (whether elements come in the order of threads), EVEN (whether tiles
-// have columns in packs of 16), PIECES (of a tile), PREFIX (whether results are exact sums), ORDERED (whether the order of merges matters).
+// have columns in packs of 16), PIECES (of a tile), PREFIX (whether results are exact sums), SCALED (or products of floats), ORDERED (whether the order of merges matters).
 
 constexpr int EACH = 16, RADIX = 16;
 

@@ -1,8 +1,9 @@
 // Scans tile by tile, in one pass over memory. Blocks take tiles in the order of a counter, so that no tile waits for one that
 // nobody has begun; whole lines need no counter.
 // counter: of the tiles that are taken; slot: totals of tiles (both LOOK).
-using OfChunks = Either<PREFIX, ExactPrefix<Tval>, AnyOp>::type;
-using OfLines = Either<PREFIX, ExactShort<Tval>, AnyShort>::type;
+using Inexact = Either<SCALED, Scaled<Op::A>, AnyOp>::type;
+using OfChunks = Either<PREFIX, ExactPrefix<Tval>, Inexact>::type;
+using OfLines = Either<PREFIX, ExactShort<Tval>, Short<Inexact>>::type;
 
 // Lines that a thread has whole, one after the other. Returns which results are open.
 template <class Engine> __device__ __forceinline__ u32 scan_short(const Tin (&x)[EACH], int have, int length, Tout* y, Tout nothing) {
@@ -25,13 +26,13 @@ template <class Engine> __device__ __forceinline__ u32 scan_short(const Tin (&x)
 
 // Results of a chunk that comes after `before`.
 // first: the chunk is the first of its line, whose first result is `nothing` if that is EXCLUSIVE.
-__device__ __forceinline__ void finish(const AnyOp::Carry& before, const Tin (&x)[EACH], bool first, Tout nothing, Tout* y) {
+template <class Engine> __device__ __forceinline__ void finish(const typename Engine::Carry& before, const Tin (&x)[EACH], bool first, Tout nothing, Tout* y) {
   auto state = before;
 #pragma unroll
   for (int i = 0; i < EACH; ++i) {
-    if constexpr (EXCLUSIVE) y[i] = i == 0 && first ? nothing : AnyOp::finished(state);
-    state = AnyOp::add(state, x[i]);
-    if constexpr (!EXCLUSIVE) y[i] = AnyOp::finished(state);
+    if constexpr (EXCLUSIVE) y[i] = i == 0 && first ? nothing : Engine::finished(state);
+    state = Engine::add(state, x[i]);
+    if constexpr (!EXCLUSIVE) y[i] = Engine::finished(state);
   }
 }
 // The same of exact sums.
@@ -145,7 +146,7 @@ template <class Engine> __device__ __forceinline__ u32 end(const Tile& tile, Ind
     else finish<false>(engine, rounding, part, element, first, p.nothing, y);
     return have == 0 || rounding.all_sure() ? 0 : closely(have, engine, line, part, x, staged, number, piece, p);
   } else {
-    finish(LOOK ? Engine::merge(Engine::merge(line, group), part) : Engine::merge(group, part), element, first, p.nothing, y);
+    finish<Engine>(LOOK ? Engine::merge(Engine::merge(line, group), part) : Engine::merge(group, part), element, first, p.nothing, y);
     return 0;
   }
 }

@@ -44,7 +44,7 @@ PARAMS = Struct(
     Field("i64", "outers", "lines that are not side by side"),
     Field("i64", "inner", "lines side by side"),
     Field("i64", "count", "tiles in all"),
-    Field("i64", "slots", "totals of a line: of its tiles, and of the nodes above them"),
+    Field("i64", "groups", "groups of siblings in a line's tree of tiles"),
     Field("Divisor", "strips", "parts of the lines side by side, of a tile each"),
     Field("Divisor", "tiles", "tiles of a line"),
     Field("Divisor", "columns", "lines side by side of a tile"),
@@ -135,7 +135,7 @@ class Tree(NamedTuple):
     """The tree of a line's tiles."""
 
     tiles: int
-    slots: int  # totals: of tiles, and of the nodes above them
+    groups: int  # of siblings: of tiles, and of the nodes above them
     levels: int
 
 
@@ -143,13 +143,13 @@ def tree(tiles: int) -> Tree:
     """The tree of so many tiles.
 
     >>> tree(16), tree(4097)
-    (Tree(tiles=16, slots=16, levels=1), Tree(tiles=4097, slots=4373, levels=4))
+    (Tree(tiles=16, groups=1, levels=1), Tree(tiles=4097, groups=277, levels=4))
     """
-    slots, nodes, levels = tiles, tiles, 1
-    while nodes > RADIX:
+    nodes, groups, levels = -(-tiles // RADIX), -(-tiles // RADIX), 1
+    while nodes > 1:
         nodes = -(-nodes // RADIX)
-        slots, levels = slots + nodes, levels + 1
-    return Tree(tiles, slots, levels)
+        groups, levels = groups + nodes, levels + 1
+    return Tree(tiles, groups, levels)
 
 
 def add_tiles(builder: Builder, p: Problem, strategy: str) -> None:
@@ -167,7 +167,7 @@ def add_tiles(builder: Builder, p: Problem, strategy: str) -> None:
     memory: tuple[Operand | bytes | None, ...] = (None, None, NO_LAUNCH)
     shared = folds
     if t.look:
-        totals = p.outers * -(-p.inner // t.columns) * t.columns * line.slots * TAGGED * p.carry
+        totals = p.outers * -(-p.inner // t.columns) * t.columns * line.groups * RADIX * TAGGED * p.carry
         memory = (Operand("scratch"), slots_of(builder, totals), LAUNCH)
         shared += line.levels * t.columns * p.carry
     resident = CLOSE if t.look and max(p.sizes) <= 4 else RESIDENT
@@ -192,7 +192,7 @@ def kernel_of(p: Problem, t: Tiling, span: int, count: int, constants: dict[str,
         "KEPT": p.kept.rank_class, "LINE": p.line.rank_class, "BLOCK": BLOCK, "X_LINEAR": is_linear(p, t, 0),
         "Y_LINEAR": is_linear(p, t, 1), "SHORT": p.length <= SHORT, "LOOK": t.look, "EXCLUSIVE": p.exclusive,
         "ONE": one, "SIMPLE": one and (t.look or span % EACH == 0) and not any(p.backward),
-        "EVEN": t.columns % EACH == 0, "PREFIX": p.exact, "ORDERED": p.ordered, "STATES": 0,
+        "EVEN": t.columns % EACH == 0, "PREFIX": p.exact, "SCALED": p.scaled, "ORDERED": p.ordered, "STATES": 0,
     }  # fmt: skip
     return variant("scan_tiles", types, more | constants)
 
@@ -202,7 +202,7 @@ def parameters(p: Problem, t: Tiling, span: int, count: int, line: Tree, buffer:
     rakes, segment = t.rakes(p.ordered)
     return PARAMS.pack(
         offset_type(reaches(p.kept, p.line)), length=p.length, outers=p.outers, inner=p.inner,
-        strips=-(-p.inner // t.columns), tiles=line.tiles, count=count, slots=line.slots, columns=t.columns,
+        strips=-(-p.inner // t.columns), tiles=line.tiles, count=count, groups=line.groups, columns=t.columns,
         chunks=t.chunks, span=max(1, span), units=t.units, batch=t.batch, rakes=rakes, segment=segment,
         levels=line.levels, backward=p.backward,
         nothing=p.nothing + bytes(-len(p.nothing) % 8), buffer=buffer, folds=folds, kept=p.kept, line=p.line,

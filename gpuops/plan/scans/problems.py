@@ -32,6 +32,7 @@ class Problem(NamedTuple):
     nothing: bytes  # the result of no elements
     exact: bool  # results are exact sums
     ordered: bool  # results depend on the order in which states merge
+    scaled: bool  # they are products, whose totals are numbers with powers of two apart
 
     @property
     def length(self) -> int:
@@ -51,7 +52,7 @@ class Problem(NamedTuple):
     @property
     def carry(self) -> int:
         """Bytes of a tile's total."""
-        return 24 if self.exact else self.struct.state(self.val).itemsize
+        return 24 if self.exact else self.struct.state(self.val).itemsize + 8 * self.scaled
 
     @property
     def in_place(self) -> bool:
@@ -82,7 +83,7 @@ def problem(task: Any, x: ArraySpec, out: ArraySpec) -> Problem:
     return Problem(
         scan.name, scan.record.struct, names[0], names[1], names[2], names[3], kept, along,
         side_by_side(kept, along), (first, last), starts, tuple(sizes), task.exclusive, nothing, exact,
-        scan.ordered(val),
+        scan.ordered(val), scan.wide and val.kind in "fcV",
     )  # fmt: skip
 
 
