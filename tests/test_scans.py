@@ -441,4 +441,16 @@ def test_warnings_come_once():
             getattr(gpuops, name)(np.array(x))
 
 
+@pytest.mark.parametrize("size", [3, 300, 20000])
+@pytest.mark.parametrize("dtype", (*FLOATS, *COMPLEX), ids=str)
+@pytest.mark.parametrize("op", ["cumsum", "cumprod"])
+def test_overflow_is_reported_as_by_numpy(op, dtype, size):
+    x = np.ones(size, dtype)
+    x[:2] = math.ldexp(1, exact_cases.form(x.real.dtype)[2] - 1)
+    for a, axis in ((x, 0), (np.stack([x, x], 1), 0), (np.stack([x, x]), 1)):
+        for options in {}, {"exclusive": True}:
+            with pytest.warns(RuntimeWarning, match="^overflow encountered in accumulate$"):
+                getattr(gpuops, op)(a, axis, **options)
+
+
 assert INTS

@@ -66,9 +66,10 @@ def few(x: np.ndarray, y: np.ndarray, val: np.dtype) -> bool:
         t = after - before
         lost = (before - (after - t)) + (v - t)
         if not lost.any():
-            if not np.isfinite(s[..., -1]).all():
+            made = converted(s, val)
+            if not np.isfinite(made).all():
                 return False
-            y[...] = converted(s, val)
+            y[...] = made
             return True
         e = np.add.accumulate(lost, -1)
         d = np.add.reduce(np.abs(lost), -1, keepdims=True) * (v.shape[-1] * UNIT)

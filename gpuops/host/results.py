@@ -73,8 +73,8 @@ class Flags:
         return np.errstate(all="call", call=lambda flag, _: self.found.add(flag))
 
 
-def report(flags: set[str]) -> None:
-    """Report floating-point errors, each once, as the caller's ``np.errstate`` says."""
+def report(flags: set[str], method: str = "reduce") -> None:
+    """Report floating-point errors, each once, as the caller's ``np.errstate`` says; of a ufunc's method."""
     for flag in sorted(flags):
         ufunc, operands = REPORTED[flag]
-        ufunc.reduce(operands)
+        getattr(ufunc, method)(operands)

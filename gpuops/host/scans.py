@@ -39,7 +39,7 @@ def scan(a: np.ndarray, out: np.ndarray | None = None, *, task: Task) -> Any:
         if out is not None and y is not out:
             np.copyto(out, y, casting="unsafe")
     if flags.found and (y.dtype.kind not in "fcV" or not np.isfinite(y).all()):
-        report(flags.found)
+        report(flags.found, "accumulate")
     return y if out is None else out
 
 
