@@ -11,6 +11,15 @@ template <class S> __device__ __forceinline__ S shuffle(S value, int lane) {
   memcpy(&value, word, sizeof value);
   return value;
 }
+template <class S> __device__ __forceinline__ S shuffle_up(S value, int by) {
+  constexpr int WORDS = (sizeof(S) + 3) / 4;
+  u32 word[WORDS] = {};
+  memcpy(word, &value, sizeof value);
+#pragma unroll
+  for (int w = 0; w < WORDS; ++w) word[w] = __shfl_up_sync(0xffffffffu, word[w], by);
+  memcpy(&value, word, sizeof value);
+  return value;
+}
 template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {
   constexpr int WORDS = (sizeof(S) + 3) / 4;
   u32 word[WORDS] = {};

@@ -23,7 +23,7 @@ struct AnyOp {
   static __device__ __forceinline__ Tout finished(const Carry& state) { return convert<Tout>(Op::template finish<Tres>(state, context())); }
 };
 
-// Products of floats: a number near 1 and a power of two, so that none of parts, and none before another, overflows or vanishes.
+// Products of floats: a number and a power of two, so that none of parts, and none before another, overflows or vanishes.
 template <class A> struct Scaled {
   struct Local {
     A number;
@@ -38,14 +38,19 @@ template <class A> struct Scaled {
   static __device__ __forceinline__ c128 times(c128 x, double power) { return {x.re * power, x.im * power}; }
   static __device__ __forceinline__ double power(double x, i32 exponent) { return ldexp(x, exponent); }
   static __device__ __forceinline__ c128 power(c128 x, i32 exponent) { return {ldexp(x.re, exponent), ldexp(x.im, exponent)}; }
-  static __device__ __forceinline__ Local normal(A x, i64 exponent) {
+  // Whether products of two such numbers, and of their parts, are far from overflow and from subnormal numbers.
+  static __device__ __forceinline__ bool inside(double x) { return (high_word(x) & 0x7fffffffu) - ((1023u - 400) << 20) < 800u << 20; }
+  static __device__ __forceinline__ bool inside(c128 x) { return inside(x.re) && inside(x.im); }
+  // The same number with its greater part from 1 to 2.
+  static __device__ __noinline__ Local normal(A x, i64 exponent) {
     double most = size(x);
     if (most < 0x1p-1022) x = times(x, 0x1p54), most *= 0x1p54, exponent -= 54;
     i32 above = static_cast<i32>(high_word(most) >> 20) - 1023;
     if (most == 0 || !is_finite(most)) return {x, 0};
     return {times(x, power_of_two(-above)), exponent + above};
   }
-  static __device__ __forceinline__ Carry merge(const Carry& a, const Carry& b) { return normal(a.number * b.number, a.exponent + b.exponent); }
+  static __device__ __forceinline__ Local within(A x, i64 exponent) { return inside(x) ? Local{x, exponent} : normal(x, exponent); }
+  static __device__ __forceinline__ Carry merge(const Carry& a, const Carry& b) { return within(a.number * b.number, a.exponent + b.exponent); }
   static __device__ __forceinline__ Local total(const Tin (&x)[EACH], int have) {
     Local state = none();
 #pragma unroll
@@ -55,8 +60,9 @@ template <class A> struct Scaled {
     }
     return state;
   }
-  static __device__ __forceinline__ Local add(const Local& state, Tin x) { return merge(state, normal(convert<A>(convert<Tval>(x)), 0)); }
+  static __device__ __forceinline__ Local add(const Local& state, Tin x) { return merge(state, within(convert<A>(convert<Tval>(x)), 0)); }
   static __device__ __forceinline__ Tout finished(const Carry& state) {
+    if (state.exponent == 0) return convert<Tout>(convert<Tres>(state.number));
     i32 exponent = static_cast<i32>(max(i64(-5000), min(i64(5000), state.exponent)));
     return convert<Tout>(convert<Tres>(power(state.number, exponent)));
   }
@@ -66,6 +72,7 @@ template <class A> struct Scaled {
 // what is left, `low`. With 2^exponent more than all the elements together, the high parts add up exactly in any order; so
 // do the low ones, unless some elements are so small that these lose bits: that is at most `off`. Where the elements' bits fit
 // a double together (plain), there is no need to cut them. What comes before a tile is an Expansion.
+constexpr bool TOGETHER = ONE && LOOK;  // all threads of a block have one line
 constexpr int LONGEST = BLOCK <= 256 ? 12 : BLOCK <= 512 ? 13 : 14;  // log2 of the elements that a line has in a tile, at most
 template <class V> struct ExactPrefix {
   using Value = V;
@@ -120,42 +127,64 @@ template <class V> struct ExactPrefix {
     }
     up = bias(exponent);
   }
-  // The greatest and the least sizes of the lines of a tile.
-  struct Sizes { u32 most[ONE && LOOK ? 1 : BLOCK], least[ONE && LOOK ? 1 : BLOCK]; };
+  // Sizes of the elements of a part of a tile, in words that start at 0 and ~0.
+  struct Extremes {
+    u32 most = 0, least = ~0u;
+    __device__ __forceinline__ void add(Tin x) {
+      u32 size = size_of(x);
+      most = max(most, size), least = min(least, size - 1);
+    }
+    __device__ __forceinline__ void add_finite(Tin x) {
+      u32 size = size_of(x);
+      most = max(most, size < SPECIAL ? size : 0);
+    }
+  };
+  // Those of a tile: of each warp if there is one line, else of each line.
+  struct Sizes { u32 most[TOGETHER ? BLOCK / 32 : BLOCK], least[TOGETHER ? BLOCK / 32 : BLOCK]; };
   static __device__ __forceinline__ Sizes& sizes(int piece) {
     __shared__ Sizes found[PIECES];
     return found[piece];
   }
+  // Looks at elements, in any order: each(f) calls f(x) for all that the thread has. A barrier must follow. If there are several
+  // lines, one must have followed `clear`.
+  template <class F> static __device__ __forceinline__ void look(F each, bool there, int line, int piece) {
+    Extremes found;
+    each([&](Tin x) { found.add(x); });
+    if (found.most >= SPECIAL) {
+      found.most = 0;
+      each([&](Tin x) { found.add_finite(x); });
+    }
+    auto &most = sizes(piece).most, &least = sizes(piece).least;
+    if constexpr (TOGETHER) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+      found.most = __reduce_max_sync(0xffffffffu, found.most), found.least = __reduce_min_sync(0xffffffffu, found.least);
+#else
+#pragma unroll
+      for (int mask = 16; mask > 0; mask /= 2) {
+        found.most = max(found.most, __shfl_xor_sync(0xffffffffu, found.most, mask));
+        found.least = min(found.least, __shfl_xor_sync(0xffffffffu, found.least, mask));
+      }
+#endif
+      if (threadIdx.x % 32 == 0) most[threadIdx.x / 32] = found.most, least[threadIdx.x / 32] = found.least;
+    } else if (there) {
+      atomicMax(most + line, found.most), atomicMin(least + line, found.least);
+    }
+  }
+  static __device__ __forceinline__ void clear(int lines, int piece) {
+    for (int i = threadIdx.x; !TOGETHER && i < lines; i += blockDim.x) sizes(piece).most[i] = 0, sizes(piece).least[i] = ~0u;
+  }
   static __device__ __forceinline__ ExactPrefix of_line(int line, int piece) {
     ExactPrefix known;
-    known.know(sizes(piece).most[line], sizes(piece).least[line]);
-    return known;
-  }
-  // Looks at the elements of the lines of a tile. together: all threads have one line. (A block passes barriers.)
-  __device__ __forceinline__ void prepare(const Tin (&x)[EACH], bool there, int line, int lines, bool together, int piece) {
     auto &most = sizes(piece).most, &least = sizes(piece).least;
-    for (int i = threadIdx.x; i < lines; i += blockDim.x) most[i] = 0, least[i] = ~0u;
-    u32 top = 0, bottom = ~0u;
+    u32 top = most[TOGETHER ? 0 : line], bottom = least[TOGETHER ? 0 : line];
+    if constexpr (TOGETHER) {
 #pragma unroll
-    for (int i = 0; i < EACH; ++i) {
-      u32 size = size_of(x[i]);
-      top = max(top, size), bottom = min(bottom, size - 1);
+      for (int w = 1; w < BLOCK / 32; ++w) {
+        if (w < static_cast<int>(blockDim.x) / 32) top = max(top, most[w]), bottom = min(bottom, least[w]);
+      }
     }
-    if (top >= SPECIAL) {
-      top = 0;
-#pragma unroll
-      for (int i = 0; i < EACH; ++i) top = max(top, size_of(x[i]) < SPECIAL ? size_of(x[i]) : 0);
-    }
-    __syncthreads();
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    if (together) {
-      top = __reduce_max_sync(0xffffffffu, top), bottom = __reduce_min_sync(0xffffffffu, bottom);
-      there = threadIdx.x % 32 == 0;
-    }
-#endif
-    if (there) atomicMax(most + line, top), atomicMin(least + line, bottom);
-    __syncthreads();
-    know(most[min(line, lines - 1)], least[min(line, lines - 1)]);
+    known.know(top, bottom);
+    return known;
   }
   template <bool PLAIN> __device__ __forceinline__ Local add(const Local& sum, Tin element) const {
     double x = number(element);

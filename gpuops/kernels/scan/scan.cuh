@@ -8,20 +8,33 @@
 // lines. Lines that are no longer than a unit are in it whole; those of at most EACH / 2 elements follow each other in a
 // chunk (SHORT). Tiles of a longer line (LOOK) look back at the totals of earlier ones (look_back.cuh).
 //
-// In shared memory a thread has its elements one after the other, EACH + 1 places from its neighbour's: so threads read from
-// different banks. What comes from memory, or goes there, moves in the order of memory if a tile is contiguous there (X_LINEAR,
-// Y_LINEAR), else in the order of the scan.
+// Lines side by side that fill whole sectors of memory go straight to the registers of their threads (DIRECT). Other elements
+// pass through shared memory, so that those who load them are not those who need them. What comes from memory, or goes there,
+// moves in the order of memory if a tile is contiguous there (X_LINEAR, Y_LINEAR), else in the order of the scan.
 //
 // Parameters: struct Scan (gpuops/plan/scans/launch.py).
 // Prologue: Op, Tin, Tval, Tres (of results), Tout (as which they are delivered), Index, Offset, KEPT, LINE (ranks), BLOCK, RESIDENT, X_LINEAR, Y_LINEAR, SHORT, LOOK,
 // EXCLUSIVE, ONE (whether a tile has one column), SIMPLE (whether elements come in the order of threads), EVEN (whether tiles
-// have columns in packs of 16), PIECES (of a tile), PREFIX (whether results are exact sums), SCALED (or products of floats), ORDERED (whether the order of merges matters).
+// have columns in packs of 16), PIECES (of a tile), PREFIX (whether results are exact sums), SCALED (or products of floats), ORDERED (whether the order of merges matters),
+// WALK (whether a block goes through all tiles of its lines), DIRECT.
 
 constexpr int EACH = 16, RADIX = 16;
 
-// The place of element i of a thread; of element e of a tile in the order of threads.
-__device__ __forceinline__ int place(int thread, int i) { return thread * (EACH + 1) + i; }
-__device__ __forceinline__ int place(int e) { return e + e / EACH; }
+// Elements of 16 bytes, and the packs of a chunk.
+template <class T> constexpr int VEC_OF = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
+template <class T> constexpr int PACKS = EACH / VEC_OF<T>;
+
+// The place of element i of a thread in shared memory. SIMPLE: packs stay whole; a thread has them in an order of its own, so
+// that eight neighbours read eight packs from different banks. Else a thread's elements are EACH + 1 places from its neighbour's.
+template <class T> __device__ __forceinline__ int place(int thread, int i) {
+  if constexpr (SIMPLE) {
+    constexpr int VEC = VEC_OF<T>;
+    int turn = PACKS<T> < 8 ? thread / (8 / min(8, PACKS<T>)) % PACKS<T> : thread % 8;
+    return (thread * PACKS<T> + (i / VEC ^ turn)) * VEC + i % VEC;
+  } else {
+    return thread * (EACH + 1) + i;
+  }
+}
 template <class T> __device__ __forceinline__ T* staging() {
   extern __shared__ __align__(16) u64 memory[];
   return reinterpret_cast<T*>(memory);
@@ -102,39 +115,53 @@ template <int OPERAND, bool LINEAR> struct Element {
       i = 2 * line * tile.length + tile.length - 1 - i;
     }
   }
-  __device__ __forceinline__ int place(const Scan& p) const {
+  template <class T> __device__ __forceinline__ int place(const Scan& p) const {
     int wide = ONE ? 1 : static_cast<int>(p.columns.value);
-    return ::place((unit * static_cast<int>(p.chunks.value) + i / EACH) * wide + column, i % EACH);
+    return ::place<T>((unit * static_cast<int>(p.chunks.value) + i / EACH) * wide + column, i % EACH);
   }
   __device__ __forceinline__ bool there(const Tile& tile, const Scan& p) const {
     return unit < p.units && column < tile.columns && i < tile.reach(unit, p);
   }
 };
-template <int OPERAND> __device__ __forceinline__ int place_of(int e, const Tile& tile, const Scan& p) {
-  if constexpr (SIMPLE) return place(e);
-  else return Element<OPERAND, true>(e, tile, p).place(p);
+template <class T, int OPERAND> __device__ __forceinline__ int place_of(int e, const Tile& tile, const Scan& p) {
+  if constexpr (SIMPLE) return place<T>(e / EACH, e % EACH);
+  else return Element<OPERAND, true>(e, tile, p).template place<T>(p);
+}
+
+// How many elements a thread has.
+__device__ __forceinline__ int elements_of(const Share& mine, const Tile& tile, const Scan& p) {
+  int reach = mine.unit < p.units && mine.column < tile.columns ? tile.reach(mine.unit, p) : 0;
+  return min(EACH, max(0, reach - mine.chunk * EACH));
+}
+// Where a thread's first element lies.
+template <int OPERAND> __device__ __forceinline__ Offset own(const Share& mine, const Tile& tile, const Scan& p) {
+  Offset at[2];
+  tile.locate_in(mine.unit, tile.first + mine.chunk * EACH, mine.column, p, at);
+  return at[OPERAND];
 }
 
 // Elements on their way to shared memory, and results on theirs from there: those of a contiguous tile in packs of 16 bytes if
 // these are aligned and the tile is full, else one by one.
-template <class T> constexpr int VEC_OF = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
 template <class T> __device__ __forceinline__ bool in_packs(const T* from, int size) {
   return VEC_OF<T> > 1 && size == static_cast<int>(blockDim.x) * EACH && reinterpret_cast<u64>(from) % 16 == 0;
 }
+// Calls f(n, place) for each of a thread's packs of a full tile of lines in the order of threads. (Blocks have a multiple of 64
+// threads, after which the order of packs comes again.)
+template <class T, class F> __device__ __forceinline__ void each_pack(F f) {
+  constexpr int VEC = VEC_OF<T>;
+  int begin = place<T>(threadIdx.x / PACKS<T>, threadIdx.x % PACKS<T> * VEC), step = blockDim.x * VEC;
+#pragma unroll
+  for (int n = 0; n < PACKS<T>; ++n) f(n, begin + n * step);
+}
 // Calls f(n, v, place) for each of a thread's elements of a full tile in packs: element v of pack n.
-template <int OPERAND, int VEC, class F> __device__ __forceinline__ void each_of_packs(const Tile& tile, const Scan& p, F f) {
+template <class T, int OPERAND, class F> __device__ __forceinline__ void each_of_packs(const Tile& tile, const Scan& p, F f) {
+  constexpr int VEC = VEC_OF<T>;
   int first = threadIdx.x * VEC, step = blockDim.x * VEC;
-  if constexpr (SIMPLE) {  // a pack lies between two gaps, and so do steps
-    int begin = place(first), apart = place(step);
 #pragma unroll
-    for (int n = 0; n < EACH; ++n) f(n / VEC, n % VEC, begin + n / VEC * apart + n % VEC);
-  } else {
+  for (int n = 0; n < PACKS<T>; ++n) {
+    int here = place_of<T, OPERAND>(first + n * step, tile, p);
 #pragma unroll
-    for (int n = 0; n < EACH / VEC; ++n) {
-      int here = place_of<OPERAND>(first + n * step, tile, p);
-#pragma unroll
-      for (int v = 0; v < VEC; ++v) f(n, v, EVEN ? here + v * (EACH + 1) : v == 0 ? here : place_of<OPERAND>(first + n * step + v, tile, p));
-    }
+    for (int v = 0; v < VEC; ++v) f(n, v, EVEN ? here + v * (EACH + 1) : v == 0 ? here : place_of<T, OPERAND>(first + n * step + v, tile, p));
   }
 }
 // Calls f(n, e) for each of a thread's elements of a contiguous tile, one by one.
@@ -145,34 +172,34 @@ template <class F> __device__ __forceinline__ void each_of_tile(int size, F f) {
     if (e < size) f(n, e);
   }
 }
-// Calls f(n, e, element) for each of a thread's elements of a tile in the order of the scan.
+// Calls f(n, element) for each of a thread's elements of a tile in the order of the scan.
 template <class F> __device__ __forceinline__ void each_scattered(const Tile& tile, const Scan& p, F f) {
 #pragma unroll
   for (int n = 0; n < EACH; ++n) {
-    int e = threadIdx.x + n * blockDim.x;
-    Element<0, false> element(e, tile, p);
-    if (element.there(tile, p)) f(n, e, element);
+    Element<0, false> element(threadIdx.x + n * blockDim.x, tile, p);
+    if (element.there(tile, p)) f(n, element);
   }
 }
 
+// Elements that pass through shared memory. A thread has those that it loads.
 template <bool LINEAR> struct Incoming {
-  static constexpr int VEC = VEC_OF<Tin>, COUNT = EACH / VEC;
-  Items<Tin, VEC> pack[COUNT];
+  static constexpr int VEC = VEC_OF<Tin>;
+  Items<Tin, VEC> pack[PACKS<Tin>];
   bool packed;
 
-  __device__ __forceinline__ void fetch(const Tin* x, const Tile& tile, const Scan& p) {
+  __device__ __forceinline__ void fetch(const Tin* x, const Tile& tile, const Share&, const Scan& p) {
     if constexpr (LINEAR) {
       const Tin* from = x + tile.lowest<0>(p);
       packed = in_packs(from, tile.size());
       if (packed) {
         from += threadIdx.x * VEC;
 #pragma unroll
-        for (int n = 0; n < COUNT; ++n) pack[n] = load_items<VEC>(from + n * static_cast<int>(blockDim.x) * VEC);
+        for (int n = 0; n < PACKS<Tin>; ++n) pack[n] = load_items<VEC>(from + n * static_cast<int>(blockDim.x) * VEC);
       } else {
         each_of_tile(tile.size(), [&](int n, int e) { pack[n / VEC].set(n % VEC, from[e]); });
       }
     } else {
-      each_scattered(tile, p, [&](int n, int, const Element<0, false>& element) {
+      each_scattered(tile, p, [&](int n, const Element<0, false>& element) {
         Offset at[2];
         tile.locate(element.unit, element.i, element.column, p, at);
         pack[n / VEC].set(n % VEC, x[at[0]]);
@@ -182,13 +209,95 @@ template <bool LINEAR> struct Incoming {
   __device__ __forceinline__ void deposit(Tin* staged, const Tile& tile, const Scan& p) const {
     if constexpr (LINEAR) {
       if (packed) {
-        each_of_packs<0, VEC>(tile, p, [&](int n, int v, int place) { staged[place] = pack[n].get(v); });
+        if constexpr (SIMPLE) each_pack<Tin>([&](int n, int place) { keep(staged + place, pack[n]); });
+        else each_of_packs<Tin, 0>(tile, p, [&](int n, int v, int place) { staged[place] = pack[n].get(v); });
       } else {
-        each_of_tile(tile.size(), [&](int n, int e) { staged[place_of<0>(e, tile, p)] = pack[n / VEC].get(n % VEC); });
+        each_of_tile(tile.size(), [&](int n, int e) { staged[place_of<Tin, 0>(e, tile, p)] = pack[n / VEC].get(n % VEC); });
       }
     } else {
-      each_scattered(tile, p, [&](int n, int, const Element<0, false>& element) { staged[element.place(p)] = pack[n / VEC].get(n % VEC); });
+      each_scattered(tile, p, [&](int n, const Element<0, false>& element) { staged[element.place<Tin>(p)] = pack[n / VEC].get(n % VEC); });
     }
+  }
+  // Calls f(x) for each element.
+  template <class F> __device__ __forceinline__ void each(F f, const Tile& tile, const Scan& p) const {
+    if constexpr (LINEAR) {
+      if (packed) {
+#pragma unroll
+        for (int n = 0; n < EACH; ++n) f(pack[n / VEC].get(n % VEC));
+      } else {
+        each_of_tile(tile.size(), [&](int n, int) { f(pack[n / VEC].get(n % VEC)); });
+      }
+    } else {
+      each_scattered(tile, p, [&](int n, const Element<0, false>&) { f(pack[n / VEC].get(n % VEC)); });
+    }
+  }
+  // A pack in shared memory.
+  static __device__ __forceinline__ void keep(Tin* to, const Items<Tin, VEC>& items) {
+    *reinterpret_cast<typename Items<Tin, VEC>::Loaded*>(to) = bit_cast<typename Items<Tin, VEC>::Loaded>(items);
+  }
+  // A thread's own elements, and -0.0 in the place of those that there are not.
+  __device__ __forceinline__ void take(Tin (&element)[EACH], int have, const Tin* staged) const {
+    if (have < EACH) {
+#pragma unroll
+      for (int i = 0; i < EACH; ++i) element[i] = i < have ? staged[place<Tin>(threadIdx.x, i)] : convert<Tin>(-0.0f);
+    } else if constexpr (SIMPLE) {
+#pragma unroll
+      for (int n = 0; n < PACKS<Tin>; ++n) {
+        Items<Tin, VEC> items = load_items<VEC>(staged + place<Tin>(threadIdx.x, n * VEC));
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) element[n * VEC + v] = items.get(v);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < EACH; ++i) element[i] = staged[place<Tin>(threadIdx.x, i)];
+    }
+  }
+};
+// Elements that their own thread loads.
+struct Own {
+  Tin x[EACH];
+  __device__ __forceinline__ void fetch(const Tin* from, const Tile& tile, const Share& mine, const Scan& p) {
+    int have = elements_of(mine, tile, p);
+    from += have ? own<0>(mine, tile, p) : 0;
+    Offset step = p.line.stride[0][0];
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) x[i] = i < have ? from[i * step] : convert<Tin>(-0.0f);
+  }
+  __device__ __forceinline__ void deposit(Tin*, const Tile&, const Scan&) const {}
+  __device__ __forceinline__ void take(Tin (&element)[EACH], int, const Tin*) const {
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) element[i] = x[i];
+  }
+};
+using Source = Either<DIRECT, Own, Incoming<X_LINEAR>>::type;
+
+// Where a thread puts its results: in shared memory or, DIRECT, where they belong.
+struct Results {
+  static constexpr int VEC = VEC_OF<Tout>;
+  Tout* to;
+  Offset step;
+  int have;
+  Items<Tout, VEC> pack;
+  __device__ __forceinline__ Results(Tout* y, Tout* staged, int have, const Share& mine, const Tile& tile, const Scan& p) : to(staged), step(1), have(have) {
+    if constexpr (DIRECT) to = y + (have ? own<1>(mine, tile, p) : 0), step = p.line.stride[1][0];
+  }
+  // Result i, after result i - 1.
+  __device__ __forceinline__ void next(int i, Tout result) {
+    if constexpr (DIRECT) {
+      if (i < have) to[i * step] = result;
+    } else if constexpr (SIMPLE) {
+      pack.set(i % VEC, result);
+      if (i % VEC == VEC - 1) {
+        *reinterpret_cast<typename Items<Tout, VEC>::Loaded*>(to + place<Tout>(threadIdx.x, i - (VEC - 1))) = bit_cast<typename Items<Tout, VEC>::Loaded>(pack);
+      }
+    } else {
+      to[place<Tout>(threadIdx.x, i)] = result;
+    }
+  }
+  // Another result i.
+  __device__ __forceinline__ void put(int i, Tout result) const {
+    if constexpr (DIRECT) to[i * step] = result;
+    else to[place<Tout>(threadIdx.x, i)] = result;
   }
 };
 template <bool LINEAR> __device__ __forceinline__ void deliver(Tout* y, const Tout* staged, const Tile& tile, const Scan& p) {
@@ -197,19 +306,24 @@ template <bool LINEAR> __device__ __forceinline__ void deliver(Tout* y, const To
     Tout* to = y + tile.lowest<1>(p);
     if (in_packs(to, tile.size())) {
       to += threadIdx.x * VEC;
-      Items<Tout, VEC> pack;
-      each_of_packs<1, VEC>(tile, p, [&](int n, int v, int place) {
-        pack.set(v, staged[place]);
-        if (v == VEC - 1) store_past_l1(to + n * static_cast<int>(blockDim.x) * VEC, pack);
-      });
+      int step = blockDim.x * VEC;
+      if constexpr (SIMPLE) {
+        each_pack<Tout>([&](int n, int place) { store_past_l1(to + n * step, load_items<VEC>(staged + place)); });
+      } else {
+        Items<Tout, VEC> pack;
+        each_of_packs<Tout, 1>(tile, p, [&](int n, int v, int place) {
+          pack.set(v, staged[place]);
+          if (v == VEC - 1) store_past_l1(to + n * step, pack);
+        });
+      }
     } else {
-      each_of_tile(tile.size(), [&](int, int e) { to[e] = staged[place_of<1>(e, tile, p)]; });
+      each_of_tile(tile.size(), [&](int, int e) { to[e] = staged[place_of<Tout, 1>(e, tile, p)]; });
     }
   } else {
-    each_scattered(tile, p, [&](int, int, const Element<0, false>& element) {
+    each_scattered(tile, p, [&](int, const Element<0, false>& element) {
       Offset at[2];
       tile.locate(element.unit, element.i, element.column, p, at);
-      y[at[1]] = staged[element.place(p)];
+      y[at[1]] = staged[element.place<Tout>(p)];
     });
   }
 }

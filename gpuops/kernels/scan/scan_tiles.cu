@@ -1,12 +1,12 @@
 // Scans tile by tile, in one pass over memory. Blocks take tiles in the order of a counter, so that no tile waits for one that
-// nobody has begun; whole lines need no counter.
+// nobody has begun; whole lines, and lines through which a block goes tile by tile (WALK), need no counter.
 // counter: of the tiles that are taken; slot: totals of tiles (both LOOK).
 using Inexact = Either<SCALED, Scaled<Op::A>, AnyOp>::type;
 using OfChunks = Either<PREFIX, ExactPrefix<Tval>, Inexact>::type;
 using OfLines = Either<PREFIX, ExactShort<Tval>, Short<Inexact>>::type;
 
 // Lines that a thread has whole, one after the other. Returns which results are open.
-template <class Engine> __device__ __forceinline__ u32 scan_short(const Tin (&x)[EACH], int have, int length, Tout* y, Tout nothing) {
+template <class Engine> __device__ __forceinline__ u32 scan_short(const Tin (&x)[EACH], int have, int length, Results& y, Tout nothing) {
   Engine engine;
   int at = 0;
   u32 opens = 0;
@@ -18,7 +18,7 @@ template <class Engine> __device__ __forceinline__ u32 scan_short(const Tin (&x)
     if constexpr (EXCLUSIVE) found = start ? nothing : engine.result(open);
     engine.next(x[i]);
     if constexpr (!EXCLUSIVE) found = engine.result(open);
-    y[i] = found, opens |= static_cast<u32>(open && !start && i < have) << i;
+    y.next(i, found), opens |= static_cast<u32>(open && !start && i < have) << i;
     at = at + 1 == length ? 0 : at + 1;
   }
   return opens;
@@ -26,17 +26,17 @@ template <class Engine> __device__ __forceinline__ u32 scan_short(const Tin (&x)
 
 // Results of a chunk that comes after `before`.
 // first: the chunk is the first of its line, whose first result is `nothing` if that is EXCLUSIVE.
-template <class Engine> __device__ __forceinline__ void finish(const typename Engine::Carry& before, const Tin (&x)[EACH], bool first, Tout nothing, Tout* y) {
+template <class Engine> __device__ __forceinline__ void finish(const typename Engine::Carry& before, const Tin (&x)[EACH], bool first, Tout nothing, Results& y) {
   auto state = before;
 #pragma unroll
   for (int i = 0; i < EACH; ++i) {
-    if constexpr (EXCLUSIVE) y[i] = i == 0 && first ? nothing : Engine::finished(state);
+    if constexpr (EXCLUSIVE) y.next(i, i == 0 && first ? nothing : Engine::finished(state));
     state = Engine::add(state, x[i]);
-    if constexpr (!EXCLUSIVE) y[i] = Engine::finished(state);
+    if constexpr (!EXCLUSIVE) y.next(i, Engine::finished(state));
   }
 }
 // The same of exact sums.
-template <bool PLAIN, class V> __device__ __forceinline__ void finish(const ExactPrefix<V>& engine, Rounding<V>& rounding, typename ExactPrefix<V>::Local part, const Tin (&x)[EACH], bool first, Tout nothing, Tout* y) {
+template <bool PLAIN, class V> __device__ __forceinline__ void finish(const ExactPrefix<V>& engine, Rounding<V>& rounding, typename ExactPrefix<V>::Local part, const Tin (&x)[EACH], bool first, Tout nothing, Results& y) {
 #pragma unroll
   for (int i = 0; i < EACH; ++i) {
     if constexpr (!EXCLUSIVE) part = engine.template add<PLAIN>(part, x[i]);
@@ -45,16 +45,47 @@ template <bool PLAIN, class V> __device__ __forceinline__ void finish(const Exac
       part = engine.template add<PLAIN>(part, x[i]);
       if (i == 0 && first) found = nothing;
     }
-    y[i] = found;
+    y.next(i, found);
+  }
+}
+// The same where all of them are doubles.
+template <class V> __device__ __forceinline__ void finish_exact(double sum, const Tin (&x)[EACH], bool first, Tout nothing, Results& y) {
+#pragma unroll
+  for (int i = 0; i < EACH; ++i) {
+    double next = sum + ExactPrefix<V>::number(x[i]);
+    Tout found = convert<Tout>(narrowed<V>(EXCLUSIVE ? sum : next));
+    y.next(i, EXCLUSIVE && i == 0 && first ? nothing : found);
+    sum = next;
   }
 }
 
 // The totals of the chunks of a tile, and what is made of them.
+constexpr bool RAKED = !ONE || ORDERED;
 template <class Local> struct Totals {
-  static constexpr int GROUPS = LOOK ? BLOCK / 2 : BLOCK;
+  static constexpr int GROUPS = !RAKED ? BLOCK / 32 : LOOK ? BLOCK / 2 : BLOCK;
   Local chunk[BLOCK + BLOCK / 8], group[GROUPS];
   static __device__ __forceinline__ int at(int thread) { return thread + thread / 8; }  // without bank conflicts
 };
+// Makes of the totals of chunks what comes before each in its warp, and puts the totals of the last lines of warps in `group`. (A
+// tile has one column, and merges have no order.)
+template <class Engine> __device__ __forceinline__ typename Engine::Local scan_warp(typename Engine::Local total, int chunk, typename Engine::Local* group) {
+  int lane = threadIdx.x % 32, reach = min(lane, chunk);
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    auto elder = shuffle_up(total, step);
+    if (step <= reach) total = Engine::merge(elder, total);
+  }
+  auto before = shuffle_up(total, 1);
+  if (lane == 31) group[threadIdx.x / 32] = total;
+  return reach > 0 ? before : Engine::nothing();
+}
+// What comes before a thread's warp in its line.
+template <class Engine> __device__ __forceinline__ typename Engine::Local before_warp(const typename Engine::Local* group, int chunk) {
+  auto before = Engine::nothing();
+  int warp = threadIdx.x / 32;
+  for (int w = (static_cast<int>(threadIdx.x) - chunk) / 32; w < warp; ++w) before = Engine::merge(before, group[w]);
+  return before;
+}
 // Makes of the totals of chunks what comes before each in its segment, and before that. A few threads do it, p.rakes for a
 // line, with p.segment chunks each (ORDERED: a group), so that most instructions are those of one warp. made(line, total): of
 // the whole line.
@@ -87,76 +118,93 @@ template <class Engine, class F> __device__ __forceinline__ void rake(Totals<typ
   if (begin < chunks && end == chunks) made(line, Engine::merge(before, state));
 }
 
-// A thread's elements, and -0.0 in the place of those that there are not.
-__device__ __forceinline__ void take(Tin (&x)[EACH], int have, const Tin* given) {
-  const Tin* from = given + place(threadIdx.x, 0);
-  if (have == EACH) {
+constexpr bool APART = sizeof(Tin) != sizeof(Tout) && !DIRECT;  // elements and results of a thread have other places
+
+// Elements of a tile come to their threads. (A block passes barriers.)
+template <class From> __device__ __forceinline__ void receive(Tin (&element)[EACH], int have, const From& source, Tin* given, const Tile& tile, int piece, const Share& mine, const Scan& p) {
+  source.deposit(given, tile, p);
+  if constexpr (PREFIX && !SHORT) {
+    using Engine = ExactPrefix<Tval>;
+    if constexpr (TOGETHER) {
+      Engine::look([&](auto f) { source.each(f, tile, p); }, true, 0, piece);
+    } else {
+      Engine::clear(p.units * static_cast<int>(p.columns.value), piece);
+    }
+  }
+  if constexpr (!DIRECT || (PREFIX && !SHORT)) __syncthreads();
+  source.take(element, have, given);
+  if constexpr (PREFIX && !SHORT && !TOGETHER) {
+    using Engine = ExactPrefix<Tval>;
+    Engine::look([&](auto f) {
 #pragma unroll
-    for (int i = 0; i < EACH; ++i) x[i] = from[i];
-  } else {
-#pragma unroll
-    for (int i = 0; i < EACH; ++i) x[i] = i < have ? from[i] : convert<Tin>(-0.0f);
+      for (int i = 0; i < EACH; ++i) f(element[i]);
+    }, mine.unit < p.units, mine.line(p), piece);
+    __syncthreads();
   }
 }
-constexpr bool APART = sizeof(Tin) != sizeof(Tout);  // elements and results of a thread have other places
 
-// How many elements a thread has.
-__device__ __forceinline__ int elements_of(const Share& mine, const Tile& tile, const Scan& p) {
-  int reach = mine.unit < p.units && mine.column < tile.columns ? tile.reach(mine.unit, p) : 0;
-  return min(EACH, max(0, reach - mine.chunk * EACH));
-}
-
-// The first half: from elements in shared memory to the totals of chunks and of lines. total(column): of a line.
-template <class Engine, class F> __device__ __forceinline__ void begin(const Tile& tile, int piece, const Tin* given, Totals<typename Engine::Local>& totals, const Share& mine, const Scan& p, F total) {
+// The first half: from elements to the totals of chunks and of lines. total(column): of a line. (A block passes a barrier.)
+template <class Engine, class F> __device__ __forceinline__ void begin(const Tin (&x)[EACH], int have, int piece, Totals<typename Engine::Local>& totals, const Share& mine, const Scan& p, F total) {
   using Local = typename Engine::Local;
-  int have = elements_of(mine, tile, p);
-  Tin x[EACH];
-  take(x, have, given);
   Local sum;
   if constexpr (PREFIX) {
-    Engine engine;
-    engine.prepare(x, mine.unit < p.units, mine.line(p), p.units * static_cast<int>(p.columns.value), ONE && LOOK, piece);
+    auto engine = Engine::of_line(mine.unit < p.units ? mine.line(p) : 0, piece);
     sum = __all_sync(0xffffffffu, engine.plain) ? engine.template total<true>(x) : engine.template total<false>(x);
   } else {
     sum = Engine::total(x, have);
   }
-  totals.chunk[totals.at(threadIdx.x)] = sum;
-  __syncthreads();
-  rake<Engine>(totals, p, [&](int line, const Local& all) {
+  auto of_line = [&](int line, const Local& all) {
     if constexpr (PREFIX) total(line, Engine::of_line(line, piece).carried(all));
     else total(line, all);
-  });
+  };
+  Local& chunk = totals.chunk[totals.at(threadIdx.x)];
+  if constexpr (RAKED) {
+    chunk = sum;
+    __syncthreads();
+    rake<Engine>(totals, p, of_line);
+  } else {
+    chunk = scan_warp<Engine>(sum, mine.chunk, totals.group);
+    __syncthreads();
+    if (LOOK && threadIdx.x == 0) {
+      Local all = totals.group[0];
+      for (int w = 1; w < static_cast<int>(blockDim.x) / 32; ++w) all = Engine::merge(all, totals.group[w]);
+      of_line(0, all);
+    }
+  }
 }
 
-// The second half: results in shared memory, given what comes before the tile. Returns which of them are open.
-template <class Engine> __device__ __forceinline__ u32 end(const Tile& tile, Index number, int piece, const typename Engine::Carry& line, const Tin* x, const Tin* given, Tout* staged, const Totals<typename Engine::Local>& totals, const Share& mine, const Scan& p) {
-  int have = elements_of(mine, tile, p);
-  Tin element[EACH];
-  take(element, have, given);
-  if constexpr (APART) __syncthreads();
+// The second half: results, given what comes before the tile. Returns which of them are open.
+template <class Engine> __device__ __forceinline__ u32 end(const Tile& tile, Index number, int piece, const typename Engine::Carry& line, const Tin* x, const Tin (&element)[EACH], int have, Results& y, const Totals<typename Engine::Local>& totals, const Share& mine, const Scan& p) {
   auto part = totals.chunk[totals.at(threadIdx.x)], group = Engine::nothing();
-  if (mine.unit < p.units) group = totals.group[mine.line(p) * p.rakes + mine.chunk / p.segment];
-  Tout* y = staged + place(threadIdx.x, 0);
+  if constexpr (!RAKED) group = before_warp<Engine>(totals.group, mine.chunk);
+  else if (mine.unit < p.units) group = totals.group[mine.line(p) * p.rakes + mine.chunk / p.segment];
   bool first = mine.chunk == 0 && tile.first == 0;
   if constexpr (PREFIX) {
+    using V = typename Engine::Value;
     auto engine = Engine::of_line(mine.unit < p.units ? mine.line(p) : 0, piece);
     part = Engine::merge(group, part);
-    Rounding<typename Engine::Value> rounding(engine, line);
+    if (__all_sync(0xffffffffu, engine.exact(line))) {
+      finish_exact<V>((line.s + part.high) + line.e, element, first, p.nothing, y);
+      return 0;
+    }
+    Rounding<V> rounding(engine, line);
     if (__all_sync(0xffffffffu, engine.plain)) finish<true>(engine, rounding, part, element, first, p.nothing, y);
     else finish<false>(engine, rounding, part, element, first, p.nothing, y);
-    return have == 0 || rounding.all_sure() ? 0 : closely(have, engine, line, part, x, staged, number, piece, p);
+    return have == 0 || rounding.all_sure() ? 0 : closely(have, engine, line, part, x, y, number, piece, p);
   } else {
     finish<Engine>(LOOK ? Engine::merge(Engine::merge(line, group), part) : Engine::merge(group, part), element, first, p.nothing, y);
     return 0;
   }
 }
 // Delivers results.
-__device__ __forceinline__ void leave(u32 open, const Tile& tile, Index number, int piece, const Tin* x, Tout* y, Tout* staged, const Scan& p) {
+__device__ __forceinline__ void leave(u32 open, const Tile& tile, Index number, int piece, const Tin* x, Tout* y, Tout* staged, const Results& results, const Scan& p) {
   if constexpr (PREFIX) {
-    if (__syncthreads_or(open != 0)) OpenSums<Tval>::settle(open, x, staged, number, piece, p);
+    if (__syncthreads_or(open != 0)) OpenSums<Tval>::settle(open, x, results, number, piece, p);
   }
-  __syncthreads();
-  deliver<Y_LINEAR>(y, staged, tile, p);
+  if constexpr (!DIRECT) {
+    __syncthreads();
+    deliver<Y_LINEAR>(y, staged, tile, p);
+  }
 }
 
 // Whole lines. Elements of the next tile are on their way meanwhile.
@@ -164,28 +212,27 @@ __device__ __forceinline__ void scan_lines(const Tin* x, Tout* y, const Share& m
   Tin* given = staging<Tin>();
   Tout* staged = staging<Tout>();
   Index number = blockIdx.x, count = static_cast<Index>(p.count);
-  Incoming<X_LINEAR> incoming;
-  incoming.fetch(x, Tile(number, p), p);
+  Source source;
+  source.fetch(x, Tile(number, p), mine, p);
   for (; number < count; number += gridDim.x) {
     Tile tile(number, p);
-    incoming.deposit(given, tile, p);
-    if (number + gridDim.x < count) incoming.fetch(x, Tile(number + gridDim.x, p), p);
-    __syncthreads();
+    int have = elements_of(mine, tile, p);
+    Tin element[EACH];
+    receive(element, have, source, given, tile, 0, mine, p);
+    if (number + gridDim.x < count) source.fetch(x, Tile(number + gridDim.x, p), mine, p);
+    if constexpr (APART) __syncthreads();
+    Results results(y, staged, have, mine, tile, p);
     u32 open;
     if constexpr (SHORT) {
-      int have = elements_of(mine, tile, p);
-      Tin element[EACH];
-      take(element, have, given);
-      if constexpr (APART) __syncthreads();
-      open = scan_short<OfLines>(element, have, tile.length, staged + place(threadIdx.x, 0), p.nothing);
+      open = scan_short<OfLines>(element, have, tile.length, results, p.nothing);
     } else {
       __shared__ Totals<typename OfChunks::Local> totals;
-      begin<OfChunks>(tile, 0, given, totals, mine, p, [](int, const OfChunks::Carry&) {});
-      __syncthreads();
-      open = end<OfChunks>(tile, number, 0, OfChunks::none(), x, given, staged, totals, mine, p);
+      begin<OfChunks>(element, have, 0, totals, mine, p, [](int, const OfChunks::Carry&) {});
+      if constexpr (RAKED) __syncthreads();
+      open = end<OfChunks>(tile, number, 0, OfChunks::none(), x, element, have, results, totals, mine, p);
     }
-    leave(open, tile, number, 0, x, y, staged, p);
-    __syncthreads();
+    leave(open, tile, number, 0, x, y, staged, results, p);
+    if constexpr (!DIRECT) __syncthreads();
   }
 }
 
@@ -203,16 +250,16 @@ __device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, 
   Index number;
   while ((number = taken) < static_cast<Index>(p.count)) {
     Tile first(number, p);
-    Incoming<X_LINEAR> incoming;
-    incoming.fetch(x, first, p);
+    Source source;
+    Tin element[EACH];
+    source.fetch(x, first, mine, p);
 #pragma unroll 1
     for (int piece = 0; piece < PIECES; ++piece) {
       Tile tile(number, p, piece);
-      Tin* given = reinterpret_cast<Tin*>(memory + piece * p.buffer);
-      incoming.deposit(given, tile, p);
-      if (piece + 1 < PIECES) incoming.fetch(x, Tile(number, p, piece + 1), p);
-      __syncthreads();
-      begin<OfChunks>(tile, piece, given, totals[piece], mine, p, [&](int column, const Carry& all) { line[piece][column] = all; });
+      int have = elements_of(mine, tile, p);
+      receive(element, have, source, reinterpret_cast<Tin*>(memory + piece * p.buffer), tile, piece, mine, p);
+      if (piece + 1 < PIECES) source.fetch(x, Tile(number, p, piece + 1), mine, p);
+      begin<OfChunks>(element, have, piece, totals[piece], mine, p, [&](int column, const Carry& all) { line[piece][column] = all; });
     }
     if constexpr (ONE) __syncwarp();
     else __syncthreads();
@@ -240,12 +287,61 @@ __device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, 
     for (int piece = 0; piece < PIECES; ++piece) {
       Tile tile(number, p, piece);
       char* here = memory + piece * p.buffer;
+      int have = elements_of(mine, tile, p);
+      if constexpr (PIECES > 1) {
+        if constexpr (DIRECT) source.fetch(x, tile, mine, p);
+        source.take(element, have, reinterpret_cast<const Tin*>(here));
+        if constexpr (APART) __syncthreads();
+      }
       Tout* staged = reinterpret_cast<Tout*>(here);
-      u32 open = end<OfChunks>(tile, number, piece, line[piece][mine.column], x, reinterpret_cast<Tin*>(here), staged, totals[piece], mine, p);
-      leave(open, tile, number, piece, x, y, staged, p);
+      Results results(y, staged, have, mine, tile, p);
+      u32 open = end<OfChunks>(tile, number, piece, line[piece][mine.column], x, element, have, results, totals[piece], mine, p);
+      leave(open, tile, number, piece, x, y, staged, results, p);
     }
     if (threadIdx.x == 0) taken = next;
     __syncthreads();
+  }
+}
+
+// All tiles of longer lines, one after the other. (There are lines enough for all blocks.)
+__device__ __forceinline__ void scan_on(const Tin* x, Tout* y, const Share& mine, const Scan& p) {
+  using Carry = typename OfChunks::Carry;
+  __shared__ Totals<typename OfChunks::Local> totals;
+  __shared__ Carry line[2][ONE ? 1 : BLOCK / 2];  // the totals of lines in the tile, and what comes before it
+  char* memory = staging<char>();
+  auto* fold = reinterpret_cast<Carry*>(memory + p.folds);  // of each level and column: what the elder siblings have
+  int wide = ONE ? 1 : static_cast<int>(p.columns.value), strips = ONE ? 1 : static_cast<int>(p.strips.value), tiles = static_cast<int>(p.tiles.value);
+  Index outer = ONE ? blockIdx.x : divide(static_cast<Index>(blockIdx.x), p.strips), number = outer * tiles * strips + (blockIdx.x - outer * strips);
+  for (int i = threadIdx.x; i < p.levels * wide; i += blockDim.x) fold[i] = OfChunks::none();
+  Source source;
+  source.fetch(x, Tile(number, p), mine, p);
+  for (int t = 0; t < tiles; ++t, number += strips) {
+    Tile tile(number, p);
+    int have = elements_of(mine, tile, p);
+    Tin element[EACH];
+    receive(element, have, source, reinterpret_cast<Tin*>(memory), tile, 0, mine, p);
+    if (t + 1 < tiles) source.fetch(x, Tile(number + strips, p), mine, p);
+    begin<OfChunks>(element, have, 0, totals, mine, p, [&](int column, const Carry& all) { line[0][column] = all; });
+    __syncthreads();
+    for (int column = threadIdx.x; column < wide; column += blockDim.x) {
+      Carry before = fold[(p.levels - 1) * wide + column], node = line[0][column];
+      for (int level = p.levels - 2; level >= 0; --level) before = OfChunks::merge(before, fold[level * wide + column]);
+      line[1][column] = before;
+      int place = t;
+      for (int level = 0; level < p.levels; ++level, place /= RADIX) {
+        Carry& elders = fold[level * wide + column];
+        node = place % RADIX == 0 ? node : OfChunks::merge(elders, node);
+        bool last = place % RADIX == RADIX - 1;
+        elders = last ? OfChunks::none() : node;
+        if (!last) break;
+      }
+    }
+    __syncthreads();
+    Tout* staged = reinterpret_cast<Tout*>(memory);
+    Results results(y, staged, have, mine, tile, p);
+    u32 open = end<OfChunks>(tile, number, 0, line[1][mine.column], x, element, have, results, totals, mine, p);
+    leave(open, tile, number, 0, x, y, staged, results, p);
+    if constexpr (!DIRECT) __syncthreads();
   }
 }
 
@@ -253,6 +349,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 scan_tiles(const Tin* x, Tout* y, u64* counter, u64* slot, const __grid_constant__ Launch launch, const __grid_constant__ Scan p) {
   wait_for_previous();
   Share mine(threadIdx.x, p);
-  if constexpr (LOOK) scan_parts(x, y, counter, slot, mine, launch, p);
+  if constexpr (WALK) scan_on(x, y, mine, p);
+  else if constexpr (LOOK) scan_parts(x, y, counter, slot, mine, launch, p);
   else scan_lines(x, y, mine, p);
 }

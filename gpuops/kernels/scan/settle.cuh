@@ -1,7 +1,7 @@
 // Exact sums that are not sure at first.
 
 // A chunk's, each with all that is known of it. Returns which of them are open still.
-template <class V> __device__ __noinline__ u32 closely(int have, ExactPrefix<V> engine, Expansion line, typename ExactPrefix<V>::Local part, const Tin* x, Tout* staged, Index number, int piece, const Scan& p) {
+template <class V> __device__ __noinline__ u32 closely(int have, ExactPrefix<V> engine, Expansion line, typename ExactPrefix<V>::Local part, const Tin* x, Results results, Index number, int piece, const Scan& p) {
   Tile tile(number, p, piece);
   Share mine(threadIdx.x, p);
   u32 opens = 0;
@@ -12,7 +12,7 @@ template <class V> __device__ __noinline__ u32 closely(int have, ExactPrefix<V> 
     auto next = engine.template add<false>(part, x[at[0]]);
     bool open = false, first = EXCLUSIVE && mine.chunk == 0 && tile.first == 0 && i == 0;
     V found = ExactPrefix<V>::closely(line, EXCLUSIVE ? part : next, engine.off, open);
-    staged[place(threadIdx.x, i)] = first ? p.nothing : convert<Tout>(found);
+    results.put(i, first ? p.nothing : convert<Tout>(found));
     opens |= static_cast<u32>(open && !first) << i;
     part = next;
   }
@@ -46,7 +46,7 @@ template <class V> struct OpenSums {
     return nearest<V>(all.over(1, one, exponent), negative);
   }
   // open: the results of a thread, as bits.
-  static __device__ __noinline__ void settle(u32 open, const Tin* x, Tout* staged, Index number, int piece, const Scan& p) {
+  static __device__ __noinline__ void settle(u32 open, const Tin* x, Results results, Index number, int piece, const Scan& p) {
     __shared__ All all, before;
     __shared__ u32 next, bit;
     Tile tile(number, p, piece);
@@ -73,7 +73,7 @@ template <class V> struct OpenSums {
       __syncthreads();
       add(all, x, line + skipped, begin, end, share.column, tile, p);
       __syncthreads();
-      if (threadIdx.x == own) staged[place(own, bit)] = convert<Tout>(result(all));
+      if (threadIdx.x == own) results.put(bit, convert<Tout>(result(all)));
     }
   }
 };

@@ -34,6 +34,8 @@ SEGMENT = 128  # contiguous bytes of x that a tile has of columns
 PIECES = 2  # of a tile that looks back, if there are tiles enough
 FILLED = 8  # tiles of a multiprocessor from which on there are
 RESIDENT = 3  # blocks of a multiprocessor
+SECTOR = 32  # contiguous bytes of columns from which on their threads load them
+WALKED = 2  # groups of lines for each multiprocessor from which on a block goes through all tiles of its lines
 CLOSE = 4  # the same where tiles look back and elements have at most four bytes
 TAGGED = 2  # bytes in a slot for each of a total: half of them are tags (look_back.cuh)
 STATIC = 28 * 1024  # bytes of shared memory beside those for elements, at most
@@ -83,13 +85,13 @@ class Tiling(NamedTuple):
 
     @property
     def threads(self) -> int:
-        return -(-self.columns * self.chunks * self.units // 32) * 32
+        return -(-self.columns * self.chunks * self.units // 64) * 64
 
 
 def tiling(p: Problem, machine: Machine) -> Tiling:
     """The tiles of a scan: of whole lines if they fit, else of parts of them."""
     most = BLOCK
-    while most > 32 and PIECES * staged(most, p) + STATIC > machine.shared:
+    while most > 64 and PIECES * staged(most, p) + STATIC > machine.shared:
         most //= 2
     if p.length <= SHORT:
         columns = min(p.inner, most)
@@ -115,7 +117,7 @@ def staged(threads: int, p: Problem) -> int:
 
 def is_linear(p: Problem, t: Tiling, operand: int) -> bool:
     """Whether a tile of an operand is contiguous in memory."""
-    if t.columns != p.inner or len(p.line.sizes) > 1:
+    if t.columns != p.inner or len(p.line.sizes) > 1 or is_direct(p, t):
         return False
     if p.length > 1 and abs(p.line.inner(operand)) != p.inner:
         return False
@@ -129,6 +131,11 @@ def is_linear(p: Problem, t: Tiling, operand: int) -> bool:
     if run != p.inner:
         return False
     return t.units * t.batch == 1 or not dims or (len(dims) == 1 and dims[0][1] == outer)
+
+
+def is_direct(p: Problem, t: Tiling) -> bool:
+    """Whether threads load their own elements, and their neighbours' lie beside these."""
+    return p.length > SHORT and len(p.line.sizes) == 1 and t.columns * min(p.sizes) >= SECTOR
 
 
 class Tree(NamedTuple):
@@ -159,7 +166,8 @@ def add_tiles(builder: Builder, p: Problem, strategy: str) -> None:
     span = EACH * t.chunks if t.look else t.batch * p.length
     groups = -(-p.outers // (t.units * t.batch)) * -(-p.inner // t.columns)
     tiles = -(-p.length // span) if t.look else 1
-    many = t.look and not p.ordered and groups * tiles >= FILLED * machine.multiprocessors
+    walk = t.look and groups >= WALKED * machine.multiprocessors
+    many = t.look and not (walk or p.ordered or is_direct(p, t)) and groups * tiles >= FILLED * machine.multiprocessors
     pieces = PIECES if many else 1
     line = tree(-(-tiles // pieces))
     count = groups * line.tiles
@@ -167,18 +175,19 @@ def add_tiles(builder: Builder, p: Problem, strategy: str) -> None:
     memory: tuple[Operand | bytes | None, ...] = (None, None, NO_LAUNCH)
     shared = folds
     if t.look:
+        shared += line.levels * t.columns * p.carry
+    if t.look and not walk:
         totals = p.outers * -(-p.inner // t.columns) * t.columns * line.groups * RADIX * TAGGED * p.carry
         memory = (Operand("scratch"), slots_of(builder, totals), LAUNCH)
-        shared += line.levels * t.columns * p.carry
     resident = CLOSE if t.look and max(p.sizes) <= 4 else RESIDENT
-    grid = check_grid(
-        p.op, f"strategy {strategy!r}", (min(count, machine.multiprocessors * resident), 1), "{} lines", p.kept.size
-    )
+    blocks = groups if walk else min(count, machine.multiprocessors * resident)
+    grid = check_grid(p.op, f"strategy {strategy!r}", (blocks, 1), "{} lines", p.kept.size)
+    constants = {"RESIDENT": resident, "PIECES": pieces, "WALK": walk}
     step = Launch(
-        kernel_of(p, t, span, count, {"RESIDENT": resident, "PIECES": pieces}), grid, t.threads,
+        kernel_of(p, t, span, count, constants), grid, t.threads,
         (*p.arrays, *memory, parameters(p, t, span, count, line, folds // pieces, folds)), shared=shared,
     )  # fmt: skip
-    builder.add(Plan(strategy, (step,), scratch=PARTIALS if t.look else 0))
+    builder.add(Plan(strategy, (step,), scratch=PARTIALS if t.look and not walk else 0))
 
 
 def kernel_of(p: Problem, t: Tiling, span: int, count: int, constants: dict[str, int]) -> Kernel:
@@ -192,7 +201,7 @@ def kernel_of(p: Problem, t: Tiling, span: int, count: int, constants: dict[str,
         "KEPT": p.kept.rank_class, "LINE": p.line.rank_class, "BLOCK": BLOCK, "X_LINEAR": is_linear(p, t, 0),
         "Y_LINEAR": is_linear(p, t, 1), "SHORT": p.length <= SHORT, "LOOK": t.look, "EXCLUSIVE": p.exclusive,
         "ONE": one, "SIMPLE": one and (t.look or span % EACH == 0) and not any(p.backward),
-        "EVEN": t.columns % EACH == 0, "PREFIX": p.exact, "SCALED": p.scaled, "ORDERED": p.ordered, "STATES": 0,
+        "DIRECT": is_direct(p, t), "EVEN": t.columns % EACH == 0, "PREFIX": p.exact, "SCALED": p.scaled, "ORDERED": p.ordered, "STATES": 0,
     }  # fmt: skip
     return variant("scan_tiles", types, more | constants)
 
