@@ -145,14 +145,14 @@ template <class V> struct ExactPrefix {
     __shared__ Sizes found[PIECES];
     return found[piece];
   }
-  // Looks at elements, in any order: each(f) calls f(x) for all that the thread has. A barrier must follow. If there are several
+  // Looks at elements, in any order: elements.each(f) calls f(x) for each. A barrier must follow. If there are several
   // lines, one must have followed `clear`.
-  template <class F> static __device__ __forceinline__ void look(F each, bool there, int line, int piece) {
+  template <class All> static __device__ __forceinline__ void look(const All& elements, bool there, int line, int piece) {
     Extremes found;
-    each([&](Tin x) { found.add(x); });
+    elements.each([&](Tin x) { found.add(x); });
     if (found.most >= SPECIAL) {
       found.most = 0;
-      each([&](Tin x) { found.add_finite(x); });
+      elements.each([&](Tin x) { found.add_finite(x); });
     }
     auto &most = sizes(piece).most, &least = sizes(piece).least;
     if constexpr (TOGETHER) {

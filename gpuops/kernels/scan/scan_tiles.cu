@@ -120,13 +120,28 @@ template <class Engine, class F> __device__ __forceinline__ void rake(Totals<typ
 
 constexpr bool APART = sizeof(Tin) != sizeof(Tout) && !DIRECT;  // elements and results of a thread have other places
 
+// Elements, to be looked at: those that a thread has loaded; its own.
+template <class From> struct Loaded {
+  const From& source;
+  const Tile& tile;
+  const Scan& p;
+  template <class F> __device__ __forceinline__ void each(F f) const { source.each(f, tile, p); }
+};
+struct Held {
+  const Tin (&x)[EACH];
+  template <class F> __device__ __forceinline__ void each(F f) const {
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) f(x[i]);
+  }
+};
+
 // Elements of a tile come to their threads. (A block passes barriers.)
 template <class From> __device__ __forceinline__ void receive(Tin (&element)[EACH], int have, const From& source, Tin* given, const Tile& tile, int piece, const Share& mine, const Scan& p) {
   source.deposit(given, tile, p);
   if constexpr (PREFIX && !SHORT) {
     using Engine = ExactPrefix<Tval>;
     if constexpr (TOGETHER) {
-      Engine::look([&](auto f) { source.each(f, tile, p); }, true, 0, piece);
+      Engine::look(Loaded<From>{source, tile, p}, true, 0, piece);
     } else {
       Engine::clear(p.units * static_cast<int>(p.columns.value), piece);
     }
@@ -135,10 +150,7 @@ template <class From> __device__ __forceinline__ void receive(Tin (&element)[EAC
   source.take(element, have, given);
   if constexpr (PREFIX && !SHORT && !TOGETHER) {
     using Engine = ExactPrefix<Tval>;
-    Engine::look([&](auto f) {
-#pragma unroll
-      for (int i = 0; i < EACH; ++i) f(element[i]);
-    }, mine.unit < p.units, mine.line(p), piece);
+    Engine::look(Held{element}, mine.unit < p.units, mine.line(p), piece);
     __syncthreads();
   }
 }
