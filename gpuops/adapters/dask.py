@@ -19,6 +19,7 @@ import numpy as np
 from ..call.arrays import kind
 from ..call.dispatch import describe
 from ..call.operation import MASK, OUT, Call
+from ..definition.scans import Task as Scan
 from ..definition.task import Task
 from ..errors import error
 from ..ops import broadcast, compare, matmul, reduce
@@ -28,6 +29,7 @@ from ..plan.reductions import accumulated
 from ..plan.work import ArraySpec, new_array
 from .dask_graphs import FEWER, Function, Operand, arrays_of, blocks, converted, cut, filled, is_dask, like, tree
 from .dask_reductions import compared, equal, reduction
+from .dask_scans import scan
 
 
 def on_chunks(call: Call) -> Any:
@@ -39,8 +41,8 @@ def on_chunks(call: Call) -> Any:
     made = call.make(partial(partial, op), given | specs)
     work = describe(op, *made.args, **made.keywords)
     leading, first = next((name, array) for name, array in arrays.items() if is_dask(array))
-    reduces = isinstance(work.host.options.get("task"), Task)
-    if not reduces and op not in GRAPHS:
+    task = work.host.options.get("task")
+    if not isinstance(task, (Task, Scan)) and op not in GRAPHS:
         other = f"use dask.array.{call.name}, or " if hasattr(da, call.name) else ""
         rule = f"{leading} is a {kind(first)}, on which gpuops does not compute it yet: {other}pass {leading}.compute()"
         raise error(TypeError, call.name, rule)
@@ -48,8 +50,10 @@ def on_chunks(call: Call) -> Any:
     options = {name: each.default for name, each in signature(op).parameters.items()} | given | arrays
     values = {name: options.pop(name) for name, takes in operands.items() if takes not in (MASK, OUT)}
     with dask.config.set({} if few is None else {"split_every": few}):
-        if reduces:
+        if isinstance(task, Task):
             return reduction(made, work, options.get("where", True), values)
+        if isinstance(task, Scan):
+            return scan(made, work, values)
         for name in ("out", "casting"):  # already checked
             options.pop(name, None)
         return GRAPHS[op](op, work.results[0] if work.results else None, *values.values(), **options)
