@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from itertools import product
+from itertools import accumulate, product
 from typing import Any
 
 import dask.array as da
@@ -21,11 +21,11 @@ from ..call.arrays import find
 from ..call.dispatch import describe
 from ..definition import task as reductions
 from ..definition.scans import Task
-from ..device.copies import to_device
-from ..host import terms
+from ..device.copies import to_device, to_host
+from ..host import scan_parts, terms
 from ..ops import scans, sums
 from ..plan.work import Work
-from .dask_graphs import blocks, converted, like, whole
+from .dask_graphs import Function, blocks, converted, like, whole
 from .dask_reductions import with_chunks
 
 # -------------------------------------------------------------------------------------------------------------- graphs
@@ -44,21 +44,21 @@ def scan(call: partial[Any], work: Work, operands: dict[str, Any]) -> da.Array:
     alone = partial(with_chunks, call, [operand])
     if len(places) == 1:
         return blocks(alone, name, range(x.ndim), [x], result.dtype, {axis: tuple(lengths)})
-    summaries = blocks(partial(summary, call), name, range(x.ndim), [x], result.dtype, {axis: 1})
-    token = tokenize(call, x)
-    carries, results = f"{name}-partial-{token}", f"{name}-finish-{token}"
-    merge, last, graph = partial(merged, call), partial(following, call), {}
+    token, n = tokenize(call, x), x.shape[axis]
+    summaries, carries, results = f"{name}-{token}", f"{name}-partial-{token}", f"{name}-finish-{token}"
+    find_out, merge, last = partial(summary, call), partial(merged, call, n), partial(following, call, n)
+    starts = [0, *accumulate([x.chunks[axis][k] for k in places])]
+    graph: dict[Any, Any] = {}
     for block in product(*[range(1 if d == axis else n) for d, n in enumerate(x.numblocks)]):
-        before, *others = [(*block[:axis], k, *block[axis + 1 :]) for k in places]
-        graph[results, *before] = alone, (x.name, *before)
-        carry = (summaries.name, *before)
-        for k, place in enumerate(others):
-            if k:
-                graph[carries, *place] = merge, carry, (summaries.name, *others[k - 1])
-                carry = (carries, *place)
-            graph[results, *place] = last, (x.name, *place), carry
+        carry = None
+        for k, start in zip(places, starts, strict=False):
+            place = (*block[:axis], k, *block[axis + 1 :])
+            graph[summaries, *place] = find_out, (x.name, *place), start
+            graph[results, *place] = last, alone, (x.name, *place), carry
+            graph[carries, *place] = merge, carry, (summaries, *place)
+            carry = (carries, *place)
     chunks = tuple([tuple(lengths) if d == axis else sizes for d, sizes in enumerate(x.chunks)])
-    layers = HighLevelGraph.from_collections(results, graph, dependencies=[x, summaries])
+    layers = HighLevelGraph.from_collections(results, graph, dependencies=[x])
     return da.Array(layers, results, chunks, meta=like(x, x.ndim, result.dtype))
 
 
@@ -98,9 +98,11 @@ def task_of(call: partial[Any]) -> Task:
     return task
 
 
-def summary(call: partial[Any], x: Any) -> Any:
-    """What chunks after this one have to know of it."""
+def summary(call: partial[Any], x: Any, start: int) -> Any:
+    """What chunks after this one have to know of it. ``start``: the place of its first element in the line."""
     task, axis = line(call)
+    if ordered(task):
+        return scan_parts.summary(on_host(x, task), task, axis, start)
     if sums.adds_exactly(task.bound, x):
         zero = np.full((), -0.0, task.bound.val)  # beside which a sum of nothing but -0.0 keeps its sign
         if zero.dtype.kind == "c":
@@ -109,30 +111,54 @@ def summary(call: partial[Any], x: Any) -> Any:
     return end(x, task, axis)
 
 
-def merged(call: partial[Any], before: Any, more: Any) -> Any:
-    """The carry of a chunk, given that of the one before it, and its summary."""
-    if isinstance(before, terms.Terms):
-        return terms.merged(terms.together([before, more]))
+def merged(call: partial[Any], n: int, before: Any, more: Any) -> Any:
+    """The carry after a chunk, given that before it, if there is one, and its summary."""
     task, axis = line(call)
+    if ordered(task):
+        return scan_parts.after(before or scan_parts.Carry(), more, task, n)
+    if before is None:
+        return more
+    if isinstance(more, terms.Terms):
+        return terms.merged(terms.together([before, more]))
     return end(joined([before, more], task, axis), task, axis)
 
 
-def following(call: partial[Any], x: Any, carry: Any) -> Any:
+def following(call: partial[Any], n: int, first: Function, x: Any, carry: Any) -> Any:
     """The results of a chunk: those of its elements after some numbers that stand for what comes before."""
     task, axis = line(call)
+    if ordered(task):
+        return like_chunk(scan_parts.scan(on_host(x, task), carry or scan_parts.Carry(), task, axis, n), x, task)
+    if carry is None:
+        return first(x)
     if isinstance(carry, terms.Terms):
-        numbers, context = terms.floats(carry, task.bound.val, axis), find(task.scan.name, "a", x)
-        carry = numbers if context is None else to_device(context, numbers)
+        carry = like_chunk(terms.floats(carry, task.bound.val, axis), x, task)
     found = scanned(joined([carry, converted(x, task.bound.val)], task, axis), task, axis)
-    first = 0 if task.reverse else carry.shape[axis]
-    first += task.exclusive * (1 if task.reverse else -1)
-    return found[(slice(None),) * axis + (slice(first, first + x.shape[axis]),)]
+    start = 0 if task.reverse else carry.shape[axis]
+    start += task.exclusive * (1 if task.reverse else -1)
+    return found[(slice(None),) * axis + (slice(start, start + x.shape[axis]),)]
 
 
 def line(call: partial[Any]) -> tuple[Task, int]:
     """The task, and the axis of chunks: that of flattened ones is 0."""
     task = task_of(call)
     return task, task.axis or 0
+
+
+def ordered(task: Task) -> bool:
+    """Whether results depend on the order in which states merge: these merge on the host."""
+    return task.scan.ordered(task.bound.val)
+
+
+def on_host(x: Any, task: Task) -> np.ndarray:
+    """A chunk as a NumPy array."""
+    context = find(task.scan.name, "a", x)
+    return x if context is None else to_host(context, x)  # type: ignore[no-any-return]
+
+
+def like_chunk(made: np.ndarray, x: Any, task: Task) -> Any:
+    """An array where a chunk is."""
+    context = find(task.scan.name, "a", x)
+    return made if context is None else to_device(context, made)
 
 
 def scanned(x: Any, task: Task, axis: int) -> Any:
