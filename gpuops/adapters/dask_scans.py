@@ -1,7 +1,9 @@
 """Scans of Dask arrays: each chunk gives a summary, and the results of its elements given those of the chunks before.
 
-What comes before a chunk, its carry, is made of the summaries of earlier ones, one after the other. So a task gets a
-chunk and its carry, or two carries. Carries are exact sums as `Terms`, or the last results of the scan.
+What comes before a chunk, its carry, is made of the summaries of earlier ones, one after the other. So tasks get a chunk
+and a carry, or a carry and a summary. Where the order of merging matters, summaries are nodes of a tree, on the host
+(`scan_parts`). Else they are exact sums, or the last result of a chunk, and stand as numbers before the chunk's own
+elements: the scan of arrays does the rest.
 """
 
 from __future__ import annotations
@@ -53,9 +55,9 @@ def scan(call: partial[Any], work: Work, operands: dict[str, Any]) -> da.Array:
         carry = None
         for k, start in zip(places, starts, strict=False):
             place = (*block[:axis], k, *block[axis + 1 :])
-            graph[summaries, *place] = find_out, (x.name, *place), start
-            graph[results, *place] = last, alone, (x.name, *place), carry
-            graph[carries, *place] = merge, carry, (summaries, *place)
+            graph[(summaries, *place)] = find_out, (x.name, *place), start
+            graph[(results, *place)] = last, alone, (x.name, *place), carry
+            graph[(carries, *place)] = merge, carry, (summaries, *place)
             carry = (carries, *place)
     chunks = tuple([tuple(lengths) if d == axis else sizes for d, sizes in enumerate(x.chunks)])
     layers = HighLevelGraph.from_collections(results, graph, dependencies=[x])
@@ -93,9 +95,14 @@ def flat(x: Any) -> Any:
 
 
 def task_of(call: partial[Any]) -> Task:
-    """The scan that a call with specs describes, along an axis."""
-    task: Task = describe(call.func, *call.args, **call.keywords).host.options["task"]
+    """The scan that a call with specs describes."""
+    task: Task = options(call)["task"]
     return task
+
+
+def options(call: partial[Any]) -> dict[str, Any]:
+    """What the CPU is told of a call with specs."""
+    return describe(call.func, *call.args, **call.keywords).host.options  # type: ignore[no-any-return]
 
 
 def summary(call: partial[Any], x: Any, start: int) -> Any:
@@ -127,7 +134,10 @@ def following(call: partial[Any], n: int, first: Function, x: Any, carry: Any) -
     """The results of a chunk: those of its elements after some numbers that stand for what comes before."""
     task, axis = line(call)
     if ordered(task):
-        return like_chunk(scan_parts.scan(on_host(x, task), carry or scan_parts.Carry(), task, axis, n), x, task)
+        made = scan_parts.scan(on_host(x, task), carry or scan_parts.Carry(), task, axis, n)
+        if carry is None and options(call).get("initial"):
+            made = np.insert(made, 0, task.nothing, axis)
+        return like_chunk(made, x, task)
     if carry is None:
         return first(x)
     if isinstance(carry, terms.Terms):

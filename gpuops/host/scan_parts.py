@@ -1,7 +1,7 @@
 """Scans that round as they merge, part by part: with the states that `scan_trees` makes of the whole line.
 
 A part may begin anywhere in the line. It is made of whole nodes of the tree, of which the first ones grow and the last
-ones shrink. What is known of the line before a part is, for each level, what the nodes before it in their parent merge to.
+ones shrink. What is known of the line before a part is what its elder siblings merge to, on each level.
 """
 
 from __future__ import annotations
