@@ -1,9 +1,9 @@
 """Scans of Dask arrays: each chunk gives a summary, and the results of its elements given those of the chunks before.
 
-What comes before a chunk, its carry, is made of the summaries of earlier ones, one after the other. So tasks get a chunk
-and a carry, or a carry and a summary. Where the order of merging matters, summaries are nodes of a tree, on the host
-(`scan_parts`). Else they are exact sums, or the last result of a chunk, and stand as numbers before the chunk's own
-elements: the scan of arrays does the rest.
+What comes before a chunk, its carry, is made of the summaries of earlier ones, one after the other. So tasks get a
+chunk and a carry, or a carry and a summary. Where the order of merging matters, summaries are nodes of a tree, on the
+host (`scan_parts`). Else they are exact sums, or the last result of a chunk, and stand as numbers before the chunk's
+own elements: the scan of arrays does the rest.
 """
 
 from __future__ import annotations

@@ -270,7 +270,7 @@ def in_dtype(rows: dict[int, np.ndarray], dtype: np.dtype) -> np.ndarray:
     most, finite = 2.0 ** (FORMATS[dtype.name][2] - 1), np.isfinite(rows[0]).all(0)
     with np.errstate(invalid="ignore"):
         special = np.add.reduce(rows[0])
-    made = []
+    made: list[np.ndarray] = []
     for scale, terms in rows.items():
         limit = math.ldexp(most, -scale)
         for term in terms:
