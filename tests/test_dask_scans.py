@@ -56,6 +56,12 @@ def check(call: Any, x: np.ndarray, chunks: Any) -> None:
     assert_bits(plain(lazy.compute()), plain(np.asarray(expected)))
 
 
+def needs_numba(op: str, dtype: Any) -> None:
+    """Skip a test of exact sums of float64, which there are with Numba alone."""
+    if op == "cumsum" and np.dtype(dtype).char in "dD":
+        pytest.importorskip("numba", reason="needs Numba, which the extra `cpu` installs")
+
+
 def values(dtype: Any, kind: str) -> np.ndarray:
     """Numbers of like or very different sizes, zeros, and some that are not finite."""
     rng, dtype = np.random.default_rng(3), np.dtype(dtype)
@@ -75,6 +81,7 @@ def values(dtype: Any, kind: str) -> np.ndarray:
 @pytest.mark.parametrize("op", SCANS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_bits_are_those_of_whole_arrays(op, dtype):
+    needs_numba(op, dtype)
     kinds = ("alike", "wide", "zeros", "special") if np.dtype(dtype).kind in "fcV" else ("alike",)
     if op == "logcumsumexp" and np.dtype(dtype).kind == "c":
         pytest.skip("of real numbers only")
@@ -88,6 +95,7 @@ def test_bits_are_those_of_whole_arrays(op, dtype):
 @pytest.mark.parametrize("dtype", ["e", "f", "d", "D"])
 def test_hard_sums_are_exact(dtype):
     """Carries that cancel, that take many numbers, and that exceed the greatest one."""
+    needs_numba("cumsum", dtype)
     top = np.finfo(dtype).max
     rng = np.random.default_rng(0)
     spread = rng.normal(0, 1, 40) * 2.0 ** rng.integers(-20 if dtype == "e" else -100, 10, 40)
@@ -98,6 +106,12 @@ def test_hard_sums_are_exact(dtype):
     for chunks in (((4,), (1,) * 8 + (32,)), ((1, 3), (2, 30, 8))):
         for reverse in (False, True):
             check(lambda a, reverse=reverse: gpuops.cumsum(a, axis=1, reverse=reverse), x, chunks)
+
+
+def test_sums_of_minus_zeros_keep_their_sign_beside_sums_of_several_terms():
+    x = np.full((2, 12), -0.0, np.float32)
+    x[1] = [2.0**100, 1.0, 2.0**-100] * 4
+    check(lambda a: gpuops.sum(a, axis=1, initial=-0.0), x, (2, 1))
 
 
 @pytest.mark.parametrize("op", ["cumprod", "logcumsumexp"])
