@@ -24,7 +24,6 @@ from tests.ops import (
     EXTREMA,
     LOGICAL,
     REDUCTIONS,
-    SCANS,
     SOFTMAXES,
     WITH_AXIS,
     initial,
@@ -308,17 +307,6 @@ def test_errors_are_raised_at_call_time_as_for_whole_arrays(case):
     with pytest.raises(expected.type) as got:
         WRONG[case](gpuops, lambda array: da.from_array(array, 2))
     assert got.type is expected.type and str(got.value) == str(expected.value)
-
-
-@pytest.mark.parametrize("op", SCANS)
-def test_scans_are_not_supported_yet(op):
-    x = da.ones((4, 6), chunks=(2, 3))
-    rule = rf"^{op}: a is a dask.Array, on which gpuops does not compute it yet: (use dask.array.{op}, or )?pass a.comp"
-    with pytest.raises(TypeError, match=rule) as raised:
-        getattr(gpuops, op)(x, axis=0)
-    assert ("use dask.array" in str(raised.value)) == hasattr(da, op)
-    with pytest.raises(TypeError, match=f"^{op}: out is not supported for dask arrays"):
-        getattr(gpuops, op)(x, axis=0, out=np.ones((4, 6)))
 
 
 def test_out_raises():

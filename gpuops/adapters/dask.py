@@ -16,11 +16,10 @@ import dask
 import dask.array as da
 import numpy as np
 
-from ..call.arrays import kind
 from ..call.dispatch import describe
 from ..call.operation import MASK, OUT, Call
+from ..definition.scans import Task as Scan
 from ..definition.task import Task
-from ..errors import error
 from ..ops import broadcast, compare, matmul, reduce
 from ..ops.matmul import as_factor, axis_orders
 from ..plan.geometry import Shape, contiguous_strides
@@ -28,28 +27,26 @@ from ..plan.reductions import accumulated
 from ..plan.work import ArraySpec, new_array
 from .dask_graphs import FEWER, Function, Operand, arrays_of, blocks, converted, cut, filled, is_dask, like, tree
 from .dask_reductions import compared, equal, reduction
+from .dask_scans import scan
 
 
 def on_chunks(call: Call) -> Any:
-    """The graph of a call with Dask arrays: of a reduction by its record, of others by the table `GRAPHS`."""
+    """The graph of a call with Dask arrays: of a reduction or a scan by its record, of others by the table `GRAPHS`."""
     op, operands, given = call.public, call.operation.operands, dict(call.given)
     few = given.pop("split_every", None)  # as Dask's own reductions take it
     arrays = arrays_of(call, given)
     specs = {name: new_array(name, array.shape, array.dtype) for name, array in arrays.items()}
     made = call.make(partial(partial, op), given | specs)
     work = describe(op, *made.args, **made.keywords)
-    leading, first = next((name, array) for name, array in arrays.items() if is_dask(array))
-    reduces = isinstance(work.host.options.get("task"), Task)
-    if not reduces and op not in GRAPHS:
-        other = f"use dask.array.{call.name}, or " if hasattr(da, call.name) else ""
-        rule = f"{leading} is a {kind(first)}, on which gpuops does not compute it yet: {other}pass {leading}.compute()"
-        raise error(TypeError, call.name, rule)
+    first, task = next(filter(is_dask, arrays.values())), work.host.options.get("task")
     arrays = {name: array if is_dask(array) else cut(array, first) for name, array in arrays.items()}
     options = {name: each.default for name, each in signature(op).parameters.items()} | given | arrays
     values = {name: options.pop(name) for name, takes in operands.items() if takes not in (MASK, OUT)}
     with dask.config.set({} if few is None else {"split_every": few}):
-        if reduces:
+        if isinstance(task, Task):
             return reduction(made, work, options.get("where", True), values)
+        if isinstance(task, Scan):
+            return scan(made, work, values)
         for name in ("out", "casting"):  # already checked
             options.pop(name, None)
         return GRAPHS[op](op, work.results[0] if work.results else None, *values.values(), **options)
@@ -186,7 +183,7 @@ def scaled(val: np.dtype, alpha: Any, beta: Any, total: Any, c: Any) -> Any:
     return converted(result, val)
 
 
-#: What makes the graphs of functions other than reductions of one array.
+#: What makes the graphs of functions other than reductions and scans of one array.
 GRAPHS: dict[Function, Function] = {
     compare.array_equal: equal, compare.allclose: compared, broadcast.where: choice, broadcast.expand: stretched,
     broadcast.broadcast_to: stretched, matmul.matmul: matrix_product, matmul.dot: dot_product,

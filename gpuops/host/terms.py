@@ -7,6 +7,7 @@ without any error, until few are left.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ..definition.exact import Expansion, two_product, two_sum
+from ..definition.exact import Expansion, converted, two_product, two_sum
 from ..definition.expressions import real_of
 from ..definition.in_cuda import expansions as layout_of
 from ..definition.reduction import Bound
 from ..definition.task import Task
-from ..definition.totals import Total
+from ..definition.totals import FORMATS, Total
 from ..plan.geometry import Shape
 from .exact import DOUBLE, HUGE, INTEGER, TILE, level, magnitudes
 from .exact_end import End
@@ -90,6 +91,7 @@ def few(rows: np.ndarray) -> np.ndarray:
             first, rest = added(rest)
             made.append(first)
         rows = np.stack(made)
+        rows[1:][rows[1:] == 0] = -0.0  # which leaves the first term its sign
     return rows
 
 
@@ -143,8 +145,7 @@ def terms_of(expansions: np.ndarray, task: Task, read: Callable[[], Arrays]) -> 
         for places, terms in exact_terms(end, np.argwhere(unsure), read, part):
             for scale, each in terms.items():
                 place(rows, scale, (part, *places.T), each)
-        if end.takes_minus_zero(part):
-            zeros = (rows[0][:, part] == 0).all(0)
+        if end.takes_minus_zero(part) and (zeros := (rows[0][:, part] == 0).all(0)).any():
             rows[0][0, part][zeros] = np.where(end.minus_zeros(read(), part), -0.0, 0.0)[zeros]
     if (nan := np.isnan(s)).any():
         errors = nan & end.of_numbers(read())
@@ -247,6 +248,39 @@ def levels(v: np.ndarray) -> np.ndarray:
         rest = (count - near.astype(INTEGER)).astype(DOUBLE)
         made += [np.ldexp(near, exponent - 52), np.ldexp(rest, exponent - 52)]
     return np.moveaxis(np.stack(made)[..., 0], 2, 1).reshape(-1, len(v))
+
+
+# ------------------------------------------------------------------------------------------------------------ to floats
+
+
+def floats(x: Terms, val: np.dtype, axis: int) -> np.ndarray:
+    """Few numbers of a dtype along an axis, on which the sums have length 1, whose exact sums these are. One holds the
+    sum as far as it can, others the rest: several, where a sum exceeds the greatest number of the dtype."""
+    kept = [{scale: each[:, k] for scale, each in x.rows.items()} for k in range(x.rows[0].shape[1])]
+    parts = [in_dtype(each, real_of(val)) for each in kept]
+    made = np.full((max(map(len, parts)), *parts[0].shape[1:]), -0.0, val)
+    for part, into in zip(parts, (made.real, made.imag) if val.kind == "c" else (made,), strict=True):
+        into[...] = -0.0
+        into[: len(part)] = part
+    return np.concatenate([*made], axis)
+
+
+def in_dtype(rows: dict[int, np.ndarray], dtype: np.dtype) -> np.ndarray:
+    """Numbers of a dtype with the same sums along the first dim as terms of a part."""
+    most, finite = 2.0 ** (FORMATS[dtype.name][2] - 1), np.isfinite(rows[0]).all(0)
+    with np.errstate(invalid="ignore"):
+        special = np.add.reduce(rows[0])
+    made: list[np.ndarray] = []
+    for scale, terms in rows.items():
+        limit = math.ldexp(most, -scale)
+        for term in terms:
+            rest = np.where(finite, term, -0.0)
+            while rest.any() or not made:
+                piece = converted(np.ldexp(np.clip(rest, -limit, limit), scale), dtype)
+                made.append(piece)
+                rest = rest - np.ldexp(piece.astype(DOUBLE), -scale)
+    first, more = np.where(finite, made[0], converted(special, dtype)), np.stack(made)[1:]
+    return np.concatenate([first[None], np.where(more == 0, more.dtype.type(-0.0), more)])
 
 
 # ---------------------------------------------------------------------------------------------------------- to results

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import plan
+from ..call.facts import FACTS
 from ..call.launch_cache import operation
 from ..call.operation import ARRAY, OUT
 from ..definition import scans
@@ -20,6 +21,8 @@ from .broadcast import add_map
 from .docstrings import documented
 from .reduction import dtypes
 from .table import check_strategy
+
+FACTS[Scan] = id  # scans are constants
 
 
 @operation(a=ARRAY, out=OUT)
@@ -131,15 +134,20 @@ def scan(
     scan: Scan, a: Any, axis: Any, dtype: Any, out: Any, reverse: Any, exclusive: Any, strategy: str | None
 ) -> Work:  # fmt: skip
     """The description of every scan."""
-    from ..host import scans as engine  # which costs time at import
-
     op = scan.name
     check_strategy(op, strategy)
     check_array(op, "a", a, REALS if scan.record.rules.floating else CTYPES)
     task = task_of(scan, a, axis, dtype, out, reverse, exclusive)
-    shape = (a.size,) if task.axis is None else a.shape
     if out is not None:
-        check_out(op, out, shape, task.dtype)
+        check_out(op, out, (a.size,) if task.axis is None else a.shape, task.dtype)
+    return work_of(task, a, out, strategy)
+
+
+def work_of(task: Task, a: ArraySpec, out: Any, strategy: str | None) -> Work:
+    """The description of a task."""
+    from ..host import scans as engine  # which costs time at import
+
+    op, shape = task.scan.name, (a.size,) if task.axis is None else a.shape
     host = HostCall(engine.scan, {"task": task})
     steps = None if task.axis is None else like_strides(a.shape, a.steps)
     if a.machine is None:
@@ -155,6 +163,12 @@ def scan(
         plan.scans.add(builder, problem, strategy)
     builder.deliver(target, out)
     return Work(op, (out or target,), host, builder.finish())
+
+
+@operation(a=ARRAY)
+def of_part(a, scan, val, axis, reverse, strategy=None):
+    """The scan of a part of an array along an axis, in the dtype in which NumPy would compute that of the whole."""
+    return work_of(Task(scan, scan.record.bind(a.dtype, val), axis, reverse, False, val), a, None, strategy)
 
 
 def task_of(scan: Scan, a: ArraySpec, axis: Any, dtype: Any, out: Any, reverse: Any, exclusive: Any) -> Task:
