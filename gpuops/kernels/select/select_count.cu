@@ -63,7 +63,7 @@ template <bool WHOLE> __device__ __forceinline__ u32 count_tile(const Tin* condi
   return count;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) select_count(
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) select_count(
     const Tin* __restrict__ condition, u32* __restrict__ bits, u32* __restrict__ before, i64* runs, i64* total, u64* ticket,
     Launch launch, SelectCount p) {
   wait_for_previous();

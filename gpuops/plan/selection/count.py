@@ -16,7 +16,8 @@ from ..work import COUNTS, LAUNCH, PARTIALS, ArraySpec, Launch, Operand, Plan, v
 
 BLOCK = 256  # threads
 TILE = 32 * BLOCK  # elements of a tile: a word of bits for each thread
-RESIDENT = 8  # blocks of a multiprocessor
+#: Blocks of a multiprocessor, by most bytes of an element: wider ones have twice as many packs in registers.
+RESIDENT = ((2, 8), (16, 4))
 
 PARAMS = Struct(
     "SelectCount",
@@ -77,7 +78,8 @@ def add_count(builder: Builder, condition: ArraySpec, number: int) -> Bits:
     vec, head = (PACK // itemsize, condition.start // itemsize) if packed else (1, 0)
     length = axes.size
     tiles = -(-(length + head) // TILE)
-    span = -(-tiles // (RESIDENT * builder.machine.multiprocessors))
+    resident = next(blocks for most, blocks in RESIDENT if itemsize <= most)
+    span = -(-tiles // (resident * builder.machine.multiprocessors))
     grid = -(-tiles // span)
     memory = (("bits", tiles * BLOCK, np.uint32), ("before", tiles, np.uint32), ("runs", grid, np.int64))
     made = [builder.temporary(f"{name}{number}", (n,), np.dtype(kind)) for name, n, kind in memory]
@@ -86,7 +88,7 @@ def add_count(builder: Builder, condition: ArraySpec, number: int) -> Bits:
     dims = unused() if packed else axes.dims()
     offset = offset_type(reaches(axes))
     types = {"Tin": condition_type(dtype_name(condition.dtype)), "Index": bits.index_type, "Offset": offset}
-    constants = {"BLOCK": BLOCK, "VEC": vec, "PACKED": packed, "RANK": dims.rank_class}
+    constants = {"BLOCK": BLOCK, "VEC": vec, "PACKED": packed, "RANK": dims.rank_class, "RESIDENT": resident}
     params = PARAMS.pack(offset, length=length, head=head, tiles=tiles, span=span, dims=dims)
     pointers = condition.operand, *bits.operands, Operand(COUNTS, 8 * number), Operand("scratch"), LAUNCH
     step = Launch(variant("select_count", types, constants), (grid, 1, 1), BLOCK, (*pointers, params))
