@@ -42,6 +42,7 @@ from .ops.reduce import (
     vector_norm,
 )
 from .ops.scans import cummax, cummin, cumprod, cumsum, logcumsumexp
+from .ops.selection import compress, nonzero
 from .ops.softmax import log_softmax, logsumexp, softmax
 from .tools.info import info, strategies
 from .version import __version__ as __version__
@@ -58,6 +59,7 @@ __all__ = [
     "array_equal",
     "average",
     "broadcast_to",
+    "compress",
     "count_nonzero",
     "cummax",
     "cummin",
@@ -85,6 +87,7 @@ __all__ = [
     "nanstd",
     "nansum",
     "nanvar",
+    "nonzero",
     "prod",
     "ptp",
     "rms_norm",

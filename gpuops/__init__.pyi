@@ -50,10 +50,10 @@ from .version import __version__ as __version__
 
 __all__ = [
     "all", "allclose", "amax", "amin", "any", "argmax", "argmin", "array_api", "array_equal", "average", "broadcast_to",
-    "count_nonzero", "cummax", "cummin", "cumprod", "cumsum", "dot", "expand", "info", "log_softmax", "logcumsumexp",
-    "logsumexp", "matmul", "max", "max_with_index", "mean", "mean_var", "min", "min_with_index", "nanargmax",
-    "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "prod", "ptp", "rms_norm",
-    "softmax", "std", "strategies", "sum", "sum_of_squares", "var", "vector_norm", "where"
+    "compress", "count_nonzero", "cummax", "cummin", "cumprod", "cumsum", "dot", "expand", "info", "log_softmax",
+    "logcumsumexp", "logsumexp", "matmul", "max", "max_with_index", "mean", "mean_var", "min", "min_with_index",
+    "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "nonzero", "prod",
+    "ptp", "rms_norm", "softmax", "std", "strategies", "sum", "sum_of_squares", "var", "vector_norm", "where"
 ]
 
 @overload
@@ -173,6 +173,9 @@ def average(
     a: Other, axis: Axis = None, weights: Other | Plain | None = None, *, returned: bool, keepdims: bool = False
 ) -> Other | Average[Other]: ...
 def broadcast_to(array: Kind | Plain, shape: Shape, subok: bool = False) -> Kind: ...
+def compress(
+    condition: Array | Foreign | Plain, a: Kind | Plain, axis: SupportsIndex | None = None, out: OutKind | None = None
+) -> OutKind: ...
 @overload
 def count_nonzero(
     a: Untyped, axis: Axis = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
@@ -594,6 +597,12 @@ def nanvar(
     keepdims: bool = False, *, where: Other | Plain = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
 ) -> OutOther: ...
+@overload
+def nonzero(a: Untyped) -> Untyped: ...
+@overload
+def nonzero(a: Array | Plain) -> tuple[npt.NDArray[np.int64], ...]: ...
+@overload
+def nonzero(a: Other) -> tuple[Other, ...]: ...
 @overload
 def prod(
     a: Untyped, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False,

@@ -109,9 +109,6 @@ class EmulatedDevice:
     def broadcast_to(self, array, shape):
         return np.broadcast_to(array, shape, subok=True)
 
-    def nonzero(self, array):
-        return tuple(i.view(EmulatedArray) for i in np.nonzero(array))
-
     def read(self, address, nbytes):
         return ctypes.string_at(address, nbytes)
 

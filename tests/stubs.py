@@ -122,7 +122,7 @@ INEXACT, FLOATING = (
     Kind(f"npt.NDArray[{dtype}]", "Array | Plain", f"npt.NDArray[{dtype}]") for dtype in ("Inexact", "Floating")
 )
 #: Functions whose results have the dtype of the first array, and those that keep some dtypes of NumPy's arrays.
-SAME = ("max", "min", "amax", "amin", "nanmax", "nanmin", "ptp", "expand", "broadcast_to")
+SAME = ("max", "min", "amax", "amin", "nanmax", "nanmin", "ptp", "expand", "broadcast_to", "compress")
 KEEPS = (
     dict.fromkeys(("sum", "prod", "mean", "nansum", "nanprod", "nanmean"), INEXACT)
     | dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumulative_sum", "cumulative_prod"), INEXACT)
@@ -147,6 +147,7 @@ TYPES = {
 #: Functions of one axis.
 SEARCHES = ("argmax", "argmin", "nanargmax", "nanargmin")
 EXTREMES = ("max_with_index", "min_with_index")
+SELECTIONS = ("compress",)
 SCANS = ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "cumulative_sum", "cumulative_prod")
 #: Results of NumPy's that have a dtype of their own.
 OWN = (
@@ -157,9 +158,8 @@ OWN = (
 #: Results that are made of arrays: always; with a flag; of a function that is given an array alone.
 MADE = {"mean_var": "MeanVar[{0}]"} | dict.fromkeys(EXTREMES, "WithIndex[{0}]")
 FLAGS = {"average": ("returned", "Average[{0}]"), "logsumexp": ("return_sign", "tuple[{0}, {0}]")}
-ALONE = {
-    "where": {UNTYPED: "Untyped", NUMPY: "tuple[npt.NDArray[np.int64], ...]", OTHER: "tuple[Other, ...]"},
-}
+INDICES = {UNTYPED: "Untyped", NUMPY: "tuple[npt.NDArray[np.int64], ...]", OTHER: "tuple[Other, ...]"}
+ALONE = {"where": INDICES, "nonzero": INDICES}
 
 
 class Parameter(NamedTuple):
@@ -254,9 +254,12 @@ def overloads(name: str, given: list[inspect.Parameter]) -> Iterator[tuple[list[
     if name in SAME:
         yield [typed(name, each, EITHER) for each in given], result_of(given, EITHER)
         return
-    if name in ALONE and given[1].default is None:
+    first, *others = given
+    if name in ALONE and all(each.default is None for each in others[:1]):
         for kind, result in ALONE[name].items():
-            yield [Parameter(given[0].name, given[0].kind, kind.first, "")], result
+            yield [Parameter(first.name, first.kind, kind.first, "")], result
+        if not others:
+            return
     yield [typed(name, each, UNTYPED) for each in given], UNTYPED.result
     flag, made = FLAGS.get(name, ("", ""))
     if name in KEEPS:
@@ -290,7 +293,7 @@ def typed(name: str, given: inspect.Parameter, kind: Kind, types: Mapping[str, s
         type_ = kind.first if given.name in first else kind.others
     elif given.name == "strategy":
         type_ = f"{family(name if name in STRATEGIES else name.replace('a', '', 1))}Strategy"
-    elif given.name == "axis" and name in (*SEARCHES, *EXTREMES, *SCANS):
+    elif given.name == "axis" and name in (*SEARCHES, *EXTREMES, *SCANS, *SELECTIONS):
         type_ = "SupportsIndex"
     else:
         type_ = TYPES[given.name]

@@ -36,6 +36,7 @@ SIGNATURES = {
     "max": "(x, /, *, axis=None, keepdims=False)",
     "mean": "(x, /, *, axis=None, keepdims=False)",
     "min": "(x, /, *, axis=None, keepdims=False)",
+    "nonzero": "(x, /)",
     "prod": "(x, /, *, axis=None, dtype=None, keepdims=False)",
     "std": "(x, /, *, axis=None, correction=0.0, keepdims=False)",
     "sum": "(x, /, *, axis=None, dtype=None, keepdims=False)",

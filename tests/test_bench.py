@@ -553,6 +553,12 @@ LIMITS = {
     "work.STATIC_SHARED", "work.TICKETS",
 }  # fmt: skip
 
+#: Numbers of planners of calls that wait for the GPU, of which `bench` measures none.
+UNMEASURED = {
+    "selection.count.BLOCK", "selection.count.TILE", "selection.place.TOGETHER", "selection.rows.BLOCK",
+    "selection.rows.UNROLL",
+}  # fmt: skip
+
 
 def test_every_number_of_the_planners_is_a_measured_threshold_or_a_limit():
     numbers = {
@@ -564,8 +570,8 @@ def test_every_number_of_the_planners_is_a_measured_threshold_or_a_limit():
         for name in (each.id for each in ast.walk(target) if isinstance(each, ast.Name))
         if isinstance(getattr(planner, name), (int, float))
     }
-    assert numbers - LIMITS <= {threshold.path for threshold in thresholds.THRESHOLDS}
-    assert numbers >= LIMITS
+    assert numbers - LIMITS - UNMEASURED <= {threshold.path for threshold in thresholds.THRESHOLDS}
+    assert numbers >= LIMITS | UNMEASURED
 
 
 @pytest.mark.parametrize("threshold", thresholds.THRESHOLDS, ids=lambda threshold: threshold.path)

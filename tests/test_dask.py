@@ -17,7 +17,7 @@ import gpuops
 from gpuops.call.arrays import kind
 from tests import layouts
 from tests.budget import examples, pairs
-from tests.compare import accumulator_eps, assert_near, assert_same, magnitude
+from tests.compare import accumulator_eps, assert_near, assert_same, fails, magnitude
 from tests.conftest import Cpu
 from tests.layouts import BFLOAT16, COMMON, COMMON_REALS, FLOATS, HALVES, inexact
 from tests.ops import (
@@ -179,6 +179,29 @@ def test_where_with_a_condition_alone_gives_indices(data):
     for got, expected in zip(found, np.nonzero(np.asarray(x.compute())), strict=True):
         assert got.dtype == got._meta.dtype == expected.dtype and math.isnan(got.shape[0])
         assert_same(got.compute(), expected)
+
+
+@examples(60)
+@given(data=st.data())
+def test_compress_agrees_with_whole_arrays(data):
+    a = data.draw(arrays(data.draw(shapes), data.draw(st.sampled_from(COMMON))))
+    axis = data.draw(st.sampled_from((None, *range(-a.ndim, a.ndim))))
+    length = data.draw(st.integers(0, a.size if axis is None else a.shape[axis]))
+    condition = data.draw(arrays((length,), np.dtype(bool)))
+    plain, values = np.asarray(condition.compute()), np.asarray(a.compute())
+    for one, other in ((condition, a), (condition, values), (plain, a)):
+        got = gpuops.compress(one, other, axis)
+        assert got.dtype == got._meta.dtype == a.dtype
+        assert math.isnan(sum(got.shape)) == (one is condition)
+        assert_same(got.compute(), np.compress(plain, values, axis))
+
+
+def test_conditions_beyond_an_array_raise():
+    x = da.ones((4, 3), chunks=(2, 3))
+    message = "compress: condition is a dask.Array of 5 elements, more than the 4 of axis 0"
+    fails(ValueError, message, gpuops.compress, da.ones(5, chunks=2), x, 0)
+    fails(IndexError, "compress: condition is true beyond the 4 elements of axis 0", gpuops.compress, np.ones(5), x, 0)
+    assert_same(gpuops.compress([1, 0, 0, 1, 0], x, 0).compute(), np.ones((2, 3)))
 
 
 @given(data=st.data())
@@ -565,6 +588,10 @@ def test_chunks_of_other_ops_stay_on_their_device(device):
         check(op, (values, values), {}, fetched(device, lazy), expected)
     for found, expected in zip(gpuops.where(x), np.nonzero(values), strict=True):
         assert_same(fetched(device, found), expected)
+    some = values[0] > 0
+    assert_same(fetched(device, gpuops.compress(device.array(some), x, 1)), values[:, some])
+    chosen = on_device(device, values.ravel() > 0, ((11, 13),))
+    assert_same(fetched(device, gpuops.compress(chosen, x)), values[values > 0])
 
 
 def test_softmax_of_device_chunks_is_accurate_for_large_values(backend):

@@ -470,7 +470,7 @@ def test_where_needs_both_or_neither_of_x_and_y(backend):
     message = "where: either both or neither of x and y must be given"
     fails(ValueError, message, gpuops.where, x, x)
     fails(ValueError, message, gpuops.where, x, None, x)
-    fails(ValueError, "where: a 0-d condition needs x and y", gpuops.where, backend.array(np.array(True)))
+    fails(ValueError, "where: condition is 0-d, which has no indices", gpuops.where, backend.array(np.array(True)))
 
 
 # --------------------------------------------------------------------------------------------------- other libraries

@@ -53,9 +53,10 @@ def test_results_have_the_dtypes_that_the_types_promise(name):
     kept = stubs.KEEPS.get(name, stubs.EITHER).first
     dtypes = {stubs.INEXACT.first: "efdFD", stubs.FLOATING.first: "efd"}.get(kept, "bhilBHILefdFD")
     shape = [(2, 3)] if "shape" in inspect.signature(function).parameters else []
+    before = [[True, False]] if "condition" in inspect.signature(function).parameters and name != "where" else []
     options = {"axis": 1} if name in stubs.SCANS else {}
     for dtype in map(np.dtype, dtypes):
-        assert function(np.ones((2, 3), dtype), *shape, **options).dtype == dtype
+        assert function(*before, np.ones((2, 3), dtype), *shape, **options).dtype == dtype
 
 
 @pytest.mark.parametrize("values", [("f", 1), (2.5, "e"), ("f", "f"), (True, "d")])

@@ -40,6 +40,7 @@ BELOW = {
         "kernels/softmax": "Softmax",
         "kernels/matmul": "Matrix product",
         "kernels/scan": "Scans",
+        "kernels/select": "Selection",
         "kernels/*": "",
     },
     "promises": {"exact": "", "exact-proof": "", "exact-measured": "", "accuracy": ""},
@@ -63,7 +64,8 @@ RELATED = {
     "array_equal": ("allclose", "all"),
     "average": ("mean", "dot"),
     "broadcast_to": ("expand",),
-    "count_nonzero": ("any", "where"),
+    "compress": ("nonzero", "where"),
+    "count_nonzero": ("any", "nonzero"),
     "cummax": ("cummin", "max", "cumsum"),
     "cummin": ("cummax", "min", "cumsum"),
     "cumprod": ("cumsum", "prod"),
@@ -90,6 +92,7 @@ RELATED = {
     "nanstd": ("std", "nanvar"),
     "nansum": ("sum", "nanmean", "nanprod"),
     "nanvar": ("var", "nanstd", "nanmean"),
+    "nonzero": ("where", "compress", "count_nonzero"),
     "prod": ("sum", "nanprod"),
     "ptp": ("max", "min"),
     "rms_norm": ("vector_norm", "sum_of_squares", "softmax"),
@@ -100,7 +103,7 @@ RELATED = {
     "sum_of_squares": ("vector_norm", "var", "dot"),
     "var": ("std", "mean_var", "nanvar"),
     "vector_norm": ("sum_of_squares", "dot"),
-    "where": ("expand", "count_nonzero"),
+    "where": ("nonzero", "compress", "expand"),
 }
 
 

@@ -19,13 +19,15 @@ import numpy as np
 from ..call.dispatch import describe
 from ..call.operation import MASK, OUT, Call
 from ..definition.scans import Task as Scan
+from ..definition.selection import Compress
 from ..definition.task import Task
-from ..ops import broadcast, compare, matmul, reduce
+from ..errors import error
+from ..ops import broadcast, compare, matmul, reduce, selection
 from ..ops.matmul import as_factor, axis_orders
 from ..plan.geometry import Shape, contiguous_strides
 from ..plan.reductions import accumulated
 from ..plan.work import ArraySpec, new_array
-from .dask_graphs import FEWER, Function, Operand, arrays_of, blocks, converted, cut, filled, is_dask, like, tree
+from .dask_graphs import FEWER, Function, Operand, arrays_of, blocks, converted, cut, filled, is_dask, like, tree, whole
 from .dask_reductions import compared, equal, reduction
 from .dask_scans import scan
 
@@ -39,7 +41,7 @@ def on_chunks(call: Call) -> Any:
     made = call.make(partial(partial, op), given | specs)
     work = describe(op, *made.args, **made.keywords)
     first, task = next(filter(is_dask, arrays.values())), work.host.options.get("task")
-    arrays = {name: array if is_dask(array) else cut(array, first) for name, array in arrays.items()}
+    arrays = {name: array if is_dask(array) or op in WHOLE else cut(array, first) for name, array in arrays.items()}
     options = {name: each.default for name, each in signature(op).parameters.items()} | given | arrays
     values = {name: options.pop(name) for name, takes in operands.items() if takes not in (MASK, OUT)}
     with dask.config.set({} if few is None else {"split_every": few}):
@@ -58,16 +60,18 @@ def on_chunks(call: Call) -> Any:
 def choice(op: Function, result: Any, condition: Any, x: Any, y: Any, strategy: Any) -> Any:
     """where."""
     if result is None:
-        return nonzero(op.__name__, condition)
+        return nonzero(op, None, condition)
     function = partial(op, strategy=strategy)
     return blocks(function, op.__name__, range(result.ndim), [condition, x, y], result.dtype)
 
 
-def nonzero(name: str, condition: da.Array) -> tuple[da.Array, ...]:
-    """The indices of nonzero elements, by dim. Their number in each chunk is unknown until it is computed."""
-    some = condition if condition.size else condition.blocks[(0,) * condition.ndim]  # Dask ravels only one empty chunk
-    flat, dtype = some.ravel(), np.dtype(np.intp)
-    options = {"dtype": dtype, "meta": like(condition, 1, dtype), "token": name}
+# ---------------------------------------------------------------------------------------------------------- selection
+
+
+def nonzero(op: Function, result: Any, condition: da.Array) -> tuple[da.Array, ...]:
+    """nonzero, and where alone. The number of indices of each chunk is unknown until it is computed."""
+    flat, dtype = raveled(condition), np.dtype(np.intp)
+    options = {"dtype": dtype, "meta": like(condition, 1, dtype), "token": op.__name__}
     places = da.map_blocks(places_in, flat, chunks=((math.nan,) * flat.numblocks[0],), **options)
     dims = zip(contiguous_strides(condition.shape), condition.shape, strict=True)
     return tuple(da.map_blocks(index_along, places, step, n, **options) for step, n in dims)
@@ -76,12 +80,41 @@ def nonzero(name: str, condition: da.Array) -> tuple[da.Array, ...]:
 def places_in(x: Any, block_info: Any) -> Any:
     """The flat indices of a chunk's nonzero elements."""
     ((first, _),) = block_info[0]["array-location"]
-    return broadcast.where(x)[0] + first
+    return selection.nonzero(x)[0] + first
 
 
 def index_along(places: Any, step: int, n: int) -> Any:
     """Flat indices as indices along a dim of length n and stride ``step``."""
     return places // step % n
+
+
+def raveled(x: da.Array) -> da.Array:
+    """An array as one line, in C order."""
+    return (x if x.size else x.blocks[(0,) * x.ndim]).ravel()  # Dask ravels only one empty chunk
+
+
+def compressed(op: Function, result: Any, condition: Any, a: Any, axis: Any) -> da.Array:
+    """compress. How much of each chunk is selected is unknown until it is computed, if the condition is Dask's."""
+    name, a = op.__name__, a if is_dask(a) else cut(a, condition) if np.ndim(a) else whole(a)
+    a, axis = (raveled(a), 0) if axis is None or a.ndim == 0 else (a, axis % a.ndim)
+    length = min(len(condition), a.shape[axis])
+    beyond, condition = condition[length:], condition[:length]
+    if is_dask(beyond) and beyond.size:
+        rule = f"condition is a dask.Array of {length + beyond.size} elements, more than the {length} of axis {axis}"
+        raise error(ValueError, name, rule)
+    if not is_dask(beyond):
+        Compress(name, a.shape, axis).result(0, int(np.count_nonzero(beyond)), None)
+    a = a[(slice(None),) * axis + (slice(length),)]
+    sizes = (math.nan,) * len(a.chunks[axis])
+    if not is_dask(condition):
+        ends = np.cumsum(a.chunks[axis])[:-1]
+        sizes = tuple([int(np.count_nonzero(part)) for part in np.split(condition, ends)])
+        condition = da.from_array(condition, (a.chunks[axis],))
+    dims, pairs = range(a.ndim), [(condition.rechunk((a.chunks[axis],)), (axis,)), (a, tuple(range(a.ndim)))]
+    return blocks(partial(op, axis=axis), name, dims, pairs, a.dtype, {axis: sizes})
+
+
+# ----------------------------------------------------------------------------------------------- repeated along dims
 
 
 def stretched(op: Function, result: ArraySpec, x: Any, shape: Any, **options: Any) -> da.Array:
@@ -187,4 +220,7 @@ def scaled(val: np.dtype, alpha: Any, beta: Any, total: Any, c: Any) -> Any:
 GRAPHS: dict[Function, Function] = {
     compare.array_equal: equal, compare.allclose: compared, broadcast.where: choice, broadcast.expand: stretched,
     broadcast.broadcast_to: stretched, matmul.matmul: matrix_product, matmul.dot: dot_product,
+    selection.nonzero: nonzero, selection.compress: compressed,
 }  # fmt: skip
+#: Those that take an array of the library of Dask's chunks as it is.
+WHOLE = (selection.compress,)

@@ -80,7 +80,7 @@ def reduction(call: partial[Any], work: Work, where: Any, operands: dict[str, An
 
 def gathered(work: Work, results: list[Any]) -> Any:
     """The result, or several in their form."""
-    return getattr(work.form, "_make", work.form)(results) if len(results) > 1 else results[0]
+    return getattr(work.form, "_make", work.form or tuple)(results) if len(results) > 1 else results[0]
 
 
 def spread(x: Any, y: Any) -> Any:

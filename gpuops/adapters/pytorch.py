@@ -158,23 +158,6 @@ def from_host(result: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(result)
 
 
-def gpu_view(index: int, tensor: torch.Tensor, spec: ArraySpec) -> Any:
-    """CuPy's array over a tensor's memory."""
-    import cupy
-
-    reach = 1 + sum((n - 1) * step for n, step in zip(spec.shape, spec.steps, strict=True)) if spec.size else 0
-    memory = borrowed(index, tensor, reach * spec.itemsize)  # (strides of tensors are not negative)
-    return cupy.ndarray(spec.shape, spec.dtype, memory, spec.strides)
-
-
-def from_gpu(result: Any) -> torch.Tensor:
-    """A tensor over a C-ordered result, whose memory is a tensor's."""
-    made = result.data.mem.owner
-    storage = made.untyped_storage()
-    offset = (result.data.ptr - storage.data_ptr()) // result.itemsize if result.size else 0  # (null if empty)
-    return torch.empty(0, dtype=torch_dtype(result.dtype), device=made.device).set_(storage, offset, result.shape)
-
-
 def borrowed(index: int, tensor: torch.Tensor, nbytes: int) -> Any:
     """A tensor's memory as CuPy's."""
     import cupy
@@ -250,12 +233,6 @@ class TensorContext:
 
     def broadcast_to(self, tensor: torch.Tensor, shape: Shape) -> torch.Tensor:
         return tensor.expand(shape)
-
-    def nonzero(self, tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        import cupy
-
-        array = gpu_view(self.index, tensor, self.spec("condition", tensor, self.device.machine)[0])
-        return tuple(from_gpu(cupy.ascontiguousarray(each)) for each in cupy.nonzero(array))
 
 
 @cache

@@ -19,13 +19,13 @@ empty maximum is an error.
 from . import linalg as linalg
 from .linalg import matmul
 from .manipulation import broadcast_to
-from .searching import argmax, argmin, count_nonzero, where
+from .searching import argmax, argmin, count_nonzero, nonzero, where
 from .statistical import cumulative_prod, cumulative_sum, max, mean, min, prod, std, sum, var
 from .utility import all, any
 
 __all__ = [
     "all", "any", "argmax", "argmin", "broadcast_to", "count_nonzero", "cumulative_prod", "cumulative_sum", "matmul",
-    "max", "mean", "min", "prod", "std", "sum", "var", "where",
+    "max", "mean", "min", "nonzero", "prod", "std", "sum", "var", "where",
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from . import linalg as linalg
 
 __all__ = [
     "all", "any", "argmax", "argmin", "broadcast_to", "count_nonzero", "cumulative_prod", "cumulative_sum", "matmul",
-    "max", "mean", "min", "prod", "std", "sum", "var", "where"
+    "max", "mean", "min", "nonzero", "prod", "std", "sum", "var", "where"
 ]
 
 @overload
@@ -98,6 +98,12 @@ def mean(x: Array | Plain, /, *, axis: Axis = None, keepdims: bool = False) -> A
 @overload
 def mean(x: Other, /, *, axis: Axis = None, keepdims: bool = False) -> Other: ...
 def min(x: Kind | Plain, /, *, axis: Axis = None, keepdims: bool = False) -> Kind: ...
+@overload
+def nonzero(x: Untyped, /) -> Untyped: ...
+@overload
+def nonzero(x: Array | Plain, /) -> tuple[npt.NDArray[np.int64], ...]: ...
+@overload
+def nonzero(x: Other, /) -> tuple[Other, ...]: ...
 @overload
 def prod(x: Untyped, /, *, axis: Axis = None, dtype: ForeignDType | None = None, keepdims: bool = False) -> Untyped: ...
 @overload

@@ -2,6 +2,7 @@
 
 from ..ops import broadcast as _broadcast
 from ..ops import reduce as _reductions
+from ..ops import selection as _selection
 from ..ops.docstrings import documented
 from .results import as_array
 
@@ -93,6 +94,36 @@ def count_nonzero(x, /, *, axis=None, keepdims=False):
     array([1, 2])
     """
     return as_array(_reductions.count_nonzero(x, axis=axis, keepdims=keepdims))
+
+
+@documented
+def nonzero(x, /):
+    """Indices of the elements that are not zero, as ``nonzero`` of the standard's searching functions.
+
+    Parameters
+    ----------
+    {standard_x}
+
+    Returns
+    -------
+    tuple of array
+        For each dim of ``x``, the indices along it, as int64; the elements come in C order.
+        {standard_result}
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not an array, or its dtype is not supported.
+    ValueError
+        If ``x`` has no dims.
+
+    Examples
+    --------
+    >>> import gpuops.array_api as xp, numpy as np
+    >>> xp.nonzero(np.array([0, 7, 0, 2]))
+    (array([1, 3]),)
+    """
+    return _selection.nonzero(x)
 
 
 @documented

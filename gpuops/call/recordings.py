@@ -54,7 +54,7 @@ class Recorded:
 def changing(work: Work, names: list[str]) -> Changes | None:
     """The `Changes` of a work with symbols; None if more varies than a template can change."""
     plan = work.plan
-    if plan is None or not all(isinstance(step, Launch) for step in plan.steps):
+    if plan is None or work.then is not None or not all(isinstance(step, Launch) for step in plan.steps):
         return None
     new = all(spec.name not in names for spec in work.results)
     fixed = all(type(arg.offset) is int for step in plan.steps for arg in step.args if isinstance(arg, Operand))

@@ -103,10 +103,6 @@ class ExecutionContext(Protocol):
         """A view with stride 0 where the array broadcasts."""
         ...
 
-    def nonzero(self, array: Any) -> tuple[Any, ...]:
-        """The indices of the non-zero elements, as NumPy's nonzero."""
-        ...
-
 
 class Refused(Exception):
     """A launch that the current stream cannot run: too few multiprocessors for co-resident blocks, or for a cluster."""

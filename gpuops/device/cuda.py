@@ -162,9 +162,6 @@ class CudaDevice:
     def broadcast_to(self, array: cupy.ndarray, shape: Shape) -> cupy.ndarray:
         return cupy.broadcast_to(array, shape)
 
-    def nonzero(self, array: cupy.ndarray) -> tuple[cupy.ndarray, ...]:
-        return cupy.nonzero(array)
-
     def read(self, address: int, nbytes: int) -> bytes:
         data = ctypes.create_string_buffer(max(nbytes, 1))
         stream = cupy.cuda.get_current_stream()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
+import numpy as np
+
+from ..errors import error
 from ..plan.geometry import Shape, contiguous_strides
 from ..plan.recording import known
-from ..plan.work import ArraySpec, Given, Launch, Plan, Work, given
+from ..plan.work import COUNTS, ArraySpec, Given, Launch, Plan, Work, given
 from .context import Device, ExecutionContext, NotLoaded
 
 #: A `Work` prepared for a device: a function of the call's arguments, and of the addresses of the arrays among them. It
@@ -28,6 +31,8 @@ def prepare(
     ``out``'s overlap is unchanged. ``captured``: the work was planned under capture.
     """
     assert work.plan is not None
+    if work.then is not None:
+        return prepare_counting(work, context, names, out, fits)
     plan, device, own = work.plan, context.device, work.plan.own
     new = [spec for spec in work.results if spec.name not in names]
     places = {name: i for i, name in enumerate((*names, *[spec.name for spec in new], *own))}
@@ -62,10 +67,46 @@ def prepare(
     return ready
 
 
+def prepare_counting(
+    work: Work, context: ExecutionContext, names: Sequence[str], out: int | None, fits: Fits | None
+) -> Ready:  # fmt: skip
+    """Prepare a work whose numbers the host reads, and with them the rest of the call, whenever they change."""
+    assert work.plan is not None and work.then is not None
+    plan, device, describe = work.plan, context.device, work.then
+    places = {name: i for i, name in enumerate((*names, *plan.own))}
+    workspace, nbytes = workspace_of(plan), dict(plan.workspace)[COUNTS]
+
+    def check() -> None:
+        if device.capturing():
+            rule = "the size of the result must be read from the GPU, which is not allowed during a graph capture"
+            raise error(RuntimeError, work.op, rule)
+
+    check()
+    device.load(plan.kernels)
+    steps = [step.ready(device, places) for step in plan.steps]
+
+    @lru_cache(maxsize=1)
+    def rest(counts: tuple[int, ...]) -> Ready:
+        return prepare(describe(counts), context, [*places], out, None, False)
+
+    def ready(values: tuple[Any, ...], addresses: list[int]) -> Any:
+        check()
+        if fits is not None and not fits(addresses):
+            return None
+        _memory, more = provided(device, workspace, plan.scratch)  # keeps the memory until all launches are issued
+        addresses += more
+        for step in steps:
+            step(addresses)
+        counts = np.frombuffer(device.read(addresses[places[COUNTS]], nbytes), np.int64)
+        return rest(tuple(counts.tolist()))(values, addresses)
+
+    return ready
+
+
 def maker(context: ExecutionContext, new: list[ArraySpec], work: Work) -> Callable[[list[int]], Any] | None:
     """A function that allocates a work's new results; in the work's form if it has several."""
     makers = [partial(context.maker(spec.dtype), *layout(spec)) for spec in new]
-    if len(work.results) == 1:
+    if len(work.results) == 1 and work.form is None:
         return makers[0] if makers else None
     gather = together(work)
     return lambda addresses: gather([make(addresses) for make in makers])
@@ -82,7 +123,7 @@ def layout(spec: ArraySpec) -> tuple[Shape, Shape | None]:
 
 def together(work: Work) -> Callable[[list[Any]], Any]:
     """The function that makes the work's form of a list of results."""
-    return getattr(work.form, "_make", work.form)
+    return getattr(work.form, "_make", work.form or tuple)
 
 
 class Template:

@@ -16,6 +16,8 @@ from ..plan.products import rungs
 from ..plan.reductions import launch as reductions
 from ..plan.rows import launch as rows
 from ..plan.scans import launch as scans
+from ..plan.selection import count, place
+from ..plan.selection import rows as selected_rows
 from ..plan.work import Kernel
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
@@ -28,6 +30,8 @@ FAMILY = {
     "matmul": MATMUL,
     "matmul_pipelined": ("block.cuh", *MATMUL, "matmul_panels.cuh"),
     "scan": ("block.cuh", "scan.cuh", "engines.cuh", "look_back.cuh", "settle.cuh"),
+    "select": ("block.cuh", "select.cuh"),
+    "select_rows": (),
     "reduce": ("block.cuh", "reduce.cuh", "words.cuh", "search.cuh", "lanes.cuh", "biased.cuh", "accumulate.cuh"),
     "softmax": ("block.cuh", "softmax.cuh"),
     "softmax_columns": SOFTMAX_ON_CHIP,
@@ -44,6 +48,10 @@ PARAMS = {
     "reduce": reductions.PARAMS,
     "reduce_small": reductions.SMALL_PARAMS,
     "scan": scans.PARAMS,
+    "select_count": count.PARAMS,
+    "select_elements": place.ELEMENTS,
+    "select_indices": place.INDICES,
+    "select_rows": selected_rows.PARAMS,
     "softmax": rows.PARAMS,
     "softmax_small": rows.SMALL_PARAMS,
 }
@@ -74,7 +82,7 @@ def source(kernel: Kernel) -> str:
     """The translation unit of a variant: common headers, its types and constants, the parameters, the family's headers,
     its file."""
     word = kernel.name.split("_")[0]
-    headers, params = FAMILY.get(kernel.name) or FAMILY[word], PARAMS.get(kernel.name) or PARAMS[word]
+    headers, params = FAMILY.get(kernel.name, FAMILY[word]), PARAMS.get(kernel.name) or PARAMS[word]
     return "\n".join(
         [
             *map(read, COMMON),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..definition.selection import Compress
 from ..plan.dtypes import accumulator
 from ..plan.geometry import Shape
 from .results import deliver
@@ -57,9 +58,18 @@ def where(condition: np.ndarray, x: Any, y: Any, out: np.ndarray | None = None, 
     return deliver(np.where(condition, x, y), out)
 
 
-def nonzero(condition: np.ndarray) -> tuple[np.ndarray, ...]:
-    """np.nonzero."""
-    return np.nonzero(condition)
+def nonzero(**array: np.ndarray) -> tuple[np.ndarray, ...]:
+    """np.nonzero of an array, whatever its name."""
+    (x,) = array.values()
+    return np.nonzero(x)
+
+
+def compress(condition: np.ndarray, a: np.ndarray, out: np.ndarray | None = None, *, choice: Compress) -> Any:
+    """np.compress."""
+    condition, beyond = condition[: choice.length], condition[choice.length :]
+    counts = int(np.count_nonzero(condition)), int(np.count_nonzero(beyond))
+    choice.result(*counts, None if out is None else out.shape)
+    return deliver(np.compress(condition, a, choice.axis), out)
 
 
 def broadcast_to(array: np.ndarray, *, shape: Shape, subok: bool) -> np.ndarray:

@@ -29,6 +29,7 @@ from .arguments import (
     scalar,
 )
 from .docstrings import documented
+from .selection import indices
 from .table import check_strategy
 
 
@@ -167,7 +168,9 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     if (x is None) != (y is None):
         raise error(ValueError, op, "either both or neither of x and y must be given")
     if x is None:
-        return nonzero(condition, out)
+        if out is not None:
+            raise error(TypeError, op, "out needs x and y")
+        return indices(op, "condition", condition)
     dtype = result_type(op, x=x, y=y)
     check_array(op, "condition", condition)
     values, scalars = [], {}
@@ -196,18 +199,6 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
     add_map(builder, "Where", target, operands, types, strategy)
     builder.deliver(target, out)
     return Work(op, (out or target,), host, builder.finish())
-
-
-def nonzero(condition: Any, out: Any) -> Work:
-    """``where`` with a condition alone."""
-    op = "where"
-    if out is not None:
-        raise error(TypeError, op, "out needs x and y")
-    if condition is None:
-        raise error(TypeError, op, "condition is None; gpuops takes arrays and scalars")
-    if condition.ndim == 0:
-        raise error(ValueError, op, "a 0-d condition needs x and y")
-    return Work(op, (), HostCall(numpy_engine.nonzero, {}), method=("nonzero", ("condition",)))
 
 
 def converted(value: ArraySpec, dtype: np.dtype) -> ArraySpec:

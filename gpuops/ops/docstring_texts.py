@@ -119,6 +119,9 @@ The array library and the device are the input's.""",
 On a GPU, each thread keeps 1 MiB of workspace per stream, and each captured CUDA graph has its own.""",
     "skips_nan": """
 On a GPU, NaN is skipped as the elements are read: there is no mask in memory and no second pass.""",
+    "counting": """
+On a GPU, the true elements are counted first, and the host waits for their number: so it cannot be called during a
+graph capture. The workspace has a bit for each element of the condition.""",
     "order": """
 NaN wins over numbers; complex numbers are ordered by real part, then by imaginary part.""",
     "comparison": """

@@ -100,12 +100,12 @@ def described(
     task: Task = host.options["task"]
     results = new_results(task, a)
     if a.machine is None:
-        return Work(op, results, host, form=task.form or tuple)
+        return Work(op, results, host, form=task.form)
     struct = beside(task.bound.reduction, other if task.places is None else None)
     if struct.traits.indexed:
         other = reductions.positions(a, task.axis)
     plan = in_one_pass(struct, a, other, task.axis, task.bound.val, results, strategy, **task.options)
-    return Work(op, results, host, plan, form=task.form or tuple)
+    return Work(op, results, host, plan, form=task.form)
 
 
 def new_results(task: Task, a: ArraySpec) -> tuple[ArraySpec, ...]:

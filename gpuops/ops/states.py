@@ -150,7 +150,7 @@ def finish(states, record, val, axis, keepdims=False, n=0, initial=None, options
     task = Task(record.bind(val, val), axis, keepdims, first, form, options=dict(options))
     results, call = new_results(task, states), HostCall(host.finish, {"task": task, "n": n})
     if states.machine is None:
-        return Work(record.name, results, call, form=form or tuple)
+        return Work(record.name, results, call, form=form)
     builder = Builder(states.machine)
     if results[0].size:
         if first is None and record.start == 0 and val.kind in "fcV":
@@ -159,7 +159,7 @@ def finish(states, record, val, axis, keepdims=False, n=0, initial=None, options
         problem = problem_of(struct, states, None, results[0], axis, val, numbers, first).reading()
         problem = problem._replace(root=record.root, second=results[1] if len(results) > 1 else None)
         builder.add(reductions.plan(problem, None, states.machine.multiprocessors))
-    return Work(record.name, results, call, builder.finish(), form=form or tuple)
+    return Work(record.name, results, call, builder.finish(), form=form)
 
 
 def problem_of(

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from . import products as products
     from . import rows as rows
     from . import scans as scans
+    from . import selection as selection
 
 
 def __getattr__(name: str) -> ModuleType:
     """Import a planner on first use: calls with NumPy arrays need none."""
-    if name in ("maps", "products", "rows", "scans"):
+    if name in ("maps", "products", "rows", "scans", "selection"):
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -30,6 +30,9 @@ SLOTS = 2**17  # bytes
 PARTIALS = SLOTS_OFFSET + SLOTS
 
 
+COUNTS = "counts"  # the workspace of numbers (int64) that the host reads between the two works of a call
+
+
 class Machine(NamedTuple):
     """The properties of a device that plans depend on."""
 
@@ -305,7 +308,8 @@ class Work(NamedTuple):
 
     On a device (``plan``): allocate the results that the caller did not pass, and run the plan's steps. On the host
     (``host``): one call of the NumPy engine. ``method``, instead of a plan, names a method of the execution context
-    that makes the result: a view, or arrays whose length only the device knows. Such calls are not cached.
+    that makes the result, a view. Such calls are not cached. If the device must count first, the plan does so: the host
+    reads its `COUNTS`, and ``then`` describes the rest of the call, given these numbers.
     """
 
     op: str
@@ -313,12 +317,15 @@ class Work(NamedTuple):
     host: HostCall
     plan: Plan | None = None
     method: tuple[str, tuple[Any, ...]] | None = None
-    form: Any = tuple  # of several results: a tuple, or a named tuple
+    form: Any = None  # of the results: a tuple, or a named tuple; None: one by itself, several as a tuple
+    then: "Then | None" = None
 
     @property
     def summary(self) -> str:
         """The op and its results; without a plan, also the function that makes them."""
         facts = [f"{spec.name} {spec.dtype} {spec.shape}" for spec in self.results]
+        if self.then:
+            facts.append("as many results as are counted")
         if self.method:
             facts.append(f"by {self.method[0]}")
         elif not self.plan:
@@ -333,3 +340,11 @@ class Work(NamedTuple):
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))
+
+
+class Then(Protocol):
+    """The rest of a call."""
+
+    def __call__(self, counts: tuple[int, ...]) -> Work:
+        """Describe it, given the numbers that the first work has counted."""
+        ...

@@ -27,6 +27,7 @@ from ..ops.average import average
 from ..ops.broadcast import expand, where
 from ..ops.compare import allclose, array_equal
 from ..ops.matmul import dot, matmul
+from ..ops.selection import compress, nonzero
 from ..plan.geometry import Shape
 from ..plan.work import ArraySpec, Kernel, Machine, Work, largest_cluster, new_array
 from .info import info
@@ -99,6 +100,28 @@ def dots(array: Maker) -> Iterator[Work]:
         yield describe(dot, array((n,)), array((n,)))
 
 
+def conditions(array: Maker) -> Iterator[Work]:
+    """Calls of ``nonzero`` with vectors and matrices."""
+    for shape in [*itertools.product(SOME, SOME), *((n,) for n in MANY)]:
+        yield from both(describe(nonzero, array(shape)))
+
+
+def choices(array: Maker) -> Iterator[Work]:
+    """Calls of ``compress`` with masks along each axis of a matrix, and of a vector."""
+    for shape in [*itertools.product(SOME, SOME), *((n,) for n in MANY)]:
+        a = array(shape)
+        for axis, n in enumerate(shape):
+            mask = new_array("condition", (n,), np.dtype(bool), machine=a.machine)
+            yield from both(describe(compress, mask, a, axis))
+
+
+def both(work: Work) -> Iterator[Work]:
+    """A work that counts first, and the rest of the call if there is anything to do."""
+    assert work.then is not None
+    yield work
+    yield work.then((1,))
+
+
 #: An op is a row: its representative calls.
 OPS: dict[str, Callable[[Maker], Iterator[Work]]] = {
     **{
@@ -111,6 +134,8 @@ OPS: dict[str, Callable[[Maker], Iterator[Work]]] = {
     **{op.__name__: partial(pairs, op) for op in (array_equal, allclose)},
     "expand": expands,
     "where": wheres,
+    "nonzero": conditions,
+    "compress": choices,
     "matmul": products,
     "dot": dots,
 }

@@ -167,7 +167,7 @@ def add_tiles(builder: Builder, p: Problem, strategy: str) -> None:
     groups = -(-p.outers // (t.units * t.batch)) * -(-p.inner // t.columns)
     tiles = -(-p.length // span) if t.look else 1
     walk = t.look and groups >= WALKED * machine.multiprocessors
-    many = t.look and not (walk or p.ordered or is_direct(p, t)) and groups * tiles >= FILLED * machine.multiprocessors
+    many = t.look and not (walk or p.ordered) and groups * tiles >= FILLED * machine.multiprocessors
     pieces = PIECES if many else 1
     line = tree(-(-tiles // pieces))
     count = groups * line.tiles
@@ -201,7 +201,8 @@ def kernel_of(p: Problem, t: Tiling, span: int, count: int, constants: dict[str,
         "KEPT": p.kept.rank_class, "LINE": p.line.rank_class, "BLOCK": BLOCK, "X_LINEAR": is_linear(p, t, 0),
         "Y_LINEAR": is_linear(p, t, 1), "SHORT": p.length <= SHORT, "LOOK": t.look, "EXCLUSIVE": p.exclusive,
         "ONE": one, "SIMPLE": one and (t.look or span % EACH == 0) and not any(p.backward),
-        "DIRECT": is_direct(p, t), "EVEN": t.columns % EACH == 0, "PREFIX": p.exact, "SCALED": p.scaled, "ORDERED": p.ordered, "STATES": 0,
+        "DIRECT": is_direct(p, t), "EVEN": t.columns % EACH == 0,
+        "PREFIX": p.exact, "SCALED": p.scaled, "ORDERED": p.ordered, "STATES": 0,
     }  # fmt: skip
     return variant("scan_tiles", types, more | constants)
 
