@@ -324,7 +324,8 @@ __device__ __forceinline__ void scan_on(const Tin* x, Tout* y, const Share& mine
   auto* fold = reinterpret_cast<Carry*>(memory + p.folds);  // of each level and column: what the elder siblings have
   int wide = ONE ? 1 : static_cast<int>(p.columns.value), strips = ONE ? 1 : static_cast<int>(p.strips.value), tiles = static_cast<int>(p.tiles.value);
   Index outer = ONE ? blockIdx.x : divide(static_cast<Index>(blockIdx.x), p.strips), number = outer * tiles * strips + (blockIdx.x - outer * strips);
-  for (int i = threadIdx.x; i < p.levels * wide; i += blockDim.x) fold[i] = OfChunks::none();
+  int levels = ORDERED ? p.levels : 1;  // of which merges have an order
+  for (int i = threadIdx.x; i < levels * wide; i += blockDim.x) fold[i] = OfChunks::none();
   Source source;
   source.fetch(x, Tile(number, p), mine, p);
   for (int t = 0; t < tiles; ++t, number += strips) {
@@ -336,14 +337,14 @@ __device__ __forceinline__ void scan_on(const Tin* x, Tout* y, const Share& mine
     begin<OfChunks>(element, have, 0, totals, mine, p, [&](int column, const Carry& all) { line[0][column] = all; });
     __syncthreads();
     for (int column = threadIdx.x; column < wide; column += blockDim.x) {
-      Carry before = fold[(p.levels - 1) * wide + column], node = line[0][column];
-      for (int level = p.levels - 2; level >= 0; --level) before = OfChunks::merge(before, fold[level * wide + column]);
+      Carry before = fold[(levels - 1) * wide + column], node = line[0][column];
+      for (int level = levels - 2; level >= 0; --level) before = OfChunks::merge(before, fold[level * wide + column]);
       line[1][column] = before;
       int place = t;
-      for (int level = 0; level < p.levels; ++level, place /= RADIX) {
+      for (int level = 0; level < levels; ++level, place /= RADIX) {
         Carry& elders = fold[level * wide + column];
-        node = place % RADIX == 0 ? node : OfChunks::merge(elders, node);
-        bool last = place % RADIX == RADIX - 1;
+        if (place % RADIX != 0 || !ORDERED) node = OfChunks::merge(elders, node);
+        bool last = ORDERED && place % RADIX == RADIX - 1;
         elders = last ? OfChunks::none() : node;
         if (!last) break;
       }
