@@ -596,7 +596,7 @@ MORE_ATOMICS = {
     ],
     "sums.cuh": ["atomicOr(&all.seen, seen);"],
     "reduce.cuh": ["atomicMin(&next, threadIdx.x);", "atomicAdd(&number, taking);"],
-    "engines.cuh": ["atomicMax(most + line, top), atomicMin(least + line, bottom);"],
+    "engines.cuh": ["atomicMax(most + line, found.most), atomicMin(least + line, found.least);"],
     "settle.cuh": ["atomicOr(&all.seen, All::OTHER);", "atomicMin(&next, threadIdx.x);"],
     "scan_tiles.cu": ["atomicAdd(counter, u64(1)));"],
     "look_back.cuh": ["atomicAdd(const_cast<u64*>(from), u64(0));"],
@@ -743,12 +743,12 @@ def calls() -> Iterator[Callable[[], bool]]:
     for strategy in gpuops.strategies("sum"):
         yield partial(sums_left_open, strategy)
     yield partial(sums_left_open, "rows", "f8")
-    lines = ((400, 5), 1), ((5, 400), 0), ((3, 900), 1), ((900, 3), 0), ((2, 20000), 1), ((9000, 12), 0)
+    lines = ((400, 5), 1), ((5, 400), 0), ((3, 900), 1), ((900, 3), 0), ((2, 20000), 1), ((9000, 12), 0), ((300, 3), 0)
     for line in lines:
         yield partial(scanned, "cumsum", *line)
     for line in lines[1::2]:
         yield partial(scanned, "cumsum", *line, 120)
-    for line in ((4000, 20), 1), ((20000, 5), 1), ((2, 9000), 1):
+    for line in ((4000, 20), 1), ((20000, 5), 1), ((2, 9000), 1), ((1, 300000), 1), ((40, 5000), 1), ((8, 3000, 3), 1):
         yield partial(scanned_bytes, *line)
     for length, density in ((5000, 0.5), (300000, 0.1), (9000, 1)):
         yield partial(selected_alike, length, density)
