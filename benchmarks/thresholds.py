@@ -226,6 +226,8 @@ THRESHOLDS = (
     Threshold("scans.launch", "PIECES", (1, 4), over("cumsum", ((2**28,), 0), ((16, 2**22), 1))),
     Threshold("scans.launch", "FILLED", (2, 32), over("cumsum", ((2**21,), 0), ((2**23,), 0))),
     Threshold("scans.launch", "SEGMENT", (64, 256), over("cumsum", (WIDE, 0), ((65536, 1024), 0))),
+    Threshold("scans.launch", "WALKED", (2, 4), over("cumsum", (WIDE, 0), ((128, 1024, 256), 1))),
+    Threshold("scans.launch", "SECTOR", (8, 128), over("cumsum", ((16, 2**22), 0), ((65536, 100), 0))),
     # ---- products
     Threshold("products", "LARGE", (100_000, 2_500_000), (
         *product(2048, 2048, 2048, "C", "F"), *product(1024, 1024, 2048, "C", "F"))),
