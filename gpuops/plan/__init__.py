@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from . import selection as selection
 
 
+#: The submodules that load at first use: calls with NumPy arrays need none.
+PLANNERS = ("maps", "products", "rows", "scans", "selection")
+
+
 def __getattr__(name: str) -> ModuleType:
-    """Import a planner on first use: calls with NumPy arrays need none."""
-    if name in ("maps", "products", "rows", "scans", "selection"):
+    """Import a planner."""
+    if name in PLANNERS:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

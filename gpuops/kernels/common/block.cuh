@@ -1,33 +1,25 @@
 // Reducing one value per thread to one value per group, warp, block or grid.
 namespace gpuops {
 
-// The value of another lane, of any size, word by word.
-template <class S> __device__ __forceinline__ S shuffle(S value, int lane) {
+// A value of any size of which each word is moved.
+template <class S, class F> __device__ __forceinline__ S by_words(S value, F move) {
   constexpr int WORDS = (sizeof(S) + 3) / 4;
   u32 word[WORDS] = {};
   memcpy(word, &value, sizeof value);
 #pragma unroll
-  for (int w = 0; w < WORDS; ++w) word[w] = __shfl_sync(0xffffffffu, word[w], lane);
+  for (int w = 0; w < WORDS; ++w) word[w] = move(word[w]);
   memcpy(&value, word, sizeof value);
   return value;
+}
+// The value of another lane.
+template <class S> __device__ __forceinline__ S shuffle(S value, int lane) {
+  return by_words(value, [=](u32 word) { return __shfl_sync(0xffffffffu, word, lane); });
 }
 template <class S> __device__ __forceinline__ S shuffle_up(S value, int by) {
-  constexpr int WORDS = (sizeof(S) + 3) / 4;
-  u32 word[WORDS] = {};
-  memcpy(word, &value, sizeof value);
-#pragma unroll
-  for (int w = 0; w < WORDS; ++w) word[w] = __shfl_up_sync(0xffffffffu, word[w], by);
-  memcpy(&value, word, sizeof value);
-  return value;
+  return by_words(value, [=](u32 word) { return __shfl_up_sync(0xffffffffu, word, by); });
 }
 template <class S> __device__ __forceinline__ S shuffle_xor(S value, int mask) {
-  constexpr int WORDS = (sizeof(S) + 3) / 4;
-  u32 word[WORDS] = {};
-  memcpy(word, &value, sizeof value);
-#pragma unroll
-  for (int w = 0; w < WORDS; ++w) word[w] = __shfl_xor_sync(0xffffffffu, word[w], mask);
-  memcpy(&value, word, sizeof value);
-  return value;
+  return by_words(value, [=](u32 word) { return __shfl_xor_sync(0xffffffffu, word, mask); });
 }
 
 // Searches with 32-bit values and indices: one instruction finds the maximum of a warp, another its first index.

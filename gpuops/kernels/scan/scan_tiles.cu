@@ -316,7 +316,7 @@ __device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, 
 }
 
 // All tiles of longer lines, one after the other. (There are lines enough for all blocks.)
-__device__ __forceinline__ void scan_on(const Tin* x, Tout* y, const Share& mine, const Scan& p) {
+__device__ __forceinline__ void walk_lines(const Tin* x, Tout* y, const Share& mine, const Scan& p) {
   using Carry = typename OfChunks::Carry;
   __shared__ Totals<typename OfChunks::Local> totals;
   __shared__ Carry line[2][ONE ? 1 : BLOCK / 2];  // the totals of lines in the tile, and what comes before it
@@ -362,7 +362,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 scan_tiles(const Tin* x, Tout* y, u64* counter, u64* slot, const __grid_constant__ Launch launch, const __grid_constant__ Scan p) {
   wait_for_previous();
   Share mine(threadIdx.x, p);
-  if constexpr (WALK) scan_on(x, y, mine, p);
+  if constexpr (WALK) walk_lines(x, y, mine, p);
   else if constexpr (LOOK) scan_parts(x, y, counter, slot, mine, launch, p);
   else scan_lines(x, y, mine, p);
 }
