@@ -15,6 +15,7 @@ from ..plan.maps import elements, packs, stepped, tiled
 from ..plan.products import rungs
 from ..plan.reductions import launch as reductions
 from ..plan.rows import launch as rows
+from ..plan.scans import flat
 from ..plan.scans import launch as scans
 from ..plan.selection import count, place
 from ..plan.selection import rows as selected_rows
@@ -29,7 +30,8 @@ FAMILY = {
     "broadcast": ("broadcast.cuh",),
     "matmul": MATMUL,
     "matmul_pipelined": ("block.cuh", *MATMUL, "matmul_panels.cuh"),
-    "scan": ("block.cuh", "scan.cuh", "engines.cuh", "look_back.cuh", "settle.cuh"),
+    "scan": ("block.cuh", "engines.cuh", "scan.cuh", "tile_sums.cuh", "slots.cuh", "look_back.cuh", "settle.cuh"),
+    "scan_flat": ("block.cuh", "engines.cuh", "slots.cuh"),
     "select": ("block.cuh", "select.cuh"),
     "select_rows": (),
     "reduce": ("block.cuh", "reduce.cuh", "words.cuh", "search.cuh", "lanes.cuh", "biased.cuh", "accumulate.cuh"),
@@ -48,6 +50,7 @@ PARAMS = {
     "reduce": reductions.PARAMS,
     "reduce_small": reductions.SMALL_PARAMS,
     "scan": scans.PARAMS,
+    "scan_flat": flat.PARAMS,
     "select_count": count.PARAMS,
     "select_elements": place.ELEMENTS,
     "select_indices": place.INDICES,

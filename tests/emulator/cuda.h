@@ -88,7 +88,9 @@ enum {
   emulator_xor,
   emulator_ballot,
   emulator_any,
-  emulator_all
+  emulator_all,
+  emulator_arrive,
+  emulator_wait
 };
 enum {
   emulator_add,
@@ -124,6 +126,13 @@ EMULATOR_API int __any_sync(unsigned mask, int predicate) {
 }
 EMULATOR_API int __all_sync(unsigned mask, int predicate) {
   return emulator_warp(emulator_all, mask, predicate != 0, 0, 32);
+}
+// PTX's barrier.arrive and barrier.sync, for which CUDA has no functions.
+EMULATOR_API void emulator_barrier_arrive(int barrier, int threads) {
+  emulator_warp(emulator_arrive, 0xffffffffu, barrier, threads, 32);
+}
+EMULATOR_API void emulator_barrier_sync(int barrier, int threads) {
+  emulator_warp(emulator_wait, 0xffffffffu, barrier, threads, 32);
 }
 EMULATOR_API unsigned __activemask() { return emulator_active_mask(); }
 

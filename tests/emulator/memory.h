@@ -33,7 +33,7 @@ inline size_t variable_count, arena_used, static_shared, launch_number;
 // that what an earlier block did is never mistaken for this one's.
 struct Access {
   uint32_t epoch, clock, pc;
-  uint16_t thread;
+  uint16_t thread, tick;
 };
 
 // Who accessed a byte. Three accesses stand for all: a new one races with some of them if and only if
@@ -98,7 +98,8 @@ inline void* pc_of(const Access& access) { return reinterpret_cast<void*>(module
 inline bool unordered(const Access& a) {
   if (a.epoch != epoch || a.thread == current->id) return false;
   const Warp& warp = warps[current->warp];
-  return a.thread / 32 != current->warp || !warp.synced || warp.clock[current->lane][a.thread % 32] < a.clock;
+  if (a.thread / 32 != current->warp) return warp.seen[a.thread / 32] < a.tick;
+  return !warp.synced || warp.clock[current->lane][a.thread % 32] < a.clock;
 }
 
 inline const char* doing(Kind kind) {
@@ -170,7 +171,7 @@ inline void check_shared(uintptr_t address, size_t size, Kind kind, void* pc) {
   if (!owner[begin] || begin + size > variable.begin + variable.size)
     fail_outside(address, size, kind, true, pc);
   Access access{epoch, warps[current->warp].clock[current->lane][current->lane],
-                uint32_t(uint64_t(pc) - module_begin), current->id};
+                uint32_t(uint64_t(pc) - module_begin), current->id, warps[current->warp].tick};
   for (size_t offset = begin; offset < begin + size; ++offset) check_shared_byte(offset, kind, access);
 }
 

@@ -12,7 +12,7 @@
 
 namespace {
 enum BlockOp { sync, sync_count, sync_and, sync_or };
-enum WarpOp { syncwarp, shfl, up, down, exclusive, ballot, any, all };
+enum WarpOp { syncwarp, shfl, up, down, exclusive, ballot, any, all, arrive, wait };
 const char* const block_names[] = {"__syncthreads", "__syncthreads_count", "__syncthreads_and",
                                    "__syncthreads_or"};
 const char* const warp_names[] = {"__syncwarp",      "__shfl_sync",   "__shfl_up_sync", "__shfl_down_sync",
@@ -66,6 +66,33 @@ void join_clocks(Warp& warp, unsigned group) {
   }
 }
 
+// A warp arrives at a named barrier. What any warp did before it arrived is known to those that wait, from then on.
+void arrive_named(unsigned w, const Thread& t) {
+  Warp& warp = warps[w];
+  unsigned number = unsigned(t.value), count = unsigned(t.operand);
+  if (number >= 16) return record(&t, t.pc, "there is no barrier %u, only 0 to 15", number);
+  NamedBarrier& barrier = named_barriers[number];
+  if (!barrier.arrived) barrier = {count, 0, 0, {}};
+  if (barrier.threads != count)
+    return record(&t, t.pc, "barrier %u is one of %u threads here, and one of %u where others arrived", number,
+                  count, barrier.threads);
+  barrier.arrived += 32;
+  if (barrier.arrived > count)
+    return record(&t, t.pc, "barrier %u: more than %u threads have arrived", number, count);
+  if (warp.tick == UINT16_MAX) return record(&t, t.pc, "more arrivals at barriers than the emulator can count");
+  warp.seen[w] = warp.tick++;
+  for (unsigned v = 0; v < warp_count; ++v) barrier.seen[v] = std::max(barrier.seen[v], warp.seen[v]);
+  if (t.op == wait) barrier.waiting |= 1u << w;
+  if (barrier.arrived < count) return;
+  for (unsigned v = 0; v < warp_count; ++v) {
+    if (!(barrier.waiting >> v & 1)) continue;
+    for (unsigned u = 0; u < warp_count; ++u) warps[v].seen[u] = std::max(warps[v].seen[u], barrier.seen[u]);
+    for (unsigned lane = 0; lane < 32; ++lane) lane_of(v, lane).state = State::ready;
+    warps[v].ready = warps[v].live;
+  }
+  barrier.arrived = 0;
+}
+
 // All lanes of the group wait at the same operation: does it, and lets them go on.
 void finish_warp_barrier(unsigned w, unsigned group) {
   Warp& warp = warps[w];
@@ -77,23 +104,24 @@ void finish_warp_barrier(unsigned w, unsigned group) {
     brought[lane] = lane_of(w, lane).value;
     if (brought[lane]) votes |= 1u << lane;
   }
-  if (op == syncwarp) join_clocks(warp, group);
+  if (op == syncwarp || op == arrive || op == wait) join_clocks(warp, group);
   for (unsigned rest = group; rest; rest &= rest - 1) {
     Thread& t = lane_of(w, __builtin_ctz(rest));
     if (op == ballot) t.value = votes;
     else if (op == any) t.value = votes != 0;
     else if (op == all) t.value = votes == group;
-    else if (op != syncwarp) {
+    else if (op >= shfl && op <= exclusive) {
       unsigned source = source_lane(t);
       if (!(group >> source & 1))
         return record(&t, t.pc, "%s reads lane %u, which %s", warp_names[op], source,
                       t.mask >> source & 1 ? "has returned or does not exist" : "is not in the mask");
       t.value = brought[source];
     }
-    t.state = State::ready;
+    t.state = op == wait ? State::at_named_barrier : State::ready;
   }
-  warp.ready |= group;
+  if (op != wait) warp.ready |= group;
   idle_spins = 0;
+  if (op == arrive || op == wait) arrive_named(w, lane_of(w, __builtin_ctz(group)));
 }
 
 void finish_warp_barriers(unsigned w) {
@@ -141,6 +169,13 @@ void report_deadlock() {
     if (t.state == State::done) ++returned;
     else if (!waiting || (waiting->state == State::at_block_barrier && t.state == State::at_warp_barrier))
       waiting = &t;
+  }
+  for (unsigned i = 0; i < thread_count; ++i) {
+    const Thread& t = threads[i];
+    if (t.state != State::at_named_barrier) continue;
+    const NamedBarrier& barrier = named_barriers[t.value];
+    return record(&t, t.pc, "deadlock: this thread waits for ever at barrier %u, where %u of %u threads have arrived",
+                  unsigned(t.value), barrier.arrived, barrier.threads);
   }
   if (waiting->state == State::at_block_barrier)
     return record(waiting, waiting->pc, "barrier divergence: %u threads wait at %s, %u have returned",
@@ -191,6 +226,7 @@ bool runnable_warp(unsigned& w) {
 void run_block() {
   first_epoch = ++epoch;
   at_block_barrier = idle_spins = 0;
+  for (NamedBarrier& barrier : named_barriers) barrier.arrived = 0;
   for (unsigned i = 0; i < thread_count; ++i) {
     threads[i].state = State::ready;
     threads[i].spins = 0;
@@ -200,6 +236,8 @@ void run_block() {
     unsigned lanes = std::min(32u, thread_count - w * 32);
     warps[w].live = warps[w].ready = ~0u >> (32 - lanes);
     warps[w].synced = false;
+    warps[w].tick = 1;
+    memset(warps[w].seen, 0, sizeof warps[w].seen);
     for (unsigned lane = 0; lane < 32; ++lane) warps[w].clock[lane][lane] = 1;
   }
   for (;;) {

@@ -31,7 +31,7 @@ struct Report {
   char text[1024];  // <0x...>: a line of source, as line_of gives it
 };
 
-enum class State : uint8_t { ready, at_block_barrier, at_warp_barrier, done };
+enum class State : uint8_t { ready, at_block_barrier, at_warp_barrier, at_named_barrier, done };
 
 struct Thread {
   Fibre fibre;
@@ -53,12 +53,22 @@ struct Warp {
   unsigned live, ready;    // one bit per lane
   bool synced;             // whether a __syncwarp has moved the clocks since the block began
   uint32_t clock[32][32];  // clock[a][b]: up to which of b's __syncwarps lane a knows what b did
+  uint16_t tick;           // its arrivals at named barriers, and 1
+  uint16_t seen[32];       // up to which of another warp's arrivals it knows what that warp did
+};
+
+// A named barrier: complete when `threads` have arrived, of which some wait.
+struct NamedBarrier {
+  unsigned threads, arrived;
+  uint32_t waiting;    // one bit per warp
+  uint16_t seen[32];   // what the warps that arrived know
 };
 
 inline Launch launch;
 inline Report report;
 inline Thread threads[max_threads];
 inline Warp warps[max_threads / 32];
+inline NamedBarrier named_barriers[16];
 inline unsigned thread_count, warp_count;
 inline Thread* current;
 inline Context scheduler;

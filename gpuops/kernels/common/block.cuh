@@ -202,6 +202,24 @@ template <int PENDING> __device__ __forceinline__ void copies_there() {
 #endif
 }
 
+// ---- barriers of some of a block's warps
+// Barrier `barrier`, from 1 to 15, is complete when so many threads have arrived: those of warps that go on at once, and of warps
+// that wait until then.
+__device__ __forceinline__ void barrier_arrive(int barrier, int threads) {
+#ifdef __CUDA_ARCH__
+  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+#else
+  emulator_barrier_arrive(barrier, threads);
+#endif
+}
+__device__ __forceinline__ void barrier_wait(int barrier, int threads) {
+#ifdef __CUDA_ARCH__
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+#else
+  emulator_barrier_sync(barrier, threads);
+#endif
+}
+
 // ---- clusters: blocks write to each other's distributed shared memory
 // cluster_begin initialises this block's mbarrier `arrivals`. cluster_wait waits until all blocks have done so.
 // store_to writes to `to` in the shared memory of block `rank`, and counts the bytes at that block's mbarrier.

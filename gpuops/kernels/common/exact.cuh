@@ -168,8 +168,8 @@ template <class T> __device__ __forceinline__ T rounded(const Expansion& x, bool
   } else {
     if (!is_finite(x.s)) return narrowed<T>(x.s);
     if (a.r == 0) return narrowed<T>(rounded_to_odd(a.s, a.e));
-    double most = 2 * (fabs(a.e) + a.r) + fabs(a.s) * 0x1p-52;
-    T low = narrowed<T>(a.s - most), high = narrowed<T>(a.s + most);
+    double most = a.r * (1 + 0x1p-8) + fabs(a.e) * 0x1p-50, below, above, less = two_sum(a.s, a.e - most, below), more = two_sum(a.s, a.e + most, above);
+    T low = narrowed<T>(rounded_to_odd(less, below)), high = narrowed<T>(rounded_to_odd(more, above));
     open |= bit_cast<bits_of<T>>(low) != bit_cast<bits_of<T>>(high) || !is_finite(most);
     return low;
   }

@@ -18,8 +18,6 @@
 // have columns in packs of 16), PIECES (of a tile), PREFIX (whether results are exact sums), SCALED (or products of floats), ORDERED (whether the order of merges matters),
 // WALK (whether a block goes through all tiles of its lines), DIRECT.
 
-constexpr int EACH = 16, RADIX = 16;
-
 // Elements of 16 bytes, and the packs of a chunk.
 template <class T> constexpr int VEC_OF = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
 template <class T> constexpr int PACKS = EACH / VEC_OF<T>;

@@ -2,7 +2,7 @@
 // nobody has begun; whole lines, and lines through which a block goes tile by tile (WALK), need no counter.
 // counter: of the tiles that are taken; slot: totals of tiles (both LOOK).
 using Inexact = Either<SCALED, Scaled<Op::A>, AnyOp>::type;
-using OfChunks = Either<PREFIX, ExactPrefix<Tval>, Inexact>::type;
+using OfChunks = Either<PREFIX, TileSums<Tval>, Inexact>::type;
 using OfLines = Either<PREFIX, ExactShort<Tval>, Short<Inexact>>::type;
 
 // Lines that a thread has whole, one after the other. Returns which results are open.
@@ -36,7 +36,7 @@ template <class Engine> __device__ __forceinline__ void finish(const typename En
   }
 }
 // The same of exact sums.
-template <bool PLAIN, class V> __device__ __forceinline__ void finish(const ExactPrefix<V>& engine, Rounding<V>& rounding, typename ExactPrefix<V>::Local part, const Tin (&x)[EACH], bool first, Tout nothing, Results& y) {
+template <bool PLAIN, class V> __device__ __forceinline__ void finish(const TileSums<V>& engine, Rounding<V>& rounding, typename TileSums<V>::Local part, const Tin (&x)[EACH], bool first, Tout nothing, Results& y) {
 #pragma unroll
   for (int i = 0; i < EACH; ++i) {
     if constexpr (!EXCLUSIVE) part = engine.template add<PLAIN>(part, x[i]);
@@ -52,7 +52,7 @@ template <bool PLAIN, class V> __device__ __forceinline__ void finish(const Exac
 template <class V> __device__ __forceinline__ void finish_exact(double sum, const Tin (&x)[EACH], bool first, Tout nothing, Results& y) {
 #pragma unroll
   for (int i = 0; i < EACH; ++i) {
-    double next = sum + ExactPrefix<V>::number(x[i]);
+    double next = sum + TileSums<V>::number(x[i]);
     Tout found = convert<Tout>(narrowed<V>(EXCLUSIVE ? sum : next));
     y.next(i, EXCLUSIVE && i == 0 && first ? nothing : found);
     sum = next;
@@ -139,7 +139,7 @@ struct Held {
 template <class From> __device__ __forceinline__ void receive(Tin (&element)[EACH], int have, const From& source, Tin* given, const Tile& tile, int piece, const Share& mine, const Scan& p) {
   source.deposit(given, tile, p);
   if constexpr (PREFIX && !SHORT) {
-    using Engine = ExactPrefix<Tval>;
+    using Engine = TileSums<Tval>;
     if constexpr (TOGETHER) {
       Engine::look(Loaded<From>{source, tile, p}, true, 0, piece);
     } else {
@@ -149,7 +149,7 @@ template <class From> __device__ __forceinline__ void receive(Tin (&element)[EAC
   if constexpr (!DIRECT || (PREFIX && !SHORT)) __syncthreads();
   source.take(element, have, given);
   if constexpr (PREFIX && !SHORT && !TOGETHER) {
-    using Engine = ExactPrefix<Tval>;
+    using Engine = TileSums<Tval>;
     Engine::look(Held{element}, mine.unit < p.units, mine.line(p), piece);
     __syncthreads();
   }

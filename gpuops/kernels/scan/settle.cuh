@@ -1,7 +1,7 @@
 // Exact sums that are not sure at first.
 
 // A chunk's, each with all that is known of it. Returns which of them are open still.
-template <class V> __device__ __noinline__ u32 closely(int have, ExactPrefix<V> engine, Expansion line, typename ExactPrefix<V>::Local part, const Tin* x, Results results, Index number, int piece, const Scan& p) {
+template <class V> __device__ __noinline__ u32 closely(int have, TileSums<V> engine, Expansion line, typename TileSums<V>::Local part, const Tin* x, Results results, Index number, int piece, const Scan& p) {
   Tile tile(number, p, piece);
   Share mine(threadIdx.x, p);
   u32 opens = 0;
@@ -11,7 +11,7 @@ template <class V> __device__ __noinline__ u32 closely(int have, ExactPrefix<V> 
     tile.locate(mine.unit, mine.chunk * EACH + i, mine.column, p, at);
     auto next = engine.template add<false>(part, x[at[0]]);
     bool open = false, first = EXCLUSIVE && mine.chunk == 0 && tile.first == 0 && i == 0;
-    V found = ExactPrefix<V>::closely(line, EXCLUSIVE ? part : next, engine.off, open);
+    V found = TileSums<V>::closely(line, EXCLUSIVE ? part : next, engine.off, open);
     results.put(i, first ? p.nothing : convert<Tout>(found));
     opens |= static_cast<u32>(open && !first) << i;
     part = next;

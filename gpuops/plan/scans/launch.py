@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from ..access import PACK
 from ..builder import Builder
 from ..dtypes import CTYPES
@@ -15,8 +13,6 @@ from ..work import (
     LAUNCH,
     NO_LAUNCH,
     PARTIALS,
-    SLOTS,
-    SLOTS_OFFSET,
     Kernel,
     Launch,
     Machine,
@@ -25,9 +21,10 @@ from ..work import (
     check_grid,
     variant,
 )
+from .flat import add_flat, flat
 from .problems import Problem
+from .slots import EACH, RADIX, TAGGED, Tree, slots_of, struct_of, tree
 
-EACH = RADIX = 16  # elements of a thread's chunk of a line; branches of a line's tree (scan.cuh)
 SHORT = EACH // 2  # elements of lines of which a chunk has several
 BLOCK = 256  # threads of a block, at most
 SEGMENT = 128  # contiguous bytes of x that a tile has of columns
@@ -37,7 +34,6 @@ RESIDENT = 3  # blocks of a multiprocessor
 SECTOR = 32  # contiguous bytes of columns from which on their threads load them
 WALKED = 1  # groups of lines for each multiprocessor from which on a block goes through all tiles of its lines
 CLOSE = 4  # the same where tiles look back and elements have at most four bytes
-TAGGED = 2  # bytes in a slot for each of a total: half of them are tags (look_back.cuh)
 STATIC = 28 * 1024  # bytes of shared memory beside those for elements, at most
 
 PARAMS = Struct(
@@ -138,30 +134,11 @@ def is_direct(p: Problem, t: Tiling) -> bool:
     return p.length > SHORT and len(p.line.sizes) == 1 and t.columns * min(p.sizes) >= SECTOR
 
 
-class Tree(NamedTuple):
-    """The tree of a line's tiles."""
-
-    tiles: int
-    groups: int  # of siblings: of tiles, and of the nodes above them
-    levels: int
-
-
-def tree(tiles: int) -> Tree:
-    """The tree of so many tiles.
-
-    >>> tree(16), tree(4097)
-    (Tree(tiles=16, groups=1, levels=1), Tree(tiles=4097, groups=277, levels=4))
-    """
-    nodes, groups, levels = -(-tiles // RADIX), -(-tiles // RADIX), 1
-    while nodes > 1:
-        nodes = -(-nodes // RADIX)
-        groups, levels = groups + nodes, levels + 1
-    return Tree(tiles, groups, levels)
-
-
 def add_tiles(builder: Builder, p: Problem, strategy: str) -> None:
     """Add a scan in one pass over memory to a plan."""
     machine = builder.machine
+    if in_turn := flat(p, machine):
+        return add_flat(builder, p, strategy, in_turn)
     t = tiling(p, machine)
     span = EACH * t.chunks if t.look else t.batch * p.length
     groups = -(-p.outers // (t.units * t.batch)) * -(-p.inner // t.columns)
@@ -217,25 +194,3 @@ def parameters(p: Problem, t: Tiling, span: int, count: int, line: Tree, buffer:
         levels=line.levels, backward=p.backward,
         nothing=p.nothing + bytes(-len(p.nothing) % 8), buffer=buffer, folds=folds, kept=p.kept, line=p.line,
     )  # fmt: skip
-
-
-def slots_of(builder: Builder, nbytes: int) -> Operand:
-    """Memory for totals that no other launch has tagged: the scratch or, if they are many, zeroed workspace."""
-    if nbytes <= SLOTS:
-        return Operand("scratch", SLOTS_OFFSET)
-    from .. import maps  # slow to import
-
-    words = np.dtype(np.uint64)
-    slots, zero = builder.temporary("slots", (nbytes // words.itemsize,), words), builder.filling(words)
-    args = (maps.argument(each, "u64", slots.shape) for each in (slots, zero))
-    builder.add(maps.plan("Expand", slots.shape, next(args), (next(args),)))
-    return slots.operand
-
-
-def struct_of(p: Problem) -> str:
-    """The C++ type of the op."""
-    if p.exact:
-        return "Added<Tval>"  # of which exact sums use nothing
-    if p.struct.printed:
-        return p.struct.name
-    return f"{p.struct.name}<Tval, false>" if p.struct.summed else f"{p.struct.name}<Tval>"

@@ -1,0 +1,671 @@
+// Scans of lines that lie one after the other in memory, in one pass over it, of ops whose states merge in any order.
+//
+// All lines together are one sequence, cut into tiles wherever a line may begin. A thread has OWN elements, a warp a segment of a
+// tile. All blocks are there together, and take tiles in turn (or there are as many tiles as blocks, which take them in the
+// order in which they begin, so that none waits for one that has not begun). A block has several tiles at a time:
+//
+//   WARPS warps, step k      begin to load tile k + AHEAD; add up their segments of tile k;
+//                            scan those of tile k - LATER, given what comes before them, and store the results
+//   LOOKING warps, in turn   publish the total of tile k as soon as those of the segments are there; add up the totals of all
+//                            tiles since the block's last one
+//
+// So no total waits for another one, and each reaches all blocks at once; they have the time of LATER steps for that. What a tile
+// publishes is the total of its last line, as far as it goes.
+//
+// Parameters: struct Flat (gpuops/plan/scans/flat.py).
+// Prologue: Op, Tin, Tval, Tres (of results), Tout (as which they are delivered), OWN, WARPS, LOOKING, AHEAD, LATER, SHORT
+// (whether some line begins in each warp), RESIDENT, X_BACK, Y_BACK
+// (whether memory is in the opposite order), EXCLUSIVE, PREFIX (whether results are exact sums).
+
+constexpr int SEGMENT = 32 * OWN, TILE = WARPS * SEGMENT, STAGES = AHEAD + LATER + 1, RING = LATER + 2;
+
+// ---- elements in shared memory
+
+// A segment in shared memory: thread after thread, the packs of a thread in an order of its own, so that eight neighbours access
+// packs in different banks. BACK: a pack has its elements in the order of memory, which is the opposite one.
+template <class T, bool BACK> struct Segment {
+  static constexpr int VEC = sizeof(T) < 16 ? 16 / sizeof(T) : 1, PACKS = OWN / VEC;
+  using Items = gpuops::Items<T, VEC>;
+  using Loaded = typename Items::Loaded;
+  // Where pack n of a thread is.
+  static __device__ __forceinline__ int first_pack(int lane) { return lane * PACKS + (PACKS < 8 ? lane / (8 / min(8, PACKS)) % PACKS : lane % 8); }
+  static __device__ __forceinline__ int pack(int first, int n) { return (first ^ n) * VEC; }
+  static __device__ __forceinline__ int element(int e) {
+    int i = e % OWN;
+    return pack(first_pack(e / OWN), i / VEC) + (BACK ? VEC - 1 - i % VEC : i % VEC);
+  }
+  // Where pack `lane` + 32 n in the order of memory is, given that of pack `lane`.
+  static __device__ __forceinline__ int first_in_memory(int lane) {
+    int q = BACK ? 32 * PACKS - 1 - lane : lane;
+    return first_pack(q / PACKS) ^ q % PACKS;
+  }
+  static __device__ __forceinline__ int pack_in_memory(int first, int n) {
+    int on = (BACK ? -32 : 32) * n;
+    return ((PACKS > 4 ? first ^ n % (PACKS / 4) * (32 / PACKS) : first) + on) * VEC;  // as turns come again
+  }
+
+  T* memory;       // where the array begins, or ends
+  int own, moved;  // of the thread's packs, and of those that it loads and stores
+  bool aligned;
+  __device__ __forceinline__ explicit Segment(T* array) : memory(array), own(first_pack(threadIdx.x % 32)), moved(first_in_memory(threadIdx.x % 32)) {
+    memory += BACK ? -(static_cast<int>(threadIdx.x / 32 + 1) * SEGMENT - 1) : static_cast<int>(threadIdx.x / 32) * SEGMENT;
+    aligned = reinterpret_cast<u64>(memory) % sizeof(Loaded) == 0;
+  }
+  // The warp's segment of a tile in the array.
+  __device__ __forceinline__ T* at(i64 number) const { return memory + (BACK ? -number : number) * TILE; }
+  __device__ __forceinline__ bool whole(i64 number, const Flat& p) const { return aligned && number < p.full; }
+  static __device__ __forceinline__ i64 end(i64 number, const Flat& p) { return p.size - number * TILE - threadIdx.x / 32 * SEGMENT; }
+  static __device__ __forceinline__ int in_memory(int e) { return BACK ? SEGMENT - 1 - e : e; }
+
+  // Elements on their way to shared memory, and zeros in the place of those that there are not.
+  __device__ __forceinline__ void fetch(T* to, i64 number, const Flat& p) const {
+    int lane = threadIdx.x % 32;
+    const T* from = at(number);
+    if (whole(number, p)) {
+      auto packs = reinterpret_cast<const Loaded*>(from) + lane;
+#pragma unroll
+      for (int n = 0; n < PACKS; ++n) copy_async(reinterpret_cast<Loaded*>(to + pack_in_memory(moved, n)), packs + 32 * n);
+    } else {
+      i64 count = end(number, p);
+#pragma unroll 1
+      for (int e = lane; e < SEGMENT; e += 32) {
+        T* here = to + element(e);
+        if (e < count) copy_async(here, from + in_memory(e));
+        else *here = T{};
+      }
+    }
+  }
+  // Delivers results.
+  __device__ __forceinline__ void deliver(const T* staged, i64 number, const Flat& p) const {
+    int lane = threadIdx.x % 32;
+    T* to = at(number);
+    if (whole(number, p)) {
+      to += lane * VEC;
+#pragma unroll
+      for (int n = 0; n < PACKS; ++n) store_past_l1(to + 32 * n * VEC, load_items<VEC>(staged + pack_in_memory(moved, n)));
+    } else {
+      i64 count = end(number, p);
+#pragma unroll 1
+      for (int e = lane; e < SEGMENT; e += 32) {
+        if (e < count) to[in_memory(e)] = staged[element(e)];
+      }
+    }
+  }
+  // Elements of a thread, pack by pack.
+  __device__ __forceinline__ Items items(const T* staged, int n) const { return load_items<VEC>(staged + pack(own, n)); }
+  static __device__ __forceinline__ T get(const Items& items, int v) { return items.get(BACK ? VEC - 1 - v : v); }
+  __device__ __forceinline__ void put(T* to, int n, const T (&results)[VEC]) const {
+    Items items;
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) items.set(v, get_result(results, v));
+    *reinterpret_cast<Loaded*>(to + pack(own, n)) = bit_cast<Loaded>(items);
+  }
+  static __device__ __forceinline__ T get_result(const T (&results)[VEC], int v) { return results[BACK ? VEC - 1 - v : v]; }
+};
+using In = Segment<Tin, X_BACK>;
+using Out = Segment<Tout, Y_BACK>;
+constexpr int STAGED = TILE * static_cast<int>(sizeof(Tin));  // bytes of a tile
+constexpr bool APART = sizeof(Tout) != sizeof(Tin);  // results have memory of their own; else they take the places of elements
+constexpr int GROUP = In::VEC > Out::VEC ? In::VEC : Out::VEC;
+
+// Elements and results of a thread in shared memory.
+struct Segments {
+  const In& in;
+  const Out& out;
+  const Tin* from;
+  Tout* to;
+  // Calls f(x, i) for each element. UNROLLED: of how many groups of whole packs there is code.
+  template <int UNROLLED, class F> __device__ __forceinline__ void each(F f) const {
+#pragma unroll UNROLLED
+    for (int g = 0; g < OWN; g += GROUP) {
+#pragma unroll
+      for (int n = 0; n < GROUP; n += In::VEC) {
+        auto items = in.items(from, (g + n) / In::VEC);
+#pragma unroll
+        for (int v = 0; v < In::VEC; ++v) f(In::get(items, v), g + n + v);
+      }
+    }
+  }
+  // Puts f(x, i) in its place for each element.
+  template <int UNROLLED, class F> __device__ __forceinline__ void scan(F f) const {
+#pragma unroll UNROLLED
+    for (int g = 0; g < OWN; g += GROUP) {
+      Tout results[Out::VEC];
+#pragma unroll
+      for (int n = 0; n < GROUP; n += In::VEC) {
+        auto items = in.items(from, (g + n) / In::VEC);
+#pragma unroll
+        for (int v = 0; v < In::VEC; ++v) {
+          int here = (n + v) % Out::VEC;
+          results[here] = f(In::get(items, v), g + n + v);
+          if (here == Out::VEC - 1) out.put(to, (g + n + v) / Out::VEC, results);
+        }
+      }
+    }
+  }
+};
+// Groups of which there is code of their own: all where that is what most warps do.
+constexpr int ALL = OWN / GROUP;
+template <bool STARTS> constexpr int MANY = STARTS == SHORT ? ALL : 1;
+
+// ---- lines
+
+constexpr i32 FAR = 1 << 30;
+
+// A tile of a block.
+struct Tile {
+  Index number;
+  i64 before;  // elements of the line that goes on in it, in earlier tiles
+  __device__ __forceinline__ Tile(Index number, const Flat& p) : number(number), before(static_cast<i64>(number) * TILE % p.length) {}
+  // The block's next one.
+  __device__ __forceinline__ Tile next(const Flat& p) const {
+    Tile tile = *this;
+    tile.number += gridDim.x, tile.before += p.step;
+    if (tile.before >= p.length) tile.before -= p.length;
+    return tile;
+  }
+  __device__ __forceinline__ bool there(const Flat& p) const { return number < p.count; }
+  __device__ __forceinline__ i64 first() const { return static_cast<i64>(number) * TILE; }
+  // The tile in which that line begins.
+  __device__ __forceinline__ Index since() const { return static_cast<Index>((first() - before) / TILE); }
+  // Elements before the first line that begins here, at most FAR.
+  __device__ __forceinline__ i32 ahead(const Flat& p) const { return before ? static_cast<i32>(min(static_cast<i64>(FAR), p.length - before)) : 0; }
+};
+
+// What a thread knows of lines: which of its elements begin one, and which lanes have such elements.
+struct Starts {
+  u32 own, lanes;
+  __device__ __forceinline__ Starts() : own(0), lanes(0) {}
+  __device__ __forceinline__ explicit Starts(u32 own) : own(own), lanes(__ballot_sync(0xffffffffu, own != 0)) {}
+  static __device__ __forceinline__ Starts of(const Tile& tile, const Flat& p) {
+    i32 to_next = tile.ahead(p);
+    if (to_next >= TILE) return Starts();
+    to_next -= static_cast<i32>(threadIdx.x) * OWN;
+    if (to_next < 0) {
+      u32 lines = divide(static_cast<u32>(static_cast<i32>(p.near.value) - 1 - to_next), p.near);
+      to_next += static_cast<i32>(lines * static_cast<u32>(p.near.value));
+    }
+    return Starts(to_next < OWN ? static_cast<u32>(p.comb) << to_next & (0xffffffffu >> (32 - OWN)) : 0);
+  }
+  // The first element of the last line that begins here.
+  __device__ __forceinline__ int last() const { return own ? 31 - __clz(own) : 0; }
+};
+// Scans over the lanes of a warp; in some of them lines begin. Returns what comes before each lane, and sets `value` to that with
+// the lane's own.
+template <class Engine, int WIDTH, class T> __device__ __forceinline__ T scan_lanes(T& value, u32 starts, T nothing) {
+  int lane = threadIdx.x % 32;
+  u32 until = starts & (0xffffffffu >> (31 - lane));
+  int reach = until ? lane - (31 - __clz(until)) : lane;
+#pragma unroll
+  for (int step = 1; step < WIDTH; step *= 2) {
+    T elder = shuffle_up(value, step);
+    if (step <= reach) value = Engine::merge(elder, value);
+  }
+  T before = shuffle_up(value, 1);
+  return lane > 0 ? before : nothing;
+}
+// Whether a line begins in a lane before this one.
+__device__ __forceinline__ bool fresh(u32 starts) { return starts & ((1u << threadIdx.x % 32) - 1); }
+
+// ---- engines
+
+// Any op.
+struct FlatAny : AnyOp {
+  struct Found {};     // what is known of a warp's elements
+  using Kept = Local;  // what a thread keeps of what comes before it in its warp
+  using Ready = Carry;  // what comes before a warp
+
+  template <bool STARTS> static __device__ __forceinline__ Local total(const Segments& elements, int from) {
+    Local state = nothing();
+    elements.template each<MANY<STARTS>>([&](Tin x, int i) {
+      if (!STARTS || i >= from) state = add(state, x);
+    });
+    return state;
+  }
+  // The total of a warp's elements, and what comes before each thread.
+  static __device__ __forceinline__ Local scan(const Segments& elements, const Starts& starts, Found&, Kept& before) {
+    Local all = SHORT || starts.lanes ? total<true>(elements, starts.last()) : total<false>(elements, 0);
+    before = scan_lanes<FlatAny, 32>(all, starts.lanes, nothing());
+    return all;
+  }
+  static __device__ __forceinline__ Carry carried(const Found&, const Local& total) { return total; }
+  // Totals of tiles while many of them are added up, and all of one that needs to be published.
+  using Part = Carry;
+  using Brief = Carry;
+  static __device__ __forceinline__ bool fits(const Carry&) { return true; }
+  static __device__ __forceinline__ Brief brief(const Carry& total) { return total; }
+  static __device__ __forceinline__ Carry of(const Brief& total) { return total; }
+  static __device__ __forceinline__ u32 size(const Carry&) { return 0; }
+  static __device__ __forceinline__ Part part(const Carry& total, u32) { return total; }
+  static __device__ __forceinline__ Part no_part() { return none(); }
+  static __device__ __forceinline__ Carry sum(const Part& all) { return all; }
+
+  static __device__ __forceinline__ Ready ready(const Carry& before, const Found&) { return before; }
+  template <bool STARTS> static __device__ __forceinline__ void finish(Local state, u32 starts, const Segments& elements, Tout none_yet) {
+    elements.template scan<MANY<STARTS>>([&](Tin x, int i) {
+      bool start = STARTS && (starts >> i & 1);
+      if (start) state = nothing();
+      Tout last = start ? none_yet : finished(state);
+      state = add(state, x);
+      return EXCLUSIVE ? last : finished(state);
+    });
+  }
+  static __device__ __forceinline__ void finish(const Ready& line, const Found&, const Kept& part, const Segments& elements, const Starts& starts, i64, const Tin*, const Flat& p) {
+    Local state = fresh(starts.lanes) ? part : merge(line, part);
+    if (SHORT || starts.lanes) finish<true>(state, starts.own, elements, p.nothing);
+    else finish<false>(state, 0, elements, p.nothing);
+  }
+};
+
+// Exact sums.
+constexpr int LONGEST = OWN > 16 ? 10 : OWN > 8 ? 9 : 8;  // log2 of the elements of a segment, at most
+template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
+  using Base = ExactPrefix<V, LONGEST>;
+  using typename Base::Local;
+  using Carry = Expansion;
+  using Found = typename Base::Extremes;
+  using Kept = typename Either<Base::DOUBLE, Local, double>::type;  // elements that need not be cut have no low parts
+  enum Way : u32 { DOUBLES, CLOSE, CUT };  // sums are doubles; are close to some; the same of elements that are cut
+  struct Ready {
+    Expansion line;
+    float least;  // of results that can be rounded right
+    u32 way;
+  };
+
+  static __device__ __forceinline__ Carry merge(const Carry& a, const Carry& b) {
+    double first, second, third, sum = two_sum(a.s, b.s, first), rest = two_sum(a.e, b.e, second);
+    rest = two_sum(rest, first, third);
+    return {sum, rest, a.r + b.r + (fabs(second) + fabs(third))};
+  }
+  static __device__ __forceinline__ Local merge(const Local& a, const Local& b) { return Base::merge(a, b); }
+  static __device__ __forceinline__ double merge(double a, double b) { return a + b; }
+
+  template <bool STARTS, bool PLAIN> static __device__ __forceinline__ Local total(const Base& known, const Segments& elements, int from) {
+    Local sum = Base::nothing();
+    elements.template each<PLAIN ? MANY<STARTS> : 1>([&](Tin x, int i) {
+      if (!STARTS || i >= from) sum = known.template add<PLAIN>(sum, x);
+    });
+    return sum;
+  }
+  template <bool PLAIN> static __device__ __forceinline__ Local total(const Base& known, const Segments& elements, const Starts& starts) {
+    return SHORT || starts.lanes ? total<true, PLAIN>(known, elements, starts.last()) : total<false, PLAIN>(known, elements, 0);
+  }
+  static __device__ __forceinline__ Local whole(double sum) { return {sum, sum == 0 ? sum : 0}; }
+  static __device__ __forceinline__ Local scan(const Base& known, const Segments& elements, const Starts& starts, Local& before) {
+    if (known.plain) {
+      double all = total<true>(known, elements, starts).high;
+      before = whole(scan_lanes<FlatSums, 32>(all, starts.lanes, -0.0));
+      return whole(all);
+    }
+    Local all = total<false>(known, elements, starts);
+    before = scan_lanes<FlatSums, 32>(all, starts.lanes, Base::nothing());
+    return all;
+  }
+  struct All {
+    const Segments& elements;
+    template <class F> __device__ __forceinline__ void each(F f) const {
+      elements.template each<ALL>([&](Tin x, int) { f(x); });
+    }
+  };
+  static __device__ __forceinline__ Local scan(const Segments& elements, const Starts& starts, Found& found, Kept& kept) {
+    found = Found::of(All{elements}).of_warp();
+    Local before, all = scan(Base(found), elements, starts, before);
+    if constexpr (Base::DOUBLE) kept = before;
+    else kept = before.high;
+    return all;
+  }
+  static __device__ __forceinline__ Carry carried(const Found& found, const Local& total) { return Base(found).carried(total); }
+
+  // Totals of tiles while up to 256 are added up: `high` is a multiple of a power of two, so that their sum is a double; `low`
+  // is what is below, and `off` what that loses.
+  struct Part { double high, low, off; };
+  // Most are doubles.
+  using Brief = double;
+  static __device__ __forceinline__ bool fits(const Carry& total) { return !is_finite(total.s) || (total.e == 0 && total.r == 0); }
+  static __device__ __forceinline__ Brief brief(const Carry& total) { return total.s; }
+  static __device__ __forceinline__ Carry of(Brief total) { return {total, total == 0 ? total : 0, 0}; }
+  static __device__ __forceinline__ u32 size(const Carry& total) { return is_finite(total.s) ? high_word(total.s) >> 20 & 0x7ff : 0; }
+  static __device__ __forceinline__ Part no_part() { return {-0.0, -0.0, 0}; }
+  static __device__ __forceinline__ Part part(const Carry& total, u32 most) {
+    if (most >= 1983) return {total.s, total.e, Limits<double>::greatest()};  // too large for this: then nothing is known
+    double up = bias(max(static_cast<i32>(most) - 1023, -900) + 10), lost;
+    Part all;
+    all.high = (total.s + up) - up, all.low = two_sum(total.s - all.high, total.e, lost), all.off = total.r + fabs(lost);
+    return total.s == 0 && total.e == 0 ? Part{total.s, total.s, total.r} : all;
+  }
+  static __device__ __forceinline__ Part merge(const Part& a, const Part& b) {
+    double lost, low = two_sum(a.low, b.low, lost);
+    return {a.high + b.high, low, a.off + b.off + fabs(lost)};
+  }
+  static __device__ __forceinline__ Carry sum(const Part& all) {
+    if (!is_finite(all.high)) return {all.high, 0, 0};
+    if (all.high == 0 && all.low == 0) return {all.low, all.low, all.off};
+    double rest, sum = two_sum(all.high, all.low, rest);
+    return {sum, rest, all.off};
+  }
+  static __device__ __forceinline__ Ready ready(const Carry& before, const Found& found) {
+    Base known(found);
+    Expansion line = before.normal();
+    if (line.e == 0) line.e = line.s == 0 ? line.s : 0;  // -0.0 of nothing else
+    if (!is_finite(before.s)) return {before, 0, DOUBLES};
+    if (known.exact(line)) return {line, 0, DOUBLES};
+    double off = 2 * (line.r + known.off) + (known.plain ? 0 : known.most() * 0x1p-90);  // low parts of those that are cut
+    float least = static_cast<float>(off * 0x1.00001p50 + 4 * fabs(line.e));
+    return {line, max(least, static_cast<float>(power_of_two(Format<V>::LEAST + Format<V>::BITS - 1))), known.plain ? CLOSE : CUT};
+  }
+
+  // Results: sums of s, e and the elements. If they are not doubles, they are off by less than 2^-51 of themselves, and by what
+  // `least` allows: 2^-50 of it.
+  template <bool STARTS, Way WAY> static __device__ __forceinline__ bool chain(Expansion line, Local part, const Base& known, const Segments& elements, u32 starts, float least, Tout nothing) {
+    constexpr u32 NEAR = 16;  // so far from the middle between two results all doubles next to a sum are rounded alike
+    u32 closest = ~0u;
+    float smallest = Limits<float>::greatest();
+    elements.template scan<WAY == CUT ? 1 : MANY<STARTS>>([&](Tin x, int i) {
+      bool start = STARTS && (starts >> i & 1);
+      if (start) part = Base::nothing();
+      if (start && WAY != DOUBLES) line = Base::none();
+      Local next = known.template add<WAY != CUT>(part, x), last = EXCLUSIVE ? part : next;
+      part = next;
+      if (WAY == DOUBLES) return EXCLUSIVE && start ? nothing : convert<Tout>(narrowed<V>(last.high));
+      double here = (line.s + last.high) + (WAY == CUT ? line.e + last.low : line.e);
+      float rounded = static_cast<float>(here);
+      u32 below;
+      if constexpr (SAME<V, float>) below = (static_cast<u32>(bit_cast<u64>(here)) << 3) + (0x80000000u + (NEAR << 3));
+      else below = (bit_cast<u32>(rounded) << (32 - (24 - Format<V>::BITS))) ^ 0x80000000u;
+      if (!(EXCLUSIVE && start)) closest = min(closest, below), smallest = fminf(smallest, fabsf(rounded));
+      if (WAY == CUT && !is_finite(here)) closest = 0;  // low parts of infinities are NaN
+      return EXCLUSIVE && start ? nothing : convert<Tout>(convert<V>(rounded));
+    });
+    return WAY == DOUBLES || (closest > (SAME<V, float> ? NEAR << 4 : 0) && smallest >= least);
+  }
+  template <Way WAY> static __device__ __forceinline__ bool chain(const Expansion& line, const Local& part, const Found& found, const Segments& elements, const Starts& starts, float least, Tout nothing) {
+    Base known(found);
+    return SHORT || starts.lanes ? chain<true, WAY>(line, part, known, elements, starts.own, least, nothing) : chain<false, WAY>(line, part, known, elements, 0, least, nothing);
+  }
+  // Results of doubles.
+  static __device__ __forceinline__ bool pairs(const Found& found, Expansion line, Local part, const Segments& elements, u32 starts, Tout nothing) {
+    Base known(found);
+    double margin = 2 * (line.r + known.off) + (fabs(line.s) + power_of_two(known.exponent)) * 0x1p-92;  // what they are off
+    bool sure = true;
+    elements.template scan<ALL>([&](Tin x, int i) {
+      bool start = starts >> i & 1, nothing_yet = EXCLUSIVE && start;
+      if (start) line = Base::none(), part = Base::nothing();
+      Local next = known.template add<false>(part, x), here = EXCLUSIVE ? part : next;
+      double lost, sum = two_sum(line.s, here.high, lost), rest = (line.e + here.low) + lost, low = sum + (rest - margin);
+      sure &= nothing_yet || low == sum + (rest + margin);
+      part = next;
+      return nothing_yet ? nothing : convert<Tout>(low);
+    });
+    return sure;
+  }
+  static __device__ __forceinline__ void finish(const Ready& ready, const Found& found, const Kept& kept, const Segments& elements, const Starts& starts, i64 first, const Tin* from, const Flat& p) {
+    Expansion line = fresh(starts.lanes) ? Base::none() : ready.line;
+    Local part;
+    if constexpr (Base::DOUBLE) {
+      part = kept;
+    } else {
+      part = whole(kept);
+      Base known(found);
+      if (!known.plain) scan(known, elements, starts, part);
+    }
+    bool sure = true;
+    if (ready.way == DOUBLES) chain<DOUBLES>(line, {line.s + (is_finite(part.high) ? part.high + part.low : part.high), 0}, found, elements, starts, 0, p.nothing);
+    else if constexpr (Base::DOUBLE) sure = pairs(found, line, part, elements, starts.own, p.nothing);
+    else if (ready.way == CLOSE) sure = chain<CLOSE>(line, part, found, elements, starts, ready.least, p.nothing);
+    else sure = chain<CUT>(line, part, found, elements, starts, ready.least, p.nothing);
+    u32 open = first < p.size && !sure ? closely(found, line, part, starts.own, first, elements.to, from, p) : 0;
+    while (u32 lanes = __ballot_sync(0xffffffffu, open != 0)) {
+      int lane = __ffs(lanes) - 1, i = __shfl_sync(0xffffffffu, __ffs(open) - 1, lane);
+      V exact = settled(__shfl_sync(0xffffffffu, first, lane) + i, from, p);
+      if (threadIdx.x % 32 == lane) elements.to[Out::element(lane * OWN + i)] = convert<Tout>(exact), open &= open - 1;
+    }
+  }
+  // Results of a thread, each with all that is known of it. Returns which of them are open still.
+  static __device__ __noinline__ u32 closely(Found found, Expansion line, Local part, u32 starts, i64 first, Tout* to, const Tin* from, const Flat& p) {
+    Base known(found);
+    u32 opens = 0;
+#pragma unroll 1
+    for (int i = 0; i < OWN && first + i < p.size; ++i) {
+      bool start = starts >> i & 1, open = false;
+      if (start) line = Base::none(), part = Base::nothing();
+      Local next = known.template add<false>(part, from[X_BACK ? -(first + i) : first + i]);
+      Tout result = convert<Tout>(Base::closely(line, EXCLUSIVE ? part : next, known.off, open));
+      if (EXCLUSIVE && start) result = p.nothing, open = false;
+      to[Out::element(threadIdx.x % 32 * OWN + i)] = result;
+      opens |= static_cast<u32>(open) << i;
+      part = next;
+    }
+    return opens;
+  }
+  // A result that is open, from the digits of all elements of its line until there.
+  static __device__ __noinline__ V settled(i64 element, const Tin* from, const Flat& p) {
+    using Sum = Digits<V, false>;
+    __shared__ Sum sums[WARPS];
+    Sum& sum = sums[threadIdx.x / 32];
+    int lane = threadIdx.x % 32;
+    for (u32 i = lane; i < sizeof sum / 8; i += 32) reinterpret_cast<u64*>(&sum)[i] = 0;
+    __syncwarp();
+    i64 begin = element - element % p.length, end = element + (EXCLUSIVE ? 0 : 1);
+    for (i64 e = begin + lane; e < end; e += 32) {
+      double value = Base::number(from[X_BACK ? -e : e]);
+      if (bit_cast<u64>(value) != u64(1) << 63) atomicOr(&sum.seen, Sum::OTHER);
+      if (is_finite(value)) sum.add(value);
+      else sum.note(value);
+    }
+    __syncwarp();
+    V result = convert<V>(0.0);
+    if (lane == 0) result = sum_of(sum);
+    __syncwarp();
+    return shuffle(result, 0);
+  }
+  static __device__ V sum_of(Digits<V, false>& sum) {
+    bool negative = sum.settled();
+    if (!sum.finite()) return convert<V>(sum.special());
+    if (sum.is_zero()) return convert<V>(sum.seen & Digits<V, false>::OTHER ? 0.0 : -0.0);
+    i32 exponent;
+    u64 one = mantissa(1.0, exponent);
+    return nearest<V>(sum.over(1, one, exponent), negative);
+  }
+};
+using Engine = Either<PREFIX, FlatSums<Tval>, FlatAny>::type;
+
+// ---- tiles
+
+// Totals of tiles in slots: those that fit as Engine::Brief; of others there is more, and the tags say so.
+struct Published {
+  using Brief = Engine::Brief;
+  using Carry = Engine::Carry;
+  static constexpr int WORDS = (sizeof(Brief) + 3) / 4, ALL = WORDS + (sizeof(Carry) == sizeof(Brief) ? 0 : (sizeof(Carry) + 3) / 4);
+  static constexpr u32 LONG = 1u << 30;
+  u64* slot;
+  u32 tag;
+
+  __device__ __forceinline__ Published(u64* slot, const Launch& launch) : slot(slot), tag((static_cast<u32>(launch.number) & (LONG - 1)) | 1u << 31) {}
+  // The place of a total's first word; the others are RADIX words apart, so that neighbours' lie side by side.
+  __device__ __forceinline__ u64* at(Index tile) const { return slot + tile / RADIX * (ALL * RADIX) + tile % RADIX; }
+  template <class T> static __device__ __forceinline__ void store(u64* to, const T& value, u32 tag) {
+    u32 word[(sizeof(T) + 3) / 4] = {};
+    memcpy(word, &value, sizeof value);
+#pragma unroll
+    for (u32 w = 0; w < sizeof word / 4; ++w) store_word(to + w * RADIX, word[w], tag);
+  }
+  template <class T> static __device__ __forceinline__ T value_of(const u64* word) {
+    u32 part[(sizeof(T) + 3) / 4];
+#pragma unroll
+    for (u32 w = 0; w < sizeof part / 4; ++w) part[w] = static_cast<u32>(word[w]);
+    T value;
+    memcpy(&value, part, sizeof value);
+    return value;
+  }
+  __device__ __forceinline__ void publish(Index tile, const Carry& total) const {
+    bool fits = Engine::fits(total);
+    if constexpr (ALL > WORDS) {
+      if (!fits) store(at(tile) + WORDS * RADIX, total, tag);
+    }
+    store(at(tile), Engine::brief(total), fits ? tag : tag | LONG);
+  }
+  // What there is more of a total.
+  __device__ __noinline__ Carry rest(const u64* from) const {
+    u64 word[ALL];
+    for (int w = WORDS; w < ALL; ++w) {
+      while (static_cast<u32>((word[w] = load_word(from + w * RADIX)) >> 32) != tag) rest_a_little();
+    }
+    return value_of<Carry>(word + WORDS);
+  }
+  // Waits for the totals of N tiles at once, those that have an address.
+  template <int N> __device__ __forceinline__ void read(const u64* (&from)[N], Carry (&total)[N]) const {
+    u64 word[N][WORDS];
+    while (true) {
+      bool there = true;
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) word[n][w] = from[n] ? load_word(from[n] + w * RADIX) : u64(tag) << 32;
+      }
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) there &= (static_cast<u32>(word[n][w] >> 32) | LONG) == (tag | LONG);
+      }
+      if (there) break;
+      rest_a_little();
+    }
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      if (from[n]) total[n] = Engine::of(value_of<Brief>(word[n]));
+      if (ALL > WORDS && static_cast<u32>(word[n][0] >> 32) != tag) total[n] = rest(from[n]);
+    }
+  }
+};
+
+// The total of tiles first … last - 1, as soon as they are published. Called by a warp; all of its lanes get it.
+__device__ __forceinline__ Engine::Carry total_of(Index first, Index last, const Published& totals) {
+  constexpr int BATCH = 4;  // of 32 tiles
+  auto sum = Engine::none();
+#pragma unroll 1
+  for (Index end = last; end > first; end -= min(end - first, static_cast<Index>(32 * BATCH))) {
+    const u64* from[BATCH];
+    Engine::Carry total[BATCH];
+    u32 most = 0;
+#pragma unroll
+    for (int n = 0; n < BATCH; ++n) {
+      Index back = threadIdx.x % 32 + 32 * n + 1;
+      from[n] = back <= end - first ? totals.at(end - back) : nullptr, total[n] = Engine::none();
+    }
+    totals.read(from, total);
+#pragma unroll
+    for (int n = 0; n < BATCH; ++n) most = max(most, Engine::size(total[n]));
+    most = greatest_of_warp(most);
+    auto part = Engine::no_part();
+#pragma unroll
+    for (int n = 0; n < BATCH; ++n) part = Engine::merge(part, Engine::part(total[n], most));
+#pragma unroll
+    for (int mask = 16; mask > 0; mask /= 2) part = Engine::merge(part, shuffle_xor(part, mask));
+    sum = Engine::merge(Engine::sum(part), sum);
+  }
+  return sum;
+}
+
+// ---- blocks
+
+// What the warps of a block tell each other, of the last RING tiles: what is in the segments, and what comes before them.
+struct Board {
+  Engine::Local total[RING][WARPS];  // of the last line in each segment
+  bool starts[RING][WARPS];          // whether a line begins there
+  Engine::Found found[RING][WARPS];
+  Engine::Ready ready[RING][WARPS];
+  Engine::Carry before[RING];        // and before the tile
+};
+// Barriers, of a tile each: the totals of its segments are there; what comes before it is; what comes before these is.
+enum Barrier { TOTALS = 1, BEFORE = TOTALS + RING, READY = BEFORE + RING };
+constexpr int SCANNING = 32 * WARPS;  // threads
+
+// What the warps do that scan.
+__device__ __forceinline__ void scan_segments(const Tin* x, Tout* y, char* memory, Tile tile, Board& board, const Flat& p) {
+  int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  i64 step = gridDim.x;
+  In in(const_cast<Tin*>(x));
+  Out out(y);
+  auto stage = [&](int k) { return reinterpret_cast<Tin*>(memory) + (k % STAGES * TILE + warp * SEGMENT); };
+  auto fetch = [&](int k, i64 number) {
+    if (number < p.count) in.fetch(stage(k), number, p);
+    copies_sent();
+  };
+  Engine::Kept part[LATER + 1];   // of tile k - i: what comes before a thread in its warp
+  u32 starts[LATER + 1] = {};     // and which of its elements begin lines
+  for (int k = 0; k < AHEAD; ++k) fetch(k, tile.number + k * step);
+  for (int k = 0; k < LATER || tile.number - LATER * step < p.count; ++k, tile = tile.next(p)) {
+    fetch(k + AHEAD, tile.number + AHEAD * step);
+    copies_there<AHEAD>();
+    __syncwarp();
+#pragma unroll
+    for (int i = LATER; i > 0; --i) part[i] = part[i - 1], starts[i] = starts[i - 1];
+    if (tile.there(p)) {
+      auto here = Starts::of(tile, p);
+      Engine::Found found;
+      auto total = Engine::scan(Segments{in, out, stage(k), nullptr}, here, found, part[0]);
+      starts[0] = here.own;
+      if (lane == 31) {
+        board.total[k % RING][warp] = total, board.found[k % RING][warp] = found;
+        board.starts[k % RING][warp] = here.lanes != 0;
+      }
+      barrier_arrive(TOTALS + k % RING, SCANNING + 32);
+    }
+    if (int j = k - LATER; j >= 0) {
+      i64 number = tile.number - LATER * step;
+      Tout* to = APART ? reinterpret_cast<Tout*>(memory + STAGES * STAGED) + warp * SEGMENT : reinterpret_cast<Tout*>(stage(j));
+      barrier_wait(READY + j % RING, SCANNING + 32);
+      Engine::finish(board.ready[j % RING][warp], board.found[j % RING][warp], part[LATER], Segments{in, out, stage(j), to}, Starts(starts[LATER]), number * TILE + (warp * 32 + lane) * OWN, x, p);
+      __syncwarp();
+      out.deliver(to, number, p);
+      __syncwarp();
+    }
+  }
+}
+
+// What the warps do that look back.
+__device__ __forceinline__ void look_back(const Published& totals, Tile tile, Board& board, const Flat& p) {
+  int lane = threadIdx.x % 32, turn = threadIdx.x / 32 - WARPS;
+  for (int k = 0; tile.there(p); ++k, tile = tile.next(p)) {
+    if (k % LOOKING != turn) continue;
+    barrier_wait(TOTALS + k % RING, SCANNING + 32);
+    auto total = Engine::none();
+    bool start = false;
+    if (lane < WARPS) total = Engine::carried(board.found[k % RING][lane], board.total[k % RING][lane]), start = board.starts[k % RING][lane];
+    u32 starts = __ballot_sync(0xffffffffu, start);
+    auto part = Engine::part(total, greatest_of_warp(Engine::size(total)));
+    auto before = Engine::sum(scan_lanes<Engine, WARPS>(part, starts, Engine::no_part()));
+    total = Engine::sum(shuffle(part, WARPS - 1));
+    if (lane == 0) totals.publish(tile.number, total);
+
+    Index since = tile.since(), last = tile.number - min(tile.number, static_cast<Index>(gridDim.x));
+    auto carry = total_of(k == 0 ? since : max(since, last), tile.number, totals);
+    if (k > 0) {
+      barrier_wait(BEFORE + (k - 1) % RING, 64);
+      if (since < last) carry = Engine::merge(board.before[(k - 1) % RING], carry);
+    }
+    if (lane == 0) board.before[k % RING] = carry;
+    if (tile.next(p).there(p)) barrier_arrive(BEFORE + k % RING, 64);
+    if (!fresh(starts)) before = Engine::merge(carry, before);
+    if (lane < WARPS) board.ready[k % RING][lane] = Engine::ready(before, board.found[k % RING][lane]);
+    barrier_arrive(READY + k % RING, SCANNING + 32);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(SCANNING + 32 * LOOKING)
+scan_flat(const Tin* x, Tout* y, u64* counter, u64* slot, const __grid_constant__ Launch launch, const __grid_constant__ Flat p) {
+  extern __shared__ __align__(16) u64 memory[];
+  __shared__ Board board;
+  __shared__ Index taken;
+  wait_for_previous();
+  Index number = blockIdx.x;
+  if (gridDim.x == p.count) {
+    if (threadIdx.x == 0) taken = arrive(counter, launch);
+    __syncthreads();
+    number = taken;
+  }
+  Tile tile(number, p);
+  int warp = threadIdx.x / 32;
+  if (warp < WARPS) scan_segments(x, y, reinterpret_cast<char*>(memory), tile, board, p);
+  else look_back(Published(slot, launch), tile, board, p);
+}
