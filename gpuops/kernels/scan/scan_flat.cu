@@ -347,8 +347,8 @@ template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
     Base known(found);
     Expansion line = before.normal();
     if (line.e == 0) line.e = line.s == 0 ? line.s : 0;  // -0.0 of nothing else
-    if (!is_finite(before.s)) return {before, 0, DOUBLES};
-    if (known.exact(line)) return {line, 0, DOUBLES};
+    if (!is_finite(before.s)) line = {before.s, 0, 0};
+    if (known.plain && (!is_finite(before.s) || known.exact(line))) return {line, 0, DOUBLES};
     double off = 2 * (line.r + known.off) + (known.plain ? 0 : known.most() * 0x1p-90);  // low parts of those that are cut
     float least = static_cast<float>(off * 0x1.00001p50 + 4 * fabs(line.e));
     return {line, max(least, static_cast<float>(power_of_two(Format<V>::LEAST + Format<V>::BITS - 1))), known.plain ? CLOSE : CUT};
