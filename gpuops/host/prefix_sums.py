@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import sys
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,13 @@ from . import exact_engines
 from .blocks import convert, indices
 from .exact import HUGE, UNIT
 from .results import Flags
-from .threads import shared
+from .threads import limit, shared
 
 PIECE = 2**12  # elements of a line that are taken together, at most
 TOGETHER = 2**15  # elements of all lines
+PORTION = 2**17  # elements of lines that are compiled where they are
+SHORT, NARROW = 64, 16  # elements of lines that
+SIDE = 8
 COST = 64  # of an element, where that of reading a byte is 1
 FEW = 2**13  # elements of float64 that are added up exactly without Numba: it takes NumPy 8 times as long
 FINEST = -1074  # exponent of the least number of float64
@@ -40,43 +44,46 @@ UP = 1 + 2.0**-20  # what roundings of a bound may lose
 def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> None:
     """Write the sums of elements so far along an axis of x to y."""
     val = task.bound.val
-    real, size = real_of(val), x.size
-    loops = compiled_for(real, size)
-    if x.dtype != val and (val.kind == "c" or loops is not None):
-        x = x.astype(val)
-    for part, made in [(x, y)] if val.kind != "c" else [(x.real, y.real), (x.imag, y.imag)]:
-        if axis != part.ndim - 1:
-            part, made = np.moveaxis(part, axis, -1), np.moveaxis(made, axis, -1)
-        if loops is not None:
-            by_loops(loops, part, made, flags)
-        elif size < FEW and few(part, made, real):
-            continue
-        elif real == np.float64 and size >= FEW:
-            np.add.accumulate(part, -1, np.float64, made)
-        else:
-            by_numpy(part, made, real, flags)
+    if val.kind == "c":
+        x, y, val = parts(x.astype(val, copy=False)), parts(y), real_of(val)
+    if (loops := compiled_for(x.size)) is not None:
+        return by_loops(loops, (x if x.dtype == val else x.astype(val), y), axis, val, flags)
+    if axis != x.ndim - 1:
+        x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
+    if x.size < FEW and few(x, y, val, flags):
+        return None
+    if val == np.float64 and x.size >= FEW:
+        np.add.accumulate(x, -1, np.float64, y)
+    else:
+        by_numpy(x, y, val, flags)
+    return None
 
 
-def few(x: np.ndarray, y: np.ndarray, val: np.dtype) -> bool:
+def parts(x: np.ndarray) -> np.ndarray:
+    """Complex numbers as (…, 2)."""
+    return x[..., None].view(real_of(x.dtype))
+
+
+def few(x: np.ndarray, y: np.ndarray, val: np.dtype, flags: Flags) -> bool:
     """Write the sums of few elements so far, if all of them are sure: sums in float64, with what additions lose."""
+    found = set(flags.found)
+    v = doubles(x, val)
+    s = np.add.accumulate(v, -1)
+    if (lost := losses(s, v)) is None:
+        y[...] = s if val == np.float64 else converted(s, val)
+        return True
+    e, after = np.add.accumulate(lost, -1), s[..., 1:]
+    if val == np.float64 and losses(e, lost) is None and np.isfinite(e[..., -1:]).all():
+        np.add(after, e, after, where=e != 0)  # (-0.0 stays)
+        y[...] = s
+        return True
+    flags.found = found
     with np.errstate(all="ignore"):
-        v = doubles(x, val)
-        s = np.add.accumulate(v, -1)
-        before, after, v = s[..., :-1], s[..., 1:], v[..., 1:]
-        t = after - before
-        lost = (before - (after - t)) + (v - t)
-        if not lost.any():
-            made = converted(s, val)
-            if not np.isfinite(made).all():
-                return False
-            y[...] = made
-            return True
-        e = np.add.accumulate(lost, -1)
-        d = np.add.reduce(np.abs(lost), -1, keepdims=True) * (v.shape[-1] * UNIT)
+        d = np.add.reduce(np.abs(lost), -1, keepdims=True) * (lost.shape[-1] * UNIT)
         if val == np.float64:
             low, high = after + (e - d), after + (e + d)
         else:
-            s[..., 1:] += e
+            after += e
             d = d + np.abs(after) * CLOSE
             low, high = converted(after - d, val), converted(after + d, val)
         if not ((low == high) & np.isfinite(high) & (high != 0)).all():
@@ -85,45 +92,111 @@ def few(x: np.ndarray, y: np.ndarray, val: np.dtype) -> bool:
     return True
 
 
-def compiled_for(val: np.dtype, size: int) -> Any:
-    """What adds up so many elements of a dtype, if it is compiled, and loaded or worth loading."""
+def losses(s: np.ndarray, v: np.ndarray) -> np.ndarray | None:
+    """What each addition has lost of sums so far along the last axis, if any has (see `two_sum`)."""
+    before, after, v = s[..., :-1], s[..., 1:], v[..., 1:]
+    t = after - before
+    back = after - t
+    if same(t, v) and same(back, before):
+        return None
+    return np.asarray((before - back) + (v - t))
+
+
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays have the same bits."""
+    return a.tobytes() == b.tobytes()
+
+
+def compiled_for(size: int) -> Any:
+    """What adds up so many elements, if it is compiled, and loaded or worth loading."""
     worth = size >= exact_engines.LOOPS or "numba" in sys.modules
-    return exact_engines.compiled("compiled_scans") if worth and val in exact_engines.LOADED else None
+    return exact_engines.compiled("compiled_scans") if worth else None
 
 
-def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, flags: Flags) -> None:
-    """Write sums so far along the last axis, by what Numba compiles: line by line, or lines side by side together."""
-    n, step = x.shape[-1], abs(x.strides[-1])
-    kept = range(x.ndim - 1)
-    beside = any(x.shape[d] > 1 and abs(x.strides[d]) < step for d in kept)
-    first, last = (-1, 0) if beside else (0, 0)  # elements of a line come first, if lines are side by side
-    run = loops.columns if beside else loops.rows
+def by_loops(loops: Any, arrays: tuple[np.ndarray, np.ndarray], axis: int, val: np.dtype, flags: Flags) -> None:
+    """Write sums so far, by what Numba compiles: of lines one after the other, or side by side, where they are."""
+    x, y = arrays
+    n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    plain = x.dtype == y.dtype and val in exact_engines.LOADED and x.flags.c_contiguous and y.flags.c_contiguous
+    if not plain or (n < SHORT if inner == 1 else inner < NARROW):
+        return by_copies(loops, np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1), val, flags)
+    beside = inner > 1
+    shape = (-1, n, inner) if beside else (1, -1, n)
+    count = inner if beside else x.size // n
+    step = max(1, PORTION // n)
+    step = -(-step // NARROW) * NARROW if beside else step
+
+    def work(item: Any) -> None:
+        (some, made), first = item
+        last = min(first + step, count)
+        here = (slice(None), slice(first, last)) if beside else (slice(first, last),)
+        unsure = np.zeros((last - first, n), bool)
+        run = loops.columns if beside else loops.rows
+        found = run(some, made, (first, last, 0), states(last - first), unsure, False)
+        ended(found, *[each[here].T if beside else each[here] for each in (some, made)], unsure, flags)
+
+    pairs = zip(x.reshape(shape), y.reshape(shape), strict=True)
+    shared(8 * x.nbytes)(work, product(pairs, range(0, count, step)))
+
+
+def by_copies(loops: Any, x: np.ndarray, y: np.ndarray, val: np.dtype, flags: Flags) -> None:
+    """The same along the last axis of arrays in any order, whose elements are copied."""
+    n, half = x.shape[-1], is_half(val)
+    beside, real = n < SHORT, np.dtype(np.float32) if half else val
+    run, source, into = (loops.columns, -1, 0) if beside else (loops.rows, 0, 0)
 
     def work(index: Any) -> None:
-        some, into = (np.moveaxis(each[index], first, last) for each in (x, y))
-        given = np.ascontiguousarray(some)
-        made = into if into.flags.c_contiguous and into.dtype == given.dtype else np.empty_like(given)
-        unsure = np.zeros(given.shape, bool)
-        flat = [each.reshape((n, -1) if beside else (-1, n)) for each in (given, made, unsure)]
-        if run(*flat, given.dtype != np.float64):
-            exactly(*[each.T if beside else each for each in flat])
-        if made is not into:
-            into[...] = made
-        told(given, made, flags)
+        some, made = x[index], y[index]
+        count, found = some.size // n, 0
+        now, unsure = states(count), np.zeros((count, n), bool)
+        step = max(SHORT, TOGETHER // count)
+        for first in range(0, n, step):
+            part = (..., slice(first, first + step))
+            given, results = (np.moveaxis(each[part], source, into) for each in (some, made))
+            numbers, sums = np.empty(given.shape, real), np.empty(given.shape, real)
+            convert(given, numbers)
+            shape = (-1, count) if beside else (count, -1)
+            found |= run(numbers.reshape(shape), sums.reshape(shape), (0, count, first), now, unsure, half)
+            convert(sums, results)
+            if half and np.abs(sums).max() > largest(val):
+                found |= loops.INFINITE
+        ended(found, some, made, unsure, flags)
 
-    lines = max(1, TOGETHER // n)
-    shared(8 * x.nbytes)(work, indices(x.shape, x.strides, kept, lines))
+    most = max(TOGETHER // n, min(SIDE, -(-x.size // n // limit())))
+    shared(8 * x.nbytes)(work, indices(x.shape, x.strides, range(x.ndim - 1), most))
+
+
+def states(count: int) -> np.ndarray:
+    """Those of lines of which there was nothing, see `compiled_scans`."""
+    made = np.zeros((5, count), np.int64)
+    made[4] = -(2**63)
+    return made
+
+
+def largest(val: np.dtype) -> float:
+    """The largest number of a dtype."""
+    precision, _, top = FORMATS[val.name]
+    return 2.0**top * (1 - 2.0**-precision)
+
+
+def ended(found: int, x: np.ndarray, y: np.ndarray, unsure: np.ndarray, flags: Flags) -> None:
+    """Make results that are not sure, in integers, and notice what NumPy would report."""
+    if found & 1:
+        exactly(x, y, unsure)
+    if found:
+        told(x, y, flags)
 
 
 def exactly(x: np.ndarray, y: np.ndarray, unsure: np.ndarray) -> None:
     """Results of lines that are not sure, in integers."""
     for line in np.flatnonzero(unsure.any(1)):
-        sums, given = Exactly(x[line], y.dtype), doubles(x[line], y.dtype)
+        at = np.unravel_index(line, x.shape[:-1])
+        sums, given = Exactly(x[at], y.dtype), doubles(x[at], y.dtype)
         finite = np.isfinite(given)
         with np.errstate(all="ignore"):
             special = np.add.accumulate(np.where(finite, 0.0, given))
         found = sums.results(np.where(finite, given, 0.0), 0, unsure[line], y.dtype)
-        y[line] = np.where(unsure[line], np.where(special != 0, special.astype(y.dtype), found), y[line])
+        y[at] = np.where(unsure[line], np.where(special != 0, special.astype(y.dtype), found), y[at])
 
 
 def told(x: np.ndarray, y: np.ndarray, flags: Flags) -> None:
