@@ -1,10 +1,11 @@
 """Exact sums so far, compiled by Numba: see `prefix_sums`.
 
-Sums are integers: hi * 2**u + lo * 2**(u - 52), where 0 <= lo < 2**52. The unit 2**u is as small as a block of elements
-and the sum before it allow, so nothing is lost as long as the elements' bits lie within about 100; most float32 need hi
+Sums are integers: hi * 2**u + lo * 2**(u - 52), where 0 <= lo < 2**52. The unit 2**u is as small as a tile of elements
+and the sums before it allow, so nothing is lost as long as the elements' bits lie within about 100; most float32 need hi
 alone. Elements become integers, these are added up, and sums become numbers, which rounds them once: in loops without
-branches. Where elements have bits below the last one of lo, ``lost`` counts them: a sum is off by so many of the last
-bits, at most. If some of a block may then be rounded to one of two numbers, each is made in a unit of its own.
+branches over all of a tile. If bits are lost, its lines are added up apart, in units of their own. There ``lost`` counts
+elements: a sum is off by so many of the last bits, at most. If some may then be rounded to one of two numbers, the line
+is added up once more, with a unit for each element.
 
 The state of a line is hi, lo, lost, u, and the bits of a sum of what is no ordinary number: infinities and NaN; -0.0 if
 there was nothing but -0.0; else 0.0.
@@ -19,13 +20,16 @@ from numba.extending import register_jitable
 
 from .numba_compiler import compiled
 
-BLOCK = 256  # elements of a line in one unit, at most
-WIDE, STEPS = 128, 64  # lines side by side that are added up together, and elements of each in one unit
+TILE = 1024  # elements that are added up together, at most
+LINES, MOST = 64, 256  # their lines, at most; and if these are short
+LONG = 128  # elements of lines that are not added up beside others
+FEW, SIDE = 8, 8  # elements of a line, and lines side by side, that are worth loops of their own
+HI, LO, HIS, LOS, MEMORY = (np.uintp(k) for k in (TILE, 2 * TILE, 3 * TILE, 3 * TILE + MOST, 3 * TILE + 2 * MOST))
 LOW = 52  # bits of lo
 MASK = 2**LOW - 1
 FINEST = -1022  # the least u: then all float64 are multiples of the last bit
 #: Of hi alone, and of hi with lo: bits of hi that an element may have, and that the sum before the block may have.
-ALONE, BOTH = (50, 61), (44, 52)
+ALONE, BOTH = (50, 61), (42, 52)
 SLACK = 4  # bits by which a unit may be larger than it must be
 MAGIC = 1.5 * 2.0**52  # numbers below 2**51 that are added to it are rounded to integers, which its bits show
 MAGIC_BITS = int(np.float64(MAGIC).view(np.int64))
@@ -128,13 +132,19 @@ def moved(hi: Any, lo: Any, lost: Any, by: Any) -> Any:
 
 
 @register_jitable
+def least_unit(state: Any, most: Any) -> Any:
+    """The least unit that is right for a sum."""
+    hi, lo, _, u = state
+    if hi == 0 and lo == 0:
+        return np.int64(FINEST)
+    return u - most[1] + (exponent(bits(abs(hi))) if hi != 0 else exponent(bits(lo)) - LOW)
+
+
+@register_jitable
 def fitted(state: Any, top: Any, most: Any, least: Any) -> Any:
     """A state in a unit that is right for it, and for elements up to a magnitude of such bits."""
     hi, lo, lost, u = state
-    need = max(exponent(top) - most[0], np.int64(least))
-    if hi != 0 or lo != 0:
-        size = exponent(bits(abs(hi))) if hi != 0 else exponent(bits(lo)) - LOW
-        need = max(need, u + size - most[1])
+    need = max(exponent(top) - most[0], max(np.int64(least), least_unit(state, most)))
     if u < need or (u > need + SLACK and lost == 0):
         hi, lo, lost = moved(hi, lo, lost, need - u)
         u = need
@@ -142,12 +152,12 @@ def fitted(state: Any, top: Any, most: Any, least: Any) -> Any:
 
 
 @register_jitable
-def with_care(v: Any, y: Any, unsure: Any, state: Any, odd: Any) -> Any:
+def with_care(m: Any, y: Any, unsure: Any, state: Any, odd: Any) -> Any:
     """Sums of a line, each in a unit that is right for it. Tells whether some are not sure."""
     told = 0
     for i in range(len(y)):
-        hi, lo, lost, u = fitted(state, bits(v[i]) & SIZE, BOTH, FINEST)
-        more, rest, left = at_two(v[i], u)
+        hi, lo, lost, u = fitted(state, m[i] & SIZE, BOTH, FINEST)
+        more, rest, left = at_two(float_of(m[i]), u)
         hi, lo, lost = hi + more, lo + rest, lost + (left != 0)
         s = number(hi, lo, u, y.itemsize == 4)
         y[i] = single(s) if odd else s
@@ -174,273 +184,253 @@ def may_overflow(y: Any, u: Any) -> Any:
     return u + 62 > (127 if y.itemsize == 4 else 1023)
 
 
-# ---------------------------------------------------------------------------------------------------------------- rows
+# ---------------------------------------------------------------------------------------------------- loops over a tile
+#
+# Memory is one array: elements from V on, then integers from HI and LO on, and the sums of lines before them.
 
 
 @register_jitable
-def load(x: Any, v: Any) -> Any:
-    """Put elements, or 0 if they are not finite, into memory. Returns the bits of the greatest magnitude of finite
-    ones, and of all."""
+def load(x: Any, m: Any) -> Any:
+    """Put elements into memory, or 0 if they are not finite. Returns the bits of the greatest magnitude of finite ones,
+    and whether all are."""
     top, finite, count = np.int64(0), np.int64(0), np.uintp(len(x))
     for i in range(count):
-        v[i] = x[i]
-        size = bits(x[i]) & SIZE
+        m[i] = bits(x[i])
+        size = m[i] & SIZE
         top = size if size > top else top
     if top < INFINITY:
-        return top, top
+        return top, True
     for i in range(count):
-        v[i] = v[i] if np.isfinite(v[i]) else 0.0
-        finite = max(finite, bits(v[i]) & SIZE)
-    return finite, top
+        m[i] = m[i] if m[i] & SIZE < INFINITY else np.int64(0)
+        finite = max(finite, m[i] & SIZE)
+    return finite, False
 
 
 @register_jitable
-def row_alone(v: Any, y: Any, state: Any, q: Any) -> Any:
-    """Sums as hi alone, and whether that is all of them."""
-    hi, lo, lost, u = state
+def accumulated(m: Any, first: Any, count: Any, lines: Any, before: Any) -> None:
+    """Sums of lines side by side so far, given those before, which go on."""
+    if lines == 1:
+        sum = m[before]
+        for i in range(first, first + count):
+            sum += m[i]
+            m[i] = sum
+        m[before] = sum
+    elif lines < SIDE:
+        for k in range(lines):
+            sum = m[before + k]
+            for i in range(first + k, first + count, lines):
+                sum += m[i]
+                m[i] = sum
+            m[before + k] = sum
+    else:
+        for start in range(first, first + count, lines):
+            for k in range(lines):
+                m[before + k] += m[start + k]
+                m[start + k] = m[before + k]
+
+
+@register_jitable
+def alone(m: Any, y: Any, lines: Any, u: Any) -> Any:
+    """Sums as hi alone. Returns whether that is all of them; if not, nothing has changed."""
     rest, count, real, unit = np.int64(0), np.uintp(len(y)), y.dtype.type, y.dtype.type(power(u))
     for i in range(count):
-        q[i], left, unseen = at_one(v[i], u)
+        m[HI + i], left, unseen = at_one(float_of(m[i]), u)
         rest |= (bits(left) | unseen) & SIZE
     if rest != 0:
-        return state, False
+        return False
+    accumulated(m, HI, count, lines, HIS)
     for i in range(count):
-        hi += q[i]
-        q[i] = hi
-    for i in range(count):
-        y[i] = real(q[i]) * unit
-    return (hi, lo, lost, u), True
+        y[i] = real(m[HI + i]) * unit
+    return True
 
 
 @register_jitable
-def row_both(v: Any, y: Any, unsure: Any, state: Any, odd: Any, memory: Any) -> Any:
-    """Sums as hi and lo. Tells whether some are not sure."""
-    hi, lo, lost, u = state
-    q, p = memory
-    rest, doubts, count = np.int64(0), np.int64(0), np.uintp(len(y))
+def both(m: Any, y: Any, lines: Any, u: Any, odd: Any) -> Any:
+    """Sums as hi and lo. Returns whether that is all of them."""
+    rest, count = np.int64(0), np.uintp(len(y))
     for i in range(count):
-        q[i], p[i], left = at_two(v[i], u)
+        m[HI + i], m[LO + i], left = at_two(float_of(m[i]), u)
         rest |= left
-    for i in range(count):
-        hi, lo = hi + q[i], lo + p[i]
-        q[i], p[i] = hi, lo
+    accumulated(m, HI, count, lines, HIS)
+    accumulated(m, LO, count, lines, LOS)
+    for k in range(lines):
+        m[HIS + k], m[LOS + k] = m[HIS + k] + (m[LOS + k] >> LOW), m[LOS + k] & MASK
     if odd:
         for i in range(count):
-            y[i] = single(number(q[i], p[i], u, True))
+            y[i] = single(number(m[HI + i], m[LO + i], u, True))
     else:
         for i in range(count):
-            y[i] = number(q[i], p[i], u, y.itemsize == 4)
-    lost += np.int64(len(y)) if rest != 0 else 0
+            y[i] = number(m[HI + i], m[LO + i], u, y.itemsize == 4)
+    return rest == 0
+
+
+# --------------------------------------------------------------------------------------------------------------- lines
+
+
+@register_jitable
+def in_common(states: Any, m: Any, top: Any, most: Any, least: Any) -> Any:
+    """Put sums into memory, in one unit. Returns it, whether nothing is lost so, and whether they have hi alone."""
+    need, some, lines = max(exponent(top) - most[0], np.int64(least)), np.int64(0), np.uintp(states.shape[1])
+    for k in range(lines):
+        m[HIS + k], m[LOS + k] = states[0, k], states[1, k]
+        some |= states[0, k] | states[1, k] | states[2, k]
+    if some == 0:
+        return need, True, True
+    differ, more, off = np.int64(0), np.int64(0), np.int64(0)
+    for k in range(lines):
+        need = max(need, least_unit((states[0, k], states[1, k], states[2, k], states[3, k]), most))
+        differ |= states[3, k] ^ states[3, 0]
+    unit = states[3, 0] if differ == 0 and need <= states[3, 0] <= need + SLACK else need
+    for k in range(lines):
+        hi, lo, lost = moved(states[0, k], states[1, k], states[2, k], unit - states[3, k])
+        m[HIS + k], m[LOS + k], more, off = hi, lo, more | lo, off | lost
+    return unit, off == 0, more == 0
+
+
+@register_jitable
+def together(m: Any, y: Any, states: Any, top: Any, odd: Any) -> Any:
+    """Sums of lines side by side. Returns whether nothing is lost; else nothing has changed but results."""
+    done, lines = False, np.uintp(states.shape[1])
+    unit, exact, short = in_common(states, m, top, ALONE, -149 if y.itemsize == 4 else FINEST)
+    if exact and short and not odd:
+        done = alone(m, y, lines, unit)
+    if not done and lines > 1:
+        unit, exact, short = in_common(states, m, top, BOTH, FINEST)
+        done = exact and both(m, y, lines, unit, odd)
+    if done:
+        for k in range(lines):
+            states[0, k], states[1, k], states[3, k] = m[HIS + k], m[LOS + k], unit
+    return done
+
+
+@register_jitable
+def by_itself(m: Any, y: Any, unsure: Any, state: Any, odd: Any) -> Any:
+    """Sums of one line. Tells whether some are not sure."""
+    top, count = np.int64(0), np.uintp(len(y))
+    if count < FEW:
+        return with_care(m, y, unsure, state, odd)
+    for i in range(count):
+        size = m[i] & SIZE
+        top = size if size > top else top
+    m[HIS], m[LOS], lost, u = fitted(state, top, BOTH, FINEST)
+    lost += 0 if both(m, y, np.uintp(1), u, odd) else len(y)
     if lost != 0:
-        off = lost * 2.0**-LOW
+        doubts, off = np.int64(0), lost * 2.0**-LOW
         for i in range(count):
-            doubts += differ(y, (q[i], p[i], u), off, odd)
+            doubts += differ(y, (m[HI + i], m[LO + i], u), off, odd)
         if doubts != 0:
-            return with_care(v, y, unsure, state, odd)
-    return (hi + (lo >> LOW), lo & MASK, lost, u), 0
+            return with_care(m, y, unsure, state, odd)
+    return (m[HIS], m[LOS], lost, u), 0
 
 
-@compiled()
-def rows(
-    x: np.ndarray, y: np.ndarray, where: tuple[int, int, int], states: np.ndarray, unsure: np.ndarray, odd: bool
-) -> int:
-    """Go on with lines of (lines, n): from states (5, lines) to states. where: the first and the last line, and how many
-    elements were before these; unsure: (lines, elements), of these lines alone; odd: float32 are rounded to odd. Tells
-    what `UNSURE` and `INFINITE` say."""
-    told, n, least = 0, x.shape[1], np.int64(-149 if x.itemsize == 4 else FINEST)
-    v, memory = np.empty(BLOCK), (np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64))
-    for k in range(where[1] - where[0]):
-        line, special = where[0] + k, float_of(states[4, k])
+@register_jitable
+def apart(m: Any, y: Any, unsure: Any, states: Any, odd: Any, line: Any) -> Any:
+    """Sums of lines side by side, of each by itself. Tells whether some are not sure."""
+    told, lines = 0, np.uintp(states.shape[1])
+    count = np.uintp(len(y)) // lines
+    again, made = line[0], line[1][:count]
+    for k in range(lines):
+        for i in range(count):
+            again[i] = m[i * lines + k]
         state = states[0, k], states[1, k], states[2, k], states[3, k]
-        for start in range(0, n, BLOCK):
-            given, made = x[line, start : start + BLOCK], y[line, start : start + BLOCK]
-            (top, all), done = load(given, v), False
-            if state[1] == 0 and state[2] == 0 and not odd:
-                state = fitted(state, top, ALONE, least)
-                if state[1] == 0 and state[2] == 0:
-                    state, done = row_alone(v, made, state, memory[0])
-            if not done:
-                state = fitted(state, top, BOTH, FINEST)
-                doubtful = unsure[k, where[2] + start : where[2] + start + BLOCK]
-                state, doubt = row_both(v, made, doubtful, state, odd, memory)
-                told |= doubt
-            if may_overflow(y, state[3]) and np.isinf(made).any():
-                told |= INFINITE
-            special = 0.0 if bits(special) == MINUS and bits(v[0]) != MINUS else special
-            if all >= INFINITY or bits(special) != 0:
-                special = unusual(given, made, special)
-                told |= INFINITE if special != 0.0 else 0
+        state, doubt = by_itself(again, made, unsure[k], state, odd)
         states[0, k], states[1, k], states[2, k], states[3, k] = state
-        states[4, k] = bits(special)
+        told |= doubt
+        for i in range(count):
+            y[i * lines + k] = made[i]
     return told
 
 
-# ------------------------------------------------------------------------------------------------------------- columns
+@register_jitable
+def unusual_each(x: Any, y: Any, finite: Any, states: Any) -> Any:
+    """Sums of what is no ordinary number, of lines side by side that have it. Returns what is told of infinite sums."""
+    lines, told, some = np.uintp(states.shape[1]), 0, np.int64(0)
+    for k in range(lines):
+        states[4, k] = np.int64(0) if (states[4, k] == MINUS) & (bits(x[k]) != MINUS) else states[4, k]
+        some |= states[4, k]
+    if some == 0 and finite:
+        return 0
+    for k in range(lines):
+        if states[4, k] != 0 or not finite:
+            found = unusual(x[k::lines], y[k::lines], float_of(states[4, k]))
+            states[4, k] = bits(found)
+            told |= INFINITE if found != 0.0 else 0
+    return told
 
 
 @register_jitable
-def load_each(x: Any, place: Any, v: Any, tops: Any) -> None:
-    """The same of each line. place: the first and the last element, the first and the last line."""
-    start, stop, first, last = place
-    tops[:] = 0
-    for i in range(stop - start):
-        row, into = x[start + i, first:last], v[i]
-        for k in range(np.uintp(len(row))):
-            into[k] = row[k]
-            size = bits(row[k]) & SIZE
-            tops[k] = size if size > tops[k] else tops[k]
-    for k in range(last - first):
-        tops[WIDE + k] = tops[k]
-        if tops[k] >= INFINITY:
-            tops[k] = 0
-            for i in range(stop - start):
-                v[i, k] = v[i, k] if np.isfinite(v[i, k]) else 0.0
-                tops[k] = max(tops[k], bits(v[i, k]) & SIZE)
-
-
-@register_jitable
-def lane(k: Any) -> Any:
-    """Where the state of a line is, and the bits that are lost now. (All are in one array, since loops over several,
-    which might overlap, are not vectorised.)"""
-    wide = np.uintp(WIDE)
-    return k, wide + k, wide * np.uintp(2) + k, wide * np.uintp(3) + k, wide * np.uintp(4) + k, wide * np.uintp(5) + k
-
-
-@register_jitable
-def state_of(lanes: Any, k: Any) -> Any:
-    hi, lo, lost, u, _, _ = lane(k)
-    return lanes[hi], lanes[lo], lanes[lost], lanes[u]
-
-
-@register_jitable
-def put_state(lanes: Any, k: Any, state: Any) -> None:
-    hi, lo, lost, u, _, _ = lane(k)
-    lanes[hi], lanes[lo], lanes[lost], lanes[u] = state
-
-
-@register_jitable
-def fit_each(lanes: Any, tops: Any, width: Any) -> None:
-    """Bring states in units that are right. Most are, or are states of nothing."""
-    wrong = np.int64(0)
-    for k in range(width):
-        hi, lo, lost, u, _, left = lane(k)
-        need = max(exponent(tops[k]) - BOTH[0], np.int64(FINEST))
-        of_sum = exponent(bits(abs(lanes[hi]))) + lanes[u] - BOTH[1]
-        need = of_sum if (lanes[hi] != 0) & (of_sum > need) else need
-        unit = need if (lanes[hi] | lanes[lo] | lanes[lost]) == 0 else lanes[u]
-        lanes[u], lanes[left] = unit, 0
-        wrong |= np.int64(unit < need) | np.int64((unit > need + SLACK) & (lanes[lost] == 0))
-    if wrong != 0:
-        for k in range(width):
-            put_state(lanes, k, fitted(state_of(lanes, k), tops[k], BOTH, FINEST))
-
-
-@register_jitable
-def added(v: Any, lanes: Any, k: Any) -> Any:
-    """The sum of a line and an element, in its unit."""
-    hi, lo, _, u, _, left = lane(k)
-    more, rest, lost = at_two(v, lanes[u])
-    lanes[hi], lanes[lo], lanes[left] = lanes[hi] + more, lanes[lo] + rest, lanes[left] | lost
-    return lanes[hi], lanes[lo], lanes[u]
-
-
-@register_jitable
-def add_each(v: Any, y: Any, place: Any, lanes: Any, odd: Any) -> None:
-    """Sums of each line."""
-    start, stop, first, last = place
-    for i in range(stop - start):
-        given, made = v[i], y[start + i, first:last]
-        if odd:
-            for k in range(np.uintp(len(made))):
-                hi, lo, u = added(given[k], lanes, k)
-                made[k] = single(number(hi, lo, u, True))
+def turned(x: Any, given: Any, place: Any, along: Any, counts: Any) -> None:
+    """Put elements (step, line) that lie so far apart one after the other."""
+    for i in range(counts[0]):
+        first, into = place + i * along[0], i * counts[1]
+        if along[1] == 1:
+            for k in range(counts[1]):
+                given[into + k] = x[first + k]
         else:
-            for k in range(np.uintp(len(made))):
-                hi, lo, u = added(given[k], lanes, k)
-                made[k] = number(hi, lo, u, y.itemsize == 4)
+            for k in range(counts[1]):
+                given[into + k] = x[first + k * along[1]]
 
 
 @register_jitable
-def doubt_each(v: Any, y: Any, place: Any, lanes: Any, odd: Any, doubts: Any) -> None:
-    """The same again: count those that are not sure."""
-    start, stop, first, last = place
-    for i in range(stop - start):
-        given = v[i]
-        for k in range(np.uintp(last - first)):
-            sum = added(given[k], lanes, k)
-            doubts[k] += differ(y, sum, np.float64(lanes[lane(k)[2]]) * 2.0**-LOW, odd)
+def returned(y: Any, made: Any, place: Any, along: Any, counts: Any) -> None:
+    """The reverse."""
+    for i in range(counts[0]):
+        first, source = place + i * along[0], i * counts[1]
+        if along[1] == 1:
+            for k in range(counts[1]):
+                y[first + k] = made[source + k]
+        else:
+            for k in range(counts[1]):
+                y[first + k * along[1]] = made[source + k]
 
 
 @register_jitable
-def tile(y: Any, unsure: Any, place: Any, lanes: Any, odd: Any, memory: Any) -> Any:
-    """Sums of some elements of each line. Tells whether some are not sure."""
-    v, tops, before, again, doubts = memory
-    start, stop, first, last = place
-    told, some, width = 0, np.int64(0), np.uintp(last - first)
-    fit_each(lanes, tops, width)
-    before[:] = lanes
-    add_each(v, y, place, lanes, odd)
-    for k in range(width):
-        hi, lo, lost, _, _, left = lane(k)
-        lanes[hi], lanes[lo] = lanes[hi] + (lanes[lo] >> LOW), lanes[lo] & MASK
-        lanes[lost] += stop - start if lanes[left] != 0 else 0
-        some |= lanes[lost]
-    if some != 0:
-        again[:], doubts[:] = before, 0
-        again[2 * WIDE : 3 * WIDE] = lanes[2 * WIDE : 3 * WIDE]
-        doubt_each(v, y, place, again, odd, doubts)
-        for k in range(width):
-            if doubts[k] != 0:
-                made = y[start:stop, first + np.int64(k)]
-                state, doubt = with_care(v[:, k], made, unsure[k], state_of(before, k), odd)
-                put_state(lanes, k, state)
-                told |= doubt
-    return told
-
-
-@register_jitable
-def unusual_each(x: Any, y: Any, place: Any, lanes: Any, memory: Any) -> Any:
-    """`unusual` for each line that needs it. Returns what is told of infinite results."""
-    v, tops, _, _, _ = memory
-    start, stop, first, last = place
-    some, most, told, given, wide = np.int64(0), np.int64(-5000), 0, v[0], np.uintp(WIDE)
-    for k in range(np.uintp(last - first)):
-        _, _, _, u, special, _ = lane(k)
-        goes = (lanes[special] == MINUS) & (bits(given[k]) != MINUS)
-        lanes[special] = np.int64(0) if goes else lanes[special]
-        some |= lanes[special] | np.int64(tops[wide + k] >= INFINITY)
-        most = lanes[u] if lanes[u] > most else most
-    if some != 0:
-        for k in range(np.uintp(last - first)):
-            special, line = lane(k)[4], first + np.int64(k)
-            if lanes[special] != 0 or tops[wide + k] >= INFINITY:
-                found = unusual(x[start:stop, line], y[start:stop, line], float_of(lanes[special]))
-                lanes[special] = bits(found)
-                told |= INFINITE if found != 0.0 else 0
-    if may_overflow(y, most):
-        for i in range(start, stop):
-            told |= INFINITE if np.isinf(y[i, first:last]).any() else 0
-    return told
+def scanned(x: Any, y: Any, unsure: Any, states: Any, odd: Any, memory: Any) -> Any:
+    """Go on with a tile (step, line). Tells what is told of results."""
+    m, line = memory
+    told, (top, finite) = 0, load(x, m)
+    if not together(m, y, states, top, odd):
+        if states.shape[1] == 1:
+            state = states[0, 0], states[1, 0], states[2, 0], states[3, 0]
+            state, told = by_itself(m, y, unsure[0], state, odd)
+            states[0, 0], states[1, 0], states[2, 0], states[3, 0] = state
+        else:
+            told = apart(m, y, unsure, states, odd, line)
+    if may_overflow(y, states[3].max()) and np.isinf(y).any():
+        told |= INFINITE
+    return told | unusual_each(x, y, finite, states)
 
 
 @compiled()
-def columns(
-    x: np.ndarray, y: np.ndarray, where: tuple[int, int, int], states: np.ndarray, unsure: np.ndarray, odd: bool
+def sums(
+    x: np.ndarray, y: np.ndarray, where: tuple[int, ...], states: np.ndarray, unsure: np.ndarray, odd: bool
 ) -> int:
-    """The same of (n, lines)."""
-    told, v, tops = 0, np.empty((STEPS, WIDE)), np.empty(2 * WIDE, np.int64)
-    lanes, before, again = np.zeros(6 * WIDE, np.int64), np.empty(6 * WIDE, np.int64), np.empty(6 * WIDE, np.int64)
-    memory = v, tops, before, again, np.empty(WIDE, np.int64)
-    for first in range(where[0], where[1], WIDE):
-        last = min(first + WIDE, where[1])
-        here = slice(first - where[0], last - where[0])
-        for field in range(len(states)):
-            lanes[field * WIDE : field * WIDE + last - first] = states[field, here]
-        for start in range(0, len(x), STEPS):
-            place = start, min(start + STEPS, len(x)), first, last
-            load_each(x, place, v, tops)
-            told |= tile(y, unsure[here, where[2] + start :], place, lanes, odd, memory)
-            told |= unusual_each(x, y, place, lanes, memory)
-        for field in range(len(states)):
-            states[field, here] = lanes[field * WIDE : field * WIDE + last - first]
+    """Go on with lines that lie in memory: from states (5, lines) to states. where: the place of the first element, how
+    many groups of lines there are and how far apart, the number of elements, the distances of elements and of lines, and
+    how many elements were before; unsure: (lines, all elements); odd: float32 are rounded to odd. Tells what `UNSURE` and
+    `INFINITE` say."""
+    told, (base, outer, far, n, step, between, before) = 0, where
+    inner = states.shape[1] // outer
+    most = 1 if step == 1 and n >= LONG else min(MOST, inner, max(LINES, TILE // n))
+    steps, along = min(n, TILE // most), (np.uintp(step), np.uintp(between))
+    memory = np.empty(MEMORY, np.int64), (np.empty(MEMORY, np.int64), np.empty(TILE, y.dtype))
+    given, made = np.empty(TILE, x.dtype), np.empty(TILE, y.dtype)
+    for o in range(outer):
+        for first in range(0, inner, most):
+            here = slice(o * inner + first, o * inner + min(first + most, inner))
+            now = np.ascontiguousarray(states[:, here])
+            lines = now.shape[1]
+            for start in range(0, n, steps):
+                count = min(steps, n - start)
+                place = base + o * far + start * step + first * between
+                doubtful = unsure[here, before + start : before + start + count]
+                if (lines == 1 or between == 1) and (count == 1 or step == lines):
+                    part = slice(place, place + count * lines)
+                    told |= scanned(x[part], y[part], doubtful, now, odd, memory)
+                else:
+                    counts, part = (np.uintp(count), np.uintp(lines)), slice(0, count * lines)
+                    turned(x, given, np.uintp(place), along, counts)
+                    told |= scanned(given[part], made[part], doubtful, now, odd, memory)
+                    returned(y, made, np.uintp(place), along, counts)
+            states[:, here] = now
     return told

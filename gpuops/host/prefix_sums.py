@@ -22,17 +22,16 @@ from ..definition.expressions import real_of
 from ..definition.in_numpy import is_half
 from ..definition.scans import Task
 from ..definition.totals import FORMATS, mantissas, total
+from ..plan.geometry import order
 from . import exact_engines
 from .blocks import convert, indices
 from .exact import HUGE, UNIT
 from .results import Flags
-from .threads import limit, shared
+from .threads import shared
 
 PIECE = 2**12  # elements of a line that are taken together, at most
 TOGETHER = 2**15  # elements of all lines
-PORTION = 2**17  # elements of lines that are compiled where they are
-SHORT, NARROW = 64, 16  # elements of lines that
-SIDE = 8
+PORTION, SIDE = 2**17, 16  # elements, and lines side by side, that a thread takes where they are
 COST = 64  # of an element, where that of reading a byte is 1
 FEW = 2**13  # elements of float64 that are added up exactly without Numba: it takes NumPy 8 times as long
 FINEST = -1074  # exponent of the least number of float64
@@ -47,7 +46,13 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
     if val.kind == "c":
         x, y, val = parts(x.astype(val, copy=False)), parts(y), real_of(val)
     if (loops := compiled_for(x.size)) is not None:
-        return by_loops(loops, (x if x.dtype == val else x.astype(val), y), axis, val, flags)
+        x = x if x.dtype == val else x.astype(val)
+        if not x.flags.c_contiguous:
+            dims = order(x.strides)
+            x, y, axis = x.transpose(dims), y.transpose(dims), dims.index(axis)
+        if x.dtype == y.dtype and val in exact_engines.LOADED and x.flags.c_contiguous and y.flags.c_contiguous:
+            return by_loops(loops, x, y, axis, flags)
+        return by_copies(loops, x, y, axis, val, flags)
     if axis != x.ndim - 1:
         x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
     if x.size < FEW and few(x, y, val, flags):
@@ -113,57 +118,50 @@ def compiled_for(size: int) -> Any:
     return exact_engines.compiled("compiled_scans") if worth else None
 
 
-def by_loops(loops: Any, arrays: tuple[np.ndarray, np.ndarray], axis: int, val: np.dtype, flags: Flags) -> None:
-    """Write sums so far, by what Numba compiles: of lines one after the other, or side by side, where they are."""
-    x, y = arrays
+def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, axis: int, flags: Flags) -> None:
+    """Write sums so far, by what Numba compiles, of elements that it takes as they are and where they are."""
     n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
-    plain = x.dtype == y.dtype and val in exact_engines.LOADED and x.flags.c_contiguous and y.flags.c_contiguous
-    if not plain or (n < SHORT if inner == 1 else inner < NARROW):
-        return by_copies(loops, np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1), val, flags)
-    beside = inner > 1
-    shape = (-1, n, inner) if beside else (1, -1, n)
-    count = inner if beside else x.size // n
-    step = max(1, PORTION // n)
-    step = -(-step // NARROW) * NARROW if beside else step
+    outer = x.size // (n * inner)
+    flat, results = x.reshape(-1), y.reshape(-1)
+    lines, into = (np.moveaxis(each.reshape(outer, n, inner), 1, -1) for each in (x, y))
+    most = max(1, PORTION // (n * inner)), max(SIDE, PORTION // n)
 
-    def work(item: Any) -> None:
-        (some, made), first = item
-        last = min(first + step, count)
-        here = (slice(None), slice(first, last)) if beside else (slice(first, last),)
-        unsure = np.zeros((last - first, n), bool)
-        run = loops.columns if beside else loops.rows
-        found = run(some, made, (first, last, 0), states(last - first), unsure, False)
-        ended(found, *[each[here].T if beside else each[here] for each in (some, made)], unsure, flags)
+    def work(item: tuple[int, int]) -> None:
+        part = slice(item[0], min(item[0] + most[0], outer)), slice(item[1], min(item[1] + most[1], inner))
+        groups, count = part[0].stop - part[0].start, part[1].stop - part[1].start
+        unsure, base = np.zeros((groups * count, n), bool), item[0] * n * inner + item[1]
+        found = loops.sums(flat, results, lying(groups, n, inner, base), states(groups * count), unsure, False)
+        ended(found, lines[part], into[part], unsure, flags)
 
-    pairs = zip(x.reshape(shape), y.reshape(shape), strict=True)
-    shared(8 * x.nbytes)(work, product(pairs, range(0, count, step)))
+    shared(8 * x.nbytes)(work, product(range(0, outer, most[0]), range(0, inner, most[1])))
 
 
-def by_copies(loops: Any, x: np.ndarray, y: np.ndarray, val: np.dtype, flags: Flags) -> None:
-    """The same along the last axis of arrays in any order, whose elements are copied."""
-    n, half = x.shape[-1], is_half(val)
-    beside, real = n < SHORT, np.dtype(np.float32) if half else val
-    run, source, into = (loops.columns, -1, 0) if beside else (loops.rows, 0, 0)
+def by_copies(loops: Any, x: np.ndarray, y: np.ndarray, axis: int, val: np.dtype, flags: Flags) -> None:
+    """The same of all other arrays."""
+    n, half = x.shape[axis], is_half(val)
+    real, others = np.dtype(np.float32) if half else val, [d for d in range(x.ndim) if d != axis]
 
     def work(index: Any) -> None:
         some, made = x[index], y[index]
-        count, found = some.size // n, 0
-        now, unsure = states(count), np.zeros((count, n), bool)
-        step = max(SHORT, TOGETHER // count)
+        count, inner, found = some.size // n, math.prod(some.shape[axis + 1 :]), 0
+        now, unsure, step = states(count), np.zeros((count, n), bool), max(1, TOGETHER // count)
         for first in range(0, n, step):
-            part = (..., slice(first, first + step))
-            given, results = (np.moveaxis(each[part], source, into) for each in (some, made))
-            numbers, sums = np.empty(given.shape, real), np.empty(given.shape, real)
-            convert(given, numbers)
-            shape = (-1, count) if beside else (count, -1)
-            found |= run(numbers.reshape(shape), sums.reshape(shape), (0, count, first), now, unsure, half)
-            convert(sums, results)
+            part = (*[slice(None)] * axis, slice(first, min(first + step, n)))
+            numbers, sums = np.empty((2, *some[part].shape), real)
+            convert(some[part], numbers)
+            where = lying(count // inner, numbers.shape[axis], inner, 0, first)
+            found |= loops.sums(numbers.reshape(-1), sums.reshape(-1), where, now, unsure, half)
+            convert(sums, made[part])
             if half and np.abs(sums).max() > largest(val):
                 found |= loops.INFINITE
-        ended(found, some, made, unsure, flags)
+        ended(found, np.moveaxis(some, axis, -1), np.moveaxis(made, axis, -1), unsure, flags)
 
-    most = max(TOGETHER // n, min(SIDE, -(-x.size // n // limit())))
-    shared(8 * x.nbytes)(work, indices(x.shape, x.strides, range(x.ndim - 1), most))
+    shared(8 * x.nbytes)(work, indices(x.shape, x.strides, others, max(SIDE, TOGETHER // n)))
+
+
+def lying(groups: int, n: int, inner: int, base: int, before: int = 0) -> tuple[int, ...]:
+    """Where lines of (groups, n, inner) are, see `compiled_scans.sums`."""
+    return (base, 1, 0, n, 1, n, before) if inner == 1 else (base, groups, n * inner, n, inner, 1, before)
 
 
 def states(count: int) -> np.ndarray:
@@ -188,15 +186,17 @@ def ended(found: int, x: np.ndarray, y: np.ndarray, unsure: np.ndarray, flags: F
 
 
 def exactly(x: np.ndarray, y: np.ndarray, unsure: np.ndarray) -> None:
-    """Results of lines that are not sure, in integers."""
+    """Results of lines that are not sure, in integers. (From an element on that is not finite, all are sure.)"""
     for line in np.flatnonzero(unsure.any(1)):
         at = np.unravel_index(line, x.shape[:-1])
-        sums, given = Exactly(x[at], y.dtype), doubles(x[at], y.dtype)
-        finite = np.isfinite(given)
-        with np.errstate(all="ignore"):
-            special = np.add.accumulate(np.where(finite, 0.0, given))
-        found = sums.results(np.where(finite, given, 0.0), 0, unsure[line], y.dtype)
-        y[at] = np.where(unsure[line], np.where(special != 0, special.astype(y.dtype), found), y[at])
+        given, made = x[at], y[at]
+        special = np.flatnonzero(~np.isfinite(doubles(given, y.dtype)))[:1]
+        wanted = unsure[line, : special[0] if special.size else None]
+        sums = Exactly(given, y.dtype)
+        for first in (np.unique(np.flatnonzero(wanted) // PIECE) * PIECE).tolist():
+            part = slice(first, min(first + PIECE, wanted.size))
+            found = sums.results(doubles(given[part], y.dtype), first, wanted[part], y.dtype)
+            made[part] = np.where(wanted[part], found, made[part])
 
 
 def told(x: np.ndarray, y: np.ndarray, flags: Flags) -> None:
