@@ -30,6 +30,7 @@ MASK = 2**LOW - 1
 FINEST = -1022  # the least u: then all float64 are multiples of the last bit
 #: Of hi alone, and of hi with lo: bits of hi that an element may have, and that the sum before the block may have.
 ALONE, BOTH = (50, 61), (42, 52)
+ABOVE = 1 + 2.0**-9  # above what rounding makes of a bound
 SLACK = 4  # bits by which a unit may be larger than it must be
 MAGIC = 1.5 * 2.0**52  # numbers below 2**51 that are added to it are rounded to integers, which its bits show
 MAGIC_BITS = int(np.float64(MAGIC).view(np.int64))
@@ -80,15 +81,27 @@ def at_two(v: Any, u: Any) -> Any:
 
 
 @register_jitable
+def two_sum(a: Any, b: Any) -> Any:
+    """See `definition.exact.two_sum`."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+@register_jitable
+def to_odd(s: Any, error: Any) -> Any:
+    """See `definition.exact.odd`."""
+    word = bits(s)
+    away = 1 | ((word ^ bits(error)) >> 63)
+    return float_of(word + ((away & ((word & 1) - 1)) if error != 0.0 else np.int64(0)))
+
+
+@register_jitable
 def number(hi: Any, lo: Any, u: Any, narrow: Any) -> Any:
-    """A sum, rounded to float64: to odd if it is to be rounded again, see `definition.exact.odd`."""
+    """A sum, rounded to float64: to odd if it is to be rounded again."""
     a, b = np.float64(hi + (lo >> LOW)), np.float64(lo & MASK) * 2.0**-LOW
     s = a + b
-    if narrow:
-        error, word = b - (s - a), bits(s)  # (a is 0 or larger than b)
-        away = 1 | ((word ^ bits(error)) >> 63)
-        s = float_of(word + ((away & ((word & 1) - 1)) if error != 0.0 else np.int64(0)))
-    return s * power(u)
+    return (to_odd(s, b - (s - a)) if narrow else s) * power(u)  # (a is 0 or larger than b)
 
 
 @register_jitable
@@ -152,19 +165,42 @@ def fitted(state: Any, top: Any, most: Any, least: Any) -> Any:
 
 
 @register_jitable
+def rounded(s: Any, e: Any, r: Any, y: Any, odd: Any) -> Any:
+    """The expansion s + e, which is off by r at most, as a number that is rounded to the results' dtype as it is; and
+    whether that is sure."""
+    real = y.dtype.type
+    value, error = two_sum(s, e)
+    if r == 0.0:
+        return to_odd(value, error) if y.itemsize == 4 else (value if e != 0.0 else s), np.isfinite(value)
+    off = r * ABOVE + (abs(e) + (abs(value) if y.itemsize == 4 else 0.0)) * 2.0**-52
+    low, high = s + (e - off), s + (e + off)
+    if odd:
+        return high, single(low) == single(high)
+    return high, real(low) == real(high) and real(low) != 0
+
+
+@register_jitable
 def with_care(m: Any, y: Any, unsure: Any, state: Any, odd: Any) -> Any:
-    """Sums of a line, each in a unit that is right for it. Tells whether some are not sure."""
+    """Sums of a line as expansions of float64. Tells whether some are not sure."""
+    hi, lo, lost, u = state
+    s, e, r = np.float64(hi) * power(u), np.float64(lo) * 2.0**-LOW * power(u), np.float64(lost) * 2.0**-LOW * power(u)
     told = 0
     for i in range(len(y)):
-        hi, lo, lost, u = fitted(state, m[i] & SIZE, BOTH, FINEST)
-        more, rest, left = at_two(float_of(m[i]), u)
-        hi, lo, lost = hi + more, lo + rest, lost + (left != 0)
-        s = number(hi, lo, u, y.itemsize == 4)
-        y[i] = single(s) if odd else s
-        if lost != 0 and differ(y, (hi, lo, u), lost * 2.0**-LOW, odd):
+        s, d = two_sum(s, float_of(m[i]))
+        if d != 0.0:
+            e, d = two_sum(e, d)
+            r += abs(d)
+        value, sure = rounded(s, e, r, y, odd)
+        y[i] = single(value) if odd else value
+        if not sure:
             unsure[i], told = True, UNSURE
-        state = hi + (lo >> LOW), lo & MASK, lost, u
-    return state, told
+    if not (np.isfinite(s) and np.isfinite(r)):
+        return (np.int64(0), np.int64(0), np.int64(1) << LOW, np.int64(971)), told
+    u = max(exponent(max(bits(abs(s)), bits(abs(e)))) - 50, np.int64(FINEST))
+    (hi, lo, left), (more, rest, other) = at_two(s, u), at_two(e, u)
+    off = np.ceil(r * ABOVE * power(-u) * 2.0**LOW)
+    lost = np.int64(min(off, 2.0**LOW)) + (left != 0) + (other != 0)
+    return (hi + more + ((lo + rest) >> LOW), (lo + rest) & MASK, lost, u), told
 
 
 @register_jitable

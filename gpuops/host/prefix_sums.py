@@ -32,6 +32,7 @@ from .threads import shared
 PIECE = 2**12  # elements of a line that are taken together, at most
 TOGETHER = 2**15  # elements of all lines
 PORTION, SIDE = 2**17, 16  # elements, and lines side by side, that a thread takes where they are
+SHORT = 2**10  # elements of lines that
 COST = 64  # of an element, where that of reading a byte is 1
 FEW = 2**13  # elements of float64 that are added up exactly without Numba: it takes NumPy 8 times as long
 FINEST = -1074  # exponent of the least number of float64
@@ -47,7 +48,9 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
         x, y, val = parts(x.astype(val, copy=False)), parts(y), real_of(val)
     if (loops := compiled_for(x.size)) is not None:
         x = x if x.dtype == val else x.astype(val)
-        if not x.flags.c_contiguous:
+        if 0 < axis < x.ndim - 1 and math.prod(x.shape[axis:]) < SHORT:
+            x, y, axis = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1), x.ndim - 1
+        elif not x.flags.c_contiguous:
             dims = order(x.strides)
             x, y, axis = x.transpose(dims), y.transpose(dims), dims.index(axis)
         if x.dtype == y.dtype and val in exact_engines.LOADED and x.flags.c_contiguous and y.flags.c_contiguous:
