@@ -17,6 +17,7 @@ from .results import Flags
 from .threads import shared
 
 BLOCK = RADIX**4  # elements that are merged together: whole nodes of the tree
+APART = 8  # numbers between rows of memory, whose places in a cache would else be the same
 COST = 64  # of an element, where that of reading a byte is 1
 
 States = tuple[Any, ...]  # arrays, by field
@@ -36,15 +37,7 @@ def merge_of(task: Task) -> Merge:
     wide, options = task.bound.wide, dict(task.scan.options)
     if task.scan.wide:
         return PRODUCTS if wide.kinds["A"].kind == "f" else COMPLEX_PRODUCTS
-    names_a, names_b, names_s = (wide.leaves_of[state] for state in "abs")
-
-    def combine(a: States, b: States) -> States:
-        return wide.combine(**dict(zip(names_a + names_b, a + b, strict=True)))
-
-    def finish(s: States) -> np.ndarray:
-        return np.asarray(wide.finish(**dict(zip(names_s, s, strict=True)), **options)[0])
-
-    return Merge(lambda x: wide.map(x=x, **options), combine, tuple(wide.identities.values()), finish)
+    return Merge(lambda x: wide.map(x=x, **options), powers, tuple(wide.identities.values()), logarithm)
 
 
 def normal(*parts: Any, exponent: Any = 0) -> States:
@@ -71,6 +64,24 @@ def joined(s: States) -> np.ndarray:
         return np.asarray(np.ldexp(parts[0], shift))
     made = np.empty(parts[0].shape, np.complex128)
     made.real, made.imag = (np.ldexp(part, shift) for part in parts)
+    return made
+
+
+def powers(a: States, b: States) -> States:
+    """Merge sums of exponentials, with the bits of `definition.records.relative`. (Where an infinity or NaN is the
+    greatest element, what the rest is does not matter.)"""
+    (x, i), (y, j) = a, b
+    first, top = x >= y, np.maximum(x, y)
+    share = np.exp(np.fmax(np.minimum(x, y) - top, -1000.0))  # (0 beside -inf)
+    return top, np.where(first, i, j) + (np.where(first, j, i) + 1.0) * share
+
+
+def logarithm(s: States) -> np.ndarray:
+    """The logarithms of sums of exponentials."""
+    top, rest = s
+    made = np.log1p(rest)
+    made += top
+    np.copyto(made, top, where=np.isinf(top))
     return made
 
 
@@ -117,8 +128,7 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
             with flags.kept():
                 values = as_value(some[part], task)
             with silent.kept():
-                states, total = scanned(merge.map(values), merge, before.state(), task.exclusive)
-                results = merge.finish(states)
+                results, total = scanned(merge.map(values), merge, before.state(), task.exclusive)
             with flags.kept():
                 stored(results, made[part], task)
             if task.exclusive and first == 0:
@@ -149,36 +159,44 @@ def stored(made: np.ndarray, y: np.ndarray, task: Task) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------- the tree
+#
+# Rows are arrays (`RADIX`, …, chunk): the first elements of all chunks, then the second ones, and so on.
 
 
 def chunks(fields: States, merge: Merge) -> States:
-    """States along the last axis as (…, chunk, `RADIX`), filled up with the identity."""
+    """States along the last axis as rows, filled up with the identity."""
     n = fields[0].shape[-1]
-    if n > RADIX and n % RADIX:
-        sides = [(0, 0)] * (fields[0].ndim - 1) + [(0, -n % RADIX)]
-        pairs = zip(fields, merge.identity, strict=True)
-        fields = tuple([np.pad(each, sides, constant_values=none) for each, none in pairs])
-    return tuple([each.reshape(*each.shape[:-1], -1, min(n, RADIX)) for each in fields])
+    size = min(n, RADIX)
+    made = []
+    for each, none in zip(fields, merge.identity, strict=True):
+        count = -(-n // size)
+        rows = np.empty((size, *each.shape[:-1], count + APART), each.dtype)[..., :count]
+        turned, whole = np.moveaxis(rows, 0, -1), n // size * size
+        turned[..., : n // size, :] = each[..., :whole].reshape(*each.shape[:-1], -1, size)
+        if whole < n:
+            turned[..., -1, : n - whole], turned[..., -1, n - whole :] = each[..., whole:], none
+        made.append(rows)
+    return tuple(made)
 
 
-def flat(rows: States, shape: Shape) -> States:
+def flat(rows: np.ndarray, shape: Shape) -> np.ndarray:
     """The reverse."""
-    return tuple([each.reshape(*shape[:-1], -1)[..., : shape[-1]] for each in rows])
+    return np.moveaxis(rows, 0, -1).reshape(*shape[:-1], -1)[..., : shape[-1]]
 
 
-def scanned(fields: States, merge: Merge, first: States, exclusive: bool) -> tuple[States, States | None]:
-    """The states up to each element of a node, or before it, given what comes before the node; and the node's total,
+def scanned(fields: States, merge: Merge, first: States, exclusive: bool) -> tuple[np.ndarray, States | None]:
+    """The results up to each element of a node, or before it, given what comes before the node; and the node's total,
     if it is whole."""
     shape, whole = fields[0].shape, None
     rows = chunks(fields, merge)
-    if rows[0].shape[-2] == 1:
+    if rows[0].shape[-1] == 1:
         state = column(first, shape)
     else:
         state, whole = before(totals_of(rows, merge), merge, first)
     found = accumulated(rows, merge, state)
     if exclusive:
         found = tuple([shifted(each, none) for each, none in zip(found, state, strict=True)])
-    return flat(found, shape), whole if shape[-1] == BLOCK else None
+    return flat(merge.finish(found), shape), whole if shape[-1] == BLOCK else None
 
 
 def before(totals: States, merge: Merge, first: States) -> tuple[States, States]:
@@ -186,13 +204,13 @@ def before(totals: States, merge: Merge, first: States) -> tuple[States, States]
     shape = totals[0].shape
     rows = chunks(totals, merge)
     folds = accumulated(rows, merge, None)
-    sums = tuple([each[..., -1] for each in folds])
-    if rows[0].shape[-2] == 1:
+    sums = tuple([each[-1] for each in folds])
+    if rows[0].shape[-1] == 1:
         parent, whole = column(first, shape), tuple([each[..., 0] for each in sums])
     else:
         parent, whole = before(sums, merge, first)
     elder = tuple([shifted(each, none) for each, none in zip(folds, merge.identity, strict=True)])
-    return flat(merge.combine(tuple([each[..., None] for each in parent]), elder), shape), whole
+    return tuple([flat(each, shape) for each in merge.combine(parent, elder)]), whole
 
 
 def column(state: States, shape: Shape) -> States:
@@ -201,26 +219,25 @@ def column(state: States, shape: Shape) -> States:
 
 
 def totals_of(rows: States, merge: Merge) -> States:
-    """The states of (…, chunk, `RADIX`), merged one after the other."""
-    state = tuple([each[..., 0] for each in rows])
-    for k in range(1, rows[0].shape[-1]):
-        state = merge.combine(state, tuple([each[..., k] for each in rows]))
+    """The states of rows, merged one after the other."""
+    state = tuple([each[0] for each in rows])
+    for k in range(1, len(rows[0])):
+        state = merge.combine(state, tuple([each[k] for each in rows]))
     return state
 
 
 def accumulated(rows: States, merge: Merge, state: States | None) -> States:
-    """The states so far of (…, chunk, `RADIX`), after another one."""
-    made = tuple([np.empty_like(each) for each in rows])
-    for k in range(rows[0].shape[-1]):
-        element = tuple([each[..., k] for each in rows])
+    """The states so far of rows, after another one, in their place."""
+    for k in range(len(rows[0])):
+        element = tuple([each[k] for each in rows])
         state = element if state is None else merge.combine(state, element)
-        for each, new in zip(made, state, strict=True):
-            each[..., k] = new
-    return made
+        for each, new in zip(rows, state, strict=True):
+            each[k] = new
+    return rows
 
 
 def shifted(folds: np.ndarray, first: Any) -> np.ndarray:
-    """What is before each along the last axis, given that of the first one."""
+    """What is before each along the first axis, given that of the first one."""
     made = np.empty_like(folds)
-    made[..., 0], made[..., 1:] = first, folds[..., :-1]
+    made[0], made[1:] = first, folds[:-1]
     return made
