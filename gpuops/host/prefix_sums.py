@@ -10,7 +10,6 @@ made in Python's integers (`Exactly`).
 from __future__ import annotations
 
 import math
-import sys
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -46,7 +45,7 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
     val = task.bound.val
     if val.kind == "c":
         x, y, val = parts(x.astype(val, copy=False)), parts(y), real_of(val)
-    if (loops := compiled_for(x.size)) is not None:
+    if (loops := exact_engines.loaded(x.size, "compiled_scans")) is not None:
         x = x if x.dtype == val else x.astype(val)
         if 0 < axis < x.ndim - 1 and math.prod(x.shape[axis:]) < SHORT:
             x, y, axis = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1), x.ndim - 1
@@ -113,12 +112,6 @@ def losses(s: np.ndarray, v: np.ndarray) -> np.ndarray | None:
 def same(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two arrays have the same bits."""
     return a.tobytes() == b.tobytes()
-
-
-def compiled_for(size: int) -> Any:
-    """What adds up so many elements, if it is compiled, and loaded or worth loading."""
-    worth = size >= exact_engines.LOOPS or "numba" in sys.modules
-    return exact_engines.compiled("compiled_scans") if worth else None
 
 
 def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, axis: int, flags: Flags) -> None:

@@ -3,6 +3,7 @@ everywhere."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,11 +13,13 @@ from ..definition.exact import converted
 from ..definition.in_numpy import is_half
 from ..definition.scans import RADIX, Task
 from ..plan.geometry import Shape
+from . import exact_engines
 from .blocks import convert, indices
 from .results import Flags
 from .threads import shared
 
 BLOCK = RADIX**4  # elements that are merged together: whole nodes of the tree
+PORTION, SIDE = 2**14, 8  # elements and lines side by side that are multiplied together by what is compiled
 APART = 8  # numbers between rows of memory, whose places in a cache would else be the same
 COST = 64  # of an element, where that of reading a byte is 1
 
@@ -120,6 +123,8 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
     """Write the results of x to y."""
     x, y, merge = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1), merge_of(task)
     silent = Flags() if not task.scan.wide else flags
+    if merge is PRODUCTS and (loops := exact_engines.loaded(x.size, "compiled_products")) is not None:
+        return by_loops(loops, x, y, task, flags)
 
     def work(index: Any) -> None:
         before, some, made = Before(merge), x[index], y[index]
@@ -137,7 +142,32 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
                 before.add(total)
 
     lines = indices(x.shape, x.strides, range(x.ndim - 1), max(1, BLOCK // x.shape[-1]))
-    shared(COST * x.size)(work, lines)
+    return shared(COST * x.size)(work, lines)
+
+
+def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, task: Task, flags: Flags) -> None:
+    """Write products of lines along the last axis, by what Numba compiles."""
+    n = x.shape[-1]
+    told = {loops.INVALID: "invalid value", loops.OVERFLOW: "overflow", loops.UNDERFLOW: "underflow"}
+
+    def work(index: Any) -> None:
+        some, made, found = x[index], y[index], 0
+        count = some.size // n
+        levels = (count, 1 + math.ceil(math.log(max(1, n // RADIX), RADIX)))
+        folds, powers = np.ones(levels), np.zeros(levels, np.int64)
+        step = max(RADIX, PORTION // count // RADIX * RADIX)
+        for first in range(0, n, step):
+            part = (..., slice(first, first + step))
+            with flags.kept():
+                values = as_value(some[part], task)
+            lines = values.reshape(count, -1)
+            found |= loops.products(lines, lines, folds, powers, first // RADIX, task.exclusive)
+            with flags.kept():
+                stored(values, made[part], task)
+        flags.found.update([name for flag, name in told.items() if found & flag])
+
+    lines = indices(x.shape, x.strides, range(x.ndim - 1), max(SIDE, PORTION // n))
+    shared(8 * x.nbytes)(work, lines)
 
 
 def as_value(x: np.ndarray, task: Task) -> np.ndarray:
