@@ -105,55 +105,56 @@ def elder(folds: Any, powers: Any, line: Any, chunk: Any) -> Any:
 
 
 @register_jitable
-def before(folds: Any, powers: Any, line: Any, chunk: Any, lanes: Any, p: Any, e: Any) -> None:
-    """Put what comes before each chunk of a line in the place of its total, and go on behind whole ones. lanes: the
-    first, the first that is not whole, and the last."""
-    top, fold = elder(folds, powers, line, chunk), (folds[line, 0], powers[line, 0])
-    for c in range(lanes[0], lanes[2]):
-        total = p[c], e[c]
-        p[c], e[c] = times(top, fold)
-        if c < lanes[1]:
-            fold, chunk = times(fold, total), chunk + 1
-            if chunk % RADIX == 0 and folds.shape[1] > 1:
-                total, level, place = fold, 0, chunk
-                while place % RADIX == 0:
-                    level, place = level + 1, place // RADIX
-                    folds[line, level - 1], powers[line, level - 1] = 1.0, 0
-                    total = times((folds[line, level], powers[line, level]), total)
-                folds[line, level], powers[line, level] = total
-                top, fold = elder(folds, powers, line, chunk), (1.0, np.int64(0))
-    folds[line, 0], powers[line, 0] = fold
+def before(folds: Any, powers: Any, line: Any, chunk: Any, counts: Any, p: Any, e: Any) -> None:
+    """Put what comes before each chunk of some lines in the place of its total, and go on behind whole ones."""
+    lines, n, each = counts
+    for i in range(line, line + lines):
+        at, top, fold = chunk, elder(folds, powers, i, chunk), (folds[i, 0], powers[i, 0])
+        for c in range((i - line) * each, (i - line + np.uintp(1)) * each):
+            total = p[c], e[c]
+            p[c], e[c] = times(top, fold)
+            if c < (i - line) * each + n // SIZE:
+                fold, at = times(fold, total), at + 1
+                if at % RADIX == 0 and folds.shape[1] > 1:
+                    total, level, place = fold, 0, at
+                    while place % RADIX == 0:
+                        level, place = level + 1, place // RADIX
+                        folds[i, level - 1], powers[i, level - 1] = 1.0, 0
+                        total = times((folds[i, level], powers[i, level]), total)
+                    folds[i, level], powers[i, level] = total
+                    top, fold = elder(folds, powers, i, at), (1.0, np.int64(0))
+        folds[i, 0], powers[i, 0] = fold
 
 
 @register_jitable
-def left(t: Any, counts: Any, p: Any, e: Any, exclusive: Any) -> Any:
+def left(t: Any, lanes: Any, p: Any, e: Any, exclusive: Any) -> Any:
     """Put products so far in the place of elements, as they are, unless some may come near the limits of float64."""
-    lanes, steps = counts
+    width, steps = lanes
     far = np.int64(0)
-    for c in range(lanes):
+    for c in range(width):
         far |= (e[c] + FAR) | (FAR - e[c]) | np.int64(-1 if abs(p[c]) == np.inf or p[c] != p[c] else 0)
     if far < 0:
         return False
-    for c in range(lanes):
+    for c in range(width):
         p[c] *= power(e[c])
     for k in range(steps):
         if exclusive:
-            for c in range(lanes):
+            for c in range(width):
                 t[k * CHUNKS + c], p[c] = p[c], p[c] * t[k * CHUNKS + c]
         else:
-            for c in range(lanes):
+            for c in range(width):
                 p[c] *= t[k * CHUNKS + c]
                 t[k * CHUNKS + c] = p[c]
     return True
 
 
 @register_jitable
-def results(t: Any, near: Any, counts: Any, p: Any, e: Any, exclusive: Any) -> Any:
+def results(t: Any, near: Any, lanes: Any, p: Any, e: Any, exclusive: Any) -> Any:
     """Put products so far in the place of elements. Tells what is told of them."""
     invalid, over, under = np.int64(0), np.int64(0), np.int64(0)
-    lanes, steps = counts
+    width, steps = lanes
     for k in range(steps):
-        for c in range(lanes):
+        for c in range(width):
             v, b, i = t[k * CHUNKS + c], p[c], e[c]
             if near:
                 p[c] = b * v
@@ -195,16 +196,14 @@ def products(x: np.ndarray, y: np.ndarray, folds: np.ndarray, powers: np.ndarray
         for first in range(np.uintp(0), n, most):
             size = min(n - first, most)
             each = (size + SIZE - np.uintp(1)) // SIZE
-            near = load(x, line, first, (lines, size, each), t)
-            counts, here = (lines * each, min(size, SIZE)), chunk + np.int64(first) // RADIX
+            counts, lanes = (lines, size, each), (lines * each, min(size, SIZE))
+            near = load(x, line, first, counts, t)
             if size >= SIZE:
                 totals(t, near, lines * each, p, e)
-            for i in range(lines):
-                lanes = i * each, i * each + size // SIZE, (i + np.uintp(1)) * each
-                before(folds, powers, line + i, here, lanes, p, e)
-            if near and not left(t, counts, p, e, exclusive):
-                told |= results(t, True, counts, p, e, exclusive)
+            before(folds, powers, line, chunk + np.int64(first) // RADIX, counts, p, e)
+            if near and not left(t, lanes, p, e, exclusive):
+                told |= results(t, True, lanes, p, e, exclusive)
             elif not near:
-                told |= results(t, False, counts, p, e, exclusive)
-            store(t, line, first, (lines, size, each), y)
+                told |= results(t, False, lanes, p, e, exclusive)
+            store(t, line, first, counts, y)
     return told

@@ -158,12 +158,15 @@ def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, task: Task, flags: Flags)
         step = max(RADIX, PORTION // count // RADIX * RADIX)
         for first in range(0, n, step):
             part = (..., slice(first, first + step))
+            given, results = some[part], made[part]
+            lie = given.flags.c_contiguous and results.flags.c_contiguous and given.dtype == results.dtype == np.float64
             with flags.kept():
-                values = as_value(some[part], task)
-            lines = values.reshape(count, -1)
-            found |= loops.products(lines, lines, folds, powers, first // RADIX, task.exclusive)
-            with flags.kept():
-                stored(values, made[part], task)
+                values = given if lie else as_value(given, task)
+            lines = [each.reshape(count, -1) for each in (values, results if lie else values)]
+            found |= loops.products(*lines, folds, powers, first // RADIX, task.exclusive)
+            if not lie:
+                with flags.kept():
+                    stored(values, results, task)
         flags.found.update([name for flag, name in told.items() if found & flag])
 
     lines = indices(x.shape, x.strides, range(x.ndim - 1), max(SIDE, PORTION // n))
