@@ -119,17 +119,19 @@ def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, axis: int, flags: Flags) 
     n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
     outer = x.size // (n * inner)
     flat, results = x.reshape(-1), y.reshape(-1)
-    lines, into = (np.moveaxis(each.reshape(outer, n, inner), 1, -1) for each in (x, y))
     most = max(1, PORTION // (n * inner)), max(SIDE, PORTION // n)
 
     def work(item: tuple[int, int]) -> None:
-        part = slice(item[0], min(item[0] + most[0], outer)), slice(item[1], min(item[1] + most[1], inner))
-        groups, count = part[0].stop - part[0].start, part[1].stop - part[1].start
-        unsure, base = np.zeros((groups * count, n), bool), item[0] * n * inner + item[1]
-        found = loops.sums(flat, results, lying(groups, n, inner, base), states(groups * count), unsure, False)
-        ended(found, lines[part], into[part], unsure, flags)
+        (o, k), groups, count = item, min(most[0], outer - item[0]), min(most[1], inner - item[1])
+        unsure = np.zeros((groups * count, n), bool)
+        where = lying(groups, n, inner, o * n * inner + k)
+        if found := loops.sums(flat, results, where, states(groups * count), unsure, False):
+            lines = [np.moveaxis(each.reshape(outer, n, inner), 1, -1) for each in (flat, results)]
+            ended(*[each[o : o + groups, k : k + count] for each in lines], unsure, flags)
 
-    shared(8 * x.nbytes)(work, product(range(0, outer, most[0]), range(0, inner, most[1])))
+    if x.size <= TOGETHER:
+        return work((0, 0))
+    return shared(8 * x.nbytes)(work, product(range(0, outer, most[0]), range(0, inner, most[1])))
 
 
 def by_copies(loops: Any, x: np.ndarray, y: np.ndarray, axis: int, val: np.dtype, flags: Flags) -> None:
@@ -150,7 +152,8 @@ def by_copies(loops: Any, x: np.ndarray, y: np.ndarray, axis: int, val: np.dtype
             convert(sums, made[part])
             if half and np.abs(sums).max() > largest(val):
                 found |= loops.INFINITE
-        ended(found, np.moveaxis(some, axis, -1), np.moveaxis(made, axis, -1), unsure, flags)
+        if found:
+            ended(np.moveaxis(some, axis, -1), np.moveaxis(made, axis, -1), unsure, flags)
 
     shared(8 * x.nbytes)(work, indices(x.shape, x.strides, others, max(SIDE, TOGETHER // n)))
 
@@ -173,12 +176,11 @@ def largest(val: np.dtype) -> float:
     return 2.0**top * (1 - 2.0**-precision)
 
 
-def ended(found: int, x: np.ndarray, y: np.ndarray, unsure: np.ndarray, flags: Flags) -> None:
+def ended(x: np.ndarray, y: np.ndarray, unsure: np.ndarray, flags: Flags) -> None:
     """Make results that are not sure, in integers, and notice what NumPy would report."""
-    if found & 1:
+    if unsure.any():
         exactly(x, y, unsure)
-    if found:
-        told(x, y, flags)
+    told(x, y, flags)
 
 
 def exactly(x: np.ndarray, y: np.ndarray, unsure: np.ndarray) -> None:

@@ -121,7 +121,9 @@ class Before:
 
 def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> None:
     """Write the results of x to y."""
-    x, y, merge = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1), merge_of(task)
+    merge = merge_of(task)
+    if axis != x.ndim - 1:
+        x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
     silent = Flags() if not task.scan.wide else flags
     if merge is PRODUCTS and (loops := exact_engines.loaded(x.size, "compiled_products")) is not None:
         return by_loops(loops, x, y, task, flags)
@@ -169,8 +171,9 @@ def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, task: Task, flags: Flags)
                     stored(values, results, task)
         flags.found.update([name for flag, name in told.items() if found & flag])
 
-    lines = indices(x.shape, x.strides, range(x.ndim - 1), max(SIDE, PORTION // n))
-    shared(8 * x.nbytes)(work, lines)
+    if x.size <= PORTION:
+        return work(...)
+    return shared(8 * x.nbytes)(work, indices(x.shape, x.strides, range(x.ndim - 1), max(SIDE, PORTION // n)))
 
 
 def as_value(x: np.ndarray, task: Task) -> np.ndarray:
