@@ -1,4 +1,4 @@
-"""Results so far that do not round, compiled by Numba: sums and products of integers, the greatest and the least elements.
+"""Results so far that do not round, compiled by Numba: sums and products of integers, the greatest and least elements.
 
 As in NumPy, an extreme that is NaN stays, and of equal ones, as zeros are, there is the last one.
 """
@@ -13,7 +13,8 @@ from numba.extending import register_jitable
 
 from .numba_compiler import compiled
 
-SIDE, STEPS = 8, 512  # lines side by side that are worth loops of their own; elements of fewer, of one after the other
+SIDE = 8  # lines side by side that are worth loops of their own
+STEPS = 512  # elements of fewer lines that are merged, line after line, while they are in a cache
 
 
 @register_jitable
@@ -53,7 +54,8 @@ def accumulated(merge: Callable[[Any, Any], Any]) -> Any:
                             y[o, i, k] = found
             else:
                 for i in range(1, n):
-                    given, before, made = x[o, i, where[2] : last], y[o, i - 1, where[2] : last], y[o, i, where[2] : last]
+                    before, given = y[o, i - 1, where[2] : last], x[o, i, where[2] : last]
+                    made = y[o, i, where[2] : last]
                     for k in range(np.uintp(len(made))):
                         made[k] = merge(before[k], real(given[k]))
 

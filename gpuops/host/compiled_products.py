@@ -15,7 +15,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from ..definition.scans import RADIX
-from .compiled_scans import bits, power
+from .compiled_units import bits, power
 from .numba_compiler import compiled
 
 CHUNKS = np.uintp(64)  # that are multiplied at the same time
@@ -54,8 +54,8 @@ def scaled(p: Any, k: Any) -> Any:
 
 @register_jitable
 def load(x: Any, line: Any, place: Any, counts: Any, t: Any) -> Any:
-    """Turn the elements of some lines' chunks. counts: lines, elements of each, chunks of each. Returns whether products
-    of chunks may be left as they are."""
+    """Turn the elements of some lines' chunks. counts: lines, elements of each, chunks of each. Returns whether
+    products of chunks may be left as they are."""
     lines, n, each = counts
     wrong, steps = np.int64(0), min(n, SIZE)
     if each == 1:

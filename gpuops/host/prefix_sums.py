@@ -30,8 +30,8 @@ from .threads import shared
 
 PIECE = 2**12  # elements of a line that are taken together, at most
 TOGETHER = 2**15  # elements of all lines
-PORTION, SIDE = 2**17, 16  # elements, and lines side by side, that a thread takes where they are
-SHORT = 2**10  # elements of lines that
+PORTION, SIDE = 2**17, 16  # elements, and lines side by side, that a thread takes as they lie
+SHORT = 2**10  # elements of a group of lines side by side for which there is no group of its own
 COST = 64  # of an element, where that of reading a byte is 1
 FEW = 2**13  # elements of float64 that are added up exactly without Numba: it takes NumPy 8 times as long
 FINEST = -1074  # exponent of the least number of float64
@@ -125,9 +125,10 @@ def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, axis: int, flags: Flags) 
         (o, k), groups, count = item, min(most[0], outer - item[0]), min(most[1], inner - item[1])
         unsure = np.zeros((groups * count, n), bool)
         where = lying(groups, n, inner, o * n * inner + k)
-        if found := loops.sums(flat, results, where, states(groups * count), unsure, False):
-            lines = [np.moveaxis(each.reshape(outer, n, inner), 1, -1) for each in (flat, results)]
-            ended(*[each[o : o + groups, k : k + count] for each in lines], unsure, flags)
+        if loops.sums(flat, results, where, states(groups * count), unsure, False):
+            given, made = (np.moveaxis(each.reshape(outer, n, inner), 1, -1) for each in (flat, results))
+            part = slice(o, o + groups), slice(k, k + count)
+            ended(given[part], made[part], unsure, flags)
 
     if x.size <= TOGETHER:
         return work((0, 0))
@@ -261,6 +262,11 @@ class Lines:
     def rounded(self, v: np.ndarray, top: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The results of finite elements, and which are sure."""
         s, e, r = self.carry
+        if not (e.any() or r.any()):
+            sums = np.add.accumulate(np.concatenate((s, v), -1), -1)
+            if losses(sums, np.concatenate((s, v), -1)) is None:
+                self.carry = Expansion(sums[..., -1:].copy(), e, r)
+                return converted(sums[..., 1:], self.val), np.ones(v.shape, bool)
         if (top >= HUGE).any():
             v, r = np.where(top < HUGE, v, 0.0), np.where(top < HUGE, r, np.inf)
         high, low, lost = cut(v, np.where(top < HUGE, top, 0.0))

@@ -20,6 +20,7 @@ from .threads import shared
 
 BLOCK = RADIX**4  # elements that are merged together: whole nodes of the tree
 PORTION, SIDE = 2**14, 8  # elements and lines side by side that are multiplied together by what is compiled
+FAR = 900  # the exponent of numbers that are far from 1
 APART = 8  # numbers between rows of memory, whose places in a cache would else be the same
 COST = 64  # of an element, where that of reading a byte is 1
 
@@ -70,7 +71,7 @@ def joined(s: States) -> np.ndarray:
     return made
 
 
-def powers(a: States, b: States) -> States:
+def powers(a: Any, b: Any) -> States:
     """Merge sums of exponentials, with the bits of `definition.records.relative`. (Where an infinity or NaN is the
     greatest element, what the rest is does not matter.)"""
     (x, i), (y, j) = a, b
@@ -88,6 +89,14 @@ def logarithm(s: States) -> np.ndarray:
     return made
 
 
+def bounded(x: np.ndarray) -> bool:
+    """Whether no product of elements that follow each other along the last axis is far from 1, unless it is 0."""
+    sizes = np.add.accumulate(np.log2(np.abs(np.where(x == 0, 1.0, x))), -1)
+    return bool(np.maximum(sizes.max(-1), 0).max() - np.minimum(sizes.min(-1), 0).min() < FAR)
+
+
+#: Products that are bounded.
+PLAIN = Merge(lambda x: (x,), lambda a, b: (a[0] * b[0],), (1.0,), lambda s: s[0])
 PRODUCTS = Merge(lambda x: normal(x), product, (1.0, np.int64(0)), joined)
 COMPLEX_PRODUCTS = Merge(lambda x: normal(x.real, x.imag), product, (1.0, 0.0, np.int64(0)), joined)
 
@@ -135,7 +144,9 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
             with flags.kept():
                 values = as_value(some[part], task)
             with silent.kept():
-                results, total = scanned(merge.map(values), merge, before.state(), task.exclusive)
+                short = merge is PRODUCTS and x.shape[-1] < BLOCK and bounded(values)
+                now, state = (PLAIN, PLAIN.identity) if short else (merge, before.state())
+                results, total = scanned(now.map(values), now, state, task.exclusive)
             with flags.kept():
                 stored(results, made[part], task)
             if task.exclusive and first == 0:
