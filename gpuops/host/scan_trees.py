@@ -184,7 +184,8 @@ def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, task: Task, flags: Flags)
 
     if x.size <= PORTION:
         return work(...)
-    return shared(8 * x.nbytes)(work, indices(x.shape, x.strides, range(x.ndim - 1), max(SIDE, PORTION // n)))
+    least = 1 if abs(x.strides[-1]) == x.itemsize else SIDE
+    return shared(8 * x.nbytes)(work, indices(x.shape, x.strides, range(x.ndim - 1), max(least, PORTION // n)))
 
 
 def as_value(x: np.ndarray, task: Task) -> np.ndarray:
