@@ -217,8 +217,8 @@ def chunks(fields: States, merge: Merge) -> States:
     size = min(n, RADIX)
     made = []
     for each, none in zip(fields, merge.identity, strict=True):
-        count = -(-n // size)
-        rows = np.empty((size, *each.shape[:-1], count + APART), each.dtype)[..., :count]
+        shape = *each.shape[:-1], -(-n // size)
+        rows = np.empty((size, math.prod(shape) + APART), each.dtype)[:, :-APART].reshape(size, *shape)
         turned, whole = np.moveaxis(rows, 0, -1), n // size * size
         turned[..., : n // size, :] = each[..., :whole].reshape(*each.shape[:-1], -1, size)
         if whole < n:
