@@ -270,7 +270,7 @@ def engine(name: str) -> Any:
 
     with pytest.MonkeyPatch.context() as patch:
         if name == "numpy":
-            patch.setattr(prefix_sums, "compiled_for", lambda *given: None)
+            patch.setattr(exact_engines, "loaded", lambda *given: None)
             patch.setattr(prefix_sums, "PIECE", 64)
             patch.setattr(prefix_sums, "FEW", 2**60)
         elif name == "compiled":
@@ -350,6 +350,60 @@ def test_long_lines_on_threads(count):
         patch.setattr(threads, "WAKE", 1)
         for name, given in (("cumsum", x), ("cumsum", x.astype("f4")), ("cumsum", (x * 100).astype("i8"))):
             assert_bits(getattr(gpuops, name)(given), of_line(name, given))
+
+
+# ------------------------------------------------------------------------------------------------------ compiled scans
+
+
+def bits_of(x: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(plain(x))
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_compiled_products_have_the_bits_of_the_tree(exclusive):
+    pytest.importorskip("numba", reason="needs Numba, which the extra `cpu` installs")
+    from gpuops.host import exact_engines
+
+    rng = np.random.default_rng(13)
+    for shape, axis in (((3, 5000), 1), ((20000, 3), 0), ((900, 7), 1), ((900, 16), 1), ((70000,), 0)):
+        normal = rng.normal(0, 1, shape)
+        wild = np.where(rng.random(shape) < 0.01, 0.0 if shape == (900, 7) else 2.0**-900, np.exp(normal * 40))
+        odd = np.where(rng.random(shape) < 0.001, np.inf, normal)
+        for x in (1 + normal / 100, normal, wild, odd, np.where(rng.random(shape) < 0.001, np.nan, normal)):
+            for dtype in ("f8", "f4"):
+                given = x.astype(dtype)
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(exact_engines, "LOOPS", 0)
+                    got = gpuops.cumprod(given, axis=axis, exclusive=exclusive)
+                    patch.setattr(exact_engines, "loaded", lambda *given: None)
+                    assert_bits(bits_of(got), bits_of(gpuops.cumprod(given, axis=axis, exclusive=exclusive)))
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin"])
+@pytest.mark.parametrize("dtype", ["?", "i4", "i8", "f4", "f8"])
+def test_compiled_accumulation_has_the_bits_of_numpy(name, dtype):
+    if dtype[0] == "f" and name in ("cumsum", "cumprod"):
+        return
+    x = sample((120, 90), dtype, 14, special=True)
+    for shape, axis in (((-1,), 0), ((120, 90), 0), ((120, 90), 1), ((2700, 4), 0), ((2700, 4), 1), ((4, 27, 100), 1)):
+        given = x.reshape(shape)
+        want = NUMPY[name](given, axis=axis)
+        assert_bits(bits_of(getattr(gpuops, name)(given, axis=axis)), bits_of(want))
+
+
+def test_sums_of_exponentials_merge_as_their_record_says():
+    from gpuops.definition.records import LOGSUMEXP
+    from gpuops.host.scan_trees import logarithm, powers
+
+    numbers = [-np.inf, np.inf, np.nan, 0.0, -1.5, 700.0, -1e300]
+    top, rest = (each.ravel() for each in np.meshgrid(numbers, [0.0, 0.25, 1e5]))
+    rest[top == -np.inf] = -1.0  # the state of no elements
+    a, b = ([each.repeat(top.size) for each in (top, rest)], [np.tile(each, top.size) for each in (top, rest)])
+    wide = LOGSUMEXP.bind(np.dtype("f8"), np.dtype("f8")).wide
+    with np.errstate(all="ignore"):
+        want = wide.combine(**dict(zip(wide.leaves_of["a"] + wide.leaves_of["b"], a + b, strict=True)))
+        want = wide.finish(**dict(zip(wide.leaves_of["s"], want, strict=True)), scale=1.0)[0]
+        assert_bits(bits_of(logarithm(powers(a, b))), bits_of(want))
 
 
 # ------------------------------------------------------------------------------------------------------ out, and errors

@@ -51,9 +51,9 @@ def engine(dtype: np.dtype, size: int) -> Engine | None:
     return PLAIN if dtype != np.float64 or (INSTALLED and size < LOOPS) else None
 
 
-def loaded(size: int) -> Any:
-    """What rounds sums of so many elements, if it is compiled, and loaded or worth loading."""
-    return compiled("compiled_rounding") if size >= LOOPS or "numba" in sys.modules else None
+def loaded(size: int, module: str = "compiled_rounding") -> Any:
+    """What rounds sums of so many elements, or does something else, if it is compiled, and loaded or worth loading."""
+    return compiled(module) if size >= LOOPS or "numba" in sys.modules else None
 
 
 @lru_cache(maxsize=1024)

@@ -10,8 +10,8 @@ made in Python's integers (`Exactly`).
 from __future__ import annotations
 
 import math
-import sys
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..definition.expressions import real_of
 from ..definition.in_numpy import is_half
 from ..definition.scans import Task
 from ..definition.totals import FORMATS, mantissas, total
+from ..plan.geometry import order
 from . import exact_engines
 from .blocks import convert, indices
 from .exact import HUGE, UNIT
@@ -29,6 +30,8 @@ from .threads import shared
 
 PIECE = 2**12  # elements of a line that are taken together, at most
 TOGETHER = 2**15  # elements of all lines
+PORTION, SIDE = 2**17, 16  # elements, and lines side by side, that a thread takes as they lie
+SHORT = 2**10  # elements of a group of lines side by side for which there is no group of its own
 COST = 64  # of an element, where that of reading a byte is 1
 FEW = 2**13  # elements of float64 that are added up exactly without Numba: it takes NumPy 8 times as long
 FINEST = -1074  # exponent of the least number of float64
@@ -40,43 +43,54 @@ UP = 1 + 2.0**-20  # what roundings of a bound may lose
 def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> None:
     """Write the sums of elements so far along an axis of x to y."""
     val = task.bound.val
-    real, size = real_of(val), x.size
-    loops = compiled_for(real, size)
-    if x.dtype != val and (val.kind == "c" or loops is not None):
-        x = x.astype(val)
-    for part, made in [(x, y)] if val.kind != "c" else [(x.real, y.real), (x.imag, y.imag)]:
-        if axis != part.ndim - 1:
-            part, made = np.moveaxis(part, axis, -1), np.moveaxis(made, axis, -1)
-        if loops is not None:
-            by_loops(loops, part, made, flags)
-        elif size < FEW and few(part, made, real):
-            continue
-        elif real == np.float64 and size >= FEW:
-            np.add.accumulate(part, -1, np.float64, made)
-        else:
-            by_numpy(part, made, real, flags)
+    if val.kind == "c":
+        x, y, val = parts(x.astype(val, copy=False)), parts(y), real_of(val)
+    if (loops := exact_engines.loaded(x.size, "compiled_scans")) is not None:
+        x = x if x.dtype == val else x.astype(val)
+        if 0 < axis < x.ndim - 1 and math.prod(x.shape[axis:]) < SHORT:
+            x, y, axis = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1), x.ndim - 1
+        elif not x.flags.c_contiguous:
+            dims = order(x.strides)
+            x, y, axis = x.transpose(dims), y.transpose(dims), dims.index(axis)
+        if x.dtype == y.dtype and val in exact_engines.LOADED and x.flags.c_contiguous and y.flags.c_contiguous:
+            return by_loops(loops, x, y, axis, flags)
+        return by_copies(loops, x, y, axis, val, flags)
+    if axis != x.ndim - 1:
+        x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
+    if x.size < FEW and few(x, y, val, flags):
+        return None
+    if val == np.float64 and x.size >= FEW:
+        np.add.accumulate(x, -1, np.float64, y)
+    else:
+        by_numpy(x, y, val, flags)
+    return None
 
 
-def few(x: np.ndarray, y: np.ndarray, val: np.dtype) -> bool:
+def parts(x: np.ndarray) -> np.ndarray:
+    """Complex numbers as (…, 2)."""
+    return x[..., None].view(real_of(x.dtype))
+
+
+def few(x: np.ndarray, y: np.ndarray, val: np.dtype, flags: Flags) -> bool:
     """Write the sums of few elements so far, if all of them are sure: sums in float64, with what additions lose."""
+    found = set(flags.found)
+    v = doubles(x, val)
+    s = np.add.accumulate(v, -1)
+    if (lost := losses(s, v)) is None:
+        y[...] = s if val == np.float64 else converted(s, val)
+        return True
+    e, after = np.add.accumulate(lost, -1), s[..., 1:]
+    if val == np.float64 and losses(e, lost) is None and np.isfinite(e[..., -1:]).all():
+        np.add(after, e, after, where=e != 0)  # (-0.0 stays)
+        y[...] = s
+        return True
+    flags.found = found
     with np.errstate(all="ignore"):
-        v = doubles(x, val)
-        s = np.add.accumulate(v, -1)
-        before, after, v = s[..., :-1], s[..., 1:], v[..., 1:]
-        t = after - before
-        lost = (before - (after - t)) + (v - t)
-        if not lost.any():
-            made = converted(s, val)
-            if not np.isfinite(made).all():
-                return False
-            y[...] = made
-            return True
-        e = np.add.accumulate(lost, -1)
-        d = np.add.reduce(np.abs(lost), -1, keepdims=True) * (v.shape[-1] * UNIT)
+        d = np.add.reduce(np.abs(lost), -1, keepdims=True) * (lost.shape[-1] * UNIT)
         if val == np.float64:
             low, high = after + (e - d), after + (e + d)
         else:
-            s[..., 1:] += e
+            after += e
             d = d + np.abs(after) * CLOSE
             low, high = converted(after - d, val), converted(after + d, val)
         if not ((low == high) & np.isfinite(high) & (high != 0)).all():
@@ -85,45 +99,103 @@ def few(x: np.ndarray, y: np.ndarray, val: np.dtype) -> bool:
     return True
 
 
-def compiled_for(val: np.dtype, size: int) -> Any:
-    """What adds up so many elements of a dtype, if it is compiled, and loaded or worth loading."""
-    worth = size >= exact_engines.LOOPS or "numba" in sys.modules
-    return exact_engines.compiled("compiled_scans") if worth and val in exact_engines.LOADED else None
+def losses(s: np.ndarray, v: np.ndarray) -> np.ndarray | None:
+    """What each addition has lost of sums so far along the last axis, if any has (see `two_sum`)."""
+    before, after, v = s[..., :-1], s[..., 1:], v[..., 1:]
+    t = after - before
+    back = after - t
+    if same(t, v) and same(back, before):
+        return None
+    return np.asarray((before - back) + (v - t))
 
 
-def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, flags: Flags) -> None:
-    """Write sums so far along the last axis, by what Numba compiles: line by line, or lines side by side together."""
-    n, step = x.shape[-1], abs(x.strides[-1])
-    kept = range(x.ndim - 1)
-    beside = any(x.shape[d] > 1 and abs(x.strides[d]) < step for d in kept)
-    first, last = (-1, 0) if beside else (0, 0)  # elements of a line come first, if lines are side by side
-    run = loops.columns if beside else loops.rows
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays have the same bits."""
+    return a.tobytes() == b.tobytes()
+
+
+def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, axis: int, flags: Flags) -> None:
+    """Write sums so far, by what Numba compiles, of elements that it takes as they are and where they are."""
+    n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    outer = x.size // (n * inner)
+    flat, results = x.reshape(-1), y.reshape(-1)
+    most = max(1, PORTION // (n * inner)), max(SIDE, PORTION // n)
+
+    def work(item: tuple[int, int]) -> None:
+        (o, k), groups, count = item, min(most[0], outer - item[0]), min(most[1], inner - item[1])
+        unsure = np.zeros((groups * count, n), bool)
+        where = lying(groups, n, inner, o * n * inner + k)
+        if loops.sums(flat, results, where, states(groups * count), unsure, False):
+            given, made = (np.moveaxis(each.reshape(outer, n, inner), 1, -1) for each in (flat, results))
+            part = slice(o, o + groups), slice(k, k + count)
+            ended(given[part], made[part], unsure, flags)
+
+    if x.size <= TOGETHER:
+        return work((0, 0))
+    return shared(8 * x.nbytes)(work, product(range(0, outer, most[0]), range(0, inner, most[1])))
+
+
+def by_copies(loops: Any, x: np.ndarray, y: np.ndarray, axis: int, val: np.dtype, flags: Flags) -> None:
+    """The same of all other arrays."""
+    n, half = x.shape[axis], is_half(val)
+    real, others = np.dtype(np.float32) if half else val, [d for d in range(x.ndim) if d != axis]
 
     def work(index: Any) -> None:
-        some, into = (np.moveaxis(each[index], first, last) for each in (x, y))
-        given = np.ascontiguousarray(some)
-        made = into if into.flags.c_contiguous and into.dtype == given.dtype else np.empty_like(given)
-        unsure = np.zeros(given.shape, bool)
-        flat = [each.reshape((n, -1) if beside else (-1, n)) for each in (given, made, unsure)]
-        if run(*flat, given.dtype != np.float64):
-            exactly(*[each.T if beside else each for each in flat])
-        if made is not into:
-            into[...] = made
-        told(given, made, flags)
+        some, made = x[index], y[index]
+        count, inner, found = some.size // n, math.prod(some.shape[axis + 1 :]), 0
+        now, unsure, step = states(count), np.zeros((count, n), bool), max(1, TOGETHER // count)
+        for first in range(0, n, step):
+            part = (*[slice(None)] * axis, slice(first, min(first + step, n)))
+            numbers, sums = np.empty((2, *some[part].shape), real)
+            convert(some[part], numbers)
+            where = lying(count // inner, numbers.shape[axis], inner, 0, first)
+            found |= loops.sums(numbers.reshape(-1), sums.reshape(-1), where, now, unsure, half)
+            convert(sums, made[part])
+            if half and np.abs(sums).max() > largest(val):
+                found |= loops.INFINITE
+        if found:
+            ended(np.moveaxis(some, axis, -1), np.moveaxis(made, axis, -1), unsure, flags)
 
-    lines = max(1, TOGETHER // n)
-    shared(8 * x.nbytes)(work, indices(x.shape, x.strides, kept, lines))
+    shared(8 * x.nbytes)(work, indices(x.shape, x.strides, others, max(SIDE, TOGETHER // n)))
+
+
+def lying(groups: int, n: int, inner: int, base: int, before: int = 0) -> tuple[int, ...]:
+    """Where lines of (groups, n, inner) are, see `compiled_scans.sums`."""
+    return (base, 1, 0, n, 1, n, before) if inner == 1 else (base, groups, n * inner, n, inner, 1, before)
+
+
+def states(count: int) -> np.ndarray:
+    """Those of lines of which there was nothing, see `compiled_scans`."""
+    made = np.zeros((5, count), np.int64)
+    made[4] = -(2**63)
+    return made
+
+
+def largest(val: np.dtype) -> float:
+    """The largest number of a dtype."""
+    precision, _, top = FORMATS[val.name]
+    return 2.0**top * (1 - 2.0**-precision)
+
+
+def ended(x: np.ndarray, y: np.ndarray, unsure: np.ndarray, flags: Flags) -> None:
+    """Make results that are not sure, in integers, and notice what NumPy would report."""
+    if unsure.any():
+        exactly(x, y, unsure)
+    told(x, y, flags)
 
 
 def exactly(x: np.ndarray, y: np.ndarray, unsure: np.ndarray) -> None:
-    """Results of lines that are not sure, in integers."""
+    """Results of lines that are not sure, in integers. (From an element on that is not finite, all are sure.)"""
     for line in np.flatnonzero(unsure.any(1)):
-        sums, given = Exactly(x[line], y.dtype), doubles(x[line], y.dtype)
-        finite = np.isfinite(given)
-        with np.errstate(all="ignore"):
-            special = np.add.accumulate(np.where(finite, 0.0, given))
-        found = sums.results(np.where(finite, given, 0.0), 0, unsure[line], y.dtype)
-        y[line] = np.where(unsure[line], np.where(special != 0, special.astype(y.dtype), found), y[line])
+        at = np.unravel_index(line, x.shape[:-1])
+        given, made = x[at], y[at]
+        special = np.flatnonzero(~np.isfinite(doubles(given, y.dtype)))[:1]
+        wanted = unsure[line, : special[0] if special.size else None]
+        sums = Exactly(given, y.dtype)
+        for first in (np.unique(np.flatnonzero(wanted) // PIECE) * PIECE).tolist():
+            part = slice(first, min(first + PIECE, wanted.size))
+            found = sums.results(doubles(given[part], y.dtype), first, wanted[part], y.dtype)
+            made[part] = np.where(wanted[part], found, made[part])
 
 
 def told(x: np.ndarray, y: np.ndarray, flags: Flags) -> None:
@@ -190,6 +262,11 @@ class Lines:
     def rounded(self, v: np.ndarray, top: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The results of finite elements, and which are sure."""
         s, e, r = self.carry
+        if not (e.any() or r.any()):
+            sums = np.add.accumulate(np.concatenate((s, v), -1), -1)
+            if losses(sums, np.concatenate((s, v), -1)) is None:
+                self.carry = Expansion(sums[..., -1:].copy(), e, r)
+                return converted(sums[..., 1:], self.val), np.ones(v.shape, bool)
         if (top >= HUGE).any():
             v, r = np.where(top < HUGE, v, 0.0), np.where(top < HUGE, r, np.inf)
         high, low, lost = cut(v, np.where(top < HUGE, top, 0.0))

@@ -105,7 +105,8 @@ def nodes(fields: States, place: int) -> Any:
 def totals(rows: States, level: int, merge: Merge) -> States:
     """The totals of nodes, given their elements along the last axis."""
     for _ in range(level):
-        rows = totals_of(tuple([each.reshape(*each.shape[:-1], -1, RADIX) for each in rows]), merge)
+        chunks = [each.reshape(*each.shape[:-1], -1, RADIX) for each in rows]
+        rows = totals_of(tuple([np.moveaxis(each, -1, 0) for each in chunks]), merge)
     return tuple([each[..., 0].copy() for each in rows])
 
 
@@ -137,7 +138,7 @@ def scan(x: np.ndarray, carry: Carry, task: Task, axis: int, n: int) -> np.ndarr
         with flags.kept():
             values = as_value(some[index], task)
         with silent.kept():
-            results = merge.finish(states(merge.map(values), Line(merge, n, carry.of(index[:-1])), task.exclusive))
+            results = results_of(merge.map(values), Line(merge, n, carry.of(index[:-1])), task.exclusive)
         with flags.kept():
             stored(results, into[index], task)
 
@@ -151,16 +152,16 @@ def scan(x: np.ndarray, carry: Carry, task: Task, axis: int, n: int) -> np.ndarr
     return made
 
 
-def states(fields: States, line: Line, exclusive: bool) -> States:
-    """The states up to each element of a part, or before it."""
-    made: list[States] = []
+def results_of(fields: States, line: Line, exclusive: bool) -> np.ndarray:
+    """The results up to each element of a part, or before it."""
+    made: list[np.ndarray] = []
     for level, rows in nodes(fields, line.place):
         sums = totals(rows, level, line.merge)
         for k in range(sums[0].shape[-1]):
             part = tuple([each[..., k, :] for each in rows])
             made.append(scanned(part, line.merge, line.state(level), exclusive)[0])
             line.add(level, tuple([each[..., k] for each in sums]))
-    return tuple([np.concatenate(each, -1) for each in zip(*made, strict=True)])
+    return np.concatenate(made, -1)
 
 
 def along(x: np.ndarray, task: Task, axis: int) -> np.ndarray:

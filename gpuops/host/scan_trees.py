@@ -3,6 +3,7 @@ everywhere."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,11 +13,15 @@ from ..definition.exact import converted
 from ..definition.in_numpy import is_half
 from ..definition.scans import RADIX, Task
 from ..plan.geometry import Shape
+from . import exact_engines
 from .blocks import convert, indices
 from .results import Flags
 from .threads import shared
 
 BLOCK = RADIX**4  # elements that are merged together: whole nodes of the tree
+PORTION, SIDE = 2**14, 8  # elements and lines side by side that are multiplied together by what is compiled
+FAR = 900  # the exponent of numbers that are far from 1
+APART = 8  # numbers between rows of memory, whose places in a cache would else be the same
 COST = 64  # of an element, where that of reading a byte is 1
 
 States = tuple[Any, ...]  # arrays, by field
@@ -36,15 +41,7 @@ def merge_of(task: Task) -> Merge:
     wide, options = task.bound.wide, dict(task.scan.options)
     if task.scan.wide:
         return PRODUCTS if wide.kinds["A"].kind == "f" else COMPLEX_PRODUCTS
-    names_a, names_b, names_s = (wide.leaves_of[state] for state in "abs")
-
-    def combine(a: States, b: States) -> States:
-        return wide.combine(**dict(zip(names_a + names_b, a + b, strict=True)))
-
-    def finish(s: States) -> np.ndarray:
-        return np.asarray(wide.finish(**dict(zip(names_s, s, strict=True)), **options)[0])
-
-    return Merge(lambda x: wide.map(x=x, **options), combine, tuple(wide.identities.values()), finish)
+    return Merge(lambda x: wide.map(x=x, **options), powers, tuple(wide.identities.values()), logarithm)
 
 
 def normal(*parts: Any, exponent: Any = 0) -> States:
@@ -74,6 +71,32 @@ def joined(s: States) -> np.ndarray:
     return made
 
 
+def powers(a: Any, b: Any) -> States:
+    """Merge sums of exponentials, with the bits of `definition.records.relative`. (Where an infinity or NaN is the
+    greatest element, what the rest is does not matter.)"""
+    (x, i), (y, j) = a, b
+    first, top = x >= y, np.maximum(x, y)
+    share = np.exp(np.fmax(np.minimum(x, y) - top, -1000.0))  # (0 beside -inf)
+    return top, np.where(first, i, j) + (np.where(first, j, i) + 1.0) * share
+
+
+def logarithm(s: States) -> np.ndarray:
+    """The logarithms of sums of exponentials."""
+    top, rest = s
+    made = np.log1p(rest)
+    made += top
+    np.copyto(made, top, where=np.isinf(top))
+    return made
+
+
+def bounded(x: np.ndarray) -> bool:
+    """Whether no product of elements that follow each other along the last axis is far from 1, unless it is 0."""
+    sizes = np.add.accumulate(np.log2(np.abs(np.where(x == 0, 1.0, x))), -1)
+    return bool(np.maximum(sizes.max(-1), 0).max() - np.minimum(sizes.min(-1), 0).min() < FAR)
+
+
+#: Products that are bounded.
+PLAIN = Merge(lambda x: (x,), lambda a, b: (a[0] * b[0],), (1.0,), lambda s: s[0])
 PRODUCTS = Merge(lambda x: normal(x), product, (1.0, np.int64(0)), joined)
 COMPLEX_PRODUCTS = Merge(lambda x: normal(x.real, x.imag), product, (1.0, 0.0, np.int64(0)), joined)
 
@@ -107,8 +130,12 @@ class Before:
 
 def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> None:
     """Write the results of x to y."""
-    x, y, merge = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1), merge_of(task)
+    merge = merge_of(task)
+    if axis != x.ndim - 1:
+        x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
     silent = Flags() if not task.scan.wide else flags
+    if merge is PRODUCTS and (loops := exact_engines.loaded(x.size, "compiled_products")) is not None:
+        return by_loops(loops, x, y, task, flags)
 
     def work(index: Any) -> None:
         before, some, made = Before(merge), x[index], y[index]
@@ -117,8 +144,9 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
             with flags.kept():
                 values = as_value(some[part], task)
             with silent.kept():
-                states, total = scanned(merge.map(values), merge, before.state(), task.exclusive)
-                results = merge.finish(states)
+                short = merge is PRODUCTS and x.shape[-1] < BLOCK and bounded(values)
+                now, state = (PLAIN, PLAIN.identity) if short else (merge, before.state())
+                results, total = scanned(now.map(values), now, state, task.exclusive)
             with flags.kept():
                 stored(results, made[part], task)
             if task.exclusive and first == 0:
@@ -127,7 +155,37 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
                 before.add(total)
 
     lines = indices(x.shape, x.strides, range(x.ndim - 1), max(1, BLOCK // x.shape[-1]))
-    shared(COST * x.size)(work, lines)
+    return shared(COST * x.size)(work, lines)
+
+
+def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, task: Task, flags: Flags) -> None:
+    """Write products of lines along the last axis, by what Numba compiles."""
+    n = x.shape[-1]
+    told = {loops.INVALID: "invalid value", loops.OVERFLOW: "overflow", loops.UNDERFLOW: "underflow"}
+
+    def work(index: Any) -> None:
+        some, made, found = x[index], y[index], 0
+        count = some.size // n
+        levels = (count, 1 + math.ceil(math.log(max(1, n // RADIX), RADIX)))
+        folds, powers = np.ones(levels), np.zeros(levels, np.int64)
+        step = max(RADIX, PORTION // count // RADIX * RADIX)
+        for first in range(0, n, step):
+            part = (..., slice(first, first + step))
+            given, results = some[part], made[part]
+            lie = given.flags.c_contiguous and results.flags.c_contiguous and given.dtype == results.dtype == np.float64
+            with flags.kept():
+                values = given if lie else as_value(given, task)
+            lines = [each.reshape(count, -1) for each in (values, results if lie else values)]
+            found |= loops.products(*lines, folds, powers, first // RADIX, task.exclusive)
+            if not lie:
+                with flags.kept():
+                    stored(values, results, task)
+        flags.found.update([name for flag, name in told.items() if found & flag])
+
+    if x.size <= PORTION:
+        return work(...)
+    least = 1 if abs(x.strides[-1]) == x.itemsize else SIDE
+    return shared(8 * x.nbytes)(work, indices(x.shape, x.strides, range(x.ndim - 1), max(least, PORTION // n)))
 
 
 def as_value(x: np.ndarray, task: Task) -> np.ndarray:
@@ -149,36 +207,44 @@ def stored(made: np.ndarray, y: np.ndarray, task: Task) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------- the tree
+#
+# Rows are arrays (`RADIX`, …, chunk): the first elements of all chunks, then the second ones, and so on.
 
 
 def chunks(fields: States, merge: Merge) -> States:
-    """States along the last axis as (…, chunk, `RADIX`), filled up with the identity."""
+    """States along the last axis as rows, filled up with the identity."""
     n = fields[0].shape[-1]
-    if n > RADIX and n % RADIX:
-        sides = [(0, 0)] * (fields[0].ndim - 1) + [(0, -n % RADIX)]
-        pairs = zip(fields, merge.identity, strict=True)
-        fields = tuple([np.pad(each, sides, constant_values=none) for each, none in pairs])
-    return tuple([each.reshape(*each.shape[:-1], -1, min(n, RADIX)) for each in fields])
+    size = min(n, RADIX)
+    made = []
+    for each, none in zip(fields, merge.identity, strict=True):
+        shape = *each.shape[:-1], -(-n // size)
+        rows = np.empty((size, math.prod(shape) + APART), each.dtype)[:, :-APART].reshape(size, *shape)
+        turned, whole = np.moveaxis(rows, 0, -1), n // size * size
+        turned[..., : n // size, :] = each[..., :whole].reshape(*each.shape[:-1], -1, size)
+        if whole < n:
+            turned[..., -1, : n - whole], turned[..., -1, n - whole :] = each[..., whole:], none
+        made.append(rows)
+    return tuple(made)
 
 
-def flat(rows: States, shape: Shape) -> States:
+def flat(rows: np.ndarray, shape: Shape) -> np.ndarray:
     """The reverse."""
-    return tuple([each.reshape(*shape[:-1], -1)[..., : shape[-1]] for each in rows])
+    return np.moveaxis(rows, 0, -1).reshape(*shape[:-1], -1)[..., : shape[-1]]
 
 
-def scanned(fields: States, merge: Merge, first: States, exclusive: bool) -> tuple[States, States | None]:
-    """The states up to each element of a node, or before it, given what comes before the node; and the node's total,
+def scanned(fields: States, merge: Merge, first: States, exclusive: bool) -> tuple[np.ndarray, States | None]:
+    """The results up to each element of a node, or before it, given what comes before the node; and the node's total,
     if it is whole."""
     shape, whole = fields[0].shape, None
     rows = chunks(fields, merge)
-    if rows[0].shape[-2] == 1:
+    if rows[0].shape[-1] == 1:
         state = column(first, shape)
     else:
         state, whole = before(totals_of(rows, merge), merge, first)
     found = accumulated(rows, merge, state)
     if exclusive:
         found = tuple([shifted(each, none) for each, none in zip(found, state, strict=True)])
-    return flat(found, shape), whole if shape[-1] == BLOCK else None
+    return flat(merge.finish(found), shape), whole if shape[-1] == BLOCK else None
 
 
 def before(totals: States, merge: Merge, first: States) -> tuple[States, States]:
@@ -186,13 +252,13 @@ def before(totals: States, merge: Merge, first: States) -> tuple[States, States]
     shape = totals[0].shape
     rows = chunks(totals, merge)
     folds = accumulated(rows, merge, None)
-    sums = tuple([each[..., -1] for each in folds])
-    if rows[0].shape[-2] == 1:
+    sums = tuple([each[-1] for each in folds])
+    if rows[0].shape[-1] == 1:
         parent, whole = column(first, shape), tuple([each[..., 0] for each in sums])
     else:
         parent, whole = before(sums, merge, first)
     elder = tuple([shifted(each, none) for each, none in zip(folds, merge.identity, strict=True)])
-    return flat(merge.combine(tuple([each[..., None] for each in parent]), elder), shape), whole
+    return tuple([flat(each, shape) for each in merge.combine(parent, elder)]), whole
 
 
 def column(state: States, shape: Shape) -> States:
@@ -201,26 +267,25 @@ def column(state: States, shape: Shape) -> States:
 
 
 def totals_of(rows: States, merge: Merge) -> States:
-    """The states of (…, chunk, `RADIX`), merged one after the other."""
-    state = tuple([each[..., 0] for each in rows])
-    for k in range(1, rows[0].shape[-1]):
-        state = merge.combine(state, tuple([each[..., k] for each in rows]))
+    """The states of rows, merged one after the other."""
+    state = tuple([each[0] for each in rows])
+    for k in range(1, len(rows[0])):
+        state = merge.combine(state, tuple([each[k] for each in rows]))
     return state
 
 
 def accumulated(rows: States, merge: Merge, state: States | None) -> States:
-    """The states so far of (…, chunk, `RADIX`), after another one."""
-    made = tuple([np.empty_like(each) for each in rows])
-    for k in range(rows[0].shape[-1]):
-        element = tuple([each[..., k] for each in rows])
+    """The states so far of rows, after another one, in their place."""
+    for k in range(len(rows[0])):
+        element = tuple([each[k] for each in rows])
         state = element if state is None else merge.combine(state, element)
-        for each, new in zip(made, state, strict=True):
-            each[..., k] = new
-    return made
+        for each, new in zip(rows, state, strict=True):
+            each[k] = new
+    return rows
 
 
 def shifted(folds: np.ndarray, first: Any) -> np.ndarray:
-    """What is before each along the last axis, given that of the first one."""
+    """What is before each along the first axis, given that of the first one."""
     made = np.empty_like(folds)
-    made[..., 0], made[..., 1:] = first, folds[..., :-1]
+    made[0], made[1:] = first, folds[:-1]
     return made

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,14 @@ import numpy as np
 from ..definition.in_numpy import is_half
 from ..definition.scans import Task
 from ..plan.geometry import Shape
-from . import prefix_sums, scan_trees
-from .blocks import indices
+from . import exact_engines, prefix_sums, scan_trees
+from .blocks import compiled, indices
 from .results import Flags, report
 from .threads import shared
 
 COST = 8  # of an element, where that of reading a byte is 1
-LINES = 2**16  # elements of the lines that NumPy accumulates together
+LINES, SIDE = 2**16, 64  # elements of lines that are accumulated together, and lines side by side
+PLAIN = {np.dtype(code) for code in "?ilqfd"}  # dtypes that loops are compiled for
 
 Run = Callable[[np.ndarray, np.ndarray, int, Task, Flags], None]
 
@@ -47,7 +49,7 @@ def into(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
     """Write the results of x to y."""
     if not y.size:
         return
-    before: Any = (slice(None),) * axis
+    before: Any = (slice(None),) * axis if task.reverse or task.exclusive else ()
     if task.reverse:
         x, y = x[(*before, slice(None, None, -1))], y[(*before, slice(None, None, -1))]
     if task.exclusive and not task.scan.ordered(task.bound.val):
@@ -69,16 +71,42 @@ def accumulate(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags
     """Results that NumPy merges one after the other."""
     ufunc, val = task.bound.ufunc, task.bound.val
     wide = np.dtype(np.float32) if is_half(val) else val
+    if wide == val == y.dtype and (loops := compiled_for(x, y)) is not None:
+        return by_loops(loops.SCANS[ufunc], x, y, axis)
+
+    def write(some: np.ndarray, made: np.ndarray) -> None:
+        if wide == val == made.dtype:
+            ufunc.accumulate(some, axis, val, made)
+        else:
+            made[...] = ufunc.accumulate(some.astype(val, copy=False), axis, wide)
 
     def work(index: Any) -> None:
         with flags.kept():
-            some, made = x[index], y[index]
-            if wide == val == made.dtype:
-                ufunc.accumulate(some, axis, val, made)
-            else:
-                made[...] = ufunc.accumulate(some.astype(val, copy=False), axis, wide)
+            write(x[index], y[index])
 
-    shared(max(COST * x.size, x.nbytes))(work, pieces(x.shape, x.strides, axis))
+    if x.size <= LINES:
+        return write(x, y)
+    return shared(max(COST * x.size, x.nbytes))(work, pieces(x.shape, x.strides, axis))
+
+
+def compiled_for(x: np.ndarray, y: np.ndarray) -> Any:
+    """What scans arrays, if it is compiled for their dtypes, as they lie."""
+    lie = x.flags.c_contiguous and y.flags.c_contiguous
+    known = lie and x.size >= exact_engines.LOOPS and (x.dtype == y.dtype or y.dtype == np.int64)
+    return compiled("compiled_accumulate") if known and {x.dtype, y.dtype} <= PLAIN else None
+
+
+def by_loops(scan: Any, x: np.ndarray, y: np.ndarray, axis: int) -> None:
+    """Write results by what Numba compiles."""
+    n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    arrays = [each.view(np.uint8 if each.dtype == bool else each.dtype).reshape(-1, n, inner) for each in (x, y)]
+    outer = x.size // (n * inner)
+    most = max(1, LINES // (n * inner)), max(SIDE, LINES // n)
+
+    def work(item: tuple[int, int]) -> None:
+        scan(*arrays, (item[0], min(item[0] + most[0], outer), item[1], min(item[1] + most[1], inner)))
+
+    shared(2 * max(x.nbytes, y.nbytes))(work, product(range(0, outer, most[0]), range(0, inner, most[1])))
 
 
 def pieces(shape: Shape, strides: Shape, axis: int, most: int = LINES) -> list[Any]:
