@@ -548,6 +548,7 @@ LIMITS = {
     "rows.classic.STATES",
     "rows.classic.WARP_COLS", "rows.columns.RESERVED", "rows.launch.GROUPS",
     "rows.on_chip.LARGE_BLOCK", "small.BLOCK", "small.SIDE", "work.ALIGNMENT", "work.BARRIERS", "work.BARRIERS_OFFSET",
+    "scans.ladder.BLOCK", "scans.ladder.PART", "scans.ladder.RADIX", "scans.ladder.STEPPED",
     "scans.launch.EACH", "scans.launch.RADIX", "scans.launch.SHORT", "scans.launch.STATIC", "scans.launch.TAGGED",
     "work.LARGE", "work.PARTIALS", "work.PORTABLE_CLUSTER", "work.SCRATCH", "work.SLOTS", "work.SLOTS_OFFSET",
     "work.STATIC_SHARED", "work.TICKETS",

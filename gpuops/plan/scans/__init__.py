@@ -9,7 +9,7 @@ from .ladder import OWN_ORDER, add_blelloch, add_hillis_steele, add_three_pass, 
 from .launch import add_tiles
 from .problems import Problem, problem
 
-__all__ = ["STRATEGIES", "Problem", "add", "problem", "strategies"]
+__all__ = ["OWN_ORDER", "STRATEGIES", "Problem", "add", "problem", "strategies"]
 
 #: The strategies and what plans each, slowest first.
 STRATEGIES: dict[str, Callable[[Builder, Problem, str], None]] = {

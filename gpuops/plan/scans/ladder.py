@@ -63,9 +63,9 @@ def add_three_pass(builder: Builder, p: Problem, strategy: str) -> None:
         )  # fmt: skip
 
     levels = range(len(items))
-    steps = [step(level, results=False) for level in levels[:-1]] + [step(level, results=True) for level in levels[::-1]]
+    up, down = [step(each, results=False) for each in levels[:-1]], [step(each, results=True) for each in levels[::-1]]
     workspace = [(f"level_{level}", p.kept.size * items[level] * p.carry) for level in levels[1:]]
-    builder.add(Plan(strategy, tuple(steps), tuple(workspace)))
+    builder.add(Plan(strategy, (*up, *down), tuple(workspace)))
 
 
 def check(p: Problem, strategy: str, longest: int | None = None) -> None:
