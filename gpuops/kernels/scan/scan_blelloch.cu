@@ -5,7 +5,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 scan_blelloch(const Tin* x, Tout* y, const __grid_constant__ Ladder p) {
   wait_for_previous();
   Line line(p, x, y, blockIdx.x);
-  i64 first = threadIdx.x * RADIX;
-  State all, before = before_chunk(of_chunk(line, first), nothing(), all);
-  finish(line, first, before);
+  Chunk chunk(line, threadIdx.x * RADIX);
+  State all;
+  chunk.finish(before_chunk(chunk.all(), nothing(), all));
 }

@@ -11,22 +11,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 scan_three_pass(const Tin* x, Tout* y, State* item, State* part, const __grid_constant__ Ladder p) {
   wait_for_previous();
   i64 index = blockIdx.x / p.parts, first = (blockIdx.x - index * p.parts) * (BLOCK * RADIX) + threadIdx.x * RADIX;
-  Line line(p, x, y, index);
-  State* own = item + index * p.length + first;  // RADIX of them, or as many as there are
-  int have = static_cast<int>(max(i64(0), min(i64(RADIX), p.length - first)));
-  State mine = nothing(), all;
-  if constexpr (ELEMENTS) mine = of_chunk(line, first);
-  else for (int i = 0; i < have; ++i) mine = merge(mine, own[i]);
-  State before = before_chunk(mine, RESULTS && p.parts > 1 ? part[blockIdx.x] : nothing(), all);
-  if constexpr (!RESULTS) {
-    if (threadIdx.x == 0) part[blockIdx.x] = all;
-  } else if constexpr (ELEMENTS) {
-    finish(line, first, before);
+  State block = RESULTS && p.parts > 1 ? part[blockIdx.x] : nothing(), all;  // what comes before the block's part
+  if constexpr (ELEMENTS) {
+    Line line(p, x, y, index);
+    Chunk chunk(line, first);
+    State before = before_chunk(chunk.all(), block, all);
+    if constexpr (RESULTS) chunk.finish(before);
   } else {
-    State elder = nothing();
-    for (int i = 0; i < have; ++i) {
+    State *own = item + index * p.length + first, mine = nothing(), elder = nothing();
+    int have = static_cast<int>(max(i64(0), min(i64(RADIX), p.length - first)));
+    for (int i = 0; i < have; ++i) mine = merge(mine, own[i]);
+    State before = before_chunk(mine, block, all);
+    for (int i = 0; RESULTS && i < have; ++i) {
       State next = merge(elder, own[i]);
       own[i] = merge(before, elder), elder = next;
     }
   }
+  if (!RESULTS && threadIdx.x == 0) part[blockIdx.x] = all;
 }

@@ -26,19 +26,32 @@ __device__ State before_chunk(const State& mine, const State& block, State& all)
   return merge(merge(block, group[t / RADIX]), chunk[t]);  // down: from the block to a group, from there to a chunk
 }
 
-// The state of a chunk, whose elements are `first` and those after it.
-__device__ State of_chunk(const Line& line, i64 first) {
-  State all = nothing();
-  for (int i = 0; i < RADIX; ++i) all = merge(all, line.get(first + i));
-  return all;
-}
-// The last step down: from a chunk to its elements, whose results it writes. (A block passes barriers.)
-__device__ void finish(const Line& line, i64 first, State before) {
-  u32 open = 0;
-  for (int i = 0; i < RADIX; ++i) {
-    State up_to = merge(before, line.get(first + i));
-    open |= u32(line.put(first + i, before, up_to)) << i;
-    before = up_to;
+// A thread's chunk: elements `first` and those after it, as many as there are, in registers.
+struct Chunk {
+  const Line& line;
+  i64 first;
+  Tin x[RADIX];
+
+  __device__ Chunk(const Line& line, i64 first) : line(line), first(first) {
+#pragma unroll
+    for (int i = 0; i < RADIX; ++i) if (first + i < line.length) x[i] = line.x[line.place<0>(first + i)];
   }
-  settle(open, line, first);
-}
+  __device__ State get(int i) const { return first + i < line.length ? States::of(x[i]) : nothing(); }
+  __device__ State all() const {
+    State all = nothing();
+#pragma unroll
+    for (int i = 0; i < RADIX; ++i) all = merge(all, get(i));
+    return all;
+  }
+  // The last step down: from a chunk to its elements, whose results it writes. (A block passes barriers.)
+  __device__ void finish(State before) const {
+    u32 open = 0;
+#pragma unroll
+    for (int i = 0; i < RADIX; ++i) {
+      State up_to = merge(before, get(i));
+      open |= u32(line.put(first + i, before, up_to)) << i;
+      before = up_to;
+    }
+    settle(open, line, first);
+  }
+};
