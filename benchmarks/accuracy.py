@@ -145,12 +145,12 @@ sums overflow, whatever the elements. This holds for a million `float16` element
 
 ## Scans
 
-- Each result of `cumsum` of floats is the exact sum of the elements up to there, rounded once, however long the line is:
-  the last one has the bits of `sum`.
+- Each result of `cumsum` of floats is the exact sum of the elements up to there, rounded once, however long the line
+  is: the last one has the bits of `sum`.
 - `cumprod` and `logcumsumexp` merge in [a tree of sixteens](kernels/scan.md#order): what comes before the n-th element
   goes through some 16 log₁₆ n merges, not n, and the order depends on the length of the line alone.
-- `cumprod` of floats multiplies in `float64`, with an exponent of its own, and rounds each result from that. So products
-  neither overflow nor underflow on the way.
+- `cumprod` of floats multiplies in `float64`, with an exponent of its own, and rounds each result from that. So
+  products neither overflow nor underflow on the way.
 - `cummax` and `cummin` do not round.
 """
 PRODUCTS = """\
@@ -265,7 +265,8 @@ def data(case: Case) -> tuple[np.ndarray, ...]:
     if case.op in (*SOFTMAX, "matmul", "logcumsumexp"):
         return tuple(random.standard_normal(o.shape).astype(dtype_of(case.dtype)) for o in case.problem.operands)
     x, *others = (random.random(operand.shape) for operand in case.problem.operands)
-    x = 1 + (x - 0.5) / 256 if case.op in ("prod", "cumprod") else x * min(1.0, LARGEST / (1 if case.op == "mean" else x.size))
+    scale = min(1.0, LARGEST / (1 if case.op == "mean" else x.size))
+    x = 1 + (x - 0.5) / 256 if case.op in ("prod", "cumprod") else x * scale
     return tuple(operand.astype(dtype_of(case.dtype)) for operand in (x, *others))
 
 

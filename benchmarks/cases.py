@@ -469,7 +469,8 @@ SCANS = (
         tuple(along(shape, axis) for shape in ((8191, 8193), (65537, 1021)) for axis in (1, 0)), "float32", picks=(2,),
     ),
     Group(
-        "rows", "2²⁶ elements in rows that fit into a block", tuple(along((2**26 // n, n), 1) for n in (4, 64, 256, 1000)),
+        "rows", "2²⁶ elements in rows that fit into a block",
+        tuple(along((2**26 // n, n), 1) for n in (4, 64, 256, 1000)),
         "float32", picks=(1, 3), along="row length", ladder=True,
     ),
     Group(
@@ -492,8 +493,8 @@ def chosen(length: int, *more: int) -> Problem:
 
 NONZERO = (
     Group(
-        "one vector", "2¹⁶ … 2²⁸ elements, of which half are not 0", tuple(along((2**k,), None) for k in (16, 20, 24, 28)),
-        "bool float32", picks=(1, 3), along="elements",
+        "one vector", "2¹⁶ … 2²⁸ elements, of which half are not 0",
+        tuple(along((2**k,), None) for k in (16, 20, 24, 28)), "bool float32", picks=(1, 3), along="elements",
     ),
 )  # fmt: skip
 COMPRESS = (

@@ -142,7 +142,7 @@ def comparison(name: str) -> Op:
 
 
 def scanned(xp: Any, combine: Callable[..., Any], x: Any, axis: int) -> Any:
-    """A scan in log2(n) steps, each of which combines elements with those ever further before them. (CuPy has no other.)"""
+    """A scan in log2(n) steps, which combine elements with those ever further before them: CuPy has no other one."""
     lines, step = xp.moveaxis(x, axis, -1).copy(), 1
     while step < lines.shape[-1]:
         lines[..., step:] = combine(lines[..., :-step], lines[..., step:])
@@ -164,7 +164,7 @@ def selected(case: Case) -> int:
     """How many elements, or rows, a case selects."""
     (length, *_), data = case.problem.operands[0].shape, values(kinds(case)[0], np.dtype(bool))
     periods, rest = divmod(length, data.size)
-    return periods * np.count_nonzero(data) + np.count_nonzero(data[:rest])
+    return periods * int(data.sum()) + int(data[:rest].sum())
 
 
 #: One row per op.

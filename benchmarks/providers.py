@@ -433,7 +433,7 @@ class Quack(Triton):
         return self.rows(case, softmax, float("inf"))
 
 
-#: What ops are in JAX that NumPy's interface has under other names; those with as many results as elements are not jitted.
+#: What ops are in JAX that it has under other names, or cannot jit, since their results' length depends on elements.
 IN_JAX: dict[str, Callable[..., Any]] = {
     "cummax": lambda jax, axis: jax.jit(partial(jax.lax.cummax, axis=axis)),
     "cummin": lambda jax, axis: jax.jit(partial(jax.lax.cummin, axis=axis)),
@@ -537,7 +537,7 @@ class Cub(Provider):
         whole, rows = case.axis is None or len(operand.shape) == 1, len(operand.shape) == 2 and case.axis == 1
         scan = case.op in SCANS
         if operand.layout not in ("C", "[1:]") or not (whole or (rows and not scan)):
-            raise Refused("only over whole contiguous arrays" if scan else "only over whole contiguous arrays, or along their rows")
+            raise Refused(f"only over whole contiguous arrays{'' if scan else ', or along their rows'}")
         kind, first = CUB_OPS[case.op]
         result = result_dtype(case)
         if not np.isfinite(first) and result.kind in "biu":

@@ -315,7 +315,7 @@ def test_scan_ladder_table_has_a_column_for_each_case():
         {"case": "float32 268435456 axis 0", "results": found[1:]},
     ]
     document = {"op": "cumsum", "mode": "cold", "unit": "GB/s", "date": "2026-01-02", "cases": cases}
-    document["environment"] = {"gpu": "NVIDIA H200"}
+    document["environment"] = {"cpu": "CPU", "gpu": "NVIDIA H200"}
     made = report_guides.climbed("gpu", document)
     assert "| warp | 125 (12%) | – |" in made and "| look_back | 500 (50%) | 500 (50%) |" in made
     assert "(../performance/gpu/cumsum-ladder.svg)" in made

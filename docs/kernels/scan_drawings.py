@@ -38,7 +38,7 @@ def hillis_steele() -> Picture:
     p.words(556, 126, "7 merges", size=12)
     p.words(556, 188, "6 merges", size=12)
     p.words(556, 250, "4 merges", size=12)
-    p.words(16, 288, "17 merges for 8 elements, where one thread would need 7; of 1024 elements, 9217 in place of 1023.")
+    p.words(16, 288, "17 merges for 8 elements, where one thread needs 7; for 1024 elements, 9217 in place of 1023.")
     return p
 
 
@@ -89,8 +89,8 @@ def warp() -> Picture:
             p.arrow(x - 38, 149, x - 4, 149)
         p.words(x - 34, 170, f"0…{first - 1}" if piece else "", size=11, ink="faint")
         p.words(x, 184, f"loads {first} … {first + 3}", size=12, ink="faint")
-    p.words(16, 224, "Two shuffles and merges in each step of four lanes, five in one of 32. The next elements are asked for")
-    p.words(16, 242, "when these are done.")
+    p.words(16, 224, "Two shuffles and merges for four lanes, five for 32. The next elements are asked for when these")
+    p.words(16, 242, "are done.")
     return p
 
 
