@@ -367,38 +367,38 @@ OF_ALL = {
 
 @pytest.mark.turns(5)
 @pytest.mark.parametrize("strategy,name", LADDER)
-def test_rungs_give_the_same_as_the_fast_kernel(backend, strategy, name):
+def test_rungs_give_the_same_as_the_fast_kernel(device, strategy, name):
     ordered = strategy in ("blelloch", "three_pass") and name == "cumprod"
     for i, dtype in enumerate((*OF_ALL[name], *("f4", "c8") * ordered)):
         x = sample((37, 5, 3), dtype, 14, special=name in ("cummax", "cummin"))
         for axis, flags in zip((0, None), FLAGS[i % 2 :: 2], strict=True):
-            check(backend, name, lay_out(x, "sliced"), axis, strategy=strategy, **flags)
-        check(backend, name, sample((2, 1000), dtype, 15), strategy=strategy)
+            check(device, name, lay_out(x, "sliced"), axis, strategy=strategy, **flags)
+        check(device, name, sample((2, 1000), dtype, 15), strategy=strategy)
 
 
 @pytest.mark.turns(4)
 @pytest.mark.parametrize("strategy", gpuops.strategies("cumsum")[:-1])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_sums_of_rungs_are_rounded_once(backend, strategy, dtype):
+def test_sums_of_rungs_are_rounded_once(device, strategy, dtype):
     for name, x in hard(dtype):
-        got = run(backend, gpuops.cumsum, x[:300].reshape(1, -1), axis=1, strategy=strategy)
+        got = run(device, gpuops.cumsum, x[:300].reshape(1, -1), axis=1, strategy=strategy)
         assert_bits(plain(got.reshape(-1)), plain(sums(x[:300]))), name
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_three_passes_over_long_lines(backend, name):
+def test_three_passes_over_long_lines(device, name):
     for dtype, flags in (("f8", {}), ("i2", {"reverse": True, "exclusive": True})):
         x = sample((2, 9000), dtype, 16)
         x = np.sign(x) * 1.0625 if name == "cumprod" and dtype == "f8" else x
-        check(backend, name, x, strategy="three_pass", **flags)
+        check(device, name, x, strategy="three_pass", **flags)
 
 
 @pytest.mark.parametrize("strategy", gpuops.strategies("cummax")[:-1])
-def test_rungs_in_place(backend, strategy):
+def test_rungs_in_place(device, strategy):
     for flags in FLAGS:
-        x = backend.array(sample((3, 400), "i4", 17))
-        want = expected("cummax", backend.numpy(x), 1, **flags)
-        assert_same(backend.numpy(gpuops.cummax(x, 1, None, x, strategy=strategy, **flags)), want)
+        x = device.array(sample((3, 400), "i4", 17))
+        want = expected("cummax", device.numpy(x), 1, **flags)
+        assert_same(device.numpy(gpuops.cummax(x, 1, None, x, strategy=strategy, **flags)), want)
 
 
 def test_rungs_tell_what_they_do_not_take():
