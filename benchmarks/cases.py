@@ -450,7 +450,7 @@ MATMUL = (
 SCANS = (
     Group(
         "one vector", "2¹⁶ … 2²⁸ elements in one line", tuple(along((2**k,), 0) for k in (16, 20, 24, 26, 28)),
-        "float32", picks=(1, 4), along="elements", ladder=True,
+        "float32", picks=(1, 4), along="elements", strategies=("three_pass", "look_back"),
     ),
     Group(
         "dtypes", "one vector in the other dtypes", (along((2**26,), 0),), "float16 bfloat16 float64 int32 int64",
@@ -481,7 +481,7 @@ SCANS = (
 
 #: One vector, and rows of a matrix: for scans that share the kernels of another, and its ladder.
 OTHER_SCANS = (
-    SCANS[0]._replace(name="some sizes", problems=(along((2**26,), 0),), picks=(0,), along="", ladder=False),
+    SCANS[0]._replace(name="some sizes", problems=(along((2**26,), 0),), picks=(0,), along=""),
     SCANS[4]._replace(name="some rows", problems=(along((2**16, 1000), 1),), picks=(0,), along=""),
 )
 

@@ -323,8 +323,8 @@ RUNGS = {
 
 
 def ladder_plans() -> Iterator[Plan]:
-    for strategy, (op, dtypes) in RUNGS.items():
-        for x in dtypes:
+    for strategy, (op, elements) in RUNGS.items():
+        for x in elements:
             yield scan(op, x, (5000, 100), 1, strategy=strategy)
         yield scan(op, "float32", (2,) * 6, 1, padded((2,) * 6), strategy=strategy)
     yield scan("cumsum", "int8", (2**33,), 0, strategy="three_pass")
