@@ -14,7 +14,7 @@ from .arrays import dtype_of
 from .cases import Case, Group, Operand, Problem, Shape, shrunk
 from .machines import machine_here
 from .ops import OPS, finfo
-from .providers import SOFTMAX, Cupy, Gpuops, Numpy, Provider, Scipy, Torch, first_line, load
+from .providers import SCANS, SOFTMAX, Cupy, Gpuops, Numpy, Provider, Scipy, Torch, first_line, load
 from .results import ROOT, Document, Unusable, commit, positive, prepare, versions, write
 
 FOLDER = ROOT / "benchmarks" / "accuracy"
@@ -39,6 +39,9 @@ SAMPLES: tuple[tuple[str, Shape, int | None, tuple[str, ...]], ...] = (
     *(("logsumexp", shape, axis, DTYPES) for shape, axis in (((2048, 2048), 1), ((2**20,), 0))),
     *(("matmul", (n, n), None, DTYPES[:2]) for n in (512, 1024)),
     ("matmul", (4096, 4096), None, DTYPES[:1]),
+    *(("cumsum", shape, 0, DTYPES) for shape in ((2**24,), (4096, 4096))),
+    ("cumprod", (4096, 256), 0, DTYPES),
+    *(("logcumsumexp", shape, axis, DTYPES) for shape, axis in (((2**20,), 0), ((2048, 2048), 1))),
 )
 #: Rows with one element 0 and the others in this range: results near 0 depend on the others alone.
 FAR = (-60.0, -10.0)
@@ -97,9 +100,9 @@ HEAD = """\
 This page is written by `python -m gpuops bench accuracy` from what it measures; no number is typed.
 
 Floating-point addition rounds, so a sum usually depends on the order in which it is made. Here `sum`, `mean`, `var`,
-`std`, `mean_var`, their variants without NaN, `average`, `sum_of_squares`, the norms of order 1 and 2, and `dot` of two
-vectors are [exact](exact.md): made of exact sums, and rounded once. Other reductions add in an order that depends on
-the shape and the device alone: the same call gives the same bits.
+`std`, `mean_var`, their variants without NaN, `average`, `sum_of_squares`, the norms of order 1 and 2, `dot` of two
+vectors, and `cumsum` are [exact](exact.md): made of exact sums, and rounded once. Other reductions add in an order that
+depends on the shape and the device alone: the same call gives the same bits.
 
 - `float16` and `bfloat16` are multiplied in `float32` and rounded once, at the end.
 - Integers are added exactly, modulo the size of the result, as NumPy's. On a GPU the mean of up to 2³¹ integers of at
@@ -139,6 +142,16 @@ sums overflow, whatever the elements. This holds for a million `float16` element
   other elements of a row with +inf give -inf in `log_softmax`. A single -inf gives 0, and -inf in `log_softmax`.
   `logsumexp` of a row that is all -inf is -inf, and with a +inf it is +inf.
 - Masked elements are ignored, whatever their values; they give 0, and -inf in `log_softmax`.
+
+## Scans
+
+- Each result of `cumsum` of floats is the exact sum of the elements up to there, rounded once, however long the line
+  is: the last one has the bits of `sum`.
+- `cumprod` and `logcumsumexp` merge in [a tree of sixteens](kernels/scan.md#order): what comes before the n-th element
+  goes through some 16 log₁₆ n merges, not n, and the order depends on the length of the line alone.
+- `cumprod` of floats multiplies in `float64`, with an exponent of its own, and rounds each result from that. So
+  products neither overflow nor underflow on the way.
+- `cummax` and `cummin` do not round.
 """
 PRODUCTS = """\
 Matrix products of normally distributed numbers: the largest error of all results, each in units of ε √Σ(ab)², the size
@@ -155,6 +168,10 @@ and the **largest relative error**, |result - exact| / |exact|; where the exact 
 smallest normal number.
 
 {relative}"""
+OF_SCANS = """\
+Scans of the same kinds of numbers as their reductions: the largest error of all results, in units in the last place.
+
+{scans}"""
 DIFFICULT = """\
 Variances and norms of data on which simple formulas fail: the **largest relative error**; where the exact value is 0,
 relative to the mean of the squares.
@@ -245,10 +262,11 @@ def reference(machine: Any) -> list[Provider]:
 def data(case: Case) -> tuple[np.ndarray, ...]:
     """Random operands of a case."""
     random = np.random.default_rng(0)
-    if case.op in (*SOFTMAX, "matmul"):
+    if case.op in (*SOFTMAX, "matmul", "logcumsumexp"):
         return tuple(random.standard_normal(o.shape).astype(dtype_of(case.dtype)) for o in case.problem.operands)
     x, *others = (random.random(operand.shape) for operand in case.problem.operands)
-    x = 1 + (x - 0.5) / 256 if case.op == "prod" else x * min(1.0, LARGEST / (1 if case.op == "mean" else x.size))
+    scale = min(1.0, LARGEST / (1 if case.op == "mean" else x.size))
+    x = 1 + (x - 0.5) / 256 if case.op in ("prod", "cumprod") else x * scale
     return tuple(operand.astype(dtype_of(case.dtype)) for operand in (x, *others))
 
 
@@ -336,7 +354,8 @@ def page(documents: Iterable[Document]) -> str:
         products = [row for row in found["rows"] if row["op"] == "matmul"]
         difficult = [row for row in found["rows"] if "data" in row]
         small = [row for row in found["rows"] if "near zero" in row]
-        others = (*products, *difficult, *small)
+        scans = [row for row in found["rows"] if row["op"] in SCANS]
+        others = (*products, *difficult, *small, *scans)
         parts.append(table([row for row in found["rows"] if "relative" not in row and row not in others]))
         if difficult:
             parts.append(DIFFICULT.format(difficult=table(difficult)))
@@ -345,6 +364,8 @@ def page(documents: Iterable[Document]) -> str:
         if softmaxes:
             relative = table([row | row["relative"] for row in softmaxes])
             parts.append(SOFTMAXES.format(units=table(softmaxes), relative=relative))
+        if scans:
+            parts.append(OF_SCANS.format(scans=table(scans)))
         if small:
             parts.append(SMALL.format(low=FAR[0], high=FAR[1], small=table(small)))
     return "\n".join(parts)

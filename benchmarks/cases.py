@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-JOINT = ("where", "matmul", "dot", "allclose", "array_equal")  # ops of several arrays, without an axis
+#: Ops of several arrays, or without an axis of their own.
+JOINT = ("where", "matmul", "dot", "allclose", "array_equal", "nonzero", "compress")
 SECOND = {"average": "weights"}  # the name of the second operand of an op along an axis, if not ``where``
 CASTS = {"float32": "float16", "float16": "float32"}  # dtypes of ``cast`` results, by the case's dtype
 
@@ -446,6 +447,63 @@ MATMUL = (
     Group("dtypes", "the other dtypes", (product(4096, 4096, 4096),), "float16 bfloat16 float64", picks=(0,)),
 )  # fmt: skip
 
+SCANS = (
+    Group(
+        "one vector", "2¹⁶ … 2²⁸ elements in one line", tuple(along((2**k,), 0) for k in (16, 20, 24, 26, 28)),
+        "float32", picks=(1, 4), along="elements", strategies=("three_pass", "look_back"),
+    ),
+    Group(
+        "dtypes", "one vector in the other dtypes", (along((2**26,), 0),), "float16 bfloat16 float64 int32 int64",
+        picks=(0,),
+    ),
+    Group(
+        "axes", "long and short lines, side by side and one after the other",
+        (
+            *(along(shape, axis) for shape in (WIDE, (2**22, 16), (16, 2**22)) for axis in (1, 0)),
+            along((2**20, 2), 0), along((128, 1024, 256), 1),
+        ),
+        "float32", picks=(0, 1, 3, 7),
+    ),
+    Group(
+        "odd sizes", "sizes that no tile and no vector width divides",
+        tuple(along(shape, axis) for shape in ((8191, 8193), (65537, 1021)) for axis in (1, 0)), "float32", picks=(2,),
+    ),
+    Group(
+        "rows", "2²⁶ elements in rows that fit into a block",
+        tuple(along((2**26 // n, n), 1) for n in (4, 64, 256, 1000)),
+        "float32", picks=(1, 3), along="row length", ladder=True,
+    ),
+    Group(
+        "layouts", "transposed and sliced matrices", tuple(along(WIDE, 1, layout) for layout in ("F", "[:, ::2]")),
+        "float32", picks=(0,),
+    ),
+)  # fmt: skip
+
+#: One vector, and rows of a matrix: for scans that share the kernels of another, and its ladder.
+OTHER_SCANS = (
+    SCANS[0]._replace(name="some sizes", problems=(along((2**26,), 0),), picks=(0,), along=""),
+    SCANS[4]._replace(name="some rows", problems=(along((2**16, 1000), 1),), picks=(0,), along=""),
+)
+
+
+def chosen(length: int, *more: int) -> Problem:
+    """A condition and the elements of a vector, or the rows of a matrix, of which it chooses."""
+    return Problem((Operand((length,)), Operand((length, *more))), 0)
+
+
+NONZERO = (
+    Group(
+        "one vector", "2¹⁶ … 2²⁸ elements, of which half are not 0",
+        tuple(along((2**k,), None) for k in (16, 20, 24, 28)), "bool float32", picks=(1, 3), along="elements",
+    ),
+)  # fmt: skip
+COMPRESS = (
+    Group(
+        "elements and rows", "half of the elements of a vector, or of the rows of a matrix",
+        (chosen(2**20), chosen(2**26), chosen(2**22, 16), chosen(2**16, 1024)), "float32 int8", picks=(1, 2),
+    ),
+)  # fmt: skip
+
 #: The columns and rows of a matrix: for the twins of other ops.
 NARROW = in_short(REDUCTIONS[1]._replace(picks=(1, 0)), dtypes="float32")
 
@@ -485,9 +543,13 @@ TABLES: dict[str, tuple[Group, ...]] = {
     "allclose": alike("float16 float64"),
     "array_equal": alike("int8 float64"),
     "dot": DOT,
+    "cumsum": SCANS,
+    **dict.fromkeys(("cumprod", "cummax", "cummin", "logcumsumexp"), OTHER_SCANS),
     "where": WHERE,
     "expand": EXPAND,
     "matmul": MATMUL,
+    "nonzero": NONZERO,
+    "compress": COMPRESS,
 }
 
 #: The groups of ``--host``: arrays so small that host time dominates, and first uses.
@@ -557,6 +619,8 @@ HOST_TABLES: tuple[tuple[Group, dict[str, tuple[Problem, ...]]], ...] = (
             "allclose": (pair(1000),),
             "array_equal": (pair(1000),),
             "expand": (COLUMN, together((1,), shape=(1000,)), *into(COLUMN)),
+            "nonzero": (FEW._replace(axis=None),),
+            "compress": (chosen(1000),),
             "matmul": (product(32, 32, 32),),
         },
     ),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arrays import dtype_of, stored
+from .arrays import dtype_of, stored, values
 from .cases import CASTS, Case, Shape
 
 
@@ -141,6 +141,32 @@ def comparison(name: str) -> Op:
     )  # fmt: skip
 
 
+def scanned(xp: Any, combine: Callable[..., Any], x: Any, axis: int) -> Any:
+    """A scan in log2(n) steps, which combine elements with those ever further before them: CuPy has no other one."""
+    lines, step = xp.moveaxis(x, axis, -1).copy(), 1
+    while step < lines.shape[-1]:
+        lines[..., step:] = combine(lines[..., :-step], lines[..., step:])
+        step *= 2
+    return xp.moveaxis(lines, -1, axis)
+
+
+def scan(reference: Callable[..., Any], flop: int = 1, **options: Any) -> Op:
+    """A scan along an axis."""
+    return Op(lambda xp, case, x: reference(xp, x, case.axis), same_shape, "copy", per_element(flop), **options)
+
+
+def summed(dtype: np.dtype) -> np.dtype:
+    """The dtype of sums and products of elements of a dtype."""
+    return np.cumsum(np.ones(2, dtype)).dtype
+
+
+def selected(case: Case) -> int:
+    """How many elements, or rows, a case selects."""
+    (length, *_), data = case.problem.operands[0].shape, values(kinds(case)[0], np.dtype(bool))
+    periods, rest = divmod(length, data.size)
+    return periods * int(data.sum()) + int(data[:rest].sum())
+
+
 #: One row per op.
 OPS: dict[str, Op] = {
     "softmax": Op(softmax, same_shape, "copy", per_element(5)),
@@ -193,9 +219,19 @@ OPS: dict[str, Op] = {
         lambda xp, case, x, y: xp.dot(x, y), given_shape, "read", lambda case: 2 * elements(case),
         data=("normal", "ones"), magnitude=lambda xp, case, x, y: xp.sqrt(xp.dot(abs(x) ** 2, abs(y) ** 2)),
     ),
-    "cumsum": Op(
-        lambda xp, case, x: xp.cumsum(x, axis=case.axis), same_shape, "copy", per_element(1),
-        lambda dtype: np.cumsum(np.ones(2, dtype)).dtype,
+    "cumsum": scan(lambda xp, x, axis: xp.cumsum(x, axis), result=summed),
+    "cumprod": scan(lambda xp, x, axis: xp.cumprod(x, axis), result=summed, data=("signs",), exact=True),
+    "cummax": scan(lambda xp, x, axis: scanned(xp, xp.maximum, x, axis), exact=True),
+    "cummin": scan(lambda xp, x, axis: scanned(xp, xp.minimum, x, axis), exact=True),
+    "logcumsumexp": scan(lambda xp, x, axis: scanned(xp, xp.logaddexp, x, axis), flop=4),
+    "nonzero": Op(
+        lambda xp, case, x: xp.stack(xp.nonzero(x)), lambda case: (1, selected(case)), "copy", per_element(0),
+        lambda dtype: np.dtype(np.int64), ("flags",), exact=True,
+    ),
+    "compress": Op(
+        lambda xp, case, condition, x: xp.compress(condition, x, axis=case.axis),
+        lambda case: (selected(case), *case.problem.operands[1].shape[1:]), "copy", per_element(0),
+        data=("mask", "normal"), exact=True,
     ),
     "where": Op(
         lambda xp, case, condition, x, y: xp.where(condition, x, y), given_shape, "copy", per_element(0),
@@ -229,6 +265,10 @@ READINGS: dict[str, dict[str, Callable[[int], int]]] = {
         **dict.fromkeys(("block_online", "grid_online"), often(2)),
         **dict.fromkeys(("block_shared", "warp", "warp_pack2", "warp_pack4", "warp_pack8"), often(1)),
         **dict.fromkeys(("rows", "columns", "grid"), often(1)),
+    },
+    "cumsum": {
+        **dict.fromkeys(("hillis_steele", "blelloch", "warp", "look_back"), often(1)),
+        "three_pass": often(2),
     },
 }
 

@@ -24,6 +24,7 @@ from .timing import Runner
 
 EVERY = frozenset(TABLES)
 SOFTMAX = frozenset({"softmax", "log_softmax", "logsumexp"})
+SCANS = frozenset({"cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"})
 PIPELINE = frozenset({"pipeline"})
 
 # Disable TF32 in cuBLAS, and JAX's preallocation of memory. Both are read at start-up.
@@ -105,6 +106,11 @@ def with_second(case: Case, function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, second: function(x, **{name: second})
 
 
+def over_axis(case: Case, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a case's arrays, over its axis if it has one."""
+    return function if case.axis is None else partial(function, axis=case.axis)
+
+
 class Gpuops(Provider):
     """gpuops itself, on NumPy or CuPy arrays."""
 
@@ -124,7 +130,7 @@ class Gpuops(Provider):
         if case.op == "expand":
             return lambda x: function(x, case.problem.shape)
         if case.op in JOINT:
-            return function
+            return over_axis(case, function)
         return with_second(case, partial(function, axis=case.axis, **case.options))
 
     def into(self, case: Case) -> Callable[..., Any]:
@@ -167,6 +173,9 @@ COMPOSED: dict[str, Callable[..., Any]] = {
     "mean_var": lambda xp, axis, x: (xp.mean(x, axis=axis), xp.var(x, axis=axis)),
     "sum_of_squares": lambda xp, axis, x: xp.sum(xp.square(x), axis=axis),
     "vector_norm": lambda xp, axis, x: xp.linalg.norm(x, axis=axis),
+    "cummax": lambda xp, axis, x: xp.maximum.accumulate(x, axis=axis),
+    "cummin": lambda xp, axis, x: xp.minimum.accumulate(x, axis=axis),
+    "logcumsumexp": lambda xp, axis, x: xp.logaddexp.accumulate(x, axis=axis),
 }
 
 
@@ -184,7 +193,7 @@ class ArrayLibrary(Provider):
         if case.op == "expand":
             return lambda x: self.xp.broadcast_to(x, case.problem.shape).copy()
         if case.op in JOINT:
-            return getattr(self.xp, case.op)
+            return over_axis(case, getattr(self.xp, case.op))
         if case.op in COMPOSED:
             return partial(COMPOSED[case.op], self.xp, case.axis)
         function = getattr(self.special if case.op in SOFTMAX else self.xp, case.op)
@@ -290,6 +299,10 @@ IN_TORCH: dict[str, Callable[..., Any]] = {
     "average": lambda torch, dim, x, weights: torch.sum(x * weights, dim=dim) / torch.sum(weights, dim=dim),
     "allclose": lambda torch, dim, a, b: torch.isclose(a, b).all(),  # its own waits for the GPU
     "array_equal": lambda torch, dim, a, b: (a == b).all(),
+    "cummax": lambda torch, dim, x: torch.cummax(x, dim).values,
+    "cummin": lambda torch, dim, x: torch.cummin(x, dim).values,
+    "nonzero": lambda torch, dim, x: torch.nonzero(x, as_tuple=True),
+    "compress": lambda torch, dim, condition, x: x[condition],
 }
 
 
@@ -420,6 +433,16 @@ class Quack(Triton):
         return self.rows(case, softmax, float("inf"))
 
 
+#: What ops are in JAX that it has under other names, or cannot jit, since their results' length depends on elements.
+IN_JAX: dict[str, Callable[..., Any]] = {
+    "cummax": lambda jax, axis: jax.jit(partial(jax.lax.cummax, axis=axis)),
+    "cummin": lambda jax, axis: jax.jit(partial(jax.lax.cummin, axis=axis)),
+    "logcumsumexp": lambda jax, axis: jax.jit(partial(jax.lax.cumlogsumexp, axis=axis)),
+    "nonzero": lambda jax, axis: jax.numpy.nonzero,
+    "compress": lambda jax, axis: partial(jax.numpy.compress, axis=axis),
+}
+
+
 class Jax(Provider):
     """JAX, jitted. It uses its own stream: a matmul queued first keeps it busy; DLPack synchronises the streams."""
 
@@ -450,12 +473,14 @@ class Jax(Provider):
         jnp, nn = self.jax.numpy, self.jax.nn
         if case.op == "expand":
             return self.jax.jit(lambda x: jnp.broadcast_to(x, case.problem.shape))
+        if case.op in IN_JAX:
+            return IN_JAX[case.op](self.jax, case.axis)
         if case.op in JOINT:
             return self.jax.jit(getattr(jnp, case.op))
         if case.op in COMPOSED:
             return self.jax.jit(partial(COMPOSED[case.op], jnp, case.axis))
         function = getattr(nn if case.op in SOFTMAX else jnp, case.op)
-        options = {"dtype": result_dtype(case)} if case.op in ("sum", "prod", "var") else {}
+        options = {"dtype": result_dtype(case)} if case.op in ("sum", "prod", "var", "cumsum", "cumprod") else {}
         return self.jax.jit(with_second(case, partial(function, axis=case.axis, **options)))
 
     def widened(self, result: Any) -> Any:
@@ -487,11 +512,15 @@ CUB_OPS = {
     "min": ("MINIMUM", np.inf),
     "any": ("LOGICAL_OR", 0),
     "all": ("LOGICAL_AND", 1),
+    "cumsum": ("PLUS", 0),
+    "cumprod": ("MULTIPLIES", 1),
+    "cummax": ("MAXIMUM", -np.inf),
+    "cummin": ("MINIMUM", np.inf),
 }
 
 
 class Cub(Provider):
-    """CUB's device-wide and segmented reductions, through ``cuda.compute``."""
+    """CUB's device-wide scans, device-wide and segmented reductions, through ``cuda.compute``."""
 
     name, module, distribution = "cub", "cuda.compute", "cuda-cccl"
     ops = frozenset(CUB_OPS)
@@ -504,16 +533,39 @@ class Cub(Provider):
         self.compute = cuda.compute
 
     def call(self, case: Case) -> Callable[..., Any]:
-        cupy, (operand,) = self.xp, case.problem.operands
-        rows = len(operand.shape) == 2 and case.axis == 1
-        if operand.layout not in ("C", "[1:]") or not (case.axis is None or len(operand.shape) == 1 or rows):
-            raise Refused("only over whole contiguous arrays, or along their rows")
+        (operand,) = case.problem.operands
+        whole, rows = case.axis is None or len(operand.shape) == 1, len(operand.shape) == 2 and case.axis == 1
+        scan = case.op in SCANS
+        if operand.layout not in ("C", "[1:]") or not (whole or (rows and not scan)):
+            raise Refused(f"only over whole contiguous arrays{'' if scan else ', or along their rows'}")
         kind, first = CUB_OPS[case.op]
         result = result_dtype(case)
         if not np.isfinite(first) and result.kind in "biu":
             lowest, highest = (False, True) if result.kind == "b" else (np.iinfo(result).min, np.iinfo(result).max)
             first = lowest if first < 0 else highest
-        fixed: dict[str, Any] = {"op": self.compute.OpKind[kind], "h_init": np.array([first], result)}
+        kind, initial = self.compute.OpKind[kind], np.array([first], result)
+        return self.scan(case, kind, initial) if scan else self.reduction(case, kind, initial, rows)
+
+    def scan(self, case: Case, op: Any, initial: np.ndarray) -> Callable[..., Any]:
+        """A scan of a whole array."""
+        (operand,) = case.problem.operands
+        fixed = {"op": op, "init_value": initial}
+        x, out = (self.xp.empty(operand.shape, dtype).ravel() for dtype in (dtype_of(case.dtype), initial.dtype))
+        scan = self.compute.make_inclusive_scan(d_in=x, d_out=out, **fixed)
+        fixed |= {"num_items": x.size}
+        scratch = self.xp.empty(max(1, scan(temp_storage=None, d_in=x, d_out=out, **fixed)), np.uint8)
+
+        def call(x: Any) -> Any:
+            out = self.xp.empty(operand.shape, initial.dtype)
+            scan(temp_storage=scratch, d_in=x.ravel(), d_out=out.ravel(), **fixed)
+            return out
+
+        return call
+
+    def reduction(self, case: Case, op: Any, initial: np.ndarray, rows: bool) -> Callable[..., Any]:
+        """A reduction of a whole array, or of its rows."""
+        cupy, (operand,) = self.xp, case.problem.operands
+        fixed: dict[str, Any] = {"op": op, "h_init": initial}
         count = operand.shape[0] if rows else 1
         if rows:
             starts = cupy.arange(count, dtype=np.int64) * operand.shape[1]
@@ -521,12 +573,12 @@ class Cub(Provider):
             make, sizes = self.compute.make_segmented_reduce, {"num_segments": count}
         else:
             make, sizes = self.compute.make_reduce_into, {"num_items": int(np.prod(operand.shape))}
-        x, out = cupy.empty(operand.shape, dtype_of(case.dtype)).ravel(), cupy.empty(count, result)
+        x, out = cupy.empty(operand.shape, dtype_of(case.dtype)).ravel(), cupy.empty(count, initial.dtype)
         reduce = make(d_in=x, d_out=out, **fixed)
         scratch = cupy.empty(max(1, reduce(temp_storage=None, d_in=x, d_out=out, **fixed, **sizes)), np.uint8)
 
         def call(x: Any) -> Any:
-            out = cupy.empty(count, result)
+            out = cupy.empty(count, initial.dtype)
             reduce(temp_storage=scratch, d_in=x, d_out=out, **fixed, **sizes)
             return out if rows else out.reshape(())
 

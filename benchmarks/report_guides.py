@@ -12,7 +12,7 @@ from . import issue_slots, plot
 from .cases import STEPS
 from .report_standing import best_peer
 from .report_text import DOCS, KERNELS, NAMES, REFERENCES, picture, table, wrap
-from .results import ROOT, Document, rivals, timed
+from .results import ROOT, Document, ladders, rivals, timed
 from .show import MISSING, cell, digits, machine_name, refusals, scaling
 
 PROFILES = ROOT / "benchmarks" / "profiles"
@@ -48,6 +48,23 @@ def crossing(cases: list[dict[str, Any]], warp: str) -> str:
             break
         shortest = f"{plot.ALONG['row length'](case)} ({best.removeprefix('gpuops ')})"
     return shortest
+
+
+def climbed(folder: str, document: Document) -> str:
+    """The speed of each strategy in the cases of the ladder, and their picture; "" if not measured."""
+    cases = {case["case"]: timed(case) for case in ladders(document["cases"])}
+    names = dict.fromkeys(name for found in cases.values() for name in found if name.startswith("gpuops "))
+    if not cases:
+        return ""
+    rows = []
+    for name in names:
+        speeds = (found.get(name) for found in cases.values())
+        shares = (f"{each['speed']:.4g} ({each['of_limit']:.0%})" if each else MISSING for each in speeds)
+        rows.append([name.removeprefix("gpuops "), *shares])
+    op, unit = document["op"], document["unit"]
+    drawn = picture(f"../performance/{folder}", plot.slug(op, "ladder"), f"{op}: what each strategy reaches")
+    heading = f"{machine_name(document)}, results of {document['date'][:10]}: {unit}, and the share of a copy:\n"
+    return "\n".join((drawn, heading, table(("strategy", *cases), rows)))
 
 
 #: Shares of cuBLAS that a ladder of the same seven steps reaches on an NVIDIA A10, at n = 4092.
@@ -160,6 +177,7 @@ def one(op: str, written: Callable[[str, Document], str], mode: str = "cold") ->
 GUIDES: dict[str, tuple[Path, Written]] = {
     "softmax": (KERNELS / "softmax.md", one("softmax", crossings)),
     "matmul": (KERNELS / "matmul.md", one("matmul", rates)),
+    "cumsum": (KERNELS / "scan.md", one("cumsum", climbed)),
     "host": (DOCS / "architecture.md", one("host", budget, "host")),
     "scaling": (DOCS / "scaling.md", one("scaling", scaled, "scaling")),
     "front": (ROOT / "README.md", front),

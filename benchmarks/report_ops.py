@@ -15,7 +15,8 @@ BACK = "[All ops](../performance.md) · [how it was measured, and what the words
 #: The guides to the kernels, but for those of reductions.
 GUIDES = {
     "softmax": "softmax", "log_softmax": "softmax", "logsumexp": "softmax", "matmul": "matmul", "where": "broadcast",
-    "expand": "broadcast",
+    "expand": "broadcast", **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"), "scan"),
+    **dict.fromkeys(("nonzero", "compress"), "select"),
 }  # fmt: skip
 STANDINGS = ("faster", "even", "slower")
 GROUPS = (

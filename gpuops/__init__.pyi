@@ -21,6 +21,8 @@ from ._types import (
     ForeignDType,
     Inexact,
     Kind,
+    LogcumsumexpOp,
+    LogcumsumexpStrategy,
     MatmulOp,
     MatmulStrategy,
     MeanVar,
@@ -300,22 +302,22 @@ def log_softmax(
 @overload
 def logcumsumexp(
     a: Untyped, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: None = None, *,
-    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+    reverse: bool = False, exclusive: bool = False, strategy: LogcumsumexpStrategy | None = None
 ) -> Untyped: ...
 @overload
 def logcumsumexp(
     a: npt.NDArray[Floating], axis: SupportsIndex | None = None, dtype: None = None, out: None = None, *,
-    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+    reverse: bool = False, exclusive: bool = False, strategy: LogcumsumexpStrategy | None = None
 ) -> npt.NDArray[Floating]: ...
 @overload
 def logcumsumexp(
     a: Array | Plain, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    *, reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+    *, reverse: bool = False, exclusive: bool = False, strategy: LogcumsumexpStrategy | None = None
 ) -> OutArray: ...
 @overload
 def logcumsumexp(
     a: Other, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutOther | None = None, *,
-    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+    reverse: bool = False, exclusive: bool = False, strategy: LogcumsumexpStrategy | None = None
 ) -> OutOther: ...
 @overload
 def logsumexp(
@@ -705,6 +707,8 @@ def strategies(op: SoftmaxOp) -> tuple[SoftmaxStrategy, ...]: ...
 def strategies(op: RmsNormOp) -> tuple[RmsNormStrategy, ...]: ...
 @overload
 def strategies(op: CumsumOp) -> tuple[CumsumStrategy, ...]: ...
+@overload
+def strategies(op: LogcumsumexpOp) -> tuple[LogcumsumexpStrategy, ...]: ...
 @overload
 def strategies(op: MatmulOp) -> tuple[MatmulStrategy, ...]: ...
 @overload

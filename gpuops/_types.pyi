@@ -74,7 +74,8 @@ SoftmaxStrategy: TypeAlias = Literal[
     "warp_pack2", "warp_pack4", "warp_pack8", "grid_online", "grid", "columns", "rows"
 ]
 RmsNormStrategy: TypeAlias = Literal["grid_online", "grid", "columns", "rows"]
-CumsumStrategy: TypeAlias = Literal["look_back"]
+CumsumStrategy: TypeAlias = Literal["hillis_steele", "blelloch", "warp", "three_pass", "look_back"]
+LogcumsumexpStrategy: TypeAlias = Literal["blelloch", "three_pass", "look_back"]
 MatmulStrategy: TypeAlias = Literal[
     "naive", "coalesced", "shared", "blocktile_1d", "blocktile_2d", "vectorized", "warptile", "cublas", "pipelined"
 ]
@@ -87,5 +88,6 @@ NansumOp: TypeAlias = Literal[
 ArgmaxOp: TypeAlias = Literal["argmax", "argmin", "logsumexp"]
 SoftmaxOp: TypeAlias = Literal["softmax", "log_softmax"]
 RmsNormOp: TypeAlias = Literal["rms_norm"]
-CumsumOp: TypeAlias = Literal["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"]
+CumsumOp: TypeAlias = Literal["cumsum", "cumprod", "cummax", "cummin"]
+LogcumsumexpOp: TypeAlias = Literal["logcumsumexp"]
 MatmulOp: TypeAlias = Literal["matmul"]

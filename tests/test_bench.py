@@ -44,7 +44,7 @@ from benchmarks import (
 )
 from benchmarks.machines import Cpu
 from gpuops.call.dispatch import describe
-from gpuops.definition import records
+from gpuops.definition import records, scans
 from gpuops.device import disk_cache
 from gpuops.host import threads
 from gpuops.ops import table
@@ -548,6 +548,7 @@ LIMITS = {
     "rows.classic.STATES",
     "rows.classic.WARP_COLS", "rows.columns.RESERVED", "rows.launch.GROUPS",
     "rows.on_chip.LARGE_BLOCK", "small.BLOCK", "small.SIDE", "work.ALIGNMENT", "work.BARRIERS", "work.BARRIERS_OFFSET",
+    "scans.ladder.BLOCK", "scans.ladder.PART", "scans.ladder.RADIX", "scans.ladder.STEPPED",
     "scans.launch.EACH", "scans.launch.RADIX", "scans.launch.SHORT", "scans.launch.STATIC", "scans.launch.TAGGED",
     "work.LARGE", "work.PARTIALS", "work.PORTABLE_CLUSTER", "work.SCRATCH", "work.SLOTS", "work.SLOTS_OFFSET",
     "work.STATIC_SHARED", "work.TICKETS",
@@ -769,20 +770,20 @@ def spec(name, x):
     return ArraySpec(name, x.shape, x.dtype, x.strides, Machine(132), x.ctypes.data % 16, value=value)
 
 
-#: All reductions, searches and comparisons, from the tables that gpuops itself goes by.
+#: All reductions, searches, comparisons and scans, from the tables that gpuops itself goes by; and selections.
 OF_TABLES = sorted({
     *records.REDUCTIONS, *records.MEASURES, *records.SEARCHES, *records.WITH_INDEX, "average", "vector_norm",
-    *(name for name, _ in table.COMPARISONS),
+    *(name for name, _ in table.COMPARISONS), *scans.SCANS, "nonzero", "compress",
 })  # fmt: skip
 
 
 @pytest.mark.parametrize("op", OF_TABLES)
-def test_every_reduction_has_cases_and_a_row(op):
+def test_every_op_of_the_tables_has_cases_and_a_row(op):
     found = [case for case in EVERY_CASE if case.op == op]
     assert any(case.lead for case in found) and {"float32", "bool"} & {case.dtype for case in found}
     assert any(case.op == op for case in HOST_CASES)
     assert op in providers.Gpuops.ops and op in ops.OPS
-    classic = {"sum", "prod", "max", "min", "mean", "any", "all"}
+    classic = {"sum", "prod", "max", "min", "mean", "any", "all", *scans.SCANS, "nonzero", "compress"}
     assert bool(ops.OPS[op].beside) == (op not in classic)
 
 
@@ -817,7 +818,7 @@ MADE = {
 @pytest.mark.turns(3, everywhere=True)
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("op", OF_TABLES)
-def test_every_reduction_has_peers_that_compute_it(op, name):
+def test_every_op_of_the_tables_has_peers_that_compute_it(op, name):
     dtype = cases.TABLES[op][0].dtypes.split()[0]
     with MADE[name]() as provider:
         for case in (case for case in EVERY_CASE if case.op == op and case.pick and case.dtype == dtype):
@@ -836,9 +837,36 @@ def check_peer(provider, case):
 
 
 @pytest.mark.parametrize("op", OF_TABLES)
-def test_cupy_has_every_reduction(op):
+def test_cupy_has_every_op_of_the_tables(op):
     cupy = pytest.importorskip("cupy")
     assert op in providers.Cupy.ops and (hasattr(cupy, op) or op in providers.COMPOSED)
+
+
+class Scanner:
+    """CUB's scans of ``cuda.compute``, in NumPy."""
+
+    def __init__(self):
+        self.OpKind = {"PLUS": np.add, "MULTIPLIES": np.multiply, "MAXIMUM": np.maximum, "MINIMUM": np.minimum}
+
+    def make_inclusive_scan(self, d_in, d_out, op, init_value):
+        def scan(temp_storage, d_in, d_out, op, init_value, num_items):
+            if temp_storage is None:
+                return 0
+            assert d_in.shape == d_out.shape == (num_items,) and init_value.dtype == d_out.dtype
+            d_out[...] = op(init_value, op.accumulate(d_in))
+
+        return scan
+
+
+@pytest.mark.parametrize("op", sorted(providers.SCANS & providers.Cub.ops))
+def test_cub_scans_whole_arrays(op):
+    cub = object.__new__(providers.Cub)
+    cub.xp, cub.compute = np, Scanner()
+    leads = [case for case in cases.cases(op) if case.lead]
+    vector, rows = (next(case for case in leads if len(case.problem.operands[0].shape) == rank) for rank in (1, 2))
+    check_peer(cub, cases.shrunk(vector, 2**10))
+    with pytest.raises(providers.Refused, match="only over whole contiguous arrays$"):
+        cub.call(rows)
 
 
 @pytest.mark.parametrize("op", ["argmax", "mean_var", "average", "array_equal"])

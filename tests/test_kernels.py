@@ -25,7 +25,7 @@ from gpuops.definition.totals import nearest
 from gpuops.device import jit
 from gpuops.ops.reduction import dtypes
 from gpuops.ops.table import COMPARISONS
-from gpuops.plan import maps, products, reductions
+from gpuops.plan import maps, products, reductions, scans
 from gpuops.plan import rows as softmax
 from gpuops.plan.dtypes import BITS, CTYPES, INTEGERS, ITEMSIZE, accumulator
 from gpuops.plan.geometry import Shape, contiguous_strides
@@ -315,6 +315,21 @@ def scan_plans() -> Iterator[Plan]:
             yield scan(op, x, (2,) * rank, 1, padded((2,) * rank))
 
 
+#: A scan and dtypes for each rung of the ladder: they share all that depends on these.
+RUNGS = {
+    "hillis_steele": ("cumsum", FAMILIES), "blelloch": ("cumprod", FAMILIES), "warp": ("cummax", FAMILIES),
+    "three_pass": ("logcumsumexp", ("float16", "bfloat16", "float32", "float64")),
+}  # fmt: skip
+
+
+def ladder_plans() -> Iterator[Plan]:
+    for strategy, (op, elements) in RUNGS.items():
+        for x in elements:
+            yield scan(op, x, (5000, 100), 1, strategy=strategy)
+        yield scan(op, "float32", (2,) * 6, 1, padded((2,) * 6), strategy=strategy)
+    yield scan("cumsum", "int8", (2**33,), 0, strategy="three_pass")
+
+
 def scan(op: str, x: str, shape: Shape, axis: int | None, steps: Shape | None = None, **options: Any) -> Plan:
     """The plan of a scan of an array in C order, or with other strides."""
     array = new_array("a", shape, as_dtype(x), steps, MACHINE)
@@ -383,7 +398,7 @@ def walks(x: str) -> Iterator[Plan]:
 @cache
 def variants() -> tuple[Kernel, ...]:
     """Every kernel variant of the plans above."""
-    plans = (reduction_plans, softmaxes, product_plans, map_plans, scan_plans, selection_plans)
+    plans = (reduction_plans, softmaxes, product_plans, map_plans, scan_plans, ladder_plans, selection_plans)
     made = itertools.chain.from_iterable(each() for each in plans)
     return tuple(sorted({step.kernel for plan in made for step in plan.steps if hasattr(step, "kernel")}, key=repr))
 
@@ -490,7 +505,7 @@ def test_every_kernel_file_is_reached_by_a_plan():
 
 def test_eight_runs_compile_every_type_and_constant_in_few_variants():
     assert set().union(*map(facts, cover())) == set().union(*map(facts, variants()))
-    assert len(cover()) + len(cover()) // 8 + len(representatives()) <= 720
+    assert len(cover()) + len(cover()) // 8 + len(representatives()) <= 770
 
 
 def test_every_softmax_file_is_a_strategy():
@@ -511,6 +526,10 @@ def test_strategies_plan_the_kernel_file_of_their_name():
     for strategy in reductions.STRATEGIES:
         name = "block" if strategy.removesuffix(reductions.ON_HOST) in reductions.STEPS else strategy
         assert reduction("Sum", ("float32",) * 3, (640, 72), (1,), strategy).steps[0].kernel.name == f"reduce_{name}"
+    for strategy in scans.STRATEGIES:
+        name = "tiles" if strategy == "look_back" else strategy
+        plan = scan("cumsum", "float32", (3, 900), 1, strategy=strategy)
+        assert {kernel.name for kernel in plan.kernels} == {f"scan_{name}"}
 
 
 @pytest.mark.parametrize(
@@ -597,6 +616,7 @@ MORE_ATOMICS = {
     "sums.cuh": ["atomicOr(&all.seen, seen);"],
     "reduce.cuh": ["atomicMin(&next, threadIdx.x);", "atomicAdd(&number, taking);"],
     "engines.cuh": ["atomicMax(most + line, found.most), atomicMin(least + line, found.least);"],
+    "ladder.cuh": ["atomicMin(&next, threadIdx.x);"],
     "settle.cuh": ["atomicOr(&all.seen, All::OTHER);", "atomicMin(&next, threadIdx.x);"],
     "scan_tiles.cu": ["atomicAdd(counter, u64(1)));"],
     "look_back.cuh": ["atomicAdd(const_cast<u64*>(from), u64(0));"],
@@ -691,15 +711,13 @@ def sums_left_open(strategy: str, dtype: str = "f4") -> bool:
     return bool((np.stack(got) == third).all())
 
 
-def scanned(op: str, shape: Shape, axis: int, apart: int = 0) -> bool:
+def scanned(op: str, shape: Shape, axis: int, apart: int = 0, strategy: str | None = None) -> bool:
     """Whether a scan is right: of numbers whose exponents are as far apart, of which half cancel the others."""
     rng, half = np.random.default_rng(7), shape[axis] // 2
     x = np.ldexp(rng.standard_normal(shape), rng.integers(-apart, apart + 1, shape)).astype("f4")
     lines = np.moveaxis(x, axis, 0)
     lines[half : 2 * half] = -lines[rng.permutation(half)]
-    got = np.asarray(getattr(gpuops, op)(emulated.DEVICE.from_host(x), axis))
-    if op == "cummax":
-        return bool((got == np.maximum.accumulate(x, axis)).all())
+    got = np.asarray(getattr(gpuops, op)(emulated.DEVICE.from_host(x), axis, strategy=strategy))
     exact = [itertools.accumulate(map(Fraction, line)) for line in np.moveaxis(x, axis, -1).tolist()]
     return np.moveaxis(got, axis, -1).tolist() == [[nearest(each, np.float32) for each in line] for line in exact]
 
@@ -748,6 +766,9 @@ def calls() -> Iterator[Callable[[], bool]]:
         yield partial(scanned, "cumsum", *line)
     for line in lines[1::2]:
         yield partial(scanned, "cumsum", *line, 120)
+    for strategy in gpuops.strategies("cumsum")[:-1]:
+        yield partial(scanned, "cumsum", (3, 900), 1, 0, strategy)
+        yield partial(scanned, "cumsum", (2, 400), 1, 120, strategy)
     for line in ((4000, 20), 1), ((20000, 5), 1), ((2, 9000), 1), ((1, 300000), 1), ((40, 5000), 1), ((8, 3000, 3), 1):
         yield partial(scanned_bytes, *line)
     for length, density in ((5000, 0.5), (300000, 0.1), (9000, 1)):

@@ -15,7 +15,10 @@ import gpuops
 
 DOCS = Path(__file__).parent.parent / "docs"
 #: The guide of each op that the course is about.
-GUIDES = {"expand": "broadcast", "where": "broadcast", "sum": "reduce", "softmax": "softmax", "matmul": "matmul"}
+GUIDES = {
+    "expand": "broadcast", "where": "broadcast", "sum": "reduce", "softmax": "softmax", "matmul": "matmul",
+    "cumsum": "scan",
+}  # fmt: skip
 PAGES = {name: (DOCS / "kernels" / f"{name}.md").read_text(encoding="utf-8") for name in dict.fromkeys(GUIDES.values())}
 RUNGS = [(op, strategy) for op in GUIDES for strategy in gpuops.strategies(op)]
 MOST_LINES = 44  # of an excerpt
@@ -109,7 +112,7 @@ def test_the_course_leads_to_every_guide():
     assert all(f"(kernels/{page}.md)" in text and "(../learn.md)" in PAGES[page] for page in PAGES)
 
 
-@pytest.mark.parametrize("script", ("drawings", "exact_drawings"))
+@pytest.mark.parametrize("script", ("drawings", "exact_drawings", "scan_drawings"))
 def test_pictures_are_those_of_the_script(script, monkeypatch):
     monkeypatch.syspath_prepend(DOCS / "kernels")  # one script takes functions of the other
     module = drawings(script)

@@ -307,6 +307,21 @@ def test_softmax_guide_table_comes_from_the_results():
     assert report.guide("softmax", made, {"cpu": [bare]}) == report.guide("softmax", text, {"cpu": [bare]})
 
 
+def test_scan_ladder_table_has_a_column_for_each_case():
+    times = {"gpuops warp": 8.0, "gpuops look_back": 2.0}
+    found = [{"provider": name, "us": us, "speed": 1000 / us, "of_limit": 1 / us} for name, us in times.items()]
+    cases = [
+        {"case": "float32 1048576×64 axis 1", "results": found},
+        {"case": "float32 268435456 axis 0", "results": found[1:]},
+    ]
+    document = {"op": "cumsum", "mode": "cold", "unit": "GB/s", "date": "2026-01-02", "cases": cases}
+    document["environment"] = {"cpu": "CPU", "gpu": "NVIDIA H200"}
+    made = report_guides.climbed("gpu", document)
+    assert "| warp | 125 (12%) | – |" in made and "| look_back | 500 (50%) | 500 (50%) |" in made
+    assert "(../performance/gpu/cumsum-ladder.svg)" in made
+    assert report_guides.climbed("gpu", document | {"cases": []}) == ""
+
+
 def test_matmul_ladder_table_has_reference_rates():
     speeds = {"gpuops": 52.0, "gpuops naive": 0.5, "gpuops pipelined": 52.0}
     found = [{"provider": name, "us": 1.0, "speed": speed, "of_limit": speed / 50} for name, speed in speeds.items()]

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import gpuops
+from gpuops.call.dispatch import describe
+from gpuops.plan.work import Machine, new_array
 from tests import exact_cases
 from tests.compare import accumulator_eps, assert_bits, assert_near, assert_same, fails, run, widened
 from tests.layouts import BFLOAT16, COMPLEX, DTYPES, FLOATS, HALVES, INTS, LAYOUTS, inexact, lay_out, placed, sample
@@ -179,6 +181,7 @@ def check(backend: Any, name: str, x: np.ndarray, axis: int | None = -1, out: An
     """Compare results with the definition, bit for bit but for logarithms."""
     given = x.copy()  # (out may be x)
     got = run(backend, getattr(gpuops, name), x, axis=axis, out=out, **options)
+    options.pop("strategy", None)
     want = expected(name, given, axis, **options)
     if name == "logcumsumexp":
         val = np.dtype(options.get("dtype") or result_dtype(name, given))
@@ -404,6 +407,70 @@ def test_sums_of_exponentials_merge_as_their_record_says():
         want = wide.combine(**dict(zip(wide.leaves_of["a"] + wide.leaves_of["b"], a + b, strict=True)))
         want = wide.finish(**dict(zip(wide.leaves_of["s"], want, strict=True)), scale=1.0)[0]
         assert_bits(bits_of(logarithm(powers(a, b))), bits_of(want))
+
+
+# ---------------------------------------------------------------------------------------------------------- the ladder
+
+LADDER = [(strategy, name) for name in NAMES for strategy in gpuops.strategies(name)[:-1]]
+#: Dtypes of each scan that every rung takes, if it has the scan.
+OF_ALL = {
+    "cumsum": ("f4", "c16", "u1"), "cumprod": ("i4",), "cummax": ("f2", "i8"), "cummin": ("f8",),
+    "logcumsumexp": ("f4",),
+}  # fmt: skip
+
+
+@pytest.mark.turns(5)
+@pytest.mark.parametrize("strategy,name", LADDER)
+def test_rungs_give_the_same_as_the_fast_kernel(device, strategy, name):
+    ordered = strategy in ("blelloch", "three_pass") and name == "cumprod"
+    for i, dtype in enumerate((*OF_ALL[name], *("f4", "c8") * ordered)):
+        x = sample((37, 5, 3), dtype, 14, special=name in ("cummax", "cummin"))
+        for axis, flags in zip((0, None), FLAGS[i % 2 :: 2], strict=True):
+            check(device, name, lay_out(x, "sliced"), axis, strategy=strategy, **flags)
+        check(device, name, sample((2, 1000), dtype, 15), strategy=strategy)
+
+
+@pytest.mark.turns(4)
+@pytest.mark.parametrize("strategy", gpuops.strategies("cumsum")[:-1])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_sums_of_rungs_are_rounded_once(device, strategy, dtype):
+    for name, x in hard(dtype):
+        got = run(device, gpuops.cumsum, x[:300].reshape(1, -1), axis=1, strategy=strategy)
+        assert_bits(plain(got.reshape(-1)), plain(sums(x[:300]))), name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_three_passes_over_long_lines(device, name):
+    for dtype, flags in (("f8", {}), ("i2", {"reverse": True, "exclusive": True})):
+        x = sample((2, 9000), dtype, 16)
+        x = np.sign(x) * 1.0625 if name == "cumprod" and dtype == "f8" else x
+        check(device, name, x, strategy="three_pass", **flags)
+
+
+@pytest.mark.parametrize("strategy", gpuops.strategies("cummax")[:-1])
+def test_rungs_in_place(device, strategy):
+    for flags in FLAGS:
+        x = device.array(sample((3, 400), "i4", 17))
+        want = expected("cummax", device.numpy(x), 1, **flags)
+        assert_same(device.numpy(gpuops.cummax(x, 1, None, x, strategy=strategy, **flags)), want)
+
+
+def test_rungs_tell_what_they_do_not_take():
+    line, lines = (new_array("a", shape, np.dtype("f4"), machine=Machine(132)) for shape in ((5000,), (40, 1024)))
+    for strategy, most in (("hillis_steele", 1024), ("blelloch", 4096)):
+        rule = f"cumsum: strategy '{strategy}' takes lines of at most {most} elements, got 5000"
+        fails(ValueError, rule, describe, gpuops.cumsum, line, strategy=strategy)
+        assert describe(gpuops.cumsum, lines, 1, strategy=strategy).plan.steps[0].grid == (40, 1, 1)
+    for strategy in ("hillis_steele", "warp"):
+        rule = f"cumprod: strategy '{strategy}' merges in an order of its own, on which float64 results depend"
+        fails(ValueError, rule, describe, gpuops.cumprod, lines, 1, strategy=strategy)
+
+
+def test_three_passes_are_five_over_very_long_lines():
+    x = new_array("a", (2**24 + 1, 3), np.dtype("f4"), machine=Machine(132))
+    plan = describe(gpuops.cumsum, x, 0, strategy="three_pass").plan
+    assert [step.grid[0] for step in plan.steps] == [3 * 4097, 3 * 2, 3, 3 * 2, 3 * 4097]
+    assert dict(plan.workspace) == {"level_1": 24 * 3 * 4097, "level_2": 24 * 3 * 2}
 
 
 # ------------------------------------------------------------------------------------------------------ out, and errors

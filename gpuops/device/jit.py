@@ -16,6 +16,7 @@ from ..plan.products import rungs
 from ..plan.reductions import launch as reductions
 from ..plan.rows import launch as rows
 from ..plan.scans import flat
+from ..plan.scans import ladder as scan_ladder
 from ..plan.scans import launch as scans
 from ..plan.selection import count, place
 from ..plan.selection import rows as selected_rows
@@ -24,6 +25,7 @@ from ..plan.work import Kernel
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
 COMMON = ("launch.cuh", "types.cuh", "axes.cuh", "ops.cuh", "exact.cuh", "digits.cuh", "sums.cuh", "items.cuh")
 MATMUL = ("matmul.cuh",)
+SCAN_LADDER = ("block.cuh", "products.cuh", "ladder.cuh")
 SOFTMAX_ON_CHIP = ("block.cuh", "softmax.cuh", "row_ops.cuh", "softmax_on_chip.cuh")
 #: Headers that come after the variant's types, per family (the first word of a kernel's name) or kernel.
 FAMILY = {
@@ -32,6 +34,8 @@ FAMILY = {
     "matmul_pipelined": ("block.cuh", *MATMUL, "matmul_panels.cuh"),
     "scan": ("block.cuh", "engines.cuh", "scan.cuh", "tile_sums.cuh", "slots.cuh", "look_back.cuh", "settle.cuh"),
     "scan_flat": ("block.cuh", "engines.cuh", "slots.cuh"),
+    **dict.fromkeys(("scan_hillis_steele", "scan_warp"), SCAN_LADDER),
+    **dict.fromkeys(("scan_blelloch", "scan_three_pass"), (*SCAN_LADDER, "tree.cuh")),
     "select": ("block.cuh", "select.cuh"),
     "select_rows": (),
     "reduce": ("block.cuh", "reduce.cuh", "words.cuh", "search.cuh", "lanes.cuh", "biased.cuh", "accumulate.cuh"),
@@ -49,8 +53,9 @@ PARAMS = {
     "matmul": rungs.PARAMS,
     "reduce": reductions.PARAMS,
     "reduce_small": reductions.SMALL_PARAMS,
-    "scan": scans.PARAMS,
+    "scan": scan_ladder.PARAMS,
     "scan_flat": flat.PARAMS,
+    "scan_tiles": scans.PARAMS,
     "select_count": count.PARAMS,
     "select_elements": place.ELEMENTS,
     "select_indices": place.INDICES,

@@ -298,6 +298,9 @@ Parameters
 {reverse}
 {exclusive}
 {strategy}
+    ``hillis_steele`` takes lines of at most 1024 elements, ``blelloch`` of 4096; ``hillis_steele`` and ``warp``
+    merge in an order of their own, so they take no products of floats. ``three_pass`` takes workspace for a state
+    of each 4096 elements of a line.
 
 Returns
 -------

@@ -37,7 +37,7 @@ def strategies() -> dict[str, tuple[str, ...]]:
         | dict.fromkeys((*MEASURES, *WITH_INDEX, "vector_norm"), fast)
         | {"logsumexp": on_device}
         | {op: plan.rows.strategies(row.row) for op, row in ROWS.items() if row.row}
-        | dict.fromkeys(SCANS, tuple(plan.scans.STRATEGIES))
+        | {op: plan.scans.strategies(row.record.rules.floating) for op, row in SCANS.items()}
         | {"matmul": tuple(plan.products.STRATEGIES)}
     )
     return names | {"amax": names["max"], "amin": names["min"]}
