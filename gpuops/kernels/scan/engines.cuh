@@ -124,6 +124,14 @@ template <class V, int LONGEST> struct ExactPrefix {
   // Sizes of elements: of the greatest one that is finite, and of the least but zeros, less 1.
   struct Extremes {
     u32 most = 0, least = ~0u;
+    static __device__ __forceinline__ Extremes of(const Tin (&x)[EACH]) { return of(Chunk{x}); }
+    struct Chunk {
+      const Tin (&x)[EACH];
+      template <class F> __device__ __forceinline__ void each(F f) const {
+#pragma unroll
+        for (int i = 0; i < EACH; ++i) f(x[i]);
+      }
+    };
     // Of those that elements.each(f) calls f(x) for, in any order.
     template <class All> static __device__ __forceinline__ Extremes of(const All& elements) {
       Extremes found;
@@ -200,6 +208,66 @@ template <class V, int LONGEST> struct ExactPrefix {
     return plain & (line.r == 0) & (line.e == 0) & (!some | (aligned & (unit >= top - 53)));
   }
   static __device__ __forceinline__ i32 exponent_of(double x) { return static_cast<i32>(high_word(x) >> 20 & 0x7ff) - 1023; }
+
+  // What comes before elements, and how results are made: as sums that are doubles; that are close to some; or so, of elements
+  // that are cut.
+  enum Way : u32 { DOUBLES, CLOSE, CUT };
+  struct Ready {
+    Expansion line;
+    float least;  // of results that can be rounded right, if they are close to doubles
+    u32 way;
+  };
+  static __device__ __forceinline__ Ready ready(const Carry& before, const Extremes& found) {
+    ExactPrefix known(found);
+    Expansion line = before.normal();
+    if (line.e == 0) line.e = line.s == 0 ? line.s : 0;  // -0.0 of nothing else
+    if (!is_finite(before.s)) line = {before.s, 0, 0};
+    constexpr i32 NORMAL = F::LEAST + F::BITS - 1;  // the least exponent of numbers that are not subnormal
+    if (known.plain && (!is_finite(before.s) || known.exact(line))) return {line, static_cast<float>(power_of_two(NORMAL)), DOUBLES};
+    double off = 2 * (line.r + known.off) + (known.plain ? 0 : known.most() * 0x1p-90);  // low parts of those that are cut
+    float least = static_cast<float>(off * 0x1.00001p50 + 4 * fabs(line.e));
+    return {line, max(least, static_cast<float>(power_of_two(NORMAL))), known.plain ? CLOSE : CUT};
+  }
+
+  // Results: sums of s, e and the elements. If they are not doubles, they are off by less than 2^-51 of themselves, and by what
+  // `least` allows: 2^-50 of it.
+  template <bool STARTS, Way WAY, int UNROLLED, class Elements> __device__ __forceinline__ bool chain(Expansion line, Local part, const Elements& elements, u32 starts, float least, Tout empty) const {
+    constexpr u32 NEAR = 16;  // so far from the middle between two results all doubles next to a sum are rounded alike
+    u32 closest = ~0u;
+    float smallest = Limits<float>::greatest();
+    elements.template scan<UNROLLED>([&](Tin x, int i) {
+      bool start = STARTS && (starts >> i & 1);
+      if (start) part = nothing();
+      if (start && WAY != DOUBLES) line = none();
+      Local next = add<WAY != CUT>(part, x), last = EXCLUSIVE ? part : next;
+      part = next;
+      if (WAY == DOUBLES) return EXCLUSIVE && start ? empty : convert<Tout>(narrowed<V>(last.high));
+      double here = (line.s + last.high) + (WAY == CUT ? line.e + last.low : line.e);
+      float rounded = static_cast<float>(here);
+      u32 below;
+      if constexpr (SAME<V, float>) below = (static_cast<u32>(bit_cast<u64>(here)) << 3) + (0x80000000u + (NEAR << 3));
+      else below = (bit_cast<u32>(rounded) << (32 - (24 - Format<V>::BITS))) ^ 0x80000000u;
+      if (!(EXCLUSIVE && start)) closest = min(closest, below), smallest = fminf(smallest, fabsf(rounded));
+      if (WAY == CUT && !is_finite(here)) closest = 0;  // low parts of infinities are NaN
+      return EXCLUSIVE && start ? empty : convert<Tout>(convert<V>(rounded));
+    });
+    return WAY == DOUBLES || (closest > (SAME<V, float> ? NEAR << 4 : 0) && smallest >= least);
+  }
+  // Results of doubles.
+  template <int UNROLLED, class Elements> __device__ __forceinline__ bool pairs(Expansion line, Local part, const Elements& elements, u32 starts, Tout empty) const {
+    double margin = 2 * (line.r + off) + (fabs(line.s) + power_of_two(exponent)) * 0x1p-92;  // what they are off
+    bool sure = true;
+    elements.template scan<UNROLLED>([&](Tin x, int i) {
+      bool start = starts >> i & 1, nothing_yet = EXCLUSIVE && start;
+      if (start) line = none(), part = nothing();
+      Local next = add<false>(part, x), here = EXCLUSIVE ? part : next;
+      double lost, sum = two_sum(line.s, here.high, lost), rest = (line.e + here.low) + lost, low = sum + (rest - margin);
+      sure &= nothing_yet || low == sum + (rest + margin);
+      part = next;
+      return nothing_yet ? empty : convert<Tout>(low);
+    });
+    return sure;
+  }
   // What comes after `line` and `part`, if it is not `sure`.
   static __device__ __forceinline__ V closely(const Carry& line, const Local& part, double off, bool& open) {
     double sum = line.s + part.high;

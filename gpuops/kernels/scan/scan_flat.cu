@@ -265,12 +265,8 @@ template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
   using Carry = Expansion;
   using Found = typename Base::Extremes;
   using Kept = typename Either<Base::DOUBLE, Local, double>::type;  // elements that need not be cut have no low parts
-  enum Way : u32 { DOUBLES, CLOSE, CUT };  // sums are doubles; are close to some; the same of elements that are cut
-  struct Ready {
-    Expansion line;
-    float least;  // of results that can be rounded right
-    u32 way;
-  };
+  using typename Base::Way, typename Base::Ready;
+  using Base::DOUBLES, Base::CLOSE, Base::CUT;
 
   static __device__ __forceinline__ Carry merge(const Carry& a, const Carry& b) {
     double first, second, third, sum = two_sum(a.s, b.s, first), rest = two_sum(a.e, b.e, second);
@@ -343,60 +339,10 @@ template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
     double rest, sum = two_sum(all.high, all.low, rest);
     return {sum, rest, all.off};
   }
-  static __device__ __forceinline__ Ready ready(const Carry& before, const Found& found) {
-    Base known(found);
-    Expansion line = before.normal();
-    if (line.e == 0) line.e = line.s == 0 ? line.s : 0;  // -0.0 of nothing else
-    if (!is_finite(before.s)) line = {before.s, 0, 0};
-    if (known.plain && (!is_finite(before.s) || known.exact(line))) return {line, 0, DOUBLES};
-    double off = 2 * (line.r + known.off) + (known.plain ? 0 : known.most() * 0x1p-90);  // low parts of those that are cut
-    float least = static_cast<float>(off * 0x1.00001p50 + 4 * fabs(line.e));
-    return {line, max(least, static_cast<float>(power_of_two(Format<V>::LEAST + Format<V>::BITS - 1))), known.plain ? CLOSE : CUT};
-  }
-
-  // Results: sums of s, e and the elements. If they are not doubles, they are off by less than 2^-51 of themselves, and by what
-  // `least` allows: 2^-50 of it.
-  template <bool STARTS, Way WAY> static __device__ __forceinline__ bool chain(Expansion line, Local part, const Base& known, const Segments& elements, u32 starts, float least, Tout nothing) {
-    constexpr u32 NEAR = 16;  // so far from the middle between two results all doubles next to a sum are rounded alike
-    u32 closest = ~0u;
-    float smallest = Limits<float>::greatest();
-    elements.template scan<WAY == CUT ? 1 : MANY<STARTS>>([&](Tin x, int i) {
-      bool start = STARTS && (starts >> i & 1);
-      if (start) part = Base::nothing();
-      if (start && WAY != DOUBLES) line = Base::none();
-      Local next = known.template add<WAY != CUT>(part, x), last = EXCLUSIVE ? part : next;
-      part = next;
-      if (WAY == DOUBLES) return EXCLUSIVE && start ? nothing : convert<Tout>(narrowed<V>(last.high));
-      double here = (line.s + last.high) + (WAY == CUT ? line.e + last.low : line.e);
-      float rounded = static_cast<float>(here);
-      u32 below;
-      if constexpr (SAME<V, float>) below = (static_cast<u32>(bit_cast<u64>(here)) << 3) + (0x80000000u + (NEAR << 3));
-      else below = (bit_cast<u32>(rounded) << (32 - (24 - Format<V>::BITS))) ^ 0x80000000u;
-      if (!(EXCLUSIVE && start)) closest = min(closest, below), smallest = fminf(smallest, fabsf(rounded));
-      if (WAY == CUT && !is_finite(here)) closest = 0;  // low parts of infinities are NaN
-      return EXCLUSIVE && start ? nothing : convert<Tout>(convert<V>(rounded));
-    });
-    return WAY == DOUBLES || (closest > (SAME<V, float> ? NEAR << 4 : 0) && smallest >= least);
-  }
   template <Way WAY> static __device__ __forceinline__ bool chain(const Expansion& line, const Local& part, const Found& found, const Segments& elements, const Starts& starts, float least, Tout nothing) {
     Base known(found);
-    return SHORT || starts.lanes ? chain<true, WAY>(line, part, known, elements, starts.own, least, nothing) : chain<false, WAY>(line, part, known, elements, 0, least, nothing);
-  }
-  // Results of doubles.
-  static __device__ __forceinline__ bool pairs(const Found& found, Expansion line, Local part, const Segments& elements, u32 starts, Tout nothing) {
-    Base known(found);
-    double margin = 2 * (line.r + known.off) + (fabs(line.s) + power_of_two(known.exponent)) * 0x1p-92;  // what they are off
-    bool sure = true;
-    elements.template scan<ALL>([&](Tin x, int i) {
-      bool start = starts >> i & 1, nothing_yet = EXCLUSIVE && start;
-      if (start) line = Base::none(), part = Base::nothing();
-      Local next = known.template add<false>(part, x), here = EXCLUSIVE ? part : next;
-      double lost, sum = two_sum(line.s, here.high, lost), rest = (line.e + here.low) + lost, low = sum + (rest - margin);
-      sure &= nothing_yet || low == sum + (rest + margin);
-      part = next;
-      return nothing_yet ? nothing : convert<Tout>(low);
-    });
-    return sure;
+    if (SHORT || starts.lanes) return known.template chain<true, WAY, WAY == CUT ? 1 : MANY<true>>(line, part, elements, starts.own, least, nothing);
+    return known.template chain<false, WAY, WAY == CUT ? 1 : MANY<false>>(line, part, elements, 0, least, nothing);
   }
   static __device__ __forceinline__ void finish(const Ready& ready, const Found& found, const Kept& kept, const Segments& elements, const Starts& starts, i64 first, const Tin* from, const Flat& p) {
     Expansion line = fresh(starts.lanes) ? Base::none() : ready.line;
@@ -410,7 +356,7 @@ template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
     }
     bool sure = true;
     if (ready.way == DOUBLES) chain<DOUBLES>(line, {line.s + (is_finite(part.high) ? part.high + part.low : part.high), 0}, found, elements, starts, 0, p.nothing);
-    else if constexpr (Base::DOUBLE) sure = pairs(found, line, part, elements, starts.own, p.nothing);
+    else if constexpr (Base::DOUBLE) sure = Base(found).template pairs<ALL>(line, part, elements, starts.own, p.nothing);
     else if (ready.way == CLOSE) sure = chain<CLOSE>(line, part, found, elements, starts, ready.least, p.nothing);
     else sure = chain<CUT>(line, part, found, elements, starts, ready.least, p.nothing);
     u32 open = first < p.size && !sure ? closely(found, line, part, starts.own, first, elements.to, from, p) : 0;

@@ -2,7 +2,7 @@
 // nobody has begun; whole lines, and lines through which a block goes tile by tile (WALK), need no counter.
 // counter: of the tiles that are taken; slot: totals of tiles (both LOOK).
 using Inexact = Either<SCALED, Scaled<Op::A>, AnyOp>::type;
-using OfChunks = Either<PREFIX, TileSums<Tval>, Inexact>::type;
+using OfChunks = Either<PREFIX, TileSums<Tval>, Plainly<Inexact>>::type;
 using OfLines = Either<PREFIX, ExactShort<Tval>, Short<Inexact>>::type;
 
 // Lines that a thread has whole, one after the other. Returns which results are open.
@@ -35,29 +35,15 @@ template <class Engine> __device__ __forceinline__ void finish(const typename En
     if constexpr (!EXCLUSIVE) y.next(i, Engine::finished(state));
   }
 }
-// The same of exact sums.
-template <bool PLAIN, class V> __device__ __forceinline__ void finish(const TileSums<V>& engine, Rounding<V>& rounding, typename TileSums<V>::Local part, const Tin (&x)[EACH], bool first, Tout nothing, Results& y) {
+// A thread's elements and their results, one after the other.
+struct Chunk {
+  const Tin (&x)[EACH];
+  Results& y;
+  template <int, class F> __device__ __forceinline__ void scan(F f) const {
 #pragma unroll
-  for (int i = 0; i < EACH; ++i) {
-    if constexpr (!EXCLUSIVE) part = engine.template add<PLAIN>(part, x[i]);
-    Tout found = convert<Tout>(rounding.template operator()<PLAIN>(part));
-    if constexpr (EXCLUSIVE) {
-      part = engine.template add<PLAIN>(part, x[i]);
-      if (i == 0 && first) found = nothing;
-    }
-    y.next(i, found);
+    for (int i = 0; i < EACH; ++i) y.next(i, f(x[i], i));
   }
-}
-// The same where all of them are doubles.
-template <class V> __device__ __forceinline__ void finish_exact(double sum, const Tin (&x)[EACH], bool first, Tout nothing, Results& y) {
-#pragma unroll
-  for (int i = 0; i < EACH; ++i) {
-    double next = sum + TileSums<V>::number(x[i]);
-    Tout found = convert<Tout>(narrowed<V>(EXCLUSIVE ? sum : next));
-    y.next(i, EXCLUSIVE && i == 0 && first ? nothing : found);
-    sum = next;
-  }
-}
+};
 
 // The totals of the chunks of a tile, and what is made of them.
 constexpr bool RAKED = !ONE || ORDERED;
@@ -120,37 +106,15 @@ template <class Engine, class F> __device__ __forceinline__ void rake(Totals<typ
 
 constexpr bool APART = sizeof(Tin) != sizeof(Tout) && !DIRECT;  // elements and results of a thread have other places
 
-// Elements, to be looked at: those that a thread has loaded; its own.
-template <class From> struct Loaded {
-  const From& source;
-  const Tile& tile;
-  const Scan& p;
-  template <class F> __device__ __forceinline__ void each(F f) const { source.each(f, tile, p); }
-};
-struct Held {
-  const Tin (&x)[EACH];
-  template <class F> __device__ __forceinline__ void each(F f) const {
-#pragma unroll
-    for (int i = 0; i < EACH; ++i) f(x[i]);
-  }
-};
-
 // Elements of a tile come to their threads. (A block passes barriers.)
 template <class From> __device__ __forceinline__ void receive(Tin (&element)[EACH], int have, const From& source, Tin* given, const Tile& tile, int piece, const Share& mine, const Scan& p) {
   source.deposit(given, tile, p);
-  if constexpr (PREFIX && !SHORT) {
-    using Engine = TileSums<Tval>;
-    if constexpr (TOGETHER) {
-      Engine::look(Loaded<From>{source, tile, p}, true, 0, piece);
-    } else {
-      Engine::clear(p.units * static_cast<int>(p.columns.value), piece);
-    }
-  }
+  using Sums = TileSums<Tval>;
+  if constexpr (PREFIX && !SHORT) Sums::clear(p.units * static_cast<int>(p.columns.value), piece);
   if constexpr (!DIRECT || (PREFIX && !SHORT)) __syncthreads();
   source.take(element, have, given);
-  if constexpr (PREFIX && !SHORT && !TOGETHER) {
-    using Engine = TileSums<Tval>;
-    Engine::look(Held{element}, mine.unit < p.units, mine.line(p), piece);
+  if constexpr (PREFIX && !SHORT) {
+    Sums::look(element, mine.unit < p.units, mine.line(p), piece);
     __syncthreads();
   }
 }
@@ -160,15 +124,12 @@ template <class Engine, class F> __device__ __forceinline__ void begin(const Tin
   using Local = typename Engine::Local;
   Local sum;
   if constexpr (PREFIX) {
-    auto engine = Engine::of_line(mine.unit < p.units ? mine.line(p) : 0, piece);
+    Engine engine(Engine::found_in(mine.unit < p.units ? mine.line(p) : 0, piece));
     sum = __all_sync(0xffffffffu, engine.plain) ? engine.template total<true>(x) : engine.template total<false>(x);
   } else {
     sum = Engine::total(x, have);
   }
-  auto of_line = [&](int line, const Local& all) {
-    if constexpr (PREFIX) total(line, Engine::of_line(line, piece).carried(all));
-    else total(line, all);
-  };
+  auto of_line = [&](int line, const Local& all) { total(line, Engine::carried(all, line, piece)); };
   Local& chunk = totals.chunk[totals.at(threadIdx.x)];
   if constexpr (RAKED) {
     chunk = sum;
@@ -186,25 +147,29 @@ template <class Engine, class F> __device__ __forceinline__ void begin(const Tin
 }
 
 // The second half: results, given what comes before the tile. Returns which of them are open.
-template <class Engine> __device__ __forceinline__ u32 end(const Tile& tile, Index number, int piece, const typename Engine::Carry& line, const Tin* x, const Tin (&element)[EACH], int have, Results& y, const Totals<typename Engine::Local>& totals, const Share& mine, const Scan& p) {
+template <class Engine> __device__ __forceinline__ u32 end(const Tile& tile, Index number, int piece, const typename Engine::Ready& before, const Tin* x, const Tin (&element)[EACH], int have, Results& y, const Totals<typename Engine::Local>& totals, const Share& mine, const Scan& p) {
   auto part = totals.chunk[totals.at(threadIdx.x)], group = Engine::nothing();
   if constexpr (!RAKED) group = before_warp<Engine>(totals.group, mine.chunk);
   else if (mine.unit < p.units) group = totals.group[mine.line(p) * p.rakes + mine.chunk / p.segment];
   bool first = mine.chunk == 0 && tile.first == 0;
   if constexpr (PREFIX) {
-    using V = typename Engine::Value;
-    auto engine = Engine::of_line(mine.unit < p.units ? mine.line(p) : 0, piece);
+    Engine engine(Engine::found_in(mine.unit < p.units ? mine.line(p) : 0, piece));
+    const auto& line = before.line;
+    Chunk elements{element, y};
+    bool sure = true;
     part = Engine::merge(group, part);
-    if (__all_sync(0xffffffffu, engine.exact(line))) {
-      finish_exact<V>((line.s + part.high) + line.e, element, first, p.nothing, y);
-      return 0;
+    if constexpr (Engine::DOUBLE) {
+      sure = engine.template pairs<1>(line, part, elements, first, p.nothing);
+    } else if (__all_sync(0xffffffffu, before.way == Engine::DOUBLES)) {
+      engine.template chain<EXCLUSIVE, Engine::DOUBLES, 1>(line, {is_finite(part.high) ? line.s + (part.high + part.low) : line.s + part.high, 0}, elements, first, 0, p.nothing);
+    } else if (__all_sync(0xffffffffu, engine.plain)) {
+      sure = engine.template chain<EXCLUSIVE, Engine::CLOSE, 1>(line, part, elements, first, before.least, p.nothing);
+    } else {
+      sure = engine.template chain<EXCLUSIVE, Engine::CUT, 1>(line, part, elements, first, before.least, p.nothing);
     }
-    Rounding<V> rounding(engine, line);
-    if (__all_sync(0xffffffffu, engine.plain)) finish<true>(engine, rounding, part, element, first, p.nothing, y);
-    else finish<false>(engine, rounding, part, element, first, p.nothing, y);
-    return have == 0 || rounding.all_sure() ? 0 : closely(have, engine, line, part, x, y, number, piece, p);
+    return have == 0 || sure ? 0 : closely(have, engine, line, part, x, y, number, piece, p);
   } else {
-    finish<Engine>(LOOK ? Engine::merge(Engine::merge(line, group), part) : Engine::merge(group, part), element, first, p.nothing, y);
+    finish<Engine>(LOOK ? Engine::merge(Engine::merge(before, group), part) : Engine::merge(group, part), element, first, p.nothing, y);
     return 0;
   }
 }
@@ -241,7 +206,7 @@ __device__ __forceinline__ void scan_lines(const Tin* x, Tout* y, const Share& m
       __shared__ Totals<typename OfChunks::Local> totals;
       begin<OfChunks>(element, have, 0, totals, mine, p, [](int, const OfChunks::Carry&) {});
       if constexpr (RAKED) __syncthreads();
-      open = end<OfChunks>(tile, number, 0, OfChunks::none(), x, element, have, results, totals, mine, p);
+      open = end<OfChunks>(tile, number, 0, OfChunks::ready(OfChunks::none(), mine.unit < p.units ? mine.line(p) : 0, 0), x, element, have, results, totals, mine, p);
     }
     leave(open, tile, number, 0, x, y, staged, results, p);
     if constexpr (!DIRECT) __syncthreads();
@@ -254,6 +219,7 @@ __device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, 
   using Carry = typename OfChunks::Carry;
   __shared__ Totals<typename OfChunks::Local> totals[PIECES];
   __shared__ Carry line[PIECES + 1][ONE ? 1 : BLOCK / 2];  // the totals of lines in each piece, and what comes before the tile
+  __shared__ typename OfChunks::Ready ready[PIECES][ONE ? 1 : BLOCK / 2];  // what comes before each piece
   __shared__ Index taken;
   char* memory = staging<char>();
   int wide = ONE ? 1 : static_cast<int>(p.columns.value);
@@ -290,8 +256,7 @@ __device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, 
       Carry before = line[PIECES][column];
 #pragma unroll
       for (int piece = 0; piece < PIECES; ++piece) {
-        Carry all = line[piece][column];
-        line[piece][column] = before, before = OfChunks::merge(before, all);
+        ready[piece][column] = OfChunks::ready(before, column, piece), before = OfChunks::merge(before, line[piece][column]);
       }
     }
     __syncthreads();
@@ -307,7 +272,7 @@ __device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, 
       }
       Tout* staged = reinterpret_cast<Tout*>(here);
       Results results(y, staged, have, mine, tile, p);
-      u32 open = end<OfChunks>(tile, number, piece, line[piece][mine.column], x, element, have, results, totals[piece], mine, p);
+      u32 open = end<OfChunks>(tile, number, piece, ready[piece][mine.column], x, element, have, results, totals[piece], mine, p);
       leave(open, tile, number, piece, x, y, staged, results, p);
     }
     if (threadIdx.x == 0) taken = next;
@@ -319,7 +284,8 @@ __device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, 
 __device__ __forceinline__ void walk_lines(const Tin* x, Tout* y, const Share& mine, const Scan& p) {
   using Carry = typename OfChunks::Carry;
   __shared__ Totals<typename OfChunks::Local> totals;
-  __shared__ Carry line[2][ONE ? 1 : BLOCK / 2];  // the totals of lines in the tile, and what comes before it
+  __shared__ Carry line[ONE ? 1 : BLOCK / 2];  // the totals of lines in the tile
+  __shared__ typename OfChunks::Ready ready[ONE ? 1 : BLOCK / 2];  // what comes before it
   char* memory = staging<char>();
   auto* fold = reinterpret_cast<Carry*>(memory + p.folds);  // of each level and column: what the elder siblings have
   int wide = ONE ? 1 : static_cast<int>(p.columns.value), strips = ONE ? 1 : static_cast<int>(p.strips.value), tiles = static_cast<int>(p.tiles.value);
@@ -334,12 +300,12 @@ __device__ __forceinline__ void walk_lines(const Tin* x, Tout* y, const Share& m
     Tin element[EACH];
     receive(element, have, source, reinterpret_cast<Tin*>(memory), tile, 0, mine, p);
     if (t + 1 < tiles) source.fetch(x, Tile(number + strips, p), mine, p);
-    begin<OfChunks>(element, have, 0, totals, mine, p, [&](int column, const Carry& all) { line[0][column] = all; });
+    begin<OfChunks>(element, have, 0, totals, mine, p, [&](int column, const Carry& all) { line[column] = all; });
     __syncthreads();
     for (int column = threadIdx.x; column < wide; column += blockDim.x) {
-      Carry before = fold[(levels - 1) * wide + column], node = line[0][column];
+      Carry before = fold[(levels - 1) * wide + column], node = line[column];
       for (int level = levels - 2; level >= 0; --level) before = OfChunks::merge(before, fold[level * wide + column]);
-      line[1][column] = before;
+      ready[column] = OfChunks::ready(before, column, 0);
       int place = t;
       for (int level = 0; level < levels; ++level, place /= RADIX) {
         Carry& elders = fold[level * wide + column];
@@ -352,7 +318,7 @@ __device__ __forceinline__ void walk_lines(const Tin* x, Tout* y, const Share& m
     __syncthreads();
     Tout* staged = reinterpret_cast<Tout*>(memory);
     Results results(y, staged, have, mine, tile, p);
-    u32 open = end<OfChunks>(tile, number, 0, line[1][mine.column], x, element, have, results, totals, mine, p);
+    u32 open = end<OfChunks>(tile, number, 0, ready[mine.column], x, element, have, results, totals, mine, p);
     leave(open, tile, number, 0, x, y, staged, results, p);
     if constexpr (!DIRECT) __syncthreads();
   }
