@@ -219,7 +219,7 @@ template <class V, int LONGEST> struct ExactPrefix {
   };
   static __device__ __forceinline__ Ready ready(const Carry& before, const Extremes& found) {
     ExactPrefix known(found);
-    Expansion line = before.normal();
+    Expansion line = before;
     if (line.e == 0) line.e = line.s == 0 ? line.s : 0;  // -0.0 of nothing else
     if (!is_finite(before.s)) line = {before.s, 0, 0};
     constexpr i32 NORMAL = F::LEAST + F::BITS - 1;  // the least exponent of numbers that are not subnormal
@@ -280,3 +280,30 @@ template <class V, int LONGEST> struct ExactPrefix {
     return rounded<V>(all, open);
   }
 };
+
+// Sums of digits of a warp.
+template <class V> __device__ __forceinline__ void clear(Digits<V, false>& sum) {
+  for (u32 i = threadIdx.x % 32; i < sizeof sum / 8; i += 32) reinterpret_cast<u64*>(&sum)[i] = 0;
+  __syncwarp();
+}
+template <class V> __device__ __forceinline__ void note(Digits<V, false>& sum, double x) {
+  if (bit_cast<u64>(x) != u64(1) << 63) atomicOr(&sum.seen, Digits<V, false>::OTHER);
+  if (is_finite(x)) sum.add(x);
+  else sum.note(x);
+}
+template <class V> __device__ V rounded(Digits<V, false>& sum) {
+  bool negative = sum.settled();
+  if (!sum.finite()) return convert<V>(sum.special());
+  if (sum.is_zero()) return convert<V>(sum.seen & Digits<V, false>::OTHER ? 0.0 : -0.0);
+  i32 exponent;
+  u64 one = mantissa(1.0, exponent);
+  return nearest<V>(sum.over(1, one, exponent), negative);
+}
+// The sum of all lanes' numbers, rounded once.
+template <class V> __device__ __forceinline__ V settled(Digits<V, false>& sum) {
+  __syncwarp();
+  V result = convert<V>(0.0);
+  if (threadIdx.x % 32 == 0) result = rounded(sum);
+  __syncwarp();
+  return shuffle(result, 0);
+}

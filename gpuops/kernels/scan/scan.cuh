@@ -258,8 +258,13 @@ struct Own {
     int have = elements_of(mine, tile, p);
     from += have ? own<0>(mine, tile, p) : 0;
     Offset step = p.line.stride[0][0];
+    if (have == EACH) {
 #pragma unroll
-    for (int i = 0; i < EACH; ++i) x[i] = i < have ? from[i * step] : convert<Tin>(-0.0f);
+      for (int i = 0; i < EACH; ++i, from += step) x[i] = *from;
+    } else {
+#pragma unroll
+      for (int i = 0; i < EACH; ++i) x[i] = i < have ? from[i * step] : convert<Tin>(-0.0f);
+    }
   }
   __device__ __forceinline__ void deposit(Tin*, const Tile&, const Scan&) const {}
   __device__ __forceinline__ void take(Tin (&element)[EACH], int, const Tin*) const {
@@ -272,17 +277,19 @@ using Source = Either<DIRECT, Own, Incoming<X_LINEAR>>::type;
 // Where a thread puts its results: in shared memory or, DIRECT, where they belong.
 struct Results {
   static constexpr int VEC = VEC_OF<Tout>;
-  Tout* to;
+  Tout *to, *here;  // the first, and the next one
   Offset step;
   int have;
   Items<Tout, VEC> pack;
   __device__ __forceinline__ Results(Tout* y, Tout* staged, int have, const Share& mine, const Tile& tile, const Scan& p) : to(staged), step(1), have(have) {
     if constexpr (DIRECT) to = y + (have ? own<1>(mine, tile, p) : 0), step = p.line.stride[1][0];
+    here = to;
   }
   // Result i, after result i - 1.
   __device__ __forceinline__ void next(int i, Tout result) {
     if constexpr (DIRECT) {
-      if (i < have) to[i * step] = result;
+      if (i < have) *here = result;
+      here += step;
     } else if constexpr (SIMPLE) {
       pack.set(i % VEC, result);
       if (i % VEC == VEC - 1) {

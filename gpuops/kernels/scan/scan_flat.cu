@@ -339,6 +339,7 @@ template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
     double rest, sum = two_sum(all.high, all.low, rest);
     return {sum, rest, all.off};
   }
+  static __device__ __forceinline__ Ready ready(const Carry& before, const Found& found) { return Base::ready(before.normal(), found); }
   template <Way WAY> static __device__ __forceinline__ bool chain(const Expansion& line, const Local& part, const Found& found, const Segments& elements, const Starts& starts, float least, Tout nothing) {
     Base known(found);
     if (SHORT || starts.lanes) return known.template chain<true, WAY, WAY == CUT ? 1 : MANY<true>>(line, part, elements, starts.own, least, nothing);
@@ -385,32 +386,12 @@ template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
   }
   // A result that is open, from the digits of all elements of its line until there.
   static __device__ __noinline__ V settled(i64 element, const Tin* from, const Flat& p) {
-    using Sum = Digits<V, false>;
-    __shared__ Sum sums[WARPS];
-    Sum& sum = sums[threadIdx.x / 32];
-    int lane = threadIdx.x % 32;
-    for (u32 i = lane; i < sizeof sum / 8; i += 32) reinterpret_cast<u64*>(&sum)[i] = 0;
-    __syncwarp();
+    __shared__ Digits<V, false> sums[WARPS];
+    auto& sum = sums[threadIdx.x / 32];
+    clear(sum);
     i64 begin = element - element % p.length, end = element + (EXCLUSIVE ? 0 : 1);
-    for (i64 e = begin + lane; e < end; e += 32) {
-      double value = Base::number(from[X_BACK ? -e : e]);
-      if (bit_cast<u64>(value) != u64(1) << 63) atomicOr(&sum.seen, Sum::OTHER);
-      if (is_finite(value)) sum.add(value);
-      else sum.note(value);
-    }
-    __syncwarp();
-    V result = convert<V>(0.0);
-    if (lane == 0) result = sum_of(sum);
-    __syncwarp();
-    return shuffle(result, 0);
-  }
-  static __device__ V sum_of(Digits<V, false>& sum) {
-    bool negative = sum.settled();
-    if (!sum.finite()) return convert<V>(sum.special());
-    if (sum.is_zero()) return convert<V>(sum.seen & Digits<V, false>::OTHER ? 0.0 : -0.0);
-    i32 exponent;
-    u64 one = mantissa(1.0, exponent);
-    return nearest<V>(sum.over(1, one, exponent), negative);
+    for (i64 e = begin + threadIdx.x % 32; e < end; e += 32) note(sum, Base::number(from[X_BACK ? -e : e]));
+    return ::settled(sum);
   }
 };
 using Engine = Either<PREFIX, FlatSums<Tval>, FlatAny>::type;

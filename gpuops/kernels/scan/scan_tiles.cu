@@ -106,30 +106,37 @@ template <class Engine, class F> __device__ __forceinline__ void rake(Totals<typ
 
 constexpr bool APART = sizeof(Tin) != sizeof(Tout) && !DIRECT;  // elements and results of a thread have other places
 
-// Elements of a tile come to their threads. (A block passes barriers.)
-template <class From> __device__ __forceinline__ void receive(Tin (&element)[EACH], int have, const From& source, Tin* given, const Tile& tile, int piece, const Share& mine, const Scan& p) {
-  source.deposit(given, tile, p);
+// Elements of a tile come to their threads, which look at them and note sizes, those of two tiles in turn. `clean`: there are none
+// from an earlier tile. (A block passes barriers.)
+template <class From> __device__ __forceinline__ void receive(Tin (&element)[EACH], int have, const From& source, Tin* given, const Tile& tile, int turn, bool clean, const Share& mine, const Scan& p) {
   using Sums = TileSums<Tval>;
-  if constexpr (PREFIX && !SHORT) Sums::clear(p.units * static_cast<int>(p.columns.value), piece);
-  if constexpr (!DIRECT || (PREFIX && !SHORT)) __syncthreads();
+  int lines = p.units * static_cast<int>(p.columns.value);
+  source.deposit(given, tile, p);
+  if constexpr (PREFIX && !SHORT) {
+    if (!clean) Sums::clear(lines, turn);
+    if (!DIRECT || !clean) __syncthreads();
+  } else if constexpr (!DIRECT) {
+    __syncthreads();
+  }
   source.take(element, have, given);
   if constexpr (PREFIX && !SHORT) {
-    Sums::look(element, mine.unit < p.units, mine.line(p), piece);
+    Sums::look(element, mine.unit < p.units, mine.line(p), turn);
     __syncthreads();
+    if (!LOOK || WALK) Sums::clear(lines, 1 - turn);
   }
 }
 
 // The first half: from elements to the totals of chunks and of lines. total(column): of a line. (A block passes a barrier.)
-template <class Engine, class F> __device__ __forceinline__ void begin(const Tin (&x)[EACH], int have, int piece, Totals<typename Engine::Local>& totals, const Share& mine, const Scan& p, F total) {
+template <class Engine, class F> __device__ __forceinline__ void begin(const Tin (&x)[EACH], int have, int turn, Totals<typename Engine::Local>& totals, const Share& mine, const Scan& p, F total) {
   using Local = typename Engine::Local;
   Local sum;
   if constexpr (PREFIX) {
-    Engine engine(Engine::found_in(mine.unit < p.units ? mine.line(p) : 0, piece));
+    Engine engine(Engine::found_in(mine.unit < p.units ? mine.line(p) : 0, turn));
     sum = __all_sync(0xffffffffu, engine.plain) ? engine.template total<true>(x) : engine.template total<false>(x);
   } else {
     sum = Engine::total(x, have);
   }
-  auto of_line = [&](int line, const Local& all) { total(line, Engine::carried(all, line, piece)); };
+  auto of_line = [&](int line, const Local& all) { total(line, Engine::carried(all, line, turn)); };
   Local& chunk = totals.chunk[totals.at(threadIdx.x)];
   if constexpr (RAKED) {
     chunk = sum;
@@ -147,36 +154,38 @@ template <class Engine, class F> __device__ __forceinline__ void begin(const Tin
 }
 
 // The second half: results, given what comes before the tile. Returns which of them are open.
-template <class Engine> __device__ __forceinline__ u32 end(const Tile& tile, Index number, int piece, const typename Engine::Ready& before, const Tin* x, const Tin (&element)[EACH], int have, Results& y, const Totals<typename Engine::Local>& totals, const Share& mine, const Scan& p) {
+template <class Engine> __device__ __forceinline__ u32 end(const Tile& tile, Index number, int piece, int turn, const typename Engine::Carry& line, const Tin* x, const Tin (&element)[EACH], int have, Results& y, const Totals<typename Engine::Local>& totals, const Share& mine, const Scan& p) {
   auto part = totals.chunk[totals.at(threadIdx.x)], group = Engine::nothing();
   if constexpr (!RAKED) group = before_warp<Engine>(totals.group, mine.chunk);
   else if (mine.unit < p.units) group = totals.group[mine.line(p) * p.rakes + mine.chunk / p.segment];
   bool first = mine.chunk == 0 && tile.first == 0;
   if constexpr (PREFIX) {
-    Engine engine(Engine::found_in(mine.unit < p.units ? mine.line(p) : 0, piece));
-    const auto& line = before.line;
+    auto found = Engine::found_in(mine.unit < p.units ? mine.line(p) : 0, turn);
+    auto before = Engine::ready(line, found);
+    Engine engine(found);
     Chunk elements{element, y};
-    bool sure = true;
+    bool sure = true, exact = before.way == Engine::DOUBLES;
     part = Engine::merge(group, part);
     if constexpr (Engine::DOUBLE) {
-      sure = engine.template pairs<1>(line, part, elements, first, p.nothing);
-    } else if (__all_sync(0xffffffffu, before.way == Engine::DOUBLES)) {
-      engine.template chain<EXCLUSIVE, Engine::DOUBLES, 1>(line, {is_finite(part.high) ? line.s + (part.high + part.low) : line.s + part.high, 0}, elements, first, 0, p.nothing);
+      sure = engine.template pairs<1>(before.line, part, elements, first, p.nothing);
+    } else if (__all_sync(0xffffffffu, exact)) {
+      engine.template chain<EXCLUSIVE, Engine::DOUBLES, 1>(before.line, {before.line.s + (is_finite(part.high) ? part.high + part.low : part.high), 0}, elements, first, 0, p.nothing);
     } else if (__all_sync(0xffffffffu, engine.plain)) {
-      sure = engine.template chain<EXCLUSIVE, Engine::CLOSE, 1>(line, part, elements, first, before.least, p.nothing);
+      sure = engine.template chain<EXCLUSIVE, Engine::CLOSE, 1>(before.line, part, elements, first, before.least, p.nothing);
+      sure |= exact && SAME<Tval, float>;  // also in the middle between two results
     } else {
-      sure = engine.template chain<EXCLUSIVE, Engine::CUT, 1>(line, part, elements, first, before.least, p.nothing);
+      sure = engine.template chain<EXCLUSIVE, Engine::CUT, 1>(before.line, part, elements, first, before.least, p.nothing);
     }
-    return have == 0 || sure ? 0 : closely(have, engine, line, part, x, y, number, piece, p);
+    return have == 0 || sure ? 0 : closely(have, engine, before.line, part, x, y, number, piece, p);
   } else {
-    finish<Engine>(LOOK ? Engine::merge(Engine::merge(before, group), part) : Engine::merge(group, part), element, first, p.nothing, y);
+    finish<Engine>(LOOK ? Engine::merge(Engine::merge(line, group), part) : Engine::merge(group, part), element, first, p.nothing, y);
     return 0;
   }
 }
 // Delivers results.
 __device__ __forceinline__ void leave(u32 open, const Tile& tile, Index number, int piece, const Tin* x, Tout* y, Tout* staged, const Results& results, const Scan& p) {
   if constexpr (PREFIX) {
-    if (__syncthreads_or(open != 0)) OpenSums<Tval>::settle(open, x, results, number, piece, p);
+    if (__any_sync(0xffffffffu, open != 0)) settle<Tval>(open, x, results, number, piece, p);
   }
   if constexpr (!DIRECT) {
     __syncthreads();
@@ -191,11 +200,11 @@ __device__ __forceinline__ void scan_lines(const Tin* x, Tout* y, const Share& m
   Index number = blockIdx.x, count = static_cast<Index>(p.count);
   Source source;
   source.fetch(x, Tile(number, p), mine, p);
-  for (; number < count; number += gridDim.x) {
+  for (int turn = 0; number < count; number += gridDim.x, turn = 1 - turn) {
     Tile tile(number, p);
     int have = elements_of(mine, tile, p);
     Tin element[EACH];
-    receive(element, have, source, given, tile, 0, mine, p);
+    receive(element, have, source, given, tile, turn, number != blockIdx.x, mine, p);
     if (number + gridDim.x < count) source.fetch(x, Tile(number + gridDim.x, p), mine, p);
     if constexpr (APART) __syncthreads();
     Results results(y, staged, have, mine, tile, p);
@@ -204,9 +213,9 @@ __device__ __forceinline__ void scan_lines(const Tin* x, Tout* y, const Share& m
       open = scan_short<OfLines>(element, have, tile.length, results, p.nothing);
     } else {
       __shared__ Totals<typename OfChunks::Local> totals;
-      begin<OfChunks>(element, have, 0, totals, mine, p, [](int, const OfChunks::Carry&) {});
+      begin<OfChunks>(element, have, turn, totals, mine, p, [](int, const OfChunks::Carry&) {});
       if constexpr (RAKED) __syncthreads();
-      open = end<OfChunks>(tile, number, 0, OfChunks::ready(OfChunks::none(), mine.unit < p.units ? mine.line(p) : 0, 0), x, element, have, results, totals, mine, p);
+      open = end<OfChunks>(tile, number, 0, turn, OfChunks::none(), x, element, have, results, totals, mine, p);
     }
     leave(open, tile, number, 0, x, y, staged, results, p);
     if constexpr (!DIRECT) __syncthreads();
@@ -219,7 +228,6 @@ __device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, 
   using Carry = typename OfChunks::Carry;
   __shared__ Totals<typename OfChunks::Local> totals[PIECES];
   __shared__ Carry line[PIECES + 1][ONE ? 1 : BLOCK / 2];  // the totals of lines in each piece, and what comes before the tile
-  __shared__ typename OfChunks::Ready ready[PIECES][ONE ? 1 : BLOCK / 2];  // what comes before each piece
   __shared__ Index taken;
   char* memory = staging<char>();
   int wide = ONE ? 1 : static_cast<int>(p.columns.value);
@@ -235,7 +243,7 @@ __device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, 
     for (int piece = 0; piece < PIECES; ++piece) {
       Tile tile(number, p, piece);
       int have = elements_of(mine, tile, p);
-      receive(element, have, source, reinterpret_cast<Tin*>(memory + piece * p.buffer), tile, piece, mine, p);
+      receive(element, have, source, reinterpret_cast<Tin*>(memory + piece * p.buffer), tile, piece, false, mine, p);
       if (piece + 1 < PIECES) source.fetch(x, Tile(number, p, piece + 1), mine, p);
       begin<OfChunks>(element, have, piece, totals[piece], mine, p, [&](int column, const Carry& all) { line[piece][column] = all; });
     }
@@ -256,7 +264,8 @@ __device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, 
       Carry before = line[PIECES][column];
 #pragma unroll
       for (int piece = 0; piece < PIECES; ++piece) {
-        ready[piece][column] = OfChunks::ready(before, column, piece), before = OfChunks::merge(before, line[piece][column]);
+        Carry all = line[piece][column];
+        line[piece][column] = before, before = OfChunks::merge(before, all);
       }
     }
     __syncthreads();
@@ -272,7 +281,7 @@ __device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, 
       }
       Tout* staged = reinterpret_cast<Tout*>(here);
       Results results(y, staged, have, mine, tile, p);
-      u32 open = end<OfChunks>(tile, number, piece, ready[piece][mine.column], x, element, have, results, totals[piece], mine, p);
+      u32 open = end<OfChunks>(tile, number, piece, piece, line[piece][mine.column], x, element, have, results, totals[piece], mine, p);
       leave(open, tile, number, piece, x, y, staged, results, p);
     }
     if (threadIdx.x == 0) taken = next;
@@ -284,8 +293,7 @@ __device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, 
 __device__ __forceinline__ void walk_lines(const Tin* x, Tout* y, const Share& mine, const Scan& p) {
   using Carry = typename OfChunks::Carry;
   __shared__ Totals<typename OfChunks::Local> totals;
-  __shared__ Carry line[ONE ? 1 : BLOCK / 2];  // the totals of lines in the tile
-  __shared__ typename OfChunks::Ready ready[ONE ? 1 : BLOCK / 2];  // what comes before it
+  __shared__ Carry line[ONE ? 1 : BLOCK / 2];  // what comes before the tile
   char* memory = staging<char>();
   auto* fold = reinterpret_cast<Carry*>(memory + p.folds);  // of each level and column: what the elder siblings have
   int wide = ONE ? 1 : static_cast<int>(p.columns.value), strips = ONE ? 1 : static_cast<int>(p.strips.value), tiles = static_cast<int>(p.tiles.value);
@@ -298,14 +306,12 @@ __device__ __forceinline__ void walk_lines(const Tin* x, Tout* y, const Share& m
     Tile tile(number, p);
     int have = elements_of(mine, tile, p);
     Tin element[EACH];
-    receive(element, have, source, reinterpret_cast<Tin*>(memory), tile, 0, mine, p);
+    receive(element, have, source, reinterpret_cast<Tin*>(memory), tile, t % 2, t > 0, mine, p);
     if (t + 1 < tiles) source.fetch(x, Tile(number + strips, p), mine, p);
-    begin<OfChunks>(element, have, 0, totals, mine, p, [&](int column, const Carry& all) { line[column] = all; });
-    __syncthreads();
-    for (int column = threadIdx.x; column < wide; column += blockDim.x) {
-      Carry before = fold[(levels - 1) * wide + column], node = line[column];
+    begin<OfChunks>(element, have, t % 2, totals, mine, p, [&](int column, const Carry& all) {  // always the same thread for a column
+      Carry before = fold[(levels - 1) * wide + column], node = all;
       for (int level = levels - 2; level >= 0; --level) before = OfChunks::merge(before, fold[level * wide + column]);
-      ready[column] = OfChunks::ready(before, column, 0);
+      line[column] = before;
       int place = t;
       for (int level = 0; level < levels; ++level, place /= RADIX) {
         Carry& elders = fold[level * wide + column];
@@ -314,11 +320,11 @@ __device__ __forceinline__ void walk_lines(const Tin* x, Tout* y, const Share& m
         elders = last ? OfChunks::none() : node;
         if (!last) break;
       }
-    }
+    });
     __syncthreads();
     Tout* staged = reinterpret_cast<Tout*>(memory);
     Results results(y, staged, have, mine, tile, p);
-    u32 open = end<OfChunks>(tile, number, 0, ready[mine.column], x, element, have, results, totals, mine, p);
+    u32 open = end<OfChunks>(tile, number, 0, t % 2, line[mine.column], x, element, have, results, totals, mine, p);
     leave(open, tile, number, 0, x, y, staged, results, p);
     if constexpr (!DIRECT) __syncthreads();
   }

@@ -19,61 +19,25 @@ template <class V> __device__ __noinline__ u32 closely(int have, TileSums<V> eng
   return opens;
 }
 
-// Open ones: for one after the other, the whole block adds up the elements up to it in digits.
-template <class V> struct OpenSums {
-  using All = Digits<V, false>;
-  // Adds elements begin … end - 1 of a line.
-  static __device__ void add(All& all, const Tin* x, int line, i64 begin, i64 end, int column, const Tile& tile, const Scan& p) {
-    for (i64 i = begin + threadIdx.x; i < end; i += blockDim.x) {
+// Open ones: for one after the other, a warp adds up the elements of its line up to it in digits. open: the results of a
+// thread, as bits.
+template <class V> __device__ __noinline__ void settle(u32 open, const Tin* x, Results results, Index number, int piece, const Scan& p) {
+  __shared__ Digits<V, false> sums[BLOCK / 32];
+  auto& sum = sums[threadIdx.x / 32];
+  int lane = threadIdx.x % 32;
+  Tile tile(number, p, piece);
+  while (u32 lanes = __ballot_sync(0xffffffffu, open != 0)) {
+    int owner = __ffs(lanes) - 1, bit = __shfl_sync(0xffffffffu, __ffs(open) - 1, owner);
+    Share share(threadIdx.x - lane + owner, p);
+    int i = share.chunk * EACH + bit, skipped = SHORT ? i / tile.length : 0;
+    i64 end = tile.first + (i - skipped * tile.length) + (EXCLUSIVE ? 0 : 1);
+    clear(sum);
+    for (i64 e = lane; e < end; e += 32) {
       Offset at[2];
-      tile.locate_in(line, i, column, p, at);
-      double value = convert<double>(convert<V>(x[at[0]]));
-      if (bit_cast<u64>(value) != u64(1) << 63) atomicOr(&all.seen, All::OTHER);
-      if (is_finite(value)) all.add(value);
-      else all.note(value);
+      tile.locate_in(share.unit * p.batch + skipped, e, share.column, p, at);
+      note(sum, convert<double>(convert<V>(x[at[0]])));
     }
+    V result = settled(sum);
+    if (lane == owner) results.put(bit, convert<Tout>(result)), open &= open - 1;
   }
-  static __device__ void clear(All& all) {
-    for (u32 i = threadIdx.x; i < sizeof all / 8; i += blockDim.x) reinterpret_cast<u64*>(&all)[i] = 0;
-    __syncthreads();
-  }
-  static __device__ V result(All& all) {
-    bool negative = all.settled();
-    if (!all.finite()) return convert<V>(all.special());
-    if (all.is_zero()) return convert<V>(all.seen & All::OTHER ? 0.0 : -0.0);
-    i32 exponent;
-    u64 one = mantissa(1.0, exponent);
-    return nearest<V>(all.over(1, one, exponent), negative);
-  }
-  // open: the results of a thread, as bits.
-  static __device__ __noinline__ void settle(u32 open, const Tin* x, Results results, Index number, int piece, const Scan& p) {
-    __shared__ All all, before;
-    __shared__ u32 next, bit;
-    Tile tile(number, p, piece);
-    int known = -1;  // the column that `before` is of
-    while (true) {
-      if (threadIdx.x == 0) next = ~0u;
-      __syncthreads();
-      if (open) atomicMin(&next, threadIdx.x);
-      __syncthreads();
-      u32 own = next;
-      if (own == ~0u) return;
-      if (threadIdx.x == own) bit = __ffs(open) - 1, open &= open - 1;
-      __syncthreads();
-      Share share(own, p);
-      int i = share.chunk * EACH + bit, line = share.unit * p.batch, skipped = SHORT ? i / tile.length : 0;
-      i64 begin = tile.first, end = begin + (i - skipped * tile.length) + (EXCLUSIVE ? 0 : 1);
-      if (LOOK && known != share.column) {
-        clear(before);
-        add(before, x, line, 0, begin, share.column, tile, p);
-        known = share.column;
-      }
-      clear(all);
-      for (u32 n = threadIdx.x; LOOK && n < sizeof all / 8; n += blockDim.x) reinterpret_cast<u64*>(&all)[n] = reinterpret_cast<u64*>(&before)[n];
-      __syncthreads();
-      add(all, x, line + skipped, begin, end, share.column, tile, p);
-      __syncthreads();
-      if (threadIdx.x == own) results.put(bit, convert<Tout>(result(all)));
-    }
-  }
-};
+}

@@ -4,34 +4,31 @@ constexpr int LONGEST = BLOCK <= 256 ? 12 : BLOCK <= 512 ? 13 : 14;  // log2 of 
 
 template <class V> struct TileSums : ExactPrefix<V, LONGEST> {
   using Base = ExactPrefix<V, LONGEST>;
-  using typename Base::Carry, typename Base::Extremes, typename Base::Ready;
+  using typename Base::Carry, typename Base::Extremes;
   __device__ __forceinline__ explicit TileSums(const Extremes& found) : Base(found) {}
-  // Sizes of the elements of each line in a tile.
+  // Sizes of the elements of each line in a tile or piece, of two in turn.
   struct Sizes { u32 most[BLOCK], least[BLOCK]; };
-  static __device__ __forceinline__ Sizes& sizes(int piece) {
-    __shared__ Sizes found[PIECES];
-    return found[piece];
+  static __device__ __forceinline__ Sizes& sizes(int turn) {
+    __shared__ Sizes found[2];
+    return found[turn];
   }
-  static __device__ __forceinline__ void clear(int lines, int piece) {
-    for (int i = threadIdx.x; i < lines; i += blockDim.x) sizes(piece).most[i] = 0, sizes(piece).least[i] = ~0u;
+  static __device__ __forceinline__ void clear(int lines, int turn) {
+    for (int i = threadIdx.x; i < lines; i += blockDim.x) sizes(turn).most[i] = 0, sizes(turn).least[i] = ~0u;
   }
   // Looks at a chunk. A barrier must have followed `clear`, and one must follow.
-  static __device__ __forceinline__ void look(const Tin (&x)[EACH], bool there, int line, int piece) {
+  static __device__ __forceinline__ void look(const Tin (&x)[EACH], bool there, int line, int turn) {
     auto found = Extremes::of(x);
     bool one = true;
     if constexpr (ONE && LOOK) found = found.of_warp(), one = threadIdx.x % 32 == 0;  // all threads have one line
-    if (there && one) atomicMax(sizes(piece).most + line, found.most), atomicMin(sizes(piece).least + line, found.least);
+    if (there && one) atomicMax(sizes(turn).most + line, found.most), atomicMin(sizes(turn).least + line, found.least);
   }
-  static __device__ __forceinline__ Extremes found_in(int line, int piece) { return {sizes(piece).most[line], sizes(piece).least[line]}; }
-  static __device__ __forceinline__ Carry carried(const typename Base::Local& total, int line, int piece) { return TileSums(found_in(line, piece)).Base::carried(total); }
-  static __device__ __forceinline__ Ready ready(const Carry& before, int line, int piece) { return Base::ready(before, found_in(line, piece)); }
+  static __device__ __forceinline__ Extremes found_in(int line, int turn) { return {sizes(turn).most[line], sizes(turn).least[line]}; }
+  static __device__ __forceinline__ Carry carried(const typename Base::Local& total, int line, int turn) { return TileSums(found_in(line, turn)).Base::carried(total); }
 };
 // Other engines need to know nothing.
 template <class Engine> struct Plainly : Engine {
   using typename Engine::Local, typename Engine::Carry;
-  using Ready = Carry;
   static __device__ __forceinline__ Carry carried(const Local& total, int, int) { return total; }
-  static __device__ __forceinline__ Ready ready(const Carry& before, int, int) { return before; }
 };
 
 // The same of lines that a thread has whole.

@@ -34,7 +34,7 @@ RESIDENT = 3  # blocks of a multiprocessor
 SECTOR = 32  # contiguous bytes of columns from which on their threads load them
 WALKED = 1  # groups of lines for each multiprocessor from which on a block goes through all tiles of its lines
 CLOSE = 4  # the same where tiles look back and elements have at most four bytes
-STATIC = 36 * 1024  # bytes of shared memory beside those for elements, at most
+STATIC = 28 * 1024  # bytes of shared memory beside those for elements, at most
 
 PARAMS = Struct(
     "Scan",
