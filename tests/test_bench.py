@@ -549,7 +549,8 @@ LIMITS = {
     "rows.classic.WARP_COLS", "rows.columns.RESERVED", "rows.launch.GROUPS",
     "rows.on_chip.LARGE_BLOCK", "small.BLOCK", "small.SIDE", "work.ALIGNMENT", "work.BARRIERS", "work.BARRIERS_OFFSET",
     "scans.ladder.BLOCK", "scans.ladder.PART", "scans.ladder.RADIX", "scans.ladder.STEPPED",
-    "scans.launch.EACH", "scans.launch.RADIX", "scans.launch.SHORT", "scans.launch.STATIC", "scans.launch.TAGGED",
+    "scans.flat.BRIEF", "scans.flat.FAR", "scans.flat.MOST", "scans.flat.STATIC", "scans.launch.SHORT",
+    "scans.launch.STATIC", "scans.slots.EACH", "scans.slots.RADIX", "scans.slots.TAGGED",
     "work.LARGE", "work.PARTIALS", "work.PORTABLE_CLUSTER", "work.SCRATCH", "work.SLOTS", "work.SLOTS_OFFSET",
     "work.STATIC_SHARED", "work.TICKETS",
 }  # fmt: skip

@@ -551,6 +551,47 @@ def test_barriers_with_a_predicate():
     assert y.tolist() == [32, 1, 0, 1, 0]
 
 
+# Warps 1 and 2 hand numbers to warp 0 by barrier 3, and go on; warp 0 says by barrier 4 that it has read them.
+HANDED = """
+    __shared__ int s[96];
+    int warp = threadIdx.x / 32;
+    for (int round = 0; round < 3; ++round) {
+      if (warp > 0) {
+        s[threadIdx.x] = 100 * round + threadIdx.x;
+        emulator_barrier_arrive(3, 96);
+        emulator_barrier_sync(4, 96);
+      } else {
+        emulator_barrier_sync(3, 96);
+        y[32 * round + threadIdx.x] = s[threadIdx.x + 32] + s[95 - threadIdx.x];
+        emulator_barrier_arrive(4, 96);
+      }
+    }"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_named_barriers_order_what_warps_do(seed):
+    y = empty(96, "i4")
+    launch(kernel("int* y", HANDED), [y], block=96, seed=seed)
+    assert y.tolist() == [200 * round_ + 127 for round_ in range(3) for _ in range(32)]
+
+
+@pytest.mark.parametrize(
+    "changed,to,fault",
+    [
+        ("emulator_barrier_sync(3, 96);", "", "shared memory|barrier 3: more than 96 threads have arrived"),
+        ("emulator_barrier_sync(4, 96);", "", "shared memory race|more than 96 threads have arrived"),
+        ("emulator_barrier_arrive(4, 96);", "", "waits for ever at barrier 3, where 32 of 96 threads have arrived"),
+        ("emulator_barrier_arrive(3, 96);", "emulator_barrier_arrive(3, 64);", "barrier 3 is one of|for ever at barrier 3"),
+        ("emulator_barrier_sync(4, 96);", "emulator_barrier_sync(16, 96);", "there is no barrier 16"),
+    ],
+)
+def test_faults_of_named_barriers_are_reported(changed, to, fault):
+    assert changed in HANDED
+    for seed in range(4):
+        with pytest.raises(EmulatorError, match=fault):
+            launch(kernel("int* y", HANDED.replace(changed, to)), [empty(96, "i4")], block=96, seed=seed)
+
+
 # ---- warps --------------------------------------------------------------------------------------
 
 

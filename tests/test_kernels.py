@@ -615,11 +615,13 @@ MORE_ATOMICS = {
     ],
     "sums.cuh": ["atomicOr(&all.seen, seen);"],
     "reduce.cuh": ["atomicMin(&next, threadIdx.x);", "atomicAdd(&number, taking);"],
-    "engines.cuh": ["atomicMax(most + line, found.most), atomicMin(least + line, found.least);"],
+    "engines.cuh": ["atomicOr(&sum.seen, Digits<V, false>::OTHER);"],
+    "tile_sums.cuh": [
+        "atomicMax(sizes(turn).most + line, found.most), atomicMin(sizes(turn).least + line, found.least);",
+    ],
     "ladder.cuh": ["atomicMin(&next, threadIdx.x);"],
-    "settle.cuh": ["atomicOr(&all.seen, All::OTHER);", "atomicMin(&next, threadIdx.x);"],
     "scan_tiles.cu": ["atomicAdd(counter, u64(1)));"],
-    "look_back.cuh": ["atomicAdd(const_cast<u64*>(from), u64(0));"],
+    "slots.cuh": ["atomicAdd(const_cast<u64*>(from), u64(0));"],
 }  # fmt: skip
 
 

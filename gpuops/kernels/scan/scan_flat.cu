@@ -13,9 +13,9 @@
 // publishes is the total of its last line, as far as it goes.
 //
 // Parameters: struct Flat (gpuops/plan/scans/flat.py).
-// Prologue: Op, Tin, Tval, Tres (of results), Tout (as which they are delivered), OWN, WARPS, LOOKING, AHEAD, LATER, SHORT
-// (whether some line begins in each warp), RESIDENT, X_BACK, Y_BACK
-// (whether memory is in the opposite order), EXCLUSIVE, PREFIX (whether results are exact sums).
+// Prologue: Op, Tin, Tval, Tres (of results), Tout (as which they are delivered), Index, OWN, WARPS, LOOKING, AHEAD, LATER, SHORT
+// (whether some line begins in each warp), X_BACK, Y_BACK (whether memory is in the opposite order), EXCLUSIVE, PREFIX (whether
+// results are exact sums).
 
 constexpr int SEGMENT = 32 * OWN, TILE = WARPS * SEGMENT, STAGES = AHEAD + LATER + 1, RING = LATER + 2;
 
@@ -581,10 +581,10 @@ __device__ __forceinline__ void look_back(const Published& totals, Tile tile, Bo
 
 extern "C" __global__ void __launch_bounds__(SCANNING + 32 * LOOKING)
 scan_flat(const Tin* x, Tout* y, u64* counter, u64* slot, const __grid_constant__ Launch launch, const __grid_constant__ Flat p) {
+  wait_for_previous();
   extern __shared__ __align__(16) u64 memory[];
   __shared__ Board board;
   __shared__ Index taken;
-  wait_for_previous();
   Index number = blockIdx.x;
   if (gridDim.x == p.count) {
     if (threadIdx.x == 0) taken = arrive(counter, launch);
