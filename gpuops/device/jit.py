@@ -25,6 +25,7 @@ from ..plan.work import Kernel
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
 COMMON = ("launch.cuh", "types.cuh", "axes.cuh", "ops.cuh", "exact.cuh", "digits.cuh", "sums.cuh", "items.cuh")
 MATMUL = ("matmul.cuh",)
+SCAN_TILES = ("tile_sums.cuh", "slots.cuh", "look_back.cuh", "settle.cuh")
 SCAN_LADDER = ("block.cuh", "products.cuh", "ladder.cuh")
 SOFTMAX_ON_CHIP = ("block.cuh", "softmax.cuh", "row_ops.cuh", "softmax_on_chip.cuh")
 #: Headers that come after the variant's types, per family (the first word of a kernel's name) or kernel.
@@ -32,7 +33,7 @@ FAMILY = {
     "broadcast": ("broadcast.cuh",),
     "matmul": MATMUL,
     "matmul_pipelined": ("block.cuh", *MATMUL, "matmul_panels.cuh"),
-    "scan": ("block.cuh", "engines.cuh", "scan.cuh", "tile_sums.cuh", "slots.cuh", "look_back.cuh", "settle.cuh"),
+    "scan": ("block.cuh", "products.cuh", "engines.cuh", "scan.cuh", *SCAN_TILES),
     "scan_flat": ("block.cuh", "engines.cuh", "slots.cuh"),
     **dict.fromkeys(("scan_hillis_steele", "scan_warp"), SCAN_LADDER),
     **dict.fromkeys(("scan_blelloch", "scan_three_pass"), (*SCAN_LADDER, "tree.cuh")),

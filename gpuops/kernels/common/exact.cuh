@@ -54,6 +54,12 @@ struct Expansion {
     double lost, more, sum = two_sum(s, x, lost), rest = two_sum(e, lost, more);
     return {sum, rest, r + fabs(more)};
   }
+  // (Not normal; of infinities s alone is right.)
+  __device__ __forceinline__ Expansion plus(const Expansion& x) const {
+    double lost, more, last, sum = two_sum(s, x.s, lost), rest = two_sum(e, x.e, more);
+    rest = two_sum(rest, lost, last);
+    return {sum, rest, r + x.r + (fabs(more) + fabs(last))};
+  }
 };
 // S / n. The remainder of a quotient is a double.
 __device__ __forceinline__ Expansion quotient(const Expansion& x, double n) {

@@ -25,51 +25,6 @@ struct AnyOp {
   static __device__ __forceinline__ Tout finished(const Carry& state) { return convert<Tout>(Op::template finish<Tres>(state, context())); }
 };
 
-// Products of floats: a number and a power of two, so that none of parts, and none before another, overflows or vanishes.
-template <class A> struct Scaled {
-  struct Local {
-    A number;
-    i64 exponent;
-  };
-  using Carry = Local;
-  static __device__ __forceinline__ Carry none() { return {convert<A>(1.0), 0}; }
-  static __device__ __forceinline__ Local nothing() { return none(); }
-  static __device__ __forceinline__ double size(double x) { return fabs(x); }
-  static __device__ __forceinline__ double size(c128 x) { return fmax(fabs(x.re), fabs(x.im)); }
-  static __device__ __forceinline__ double times(double x, double power) { return x * power; }
-  static __device__ __forceinline__ c128 times(c128 x, double power) { return {x.re * power, x.im * power}; }
-  static __device__ __forceinline__ double power(double x, i32 exponent) { return ldexp(x, exponent); }
-  static __device__ __forceinline__ c128 power(c128 x, i32 exponent) { return {ldexp(x.re, exponent), ldexp(x.im, exponent)}; }
-  // Whether products of two such numbers, and of their parts, are far from overflow and from subnormal numbers.
-  static __device__ __forceinline__ bool inside(double x) { return (high_word(x) & 0x7fffffffu) - ((1023u - 400) << 20) < 800u << 20; }
-  static __device__ __forceinline__ bool inside(c128 x) { return inside(x.re) && inside(x.im); }
-  // The same number with its greater part from 1 to 2.
-  static __device__ __noinline__ Local normal(A x, i64 exponent) {
-    double most = size(x);
-    if (most < 0x1p-1022) x = times(x, 0x1p54), most *= 0x1p54, exponent -= 54;
-    i32 above = static_cast<i32>(high_word(most) >> 20) - 1023;
-    if (most == 0 || !is_finite(most)) return {x, 0};
-    return {times(x, power_of_two(-above)), exponent + above};
-  }
-  static __device__ __forceinline__ Local within(A x, i64 exponent) { return inside(x) ? Local{x, exponent} : normal(x, exponent); }
-  static __device__ __forceinline__ Carry merge(const Carry& a, const Carry& b) { return within(a.number * b.number, a.exponent + b.exponent); }
-  static __device__ __forceinline__ Local total(const Tin (&x)[EACH], int have) {
-    Local state = none();
-#pragma unroll
-    for (int i = 0; i < EACH; ++i) {
-      Local next = add(state, x[i]);
-      if (i < have) state = next;
-    }
-    return state;
-  }
-  static __device__ __forceinline__ Local add(const Local& state, Tin x) { return merge(state, within(convert<A>(convert<Tval>(x)), 0)); }
-  static __device__ __forceinline__ Tout finished(const Carry& state) {
-    if (state.exponent == 0) return convert<Tout>(convert<Tres>(state.number));
-    i32 exponent = static_cast<i32>(max(i64(-5000), min(i64(5000), state.exponent)));
-    return convert<Tout>(convert<Tres>(power(state.number, exponent)));
-  }
-};
-
 // The greatest number of a warp.
 __device__ __forceinline__ u32 greatest_of_warp(u32 x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -98,17 +53,7 @@ template <class V, int LONGEST> struct ExactPrefix {
   static __device__ __forceinline__ Carry none() { return {-0.0, -0.0, 0}; }
   static __device__ __forceinline__ Local nothing() { return {-0.0, -0.0}; }
   static __device__ __forceinline__ Local merge(const Local& a, const Local& b) { return {a.high + b.high, a.low + b.low}; }
-  static __device__ __forceinline__ Carry merge(const Carry& a, const Carry& b) {
-    double first, second, third, rest;
-    Carry all;
-    all.s = two_sum(a.s, b.s, first);
-    all.e = two_sum(a.e, b.e, second), all.e = two_sum(all.e, first, third);
-    all.r = a.r + b.r + (fabs(second) + fabs(third));
-    bool zero = a.s == 0 && b.s == 0;
-    double sum = two_sum(all.s, all.e, rest);
-    if (!is_finite(all.s)) return {all.s, 0, 0};
-    return zero ? Carry{all.s, a.e + b.e, a.r + b.r} : Carry{sum, rest, all.r};
-  }
+  static __device__ __forceinline__ Carry merge(const Carry& a, const Carry& b) { return a.plus(b); }
   static __device__ __forceinline__ double number(Tin x) { return convert<double>(convert<V>(x)); }
   // The size of a number, as a word that grows with it: 0 of zeros.
   static __device__ __forceinline__ u32 size_of(Tin x) {
@@ -219,7 +164,7 @@ template <class V, int LONGEST> struct ExactPrefix {
   };
   static __device__ __forceinline__ Ready ready(const Carry& before, const Extremes& found) {
     ExactPrefix known(found);
-    Expansion line = before;
+    Expansion line = before.normal();
     if (line.e == 0) line.e = line.s == 0 ? line.s : 0;  // -0.0 of nothing else
     if (!is_finite(before.s)) line = {before.s, 0, 0};
     constexpr i32 NORMAL = F::LEAST + F::BITS - 1;  // the least exponent of numbers that are not subnormal

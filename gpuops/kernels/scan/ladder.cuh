@@ -37,10 +37,9 @@ template <class V> struct SumStates {
     return huge ? State{0, 0, Limits<double>::greatest()} : State{value, 0, 0};
   }
   static __device__ State merge(const State& a, const State& b) {
-    double first, second, third, s = two_sum(a.s, b.s, first), e = two_sum(two_sum(a.e, b.e, second), first, third);
-    State both = {s, e, a.r + b.r + (fabs(second) + fabs(third))};
-    if (!is_finite(s)) return {s, 0, 0};
-    return e == 0 ? both : both.normal();
+    State both = a.plus(b);
+    if (!is_finite(both.s)) return {both.s, 0, 0};
+    return both.e == 0 ? both : both.normal();
   }
   // open: it may be another, since too little is known of the sum.
   static __device__ Tout result(const State& sum, bool& open) {

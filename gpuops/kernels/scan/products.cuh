@@ -12,15 +12,20 @@ template <class A> struct Product {
   static __device__ __forceinline__ double raised(double x, i32 exponent) { return ldexp(x, exponent); }
   static __device__ __forceinline__ c128 raised(c128 x, i32 exponent) { return {ldexp(x.re, exponent), ldexp(x.im, exponent)}; }
 
+  // Whether products of two such numbers, and of their parts, are far from overflow and from subnormal numbers.
+  static __device__ __forceinline__ bool inside(double x) { return (high_word(x) & 0x7fffffffu) - ((1023u - 400) << 20) < 800u << 20; }
+  static __device__ __forceinline__ bool inside(c128 x) { return inside(x.re) && inside(x.im); }
   // The same with a number whose greater part is from 1 to 2.
-  static __device__ Product normal(A x, i64 exponent) {
+  static __device__ __noinline__ Product normal(A x, i64 exponent) {
     double most = size(x);
     if (most < 0x1p-1022) x = times(x, 0x1p54), most *= 0x1p54, exponent -= 54;
     i32 above = static_cast<i32>(high_word(most) >> 20) - 1023;
     if (most == 0 || !is_finite(most)) return {x, 0};
     return {times(x, power_of_two(-above)), exponent + above};
   }
-  static __device__ Product of(A x) { return normal(x, 0); }
-  __device__ Product operator*(const Product& other) const { return normal(number * other.number, exponent + other.exponent); }
-  __device__ A value() const { return raised(number, static_cast<i32>(max(i64(-5000), min(i64(5000), exponent)))); }
+  static __device__ __forceinline__ Product of(A x, i64 exponent = 0) { return inside(x) ? Product{x, exponent} : normal(x, exponent); }
+  __device__ __forceinline__ Product operator*(const Product& other) const { return of(number * other.number, exponent + other.exponent); }
+  __device__ __forceinline__ A value() const {
+    return exponent == 0 ? number : raised(number, static_cast<i32>(max(i64(-5000), min(i64(5000), exponent))));
+  }
 };

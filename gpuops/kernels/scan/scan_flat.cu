@@ -268,12 +268,7 @@ template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
   using typename Base::Way, typename Base::Ready;
   using Base::DOUBLES, Base::CLOSE, Base::CUT;
 
-  static __device__ __forceinline__ Carry merge(const Carry& a, const Carry& b) {
-    double first, second, third, sum = two_sum(a.s, b.s, first), rest = two_sum(a.e, b.e, second);
-    rest = two_sum(rest, first, third);
-    return {sum, rest, a.r + b.r + (fabs(second) + fabs(third))};
-  }
-  static __device__ __forceinline__ Local merge(const Local& a, const Local& b) { return Base::merge(a, b); }
+  using Base::merge;
   static __device__ __forceinline__ double merge(double a, double b) { return a + b; }
 
   template <bool STARTS, bool PLAIN> static __device__ __forceinline__ Local total(const Base& known, const Segments& elements, int from) {
@@ -339,7 +334,6 @@ template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
     double rest, sum = two_sum(all.high, all.low, rest);
     return {sum, rest, all.off};
   }
-  static __device__ __forceinline__ Ready ready(const Carry& before, const Found& found) { return Base::ready(before.normal(), found); }
   template <Way WAY> static __device__ __forceinline__ bool chain(const Expansion& line, const Local& part, const Found& found, const Segments& elements, const Starts& starts, float least, Tout nothing) {
     Base known(found);
     if (SHORT || starts.lanes) return known.template chain<true, WAY, WAY == CUT ? 1 : MANY<true>>(line, part, elements, starts.own, least, nothing);

@@ -1,6 +1,26 @@
 // Scans tile by tile, in one pass over memory. Blocks take tiles in the order of a counter, so that no tile waits for one that
 // nobody has begun; whole lines, and lines through which a block goes tile by tile (WALK), need no counter.
 // counter: of the tiles that are taken; slot: totals of tiles (both LOOK).
+
+// Products of floats.
+template <class A> struct Scaled {
+  using Local = Product<A>;
+  using Carry = Local;
+  static __device__ __forceinline__ Carry none() { return {convert<A>(1.0), 0}; }
+  static __device__ __forceinline__ Local nothing() { return none(); }
+  static __device__ __forceinline__ Carry merge(const Carry& a, const Carry& b) { return a * b; }
+  static __device__ __forceinline__ Local add(const Local& state, Tin x) { return state * Local::of(convert<A>(convert<Tval>(x))); }
+  static __device__ __forceinline__ Local total(const Tin (&x)[EACH], int have) {
+    Local state = none();
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+      Local next = add(state, x[i]);
+      if (i < have) state = next;
+    }
+    return state;
+  }
+  static __device__ __forceinline__ Tout finished(const Carry& state) { return convert<Tout>(convert<Tres>(state.value())); }
+};
 using Inexact = Either<SCALED, Scaled<Op::A>, AnyOp>::type;
 using OfChunks = Either<PREFIX, TileSums<Tval>, Plainly<Inexact>>::type;
 using OfLines = Either<PREFIX, ExactShort<Tval>, Short<Inexact>>::type;
