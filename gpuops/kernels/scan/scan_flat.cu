@@ -573,7 +573,7 @@ __device__ __forceinline__ void look_back(const Published& totals, Tile tile, Bo
   }
 }
 
-extern "C" __global__ void __launch_bounds__(SCANNING + 32 * LOOKING)
+extern "C" __global__ void __launch_bounds__(SCANNING + 32 * LOOKING, 1)
 scan_flat(const Tin* x, Tout* y, u64* counter, u64* slot, const __grid_constant__ Launch launch, const __grid_constant__ Flat p) {
   wait_for_previous();
   extern __shared__ __align__(16) u64 memory[];

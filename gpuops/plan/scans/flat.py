@@ -20,6 +20,7 @@ ROOM = 200 * 1024  # bytes of shared memory for elements and results, at most
 LOOKING = 3  # warps that look back, in turn
 AHEAD = 1  # tiles that a block loads in advance
 LATER = 3  # steps after which a block looks at a tile again
+LONG_OWN, LONG_LATER = 128, 2  # the same where lines are not short, but for exact sums of float64
 SHORT = 4096  # elements of lines of which each warp has some that begin
 FAR = 1 << 30  # as long as a line needs to be known
 BRIEF = 8  # bytes of an exact sum that is a double
@@ -43,6 +44,7 @@ class Flat(NamedTuple):
 
     backward: tuple[bool, bool]  # whether x and out are in the opposite order
     own: int  # elements of a thread
+    later: int  # steps after which a block looks at a tile again
     warps: int  # of a block that scan
     tiles: int
     blocks: int
@@ -59,12 +61,19 @@ def flat(p: Problem, machine: Machine) -> Flat | None:
     backward = directions(p)
     if p.ordered or backward is None:
         return None
-    own, size = max(PACK // min(p.sizes), min(MOST, OWN // max(p.sizes))), p.kept.size * p.length
-    few = size <= machine.multiprocessors * FEW * 32 * own
-    warps = max(1, min(FEW if few else WARPS, min(ROOM, machine.shared - STATIC) // shared_of(p, own)))
+    size, wide = p.kept.size * p.length, p.exact and p.val == "float64"
+    few = size <= machine.multiprocessors * FEW * 32 * own_of(p, OWN)
+    own, later = (LONG_OWN, LONG_LATER) if p.length >= SHORT and not (few or wide) else (OWN, LATER)
+    own = own_of(p, own)
+    warps = max(1, min(FEW if few else WARPS, min(ROOM, machine.shared - STATIC) // shared_of(p, own, later)))
     tiles = -(-size // (warps * 32 * own))
     blocks = tiles if tiles <= machine.multiprocessors else machine.together
-    return Flat(backward, own, warps, tiles, blocks) if blocks else None
+    return Flat(backward, own, later, warps, tiles, blocks) if blocks else None
+
+
+def own_of(p: Problem, nbytes: int) -> int:
+    """Elements of a thread that has so many bytes of x or of out."""
+    return max(PACK // min(p.sizes), min(MOST, nbytes // max(p.sizes)))
 
 
 def directions(p: Problem) -> tuple[bool, bool] | None:
@@ -80,10 +89,10 @@ def directions(p: Problem) -> tuple[bool, bool] | None:
     return (found[0], found[1]) if found[0] == found[1] or p.outers == 1 else None
 
 
-def shared_of(p: Problem, elements: int) -> int:
+def shared_of(p: Problem, elements: int, later: int) -> int:
     """Bytes of shared memory for so many elements of each lane of a warp, and for results of another size."""
     x, out = p.sizes
-    return 32 * elements * ((AHEAD + LATER + 1) * x + (out if out != x else 0))
+    return 32 * elements * ((AHEAD + later + 1) * x + (out if out != x else 0))
 
 
 def add_flat(builder: Builder, p: Problem, strategy: str, t: Flat) -> None:
@@ -98,7 +107,7 @@ def add_flat(builder: Builder, p: Problem, strategy: str, t: Flat) -> None:
         "Index": "u32",
     }  # fmt: skip
     constants = {
-        "OWN": t.own, "WARPS": t.warps, "LOOKING": looking, "AHEAD": AHEAD, "LATER": LATER, "SHORT": p.length < SHORT,
+        "OWN": t.own, "WARPS": t.warps, "LOOKING": looking, "AHEAD": AHEAD, "LATER": t.later, "SHORT": p.length < SHORT,
         "X_BACK": t.backward[0], "Y_BACK": t.backward[1], "EXCLUSIVE": p.exclusive, "PREFIX": p.exact, "ORDERED": False,
         "STATES": 0,
     }  # fmt: skip
@@ -108,7 +117,7 @@ def add_flat(builder: Builder, p: Problem, strategy: str, t: Flat) -> None:
     )  # fmt: skip
     step = Launch(
         variant("scan_flat", types, constants), grid, 32 * (t.warps + looking),
-        (*begins(p, t), Operand("scratch"), memory, LAUNCH, params), shared=shared_of(p, t.warps * t.own),
+        (*begins(p, t), Operand("scratch"), memory, LAUNCH, params), shared=shared_of(p, t.warps * t.own, t.later),
         cooperative=together,
     )  # fmt: skip
     builder.add(Plan(strategy, (step,), scratch=PARTIALS))
