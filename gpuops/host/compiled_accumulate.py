@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
+from .compiled import maximum, minimum
 from .numba_compiler import compiled
 
 SIDE = 8  # lines side by side that are worth loops of their own
@@ -25,16 +26,6 @@ def add(a: Any, b: Any) -> Any:
 @register_jitable
 def multiply(a: Any, b: Any) -> Any:
     return a * b
-
-
-@register_jitable
-def greatest(a: Any, b: Any) -> Any:
-    return a if a > b or a != a else b
-
-
-@register_jitable
-def least(a: Any, b: Any) -> Any:
-    return a if a < b or a != a else b
 
 
 def accumulated(merge: Callable[[Any, Any], Any]) -> Any:
@@ -64,6 +55,6 @@ def accumulated(merge: Callable[[Any, Any], Any]) -> Any:
 
 #: By the ufunc that does the same.
 SCANS = {
-    np.add: accumulated(add), np.multiply: accumulated(multiply), np.maximum: accumulated(greatest),
-    np.minimum: accumulated(least),
+    np.add: accumulated(add), np.multiply: accumulated(multiply), np.maximum: accumulated(maximum),
+    np.minimum: accumulated(minimum),
 }  # fmt: skip

@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 from ..access import PACK
 from ..builder import Builder
-from ..dtypes import CTYPES
 from ..params import Field, Struct
 from ..work import LAUNCH, PARTIALS, Launch, Machine, Operand, Plan, check_grid, variant
+from .common import RADIX, TAGGED, slots_of, types_of
 from .problems import Problem
-from .slots import RADIX, TAGGED, slots_of, struct_of
 
 OWN = 64  # bytes of a thread's elements or, if these are wider, of its results, if that is whole packs of both
 MOST = 32  # elements of a thread, at most
@@ -102,10 +101,7 @@ def add_flat(builder: Builder, p: Problem, strategy: str, t: Flat) -> None:
     grid = check_grid(p.op, f"strategy {strategy!r}", (t.blocks, 1), "{} elements", size)
     together = t.tiles > t.blocks
     looking = LOOKING if together else 1
-    types = {
-        "Tin": CTYPES[p.x], "Tval": CTYPES[p.val], "Tres": CTYPES[p.result], "Tout": CTYPES[p.out], "Op": struct_of(p),
-        "Index": "u32",
-    }  # fmt: skip
+    types = types_of(p) | {"Index": "u32"}
     constants = {
         "OWN": t.own, "WARPS": t.warps, "LOOKING": looking, "AHEAD": AHEAD, "LATER": t.later, "SHORT": p.length < SHORT,
         "X_BACK": t.backward[0], "Y_BACK": t.backward[1], "EXCLUSIVE": p.exclusive, "PREFIX": p.exact, "ORDERED": False,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...errors import error
 from ..builder import Builder
-from ..dtypes import CTYPES
 from ..geometry import index_type, offset_type, reaches
 from ..params import Field, Struct
 from ..work import Kernel, Launch, Operand, Plan, check_grid, variant
+from .common import struct_of, types_of
 from .problems import Problem
 
 RADIX = 16  # branches of the tree (tree.cuh)
@@ -92,8 +92,8 @@ def launch(
 
 def kernel_of(p: Problem, strategy: str, constants: dict[str, int]) -> Kernel:
     """The kernel of a strategy."""
-    types = {
-        "Tin": CTYPES[p.x], "Tval": CTYPES[p.val], "Tres": CTYPES[p.result], "Tout": CTYPES[p.out], "Op": struct_of(p),
+    types = types_of(p) | {
+        "Op": struct_of(p),
         "Index": index_type(p.kept.size, p.length), "Offset": offset_type(reaches(p.kept, p.line)),
     }  # fmt: skip
     common = {
@@ -101,10 +101,3 @@ def kernel_of(p: Problem, strategy: str, constants: dict[str, int]) -> Kernel:
         "STATES": 0,
     }  # fmt: skip
     return variant(f"scan_{strategy}", types, common | constants)
-
-
-def struct_of(p: Problem) -> str:
-    """The C++ type of the op."""
-    if p.struct.printed:
-        return p.struct.name
-    return f"{p.struct.name}<Tval, false>" if p.struct.summed else f"{p.struct.name}<Tval>"

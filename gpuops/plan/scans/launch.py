@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from ..access import PACK
 from ..builder import Builder
-from ..dtypes import CTYPES
 from ..geometry import floor_power_of_2, index_type, offset_type, power_of_2, reaches
 from ..params import Field, Params, Struct
 from ..work import (
@@ -21,9 +20,9 @@ from ..work import (
     check_grid,
     variant,
 )
+from .common import EACH, RADIX, TAGGED, Tree, slots_of, tree, types_of
 from .flat import add_flat, flat
 from .problems import Problem
-from .slots import EACH, RADIX, TAGGED, Tree, slots_of, struct_of, tree
 
 SHORT = EACH // 2  # elements of lines of which a chunk has several
 BLOCK = 256  # threads of a block, at most
@@ -169,8 +168,7 @@ def add_tiles(builder: Builder, p: Problem, strategy: str) -> None:
 
 def kernel_of(p: Problem, t: Tiling, span: int, count: int, constants: dict[str, int]) -> Kernel:
     """The kernel for a tiling."""
-    types = {
-        "Tin": CTYPES[p.x], "Tval": CTYPES[p.val], "Tres": CTYPES[p.result], "Tout": CTYPES[p.out], "Op": struct_of(p),
+    types = types_of(p) | {
         "Index": index_type(p.kept.size, p.length, count), "Offset": offset_type(reaches(p.kept, p.line)),
     }  # fmt: skip
     one = t.columns == p.inner == 1

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..builder import Builder
+from ..dtypes import CTYPES
 from ..work import SLOTS, SLOTS_OFFSET, Operand
 from .problems import Problem
 
@@ -48,10 +49,14 @@ def slots_of(builder: Builder, nbytes: int) -> Operand:
     return slots.operand
 
 
+def types_of(p: Problem) -> dict[str, str]:
+    """The C++ types of elements, of results and what is between, and of the op, of which exact sums use nothing."""
+    names = {"Tin": p.x, "Tval": p.val, "Tres": p.result, "Tout": p.out}
+    return {**{each: CTYPES[name] for each, name in names.items()}, "Op": "Added<Tval>" if p.exact else struct_of(p)}
+
+
 def struct_of(p: Problem) -> str:
     """The C++ type of the op."""
-    if p.exact:
-        return "Added<Tval>"  # of which exact sums use nothing
     if p.struct.printed:
         return p.struct.name
     return f"{p.struct.name}<Tval, false>" if p.struct.summed else f"{p.struct.name}<Tval>"
