@@ -15,6 +15,7 @@ from ..plan.maps import elements, packs, stepped, tiled
 from ..plan.products import rungs
 from ..plan.reductions import launch as reductions
 from ..plan.rows import launch as rows
+from ..plan.scans import columns as scan_columns
 from ..plan.scans import flat
 from ..plan.scans import ladder as scan_ladder
 from ..plan.scans import launch as scans
@@ -34,6 +35,7 @@ FAMILY = {
     "matmul": MATMUL,
     "matmul_pipelined": ("block.cuh", *MATMUL, "matmul_panels.cuh"),
     "scan": ("block.cuh", "products.cuh", "engines.cuh", "scan.cuh", *SCAN_TILES),
+    "scan_columns": ("block.cuh", "engines.cuh"),
     "scan_flat": ("block.cuh", "engines.cuh", "slots.cuh"),
     **dict.fromkeys(("scan_hillis_steele", "scan_warp"), SCAN_LADDER),
     **dict.fromkeys(("scan_blelloch", "scan_three_pass"), (*SCAN_LADDER, "tree.cuh")),
@@ -55,6 +57,7 @@ PARAMS = {
     "reduce": reductions.PARAMS,
     "reduce_small": reductions.SMALL_PARAMS,
     "scan": scan_ladder.PARAMS,
+    "scan_columns": scan_columns.PARAMS,
     "scan_flat": flat.PARAMS,
     "scan_tiles": scans.PARAMS,
     "select_count": count.PARAMS,

@@ -20,6 +20,7 @@ from ..work import (
     check_grid,
     variant,
 )
+from . import columns
 from .common import EACH, RADIX, TAGGED, Tree, slots_of, tree, types_of
 from .flat import add_flat, flat
 from .problems import Problem
@@ -138,6 +139,8 @@ def add_tiles(builder: Builder, p: Problem, strategy: str) -> None:
     machine = builder.machine
     if in_turn := flat(p, machine):
         return add_flat(builder, p, strategy, in_turn)
+    if columns.fits(p, machine):
+        return columns.add_columns(builder, p, strategy)
     t = tiling(p, machine)
     span = EACH * t.chunks if t.look else t.batch * p.length
     groups = -(-p.outers // (t.units * t.batch)) * -(-p.inner // t.columns)
