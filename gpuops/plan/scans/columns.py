@@ -34,7 +34,7 @@ def fits(p: Problem, machine: Machine) -> bool:
     strips = -(-p.inner // LANES)
     wide = strips * LANES - p.inner <= p.inner // LANES * SPARE
     return not p.ordered and len(p.line.sizes) == 1 and p.length >= TALL and wide and (
-        p.outers * strips >= machine.multiprocessors * RESIDENT
+        p.outers * strips >= machine.multiprocessors
     )  # fmt: skip
 
 
