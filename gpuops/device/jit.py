@@ -15,8 +15,7 @@ from ..plan.maps import elements, packs, stepped, tiled
 from ..plan.products import rungs
 from ..plan.reductions import launch as reductions
 from ..plan.rows import launch as rows
-from ..plan.scans import columns as scan_columns
-from ..plan.scans import flat
+from ..plan.scans import chains, flat
 from ..plan.scans import ladder as scan_ladder
 from ..plan.scans import launch as scans
 from ..plan.selection import count, place
@@ -26,6 +25,7 @@ from ..plan.work import Kernel
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
 COMMON = ("launch.cuh", "types.cuh", "axes.cuh", "ops.cuh", "exact.cuh", "digits.cuh", "sums.cuh", "items.cuh")
 MATMUL = ("matmul.cuh",)
+SCAN_ENGINES = ("products.cuh", "engines.cuh", "inexact.cuh")
 SCAN_TILES = ("tile_sums.cuh", "slots.cuh", "look_back.cuh", "settle.cuh")
 SCAN_LADDER = ("block.cuh", "products.cuh", "ladder.cuh")
 SOFTMAX_ON_CHIP = ("block.cuh", "softmax.cuh", "row_ops.cuh", "softmax_on_chip.cuh")
@@ -34,9 +34,9 @@ FAMILY = {
     "broadcast": ("broadcast.cuh",),
     "matmul": MATMUL,
     "matmul_pipelined": ("block.cuh", *MATMUL, "matmul_panels.cuh"),
-    "scan": ("block.cuh", "products.cuh", "engines.cuh", "scan.cuh", *SCAN_TILES),
-    "scan_columns": ("block.cuh", "engines.cuh"),
-    "scan_flat": ("block.cuh", "engines.cuh", "slots.cuh"),
+    "scan": ("block.cuh", *SCAN_ENGINES, "scan.cuh", *SCAN_TILES),
+    "scan_chains": ("block.cuh", *SCAN_ENGINES, "packs.cuh"),
+    "scan_flat": ("block.cuh", "engines.cuh", "packs.cuh", "slots.cuh"),
     **dict.fromkeys(("scan_hillis_steele", "scan_warp"), SCAN_LADDER),
     **dict.fromkeys(("scan_blelloch", "scan_three_pass"), (*SCAN_LADDER, "tree.cuh")),
     "select": ("block.cuh", "select.cuh"),
@@ -57,7 +57,7 @@ PARAMS = {
     "reduce": reductions.PARAMS,
     "reduce_small": reductions.SMALL_PARAMS,
     "scan": scan_ladder.PARAMS,
-    "scan_columns": scan_columns.PARAMS,
+    "scan_chains": chains.PARAMS,
     "scan_flat": flat.PARAMS,
     "scan_tiles": scans.PARAMS,
     "select_count": count.PARAMS,

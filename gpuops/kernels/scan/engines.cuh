@@ -66,9 +66,12 @@ template <class V, int LONGEST> struct ExactPrefix {
     }
   }
 
-  // Sizes of elements: of the greatest one that is finite, and of the least but zeros, less 1.
+  // Sizes of elements: of the greatest one that is finite, and of the least but zeros, less 1. There is no need to look for those
+  // of a type with FEW: all of its numbers have few bits together.
+  static constexpr bool FEW = SAME<V, f16>;
   struct Extremes {
     u32 most = 0, least = ~0u;
+    static __device__ __forceinline__ Extremes any() { return {static_cast<u32>(127 + F::MOST) << 23 | 0x7fffffu, (static_cast<u32>(127 + F::LEAST) << 23) - 1}; }
     static __device__ __forceinline__ Extremes of(const Tin (&x)[EACH]) { return of(Chunk{x}); }
     struct Chunk {
       const Tin (&x)[EACH];
@@ -79,6 +82,7 @@ template <class V, int LONGEST> struct ExactPrefix {
     };
     // Of those that elements.each(f) calls f(x) for, in any order.
     template <class All> static __device__ __forceinline__ Extremes of(const All& elements) {
+      if constexpr (FEW) return any();
       Extremes found;
       elements.each([&](Tin x) {
         u32 size = size_of(x);
@@ -95,6 +99,7 @@ template <class V, int LONGEST> struct ExactPrefix {
     }
     // Of all elements of a warp.
     __device__ __forceinline__ Extremes of_warp() const {
+      if constexpr (FEW) return any();
       Extremes all = *this;
       all.most = greatest_of_warp(most), all.least = ~greatest_of_warp(~least);
       return all;
@@ -106,11 +111,12 @@ template <class V, int LONGEST> struct ExactPrefix {
   bool some;              // whether there are any but zeros
   bool plain, lacking;    // whether they need not be cut; or are too large to be added up
 
-  __device__ __forceinline__ explicit ExactPrefix(const Extremes& found) {
+  __device__ __forceinline__ explicit ExactPrefix(const Extremes& some_found) {
+    auto found = FEW ? Extremes::any() : some_found;
     u32 top = found.most, bottom = found.least;
     i32 above = static_cast<i32>(max(top >> SHIFT, 1u)) - BIAS, below = static_cast<i32>(max((bottom + 1) >> SHIFT, 1u)) - BIAS;
     some = bottom != ~0u, lacking = DOUBLE && above >= 960;
-    exponent = max(lacking ? 0 : above + LONGEST + 2, -900), unit = below - (F::BITS - 1);
+    exponent = max(lacking ? 0 : above + LONGEST + 2, -900), unit = max(below - (F::BITS - 1), F::LEAST);
     plain = !lacking & (!some | (unit >= above + LONGEST + 1 - 53));
     off = 0;
     if (!plain) {
@@ -148,7 +154,7 @@ template <class V, int LONGEST> struct ExactPrefix {
   // Whether sums with what comes before are doubles, as those of the elements are: whether all have no bits below
   // 2^(top - 53), where 2^top is more than any.
   __device__ __forceinline__ bool exact(const Carry& line) const {
-    i32 top = exponent_of(fabs(line.s) + most()) + 1, zeros = top - 1 - exponent_of(line.s);
+    i32 top = exponent_of(fabs(line.s) + most() / 2) + 1, zeros = top - 1 - exponent_of(line.s);
     bool aligned = line.s == 0 || (zeros <= 52 && (bit_cast<u64>(line.s) & ((u64(1) << zeros) - 1)) == 0);
     return plain & (line.r == 0) & (line.e == 0) & (!some | (aligned & (unit >= top - 53)));
   }

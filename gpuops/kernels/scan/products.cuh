@@ -16,7 +16,8 @@ template <class A> struct Product {
   static __device__ __forceinline__ bool inside(double x) { return (high_word(x) & 0x7fffffffu) - ((1023u - 400) << 20) < 800u << 20; }
   static __device__ __forceinline__ bool inside(c128 x) { return inside(x.re) && inside(x.im); }
   // The same with a number whose greater part is from 1 to 2.
-  static __device__ __noinline__ Product normal(A x, i64 exponent) {
+  static __device__ __noinline__ Product normal(A x, i64 exponent) { return normalized(x, exponent); }
+  static __device__ __forceinline__ Product normalized(A x, i64 exponent) {
     double most = size(x);
     if (most < 0x1p-1022) x = times(x, 0x1p54), most *= 0x1p54, exponent -= 54;
     i32 above = static_cast<i32>(high_word(most) >> 20) - 1023;

@@ -21,19 +21,11 @@ constexpr int SEGMENT = 32 * OWN, TILE = WARPS * SEGMENT, STAGES = AHEAD + LATER
 
 // ---- elements in shared memory
 
-// A segment in shared memory: thread after thread, the packs of a thread in an order of its own, so that eight neighbours access
-// packs in different banks. BACK: a pack has its elements in the order of memory, which is the opposite one.
-template <class T, bool BACK> struct Segment {
-  static constexpr int VEC = sizeof(T) < 16 ? 16 / sizeof(T) : 1, PACKS = OWN / VEC;
-  using Items = gpuops::Items<T, VEC>;
-  using Loaded = typename Items::Loaded;
-  // Where pack n of a thread is.
-  static __device__ __forceinline__ int first_pack(int lane) { return lane * PACKS + (PACKS < 8 ? lane / (8 / min(8, PACKS)) % PACKS : lane % 8); }
-  static __device__ __forceinline__ int pack(int first, int n) { return (first ^ n) * VEC; }
-  static __device__ __forceinline__ int element(int e) {
-    int i = e % OWN;
-    return pack(first_pack(e / OWN), i / VEC) + (BACK ? VEC - 1 - i % VEC : i % VEC);
-  }
+// A warp's segment of a tile, in memory and in shared memory.
+template <class T, bool BACK> struct Segment : Packs<T, OWN, BACK> {
+  using Base = Packs<T, OWN, BACK>;
+  using typename Base::Loaded;
+  using Base::VEC, Base::PACKS, Base::first_pack, Base::element;
   // Where pack `lane` + 32 n in the order of memory is, given that of pack `lane`.
   static __device__ __forceinline__ int first_in_memory(int lane) {
     int q = BACK ? 32 * PACKS - 1 - lane : lane;
@@ -44,10 +36,10 @@ template <class T, bool BACK> struct Segment {
     return ((PACKS > 4 ? first ^ n % (PACKS / 4) * (32 / PACKS) : first) + on) * VEC;  // as turns come again
   }
 
-  T* memory;       // where the array begins, or ends
-  int own, moved;  // of the thread's packs, and of those that it loads and stores
+  T* memory;  // where the array begins, or ends
+  int moved;  // of the packs that the thread loads and stores
   bool aligned;
-  __device__ __forceinline__ explicit Segment(T* array) : memory(array), own(first_pack(threadIdx.x % 32)), moved(first_in_memory(threadIdx.x % 32)) {
+  __device__ __forceinline__ explicit Segment(T* array) : memory(array), moved(first_in_memory(threadIdx.x % 32)) {
     memory += BACK ? -(static_cast<int>(threadIdx.x / 32 + 1) * SEGMENT - 1) : static_cast<int>(threadIdx.x / 32) * SEGMENT;
     aligned = reinterpret_cast<u64>(memory) % sizeof(Loaded) == 0;
   }
@@ -91,16 +83,6 @@ template <class T, bool BACK> struct Segment {
       }
     }
   }
-  // Elements of a thread, pack by pack.
-  __device__ __forceinline__ Items items(const T* staged, int n) const { return load_items<VEC>(staged + pack(own, n)); }
-  static __device__ __forceinline__ T get(const Items& items, int v) { return items.get(BACK ? VEC - 1 - v : v); }
-  __device__ __forceinline__ void put(T* to, int n, const T (&results)[VEC]) const {
-    Items items;
-#pragma unroll
-    for (int v = 0; v < VEC; ++v) items.set(v, get_result(results, v));
-    *reinterpret_cast<Loaded*>(to + pack(own, n)) = bit_cast<Loaded>(items);
-  }
-  static __device__ __forceinline__ T get_result(const T (&results)[VEC], int v) { return results[BACK ? VEC - 1 - v : v]; }
 };
 using In = Segment<Tin, X_BACK>;
 using Out = Segment<Tout, Y_BACK>;

@@ -2,26 +2,6 @@
 // nobody has begun; whole lines, and lines through which a block goes tile by tile (WALK), need no counter.
 // counter: of the tiles that are taken; slot: totals of tiles (both LOOK).
 
-// Products of floats.
-template <class A> struct Scaled {
-  using Local = Product<A>;
-  using Carry = Local;
-  static __device__ __forceinline__ Carry none() { return {convert<A>(1.0), 0}; }
-  static __device__ __forceinline__ Local nothing() { return none(); }
-  static __device__ __forceinline__ Carry merge(const Carry& a, const Carry& b) { return a * b; }
-  static __device__ __forceinline__ Local add(const Local& state, Tin x) { return state * Local::of(convert<A>(convert<Tval>(x))); }
-  static __device__ __forceinline__ Local total(const Tin (&x)[EACH], int have) {
-    Local state = none();
-#pragma unroll
-    for (int i = 0; i < EACH; ++i) {
-      Local next = add(state, x[i]);
-      if (i < have) state = next;
-    }
-    return state;
-  }
-  static __device__ __forceinline__ Tout finished(const Carry& state) { return convert<Tout>(convert<Tres>(state.value())); }
-};
-using Inexact = Either<SCALED, Scaled<Op::A>, AnyOp>::type;
 using OfChunks = Either<PREFIX, TileSums<Tval>, Plainly<Inexact>>::type;
 using OfLines = Either<PREFIX, ExactShort<Tval>, Short<Inexact>>::type;
 
@@ -44,22 +24,12 @@ template <class Engine> __device__ __forceinline__ u32 scan_short(const Tin (&x)
   return opens;
 }
 
-// Results of a chunk that comes after `before`.
-// first: the chunk is the first of its line, whose first result is `nothing` if that is EXCLUSIVE.
-template <class Engine> __device__ __forceinline__ void finish(const typename Engine::Carry& before, const Tin (&x)[EACH], bool first, Tout nothing, Results& y) {
-  auto state = before;
-#pragma unroll
-  for (int i = 0; i < EACH; ++i) {
-    if constexpr (EXCLUSIVE) y.next(i, i == 0 && first ? nothing : Engine::finished(state));
-    state = Engine::add(state, x[i]);
-    if constexpr (!EXCLUSIVE) y.next(i, Engine::finished(state));
-  }
-}
 // A thread's elements and their results, one after the other.
 struct Chunk {
   const Tin (&x)[EACH];
   Results& y;
   template <int, class F> __device__ __forceinline__ void scan(F f) const {
+    y.here = y.to;
 #pragma unroll
     for (int i = 0; i < EACH; ++i) y.next(i, f(x[i], i));
   }
@@ -198,7 +168,7 @@ template <class Engine> __device__ __forceinline__ u32 end(const Tile& tile, Ind
     }
     return have == 0 || sure ? 0 : closely(have, engine, before.line, part, x, y, number, piece, p);
   } else {
-    finish<Engine>(LOOK ? Engine::merge(Engine::merge(line, group), part) : Engine::merge(group, part), element, first, p.nothing, y);
+    Engine::finish(LOOK ? Engine::merge(Engine::merge(line, group), part) : Engine::merge(group, part), Chunk{element, y}, first, p.nothing);
     return 0;
   }
 }

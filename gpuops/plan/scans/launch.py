@@ -20,7 +20,7 @@ from ..work import (
     check_grid,
     variant,
 )
-from . import columns
+from .chains import add_chains, chains, pays
 from .common import EACH, RADIX, TAGGED, Tree, slots_of, tree, types_of
 from .flat import add_flat, flat
 from .problems import Problem
@@ -137,10 +137,11 @@ def is_direct(p: Problem, t: Tiling) -> bool:
 def add_tiles(builder: Builder, p: Problem, strategy: str) -> None:
     """Add a scan in one pass over memory to a plan."""
     machine = builder.machine
-    if in_turn := flat(p, machine):
+    in_turn, teams = flat(p, machine), chains(p, machine)
+    if teams and not (in_turn and not pays(p, teams, machine)):
+        return add_chains(builder, p, strategy, teams)
+    if in_turn:
         return add_flat(builder, p, strategy, in_turn)
-    if columns.fits(p, machine):
-        return columns.add_columns(builder, p, strategy)
     t = tiling(p, machine)
     span = EACH * t.chunks if t.look else t.batch * p.length
     groups = -(-p.outers // (t.units * t.batch)) * -(-p.inner // t.columns)
