@@ -15,7 +15,7 @@ from ..plan.maps import elements, packs, stepped, tiled
 from ..plan.products import rungs
 from ..plan.reductions import launch as reductions
 from ..plan.rows import launch as rows
-from ..plan.scans import chains, flat
+from ..plan.scans import flat, lanes
 from ..plan.scans import ladder as scan_ladder
 from ..plan.scans import launch as scans
 from ..plan.selection import count, place
@@ -35,7 +35,7 @@ FAMILY = {
     "matmul": MATMUL,
     "matmul_pipelined": ("block.cuh", *MATMUL, "matmul_panels.cuh"),
     "scan": ("block.cuh", *SCAN_ENGINES, "scan.cuh", *SCAN_TILES),
-    "scan_chains": ("block.cuh", *SCAN_ENGINES, "packs.cuh"),
+    "scan_chains": ("block.cuh", *SCAN_ENGINES, "packs.cuh", "chunks.cuh"),
     "scan_flat": ("block.cuh", "engines.cuh", "packs.cuh", "slots.cuh"),
     **dict.fromkeys(("scan_hillis_steele", "scan_warp"), SCAN_LADDER),
     **dict.fromkeys(("scan_blelloch", "scan_three_pass"), (*SCAN_LADDER, "tree.cuh")),
@@ -57,7 +57,7 @@ PARAMS = {
     "reduce": reductions.PARAMS,
     "reduce_small": reductions.SMALL_PARAMS,
     "scan": scan_ladder.PARAMS,
-    "scan_chains": chains.PARAMS,
+    "scan_chains": lanes.PARAMS,
     "scan_flat": flat.PARAMS,
     "scan_tiles": scans.PARAMS,
     "select_count": count.PARAMS,
