@@ -90,7 +90,7 @@ constexpr bool Y_STAGED = Y_ALONG || NARROW;
 constexpr int STAGED = DEPTH * In::BYTES + (Y_STAGED ? Out::BYTES : 0);  // bytes of a warp
 
 // Elements that a warp loads: on their way to shared memory or, if they do not go by packs and there are registers for them, there.
-constexpr bool HELD = DEPTH == 1 && EACH * sizeof(Tin) / 4 + 96 <= 65536 / (32 * WARPS * RESIDENT);
+constexpr bool HELD = CHAINED && EACH * sizeof(Tin) / 4 + 96 <= 65536 / (32 * WARPS * RESIDENT);
 struct Loading {
   Tin* staged;
   Tin element[HELD ? EACH : 1];

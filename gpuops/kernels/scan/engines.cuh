@@ -23,6 +23,11 @@ struct AnyOp {
     return state;
   }
   static __device__ __forceinline__ Tout finished(const Carry& state) { return convert<Tout>(Op::template finish<Tres>(state, context())); }
+  // All of a total that most tiles need to publish.
+  using Brief = Carry;
+  static __device__ __forceinline__ bool fits(const Carry&) { return true; }
+  static __device__ __forceinline__ Brief brief(const Carry& total) { return total; }
+  static __device__ __forceinline__ Carry of(const Brief& total) { return total; }
 };
 
 // The greatest number of a warp.
@@ -54,6 +59,11 @@ template <class V, int LONGEST> struct ExactPrefix {
   static __device__ __forceinline__ Local nothing() { return {-0.0, -0.0}; }
   static __device__ __forceinline__ Local merge(const Local& a, const Local& b) { return {a.high + b.high, a.low + b.low}; }
   static __device__ __forceinline__ Carry merge(const Carry& a, const Carry& b) { return a.plus(b); }
+  // Most totals are doubles.
+  using Brief = double;
+  static __device__ __forceinline__ bool fits(const Carry& total) { return !is_finite(total.s) || (total.e == 0 && total.r == 0); }
+  static __device__ __forceinline__ Brief brief(const Carry& total) { return total.s; }
+  static __device__ __forceinline__ Carry of(Brief total) { return {total, total == 0 ? total : 0, 0}; }
   static __device__ __forceinline__ double number(Tin x) { return convert<double>(convert<V>(x)); }
   // The size of a number, as a word that grows with it: 0 of zeros.
   static __device__ __forceinline__ u32 size_of(Tin x) {

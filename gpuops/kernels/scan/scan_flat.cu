@@ -211,12 +211,8 @@ struct FlatAny : AnyOp {
     return all;
   }
   static __device__ __forceinline__ Carry carried(const Found&, const Local& total) { return total; }
-  // Totals of tiles while many of them are added up, and all of one that needs to be published.
+  // Totals of tiles while many of them are added up.
   using Part = Carry;
-  using Brief = Carry;
-  static __device__ __forceinline__ bool fits(const Carry&) { return true; }
-  static __device__ __forceinline__ Brief brief(const Carry& total) { return total; }
-  static __device__ __forceinline__ Carry of(const Brief& total) { return total; }
   static __device__ __forceinline__ u32 size(const Carry&) { return 0; }
   static __device__ __forceinline__ Part part(const Carry& total, u32) { return total; }
   static __device__ __forceinline__ Part no_part() { return none(); }
@@ -292,11 +288,6 @@ template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
   // Totals of tiles while up to 256 are added up: `high` is a multiple of a power of two, so that their sum is a double; `low`
   // is what is below, and `off` what that loses.
   struct Part { double high, low, off; };
-  // Most are doubles.
-  using Brief = double;
-  static __device__ __forceinline__ bool fits(const Carry& total) { return !is_finite(total.s) || (total.e == 0 && total.r == 0); }
-  static __device__ __forceinline__ Brief brief(const Carry& total) { return total.s; }
-  static __device__ __forceinline__ Carry of(Brief total) { return {total, total == 0 ? total : 0, 0}; }
   static __device__ __forceinline__ u32 size(const Carry& total) { return is_finite(total.s) ? high_word(total.s) >> 20 & 0x7ff : 0; }
   static __device__ __forceinline__ Part no_part() { return {-0.0, -0.0, 0}; }
   static __device__ __forceinline__ Part part(const Carry& total, u32 most) {
@@ -374,75 +365,8 @@ using Engine = Either<PREFIX, FlatSums<Tval>, FlatAny>::type;
 
 // ---- tiles
 
-// Totals of tiles in slots: those that fit as Engine::Brief; of others there is more, and the tags say so.
-struct Published {
-  using Brief = Engine::Brief;
-  using Carry = Engine::Carry;
-  static constexpr int WORDS = (sizeof(Brief) + 3) / 4, ALL = WORDS + (sizeof(Carry) == sizeof(Brief) ? 0 : (sizeof(Carry) + 3) / 4);
-  static constexpr u32 LONG = 1u << 30;
-  u64* slot;
-  u32 tag;
-
-  __device__ __forceinline__ Published(u64* slot, const Launch& launch) : slot(slot), tag((static_cast<u32>(launch.number) & (LONG - 1)) | 1u << 31) {}
-  // The place of a total's first word; the others are RADIX words apart, so that neighbours' lie side by side.
-  __device__ __forceinline__ u64* at(Index tile) const { return slot + tile / RADIX * (ALL * RADIX) + tile % RADIX; }
-  template <class T> static __device__ __forceinline__ void store(u64* to, const T& value, u32 tag) {
-    u32 word[(sizeof(T) + 3) / 4] = {};
-    memcpy(word, &value, sizeof value);
-#pragma unroll
-    for (u32 w = 0; w < sizeof word / 4; ++w) store_word(to + w * RADIX, word[w], tag);
-  }
-  template <class T> static __device__ __forceinline__ T value_of(const u64* word) {
-    u32 part[(sizeof(T) + 3) / 4];
-#pragma unroll
-    for (u32 w = 0; w < sizeof part / 4; ++w) part[w] = static_cast<u32>(word[w]);
-    T value;
-    memcpy(&value, part, sizeof value);
-    return value;
-  }
-  __device__ __forceinline__ void publish(Index tile, const Carry& total) const {
-    bool fits = Engine::fits(total);
-    if constexpr (ALL > WORDS) {
-      if (!fits) store(at(tile) + WORDS * RADIX, total, tag);
-    }
-    store(at(tile), Engine::brief(total), fits ? tag : tag | LONG);
-  }
-  // What there is more of a total.
-  __device__ __noinline__ Carry rest(const u64* from) const {
-    u64 word[ALL];
-    for (int w = WORDS; w < ALL; ++w) {
-      while (static_cast<u32>((word[w] = load_word(from + w * RADIX)) >> 32) != tag) rest_a_little();
-    }
-    return value_of<Carry>(word + WORDS);
-  }
-  // Waits for the totals of N tiles at once, those that have an address.
-  template <int N> __device__ __forceinline__ void read(const u64* (&from)[N], Carry (&total)[N]) const {
-    u64 word[N][WORDS];
-    while (true) {
-      bool there = true;
-#pragma unroll
-      for (int n = 0; n < N; ++n) {
-#pragma unroll
-        for (int w = 0; w < WORDS; ++w) word[n][w] = from[n] ? load_word(from[n] + w * RADIX) : u64(tag) << 32;
-      }
-#pragma unroll
-      for (int n = 0; n < N; ++n) {
-#pragma unroll
-        for (int w = 0; w < WORDS; ++w) there &= (static_cast<u32>(word[n][w] >> 32) | LONG) == (tag | LONG);
-      }
-      if (there) break;
-      rest_a_little();
-    }
-#pragma unroll
-    for (int n = 0; n < N; ++n) {
-      if (from[n]) total[n] = Engine::of(value_of<Brief>(word[n]));
-      if (ALL > WORDS && static_cast<u32>(word[n][0] >> 32) != tag) total[n] = rest(from[n]);
-    }
-  }
-};
-
 // The total of tiles first … last - 1, as soon as they are published. Called by a warp; all of its lanes get it.
-__device__ __forceinline__ Engine::Carry total_of(Index first, Index last, const Published& totals) {
+__device__ __forceinline__ Engine::Carry total_of(Index first, Index last, const Published<Engine>& totals) {
   constexpr int BATCH = 4;  // of 32 tiles
   auto sum = Engine::none();
 #pragma unroll 1
@@ -527,7 +451,7 @@ __device__ __forceinline__ void scan_segments(const Tin* x, Tout* y, char* memor
 }
 
 // What the warps do that look back.
-__device__ __forceinline__ void look_back(const Published& totals, Tile tile, Board& board, const Flat& p) {
+__device__ __forceinline__ void look_back(const Published<Engine>& totals, Tile tile, Board& board, const Flat& p) {
   int lane = threadIdx.x % 32, turn = threadIdx.x / 32 - WARPS;
   for (int k = 0; tile.there(p); ++k, tile = tile.next(p)) {
     if (k % LOOKING != turn) continue;
@@ -570,5 +494,5 @@ scan_flat(const Tin* x, Tout* y, u64* counter, u64* slot, const __grid_constant_
   Tile tile(number, p);
   int warp = threadIdx.x / 32;
   if (warp < WARPS) scan_segments(x, y, reinterpret_cast<char*>(memory), tile, board, p);
-  else look_back(Published(slot, launch), tile, board, p);
+  else look_back(Published<Engine>(slot, launch), tile, board, p);
 }

@@ -67,6 +67,6 @@ def add_chains(builder: Builder, p: Problem, strategy: str, t: Chains) -> None:
     blocks = min(-(-t.strips // t.teams), builder.machine.multiprocessors * t.resident)
     grid = check_grid(p.op, f"strategy {strategy!r}", (blocks, 1), "{} lines", p.kept.size)
     shared = t.warps * staged_of(p, t.sides, 1, False) + t.teams * t.levels * LANES * p.carry
-    kernel = kernel_of("scan_chains", p, t.sides, False, WARPS=t.warps, RESIDENT=t.resident, DEPTH=1)
+    kernel = kernel_of("scan_chains", p, t.sides, False, 0, WARPS=t.warps, RESIDENT=t.resident, DEPTH=1, CHAINED=1)
     params = parameters(p, strips=t.strips, parts=1, share=LANES, size=t.size, levels=t.levels)
     builder.add(Plan(strategy, (Launch(kernel, grid, LANES * t.warps, (*p.arrays, params), shared=shared),)))

@@ -58,9 +58,10 @@ def staged_of(p: Problem, each: Sides, depth: int, narrow: bool) -> int:
     return depth * chunk(p.sizes[0], each.x) + chunk(p.sizes[1], each.out) * (each.out or narrow)
 
 
-def kernel_of(name: str, p: Problem, each: Sides, narrow: bool, **constants: int) -> Kernel:
+def kernel_of(name: str, p: Problem, each: Sides, narrow: bool, totals: int, **constants: int) -> Kernel:
     """The kernel for how lanes access both arrays."""
-    types = types_of(p) | {"Index": index_type(p.kept.size, p.length), "Offset": offset_type(reaches(p.kept, p.line))}
+    index, offset = index_type(p.kept.size, p.length, totals), offset_type(reaches(p.kept, p.line))
+    types = types_of(p) | {"Index": index, "Offset": offset}
     more = {
         "KEPT": p.kept.rank_class, "LINE": p.line.rank_class, "EXCLUSIVE": p.exclusive, "PREFIX": p.exact,
         "SCALED": p.scaled, "ORDERED": p.ordered, "STATES": 0, "NARROW": narrow, "X_ALONG": each.x, "Y_ALONG": each.out,

@@ -23,6 +23,7 @@ from ..work import (
 from .chains import add_chains, chains, pays
 from .common import EACH, RADIX, TAGGED, Tree, slots_of, tree, types_of
 from .flat import add_flat, flat
+from .parts import add_parts, parts
 from .problems import Problem
 
 SHORT = EACH // 2  # elements of lines of which a chunk has several
@@ -142,6 +143,8 @@ def add_tiles(builder: Builder, p: Problem, strategy: str) -> None:
         return add_chains(builder, p, strategy, teams)
     if in_turn:
         return add_flat(builder, p, strategy, in_turn)
+    if few := parts(p, machine):
+        return add_parts(builder, p, strategy, few)
     t = tiling(p, machine)
     span = EACH * t.chunks if t.look else t.batch * p.length
     groups = -(-p.outers // (t.units * t.batch)) * -(-p.inner // t.columns)
