@@ -2,14 +2,13 @@
 //
 // Parameters: struct Lanes (gpuops/plan/scans/lanes.py).
 
-// Lanes of NARROW strips share lines: each has a chunk of one of p.share lines, one chunk after the other.
+// Lanes of NARROW strips share SHARE lines: each has a chunk of one of them, one chunk after the other.
+constexpr bool NARROW = SHARE < 32, IDLE = 32 % SHARE != 0;  // IDLE: some lanes have none
 struct Place {
-  int line, chunk, chunks;  // of the lane, in the warp's strip; chunks of a line
-  __device__ __forceinline__ explicit Place(const Lanes& p) {
-    int lane = threadIdx.x % 32, share = p.share;
-    chunk = NARROW ? lane / share : 0, line = NARROW ? lane - chunk * share : lane, chunks = NARROW ? 32 / share : 1;
-  }
-  __device__ __forceinline__ bool there() const { return chunk < chunks; }
+  static constexpr int CHUNKS = 32 / SHARE;  // of a line
+  int line, chunk;                           // of the lane
+  __device__ __forceinline__ Place() : line(threadIdx.x % 32 % SHARE), chunk(threadIdx.x % 32 / SHARE) {}
+  __device__ __forceinline__ bool there() const { return !IDLE || chunk < CHUNKS; }
 };
 
 // Chunks of a warp in shared memory: lane after lane (ALONG), or element after element of the lines side by side.
@@ -22,38 +21,37 @@ template <class T, bool ALONG, bool BACK> struct Staged : Packs<T, EACH, BACK> {
   static constexpr int LINES = 32 / EACH, AT_ONCE = ALONG ? PACKS : 32 / VEC;
 
   // The place of element i of the lane. (Chunks of a line are a pack further apart than their elements fill, for other banks.)
-  static __device__ __forceinline__ int place(int i, const Lanes& p) {
+  static __device__ __forceinline__ int place(int i) {
     int lane = threadIdx.x % 32;
     if constexpr (ALONG) return Base::element(lane * EACH + i);
     if constexpr (!DENSE) return i * 32 + lane;
-    Place own(p);
-    return own.chunk * (EACH * p.share + VEC) + i * p.share + own.line;
+    Place own;
+    return own.chunk * (EACH * SHARE + VEC) + i * SHARE + own.line;
   }
   // The place of the n-th element that a lane moves one by one.
-  static __device__ __forceinline__ int moved(int n, const Lanes& p) {
+  static __device__ __forceinline__ int moved(int n) {
     int lane = threadIdx.x % 32;
-    return ALONG ? Base::element((n * LINES + lane / EACH) * EACH + lane % EACH) : place(n, p);
+    return ALONG ? Base::element((n * LINES + lane / EACH) * EACH + lane % EACH) : place(n);
   }
   // Whether full chunks go by packs of 16 bytes. even: their lines are equally far apart.
-  static __device__ __forceinline__ bool packed(const T* first, Offset step, Offset apart, bool even, const Lanes& p) {
+  static __device__ __forceinline__ bool packed(const T* first, Offset step, Offset apart, bool even) {
     int lane = threadIdx.x % 32;
     if constexpr (ALONG) return VEC > 1 && even && step == (BACK ? -1 : 1) && apart % VEC == 0 && reinterpret_cast<u64>(first - (BACK ? VEC - 1 : 0)) % 16 == 0;
     if constexpr (!DENSE) return VEC > 1 && even && apart == 1 && step % VEC == 0 && reinterpret_cast<u64>(first - lane) % 16 == 0;
-    return VEC > 1 && apart == 1 && step == p.share && reinterpret_cast<u64>(shuffle(first, 0)) % 16 == 0;
+    return VEC > 1 && apart == 1 && step == SHARE && reinterpret_cast<u64>(shuffle(first, 0)) % 16 == 0;
   }
   // Calls packs(place, address) for each pack of the chunks, or elements(n, place, address) for each element, or, of chunks that are
   // not whole, others(place, address, there). A lane has a chunk of `have` elements from `first` on, `step` from one to the next.
-  template <class F, class G, class H> static __device__ __forceinline__ void each(T* first, Offset step, Offset apart, int have, bool whole, bool packed, bool even, const Lanes& p, F packs, G elements, H others) {
+  template <class F, class G, class H> static __device__ __forceinline__ void each(T* first, Offset step, Offset apart, int have, bool whole, bool packed, bool even, F packs, G elements, H others) {
     int lane = threadIdx.x % 32;
     if (whole && packed) {
       if constexpr (DENSE) {
-        Place own(p);
-        int share = EACH * p.share, count = own.chunks * share / VEC;
+        constexpr int share = EACH * SHARE, count = Place::CHUNKS * share / VEC;
         T* at = shuffle(first, 0) + lane * VEC;
 #pragma unroll
         for (int n = 0; n < PACKS; ++n, at += 32 * VEC) {
           int pack = n * 32 + lane;
-          if (pack < count) packs((pack + pack / (share / VEC)) * VEC, at);
+          if (count == 32 * PACKS || pack < count) packs((pack + pack / (share / VEC)) * VEC, at);
         }
       } else {
         int row = lane / AT_ONCE, pack = lane % AT_ONCE;
@@ -63,22 +61,25 @@ template <class T, bool ALONG, bool BACK> struct Staged : Packs<T, EACH, BACK> {
           packs(ALONG ? (first_pack(n * (32 / AT_ONCE) + row) ^ pack) * VEC : (n * (32 / AT_ONCE) + row) * 32 + pack * VEC, at);
         }
       }
-    } else if (whole && (even || !ALONG)) {
-      if (DENSE && !Place(p).there()) return;
+    } else if (whole) {
+      if (DENSE && !Place().there()) return;
       T* at = first + (ALONG ? (lane / EACH - lane) * apart + lane % EACH * step : 0);
 #pragma unroll
-      for (int n = 0; n < EACH; ++n, at += ALONG ? LINES * apart : step) elements(n, moved(n, p), at);
+      for (int n = 0; n < EACH; ++n, at += ALONG ? LINES * apart : step) {
+        if (ALONG && !even) elements(n, moved(n), shuffle(first, n * LINES + lane / EACH) + lane % EACH * step);
+        else elements(n, moved(n), at);
+      }
     } else {
-      if (DENSE && !Place(p).there()) return;
+      if (DENSE && !Place().there()) return;
 #pragma unroll 1
       for (int n = 0; n < EACH; ++n) {
         if constexpr (ALONG) {
           int row = n * LINES + lane / EACH, i = lane % EACH;
           T* at = shuffle(first, row);
           int count = shuffle(have, row);
-          others(moved(n, p), at + i * step, i < count);
+          others(moved(n), at + i * step, i < count);
         } else {
-          others(place(n, p), first + n * step, n < have);
+          others(place(n), first + n * step, n < have);
         }
       }
     }
@@ -100,7 +101,7 @@ struct Chunk {
   const Tin* x;
   Tout* y;
   int have;
-  bool whole, even;  // all lanes' chunks are full; and their lines equally far apart
+  bool whole, even, all;  // all lanes' chunks are full; their lines are equally far apart; none has the line of another
   int number;        // in its line
 
   static __device__ __forceinline__ Offset from(const Lanes& p) { return p.line.stride[0][0]; }
@@ -110,11 +111,11 @@ struct Chunk {
     bool chunks = NARROW && (OPERAND == 0 ? X_ALONG : Y_ALONG);
     return chunks ? p.line.stride[OPERAND][0] * EACH : p.kept.stride[OPERAND][KEPT - 1];
   }
-  __device__ __forceinline__ bool packed(const Lanes& p) const { return In::packed(x, from(p), apart<0>(p), even, p); }
+  __device__ __forceinline__ bool packed(const Lanes& p) const { return In::packed(x, from(p), apart<0>(p), even); }
 
   __device__ __forceinline__ void fetch(Loading& loading, const Lanes& p) const {
     using Loaded = In::Loaded;
-    In::each(const_cast<Tin*>(x), from(p), apart<0>(p), have, whole, packed(p), even, p, [&](int place, const Tin* at) {
+    In::each(const_cast<Tin*>(x), from(p), apart<0>(p), have, whole, packed(p), even, [&](int place, const Tin* at) {
       copy_async(reinterpret_cast<Loaded*>(loading.staged + place), reinterpret_cast<const Loaded*>(at));
     }, [&](int n, int place, const Tin* at) {
       if constexpr (HELD) loading.element[n] = *at;
@@ -128,9 +129,9 @@ struct Chunk {
   template <int PENDING> __device__ __forceinline__ void take(Tin (&element)[EACH], const Loading& loading, const Lanes& p) const {
     const Tin* staged = loading.staged;
     if constexpr (HELD) {
-      if (whole && (even || !X_ALONG) && !packed(p)) {
+      if (whole && !packed(p)) {
 #pragma unroll
-        for (int n = 0; n < EACH; ++n) loading.staged[In::moved(n, p)] = loading.element[n];
+        for (int n = 0; n < EACH; ++n) loading.staged[In::moved(n)] = loading.element[n];
       }
     }
     copies_there<PENDING>();
@@ -144,9 +145,9 @@ struct Chunk {
         for (int v = 0; v < In::VEC; ++v) element[n * In::VEC + v] = In::get(items, v);
       }
     } else {
-      bool there = !NARROW || Place(p).there();
+      bool there = !NARROW || Place().there();
 #pragma unroll
-      for (int i = 0; i < EACH; ++i) element[i] = there ? staged[In::place(i, p)] : convert<Tin>(-0.0f);
+      for (int i = 0; i < EACH; ++i) element[i] = there ? staged[In::place(i)] : convert<Tin>(-0.0f);
     }
     __syncwarp();
   }
@@ -154,7 +155,7 @@ struct Chunk {
   __device__ __forceinline__ void deliver(const Tout* staged, const Lanes& p) const {
     if constexpr (Y_STAGED) {
       __syncwarp();
-      Out::each(y, to(p), apart<1>(p), have, whole, Out::packed(y, to(p), apart<1>(p), even, p), even, p, [&](int place, Tout* at) {
+      Out::each(y, to(p), apart<1>(p), have, whole && all, Out::packed(y, to(p), apart<1>(p), even), even, [&](int place, Tout* at) {
         store_past_l1(at, load_items<Out::VEC>(staged + place));
       }, [&](int, int place, Tout* at) { *at = staged[place]; }, [&](int place, Tout* at, bool there) {
         if (there) *at = staged[place];
@@ -168,15 +169,14 @@ struct Results {
   Chunk chunk;
   Tout* staged;
   Offset to;
-  __device__ __forceinline__ void put(int i, Tout result, const Lanes& p) const {
-    if constexpr (Y_STAGED) staged[Out::place(i, p)] = result;
+  __device__ __forceinline__ void put(int i, Tout result) const {
+    if constexpr (Y_STAGED) staged[Out::place(i)] = result;
     else chunk.y[i * to] = result;
   }
 };
 struct Elements {
   const Results& to;
   const Tin (&x)[EACH];
-  const Lanes& p;
   // Puts f(x, i) in its place for each element.
   template <int, class F> __device__ __forceinline__ void scan(F f) const {
     if constexpr (Y_ALONG) {
@@ -188,11 +188,11 @@ struct Elements {
         if (i % Out::VEC == Out::VEC - 1) out.put(to.staged, i / Out::VEC, packed);
       }
     } else if constexpr (NARROW) {
-      bool there = Place(p).there();
+      bool there = Place().there();
 #pragma unroll
       for (int i = 0; i < EACH; ++i) {
         Tout result = f(x[i], i);
-        if (there) to.staged[Out::place(i, p)] = result;
+        if (there) to.staged[Out::place(i)] = result;
       }
     } else {
       Tout* at = to.chunk.y;
@@ -205,8 +205,26 @@ struct Elements {
   }
 };
 
+// Makes of the values of lanes that share lines those of their lines up to there. Returns what comes before each in its warp.
+template <class Engine, class T> __device__ __forceinline__ T scan_lanes(T& value, T nothing) {
+  int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int step = SHARE; step < 32; step *= 2) {  // lanes of a line are SHARE apart
+    T elder = shuffle_up(value, step);
+    if (lane >= step) value = Engine::merge(elder, value);
+  }
+  T before = shuffle_up(value, SHARE);
+  return lane >= SHARE ? before : nothing;
+}
+
 struct LanesAny : Inexact {
   struct Found {};
+  // The sum of a lane's line up to the lane's chunk and with it, in the warp; and what comes before.
+  static __device__ __forceinline__ Carry sum(Found&, const Tin (&x)[EACH], int have, Carry& before) {
+    Carry all = total(x, have);
+    before = scan_lanes<LanesAny>(all, none());
+    return all;
+  }
   static __device__ __forceinline__ Carry sum(Found&, const Tin (&x)[EACH], int have) { return total(x, have); }
   static __device__ __forceinline__ void finish(const Carry& before, const Found&, const Elements& elements, const Lanes& p) {
     Inexact::finish(before, elements, elements.to.chunk.number == 0, p.nothing);
@@ -221,6 +239,22 @@ template <class V> struct LanesSums : ExactPrefix<V, 4> {
     found = Found::of(x);
     Base known(found);
     return known.carried(__all_sync(0xffffffffu, known.plain) ? known.template total<true>(x) : known.template total<false>(x));
+  }
+  // Likewise of lanes that share lines: sums of the warp have one exponent.
+  using Wide = ExactPrefix<V, 9>;
+  struct Plain { static __device__ __forceinline__ double merge(double a, double b) { return a + b; } };
+  static __device__ __forceinline__ Carry sum(Found& found, const Tin (&x)[EACH], int, Carry& before) {
+    found = Found::of(x);
+    auto most = found.of_warp();
+    Wide known({most.most, most.least});
+    if (known.plain) {
+      double all = known.template total<true>(x).high, part = scan_lanes<Plain>(all, -0.0);
+      before = Base::of(part);
+      return Base::of(all);
+    }
+    auto all = known.template total<false>(x), part = scan_lanes<Wide>(all, Wide::nothing());
+    before = known.carried(part);
+    return known.carried(all);
   }
   static __device__ __forceinline__ void finish(const Carry& carry, const Found& found, const Elements& elements, const Lanes& p) {
     Base known(found);
@@ -251,7 +285,7 @@ template <class V> struct LanesSums : ExactPrefix<V, 4> {
       Local next = known.template add<false>(part, chunk.x[i * chunk.from(p)]);
       bool open = false, none_yet = EXCLUSIVE && chunk.number == 0 && i == 0;
       V result = Base::closely(line, EXCLUSIVE ? part : next, known.off, open);
-      results.put(i, none_yet ? p.nothing : convert<Tout>(result), p);
+      results.put(i, none_yet ? p.nothing : convert<Tout>(result));
       opens |= static_cast<u32>(open && !none_yet) << i;
       part = next;
     }
@@ -270,7 +304,7 @@ template <class V> struct LanesSums : ExactPrefix<V, 4> {
       clear(sum);
       for (i64 back = lane; back < count; back += 32) note(sum, Base::number(last[-(back + (EXCLUSIVE ? 1 : 0)) * chunk.from(p)]));
       V result = settled(sum);
-      if (lane == owner) results.put(i, convert<Tout>(result), p), open &= open - 1;
+      if (lane == owner) results.put(i, convert<Tout>(result)), open &= open - 1;
     }
   }
 };
@@ -280,26 +314,27 @@ using Engine = Either<PREFIX, LanesSums<Tval>, LanesAny>::type;
 struct Line {
   const Tin* x;
   Tout* y;
-  bool there, even;  // even: all lanes have one, equally far apart
+  bool there, all, even;  // whether the lane has one; all of them have; and these are equally far apart
   __device__ __forceinline__ Line(const Tin* x, Tout* y, i64 strip, const Lanes& p) {
     int lane = threadIdx.x % 32;
-    Place own(p);
-    i64 number = strip * p.share + own.line;
+    Place own;
+    i64 number = strip * SHARE + own.line;
     Offset at[2];
     there = own.there() && number < p.lines;
     p.kept.locate(static_cast<Index>(min(number, p.lines - 1)), at);
     this->x = x + at[0], this->y = y + at[1];
     Offset first[] = {shuffle(at[0], 0), shuffle(at[1], 0)};
-    even = p.share == 1 || __all_sync(0xffffffffu, there && at[0] - first[0] == lane * Chunk::apart<0>(p) && at[1] - first[1] == lane * Chunk::apart<1>(p));
+    all = NARROW || __all_sync(0xffffffffu, there);
+    even = SHARE == 1 || __all_sync(0xffffffffu, there && at[0] - first[0] == lane * Chunk::apart<0>(p) && at[1] - first[1] == lane * Chunk::apart<1>(p));
   }
   // Chunk c or, of lanes that share lines, of the c-th chunks of the warp.
   __device__ __forceinline__ Chunk chunk(int c, const Lanes& p) const {
-    Place own(p);
-    int number = c * own.chunks + own.chunk;
+    Place own;
+    int number = c * Place::CHUNKS + own.chunk;
     i64 first = static_cast<i64>(number) * EACH;
     int have = static_cast<int>(max(i64(0), min(static_cast<i64>(EACH), p.length - first)));
     bool whole = have == EACH || !own.there();
     if (NARROW) whole = __all_sync(0xffffffffu, whole);
-    return {x + static_cast<Offset>(first) * Chunk::from(p), y + static_cast<Offset>(first) * Chunk::to(p), there ? have : 0, whole, even, number};
+    return {x + static_cast<Offset>(first) * Chunk::from(p), y + static_cast<Offset>(first) * Chunk::to(p), there ? have : 0, whole, even, all, number};
   }
 };

@@ -81,7 +81,7 @@ scan_chains(const Tin* x, Tout* y, const __grid_constant__ Lanes p) {
     if (!last) link[after][lane] = before.next(chunk.number, sum, fold, p.levels);
     if (size > 1 && (!last || more)) barrier_arrive(1 + after, 64);
     Results results{chunk, staged, Chunk::to(p)};
-    Engine::finish(before.before(), found, Elements{results, element, p}, p);
+    Engine::finish(before.before(), found, Elements{results, element}, p);
     chunk.deliver(staged, p);
     if (c < chunks) continue;
     if (!more) break;

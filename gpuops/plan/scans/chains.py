@@ -11,9 +11,10 @@ from .common import EACH, tree
 from .lanes import DIGITS, LANES, RESERVED, Sides, kernel_of, parameters, sides, staged_of
 from .problems import Problem
 
-#: Warps of a block, at most 15 (each has a barrier of its own), and blocks of a multiprocessor: of ops whose merges
-#: have an order; of lines side by side whose elements have 8 bytes; of others.
-ORDERED, WIDE, USUAL = (12, 2), (8, 3), (8, 2)
+RESIDENT = 2  # blocks of a multiprocessor
+#: Warps of a block, at most 15 (each has a barrier of its own): of ops whose merges have an order, and of lines side by
+#: side whose elements have 8 bytes; of others.
+MANY, USUAL = 12, 8
 TALL = 16  # elements of lines from which on a warp's lanes have a line each
 LONG = 256  # elements of lines of which a chunk that is not full is a small part
 FILLED = 0.75  # of the teams that there is room for have a strip, where there is another way
@@ -23,7 +24,6 @@ class Chains(NamedTuple):
     sides: Sides
     levels: int  # of a line's tree above its chunks
     warps: int  # of a block
-    resident: int  # blocks of a multiprocessor
     size: int  # warps of a team
     strips: int
 
@@ -39,11 +39,11 @@ def chains(p: Problem, machine: Machine) -> Chains | None:
         return None
     each = sides(p)
     chunks = -(-p.length // EACH)
-    warps, resident = ORDERED if p.ordered else WIDE if max(p.sizes) == 8 and not any(each) else USUAL
-    warps = min(warps, (machine.shared // resident - RESERVED) // shared_of(p, each))
+    most = MANY if p.ordered or (max(p.sizes) == 8 and not any(each)) else USUAL
+    warps = min(most, (machine.shared // RESIDENT - RESERVED) // shared_of(p, each))
     warps -= warps % 2 if warps > 2 else 0
     size = max([n for n in range(1, min(warps, chunks) + 1) if warps % n == 0])
-    return Chains(each, tree(chunks).levels if p.ordered else 0, warps, resident, size, -(-p.kept.size // LANES))
+    return Chains(each, tree(chunks).levels if p.ordered else 0, warps, size, -(-p.kept.size // LANES))
 
 
 def shared_of(p: Problem, each: Sides) -> int:
@@ -54,7 +54,7 @@ def shared_of(p: Problem, each: Sides) -> int:
 def pays(p: Problem, t: Chains, machine: Machine) -> bool:
     """Whether this is faster than the kernel of lines without gaps: for sums that take the time, if these lines are as
     many as teams and go by packs."""
-    slots = machine.multiprocessors * t.resident * t.teams
+    slots = machine.multiprocessors * RESIDENT * t.teams
     filled = t.strips / (-(-t.strips // slots) * slots)
     packs = all([
         start % PACK == 0 and p.length * size % PACK == 0 for start, size in zip(p.starts, p.sizes, strict=True)
@@ -64,9 +64,9 @@ def pays(p: Problem, t: Chains, machine: Machine) -> bool:
 
 def add_chains(builder: Builder, p: Problem, strategy: str, t: Chains) -> None:
     """Add a scan in one pass over memory to a plan."""
-    blocks = min(-(-t.strips // t.teams), builder.machine.multiprocessors * t.resident)
+    blocks = min(-(-t.strips // t.teams), builder.machine.multiprocessors * RESIDENT)
     grid = check_grid(p.op, f"strategy {strategy!r}", (blocks, 1), "{} lines", p.kept.size)
     shared = t.warps * staged_of(p, t.sides, 1, False) + t.teams * t.levels * LANES * p.carry
-    kernel = kernel_of("scan_chains", p, t.sides, False, 0, WARPS=t.warps, RESIDENT=t.resident, DEPTH=1, CHAINED=1)
-    params = parameters(p, strips=t.strips, parts=1, share=LANES, size=t.size, levels=t.levels)
+    kernel = kernel_of("scan_chains", p, t.sides, LANES, 0, WARPS=t.warps, RESIDENT=RESIDENT, DEPTH=1, CHAINED=1)
+    params = parameters(p, strips=t.strips, parts=1, size=t.size, levels=t.levels)
     builder.add(Plan(strategy, (Launch(kernel, grid, LANES * t.warps, (*p.arrays, params), shared=shared),)))

@@ -1,4 +1,4 @@
-"""What the launches of scans have in common whose lanes have lines of their own, or share few of them."""
+"""What the launches of scans have in common whose lanes have chunks of lines."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ PARAMS = Struct(
     "Lanes",
     Field("i64", "length", "elements of a line"),
     Field("i64", "lines", "lines in all"),
-    Field("i64", "strips", "of `share` lines each"),
+    Field("i64", "strips", "of SHARE lines each"),
     Field("i64", "parts", "of a line"),
-    Field("i32", "share", "lines of a warp"),
     Field("i32", "size", "warps of a team, which has a strip"),
     Field("i32", "levels", "of a line's tree above its chunks"),
-    Field("i32", "unused", "nothing"),
     Field("Tout", "nothing", "the result of no elements"),
     Field("Axes<KEPT, 2, Offset>", "kept", "operands x and y, over the lines"),
     Field("Axes<LINE, 2, Offset>", "line", "operands x and y, over the elements of a line"),
@@ -58,13 +56,13 @@ def staged_of(p: Problem, each: Sides, depth: int, narrow: bool) -> int:
     return depth * chunk(p.sizes[0], each.x) + chunk(p.sizes[1], each.out) * (each.out or narrow)
 
 
-def kernel_of(name: str, p: Problem, each: Sides, narrow: bool, totals: int, **constants: int) -> Kernel:
+def kernel_of(name: str, p: Problem, each: Sides, share: int, totals: int, **constants: int) -> Kernel:
     """The kernel for how lanes access both arrays."""
     index, offset = index_type(p.kept.size, p.length, totals), offset_type(reaches(p.kept, p.line))
     types = types_of(p) | {"Index": index, "Offset": offset}
     more = {
         "KEPT": p.kept.rank_class, "LINE": p.line.rank_class, "EXCLUSIVE": p.exclusive, "PREFIX": p.exact,
-        "SCALED": p.scaled, "ORDERED": p.ordered, "STATES": 0, "NARROW": narrow, "X_ALONG": each.x, "Y_ALONG": each.out,
+        "SCALED": p.scaled, "ORDERED": p.ordered, "STATES": 0, "SHARE": share, "X_ALONG": each.x, "Y_ALONG": each.out,
         "X_BACK": each.x and p.line.inner(0) == -1, "Y_BACK": each.out and p.line.inner(1) == -1,
     }  # fmt: skip
     return variant(name, types, more | constants)
@@ -74,5 +72,5 @@ def parameters(p: Problem, **numbers: int) -> Params:
     """The kernel's parameters."""
     return PARAMS.pack(
         offset_type(reaches(p.kept, p.line)), length=p.length, lines=p.kept.size,
-        nothing=p.nothing + bytes(-len(p.nothing) % 8), kept=p.kept, line=p.line, unused=0, **numbers,
+        nothing=p.nothing + bytes(-len(p.nothing) % 8), kept=p.kept, line=p.line, **numbers,
     )  # fmt: skip

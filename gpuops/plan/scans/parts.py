@@ -30,7 +30,7 @@ class Parts(NamedTuple):
     @property
     def narrow(self) -> bool:
         """Whether lanes share lines."""
-        return self.share <= LANES // 2
+        return self.share < LANES
 
 
 def parts(p: Problem, machine: Machine) -> Parts | None:
@@ -38,7 +38,7 @@ def parts(p: Problem, machine: Machine) -> Parts | None:
     if p.ordered or len(p.line.sizes) != 1 or p.length < EACH:
         return None
     each, share = sides(p), LANES
-    if 1 < p.inner <= LANES // 2 and all([abs(p.kept.inner(k)) < abs(p.line.inner(k)) for k in (0, 1)]):
+    if 1 < p.inner < LANES and all([abs(p.kept.inner(k)) < abs(p.line.inner(k)) for k in (0, 1)]):
         each, share = Sides(False, False), p.inner
     elif p.kept.size < LANES and all(each):
         share = 1
@@ -65,8 +65,8 @@ def add_parts(builder: Builder, p: Problem, strategy: str, t: Parts) -> None:
     blocks = min(t.strips * t.parts, builder.machine.multiprocessors * RESIDENT)
     grid = check_grid(p.op, f"strategy {strategy!r}", (blocks, 1), "{} lines", p.kept.size)
     constants = {"WARPS": t.warps, "RESIDENT": RESIDENT, "DEPTH": t.depth, "CHAINED": 0}
-    kernel = kernel_of("scan_parts", p, t.sides, t.narrow, totals, **constants)
-    params = parameters(p, strips=t.strips, parts=t.parts, share=t.share, size=t.warps, levels=0)
+    kernel = kernel_of("scan_parts", p, t.sides, t.share, totals, **constants)
+    params = parameters(p, strips=t.strips, parts=t.parts, size=t.warps, levels=0)
     shared = t.warps * (staged_of(p, t.sides, t.depth, t.narrow) + t.depth * LANES * (p.carry + KNOWN * p.exact))
     step = Launch(
         kernel, grid, LANES * t.warps, (*p.arrays, Operand("scratch"), memory, LAUNCH, params), shared=shared,
