@@ -254,6 +254,26 @@ def test_many_columns(backend, name, shape, axis):
             check(backend, name, x, axis)
 
 
+#: (shape, axis) of many lines, and of few long ones of which lanes have one or share some: on the emulator with four
+#: multiprocessors for chains of warps, and for parts.
+MANY_AND_FEW = (
+    ((140, 40), 1), ((40, 140), 0), ((70, 40, 2), 1), ((1700, 3), 0), ((260, 17), 0), ((2, 3100), 1), ((260, 70), 0),
+)  # fmt: skip
+
+
+@pytest.mark.turns(32, everywhere=True)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape,axis", MANY_AND_FEW, ids=str)
+def test_many_lines_and_few(backend, name, layout, shape, axis):
+    for i, dtype in enumerate(("f4", "f8", "c8", "i2")):
+        if np.dtype(dtype) in supported(name):
+            x = sample(shape, dtype, 4)
+            if name == "cumprod" and inexact(x.dtype):
+                x = x / np.abs(x).max().astype(x.dtype)
+            check(backend, name, lay_out(x, layout), axis, **FLAGS[(i + axis) % 4])
+
+
 @pytest.mark.turns(12)
 @pytest.mark.parametrize("name,dtype", CASES, ids=str)
 def test_special_values(backend, name, dtype):
@@ -313,6 +333,20 @@ def test_sums_are_rounded_once(backend, dtype, by):
             for shape, axis in (((-1, 1), 0), ((1, -1), 1)):
                 got = run(backend, gpuops.cumsum, x.reshape(shape), axis=axis)
                 assert_bits(plain(got.reshape(-1)), plain(want)), name
+
+
+@pytest.mark.parametrize("count", (3, 17, 40, 140))
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_sums_of_many_lines_and_few_are_rounded_once(backend, dtype, count):
+    lines = hard(dtype)
+    length = 600 if count < 100 else 200
+    different = [np.resize(line, length) for _, line in lines]
+    x = np.stack([different[i % len(lines)] for i in range(count)], 1)
+    exact = [plain(sums(line)) for line in different]
+    want = np.stack([exact[i % len(lines)] for i in range(count)], 1)
+    for given, axis in ((x, 0), (x.T, 1), (np.repeat(x.T, 2, 1)[:, ::2], 1)):
+        got = plain(run(backend, gpuops.cumsum, given, axis=axis))
+        assert_bits(np.ascontiguousarray(got if axis == 0 else got.T), want)
 
 
 @pytest.mark.parametrize("by", ENGINES)

@@ -181,7 +181,8 @@ template <class V, int LONGEST> struct ExactPrefix {
   static __device__ __forceinline__ Ready ready(const Carry& before, const Extremes& found) {
     ExactPrefix known(found);
     Expansion line = before.normal();
-    if (line.e == 0) line.e = line.s == 0 ? line.s : 0;  // -0.0 of nothing else
+    if (line.s == 0 && line.e == 0) line.s = line.e = before.s;  // -0.0 of nothing else
+    if (line.e == 0) line.e = line.s == 0 ? line.s : 0;
     if (!is_finite(before.s)) line = {before.s, 0, 0};
     constexpr i32 NORMAL = F::LEAST + F::BITS - 1;  // the least exponent of numbers that are not subnormal
     if (known.plain && (!is_finite(before.s) || known.exact(line))) return {line, static_cast<float>(power_of_two(NORMAL)), DOUBLES};

@@ -15,7 +15,7 @@
 // Parameters: struct Scan (gpuops/plan/scans/launch.py).
 // Prologue: Op, Tin, Tval, Tres (of results), Tout (as which they are delivered), Index, Offset, KEPT, LINE (ranks), BLOCK, RESIDENT, X_LINEAR, Y_LINEAR, SHORT, LOOK,
 // EXCLUSIVE, ONE (whether a tile has one column), SIMPLE (whether elements come in the order of threads), EVEN (whether tiles
-// have columns in packs of 16), PIECES (of a tile), PREFIX (whether results are exact sums), SCALED (or products of floats), ORDERED (whether the order of merges matters),
+// have columns in packs of 16), PREFIX (whether results are exact sums), SCALED (or products of floats), ORDERED (whether the order of merges matters),
 // WALK (whether a block goes through all tiles of its lines), DIRECT.
 
 // Elements of 16 bytes, and the packs of a chunk.
@@ -57,15 +57,14 @@ struct Tile {
   i64 first;                   // its first element of a line
   int columns, lines, length;  // columns and outer lines that there are, and elements of each: of those along a line
 
-  // Part `piece` of a tile (LOOK: of PIECES).
-  __device__ __forceinline__ Tile(Index tile, const Scan& p, int piece = 0) {
+  __device__ __forceinline__ Tile(Index tile, const Scan& p) {
     Index rest = ONE ? tile : divide(tile, p.strips);
     strip = ONE ? 0 : tile - rest * static_cast<Index>(p.strips.value), outer = rest, number = 0, first = 0, length = static_cast<int>(p.length);
     columns = ONE ? 1 : static_cast<int>(min(static_cast<i64>(p.columns.value), p.inner - static_cast<i64>(strip) * static_cast<i64>(p.columns.value)));
     if constexpr (LOOK) {
       int span = static_cast<int>(p.span.value);
       outer = divide(rest, p.tiles), number = rest - outer * static_cast<Index>(p.tiles.value), lines = 1;
-      first = (static_cast<i64>(number) * PIECES + piece) * span, length = static_cast<int>(max(i64(0), min(static_cast<i64>(span), p.length - first)));
+      first = static_cast<i64>(number) * span, length = static_cast<int>(max(i64(0), min(static_cast<i64>(span), p.length - first)));
     } else {
       outer *= p.units * p.batch, lines = static_cast<int>(min(static_cast<i64>(p.units * p.batch), p.outers - static_cast<i64>(outer)));
     }

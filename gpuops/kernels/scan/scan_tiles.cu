@@ -144,7 +144,7 @@ template <class Engine, class F> __device__ __forceinline__ void begin(const Tin
 }
 
 // The second half: results, given what comes before the tile. Returns which of them are open.
-template <class Engine> __device__ __forceinline__ u32 end(const Tile& tile, Index number, int piece, int turn, const typename Engine::Carry& line, const Tin* x, const Tin (&element)[EACH], int have, Results& y, const Totals<typename Engine::Local>& totals, const Share& mine, const Scan& p) {
+template <class Engine> __device__ __forceinline__ u32 end(const Tile& tile, Index number, int turn, const typename Engine::Carry& line, const Tin* x, const Tin (&element)[EACH], int have, Results& y, const Totals<typename Engine::Local>& totals, const Share& mine, const Scan& p) {
   auto part = totals.chunk[totals.at(threadIdx.x)], group = Engine::nothing();
   if constexpr (!RAKED) group = before_warp<Engine>(totals.group, mine.chunk);
   else if (mine.unit < p.units) group = totals.group[mine.line(p) * p.rakes + mine.chunk / p.segment];
@@ -166,16 +166,16 @@ template <class Engine> __device__ __forceinline__ u32 end(const Tile& tile, Ind
     } else {
       sure = engine.template chain<EXCLUSIVE, Engine::CUT, 1>(before.line, part, elements, first, before.least, p.nothing);
     }
-    return have == 0 || sure ? 0 : closely(have, engine, before.line, part, x, y, number, piece, p);
+    return have == 0 || sure ? 0 : closely(have, engine, before.line, part, x, y, number, p);
   } else {
     Engine::finish(LOOK ? Engine::merge(Engine::merge(line, group), part) : Engine::merge(group, part), Chunk{element, y}, first, p.nothing);
     return 0;
   }
 }
 // Delivers results.
-__device__ __forceinline__ void leave(u32 open, const Tile& tile, Index number, int piece, const Tin* x, Tout* y, Tout* staged, const Results& results, const Scan& p) {
+__device__ __forceinline__ void leave(u32 open, const Tile& tile, Index number, const Tin* x, Tout* y, Tout* staged, const Results& results, const Scan& p) {
   if constexpr (PREFIX) {
-    if (__any_sync(0xffffffffu, open != 0)) settle<Tval>(open, x, results, number, piece, p);
+    if (__any_sync(0xffffffffu, open != 0)) settle<Tval>(open, x, results, number, p);
   }
   if constexpr (!DIRECT) {
     __syncthreads();
@@ -205,75 +205,43 @@ __device__ __forceinline__ void scan_lines(const Tin* x, Tout* y, const Share& m
       __shared__ Totals<typename OfChunks::Local> totals;
       begin<OfChunks>(element, have, turn, totals, mine, p, [](int, const OfChunks::Carry&) {});
       if constexpr (RAKED) __syncthreads();
-      open = end<OfChunks>(tile, number, 0, turn, OfChunks::none(), x, element, have, results, totals, mine, p);
+      open = end<OfChunks>(tile, number, turn, OfChunks::none(), x, element, have, results, totals, mine, p);
     }
-    leave(open, tile, number, 0, x, y, staged, results, p);
+    leave(open, tile, number, x, y, staged, results, p);
     if constexpr (!DIRECT) __syncthreads();
   }
 }
 
-// Tiles of longer lines, in pieces. A block takes a tile when it has all that it needs for the one before: others may wait for
-// a tile as soon as it is taken.
+// Tiles of longer lines. A block takes a tile when it has all that it needs for the one before: others may wait for a tile as soon
+// as it is taken.
 __device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, u64* slot, const Share& mine, const Launch& launch, const Scan& p) {
   using Carry = typename OfChunks::Carry;
-  __shared__ Totals<typename OfChunks::Local> totals[PIECES];
-  __shared__ Carry line[PIECES + 1][ONE ? 1 : BLOCK / 2];  // the totals of lines in each piece, and what comes before the tile
+  __shared__ Totals<typename OfChunks::Local> totals;
+  __shared__ Carry line[2][ONE ? 1 : BLOCK / 2];  // the totals of lines in the tile, and what comes before it
   __shared__ Index taken;
   char* memory = staging<char>();
-  int wide = ONE ? 1 : static_cast<int>(p.columns.value);
   if (threadIdx.x == 0) taken = arrive(counter, launch);
   __syncthreads();
   Index number;
   while ((number = taken) < static_cast<Index>(p.count)) {
-    Tile first(number, p);
+    Tile tile(number, p);
+    int have = elements_of(mine, tile, p);
     Source source;
     Tin element[EACH];
-    source.fetch(x, first, mine, p);
-#pragma unroll 1
-    for (int piece = 0; piece < PIECES; ++piece) {
-      Tile tile(number, p, piece);
-      int have = elements_of(mine, tile, p);
-      receive(element, have, source, reinterpret_cast<Tin*>(memory + piece * p.buffer), tile, piece, false, mine, p);
-      if (piece + 1 < PIECES) source.fetch(x, Tile(number, p, piece + 1), mine, p);
-      begin<OfChunks>(element, have, piece, totals[piece], mine, p, [&](int column, const Carry& all) { line[piece][column] = all; });
-    }
+    source.fetch(x, tile, mine, p);
+    receive(element, have, source, reinterpret_cast<Tin*>(memory), tile, 0, false, mine, p);
+    begin<OfChunks>(element, have, 0, totals, mine, p, [&](int column, const Carry& all) { line[0][column] = all; });
     if constexpr (ONE) __syncwarp();
     else __syncthreads();
-    if (!ONE || threadIdx.x < 32) {
-      publish<OfChunks>([&](int column) {
-        Carry all = line[0][column];
-#pragma unroll
-        for (int piece = 1; piece < PIECES; ++piece) all = OfChunks::merge(all, line[piece][column]);
-        return all;
-      }, slot, first, p, launch);
-    }
-    look_back<OfChunks>(line[PIECES], reinterpret_cast<Carry*>(memory + p.folds), slot, first, p, launch);
+    if (!ONE || threadIdx.x < 32) publish<OfChunks>([&](int column) { return line[0][column]; }, slot, tile, p, launch);
+    look_back<OfChunks>(line[1], reinterpret_cast<Carry*>(memory + p.folds), slot, tile, p, launch);
     u32 next = 0;
     if (threadIdx.x == 0) next = static_cast<u32>(atomicAdd(counter, u64(1)));
-    for (int column = threadIdx.x; column < wide; column += blockDim.x) {
-      Carry before = line[PIECES][column];
-#pragma unroll
-      for (int piece = 0; piece < PIECES; ++piece) {
-        Carry all = line[piece][column];
-        line[piece][column] = before, before = OfChunks::merge(before, all);
-      }
-    }
     __syncthreads();
-#pragma unroll 1
-    for (int piece = 0; piece < PIECES; ++piece) {
-      Tile tile(number, p, piece);
-      char* here = memory + piece * p.buffer;
-      int have = elements_of(mine, tile, p);
-      if constexpr (PIECES > 1) {
-        if constexpr (DIRECT) source.fetch(x, tile, mine, p);
-        source.take(element, have, reinterpret_cast<const Tin*>(here));
-        if constexpr (APART) __syncthreads();
-      }
-      Tout* staged = reinterpret_cast<Tout*>(here);
-      Results results(y, staged, have, mine, tile, p);
-      u32 open = end<OfChunks>(tile, number, piece, piece, line[piece][mine.column], x, element, have, results, totals[piece], mine, p);
-      leave(open, tile, number, piece, x, y, staged, results, p);
-    }
+    Tout* staged = reinterpret_cast<Tout*>(memory);
+    Results results(y, staged, have, mine, tile, p);
+    u32 open = end<OfChunks>(tile, number, 0, line[1][mine.column], x, element, have, results, totals, mine, p);
+    leave(open, tile, number, x, y, staged, results, p);
     if (threadIdx.x == 0) taken = next;
     __syncthreads();
   }
@@ -314,8 +282,8 @@ __device__ __forceinline__ void walk_lines(const Tin* x, Tout* y, const Share& m
     __syncthreads();
     Tout* staged = reinterpret_cast<Tout*>(memory);
     Results results(y, staged, have, mine, tile, p);
-    u32 open = end<OfChunks>(tile, number, 0, t % 2, line[mine.column], x, element, have, results, totals, mine, p);
-    leave(open, tile, number, 0, x, y, staged, results, p);
+    u32 open = end<OfChunks>(tile, number, t % 2, line[mine.column], x, element, have, results, totals, mine, p);
+    leave(open, tile, number, x, y, staged, results, p);
     if constexpr (!DIRECT) __syncthreads();
   }
 }

@@ -6,7 +6,7 @@ template <class V> struct TileSums : ExactPrefix<V, LONGEST> {
   using Base = ExactPrefix<V, LONGEST>;
   using typename Base::Carry, typename Base::Extremes;
   __device__ __forceinline__ explicit TileSums(const Extremes& found) : Base(found) {}
-  // Sizes of the elements of each line in a tile or piece, of two in turn.
+  // Sizes of the elements of each line in a tile, of two in turn.
   struct Sizes { u32 most[BLOCK], least[BLOCK]; };
   static __device__ __forceinline__ Sizes& sizes(int turn) {
     __shared__ Sizes found[2];

@@ -29,8 +29,6 @@ from .problems import Problem
 SHORT = EACH // 2  # elements of lines of which a chunk has several
 BLOCK = 256  # threads of a block, at most
 SEGMENT = 128  # contiguous bytes of x that a tile has of columns
-PIECES = 2  # of a tile that looks back, if there are tiles enough
-FILLED = 8  # tiles of a multiprocessor from which on there are
 RESIDENT = 3  # blocks of a multiprocessor
 SECTOR = 32  # contiguous bytes of columns from which on their threads load them
 WALKED = 1  # groups of lines for each multiprocessor from which on a block goes through all tiles of its lines
@@ -55,7 +53,6 @@ PARAMS = Struct(
     Field("i32", "segment", "chunks that each of these has"),
     Field("i32", "levels", "levels of a line's tree above tiles"),
     Field("i32", "backward[2]", "whether lines run backwards in the memory of x and y"),
-    Field("i64", "buffer", "bytes of shared memory of a tile"),
     Field("i64", "folds", "bytes of shared memory before those for what comes before a tile"),
     Field("Tout", "nothing", "the result of no elements"),
     Field("Axes<KEPT, 2, Offset>", "kept", "operands x and y, over the lines"),
@@ -88,7 +85,7 @@ class Tiling(NamedTuple):
 def tiling(p: Problem, machine: Machine) -> Tiling:
     """The tiles of a scan: of whole lines if they fit, else of parts of them."""
     most = BLOCK
-    while most > 64 and PIECES * staged(most, p) + STATIC > machine.shared:
+    while most > 64 and staged(most, p) + STATIC > machine.shared:
         most //= 2
     if p.length <= SHORT:
         columns = min(p.inner, most)
@@ -150,11 +147,9 @@ def add_tiles(builder: Builder, p: Problem, strategy: str) -> None:
     groups = -(-p.outers // (t.units * t.batch)) * -(-p.inner // t.columns)
     tiles = -(-p.length // span) if t.look else 1
     walk = t.look and groups >= WALKED * machine.multiprocessors
-    many = t.look and not (walk or p.ordered) and groups * tiles >= FILLED * machine.multiprocessors
-    pieces = PIECES if many else 1
-    line = tree(-(-tiles // pieces))
+    line = tree(tiles)
     count = groups * line.tiles
-    folds = pieces * staged(t.threads, p)
+    folds = staged(t.threads, p)
     memory: tuple[Operand | bytes | None, ...] = (None, None, NO_LAUNCH)
     shared = folds
     if t.look:
@@ -165,10 +160,10 @@ def add_tiles(builder: Builder, p: Problem, strategy: str) -> None:
     resident = CLOSE if t.look and max(p.sizes) <= 4 else RESIDENT
     blocks = groups if walk else min(count, machine.multiprocessors * resident)
     grid = check_grid(p.op, f"strategy {strategy!r}", (blocks, 1), "{} lines", p.kept.size)
-    constants = {"RESIDENT": resident, "PIECES": pieces, "WALK": walk}
+    constants = {"RESIDENT": resident, "WALK": walk}
     step = Launch(
         kernel_of(p, t, span, count, constants), grid, t.threads,
-        (*p.arrays, *memory, parameters(p, t, span, count, line, folds // pieces, folds)), shared=shared,
+        (*p.arrays, *memory, parameters(p, t, span, count, line, folds)), shared=shared,
     )  # fmt: skip
     builder.add(Plan(strategy, (step,), scratch=PARTIALS if t.look and not walk else 0))
 
@@ -189,7 +184,7 @@ def kernel_of(p: Problem, t: Tiling, span: int, count: int, constants: dict[str,
     return variant("scan_tiles", types, more | constants)
 
 
-def parameters(p: Problem, t: Tiling, span: int, count: int, line: Tree, buffer: int, folds: int) -> Params:
+def parameters(p: Problem, t: Tiling, span: int, count: int, line: Tree, folds: int) -> Params:
     """The kernel's parameters."""
     rakes, segment = t.rakes(p.ordered)
     return PARAMS.pack(
@@ -197,5 +192,5 @@ def parameters(p: Problem, t: Tiling, span: int, count: int, line: Tree, buffer:
         strips=-(-p.inner // t.columns), tiles=line.tiles, count=count, groups=line.groups, columns=t.columns,
         chunks=t.chunks, span=max(1, span), units=t.units, batch=t.batch, rakes=rakes, segment=segment,
         levels=line.levels, backward=p.backward,
-        nothing=p.nothing + bytes(-len(p.nothing) % 8), buffer=buffer, folds=folds, kept=p.kept, line=p.line,
+        nothing=p.nothing + bytes(-len(p.nothing) % 8), folds=folds, kept=p.kept, line=p.line,
     )  # fmt: skip
