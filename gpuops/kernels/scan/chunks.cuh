@@ -160,7 +160,6 @@ struct Chunk {
       }, [&](int, int place, Tout* at) { *at = staged[place]; }, [&](int place, Tout* at, bool there) {
         if (there) *at = staged[place];
       });
-      __syncwarp();
     }
   }
 };
