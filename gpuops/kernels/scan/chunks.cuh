@@ -71,7 +71,7 @@ template <class T, bool ALONG, bool BACK> struct Staged : Packs<T, EACH, BACK> {
       }
     } else {
       if (DENSE && !Place().there()) return;
-#pragma unroll 1
+#pragma unroll 4
       for (int n = 0; n < EACH; ++n) {
         if constexpr (ALONG) {
           int row = n * LINES + lane / EACH, i = lane % EACH;
@@ -121,7 +121,8 @@ struct Chunk {
       if constexpr (HELD) loading.element[n] = *at;
       else copy_async(loading.staged + place, at);
     }, [&](int place, const Tin* at, bool there) {
-      loading.staged[place] = there ? *at : convert<Tin>(-0.0f);
+      if (there) copy_async(loading.staged + place, at);
+      else loading.staged[place] = convert<Tin>(-0.0f);
     });
     copies_sent();
   }
