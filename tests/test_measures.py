@@ -102,7 +102,7 @@ def applies(op: str, dtype: Any) -> bool:
 
 
 @pytest.mark.parametrize("op", OPS)
-@examples(40)
+@examples(20)
 @given(data=st.data())
 def test_agrees_with_numpy(backend, op, data):
     shape = data.draw(layouts.shapes().filter(lambda shape: 0 not in shape))

@@ -113,7 +113,7 @@ def calls(draw: st.DrawFn, op: str) -> tuple[np.ndarray, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("op", REDUCTIONS)
-@examples(40)
+@examples(20)
 @given(data=st.data())
 def test_agrees_with_numpy(backend, op, data):
     x, options = data.draw(calls(op))
