@@ -5,7 +5,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python -m
-PIP := $(RUN) pip --disable-pip-version-check install --quiet
+PIP := $(RUN) pip --disable-pip-version-check install --quiet --no-compile
 comma := ,
 
 # The CuPy to install goes by the newest CUDA that the driver of the GPU serves; empty without a GPU.

@@ -1,8 +1,9 @@
 """How much one run tests. Slow tests are split into parts, one per commit, round-robin.
 
-Kernels are compiled for the emulator, for seconds: one run takes each combination of a test's parameters there with the
-tuned kernels or with those for small arrays. Of the tests with the marker ``turns(n)``, it takes one of n combinations,
-and all of them on a CPU and a GPU; with ``turns(n, everywhere=True)``, all on a GPU alone.
+Kernels are compiled for the emulator, for seconds: one run takes one of seven combinations of a test's parameters there
+with the tuned kernels and another with those for small arrays, and all of them on a CPU and a GPU. So each combination
+has its turn within four runs, and each run takes at least one of each test. The marker ``turns(n)`` says another
+number, and ``turns(n, everywhere=True)`` that all are taken on a GPU alone.
 
 The deep profile runs all parts. The quick profile skips the slowest files and draws few examples.
 """
@@ -22,6 +23,7 @@ import pytest
 PROFILE = os.environ.get("GPUOPS_TEST_PROFILE", "ci")
 DEEP = PROFILE == "deep"
 TIERS = 2  # kinds of kernels on the emulator
+TURNS = 7  # of a test without a marker; odd, to be out of step with what tests take round-robin themselves
 FEW = 8  # examples of a property in the quick profile
 #: Files that the quick profile leaves out.
 SLOW = (
@@ -67,23 +69,30 @@ def pairs(rows: Iterable[Any], *columns: Sequence[Any]) -> list[tuple[Any, Any]]
 def other_turns(items: Iterable[pytest.Item], tier: Callable[[pytest.Item], str]) -> list[pytest.Item]:
     """The tests on the emulator that are for other commits, and others with the marker ``turns(n, everywhere=True)``.
 
-    With ``turns(n)``, one of n combinations of a test's parameters runs, round-robin, in a diagonal: each value of each
-    parameter has its turn soon. The tuned kernels and those for small arrays have different combinations, so that
-    without a marker, as with ``turns(2)``, each combination runs on one of them.
+    One of n combinations of a test's parameters runs, round-robin, in a diagonal: each value of each parameter has its
+    turn soon. The tuned kernels and those for small arrays have different combinations, so that with ``turns(2)`` each
+    combination runs on one of them. If there are fewer than n / 2, one runs on one of them.
     """
     turn = TURN // 2 if PROFILE == "quick" else TURN  # it takes turns of its own with the two kinds of kernels
-    seen: Counter[tuple[str, str]] = Counter()
+    items, seen = list(items), Counter[tuple[str, str]]()
+    sizes = Counter((test_of(item), tier(item)) for item in items)
     left_out = []
     for item in items:
         marker, name = item.get_closest_marker("turns"), tier(item)
         emulated, everywhere = name.startswith("emulated"), marker is not None and marker.kwargs.get("everywhere")
         if DEEP or name == "gpu" or not (emulated or everywhere):
             continue
-        count, test = marker.args[0] if marker else TIERS, (item.nodeid.partition("[")[0], name)
+        count, test = marker.args[0] if marker else TURNS, (test_of(item), name)
+        count = count if everywhere else min(count, TIERS * sizes[test])
         place, seen[test] = seen[test], seen[test] + 1
         if (place + place // count + turn + name.endswith("small") * (count // 2)) % count:
             left_out.append(item)
     return left_out
+
+
+def test_of(item: pytest.Item) -> str:
+    """The name of a test, without its parameters."""
+    return item.nodeid.partition("[")[0]
 
 
 def examples(count: int) -> hypothesis.settings:

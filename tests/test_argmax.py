@@ -21,8 +21,6 @@ from tests.compare import run
 from tests.emulated import EmulatedDevice
 from tests.layouts import BFLOAT16, COMMON, DTYPES, LAYOUTS, lay_out
 
-pytestmark = pytest.mark.turns(2)
-
 STRATEGIES = (None, *gpuops.strategies("argmax"))
 #: Those that NaN wins; NumPy's others raise for all-NaN slices.
 PLAIN = tuple(op for op, row in SEARCHES.items() if not row.plain)
@@ -120,7 +118,6 @@ def equal_extremes(shape: tuple[int, ...], axis: int | None, dtype: np.dtype, le
         yield x
 
 
-@pytest.mark.turns(6)
 @pytest.mark.parametrize("regime", BATCHES)
 @pytest.mark.parametrize(
     ("op", "dtype"),
@@ -175,7 +172,6 @@ def test_every_strategy_reads_every_layout(backend, strategy):
             check(backend, "argmax", x, axis=axis, strategy=strategy)
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("dtype", ["?", "i1", "f2", BFLOAT16, "i4", "f8"], ids=str)
 @pytest.mark.parametrize("op", SEARCHES)
 def test_memory_in_another_order_than_that_of_the_indices(backend, op, dtype):

@@ -11,8 +11,6 @@ import gpuops
 from tests.compare import assert_same
 from tests.ops import REDUCTIONS, ROWWISE, SOFTMAXES, SPREADS, WITH_AXIS
 
-pytestmark = pytest.mark.turns(2)
-
 special = pytest.importorskip("scipy.special", reason="SciPy is the reference")
 
 X = np.arange(20, dtype="f4").reshape(4, 5) % 7

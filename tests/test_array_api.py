@@ -19,7 +19,7 @@ from tests.budget import examples, round_robin
 from tests.compare import assert_near, assert_same
 from tests.layouts import DTYPES, HALVES, inexact, wide
 
-pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.turns(2)]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 REDUCTIONS = tuple(op for op in ops.REDUCTIONS if op in xp.__all__ and op not in ops.SPREADS)
 #: As the standard prints them, annotations left out.
@@ -153,7 +153,6 @@ def test_reductions_match_numpy(backend, op, data):
     check_reduction(backend, op, whole(rng, shape, data.draw(st.sampled_from(FEW))), **options)
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_reductions_of_every_dtype(backend, op, dtype):
@@ -258,7 +257,6 @@ def test_cumulations_match_numpy(backend, op, data):
     assert_same(got, right.astype(result_dtype(op, dtype)))
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("op", CUMULATIVE)
 def test_cumulations_of_every_dtype(backend, op, dtype):

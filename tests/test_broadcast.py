@@ -18,7 +18,7 @@ from tests.compare import assert_bits, assert_same, run
 from tests.conftest import Emulated
 from tests.layouts import BFLOAT16, COMMON, COMPLEX, DTYPES, FLOATS, HALVES, LAYOUTS, lay_out, sample
 
-pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.turns(2)]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 #: The strategies that take every input.
 STRATEGIES = (None, *(name for name in gpuops.strategies("where") if name not in ("stepped", "tiled")))

@@ -38,7 +38,7 @@ from dask.utils import key_split  # noqa: E402
 
 from tests.chunks import on_device  # noqa: E402
 
-pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.turns(2)]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 EXACT = (*EXTREMA, *LOGICAL, "where", "expand", "broadcast_to")
 

@@ -32,8 +32,6 @@ from dask.utils import key_split  # noqa: E402
 
 from tests.chunks import on_device  # noqa: E402
 
-pytestmark = pytest.mark.turns(2)
-
 #: Every reduction of one array, those to several results among them, and their options.
 MASKED = tuple(op for op in (*REDUCTIONS, *records.MEASURES) if "where" in parameters(op))
 MASKED_DTYPES = tuple(

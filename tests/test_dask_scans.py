@@ -26,7 +26,7 @@ from dask.utils import key_split  # noqa: E402
 
 from tests.chunks import on_device  # noqa: E402
 
-pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.turns(2)]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 SHAPE = (3, 23)
 CHUNKS = (((2, 0, 1), (9, 0, 3, 11)), ((1, 2), (17, 6)), ((3,), (1,) * 6 + (16, 1)))

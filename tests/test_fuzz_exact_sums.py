@@ -24,7 +24,6 @@ def test_short_rows_on_the_cpu(capsys):
     assert sum(int(line.split()[2]) for line in lines) == 8000 * len(fuzz.OPS)
 
 
-@pytest.mark.turns(6)
 @pytest.mark.parametrize("length", (3, 24))
 @pytest.mark.parametrize("dtype", FORMS)
 def test_short_rows_on_devices(device, dtype, length):

@@ -22,7 +22,7 @@ from tests.compare import assert_bits, assert_near, assert_repeatable, assert_sa
 from tests.layouts import BFLOAT16, COMMON, DTYPES, FLOATS, HALVES, INTS, LAYOUTS, inexact, lay_out, placed, sample
 from tests.works import context_of, execute_plan
 
-pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.turns(2)]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 STRATEGIES = gpuops.strategies("matmul")
 F4 = np.dtype("f4")

@@ -19,7 +19,7 @@ from tests.layouts import BFLOAT16, BOOL, COMMON, DTYPES, LAYOUTS, inexact, lay_
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is of ml_dtypes")
 
-pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.turns(2)]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
 def squares(x: np.ndarray, **options: Any) -> Any:
@@ -101,9 +101,8 @@ def applies(op: str, dtype: Any) -> bool:
     return not (op == "ptp" and np.dtype(dtype) == bool)
 
 
-@pytest.mark.turns(2)
 @pytest.mark.parametrize("op", OPS)
-@examples(40)
+@examples(20)
 @given(data=st.data())
 def test_agrees_with_numpy(backend, op, data):
     shape = data.draw(layouts.shapes().filter(lambda shape: 0 not in shape))
@@ -124,7 +123,6 @@ def test_every_regime(backend, op, regime):
         check(backend, op, sample(shape, dtype), axis=axis)
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("op", OPS)
 def test_every_layout(backend, op):
     for layout in LAYOUTS:

@@ -14,8 +14,6 @@ from gpuops.plan.work import Launch, Operand
 from tests.compare import assert_bits, assert_values
 from tests.layouts import BFLOAT16
 
-pytestmark = pytest.mark.turns(2)
-
 #: Views of float memory, as complex numbers whose strides are 3, 5 and 7 reals.
 DTYPES = {"c16": "f8", "c8": "f4"}
 
@@ -168,7 +166,6 @@ OF_BOOLS = {
 SHAPES = [(320,), (1, 320), (40, 8), (8, 40), (106, 3)]
 
 
-@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", OF_BOOLS)
 def test_nonzero_bool_bytes_are_true(backend, name):
     for shape in SHAPES:

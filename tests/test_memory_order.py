@@ -19,7 +19,7 @@ from tests.budget import examples, pairs
 from tests.conftest import Cpu
 from tests.ops import initial
 
-pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.turns(2)]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 #: Reductions to one result or two, along one axis.
 OPS: dict[str, Any] = {
@@ -57,13 +57,11 @@ def check(backend: Any, function: Any, x: np.ndarray, **options: Any) -> None:
                 assert moving(result) == moving(right), (axis, keepdims)
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("op,view", pairs(OPS, ["F"], [name for name in VIEWS if name != "F"]))
 def test_small_results(backend, op, view):
     check(backend, OPS[op], VIEWS[view](layouts.sample((6, 4, 10), "f4", special=False)))
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("dtype", ["f2", "c8", "i1", layouts.BFLOAT16], ids=str)
 @pytest.mark.parametrize("op", ["sum", "max", "mean", "var", "argmax", "nansum", "any", "sum_of_squares"])
 def test_results_of_other_dtypes(backend, op, dtype):

@@ -17,8 +17,6 @@ from tests.budget import examples
 from tests.compare import assert_same, assert_values
 from tests.layouts import lay_out
 
-pytestmark = pytest.mark.turns(2)
-
 special = pytest.importorskip("scipy.special", reason="SciPy is the reference")
 
 #: Calls on two matrices and a mask of the same shape, and what they give.
@@ -75,7 +73,6 @@ def check(name: str, device: Any, host: tuple[np.ndarray, ...], arrays: list[Any
     np.testing.assert_allclose(got, right, error, error / 3)
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("name", CALLS)
 @examples(10)
 @given(data=st.data())

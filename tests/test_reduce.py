@@ -20,7 +20,7 @@ from tests.ops import EXTREMA, LOGICAL, REDUCTIONS, SPREADS, UFUNCS, WITH_DTYPE,
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is of ml_dtypes")
 
-pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.turns(2)]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 STRATEGIES = (None, *gpuops.strategies("sum"))
 LADDER = tuple(op for op in REDUCTIONS if "cross" in gpuops.strategies(op))
@@ -112,16 +112,14 @@ def calls(draw: st.DrawFn, op: str) -> tuple[np.ndarray, dict[str, Any]]:
     return x, options | {"strategy": draw(st.sampled_from(strategies(op)))}
 
 
-@pytest.mark.turns(2)
 @pytest.mark.parametrize("op", REDUCTIONS)
-@examples(40)
+@examples(20)
 @given(data=st.data())
 def test_agrees_with_numpy(backend, op, data):
     x, options = data.draw(calls(op))
     check_run(backend, op, x, **options)
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_takes_every_dtype(backend, op, dtype):
@@ -220,7 +218,6 @@ def test_extreme_values_of_small_integers(backend, op, dtype):
 MASKED = [*product(["f4", "i1", "f8", "f2"], (("sum", "mean", "sum"), ("mean", "sum", "mean")))]
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("mask,kind", pairs([(60, 512), (60, 1), (1, 512), (512,), (1, 1)], MASKED), ids=str)
 @pytest.mark.parametrize("cut", [slice(None), slice(1, None), slice(16, -16), slice(None, None, -1)], ids=str)
 def test_masks_of_every_shape(backend, cut, mask, kind):
@@ -248,7 +245,6 @@ def test_few_long_and_many_short_rows(backend, op, shape):
         check_run(backend, op, sample(shape), axis=axis)
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("axes", [(0, 2, 4), (1, 3, 5), (0, 3), ()], ids=str)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_dims_that_do_not_merge(backend, strategy, axes):

@@ -15,7 +15,7 @@ from gpuops.plan.work import Machine, new_array
 from tests.compare import accumulator_eps, assert_bits, assert_near, run, widened
 from tests.layouts import BFLOAT16, FLOATS, LAYOUTS, lay_out, sample, smallest_subnormal
 
-pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.turns(2)]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 DTYPES = (*FLOATS, np.dtype("i4"), np.dtype("u1"), np.dtype("?"))
 
@@ -55,7 +55,6 @@ def formula(x: np.ndarray, axis: Any, where: Any, eps: Any, dtype: Any) -> tuple
         return np.where(mask, values / np.sqrt(mean + np.longdouble(eps)), 0).astype(np.float64), val
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_any_axes_of_any_layout(backend, dtype, layout):
@@ -64,7 +63,6 @@ def test_any_axes_of_any_layout(backend, dtype, layout):
         check(backend, x, axis)
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", [(5, 37, 24), (3, 1000), (2, 9000), (700, 40)], ids=str)
 def test_masked_elements_do_not_count_and_become_0(backend, shape, dtype):

@@ -52,7 +52,6 @@ def check_compress(backend: Any, condition: np.ndarray, a: np.ndarray, axis: int
 # ------------------------------------------------------------------------------------------------------------- indices
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_indices_of_any_layout(backend, dtype, layout):
@@ -61,7 +60,6 @@ def test_indices_of_any_layout(backend, dtype, layout):
     check_nonzero(backend, x[1], gpuops.where)
 
 
-@pytest.mark.turns(2)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_vectors_of_every_length(backend, length):
     cases = (("?", 0.5), ("f4", 0.1), ("f8", 1.0), ("f2", 0.0), ("c16", 0.5))
@@ -112,7 +110,6 @@ def test_indices_do_not_share_memory(backend):
 
 
 @given(st.data())
-@pytest.mark.turns(2)
 def test_indices_property(backend, data):
     shape, dtype = data.draw(layouts.shapes()), data.draw(st.sampled_from(layouts.COMMON))
     if shape:
@@ -122,7 +119,6 @@ def test_indices_property(backend, data):
 # ------------------------------------------------------------------------------------------------------------- elements
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_elements_of_any_layout(backend, dtype, layout):
@@ -188,7 +184,6 @@ def test_out_may_overlap_what_is_selected(backend):
 
 
 @given(st.data())
-@pytest.mark.turns(2)
 def test_elements_property(backend, data):
     shape, dtype = data.draw(layouts.shapes()), data.draw(st.sampled_from(layouts.COMMON))
     a = data.draw(layouts.arrays(shape, dtype))

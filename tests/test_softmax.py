@@ -22,7 +22,7 @@ from tests.ops import ROWWISE, SOFTMAXES, softmax_options
 
 special = pytest.importorskip("scipy.special", reason="SciPy is the reference")
 
-pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.turns(2)]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 STRATEGIES = (None, *gpuops.strategies("softmax"))
 #: Each op with and without a mask, in two groups for round-robin tests.
@@ -135,7 +135,6 @@ def test_agrees_with_scipy(backend, op, data):
     check_run(backend, op, x, **options)
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("dtype", REALS, ids=str)
 @pytest.mark.parametrize("op", SOFTMAXES)
 def test_takes_every_dtype(backend, op, dtype):
@@ -143,7 +142,6 @@ def test_takes_every_dtype(backend, op, dtype):
         check_run(backend, op, sample((5, 40), dtype, special=True), axis)
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize(
     "axis,kind", pairs(ALONG, [*itertools.product(ROWWISE, (LENGTHS[::2], LENGTHS[1::2]))]), ids=str
 )
@@ -163,7 +161,6 @@ def check_rows(backend: Any, *views: np.ndarray) -> None:
             check_run(backend, op, x, 1, where=sample(x.shape) > 0 if masked else True)
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("length", [40, 700, 5000, 17001])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_rows_aligned_differently_from_their_results(backend, dtype, length):

@@ -14,7 +14,7 @@ from tests.emulated import EmulatedDevice
 from tests.layouts import BFLOAT16, sample
 from tests.ops import SPREADS
 
-pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.turns(2)]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 #: Shapes of which a thread takes many elements, on one multiprocessor, and the axis; how fast the mean drifts, by how
 #: it does; and the largest error allowed, in units of the last place, which a center that never moves exceeds.
