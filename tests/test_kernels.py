@@ -620,7 +620,7 @@ MORE_ATOMICS = {
         "atomicMax(sizes(turn).most + line, found.most), atomicMin(sizes(turn).least + line, found.least);",
     ],
     "ladder.cuh": ["atomicMin(&next, threadIdx.x);"],
-    **dict.fromkeys(("scan_parts.cu", "scan_tiles.cu"), ["atomicAdd(counter, u64(1)));"]),
+    **{key: ["atomicAdd(counter, u64(1)));"] for key in ("scan_parts.cu", "scan_tiles.cu")},
     "slots.cuh": ["atomicAdd(const_cast<u64*>(from), u64(0));"],
 }  # fmt: skip
 
