@@ -17,7 +17,7 @@ template <class T, bool ALONG, bool BACK> struct Staged : Packs<T, EACH, BACK> {
   using Base::VEC, Base::PACKS, Base::first_pack;
   static constexpr bool DENSE = NARROW && !ALONG;  // lines side by side and nothing beside them
   static constexpr int BYTES = (32 * EACH + (DENSE ? 16 * VEC : 0)) * sizeof(T);
-  // Lines of the elements, and packs of a line (or of an element of all lines), that the lanes move at a time.
+  // Lines of the elements, and packs of a line (or of an element of all lines), that lanes move at a time.
   static constexpr int LINES = 32 / EACH, AT_ONCE = ALONG ? PACKS : 32 / VEC;
 
   // The place of element i of the lane. (Chunks of a line are a pack further apart than their elements fill, for other banks.)
@@ -90,7 +90,8 @@ using Out = Staged<Tout, Y_ALONG, Y_BACK>;
 constexpr bool Y_STAGED = Y_ALONG || NARROW;
 constexpr int STAGED = DEPTH * In::BYTES + (Y_STAGED ? Out::BYTES : 0);  // bytes of a warp
 
-// Elements that a warp loads: on their way to shared memory or, if they do not go by packs and there are registers for them, there.
+// Elements that a warp loads: on their way to shared memory or, if they do not go by packs and there are registers for them,
+// held in these.
 constexpr bool HELD = CHAINED && EACH * sizeof(Tin) / 4 + 96 <= 65536 / (32 * WARPS * RESIDENT);
 struct Loading {
   Tin* staged;

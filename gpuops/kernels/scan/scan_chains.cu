@@ -10,8 +10,10 @@
 //
 // Parameters: struct Lanes (gpuops/plan/scans/lanes.py).
 // Prologue: Op, Tin, Tval, Tres (of results), Tout (as which they are delivered), Index, Offset, KEPT, LINE (ranks), WARPS,
-// RESIDENT, EXCLUSIVE, PREFIX (whether results are exact sums), SCALED (or products of floats), ORDERED (whether the order of merges
-// matters), X_ALONG, Y_ALONG (whether lines do not lie side by side), X_BACK, Y_BACK (whether packs of elements along a line lie in the opposite order).
+// RESIDENT, EXCLUSIVE, PREFIX (whether results are exact sums), SCALED (or products of floats), ORDERED (whether the order of
+// merges matters), X_ALONG, Y_ALONG (whether lines do not lie side by side), X_BACK, Y_BACK (whether packs of elements along a
+// line lie in the opposite order), SHARE (lines of a warp), DEPTH (chunks of a lane in shared memory), CHAINED (whether warps hand
+// on what comes before a chunk).
 
 // What comes before a chunk: before the group of siblings in the line's tree that it is one of, and of its elder siblings. (Merges
 // without an order need no groups.)

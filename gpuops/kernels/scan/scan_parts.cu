@@ -7,7 +7,7 @@
 // begun. A block takes its next part when it has looked back, and loads it while it makes results.
 //
 // Parameters: struct Lanes (gpuops/plan/scans/lanes.py).
-// Prologue: that of scan_chains.cu, SHARE (lines of a strip), DEPTH.
+// Prologue: that of scan_chains.cu.
 
 constexpr int BATCH = 2;  // parts that a warp looks at at once
 
