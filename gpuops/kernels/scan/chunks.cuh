@@ -103,7 +103,7 @@ struct Chunk {
   Tout* y;
   int have;
   bool whole, even, all;  // all lanes' chunks are full; their lines are equally far apart; none has the line of another
-  int number;        // in its line
+  int number;  // in its line
 
   static __device__ __forceinline__ Offset from(const Lanes& p) { return p.line.stride[0][0]; }
   static __device__ __forceinline__ Offset to(const Lanes& p) { return p.line.stride[1][0]; }

@@ -1,13 +1,16 @@
 // Engines whose results are not exact sums: of products of floats (SCALED), whose totals do not overflow, and of any other op.
 
+// Results of a chunk, one after the other, given what comes before it. first: it is the first of its line.
+template <class Engine, class Elements> __device__ __forceinline__ void finish_each(typename Engine::Local state, const Elements& elements, bool first, Tout nothing) {
+  elements.template scan<1>([&](Tin x, int i) {
+    Tout last = EXCLUSIVE && i == 0 && first ? nothing : Engine::finished(state);
+    state = Engine::add(state, x);
+    return EXCLUSIVE ? last : Engine::finished(state);
+  });
+}
 struct Merged : AnyOp {
-  // Results of a chunk, one after the other, given what comes before it. first: it is the first of its line.
   template <class Elements> static __device__ __forceinline__ void finish(Local state, const Elements& elements, bool first, Tout nothing) {
-    elements.template scan<1>([&](Tin x, int i) {
-      Tout last = EXCLUSIVE && i == 0 && first ? nothing : finished(state);
-      state = add(state, x);
-      return EXCLUSIVE ? last : finished(state);
-    });
+    finish_each<Merged>(state, elements, first, nothing);
   }
 };
 template <class A> struct Scaled {
@@ -61,11 +64,7 @@ template <class A> struct Scaled {
       return EXCLUSIVE ? last : delivered(Local::times(so_far.product, power));
     });
     if (so_far.right() && (NARROW || (-FAR <= state.exponent && state.exponent <= FAR))) return;
-    elements.template scan<1>([&](Tin x, int i) {
-      Tout last = EXCLUSIVE && i == 0 && first ? nothing : finished(state);
-      state = add(state, x);
-      return EXCLUSIVE ? last : finished(state);
-    });
+    finish_each<Scaled>(state, elements, first, nothing);
   }
 };
 using Inexact = Either<SCALED, Scaled<Op::A>, Merged>::type;

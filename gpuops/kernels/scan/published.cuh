@@ -42,16 +42,20 @@ template <class Engine> struct Published {
     }
     return value_of<Carry>(word + WORDS);
   }
+  // The first words of N tiles at once, of those that have an address.
+  template <int N, int M> __device__ __forceinline__ void load(const u64* (&from)[N], u64 (&word)[N][M]) const {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+#pragma unroll
+      for (int w = 0; w < WORDS; ++w) word[n][w] = from[n] ? load_word(from[n] + w * RADIX) : u64(tag) << 32;
+    }
+  }
   // Waits for the totals of N tiles at once, those that have an address.
   template <int N> __device__ __forceinline__ void read(const u64* (&from)[N], Carry (&total)[N]) const {
     u64 word[N][WORDS];
     while (true) {
       bool there = true;
-#pragma unroll
-      for (int n = 0; n < N; ++n) {
-#pragma unroll
-        for (int w = 0; w < WORDS; ++w) word[n][w] = from[n] ? load_word(from[n] + w * RADIX) : u64(tag) << 32;
-      }
+      load(from, word);
 #pragma unroll
       for (int n = 0; n < N; ++n) {
 #pragma unroll
@@ -73,11 +77,7 @@ template <class Engine> struct Published {
     while (true) {
       bool there = true;
       kinds = 0;
-#pragma unroll
-      for (int n = 0; n < N; ++n) {
-#pragma unroll
-        for (int w = 0; w < WORDS; ++w) word[n][w] = from[n] ? load_word(from[n] + w * RADIX) : u64(tag) << 32;
-      }
+      load(from, word);
 #pragma unroll
       for (int n = 0; n < N; ++n) {
         u32 first = static_cast<u32>(word[n][0] >> 32), kind = first & SO_FAR;

@@ -60,6 +60,11 @@ scan_parts(const Tin* x, Tout* y, u64* counter, u64* slot, const __grid_constant
     auto to = loading(d);
     line.chunk(part.chunk() + d, p).fetch(to, p);
   };
+  auto take = [&](int d, const Line& line, const Part& part, Tin (&element)[EACH]) {
+    Chunk chunk = line.chunk(part.chunk() + d, p);
+    chunk.take<DEPTH>(element, loading(d), p);
+    return chunk;
+  };
   if (threadIdx.x == 0) taken = arrive(counter, launch);
   __syncthreads();
   Index number = taken;
@@ -77,9 +82,8 @@ scan_parts(const Tin* x, Tout* y, u64* counter, u64* slot, const __grid_constant
     copies_there<0>();
 #pragma unroll 1
     for (int d = 0; d < DEPTH; ++d) {
-      Chunk chunk = line.chunk(part.chunk() + d, p);
       Tin element[EACH];
-      chunk.take<DEPTH>(element, loading(d), p);
+      Chunk chunk = take(d, line, part, element);
       Engine::Found here;
       Carry sum, before = Engine::none();
       if constexpr (NARROW) sum = Engine::sum(here, element, chunk.have, before);
@@ -109,10 +113,9 @@ scan_parts(const Tin* x, Tout* y, u64* counter, u64* slot, const __grid_constant
       u32 so_far = totals.read_either(from, each);
 #pragma unroll
       for (int n = 0; n < BATCH; ++n) {
-        if (found_all) each[n] = Engine::none();
+        if (!found_all) here = Engine::merge(each[n], here);
         found_all |= so_far >> n & 1;
       }
-      here = Engine::merge(each[0], each[1]);
       __syncthreads();
       board[warp][lane] = here, known[warp][lane] = found_all;
       __syncthreads();
@@ -132,9 +135,8 @@ scan_parts(const Tin* x, Tout* y, u64* counter, u64* slot, const __grid_constant
     before = Engine::merge(before, ahead);
 #pragma unroll 1
     for (int d = 0; d < DEPTH; ++d) {
-      Chunk chunk = line.chunk(part.chunk() + d, p);
       Tin element[EACH];
-      chunk.take<DEPTH>(element, loading(d), p);
+      Chunk chunk = take(d, line, part, element);
       Engine::Found here;
       if constexpr (PREFIX) here = found[d * 32];
       if (number < count) fetch(d, next, later);

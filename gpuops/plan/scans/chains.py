@@ -18,6 +18,8 @@ MANY, USUAL = 12, 8
 TALL = 16  # elements of lines from which on a warp's lanes have a line each
 LONG = 256  # elements of lines of which a chunk that is not full is a small part
 FILLED = 0.75  # of the teams that there is room for have a strip, where there is another way
+
+
 class Chains(NamedTuple):
     """How teams of warps share out lines."""
 
