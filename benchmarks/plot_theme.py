@@ -22,10 +22,10 @@ COLOURS = {
     "scipy": "#009e73",
 }
 
-#: Colours of many names beside each other, after Okabe and Ito, and Tol.
+#: Colours of many names beside each other, after Okabe and Ito, Tol, and Brewer.
 HUES = (
     "#d55e00", "#0072b2", "#009e73", "#aa4499", "#b8860b", "#56b4e9", "#332288",
-    "#999933", "#882255", "#cc6677", "#117733", "#661100", "#6b6b6b", "#44aa99",
+    "#999933", "#882255", "#cc6677", "#117733", "#661100", "#6b6b6b", "#44aa99", "#e7298a", "#66a61e",
 )  # fmt: skip
 
 
