@@ -1,9 +1,8 @@
 """Products so far along the last of two axes, compiled by Numba: with the bits of `scan_trees`.
 
-A product is a number near 1, times a power of two. Elements of some chunks are turned, so that the first ones of all
-lie side by side, then the second ones: chunks are multiplied at the same time. If elements are neither very large nor
-very small, the products of a chunk are left as they are, times the power before it, since they do not come near the
-limits of float64. Else each is brought near 1.
+A product is a number near 1, times a power of two. If elements are neither very large nor very small, the products of a
+chunk are left as they are, since they do not come near the limits of float64. Else each is brought near 1. The chunks
+of a part do not depend on each other, so that a processor multiplies several at a time.
 """
 
 from __future__ import annotations
@@ -18,10 +17,12 @@ from ..definition.scans import RADIX
 from .compiled_units import bits, power
 from .numba_compiler import compiled
 
-CHUNKS = np.uintp(64)  # that are multiplied at the same time
+CHUNKS = np.uintp(64)  # of a part
 SIZE = np.uintp(RADIX)  # of a chunk
-LEAST, MOST = (1023 - 60) << 52, (1023 + 60) << 52  # bits of magnitudes of elements whose products may be left
-FAR = 40  # the largest exponent of what is before a chunk whose products may be left without a power
+ONE = np.uintp(1)
+LINES = np.uintp(64)  # short lines that are looked at together
+UNIT = 1023 << 52  # the bits of 1.0
+FAR = 1000  # exponents from which on products may come near the limits of float64
 TINY = 2.0**-1022
 VANISHED = -2100  # the exponent of numbers that are rounded to 0 if a chunk's products are left
 INVALID, OVERFLOW, UNDERFLOW = 1, 2, 4  # what is told of results
@@ -53,157 +54,141 @@ def scaled(p: Any, k: Any) -> Any:
 
 
 @register_jitable
-def load(x: Any, line: Any, place: Any, counts: Any, t: Any) -> Any:
-    """Turn the elements of some lines' chunks. counts: lines, elements of each, chunks of each. Returns whether
-    products of chunks may be left as they are."""
-    lines, n, each = counts
-    wrong, steps = np.int64(0), min(n, SIZE)
-    if each == 1:
-        for k in range(n):
-            for i in range(lines):
-                t[k * CHUNKS + i] = x[line + i, place + k]
-    for i in range(lines if each > 1 else np.uintp(0)):
-        for c in range(each):
-            size, first, lane = min(SIZE, n - c * SIZE), place + c * SIZE, i * each + c
-            for k in range(size):
-                t[k * CHUNKS + lane] = x[line + i, first + k]
-            for k in range(size, steps):
-                t[k * CHUNKS + lane] = 1.0
-    for k in range(steps):
-        for c in range(lines * each):
-            size = bits(abs(t[k * CHUNKS + c]))
-            wrong |= (size - LEAST) | (MOST - size) if size != 0 else np.int64(0)  # below 0, if one is
-    return wrong >= 0
+def reach(x: Any) -> Any:
+    """A bound of the exponents of the products of a chunk, but for 0; a large one where elements are not finite."""
+    low, high = np.int64(UNIT), np.int64(UNIT)
+    for i in range(np.uintp(len(x))):
+        size = bits(abs(x[i]))
+        size = size if size != 0 else np.int64(UNIT)
+        low, high = min(low, size), max(high, size)
+    return RADIX * max(1023 - (low >> 52), (high >> 52) - 1022)
 
 
 @register_jitable
-def totals(t: Any, near: Any, lanes: Any, p: Any, e: Any) -> None:
-    """The products of chunks."""
-    for c in range(lanes):
-        p[c] = t[c]
+def total(x: Any, first: Any, near: Any) -> Any:
+    """The product of a whole chunk."""
+    p = x[first]
     if near:
-        for k in range(np.uintp(1), SIZE):
-            for c in range(lanes):
-                p[c] *= t[k * CHUNKS + c]
-    for c in range(lanes):
-        p[c], e[c] = normal(p[c])
-    if not near:
-        for k in range(np.uintp(1), SIZE):
-            for c in range(lanes):
-                p[c], e[c] = times((p[c], e[c]), normal(t[k * CHUNKS + c]))
+        for i in range(first + ONE, first + SIZE):
+            p *= x[i]
+        return normal(p)
+    state = normal(p)
+    for i in range(first + ONE, first + SIZE):
+        state = times(state, normal(x[i]))
+    return state
 
 
 @register_jitable
-def elder(folds: Any, powers: Any, line: Any, chunk: Any) -> Any:
-    """What comes before the group of a line's chunk."""
+def elder(folds: Any, powers: Any, chunk: Any) -> Any:
+    """What comes before the group of a chunk."""
     found, level = (1.0, np.int64(0)), np.uintp(0)
     while chunk >= RADIX:
-        level, chunk = level + np.uintp(1), chunk // RADIX
+        level, chunk = level + ONE, chunk // RADIX
     for k in range(level):
-        found = times(found, (folds[line, level - k], powers[line, level - k]))
+        found = times(found, (folds[level - k], powers[level - k]))
     return found
 
 
 @register_jitable
-def before(folds: Any, powers: Any, line: Any, chunk: Any, counts: Any, p: Any, e: Any) -> None:
-    """Put what comes before each chunk of some lines in the place of its total, and go on behind whole ones."""
-    lines, n, each = counts
-    for i in range(line, line + lines):
-        at, top, fold = chunk, elder(folds, powers, i, chunk), (folds[i, 0], powers[i, 0])
-        for c in range((i - line) * each, (i - line + np.uintp(1)) * each):
-            total = p[c], e[c]
-            p[c], e[c] = times(top, fold)
-            if c < (i - line) * each + n // SIZE:
-                fold, at = times(fold, total), at + 1
-                if at % RADIX == 0 and folds.shape[1] > 1:
-                    total, level, place = fold, 0, at
-                    while place % RADIX == 0:
-                        level, place = level + 1, place // RADIX
-                        folds[i, level - 1], powers[i, level - 1] = 1.0, 0
-                        total = times((folds[i, level], powers[i, level]), total)
-                    folds[i, level], powers[i, level] = total
-                    top, fold = elder(folds, powers, i, at), (1.0, np.int64(0))
-        folds[i, 0], powers[i, 0] = fold
+def before(folds: Any, powers: Any, chunk: Any, counts: Any, p: Any, e: Any) -> None:
+    """Put what comes before each chunk of a part in the place of its total, and go on behind whole ones."""
+    top, fold = elder(folds, powers, chunk), (folds[0], powers[0])
+    for c in range(counts[0]):
+        now = p[c], e[c]
+        p[c], e[c] = times(top, fold)
+        if c < counts[1]:
+            fold, chunk = times(fold, now), chunk + 1
+            if chunk % RADIX == 0 and len(folds) > 1:
+                now, level, place = fold, 0, chunk
+                while place % RADIX == 0:
+                    level, place = level + 1, place // RADIX
+                    folds[level - 1], powers[level - 1] = 1.0, 0
+                    now = times((folds[level], powers[level]), now)
+                folds[level], powers[level] = now
+                top, fold = elder(folds, powers, chunk), (1.0, np.int64(0))
+    folds[0], powers[0] = fold
 
 
 @register_jitable
-def left(t: Any, lanes: Any, p: Any, e: Any, exclusive: Any) -> Any:
-    """Put products so far in the place of elements, as they are, unless some may come near the limits of float64."""
-    width, steps = lanes
-    far = np.int64(0)
-    for c in range(width):
-        far |= (e[c] + FAR) | (FAR - e[c]) | np.int64(-1 if abs(p[c]) == np.inf or p[c] != p[c] else 0)
-    if far < 0:
-        return False
-    for c in range(width):
-        p[c] *= power(e[c])
-    for k in range(steps):
-        if exclusive:
-            for c in range(width):
-                t[k * CHUNKS + c], p[c] = p[c], p[c] * t[k * CHUNKS + c]
-        else:
-            for c in range(width):
-                p[c] *= t[k * CHUNKS + c]
-                t[k * CHUNKS + c] = p[c]
-    return True
+def left(x: Any, y: Any, part: Any, p: Any, exclusive: Any) -> None:
+    """Products so far of a chunk, as they are."""
+    if exclusive:
+        for i in range(part[0], part[1]):
+            p, y[i] = p * x[i], p
+    else:
+        for i in range(part[0], part[1]):
+            p *= x[i]
+            y[i] = p
 
 
 @register_jitable
-def results(t: Any, near: Any, lanes: Any, p: Any, e: Any, exclusive: Any) -> Any:
-    """Put products so far in the place of elements. Tells what is told of them."""
+def vanished(x: Any, y: Any, part: Any, p: Any, exclusive: Any) -> Any:
+    """Products so far of a chunk that are all rounded to 0. Tells whether some are not 0."""
+    some = np.int64(0)
+    for i in range(part[0], part[1]):
+        b, p = p, p * x[i]
+        made = b if exclusive else p
+        y[i] = made * 0.0
+        some |= np.int64(made != 0.0)
+    return UNDERFLOW if some else 0
+
+
+@register_jitable
+def results(x: Any, y: Any, part: Any, near: Any, state: Any, exclusive: Any) -> Any:
+    """Products so far of a chunk. Tells what is told of them."""
     invalid, over, under = np.int64(0), np.int64(0), np.int64(0)
-    width, steps = lanes
-    for k in range(steps):
-        for c in range(width):
-            v, b, i = t[k * CHUNKS + c], p[c], e[c]
-            if near:
-                p[c] = b * v
-            else:
-                p[c], e[c] = times((b, i), normal(v))
-            invalid |= np.int64((p[c] != p[c]) & (b == b) & (v == v))
-            b, i = (b, i) if exclusive else (p[c], e[c])
-            made = scaled(b, i)
-            t[k * CHUNKS + c] = made
-            over |= np.int64((abs(made) == np.inf) & (abs(b) < np.inf))
-            under |= np.int64((abs(made) < TINY) & (b != 0.0))
+    for i in range(part[0], part[1]):
+        v, b = x[i], state
+        state = (b[0] * v, b[1]) if near else times(b, normal(v))
+        invalid |= np.int64((state[0] != state[0]) & (b[0] == b[0]) & (v == v))
+        b = b if exclusive else state
+        made = scaled(b[0], b[1])
+        y[i] = made
+        over |= np.int64((abs(made) == np.inf) & (abs(b[0]) < np.inf))
+        under |= np.int64((abs(made) < TINY) & (b[0] != 0.0))
     return (INVALID if invalid else 0) | (OVERFLOW if over else 0) | (UNDERFLOW if under else 0)
 
 
 @register_jitable
-def store(t: Any, line: Any, place: Any, counts: Any, y: Any) -> None:
-    """Write results of some lines' chunks, in the order of elements."""
-    lines, n, each = counts
-    if each == 1:
-        for k in range(n):
-            for i in range(lines):
-                y[line + i, place + k] = t[k * CHUNKS + i]
-    for i in range(lines if each > 1 else np.uintp(0)):
-        for c in range(each):
-            for k in range(min(SIZE, n - c * SIZE)):
-                y[line + i, place + c * SIZE + k] = t[k * CHUNKS + i * each + c]
+def chunked(x: Any, y: Any, folds: Any, powers: Any, chunk: Any, memory: Any, far: Any, exclusive: Any) -> Any:
+    """Products so far of a part of a line."""
+    told, size, near, (p, e) = 0, np.uintp(len(x)), far < FAR, memory
+    counts = (size + SIZE - ONE) // SIZE, size // SIZE
+    for c in range(counts[1]):
+        p[c], e[c] = total(x, c * SIZE, near)
+    before(folds, powers, chunk, counts, p, e)
+    for c in range(counts[0]):
+        part = c * SIZE, min(size, c * SIZE + SIZE)
+        if abs(e[c]) + far < FAR and abs(p[c]) < np.inf:
+            left(x, y, part, p[c] * power(e[c]), exclusive)
+        elif near and e[c] < VANISHED - FAR and abs(p[c]) < np.inf:
+            told |= vanished(x, y, part, p[c], exclusive)
+        else:
+            told |= results(x, y, part, near, (p[c], e[c]), exclusive)
+    return told
 
 
 @compiled()
 def products(x: np.ndarray, y: np.ndarray, folds: np.ndarray, powers: np.ndarray, chunk: int, exclusive: bool) -> int:
     """Products so far of lines (lines, n), of which there were so many chunks before, from folds (lines, level) times
     powers of two to folds. Tells what is told of results."""
-    told, n, all = 0, np.uintp(x.shape[1]), np.uintp(x.shape[0])
-    t, p, e = np.empty(CHUNKS * SIZE), np.empty(CHUNKS), np.empty(CHUNKS, np.int64)
-    most = min(n, CHUNKS * SIZE)  # elements of a line that are taken together
-    together = CHUNKS // ((most + SIZE - np.uintp(1)) // SIZE)
-    for line in range(np.uintp(0), all, together):
-        lines = min(together, all - line)
-        for first in range(np.uintp(0), n, most):
-            size = min(n - first, most)
-            each = (size + SIZE - np.uintp(1)) // SIZE
-            counts, lanes = (lines, size, each), (lines * each, min(size, SIZE))
-            near = load(x, line, first, counts, t)
-            if size >= SIZE:
-                totals(t, near, lines * each, p, e)
-            before(folds, powers, line, chunk + np.int64(first) // RADIX, counts, p, e)
-            if near and not left(t, lanes, p, e, exclusive):
-                told |= results(t, True, lanes, p, e, exclusive)
-            elif not near:
-                told |= results(t, False, lanes, p, e, exclusive)
-            store(t, line, first, counts, y)
+    told, n, lines = 0, np.uintp(x.shape[1]), np.uintp(x.shape[0])
+    memory = np.empty(CHUNKS), np.empty(CHUNKS, np.int64)
+    x, y = x.reshape(-1), y.reshape(-1)
+    if n <= SIZE and folds.shape[1] == 1:
+        for first in range(np.uintp(0), lines * n, LINES * n):
+            last = min(first + LINES * n, lines * n)
+            far = reach(x[first:last])
+            for place in range(first, last, n):
+                part = place, place + n
+                if far < FAR:
+                    left(x, y, part, 1.0, exclusive)
+                else:
+                    told |= results(x, y, part, False, (1.0, np.int64(0)), exclusive)
+        return told
+    for line in range(lines):
+        for first in range(np.uintp(0), n, CHUNKS * SIZE):
+            here = slice(line * n + first, line * n + min(first + CHUNKS * SIZE, n))
+            at, far = chunk + np.int64(first) // RADIX, reach(x[here])
+            told |= chunked(x[here], y[here], folds[line], powers[line], at, memory, far, exclusive)
     return told

@@ -300,9 +300,7 @@ def doubles(x: np.ndarray, val: np.dtype) -> np.ndarray:
     if is_half(val):
         convert(x, single := np.empty(x.shape, np.float32))
         x = single
-    made = np.empty(x.shape, np.float64)
-    made[...] = x
-    return made
+    return x.astype(np.float64, copy=False)
 
 
 def cut(v: np.ndarray, top: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, Any]:

@@ -25,6 +25,7 @@ APART = 8  # numbers between rows of memory, whose places in a cache would else 
 COST = 64  # of an element, where that of reading a byte is 1
 
 States = tuple[Any, ...]  # arrays, by field
+Accumulate = Callable[[States], States]
 
 
 class Merge(NamedTuple):
@@ -34,6 +35,7 @@ class Merge(NamedTuple):
     combine: Callable[[States, States], States]
     identity: tuple[Any, ...]
     finish: Callable[[States], np.ndarray]
+    accumulate: Accumulate | None = None  # merges those so far along the last axis, all in a few calls of NumPy's
 
 
 def merge_of(task: Task) -> Merge:
@@ -41,7 +43,7 @@ def merge_of(task: Task) -> Merge:
     wide, options = task.bound.wide, dict(task.scan.options)
     if task.scan.wide:
         return PRODUCTS if wide.kinds["A"].kind == "f" else COMPLEX_PRODUCTS
-    return Merge(lambda x: wide.map(x=x, **options), powers, tuple(wide.identities.values()), logarithm)
+    return Merge(lambda x: wide.map(x=x, **options), powers, tuple(wide.identities.values()), logarithm, exponentials)
 
 
 def normal(*parts: Any, exponent: Any = 0) -> States:
@@ -80,6 +82,21 @@ def powers(a: Any, b: Any) -> States:
     return top, np.where(first, i, j) + (np.where(first, j, i) + 1.0) * share
 
 
+def exponentials(states: States) -> States:
+    """The same of those so far along the last axis, with all exponentials at once."""
+    top, rest = states
+    tops, rests = np.maximum.accumulate(top, -1), rest.copy()
+    before, y, j = tops[..., :-1], top[..., 1:], rest[..., 1:]
+    first = before >= y
+    share = np.exp(np.fmax(np.minimum(before, y) - tops[..., 1:], -1000.0))
+    less, times = np.where(first, 0.0, 1.0), np.where(first, 1.0, share)
+    more = np.where(first, (j + 1.0) * share, j)
+    now = rest[..., 0]
+    for k in range(share.shape[-1]):
+        now = rests[..., k + 1] = (now + less[..., k]) * times[..., k] + more[..., k]
+    return tops, rests
+
+
 def logarithm(s: States) -> np.ndarray:
     """The logarithms of sums of exponentials."""
     top, rest = s
@@ -96,7 +113,9 @@ def bounded(x: np.ndarray) -> bool:
 
 
 #: Products that are bounded.
-PLAIN = Merge(lambda x: (x,), lambda a, b: (a[0] * b[0],), (1.0,), lambda s: s[0])
+PLAIN = Merge(
+    lambda x: (x,), lambda a, b: (a[0] * b[0],), (1.0,), lambda s: s[0], lambda s: (np.multiply.accumulate(s[0], -1),)
+)
 PRODUCTS = Merge(lambda x: normal(x), product, (1.0, np.int64(0)), joined)
 COMPLEX_PRODUCTS = Merge(lambda x: normal(x.real, x.imag), product, (1.0, 0.0, np.int64(0)), joined)
 
@@ -146,7 +165,10 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
             with silent.kept():
                 short = merge is PRODUCTS and x.shape[-1] < BLOCK and bounded(values)
                 now, state = (PLAIN, PLAIN.identity) if short else (merge, before.state())
-                results, total = scanned(now.map(values), now, state, task.exclusive)
+                if now.accumulate is not None and x.shape[-1] < BLOCK:
+                    results, total = few(now.map(values), now.accumulate, now, task.exclusive), None
+                else:
+                    results, total = scanned(now.map(values), now, state, task.exclusive)
             with flags.kept():
                 stored(results, made[part], task)
             if task.exclusive and first == 0:
@@ -289,3 +311,43 @@ def shifted(folds: np.ndarray, first: Any) -> np.ndarray:
     made = np.empty_like(folds)
     made[0], made[1:] = first, folds[:-1]
     return made
+
+
+
+# --------------------------------------------------------------------------------------------- the tree of few elements
+#
+# Groups are arrays (…, group, `RADIX`): each step takes all of them, in one call of NumPy's.
+
+
+def few(fields: States, accumulate: Accumulate, merge: Merge, exclusive: bool) -> np.ndarray:
+    """The results up to each element of lines in a single node, or before it."""
+    chunks = grouped(fields, merge)
+    first = preceding(chunks, accumulate, merge)
+    lines = [np.concatenate((one[..., None], each), -1) for one, each in zip(first, chunks, strict=True)]
+    part = slice(0, -1) if exclusive else slice(1, None)
+    made = merge.finish(tuple([each[..., part] for each in accumulate(tuple(lines))]))
+    return made.reshape((*fields[0].shape[:-1], -1))[..., : fields[0].shape[-1]]
+
+
+def grouped(states: States, merge: Merge) -> States:
+    """States along the last axis in groups, filled up with the identity."""
+    *lines, n = states[0].shape
+    size = min(n, RADIX)
+    if n % size:
+        rests = [np.full((*lines, -n % size), none) for none in merge.identity]
+        states = tuple([np.concatenate(each, -1) for each in zip(states, rests, strict=True)])
+    return tuple([each.reshape(*lines, -1, size) for each in states])
+
+
+def preceding(groups: States, accumulate: Accumulate, merge: Merge) -> States:
+    """What comes before each group."""
+    *lines, count, _ = groups[0].shape
+    if count == 1:
+        return tuple([np.full((*lines, 1), none) for none in merge.identity])
+    parents = grouped(tuple([each[..., -1] for each in accumulate(groups)]), merge)
+    folds = zip(accumulate(parents), merge.identity, strict=True)
+    found = tuple([np.concatenate((np.full_like(each[..., :1], none), each[..., :-1]), -1) for each, none in folds])
+    if parents[0].shape[-2] > 1:
+        first = preceding(parents, accumulate, merge)
+        found = merge.combine(tuple([each[..., None] for each in first]), found)
+    return tuple([each.reshape(*lines, -1)[..., :count] for each in found])

@@ -15,7 +15,8 @@ import numpy as np
 
 from ..definition.in_numpy import is_half
 from ..definition.scans import Task
-from ..plan.geometry import Shape
+from ..plan.geometry import Shape, contiguous_strides
+from ..plan.work import ArraySpec, HostCall
 from . import exact_engines, prefix_sums, scan_trees
 from .blocks import compiled, indices
 from .results import Flags, report
@@ -23,9 +24,26 @@ from .threads import shared
 
 COST = 8  # of an element, where that of reading a byte is 1
 LINES, SIDE = 2**16, 64  # elements of lines that are accumulated together, and lines side by side
+NARROW = 16  # lines side by side below which loops for bools would be slower than NumPy's
 PLAIN = {np.dtype(code) for code in "?ilqfd"}  # dtypes that loops are compiled for
 
 Run = Callable[[np.ndarray, np.ndarray, int, Task, Flags], None]
+
+
+def call(task: Task, a: ArraySpec, out: ArraySpec | None) -> HostCall:
+    """What scans an array: few elements that NumPy takes as they are and where they are by a call of NumPy's."""
+    val = task.bound.val
+    few = out is None and a.ndim > 0 and a.size < exact_engines.LOOPS and a.steps == contiguous_strides(a.shape)
+    same = val == task.dtype and np.can_cast(a.dtype, val) and not is_half(val)
+    axis = 0 if a.ndim == 1 else task.axis
+    if not (few and same) or axis is None or task.reverse or task.exclusive or engine(task) is not accumulate:
+        return HostCall(scan, {"task": task})
+    return HostCall(plain, {"task": task, "axis": axis})
+
+
+def plain(a: np.ndarray, *, task: Task, axis: int) -> Any:
+    """NumPy's results."""
+    return task.bound.ufunc.accumulate(a, axis, task.bound.val)
 
 
 def scan(a: np.ndarray, out: np.ndarray | None = None, *, task: Task) -> Any:
@@ -71,7 +89,7 @@ def accumulate(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags
     """Results that NumPy merges one after the other."""
     ufunc, val = task.bound.ufunc, task.bound.val
     wide = np.dtype(np.float32) if is_half(val) else val
-    if wide == val == y.dtype and (loops := compiled_for(x, y)) is not None:
+    if wide == val == y.dtype and (loops := compiled_for(x, y, axis)) is not None:
         return by_loops(loops.SCANS[ufunc], x, y, axis)
 
     def write(some: np.ndarray, made: np.ndarray) -> None:
@@ -89,8 +107,10 @@ def accumulate(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags
     return shared(max(COST * x.size, x.nbytes))(work, pieces(x.shape, x.strides, axis))
 
 
-def compiled_for(x: np.ndarray, y: np.ndarray) -> Any:
+def compiled_for(x: np.ndarray, y: np.ndarray, axis: int) -> Any:
     """What scans arrays, if it is compiled for their dtypes, as they lie."""
+    if y.dtype == bool and math.prod(x.shape[axis + 1 :]) < NARROW:
+        return None
     lie = x.flags.c_contiguous and y.flags.c_contiguous
     known = lie and x.size >= exact_engines.LOOPS and (x.dtype == y.dtype or y.dtype == np.int64)
     return compiled("compiled_accumulate") if known and {x.dtype, y.dtype} <= PLAIN else None

@@ -15,7 +15,7 @@ from ..definition.scans import Scan, Task
 from ..plan.builder import Builder, shared, unsafe
 from ..plan.dtypes import CTYPES, FLOATS, REALS, ctype
 from ..plan.geometry import Shape, like_strides
-from ..plan.work import ArraySpec, HostCall, Work, new_array
+from ..plan.work import ArraySpec, Work, new_array
 from .arguments import as_index, check_array, check_dtype, check_out, dtype_of, normalize_axis
 from .broadcast import add_map
 from .docstrings import documented
@@ -148,7 +148,7 @@ def work_of(task: Task, a: ArraySpec, out: Any, strategy: str | None) -> Work:
     from ..host import scans as engine  # which costs time at import
 
     op, shape = task.scan.name, (a.size,) if task.axis is None else a.shape
-    host = HostCall(engine.scan, {"task": task})
+    host = engine.call(task, a, out)
     steps = None if task.axis is None else like_strides(a.shape, a.steps)
     if a.machine is None:
         return Work(op, (out or new_array("out", shape, task.dtype, steps),), host)
