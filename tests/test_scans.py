@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -399,8 +400,17 @@ def bits_of(x: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(plain(x))
 
 
+def warned(call: Any) -> tuple[np.ndarray, set[str]]:
+    """A result, and what is said of it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = call()
+    return bits_of(made), {str(each.message) for each in caught}
+
+
 @pytest.mark.parametrize("exclusive", [False, True])
-def test_compiled_products_have_the_bits_of_the_tree(exclusive):
+@pytest.mark.parametrize(("name", "dtypes"), [("cumprod", "fd"), ("cumprod", "FD"), ("logcumsumexp", "fd")])
+def test_compiled_scans_have_the_bits_of_the_tree(name, dtypes, exclusive):
     pytest.importorskip("numba", reason="needs Numba, which the extra `cpu` installs")
     from gpuops.host import exact_engines
 
@@ -408,15 +418,20 @@ def test_compiled_products_have_the_bits_of_the_tree(exclusive):
     for shape, axis in (((3, 5000), 1), ((20000, 3), 0), ((900, 7), 1), ((900, 16), 1), ((70000,), 0)):
         normal = rng.normal(0, 1, shape)
         wild = np.where(rng.random(shape) < 0.01, 0.0 if shape == (900, 7) else 2.0**-900, np.exp(normal * 40))
-        odd = np.where(rng.random(shape) < 0.001, np.inf, normal)
-        for x in (1 + normal / 100, normal, wild, odd, np.where(rng.random(shape) < 0.001, np.nan, normal)):
-            for dtype in ("f8", "f4"):
-                given = x.astype(dtype)
+        odd, minus = (np.where(rng.random(shape) < 0.001, number, normal) for number in (np.inf, -np.inf))
+        for x in (1 + normal / 100, normal, wild, odd, minus, np.where(rng.random(shape) < 0.001, np.nan, normal)):
+            given = [x.astype(dtype) for dtype in dtypes]
+            if dtypes == "FD":
+                given = [(x * np.exp(1j * turn)).astype(dtype) for dtype in dtypes for turn in (0, normal)]
+            for each in given:
+                call = partial(getattr(gpuops, name), each, axis=axis, exclusive=exclusive)
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(exact_engines, "LOOPS", 0)
-                    got = gpuops.cumprod(given, axis=axis, exclusive=exclusive)
+                    got, said = warned(call)
                     patch.setattr(exact_engines, "loaded", lambda *given: None)
-                    assert_bits(bits_of(got), bits_of(gpuops.cumprod(given, axis=axis, exclusive=exclusive)))
+                    want, expected = warned(call)
+                assert_bits(got, want)
+                assert said == expected
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin"])

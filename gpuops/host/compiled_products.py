@@ -192,3 +192,82 @@ def products(x: np.ndarray, y: np.ndarray, folds: np.ndarray, powers: np.ndarray
             at, far = chunk + np.int64(first) // RADIX, reach(x[here])
             told |= chunked(x[here], y[here], folds[line], powers[line], at, memory, far, exclusive)
     return told
+
+
+# ----------------------------------------------------------------------------------------------------- complex numbers
+#
+# Products are left as they are while no part of them, unless it is 0, is so large or so small that one brought near 1
+# would have other bits; and while no part of what is merged is 0, whose sign merging with 1 may change. Else a function
+# tells that it has failed.
+
+NEAR, CLOSE = 400, 100  # exponents of parts of products and of elements that are left as they are
+FAILED = 8  # what is told then
+
+
+@register_jitable
+def parts_within(x: Any, most: Any) -> Any:
+    """Whether each part of a number is 0, or neither large nor small."""
+    a, b, low, high = bits(abs(x.real)), bits(abs(x.imag)), (1023 - most) << 52, (1023 + most) << 52
+    return ((a == 0) | (low <= a) & (a < high)) & ((b == 0) | (low <= b) & (b < high))
+
+
+@register_jitable
+def complex_times(a: Any, b: Any) -> Any:
+    """A product of numbers near 1, as one near 1; and whether none of its parts is 0 or small."""
+    p = a[0] * b[0]
+    shift = (bits(max(abs(p.real), abs(p.imag))) >> 52) - 1022
+    scale = power(-min(max(shift, np.int64(-1022)), np.int64(1022)))
+    p = complex(p.real * scale, p.imag * scale)
+    return p, a[1] + b[1] + shift, parts_within(p, NEAR) & (p.real != 0.0) & (p.imag != 0.0)
+
+
+@register_jitable
+def complex_before(folds: Any, powers: Any, line: Any, chunk: Any) -> Any:
+    """What comes before a chunk, and whether it is sure."""
+    found, at, sure = (complex(1.0, 0.0), np.int64(0)), chunk, True
+    level = 0
+    while at >= RADIX:
+        level, at = level + 1, at // RADIX
+    for k in range(level, -1, -1):
+        if chunk // RADIX**k % RADIX > 0:
+            fold = folds[line, k], powers[line, k]
+            if found[0] == 1.0:
+                found = fold
+            else:
+                p, e, right = complex_times(found, fold)
+                found, sure = (p, e), sure & right
+    return found[0], found[1], sure
+
+
+@compiled()
+def complex_products(
+    x: np.ndarray, y: np.ndarray, folds: np.ndarray, powers: np.ndarray, chunk: int, exclusive: bool
+) -> int:  # fmt: skip
+    """The same of complex numbers."""
+    n, right, one = np.uintp(x.shape[1]), True, (complex(1.0, 0.0), np.int64(0))
+    for line in range(np.uintp(x.shape[0])):
+        for first in range(np.uintp(0), n, SIZE):
+            place, last = chunk + np.int64(first) // RADIX, min(first + SIZE, n)
+            p, e, sure = complex_before(folds, powers, line, place)
+            sure &= abs(e) < FAR - 1 - NEAR
+            scale, product = power(min(max(e, np.int64(-FAR)), np.int64(FAR))), one[0]
+            for i in range(first, last):
+                v, b = x[line, i], p
+                p, product = p * v, v if i == first else product * v
+                sure &= parts_within(v, CLOSE) & parts_within(p, NEAR) & parts_within(product, NEAR)
+                b = b if exclusive else p
+                y[line, i] = complex(b.real * scale, b.imag * scale)
+            right &= sure
+            if last - first == SIZE:
+                total, e, sure = complex_times((product, np.int64(0)), one)
+                right, level, place = right & sure, 0, place + 1
+                while right:
+                    if (place - 1) // RADIX**level % RADIX > 0:
+                        total, e, right = complex_times((folds[line, level], powers[line, level]), (total, e))
+                    folds[line, level], powers[line, level] = total, e
+                    if place % RADIX ** (level + 1) != 0:
+                        break
+                    level += 1
+        if not right:
+            return FAILED
+    return 0

@@ -105,8 +105,7 @@ def nodes(fields: States, place: int) -> Any:
 def totals(rows: States, level: int, merge: Merge) -> States:
     """The totals of nodes, given their elements along the last axis."""
     for _ in range(level):
-        chunks = [each.reshape(*each.shape[:-1], -1, RADIX) for each in rows]
-        rows = totals_of(tuple([np.moveaxis(each, -1, 0) for each in chunks]), merge)
+        rows = totals_of(tuple([each.reshape(*each.shape[:-1], -1, RADIX) for each in rows]), merge)
     return tuple([each[..., 0].copy() for each in rows])
 
 

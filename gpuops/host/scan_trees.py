@@ -14,14 +14,13 @@ from ..definition.in_numpy import is_half
 from ..definition.scans import RADIX, Task
 from ..plan.geometry import Shape
 from . import exact_engines
-from .blocks import convert, indices
+from .blocks import convert, indices, memory
 from .results import Flags
 from .threads import shared
 
 BLOCK = RADIX**4  # elements that are merged together: whole nodes of the tree
 PORTION, SIDE = 2**14, 8  # elements and lines side by side that are multiplied together by what is compiled
 FAR = 900  # the exponent of numbers that are far from 1
-APART = 8  # numbers between rows of memory, whose places in a cache would else be the same
 COST = 64  # of an element, where that of reading a byte is 1
 
 States = tuple[Any, ...]  # arrays, by field
@@ -100,9 +99,8 @@ def exponentials(states: States) -> States:
 def logarithm(s: States) -> np.ndarray:
     """The logarithms of sums of exponentials."""
     top, rest = s
-    made = np.log1p(rest)
+    made = np.log1p(rest)  # (of -1, where the greatest element is -inf)
     made += top
-    np.copyto(made, top, where=np.isinf(top))
     return made
 
 
@@ -153,8 +151,10 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
     if axis != x.ndim - 1:
         x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
     silent = Flags() if not task.scan.wide else flags
-    if merge is PRODUCTS and (loops := exact_engines.loaded(x.size, "compiled_products")) is not None:
-        return by_loops(loops, x, y, task, flags)
+    loops = exact_engines.loaded(x.size, "compiled_products") if task.scan.wide else None
+    if loops is not None and by_loops(loops, x, y, task, flags):
+        return
+    logs = exact_engines.loaded(x.size, "compiled_logs") if merge.finish is logarithm else None
 
     def work(index: Any) -> None:
         before, some, made = Before(merge), x[index], y[index]
@@ -165,8 +165,8 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
             with silent.kept():
                 short = merge is PRODUCTS and x.shape[-1] < BLOCK and bounded(values)
                 now, state = (PLAIN, PLAIN.identity) if short else (merge, before.state())
-                if now.accumulate is not None and x.shape[-1] < BLOCK:
-                    results, total = few(now.map(values), now.accumulate, now, task.exclusive), None
+                if logs is not None:
+                    results, total = of_lines(logs, values, merge, state, task.exclusive)
                 else:
                     results, total = scanned(now.map(values), now, state, task.exclusive)
             with flags.kept():
@@ -177,37 +177,65 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
                 before.add(total)
 
     lines = indices(x.shape, x.strides, range(x.ndim - 1), max(1, BLOCK // x.shape[-1]))
-    return shared(COST * x.size)(work, lines)
+    shared(COST * x.size)(work, lines)
 
 
-def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, task: Task, flags: Flags) -> None:
-    """Write products of lines along the last axis, by what Numba compiles."""
-    n = x.shape[-1]
+def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, task: Task, flags: Flags) -> bool:
+    """Write products of lines along the last axis, by what Numba compiles. Tells whether it could."""
+    n, wide = x.shape[-1], task.bound.wide.kinds["A"]
+    products = loops.products if wide.kind == "f" else loops.complex_products
     told = {loops.INVALID: "invalid value", loops.OVERFLOW: "overflow", loops.UNDERFLOW: "underflow"}
+    every: list[int] = []
 
     def work(index: Any) -> None:
         some, made, found = x[index], y[index], 0
         count = some.size // n
         levels = (count, 1 + math.ceil(math.log(max(1, n // RADIX), RADIX)))
-        folds, powers = np.ones(levels), np.zeros(levels, np.int64)
+        folds, powers = np.ones(levels, wide), np.zeros(levels, np.int64)
         step = max(RADIX, PORTION // count // RADIX * RADIX)
         for first in range(0, n, step):
             part = (..., slice(first, first + step))
             given, results = some[part], made[part]
-            lie = given.flags.c_contiguous and results.flags.c_contiguous and given.dtype == results.dtype == np.float64
+            lie = given.flags.c_contiguous and results.flags.c_contiguous and given.dtype == results.dtype == wide
             with flags.kept():
                 values = given if lie else as_value(given, task)
             lines = [each.reshape(count, -1) for each in (values, results if lie else values)]
-            found |= loops.products(*lines, folds, powers, first // RADIX, task.exclusive)
+            found |= products(*lines, folds, powers, first // RADIX, task.exclusive)
+            if found & loops.FAILED:
+                break
             if not lie:
                 with flags.kept():
                     stored(values, results, task)
-        flags.found.update([name for flag, name in told.items() if found & flag])
+        every.append(found)
 
     if x.size <= PORTION:
-        return work(...)
-    least = 1 if abs(x.strides[-1]) == x.itemsize else SIDE
-    return shared(8 * x.nbytes)(work, indices(x.shape, x.strides, range(x.ndim - 1), max(least, PORTION // n)))
+        work(...)
+    else:
+        least = 1 if abs(x.strides[-1]) == x.itemsize else SIDE
+        shared(8 * x.nbytes)(work, indices(x.shape, x.strides, range(x.ndim - 1), max(least, PORTION // n)))
+    flags.found.update([name for flag, name in told.items() if any(found & flag for found in every)])
+    return not any(found & loops.FAILED for found in every)
+
+
+def of_lines(
+    loops: Any, x: np.ndarray, merge: Merge, first: States, exclusive: bool
+) -> tuple[np.ndarray, States | None]:  # fmt: skip
+    """The same as `scanned`, of logarithms of sums of exponentials, by what Numba compiles. The values are lost."""
+    shape, n = x.shape, x.shape[-1]
+    x, count, whole = x.reshape(-1, n), -(-n // RADIX), None
+    shares, state = memory("shares", x.shape, x.dtype, (0, 1)), column(first, (*shape[:-1], 1))
+    if count > 1:
+        chunks = [np.full((len(x), count), none) for none in merge.identity]
+        loops.differences(x, chunks[0], shares)
+        loops.totals(x, np.exp(shares, shares), *chunks)
+        totals = tuple([each.reshape(*shape[:-1], count) for each in chunks])
+        state, whole = before(totals, merge, first)
+    lines = [np.ascontiguousarray(each).reshape(-1, count) for each in state]
+    loops.differences(x, lines[0], shares)
+    loops.results(x, np.exp(shares, shares), *lines, exclusive)
+    np.log1p(shares, shares)
+    shares += x
+    return shares.reshape(shape), whole if n == BLOCK else None
 
 
 def as_value(x: np.ndarray, task: Task) -> np.ndarray:
@@ -230,107 +258,42 @@ def stored(made: np.ndarray, y: np.ndarray, task: Task) -> None:
 
 # ------------------------------------------------------------------------------------------------------------- the tree
 #
-# Rows are arrays (`RADIX`, …, chunk): the first elements of all chunks, then the second ones, and so on.
-
-
-def chunks(fields: States, merge: Merge) -> States:
-    """States along the last axis as rows, filled up with the identity."""
-    n = fields[0].shape[-1]
-    size = min(n, RADIX)
-    made = []
-    for each, none in zip(fields, merge.identity, strict=True):
-        shape = *each.shape[:-1], -(-n // size)
-        rows = np.empty((size, math.prod(shape) + APART), each.dtype)[:, :-APART].reshape(size, *shape)
-        turned, whole = np.moveaxis(rows, 0, -1), n // size * size
-        turned[..., : n // size, :] = each[..., :whole].reshape(*each.shape[:-1], -1, size)
-        if whole < n:
-            turned[..., -1, : n - whole], turned[..., -1, n - whole :] = each[..., whole:], none
-        made.append(rows)
-    return tuple(made)
-
-
-def flat(rows: np.ndarray, shape: Shape) -> np.ndarray:
-    """The reverse."""
-    return np.moveaxis(rows, 0, -1).reshape(*shape[:-1], -1)[..., : shape[-1]]
+# States are arrays (…, node, child): each step takes the next child of all nodes.
 
 
 def scanned(fields: States, merge: Merge, first: States, exclusive: bool) -> tuple[np.ndarray, States | None]:
     """The results up to each element of a node, or before it, given what comes before the node; and the node's total,
     if it is whole."""
-    shape, whole = fields[0].shape, None
-    rows = chunks(fields, merge)
-    if rows[0].shape[-1] == 1:
-        state = column(first, shape)
+    *lines, n = fields[0].shape
+    chunks, whole = children(fields, merge), None
+    if chunks[0].shape[-2] == 1:
+        state = column(first, (*lines, 1))
     else:
-        state, whole = before(totals_of(rows, merge), merge, first)
-    found = accumulated(rows, merge, state)
-    if exclusive:
-        found = tuple([shifted(each, none) for each, none in zip(found, state, strict=True)])
-    return flat(merge.finish(found), shape), whole if shape[-1] == BLOCK else None
+        state, whole = before(totals_of(chunks, merge), merge, first)
+    after = tuple([np.concatenate((one[..., None], each), -1) for one, each in zip(state, chunks, strict=True)])
+    found = accumulated(after, merge)
+    made = merge.finish(tuple([each[..., :-1] if exclusive else each[..., 1:] for each in found]))
+    return made.reshape(*lines, -1)[..., :n], whole if n == BLOCK else None
 
 
 def before(totals: States, merge: Merge, first: States) -> tuple[States, States]:
     """What comes before each of some nodes, given their totals and what comes before all; and the total of all."""
-    shape = totals[0].shape
-    rows = chunks(totals, merge)
-    folds = accumulated(rows, merge, None)
-    sums = tuple([each[-1] for each in folds])
-    if rows[0].shape[-1] == 1:
-        parent, whole = column(first, shape), tuple([each[..., 0] for each in sums])
+    *lines, n = totals[0].shape
+    folds = accumulated(children(totals, merge), merge)
+    sums = tuple([each[..., -1] for each in folds])
+    if sums[0].shape[-1] == 1:
+        parent, whole = column(first, (*lines, 1)), tuple([each[..., 0] for each in sums])
     else:
         parent, whole = before(sums, merge, first)
-    elder = tuple([shifted(each, none) for each, none in zip(folds, merge.identity, strict=True)])
-    return tuple([flat(each, shape) for each in merge.combine(parent, elder)]), whole
+    elder = [np.roll(each, 1, -1) for each in folds]
+    for each, none in zip(elder, merge.identity, strict=True):
+        each[..., 0] = none
+    found = merge.combine(tuple([each[..., None] for each in parent]), tuple(elder))
+    return tuple([each.reshape(*lines, -1)[..., :n] for each in found]), whole
 
 
-def column(state: States, shape: Shape) -> States:
-    """A state of each line, along a last axis of length 1."""
-    return tuple([np.broadcast_to(np.asarray(each)[..., None], (*shape[:-1], 1)) for each in state])
-
-
-def totals_of(rows: States, merge: Merge) -> States:
-    """The states of rows, merged one after the other."""
-    state = tuple([each[0] for each in rows])
-    for k in range(1, len(rows[0])):
-        state = merge.combine(state, tuple([each[k] for each in rows]))
-    return state
-
-
-def accumulated(rows: States, merge: Merge, state: States | None) -> States:
-    """The states so far of rows, after another one, in their place."""
-    for k in range(len(rows[0])):
-        element = tuple([each[k] for each in rows])
-        state = element if state is None else merge.combine(state, element)
-        for each, new in zip(rows, state, strict=True):
-            each[k] = new
-    return rows
-
-
-def shifted(folds: np.ndarray, first: Any) -> np.ndarray:
-    """What is before each along the first axis, given that of the first one."""
-    made = np.empty_like(folds)
-    made[0], made[1:] = first, folds[:-1]
-    return made
-
-
-
-# --------------------------------------------------------------------------------------------- the tree of few elements
-#
-# Groups are arrays (…, group, `RADIX`): each step takes all of them, in one call of NumPy's.
-
-
-def few(fields: States, accumulate: Accumulate, merge: Merge, exclusive: bool) -> np.ndarray:
-    """The results up to each element of lines in a single node, or before it."""
-    chunks = grouped(fields, merge)
-    first = preceding(chunks, accumulate, merge)
-    lines = [np.concatenate((one[..., None], each), -1) for one, each in zip(first, chunks, strict=True)]
-    part = slice(0, -1) if exclusive else slice(1, None)
-    made = merge.finish(tuple([each[..., part] for each in accumulate(tuple(lines))]))
-    return made.reshape((*fields[0].shape[:-1], -1))[..., : fields[0].shape[-1]]
-
-
-def grouped(states: States, merge: Merge) -> States:
-    """States along the last axis in groups, filled up with the identity."""
+def children(states: States, merge: Merge) -> States:
+    """States along the last axis as those of nodes' children, filled up with the identity."""
     *lines, n = states[0].shape
     size = min(n, RADIX)
     if n % size:
@@ -339,15 +302,25 @@ def grouped(states: States, merge: Merge) -> States:
     return tuple([each.reshape(*lines, -1, size) for each in states])
 
 
-def preceding(groups: States, accumulate: Accumulate, merge: Merge) -> States:
-    """What comes before each group."""
-    *lines, count, _ = groups[0].shape
-    if count == 1:
-        return tuple([np.full((*lines, 1), none) for none in merge.identity])
-    parents = grouped(tuple([each[..., -1] for each in accumulate(groups)]), merge)
-    folds = zip(accumulate(parents), merge.identity, strict=True)
-    found = tuple([np.concatenate((np.full_like(each[..., :1], none), each[..., :-1]), -1) for each, none in folds])
-    if parents[0].shape[-2] > 1:
-        first = preceding(parents, accumulate, merge)
-        found = merge.combine(tuple([each[..., None] for each in first]), found)
-    return tuple([each.reshape(*lines, -1)[..., :count] for each in found])
+def column(state: States, shape: Shape) -> States:
+    """A state of each line, along a last axis of length 1."""
+    return tuple([np.broadcast_to(np.asarray(each)[..., None], (*shape[:-1], 1)) for each in state])
+
+
+def totals_of(nodes: States, merge: Merge) -> States:
+    """The states of nodes, whose children merge one after the other."""
+    return tuple([each[..., -1] for each in accumulated(nodes, merge)])
+
+
+def accumulated(nodes: States, merge: Merge) -> States:
+    """The states so far of the children."""
+    if merge.accumulate is not None:
+        return merge.accumulate(nodes)
+    made = [np.empty_like(each) for each in nodes]
+    state = None
+    for k in range(nodes[0].shape[-1]):
+        child = tuple([each[..., k] for each in nodes])
+        state = child if state is None else merge.combine(state, child)
+        for each, new in zip(made, state, strict=True):
+            each[..., k] = new
+    return tuple(made)
