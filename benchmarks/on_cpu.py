@@ -36,6 +36,7 @@ SHAPES = (
 )  # fmt: skip
 FEW = SHAPES[2:6]
 BIG = (*SHAPES[4:7], SHAPES[8])
+LINES = tuple(problem for problem in SHAPES if problem.axis != (0, 2))  # that a scan goes along
 MASKED = tuple(along(LARGE, axis, mask=LARGE) for axis in (1, 0))
 CHOICES = (
     together((256, 1000), (256, 1000), (256, 1000)), together(LARGE, LARGE, LARGE), together(LARGE, (), ()),
@@ -62,6 +63,10 @@ TABLES: dict[str, tuple[tuple[str, tuple[Problem, ...]], ...]] = {
     "max_with_index": (("float32", BIG),),
     "count_nonzero": (("float32", BIG),),
     "vector_norm": (("float32", BIG),),
+    "cumsum": (("float32", LINES), ("float64 int32", FEW), ("float16 complex64", BIG)),
+    "cumprod": (("float32 float64", FEW), ("complex64", BIG)),
+    "cummax": (("float32", FEW), ("float16 int32", BIG)),
+    "logcumsumexp": (("float32 float64", FEW),),
     "where": (("float32 float64 int8", CHOICES),),
     "expand": (("float32 float64", COPIES),),
 }

@@ -196,12 +196,13 @@ def products(x: np.ndarray, y: np.ndarray, folds: np.ndarray, powers: np.ndarray
 
 # ----------------------------------------------------------------------------------------------------- complex numbers
 #
-# Products are left as they are while no part of them, unless it is 0, is so large or so small that one brought near 1
-# would have other bits; and while no part of what is merged is 0, whose sign merging with 1 may change. Else a function
-# tells that it has failed.
+# They merge with the number 1 where `scan_trees` does, which may change the sign of a part that is 0. Products are left
+# as they are while no part of them is so large or so small that one brought near 1 would have other bits, unless it is
+# 0. Else a function tells that it has failed.
 
 NEAR, CLOSE = 400, 100  # exponents of parts of products and of elements that are left as they are
 FAILED = 8  # what is told then
+INNER = 3  # levels of a block's tree above its chunks
 
 
 @register_jitable
@@ -212,62 +213,84 @@ def parts_within(x: Any, most: Any) -> Any:
 
 
 @register_jitable
-def complex_times(a: Any, b: Any) -> Any:
-    """A product of numbers near 1, as one near 1; and whether none of its parts is 0 or small."""
-    p = a[0] * b[0]
+def complex_normal(p: Any, e: Any) -> Any:
+    """A number as one near 1 and an exponent, and whether it is sure."""
     shift = (bits(max(abs(p.real), abs(p.imag))) >> 52) - 1022
     scale = power(-min(max(shift, np.int64(-1022)), np.int64(1022)))
     p = complex(p.real * scale, p.imag * scale)
-    return p, a[1] + b[1] + shift, parts_within(p, NEAR) & (p.real != 0.0) & (p.imag != 0.0)
+    return p, e + shift, parts_within(p, NEAR)
 
 
 @register_jitable
-def complex_before(folds: Any, powers: Any, line: Any, chunk: Any) -> Any:
-    """What comes before a chunk, and whether it is sure."""
-    found, at, sure = (complex(1.0, 0.0), np.int64(0)), chunk, True
-    level = 0
-    while at >= RADIX:
-        level, at = level + 1, at // RADIX
-    for k in range(level, -1, -1):
-        if chunk // RADIX**k % RADIX > 0:
-            fold = folds[line, k], powers[line, k]
-            if found[0] == 1.0:
-                found = fold
-            else:
-                p, e, right = complex_times(found, fold)
-                found, sure = (p, e), sure & right
-    return found[0], found[1], sure
+def complex_times(a: Any, b: Any) -> Any:
+    """A product of numbers near 1, which is sure if they are."""
+    p, e, sure = complex_normal(a[0] * b[0], a[1] + b[1])
+    return p, e, sure & a[2] & b[2]
+
+
+@register_jitable
+def complex_before(folds: Any, powers: Any, chunk: Any, length: Any) -> Any:
+    """What comes before a chunk of a line."""
+    one = complex(1.0, 0.0), np.int64(0), True
+    block, levels, found = chunk // RADIX**INNER, 1, one
+    while RADIX**levels <= block:
+        levels += 1
+    for level in range(levels + INNER - 1, -1, -1):
+        if level >= INNER or length - block * RADIX ** (INNER + 1) > RADIX ** (level + 1):
+            some = chunk // RADIX**level % RADIX > 0
+            found = complex_times(found, (folds[level], powers[level], True) if some else one)
+    return found
+
+
+@register_jitable
+def complex_add(folds: Any, powers: Any, chunk: Any, total: Any) -> Any:
+    """Go on behind a whole chunk. Tells whether all is sure."""
+    for level in range(len(folds)):
+        if chunk // RADIX**level % RADIX > 0:
+            total = complex_times((folds[level], powers[level], True), total)
+        elif level == INNER or (level > INNER and chunk >= RADIX**level):
+            total = complex_times((complex(1.0, 0.0), np.int64(0), True), total)
+        folds[level], powers[level] = total[0], total[1]
+        if (chunk + 1) % RADIX ** (level + 1) != 0:
+            break
+    return total[2]
+
+
+@register_jitable
+def complex_result(b: Any, e: Any) -> Any:
+    """A product, and what is told of it."""
+    made = complex(scaled(b.real, e), scaled(b.imag, e))
+    over = (abs(made.real) == np.inf) | (abs(made.imag) == np.inf)
+    under = (abs(made.real) < TINY) & (b.real != 0.0) | (abs(made.imag) < TINY) & (b.imag != 0.0)
+    return made, (OVERFLOW if over else 0) | (UNDERFLOW if under else 0)
 
 
 @compiled()
 def complex_products(
-    x: np.ndarray, y: np.ndarray, folds: np.ndarray, powers: np.ndarray, chunk: int, exclusive: bool
+    x: np.ndarray, y: np.ndarray, folds: np.ndarray, powers: np.ndarray, chunk: int, length: int, exclusive: bool
 ) -> int:  # fmt: skip
-    """The same of complex numbers."""
-    n, right, one = np.uintp(x.shape[1]), True, (complex(1.0, 0.0), np.int64(0))
+    """The same of parts of lines of a length, of complex numbers."""
+    n, told, sure = np.uintp(x.shape[1]), 0, True
     for line in range(np.uintp(x.shape[0])):
         for first in range(np.uintp(0), n, SIZE):
             place, last = chunk + np.int64(first) // RADIX, min(first + SIZE, n)
-            p, e, sure = complex_before(folds, powers, line, place)
-            sure &= abs(e) < FAR - 1 - NEAR
-            scale, product = power(min(max(e, np.int64(-FAR)), np.int64(FAR))), one[0]
+            p, e, right = complex_before(folds[line], powers[line], place, length)
+            usual, product = abs(e) < FAR - 1 - NEAR, x[line, first]
+            scale = power(e if usual else np.int64(0))
             for i in range(first, last):
                 v, b = x[line, i], p
                 p, product = p * v, v if i == first else product * v
-                sure &= parts_within(v, CLOSE) & parts_within(p, NEAR) & parts_within(product, NEAR)
+                right &= parts_within(v, CLOSE) & parts_within(p, NEAR) & parts_within(product, NEAR)
                 b = b if exclusive else p
-                y[line, i] = complex(b.real * scale, b.imag * scale)
-            right &= sure
+                if usual:
+                    y[line, i] = complex(b.real * scale, b.imag * scale)
+                else:
+                    y[line, i], found = complex_result(b, e)
+                    told |= found
             if last - first == SIZE:
-                total, e, sure = complex_times((product, np.int64(0)), one)
-                right, level, place = right & sure, 0, place + 1
-                while right:
-                    if (place - 1) // RADIX**level % RADIX > 0:
-                        total, e, right = complex_times((folds[line, level], powers[line, level]), (total, e))
-                    folds[line, level], powers[line, level] = total, e
-                    if place % RADIX ** (level + 1) != 0:
-                        break
-                    level += 1
-        if not right:
+                total = complex_normal(product, np.int64(0))
+                right &= complex_add(folds[line], powers[line], place, total)
+            sure &= right
+        if not sure:
             return FAILED
-    return 0
+    return told

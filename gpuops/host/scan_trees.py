@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,7 +167,7 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
                 short = merge is PRODUCTS and x.shape[-1] < BLOCK and bounded(values)
                 now, state = (PLAIN, PLAIN.identity) if short else (merge, before.state())
                 if logs is not None:
-                    results, total = of_lines(logs, values, merge, state, task.exclusive)
+                    results, total = scanned_logs(logs, values, merge, state, task.exclusive)
                 else:
                     results, total = scanned(now.map(values), now, state, task.exclusive)
             with flags.kept():
@@ -183,7 +184,7 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
 def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, task: Task, flags: Flags) -> bool:
     """Write products of lines along the last axis, by what Numba compiles. Tells whether it could."""
     n, wide = x.shape[-1], task.bound.wide.kinds["A"]
-    products = loops.products if wide.kind == "f" else loops.complex_products
+    products = loops.products if wide.kind == "f" else partial(loops.complex_products, length=n)
     told = {loops.INVALID: "invalid value", loops.OVERFLOW: "overflow", loops.UNDERFLOW: "underflow"}
     every: list[int] = []
 
@@ -200,7 +201,7 @@ def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, task: Task, flags: Flags)
             with flags.kept():
                 values = given if lie else as_value(given, task)
             lines = [each.reshape(count, -1) for each in (values, results if lie else values)]
-            found |= products(*lines, folds, powers, first // RADIX, task.exclusive)
+            found |= products(*lines, folds, powers, first // RADIX, exclusive=task.exclusive)
             if found & loops.FAILED:
                 break
             if not lie:
@@ -217,7 +218,7 @@ def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, task: Task, flags: Flags)
     return not any(found & loops.FAILED for found in every)
 
 
-def of_lines(
+def scanned_logs(
     loops: Any, x: np.ndarray, merge: Merge, first: States, exclusive: bool
 ) -> tuple[np.ndarray, States | None]:  # fmt: skip
     """The same as `scanned`, of logarithms of sums of exponentials, by what Numba compiles. The values are lost."""
