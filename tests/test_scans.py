@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections.abc import Callable
@@ -415,7 +416,8 @@ def test_compiled_scans_have_the_bits_of_the_tree(name, dtypes, exclusive):
     from gpuops.host import exact_engines
 
     rng = np.random.default_rng(13)
-    for shape, axis in (((3, 5000), 1), ((20000, 3), 0), ((900, 7), 1), ((900, 16), 1), ((70000,), 0)):
+    lines = ((900, 7), 1), ((900, 16), 1), ((2000, 17), 1), ((2000, 31), 1), ((20, 2000), 0), ((600, 33), 1)
+    for shape, axis in (*lines, ((3, 5000), 1), ((20000, 3), 0), ((70000,), 0)):
         normal = rng.normal(0, 1, shape)
         wild = np.where(rng.random(shape) < 0.01, 0.0 if shape == (900, 7) else 2.0**-900, np.exp(normal * 40))
         odd, minus = (np.where(rng.random(shape) < 0.001, number, normal) for number in (np.inf, -np.inf))
@@ -434,6 +436,21 @@ def test_compiled_scans_have_the_bits_of_the_tree(name, dtypes, exclusive):
                 assert said == expected
 
 
+@pytest.mark.parametrize("name", ["cumprod", "logcumsumexp"])
+def test_compiled_scans_of_very_long_lines_have_the_bits_of_the_tree(name):
+    """Of more than 16 blocks; with all signs of zeros, if they are complex."""
+    pytest.importorskip("numba", reason="needs Numba, which the extra `cpu` installs")
+    from gpuops.host import exact_engines
+
+    signs = np.array([1, -1, 1j, -1j, complex(1, -0.0), complex(-1, -0.0), complex(-0.0, 1), complex(-0.0, -1)])
+    x = np.random.default_rng(14).choice(signs, 2**20 + 70000)
+    for each in (x.real + 1.5,) if name == "logcumsumexp" else (x, np.where(x.real < 0, -1.0, 1.0)):
+        with pytest.MonkeyPatch.context() as patch:
+            got = getattr(gpuops, name)(each)
+            patch.setattr(exact_engines, "loaded", lambda *given: None)
+            assert_bits(bits_of(got), bits_of(getattr(gpuops, name)(each)))
+
+
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin"])
 @pytest.mark.parametrize("dtype", ["?", "i4", "i8", "f4", "f8"])
 def test_compiled_accumulation_has_the_bits_of_numpy(name, dtype):
@@ -448,7 +465,7 @@ def test_compiled_accumulation_has_the_bits_of_numpy(name, dtype):
 
 def test_sums_of_exponentials_merge_as_their_record_says():
     from gpuops.definition.records import LOGSUMEXP
-    from gpuops.host.scan_trees import logarithm, powers
+    from gpuops.host.scan_trees import exponentials, logarithm, powers
 
     numbers = [-np.inf, np.inf, np.nan, 0.0, -1.5, 700.0, -1e300]
     top, rest = (each.ravel() for each in np.meshgrid(numbers, [0.0, 0.25, 1e5]))
@@ -459,6 +476,11 @@ def test_sums_of_exponentials_merge_as_their_record_says():
         want = wide.combine(**dict(zip(wide.leaves_of["a"] + wide.leaves_of["b"], a + b, strict=True)))
         want = wide.finish(**dict(zip(wide.leaves_of["s"], want, strict=True)), scale=1.0)[0]
         assert_bits(bits_of(logarithm(powers(a, b))), bits_of(want))
+        states = [a, *([np.roll(each, 7 * turn) for each in b] for turn in range(1, 20))]
+        so_far = exponentials(tuple([np.stack(each, -1) for each in zip(*states, strict=True)]))
+        wanted = zip(*itertools.accumulate(states, powers), strict=True)
+        for found, each in zip(so_far, wanted, strict=True):
+            assert_bits(bits_of(found), bits_of(np.stack(each, -1)))
 
 
 # ---------------------------------------------------------------------------------------------------------- the ladder

@@ -40,8 +40,7 @@ def following(top: Any, rest: Any, x: Any, share: Any) -> Any:
 
 @compiled()
 def differences(x: np.ndarray, tops: np.ndarray, d: np.ndarray) -> None:
-    """How far apart elements (line, n) and the greatest ones before them are, of chunks before which there is
-    (line, chunk); d may be x."""
+    """How far apart elements (line, n) and the greatest ones before them are, given those before (line, chunk)."""
     n = np.uintp(x.shape[1])
     for line in range(np.uintp(x.shape[0])):
         for chunk in range(np.uintp(tops.shape[1])):

@@ -24,7 +24,7 @@ LINES = np.uintp(64)  # short lines that are looked at together
 UNIT = 1023 << 52  # the bits of 1.0
 FAR = 1000  # exponents from which on products may come near the limits of float64
 TINY = 2.0**-1022
-VANISHED = -2100  # the exponent of numbers that are rounded to 0 if a chunk's products are left
+VANISHED = -2100  # the exponent of numbers that are rounded to 0
 INVALID, OVERFLOW, UNDERFLOW = 1, 2, 4  # what is told of results
 
 
@@ -169,13 +169,15 @@ def chunked(x: Any, y: Any, folds: Any, powers: Any, chunk: Any, memory: Any, fa
 
 
 @compiled()
-def products(x: np.ndarray, y: np.ndarray, folds: np.ndarray, powers: np.ndarray, chunk: int, exclusive: bool) -> int:
-    """Products so far of lines (lines, n), of which there were so many chunks before, from folds (lines, level) times
-    powers of two to folds. Tells what is told of results."""
+def products(
+    x: np.ndarray, y: np.ndarray, folds: np.ndarray, powers: np.ndarray, chunk: int, length: int, exclusive: bool
+) -> int:  # fmt: skip
+    """Products so far of parts (lines, n) of lines of a length, of which there were so many chunks before, from folds
+    (lines, level) times powers of two to folds. Tells what is told of results."""
     told, n, lines = 0, np.uintp(x.shape[1]), np.uintp(x.shape[0])
     memory = np.empty(CHUNKS), np.empty(CHUNKS, np.int64)
     x, y = x.reshape(-1), y.reshape(-1)
-    if n <= SIZE and folds.shape[1] == 1:
+    if length <= RADIX:
         for first in range(np.uintp(0), lines * n, LINES * n):
             last = min(first + LINES * n, lines * n)
             far = reach(x[first:last])
@@ -269,7 +271,7 @@ def complex_result(b: Any, e: Any) -> Any:
 def complex_products(
     x: np.ndarray, y: np.ndarray, folds: np.ndarray, powers: np.ndarray, chunk: int, length: int, exclusive: bool
 ) -> int:  # fmt: skip
-    """The same of parts of lines of a length, of complex numbers."""
+    """The same of complex numbers."""
     n, told, sure = np.uintp(x.shape[1]), 0, True
     for line in range(np.uintp(x.shape[0])):
         for first in range(np.uintp(0), n, SIZE):

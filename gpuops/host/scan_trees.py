@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -184,7 +183,7 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
 def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, task: Task, flags: Flags) -> bool:
     """Write products of lines along the last axis, by what Numba compiles. Tells whether it could."""
     n, wide = x.shape[-1], task.bound.wide.kinds["A"]
-    products = loops.products if wide.kind == "f" else partial(loops.complex_products, length=n)
+    products = loops.products if wide.kind == "f" else loops.complex_products
     told = {loops.INVALID: "invalid value", loops.OVERFLOW: "overflow", loops.UNDERFLOW: "underflow"}
     every: list[int] = []
 
@@ -201,7 +200,7 @@ def by_loops(loops: Any, x: np.ndarray, y: np.ndarray, task: Task, flags: Flags)
             with flags.kept():
                 values = given if lie else as_value(given, task)
             lines = [each.reshape(count, -1) for each in (values, results if lie else values)]
-            found |= products(*lines, folds, powers, first // RADIX, exclusive=task.exclusive)
+            found |= products(*lines, folds, powers, first // RADIX, n, task.exclusive)
             if found & loops.FAILED:
                 break
             if not lie:
