@@ -548,7 +548,7 @@ LIMITS = {
     "rows.classic.STATES",
     "rows.classic.WARP_COLS", "rows.columns.RESERVED", "rows.launch.GROUPS",
     "rows.on_chip.LARGE_BLOCK", "small.BLOCK", "small.SIDE", "work.ALIGNMENT", "work.BARRIERS", "work.BARRIERS_OFFSET",
-    "scans.ladder.BLOCK", "scans.ladder.PART", "scans.ladder.RADIX", "scans.ladder.STEPPED",
+    "scans.ladder.BLOCK", "scans.ladder.PART", "scans.ladder.STEPPED",
     "scans.flat.BRIEF", "scans.flat.FAR", "scans.flat.MOST", "scans.flat.STATIC", "scans.launch.SHORT",
     "scans.launch.STATIC", "scans.lanes.DIGITS", "scans.lanes.LANES", "scans.lanes.RESERVED", "scans.parts.BRIEF",
     "scans.parts.KNOWN", "scans.common.EACH", "scans.common.RADIX", "scans.common.TAGGED",

@@ -154,11 +154,8 @@ __device__ __forceinline__ double rounded_to_odd(double s, double e) {
 // A double in a narrower type, rounded once.
 template <class T> __device__ __forceinline__ T narrowed(double x) {
   if constexpr (SAME<T, bf16>) {
-    float part = to_f32(x);
-    u32 bits = bit_cast<u32>(part);
-    double lost = x - to_f64(part);
-    bool moved = is_finite(part) && lost != 0 && !(bits & 1);
-    return to_bf16(moved ? bit_cast<float>(bits + ((lost > 0) == (x > 0) ? 1 : -1)) : part);
+    float part = cut_to_f32(x);  // and the last bit tells that there was more
+    return to_bf16(bit_cast<float>(bit_cast<u32>(part) | (to_f64(part) != x)));
   } else {
     return convert<T>(x);
   }

@@ -47,18 +47,29 @@ __device__ __forceinline__ f16 to_f16(float x) { f16 y; asm("cvt.rn.f16.f32 %0, 
 __device__ __forceinline__ f16 to_f16(double x) { f16 y; asm("cvt.rn.f16.f64 %0, %1;" : "=h"(y.bits) : "d"(x)); return y; }
 __device__ __forceinline__ double to_f64(float x) { double y; asm("cvt.f64.f32 %0, %1;" : "=d"(y) : "f"(x)); return y; }
 __device__ __forceinline__ float to_f32(double x) { float y; asm("cvt.rn.f32.f64 %0, %1;" : "=f"(y) : "d"(x)); return y; }
+__device__ __forceinline__ float cut_to_f32(double x) { float y; asm("cvt.rz.f32.f64 %0, %1;" : "=f"(y) : "d"(x)); return y; }
 #else
 __device__ __forceinline__ float widen(f16 x) { return bit_cast<_Float16>(x.bits); }
 __device__ __forceinline__ f16 to_f16(float x) { return {bit_cast<u16>(static_cast<_Float16>(x))}; }
 __device__ __forceinline__ f16 to_f16(double x) { return {bit_cast<u16>(static_cast<_Float16>(x))}; }
 __device__ __forceinline__ double to_f64(float x) { return x; }
 __device__ __forceinline__ float to_f32(double x) { return static_cast<float>(x); }
+__device__ __forceinline__ float cut_to_f32(double x) {
+  float y = static_cast<float>(x);
+  return (x < 0 ? y < x : y > x) ? bit_cast<float>(bit_cast<u32>(y) - 1) : y;
+}
 #endif
 __device__ __forceinline__ float widen(bf16 x) { return bit_cast<float>(static_cast<u32>(x.bits) << 16); }
 __device__ __forceinline__ bf16 to_bf16(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  bf16 y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+  return y;
+#else
   u32 bits = bit_cast<u32>(x);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<u16>((bits >> 16) | 0x40u)};  // NaN stays NaN
   return {static_cast<u16>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
+#endif
 }
 __device__ __forceinline__ bool widen(b8 x) { return x.bits != 0; }
 template <class T> __device__ __forceinline__ T widen(T x) { return x; }

@@ -4,7 +4,7 @@
 // tile. All blocks are there together, and take tiles in turn (or there are as many tiles as blocks, which take them in the
 // order in which they begin, so that none waits for one that has not begun). A block has several tiles at a time:
 //
-//   WARPS warps, step k      begin to load tile k + AHEAD; add up their segments of tile k;
+//   WARPS warps, step k      add up their segments of tile k; begin to load those of tile k + AHEAD;
 //                            scan those of tile k - LATER, given what comes before them, and store the results
 //   LOOKING warps, in turn   publish the total of tile k as soon as those of the segments are there; add up the totals of all
 //                            tiles since the block's last one
@@ -285,22 +285,20 @@ template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
   }
   static __device__ __forceinline__ Carry carried(const Found& found, const Local& total) { return Base(found).carried(total); }
 
-  // Totals of tiles while up to 256 are added up: `high` is a multiple of a power of two, so that their sum is a double; `low`
-  // is what is below, and `off` what that loses.
+  // Totals of tiles while up to 256 are added up: `high` and `low` are multiples of powers of two, so that sums of both are
+  // doubles; `off` is what that loses.
   struct Part { double high, low, off; };
   static __device__ __forceinline__ u32 size(const Carry& total) { return is_finite(total.s) ? high_word(total.s) >> 20 & 0x7ff : 0; }
   static __device__ __forceinline__ Part no_part() { return {-0.0, -0.0, 0}; }
   static __device__ __forceinline__ Part part(const Carry& total, u32 most) {
     if (most >= 1983) return {total.s, total.e, Limits<double>::greatest()};  // too large for this: then nothing is known
-    double up = bias(max(static_cast<i32>(most) - 1023, -900) + 10), lost;
-    Part all;
-    all.high = (total.s + up) - up, all.low = two_sum(total.s - all.high, total.e, lost), all.off = total.r + fabs(lost);
-    return total.s == 0 && total.e == 0 ? Part{total.s, total.s, total.r} : all;
+    if (total.s == 0 && total.e == 0) return {total.s, total.s, total.r};
+    i32 top = max(static_cast<i32>(most) - 1023, -900) + 10;
+    double up = bias(top), down = bias(top - 43);
+    double high = (total.s + up) - up, rest = total.s - high, first = (rest + down) - down, second = (total.e + down) - down;
+    return {high, first + second, total.r + fabs(rest - first) + fabs(total.e - second)};
   }
-  static __device__ __forceinline__ Part merge(const Part& a, const Part& b) {
-    double lost, low = two_sum(a.low, b.low, lost);
-    return {a.high + b.high, low, a.off + b.off + fabs(lost)};
-  }
+  static __device__ __forceinline__ Part merge(const Part& a, const Part& b) { return {a.high + b.high, a.low + b.low, a.off + b.off}; }
   static __device__ __forceinline__ Carry sum(const Part& all) {
     if (!is_finite(all.high)) return {all.high, 0, 0};
     if (all.high == 0 && all.low == 0) return {all.low, all.low, all.off};
@@ -367,7 +365,7 @@ using Engine = Either<PREFIX, FlatSums<Tval>, FlatAny>::type;
 
 // The total of tiles first … last - 1, as soon as they are published. Called by a warp; all of its lanes get it.
 __device__ __forceinline__ Engine::Carry total_of(Index first, Index last, const Published<Engine>& totals) {
-  constexpr int BATCH = 4;  // of 32 tiles
+  constexpr int BATCH = 5;  // of 32 tiles: at most those of all blocks, on most GPUs
   auto sum = Engine::none();
 #pragma unroll 1
   for (Index end = last; end > first; end -= min(end - first, static_cast<Index>(32 * BATCH))) {
@@ -422,8 +420,7 @@ __device__ __forceinline__ void scan_segments(const Tin* x, Tout* y, char* memor
   u32 starts[LATER + 1] = {};     // and which of its elements begin lines
   for (int k = 0; k < AHEAD; ++k) fetch(k, tile.number + k * step);
   for (int k = 0; k < LATER || tile.number - LATER * step < p.count; ++k, tile = tile.next(p)) {
-    fetch(k + AHEAD, tile.number + AHEAD * step);
-    copies_there<AHEAD>();
+    copies_there<AHEAD - 1>();
     __syncwarp();
 #pragma unroll
     for (int i = LATER; i > 0; --i) part[i] = part[i - 1], starts[i] = starts[i - 1];
@@ -438,6 +435,7 @@ __device__ __forceinline__ void scan_segments(const Tin* x, Tout* y, char* memor
       }
       barrier_arrive(TOTALS + k % RING, SCANNING + 32);
     }
+    fetch(k + AHEAD, tile.number + AHEAD * step);  // when all warps begin a step, their last results are on the way
     if (int j = k - LATER; j >= 0) {
       i64 number = tile.number - LATER * step;
       Tout* to = APART ? reinterpret_cast<Tout*>(memory + STAGES * STAGED) + warp * SEGMENT : reinterpret_cast<Tout*>(stage(j));
@@ -445,7 +443,6 @@ __device__ __forceinline__ void scan_segments(const Tin* x, Tout* y, char* memor
       Engine::finish(board.ready[j % RING][warp], board.found[j % RING][warp], part[LATER], Segments{in, out, stage(j), to}, Starts(starts[LATER]), number * TILE + (warp * 32 + lane) * OWN, x, p);
       __syncwarp();
       out.deliver(to, number, p);
-      __syncwarp();
     }
   }
 }

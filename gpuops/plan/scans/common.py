@@ -11,7 +11,7 @@ from ..dtypes import CTYPES
 from ..work import SLOTS, SLOTS_OFFSET, Operand
 from .problems import Problem
 
-EACH = RADIX = 16  # elements of a thread's chunk of a line; branches of a line's tree (engines.cuh)
+EACH = RADIX = 16  # elements of a thread's chunk of a line; branches of a line's tree (engines.cuh, tree.cuh)
 TAGGED = 2  # bytes in a slot for each of a total: half of them are tags (slots.cuh)
 
 

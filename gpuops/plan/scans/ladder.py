@@ -7,10 +7,9 @@ from ..builder import Builder
 from ..geometry import index_type, offset_type, reaches
 from ..params import Field, Struct
 from ..work import Kernel, Launch, Operand, Plan, check_grid, variant
-from .common import struct_of, types_of
+from .common import RADIX, struct_of, types_of
 from .problems import Problem
 
-RADIX = 16  # branches of the tree (tree.cuh)
 PART = RADIX**3  # elements of a block that has a tree
 STEPPED = 1024  # elements of a line, and threads of a block, of hillis_steele
 BLOCK = 256
