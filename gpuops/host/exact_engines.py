@@ -43,17 +43,21 @@ def engine(dtype: np.dtype, size: int) -> Engine | None:
 
     There is none for float64 without Numba: its sums are then NumPy's, but for vectors that ``few_sums`` takes,
     since NumPy alone takes 28 times as long for exact ones (10**6 elements), for those of float32 10 times."""
-    if (rounding := loaded(size)) is not None:
+    if (rounding := worthwhile(size, "compiled_rounding")) is not None:
         found: Any = compiled("compiled_exact")
         return Engine(found.expansions, rounding.ended, rounding.variance, rounding.ratio)
-    if INSTALLED and next(SLOW) >= PATIENCE:
-        compiled("compiled_exact")
     return PLAIN if dtype != np.float64 or (INSTALLED and size < LOOPS) else None
 
 
 def loaded(size: int, module: str = "compiled_rounding") -> Any:
     """What rounds sums of so many elements, or does something else, if it is compiled, and loaded or worth loading."""
     return compiled(module) if size >= LOOPS or "numba" in sys.modules else None
+
+
+def worthwhile(size: int, module: str) -> Any:
+    """The same for what NumPy alone is slow at: after many such calls it is loaded for few elements, too."""
+    found = loaded(size, module)
+    return compiled(module) if found is None and INSTALLED and next(SLOW) >= PATIENCE else found
 
 
 @lru_cache(maxsize=1024)

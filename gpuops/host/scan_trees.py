@@ -151,7 +151,7 @@ def scan(x: np.ndarray, y: np.ndarray, axis: int, task: Task, flags: Flags) -> N
     if axis != x.ndim - 1:
         x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
     silent = Flags() if not task.scan.wide else flags
-    loops = exact_engines.loaded(x.size, "compiled_products") if task.scan.wide else None
+    loops = exact_engines.worthwhile(x.size, "compiled_products") if task.scan.wide else None
     if loops is not None and by_loops(loops, x, y, task, flags):
         return
     logs = exact_engines.loaded(x.size, "compiled_logs") if merge.finish is logarithm else None
