@@ -40,7 +40,7 @@ template <class To, class From> __device__ __forceinline__ To bit_cast(From valu
 }
 
 // ---- half types: widening to float is exact, narrowing rounds to nearest even. double to f16 is one rounding; double
-// to bf16 goes through float, as in ml_dtypes. The PTX forms keep subnormals whatever -ftz says.
+// to bf16 goes through float, as in ml_dtypes. The PTX forms keep subnormals whatever -ftz says; all NaN are one for them.
 #ifdef __CUDA_ARCH__
 __device__ __forceinline__ float widen(f16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); return y; }
 __device__ __forceinline__ f16 to_f16(float x) { f16 y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); return y; }
