@@ -286,8 +286,8 @@ template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
   static __device__ __forceinline__ Carry carried(const Found& found, const Local& total) { return Base(found).carried(total); }
 
   // Totals of tiles while up to 256 are added up: `high` is a multiple of a power of two, so that their sum is a double; `low`
-  // is what is below, and `off` what that loses. (To cut `low` as well is no faster, and loses a thousand times as much: some
-  // results of long float64 vectors would then be added up from the beginning.)
+  // is what is below, and `off` what that loses. (To cut `low` as well would lose far more: some results of long float64
+  // vectors would then be added up from the beginning.)
   struct Part { double high, low, off; };
   static __device__ __forceinline__ u32 size(const Carry& total) { return is_finite(total.s) ? high_word(total.s) >> 20 & 0x7ff : 0; }
   static __device__ __forceinline__ Part no_part() { return {-0.0, -0.0, 0}; }
