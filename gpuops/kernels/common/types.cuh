@@ -40,7 +40,7 @@ template <class To, class From> __device__ __forceinline__ To bit_cast(From valu
 }
 
 // ---- half types: widening to float is exact, narrowing rounds to nearest even. double to f16 is one rounding; double
-// to bf16 goes through float, as in ml_dtypes. The PTX forms keep subnormals whatever -ftz says; all NaN are one for them.
+// to bf16 goes through float, as in ml_dtypes. The PTX forms keep subnormals whatever -ftz says.
 #ifdef __CUDA_ARCH__
 __device__ __forceinline__ float widen(f16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); return y; }
 __device__ __forceinline__ f16 to_f16(float x) { f16 y; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); return y; }
@@ -61,15 +61,9 @@ __device__ __forceinline__ float cut_to_f32(double x) {
 #endif
 __device__ __forceinline__ float widen(bf16 x) { return bit_cast<float>(static_cast<u32>(x.bits) << 16); }
 __device__ __forceinline__ bf16 to_bf16(float x) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  bf16 y;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
-  return y;
-#else
   u32 bits = bit_cast<u32>(x);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<u16>((bits >> 16) | 0x40u)};  // NaN stays NaN
   return {static_cast<u16>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
-#endif
 }
 __device__ __forceinline__ bool widen(b8 x) { return x.bits != 0; }
 template <class T> __device__ __forceinline__ T widen(T x) { return x; }
