@@ -77,4 +77,7 @@ def report(flags: set[str], method: str = "reduce") -> None:
     """Report floating-point errors, each once, as the caller's ``np.errstate`` says; of a ufunc's method."""
     for flag in sorted(flags):
         ufunc, operands = REPORTED[flag]
-        getattr(ufunc, method)(operands)
+        if method == "__call__":
+            ufunc(*operands)
+        else:
+            getattr(ufunc, method)(operands)

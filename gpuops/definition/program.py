@@ -1,0 +1,54 @@
+"""Expressions of whole arrays as programs: the operations in order, which every engine runs on elements."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+#: Operations that are not ufuncs of NumPy.
+WHERE, CLIP, ASTYPE, REAL, IMAG = "where", "clip", "astype", "real", "imag"
+#: The ufuncs that expressions are made of, by NumPy's names.
+UFUNCS = frozenset((
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power", "negative", "positive",
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+    "logical_and", "logical_or", "logical_xor", "logical_not",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift",
+    "minimum", "maximum", "fmin", "fmax", "absolute", "sign", "conjugate",
+    "sqrt", "square", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p",
+    "sin", "cos", "tan", "tanh", "hypot", "arctan2", "floor", "ceil", "rint", "trunc", "isnan", "isinf", "isfinite",
+))  # fmt: skip
+
+
+class Step(NamedTuple):
+    """An operation, computed as NumPy does: operands are cast to its dtypes, and its result is rounded."""
+
+    name: str
+    dtypes: tuple[np.dtype, ...]  # of the operands, then of the result
+    args: tuple[int, ...]  # places of the operands: arrays come first, then constants, then the results of steps
+
+
+class Program(NamedTuple):
+    """The structure of an expression. Values of constants, and shapes, are no part of it."""
+
+    arrays: tuple[np.dtype, ...]
+    constants: tuple[np.dtype, ...]
+    steps: tuple[Step, ...]  # the last one makes the result; without steps, it is the only array
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the result."""
+        return self.steps[-1].dtypes[-1] if self.steps else self.arrays[0]
+
+    @property
+    def first(self) -> int:
+        """The place of the first step's result."""
+        return len(self.arrays) + len(self.constants)
+
+    def last_uses(self) -> tuple[tuple[int, ...], ...]:
+        """For each step, the steps whose results it is the last to need."""
+        last = {place: i for i, step in enumerate(self.steps) for place in step.args if place >= self.first}
+        found: list[list[int]] = [[] for _ in self.steps]
+        for place, i in last.items():
+            found[i].append(place - self.first)
+        return tuple([tuple(each) for each in found])

@@ -1,0 +1,94 @@
+"""Programs of expressions on NumPy arrays, in blocks that stay in cache: every step is NumPy's own ufunc, so results
+have the bits of NumPy's."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..definition.program import ASTYPE, CLIP, IMAG, REAL, WHERE, Program, Step
+from ..plan.geometry import Shape, order
+from . import maps, threads
+from .blocks import Index, indices, memory
+from .results import Flags, deliver, report
+
+BLOCK = 2**17  # elements of a block: a few arrays of them fit a core's cache, and NumPy's calls cost little beside them
+COST = 4  # of a step, beside that of reading an element
+
+
+def evaluate(
+    program: Program, arrays: list[np.ndarray], constants: list[np.ndarray], shape: Shape, out: np.ndarray | None = None
+) -> Any:
+    """The result of a program, in ``out`` if it is given."""
+    dtype = program.dtype
+    if shape == ():
+        arrays = [array[None] for array in arrays]
+    straight = out is not None and out.dtype == dtype and shape != () and not any(
+        overlaps(out, array) for array in arrays
+    ) and not any(may_fail(step) for step in program.steps)  # fmt: skip
+    made = out if straight and out is not None else maps.new_result((*arrays, np.empty((1,) * len(shape))), dtype)
+    views = [np.broadcast_to(array, made.shape) for array in arrays]
+    flags = Flags()
+
+    def fill(index: Index) -> None:
+        with flags.kept():
+            run(program, [view[index] for view in views], constants, made[index])
+
+    blocks = indices(made.shape, made.strides, range(made.ndim), BLOCK) if made.size else []
+    threads.shared(COST * max(len(program.steps), 1) * made.nbytes)(fill, blocks)
+    report(flags.found, "__call__")
+    return made if straight else deliver(made.reshape(shape) if shape == () else made, out)
+
+
+def overlaps(out: np.ndarray, array: np.ndarray) -> bool:
+    """Whether blocks of ``out`` may share memory with other blocks of an operand."""
+    same = out.ctypes.data == array.ctypes.data and (out.shape, out.strides) == (array.shape, array.strides)
+    return not same and np.may_share_memory(out, array)
+
+
+def may_fail(step: Step) -> bool:
+    """Whether NumPy may refuse elements: negative exponents of integers."""
+    return step.name == "power" and step.dtypes[0].kind in "iu"
+
+
+def run(program: Program, arrays: list[np.ndarray], constants: list[np.ndarray], into: np.ndarray) -> None:
+    """Run a program on a block."""
+    if not program.steps:
+        into[...] = arrays[0]
+        return
+    values: list[Any] = [*arrays, *constants]
+    dims = order(into.strides)
+    for i, (step, buffer) in enumerate(zip(program.steps, buffers(program), strict=True)):
+        last = i == len(program.steps) - 1
+        made = into if last else memory(f"step{buffer}", into.shape, step.dtypes[-1], dims)
+        apply(step, [values[place] for place in step.args], made)
+        values.append(made)
+
+
+@lru_cache(maxsize=1024)
+def buffers(program: Program) -> tuple[int, ...]:
+    """Which memory each step's result is kept in: that of results no longer needed is used again."""
+    found: list[int] = []
+    free: list[int] = []
+    for done in program.last_uses():
+        found.append(free.pop() if free else len({*found}))
+        free += [found[i] for i in done]
+    return tuple(found)
+
+
+def apply(step: Step, args: list[Any], into: np.ndarray) -> None:
+    """Compute a step of a block."""
+    if step.name == ASTYPE:
+        into[...] = args[0].real if args[0].dtype.kind == "c" and into.dtype.kind != "c" else args[0]
+    elif step.name in (REAL, IMAG):
+        into[...] = getattr(args[0], step.name)
+    elif step.name == WHERE:
+        into[...] = args[2]
+        np.copyto(into, args[1], where=np.asarray(args[0]).astype(bool, copy=False), casting="unsafe")
+    elif step.name == CLIP:
+        cast = [np.asarray(arg).astype(dtype, copy=False) for arg, dtype in zip(args, step.dtypes, strict=False)]
+        np.clip(cast[0], cast[1], cast[2], out=into)
+    else:
+        getattr(np, step.name)(*args, out=into, signature=step.dtypes, casting="unsafe")
