@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ class Lazy:
         check_dtype(ASTYPE, "dtype", to)
         return self if to == self.dtype else node(ASTYPE, (self.dtype, to), (self,))
 
-    def clip(self, min: Any = None, max: Any = None) -> Lazy:  # noqa: A002
+    def clip(self, min: Any = None, max: Any = None) -> Lazy:
         """The same values, none below ``min`` or above ``max``."""
         return clip(self, min, max)
 
@@ -93,7 +94,7 @@ class Lazy:
         """The complex conjugate."""
         return ufunc("conjugate", self)
 
-    # ---------------------------------------------------------------------------------------------------------- printing
+    # --------------------------------------------------------------------------------------------------------- printing
 
     def __repr__(self) -> str:
         return f"lazy({self.text({})}, dtype={self.dtype.name}, shape={self.shape})"
@@ -173,7 +174,7 @@ class Lazy:
     def __invert__(self) -> Lazy: return ufunc("invert", self)
     def __abs__(self) -> Lazy: return ufunc("absolute", self)
 
-    # ---------------------------------------------------------------------------------------------------------- programs
+    # --------------------------------------------------------------------------------------------------------- programs
 
     def program(self) -> tuple[Program, list[Any], list[np.ndarray]]:
         """The program, its arrays and its constants. An array, and a node, that is used twice is in it once."""
@@ -320,7 +321,7 @@ def where(condition: Any, x: Any, y: Any) -> Lazy:
     return node(WHERE, (np.dtype(bool), dtype, dtype, dtype), args)
 
 
-def clip(x: Any, min: Any = None, max: Any = None) -> Lazy:  # noqa: A002
+def clip(x: Any, min: Any = None, max: Any = None) -> Lazy:
     """``x``, but ``min`` where it is below that, and ``max`` where it is above that."""
     if min is None or max is None:
         if min is None and max is None:
@@ -351,4 +352,4 @@ def imag(x: Any) -> Lazy:
 
 
 #: NumPy's functions that are no ufuncs.
-FUNCTIONS = {np.where: where, np.clip: clip, np.real: real, np.imag: imag}
+FUNCTIONS: dict[Any, Callable[..., Lazy]] = {np.where: where, np.clip: clip, np.real: real, np.imag: imag}
