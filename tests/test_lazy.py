@@ -152,6 +152,19 @@ def test_every_operation_has_numpys_dtypes(name, dtype):
             agree(made, expected)
 
 
+@pytest.mark.parametrize("function", OPERATORS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_scalars_have_numpys_dtypes_on_either_side(function, dtype):
+    x = sample((3, 5), dtype, 2, special=True)
+    for value in (*SCALARS, np.float32(2), np.int8(3), np.array(2)):
+        known = Pair(lazy(x), x)
+        for made in (
+            both(known, lambda a: function(a, weak(value, a))),  # noqa: B023
+            both(known, lambda a: function(weak(value, a), a)),  # noqa: B023
+        ):
+            agree(*made)
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_results_lie_in_memory_as_numpys(order):
     x = np.asarray(sample((30, 40)), order=order)
@@ -215,6 +228,7 @@ def test_bad_input_is_refused_where_the_mistake_is():
     fails(TypeError, "bitwise_and: NumPy does not compute it for float32, int", lambda: x & 1)
     fails(TypeError, "subtract: NumPy does not compute it for bool, bool", lambda: (x > 0) - (x > 1))
     fails(OverflowError, "add: a scalar 300 cannot be represented in uint8", lambda: lazy(np.ones(3, "u1")) + 300)
+    fails(ValueError, "power: integers have no integer power below 0, got -1", lambda: lazy(np.ones(3, "i4")) ** -1)
     fails(TypeError, "lazy: np.add.reduce takes arrays, not expressions", np.add.reduce, x)
     fails(TypeError, "lazy: np.sum is not an operation of expressions; use gpuops' functions", np.sum, x)
     fails(TypeError, "lazy: np.arcsin is not an operation of expressions", np.arcsin, x)

@@ -304,12 +304,23 @@ def beyond(given: list[Any], dtypes: list[np.dtype]) -> list[np.dtype]:
     return dtypes
 
 
+#: The ufuncs by which NumPy computes ``x ** exponent``, with a Python number as the exponent, of floats.
+POWERS = {2: "square", 0.5: "sqrt", -1: "reciprocal"}
+
+
 def power(x: Lazy, exponent: Any) -> Lazy:
     """``x ** exponent``, which NumPy computes for some exponents by other ufuncs."""
-    fast = {2: "square"} | ({0.5: "sqrt", -1: "reciprocal"} if x.dtype.kind in "fcV" else {})
-    if type(exponent) in (int, float) and (name := fast.get(exponent)) and x.dtype.kind != "b":
-        return ufunc(name, x)
-    return ufunc("power", x, exponent)
+    name = POWERS.get(exponent, "power") if type(exponent) in (int, float) else "power"
+    if name == "square" and type(exponent) is float and x.dtype.kind == "c":
+        name = "power"
+    if x.dtype.kind in "fcV":
+        return ufunc("power", x, exponent) if name == "power" else ufunc(name, x)
+    if type(exponent) is int and exponent < 0:
+        raise error(ValueError, "power", f"integers have no integer power below 0, got {exponent}")
+    if name != "square":
+        return ufunc("power", x, exponent)
+    dtype = (np.empty(0, x.dtype) ** exponent).dtype  # of an int by a float: float64; of a bool it depends on NumPy
+    return node(name, (dtype, dtype), (x,))
 
 
 def where(condition: Any, x: Any, y: Any) -> Lazy:
