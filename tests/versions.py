@@ -29,8 +29,8 @@ TOOLS = ("hypothesis", "ml_dtypes", "pytest", "scipy")
 TESTS = {
     "quick": (
         "argmax", "arguments", "broadcast", "definition", "errors", "host_maps", "host_reduce", "host_rows",
-        "host_rules", "info", "key", "launch_cache", "matmul", "measures", "memory", "memory_order", "new_shapes",
-        "plan", "recording", "reduce", "softmax", "tracebacks", "variance", "warnings", "work",
+        "host_rules", "info", "key", "launch_cache", "lazy", "matmul", "measures", "memory", "memory_order",
+        "new_shapes", "plan", "recording", "reduce", "softmax", "tracebacks", "variance", "warnings", "work",
     ),
     "ci": ("array_api", "interop", "logsumexp"),
 }  # fmt: skip

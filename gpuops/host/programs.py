@@ -81,7 +81,8 @@ def buffers(program: Program) -> tuple[int, ...]:
 def apply(step: Step, args: list[Any], into: np.ndarray) -> None:
     """Compute a step of a block."""
     if step.name == ASTYPE:
-        into[...] = args[0].real if args[0].dtype.kind == "c" and into.dtype.kind != "c" else args[0]
+        parts = args[0].dtype.kind == "c" and into.dtype.kind not in "bc"  # of which the imaginary ones are dropped
+        into[...] = args[0].real if parts else args[0]
     elif step.name in (REAL, IMAG):
         into[...] = getattr(args[0], step.name)
     elif step.name == WHERE:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ..call.arrays import SCALARS, find, host_array, kind
+from ..call.arrays import find, host_array, is_scalar, kind
 from ..call.operation import WEAK_TYPES
 from ..definition.program import ASTYPE, CLIP, IMAG, REAL, UFUNCS, WHERE, Program, Step
 from ..errors import error
@@ -285,7 +286,7 @@ def as_operand(value: Any) -> Any:
     """A node, or a Python scalar without a dtype."""
     if isinstance(value, Lazy) or type(value) in WEAK_TYPES:
         return value
-    if isinstance(value, SCALARS) or (isinstance(value, np.ndarray) and value.ndim == 0):
+    if is_scalar(value):
         check_dtype("lazy", "a scalar", np.asarray(value).dtype)
         return constant(np.array(value))
     return lazy(value)
@@ -304,23 +305,33 @@ def beyond(given: list[Any], dtypes: list[np.dtype]) -> list[np.dtype]:
     return dtypes
 
 
-#: The ufuncs by which NumPy computes ``x ** exponent``, with a Python number as the exponent, of floats.
-POWERS = {2: "square", 0.5: "sqrt", -1: "reciprocal"}
+class Asked(np.ndarray):
+    """An array whose operators give the ufunc that NumPy would call, and the dtype of the first operand."""
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:  # type: ignore[override]
+        return function.__name__, inputs[0].dtype
+
+
+@lru_cache(maxsize=256)
+def power_of(dtype: np.dtype, kind: Any, exponent: Any) -> tuple[str, np.dtype]:
+    """The ufunc by which NumPy computes the power of an array by a number of this type, and the dtype of its operand:
+    squares and roots have their own, and which exponents do depends on NumPy's version."""
+    made: Any = np.empty(0, dtype).view(Asked) ** kind(exponent)
+    return made  # type: ignore[no-any-return]
 
 
 def power(x: Lazy, exponent: Any) -> Lazy:
-    """``x ** exponent``, which NumPy computes for some exponents by other ufuncs."""
-    name = POWERS.get(exponent, "power") if type(exponent) in (int, float) else "power"
-    if name == "square" and type(exponent) is float and x.dtype.kind == "c":
-        name = "power"
-    if x.dtype.kind in "fcV":
-        return ufunc("power", x, exponent) if name == "power" else ufunc(name, x)
-    if type(exponent) is int and exponent < 0:
+    """``x ** exponent``."""
+    if type(exponent) is int and exponent < 0 and x.dtype.kind in "biu":
         raise error(ValueError, "power", f"integers have no integer power below 0, got {exponent}")
-    if name != "square":
+    if not is_scalar(exponent) or type(exponent) is complex:
         return ufunc("power", x, exponent)
-    dtype = (np.empty(0, x.dtype) ** exponent).dtype  # of an int by a float: float64; of a bool it depends on NumPy
-    return node(name, (dtype, dtype), (x,))
+    number: Any = exponent[()] if isinstance(exponent, np.ndarray) else exponent
+    of: Any = type(number)
+    name, dtype = power_of(x.dtype, of, number)
+    if name == "_ones_like":
+        return where(True, dtype.type(1), x)
+    return ufunc("power", x, exponent) if name == "power" else ufunc(name, x.astype(dtype))
 
 
 def where(condition: Any, x: Any, y: Any) -> Lazy:
