@@ -195,6 +195,14 @@ def test_equal_structures_are_one_program():
     assert first.program()[0] != ((lazy(a) - a[:1]) ** 2 / 3.5).program()[0]
 
 
+def test_expressions_without_dims_or_arrays_have_a_value():
+    agree(lazy(np.float32(3)) * 2 + 1, np.asarray(np.float32(7)))
+    agree(expressions.where(True, 1, 2.5), np.asarray(1.0))
+    target = np.zeros(())
+    assert evaluate(lazy(np.array(3.0)) * 2, target) is target
+    assert_bits(target, 6.0)
+
+
 def test_an_array_that_is_used_twice_is_read_once():
     x = lazy(sample((3, 4)))
     y = x + 1

@@ -8,16 +8,32 @@ import numpy as np
 
 #: Operations that are not ufuncs of NumPy.
 WHERE, CLIP, ASTYPE, REAL, IMAG = "where", "clip", "astype", "real", "imag"
-#: The ufuncs that expressions are made of, by NumPy's names.
-UFUNCS = frozenset((
-    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power", "negative", "positive",
-    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
-    "logical_and", "logical_or", "logical_xor", "logical_not",
-    "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift",
-    "minimum", "maximum", "fmin", "fmax", "absolute", "sign", "conjugate",
-    "sqrt", "square", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p",
-    "sin", "cos", "tan", "tanh", "hypot", "arctan2", "floor", "ceil", "rint", "trunc", "isnan", "isinf", "isfinite",
-))  # fmt: skip
+
+
+class Operation(NamedTuple):
+    """What is known of a ufunc that expressions are made of."""
+
+    sign: str = ""  # Python's operator
+    compares: bool = False  # which NumPy does with ints of any size
+    refuses: bool = False  # NumPy refuses some integers: negative exponents
+
+
+#: The ufuncs, by NumPy's names.
+UFUNCS = {
+    "add": Operation("+"), "subtract": Operation("-"), "multiply": Operation("*"), "divide": Operation("/"),
+    "floor_divide": Operation("//"), "remainder": Operation("%"), "power": Operation("**", refuses=True),
+    "equal": Operation("==", compares=True), "not_equal": Operation("!=", compares=True),
+    "less": Operation("<", compares=True), "less_equal": Operation("<=", compares=True),
+    "greater": Operation(">", compares=True), "greater_equal": Operation(">=", compares=True),
+    "bitwise_and": Operation("&"), "bitwise_or": Operation("|"), "bitwise_xor": Operation("^"),
+    "left_shift": Operation("<<"), "right_shift": Operation(">>"),
+    **dict.fromkeys((
+        "negative", "positive", "invert", "logical_and", "logical_or", "logical_xor", "logical_not",
+        "minimum", "maximum", "fmin", "fmax", "absolute", "sign", "conjugate",
+        "sqrt", "square", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p",
+        "sin", "cos", "tan", "tanh", "hypot", "arctan2", "floor", "ceil", "rint", "trunc", "isnan", "isinf", "isfinite",
+    ), Operation()),
+}  # fmt: skip
 
 
 class Step(NamedTuple):

@@ -3,12 +3,13 @@ have the bits of NumPy's."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ..definition.program import ASTYPE, CLIP, IMAG, REAL, WHERE, Program, Step
+from ..definition.program import ASTYPE, CLIP, IMAG, REAL, UFUNCS, WHERE, Program, Step
 from ..plan.geometry import Shape, order
 from . import maps, threads
 from .blocks import Index, indices, memory
@@ -28,7 +29,8 @@ def evaluate(
     straight = out is not None and out.dtype == dtype and shape != () and not any(
         overlaps(out, array) for array in arrays
     ) and not any(may_fail(step) for step in program.steps)  # fmt: skip
-    made = out if straight and out is not None else maps.new_result((*arrays, np.empty((1,) * len(shape))), dtype)
+    dims = np.empty((1,) * max(len(shape), 1))  # of a program without arrays
+    made = out if straight and out is not None else maps.new_result((*arrays, dims), dtype)
     views = [np.broadcast_to(array, made.shape) for array in arrays]
     flags = Flags()
 
@@ -49,8 +51,8 @@ def overlaps(out: np.ndarray, array: np.ndarray) -> bool:
 
 
 def may_fail(step: Step) -> bool:
-    """Whether NumPy may refuse elements: negative exponents of integers."""
-    return step.name == "power" and step.dtypes[0].kind in "iu"
+    """Whether NumPy may refuse elements."""
+    return step.name in UFUNCS and UFUNCS[step.name].refuses and step.dtypes[0].kind in "iu"
 
 
 def run(program: Program, arrays: list[np.ndarray], constants: list[np.ndarray], into: np.ndarray) -> None:
@@ -80,16 +82,38 @@ def buffers(program: Program) -> tuple[int, ...]:
 
 def apply(step: Step, args: list[Any], into: np.ndarray) -> None:
     """Compute a step of a block."""
-    if step.name == ASTYPE:
-        parts = args[0].dtype.kind == "c" and into.dtype.kind not in "bc"  # of which the imaginary ones are dropped
-        into[...] = args[0].real if parts else args[0]
-    elif step.name in (REAL, IMAG):
-        into[...] = getattr(args[0], step.name)
-    elif step.name == WHERE:
-        into[...] = args[2]
-        np.copyto(into, args[1], where=np.asarray(args[0]).astype(bool, copy=False), casting="unsafe")
-    elif step.name == CLIP:
-        cast = [np.asarray(arg).astype(dtype, copy=False) for arg, dtype in zip(args, step.dtypes, strict=False)]
-        np.clip(cast[0], cast[1], cast[2], out=into)
+    if step.name in OTHERS:
+        OTHERS[step.name](into, *args)
     else:
         getattr(np, step.name)(*args, out=into, signature=step.dtypes, casting="unsafe")
+
+
+def cast(into: np.ndarray, x: np.ndarray) -> None:
+    """x in another dtype; of complex numbers the real parts, except for truth values."""
+    into[...] = x.real if x.dtype.kind == "c" and into.dtype.kind not in "bc" else x
+
+
+def real(into: np.ndarray, x: np.ndarray) -> None:
+    """The real parts."""
+    into[...] = x.real
+
+
+def imag(into: np.ndarray, x: np.ndarray) -> None:
+    """The imaginary parts."""
+    into[...] = x.imag
+
+
+def where(into: np.ndarray, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+    """x where the condition is true, else y."""
+    into[...] = y
+    np.copyto(into, x, where=condition.astype(bool, copy=False), casting="unsafe")
+
+
+def clip(into: np.ndarray, *args: np.ndarray) -> None:
+    """x between two bounds, in the dtype of the result."""
+    x, low, high = (arg.astype(into.dtype, copy=False) for arg in args)
+    np.clip(x, low, high, out=into)
+
+
+#: What computes the operations that are not ufuncs.
+OTHERS: dict[str, Callable[..., None]] = {ASTYPE: cast, REAL: real, IMAG: imag, WHERE: where, CLIP: clip}

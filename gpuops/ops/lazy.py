@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -18,12 +19,6 @@ from .arguments import as_dtype, broadcast_shapes, check_dtype, fitted, result_t
 DEPTH = 64  # operations one inside the other, at most
 ARRAYS = 16  # arrays of an expression, at most
 STEPS = 256  # operations of an expression, at most
-SIGNS = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
-    "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
-    "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>",
-}  # fmt: skip
-COMPARISONS = frozenset([name for name in SIGNS if "equal" in name or name in ("less", "greater")])
 #: NumPy's other names of ufuncs in `UFUNCS`.
 ALIASES = {"true_divide": "divide", "mod": "remainder", "abs": "absolute", "conj": "conjugate", "pow": "power"}
 
@@ -69,17 +64,17 @@ class Lazy:
     @property
     def size(self) -> int:
         """The number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def real(self) -> Lazy:
         """The real part."""
-        return part(REAL, self)
+        return real(self)
 
     @property
     def imag(self) -> Lazy:
         """The imaginary part."""
-        return part(IMAG, self)
+        return imag(self)
 
     def astype(self, dtype: Any) -> Lazy:
         """The same values, cast to another dtype as NumPy's ``astype`` does."""
@@ -107,8 +102,8 @@ class Lazy:
         if not self.name:
             return names.setdefault(id(self.array), f"x{len(names)}")
         args = [arg.text(names) for arg in self.args]
-        if self.name in SIGNS:
-            return f"({args[0]} {SIGNS[self.name]} {args[1]})"
+        if self.name in UFUNCS and (sign := UFUNCS[self.name].sign):
+            return f"({args[0]} {sign} {args[1]})"
         more = [self.dtype.name] if self.name == ASTYPE else []
         return f"{self.name}({', '.join(args + more)})"
 
@@ -263,7 +258,7 @@ def ufunc(name: str, *operands: Any) -> Lazy:
     function: np.ufunc = getattr(np, name)
     if len(given) != function.nin:
         raise error(TypeError, name, f"takes {function.nin} operands, got {len(given)}")
-    half = next((each.dtype for each in given if isinstance(each, Lazy) and each.dtype.name == "bfloat16"), None)
+    half = next((each.dtype for each in given if isinstance(each, Lazy) and each.dtype.kind == "V"), None)
     asked = [each.dtype if isinstance(each, Lazy) else weak(each, half) for each in given]
     try:
         *dtypes, result = function.resolve_dtypes((*asked, None))
@@ -271,7 +266,7 @@ def ufunc(name: str, *operands: Any) -> Lazy:
         names = ", ".join([each.name if isinstance(each, np.dtype) else each.__name__ for each in asked])
         raise error(TypeError, name, f"NumPy does not compute it for {names}") from None
     check_dtype(name, "the result", result)
-    if name in COMPARISONS:
+    if UFUNCS[name].compares:
         dtypes = beyond(given, dtypes)
     args = [fixed(name, each, dtype) for each, dtype in zip(given, dtypes, strict=True)]
     return node(name, (*dtypes, result), tuple(args))
@@ -306,32 +301,31 @@ def beyond(given: list[Any], dtypes: list[np.dtype]) -> list[np.dtype]:
 
 
 class Asked(np.ndarray):
-    """An array whose operators give the ufunc that NumPy would call, and the dtype of the first operand."""
+    """An array whose operators give the ufunc that NumPy would call, and its operands."""
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:  # type: ignore[override]
-        return function.__name__, inputs[0].dtype
+        return function.__name__, inputs
 
 
 @lru_cache(maxsize=256)
-def power_of(dtype: np.dtype, kind: Any, exponent: Any) -> tuple[str, np.dtype]:
-    """The ufunc by which NumPy computes the power of an array by a number of this type, and the dtype of its operand:
-    squares and roots have their own, and which exponents do depends on NumPy's version."""
-    made: Any = np.empty(0, dtype).view(Asked) ** kind(exponent)
-    return made  # type: ignore[no-any-return]
+def power_of(dtype: np.dtype, kind: Any, exponent: Any) -> tuple[str, np.dtype] | None:
+    """The ufunc of one operand by which NumPy computes the power of an array by a number of this type, and the
+    operand's dtype; None if it uses ``np.power``. For which exponents there is one depends on NumPy's version."""
+    asked: Any = np.empty(0, dtype).view(Asked) ** kind(exponent)
+    name, inputs = asked
+    return (name, inputs[0].dtype) if len(inputs) == 1 and name in UFUNCS else None
 
 
 def power(x: Lazy, exponent: Any) -> Lazy:
     """``x ** exponent``."""
     if type(exponent) is int and exponent < 0 and x.dtype.kind in "biu":
         raise error(ValueError, "power", f"integers have no integer power below 0, got {exponent}")
-    if not is_scalar(exponent) or type(exponent) is complex:
-        return ufunc("power", x, exponent)
-    number: Any = exponent[()] if isinstance(exponent, np.ndarray) else exponent
-    of: Any = type(number)
-    name, dtype = power_of(x.dtype, of, number)
-    if name == "_ones_like":
-        return where(True, dtype.type(1), x)
-    return ufunc("power", x, exponent) if name == "power" else ufunc(name, x.astype(dtype))
+    if is_scalar(exponent) and type(exponent) is not complex:
+        number: Any = exponent[()] if isinstance(exponent, np.ndarray) else exponent
+        of: Any = type(number)
+        if alone := power_of(x.dtype, of, number):
+            return ufunc(alone[0], x.astype(alone[1]))
+    return ufunc("power", x, exponent)
 
 
 def where(condition: Any, x: Any, y: Any) -> Lazy:
@@ -355,22 +349,21 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Lazy:
     return node(CLIP, (dtype,) * 4, tuple([fixed(CLIP, each, dtype) for each in given]))
 
 
-def part(name: str, x: Any) -> Lazy:
-    """The real or the imaginary part."""
-    x = lazy(x)
-    if x.dtype.kind == "c":
-        return node(name, (x.dtype, np.empty(0, x.dtype).real.dtype), (x,))
-    return x if name == REAL else where(True, x.dtype.type(0), x)
+def part(name: str, x: Lazy) -> Lazy:
+    """The real or the imaginary part of a complex expression."""
+    return node(name, (x.dtype, np.empty(0, x.dtype).real.dtype), (x,))
 
 
 def real(x: Any) -> Lazy:
     """The real part, as ``numpy.real``."""
-    return part(REAL, x)
+    x = lazy(x)
+    return part(REAL, x) if x.dtype.kind == "c" else x
 
 
 def imag(x: Any) -> Lazy:
     """The imaginary part, as ``numpy.imag``."""
-    return part(IMAG, x)
+    x = lazy(x)
+    return part(IMAG, x) if x.dtype.kind == "c" else where(True, x.dtype.type(0), x)
 
 
 #: NumPy's functions that are no ufuncs.
