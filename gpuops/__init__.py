@@ -8,6 +8,8 @@ from .adapters import libraries as _libraries  # noqa: F401 - which makes calls 
 from .ops.average import average
 from .ops.broadcast import broadcast_to, expand, where
 from .ops.compare import allclose, array_equal
+from .ops.expressions import evaluate
+from .ops.lazy import lazy
 from .ops.matmul import dot, matmul
 from .ops.norms import rms_norm
 from .ops.reduce import (
@@ -66,8 +68,10 @@ __all__ = [
     "cumprod",
     "cumsum",
     "dot",
+    "evaluate",
     "expand",
     "info",
+    "lazy",
     "log_softmax",
     "logcumsumexp",
     "logsumexp",

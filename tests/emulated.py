@@ -18,7 +18,7 @@ from gpuops.device.finish import finisher
 from gpuops.ops.arguments import as_dtype
 from gpuops.plan.dtypes import accumulator
 from gpuops.plan.params import Params
-from gpuops.plan.work import LAUNCH, PARTIALS, SCRATCH, ArraySpec, Machine, Operand
+from gpuops.plan.work import LAUNCH, PARTIALS, SCRATCH, ArraySpec, Machine, Operand, Sources
 
 from . import emulator
 
@@ -134,11 +134,14 @@ class EmulatedDevice:
         if given is not None:
             (*grid, block, _, _, shared), structs = given
             values = iter(structs)
-            args = [arg._replace(values=next(values)) if isinstance(arg, Params) else arg for arg in launch.args]
+            args = [changed(arg, values) for arg in launch.args]
             launch = launch._replace(grid=tuple(grid), block=block, shared=shared, args=tuple(args))
         arrays = {name: getattr(addresses[place], "array", addresses[place]) for name, place in places.items()}
         pointers, block = [pointed(arg, arrays) for arg in launch.args], (launch.block, 1, 1)
-        module(launch.kernel).launch(launch.kernel.name, launch.grid, block, pointers, shared=launch.shared)
+        inside = [each for arg in launch.args if isinstance(arg, Sources) for each in arg.operands]
+        also = [pointed(each, arrays) for each in inside]
+        run = module(launch.kernel).launch
+        run(launch.kernel.name, launch.grid, block, pointers, shared=launch.shared, also=also)
 
     def bits(self, array, size):
         dtype = np.dtype("c16" if size == 16 else f"u{size}")
@@ -199,8 +202,18 @@ def memory_at(low, high):
     return np.frombuffer((ctypes.c_ubyte * (high - low)).from_address(low), np.uint8)
 
 
+def changed(arg, values):
+    """An argument with the next of these values, if it has values."""
+    if isinstance(arg, Sources):
+        return arg._replace(params=arg.params._replace(values=next(values)[len(arg.operands) :]))
+    return arg._replace(values=next(values)) if isinstance(arg, Params) else arg
+
+
 def pointed(arg, arrays):
     """An operand as a byte array that starts at its pointer and spans the memory of its array."""
+    if isinstance(arg, Sources):
+        addresses = [pointed(each, arrays).ctypes.data.to_bytes(8, "little") for each in arg.operands]
+        return b"".join(addresses) + bytes(arg.struct)[8 * len(addresses) :]
     if not isinstance(arg, Operand):
         return bytes(arg) if isinstance(arg, Params) else arg
     if arg == LAUNCH:

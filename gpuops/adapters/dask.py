@@ -17,12 +17,13 @@ import dask.array as da
 import numpy as np
 
 from ..call.dispatch import describe
-from ..call.operation import MASK, OUT, Call
+from ..call.operation import MASK, OUT, Call, operation_of
+from ..definition.program import Program
 from ..definition.scans import Task as Scan
 from ..definition.selection import Compress
 from ..definition.task import Task
 from ..errors import error
-from ..ops import broadcast, compare, matmul, reduce, selection
+from ..ops import broadcast, compare, expressions, matmul, reduce, selection
 from ..ops.matmul import as_factor, axis_orders
 from ..plan.geometry import Shape, contiguous_strides
 from ..plan.reductions import accumulated
@@ -52,6 +53,22 @@ def on_chunks(call: Call) -> Any:
         for name in ("out", "casting"):  # already checked
             options.pop(name, None)
         return GRAPHS[op](op, work.results[0] if work.results else None, *values.values(), **options)
+
+
+def evaluated(program: Program, arrays: dict[str, Any], constants: tuple[int, ...]) -> da.Array:
+    """The graph of an expression: each chunk is computed on its own."""
+    function = expressions.taking(expressions.evaluate, "x", program)
+    call = Call(function, operation_of(function), arrays, 0, arrays)
+    arrays = arrays_of(call, arrays)
+    first = next(filter(is_dask, arrays.values()))
+    operands = [array if is_dask(array) or array.ndim == 0 else cut(array, first) for array in arrays.values()]
+    dims = range(max([array.ndim for array in operands]))
+    return blocks(partial(evaluate_chunks, function, constants), "evaluate", dims, operands, program.dtype)
+
+
+def evaluate_chunks(function: Function, constants: tuple[int, ...], *chunks: Any) -> Any:
+    """A chunk of an expression."""
+    return function(**{f"x{k}": chunk for k, chunk in enumerate(chunks)}, constants=constants)
 
 
 # ------------------------------------------------------------------------------------------------------- broadcasting

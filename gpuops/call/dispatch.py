@@ -99,10 +99,10 @@ def maker_of(call: Call) -> Callable[[Call, Missed | None], Any]:
     first = next((name for name, adapter in adapters.items() if adapter is not None), None)
     if first is None:
         return perform
-    adapter: Any = adapters[first]
+    adapter: Any = next((each for each in adapters.values() if each is not None and each.leads), adapters[first])
     for name, other in adapters.items():
         accepted = other is None and (adapter.mixes or (is_scalar(arrays[name]) and name != "out"))
-        if other != adapter and not accepted:
+        if other != adapter and not (accepted or adapter.leads):
             both = f"{first} is a {kind(arrays[first])}, {name} is a {kind(arrays[name])}"
             raise error(TypeError, call.name, f"arrays of two libraries do not mix: {both}")
     make: Callable[[Call, Missed | None], Any] = adapter.call

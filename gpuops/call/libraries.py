@@ -37,6 +37,11 @@ class Adapter(Protocol):
         """Whether NumPy and CuPy arrays may be passed with them."""
         ...
 
+    @property
+    def leads(self) -> bool:
+        """Whether arrays of any library may be passed with them: the adapter makes another call."""
+        ...
+
     def call(self, call: Call, known: Any) -> Any:
         """Make a call. ``known`` is the `Missed` of its key, if it has one."""
         ...

@@ -25,12 +25,16 @@ OPERANDS = frozenset(("input", "other", "tensor", "x", "x1", "x2", "a", "array",
 class Operation:
     """A public function: the pure description of its calls, and the roles of its array parameters."""
 
-    def __init__(self, describe: Callable[..., Work], operands: dict[str, str], view: bool = False) -> None:
+    def __init__(
+        self, describe: Callable[..., Work], operands: dict[str, str], view: bool = False,
+        parameters: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        """``parameters``: those of a description that takes any, by name."""
         code, self.view = describe.__code__, view  # whether the result is a view of an operand
         self.describe, self.name = describe, describe.__name__
         self.operands = {name: takes for name, takes in operands.items() if takes != SHAPE}
         self.shapes = operands.keys() - self.operands.keys()
-        self.parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]  # positional ones first
+        self.parameters = parameters or code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]  # positional ones first
         self.positional, self.by_position_only = code.co_argcount, self.parameters[: code.co_posonlyargcount]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..device.context import ExecutionContext
 from ..device.execute import Changes, Ready, Template, changes_of
 from ..plan.recording import Recording
-from ..plan.work import ArraySpec, Launch, Operand, Work
+from ..plan.work import ArraySpec, Launch, Work
 from .operation import Call
 
 KINDS = 256  # kinds whose recordings are kept, at most: the least recently used goes first
@@ -57,7 +57,7 @@ def changing(work: Work, names: list[str]) -> Changes | None:
     if plan is None or work.then is not None or not all(isinstance(step, Launch) for step in plan.steps):
         return None
     new = all(spec.name not in names for spec in work.results)
-    fixed = all(type(arg.offset) is int for step in plan.steps for arg in step.args if isinstance(arg, Operand))
+    fixed = all(type(arg.offset) is int for step in plan.steps for *_, arg in step.pointers)
     return changes_of(work) if new and fixed else None
 
 

@@ -216,9 +216,7 @@ class CudaDevice:
     def launcher(self, launch: Launch, places: dict[str, int]) -> Callable[..., None]:
         """A reusable launch, whose arguments are packed but for the arrays' addresses."""
         handle = ctypes.c_void_p(self.function(launch).ptr)
-        first = cuda_driver.LAUNCH_CONFIG.size // 8 + len(launch.args)
-        arrays = ((i, arg) for i, arg in enumerate(launch.args, first) if isinstance(arg, Operand))
-        operands = [(i, places[arg.name], arg.offset) for i, arg in arrays]
+        operands = [(i, places[arg.name], arg.offset) for i, arg in cuda_driver.pointers_of(launch)]
         attributes = cuda_driver.attributes_of(launch.cluster, launch.cooperative, self.overlaps)
         free: list[Arguments] = []
         launch_kernel, stream = cuda_driver.libcuda().cuLaunchKernelEx, cupy.cuda.get_current_stream

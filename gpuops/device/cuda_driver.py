@@ -6,13 +6,14 @@ import ctypes
 import itertools
 import struct
 import sys
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from cupy_backends.cuda.api import driver, runtime
 
 from ..plan.params import Params
-from ..plan.work import Given, Launch
+from ..plan.work import Given, Launch, Operand
 
 
 class LaunchAttribute(ctypes.Structure):
@@ -64,14 +65,14 @@ class Arguments:
     are filled in for each launch."""
 
     def __init__(self, launch: Launch, attributes: Any) -> None:
-        formats = [arg.format if type(arg) is Params else len(arg) if type(arg) is bytes else 0 for arg in launch.args]
-        whole, places = layout_of(*formats)
-        pairs = zip(launch.args, places, strict=True)
+        args = launch.packed
+        whole, places = layout_of(*formats_of(args))
+        pairs = zip(args, places, strict=True)
         self.structs = [(struct_of(arg.format), place) for arg, place in pairs if type(arg) is Params]
         self.memory = ctypes.create_string_buffer(whole.size)
         start = ctypes.addressof(self.memory)
-        values: list[Any] = [0] * len(launch.args)
-        for arg in launch.args:
+        values: list[Any] = [0] * len(args)
+        for arg in args:
             if type(arg) is Params:
                 values += arg.values
             elif type(arg) is bytes:
@@ -92,6 +93,17 @@ class Arguments:
 
 
 struct_of = cache(struct.Struct)
+
+
+def formats_of(args: Sequence[Any]) -> list[str | int]:
+    """The formats of arguments, as `layout_of` takes them."""
+    return [arg.format if type(arg) is Params else len(arg) if type(arg) is bytes else 0 for arg in args]
+
+
+def pointers_of(launch: Launch) -> list[tuple[int, Operand]]:
+    """The pointers of a launch: their places in memory, in 8-byte words, and where they point."""
+    _, places = layout_of(*formats_of(launch.packed))
+    return [(places[i] // 8 + word, operand) for i, word, operand in launch.pointers]
 
 
 @cache

@@ -10,8 +10,8 @@ import os
 from contextlib import suppress
 from functools import cache
 
-from ..definition import in_cuda
-from ..plan.maps import elements, packs, stepped, tiled
+from ..definition import in_cuda, program_in_cuda
+from ..plan.maps import elements, evaluate, packs, stepped, tiled
 from ..plan.products import rungs
 from ..plan.reductions import launch as reductions
 from ..plan.rows import launch as rows
@@ -24,6 +24,9 @@ from ..plan.work import Kernel
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
 COMMON = ("launch.cuh", "types.cuh", "axes.cuh", "ops.cuh", "exact.cuh", "digits.cuh", "sums.cuh", "items.cuh")
+#: What kernels of these families read x from, and where an element is, if x is in memory; else an expression.
+SOURCES, POINTER = ("reduce",), "using Source = const Tin*;\nusing From = const Tin*;"
+EXPRESSION = ("ufuncs.cuh", "expression.cuh")
 MATMUL = ("matmul.cuh",)
 SCAN_ENGINES = ("products.cuh", "engines.cuh", "inexact.cuh")
 SCAN_TILES = ("tile_sums.cuh", "slots.cuh", "look_back.cuh", "settle.cuh")
@@ -32,6 +35,7 @@ SOFTMAX_ON_CHIP = ("block.cuh", "softmax.cuh", "row_ops.cuh", "softmax_on_chip.c
 #: Headers that come after the variant's types, per family (the first word of a kernel's name) or kernel.
 FAMILY = {
     "broadcast": ("broadcast.cuh",),
+    "evaluate": (),
     "matmul": MATMUL,
     "matmul_pipelined": ("block.cuh", *MATMUL, "matmul_panels.cuh"),
     "scan": ("block.cuh", *SCAN_ENGINES, "scan.cuh", *SCAN_TILES),
@@ -54,6 +58,7 @@ PARAMS = {
     "broadcast_elements": elements.PARAMS,
     "broadcast_stepped": stepped.PARAMS,
     "broadcast_tiled": tiled.PARAMS,
+    "evaluate": evaluate.PARAMS,
     "matmul": rungs.PARAMS,
     "reduce": reductions.PARAMS,
     "reduce_small": reductions.SMALL_PARAMS,
@@ -94,15 +99,17 @@ def read(file: str) -> str:
 def source(kernel: Kernel) -> str:
     """The translation unit of a variant: common headers, its types and constants, the parameters, the family's headers,
     its file."""
-    word = kernel.name.split("_")[0]
+    word, code = kernel.name.split("_")[0], kernel.expression
     headers, params = FAMILY.get(kernel.name, FAMILY[word]), PARAMS.get(kernel.name) or PARAMS[word]
     return "\n".join(
         [
             *map(read, COMMON),
+            *map(read, EXPRESSION if code else ()),
             f'#line 1 "{kernel.name}: types and constants"',
             "using namespace gpuops;",
             *in_cuda.texts(kernel),
             *(f"using {name} = {type_};" for name, type_ in kernel.types),
+            program_in_cuda.text(code) if code else POINTER if word in SOURCES else "",
             *(f"constexpr int {name} = {int(value)};" for name, value in kernel.constants),
             f'#line 1 "{kernel.name}: parameters"',
             params.text,

@@ -3,6 +3,7 @@ have the bits of NumPy's."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from ..definition.program import ASTYPE, CLIP, IMAG, REAL, UFUNCS, WHERE, Program, Step
 from ..plan.geometry import Shape, order
+from ..plan.work import HostCall
 from . import maps, threads
 from .blocks import Index, indices, memory
 from .results import Flags, deliver, report
@@ -42,6 +44,34 @@ def evaluate(
     threads.shared(COST * max(len(program.steps), 1) * made.nbytes)(fill, blocks)
     report(flags.found, "__call__")
     return made if straight else deliver(made.reshape(shape) if shape == () else made, out)
+
+
+def evaluated(
+    program: Program, constants: tuple[int, ...], names: tuple[str, ...], out: np.ndarray | None = None,
+    **arrays: np.ndarray,
+) -> Any:  # fmt: skip
+    """As `evaluate`, with arrays by name and the constants' bits."""
+    operands = [arrays[name] for name in names]
+    shape = np.broadcast_shapes(*[each.shape for each in operands])
+    return evaluate(program, operands, numbers(program, constants), shape, out)
+
+
+def numbers(program: Program, bits: tuple[int, ...]) -> list[np.ndarray]:
+    """The constants of a program."""
+    pairs = zip(bits, program.constants, strict=True)
+    return [np.frombuffer(each.to_bytes(dtype.itemsize, "little"), dtype)[0] for each, dtype in pairs]
+
+
+def taken(
+    call: HostCall, place: str, program: Program, names: tuple[str, ...], constants: tuple[int, ...], strides: Shape,
+    **arrays: Any,
+) -> Any:  # fmt: skip
+    """A call with the result of a program as an operand."""
+    operands = [arrays.pop(name) for name in names]
+    shape = np.broadcast_shapes(*[each.shape for each in operands])
+    value: np.ndarray = np.ndarray(shape, program.dtype, np.empty(math.prod(shape), program.dtype), 0, strides)
+    evaluate(program, operands, numbers(program, constants), shape, value)
+    return call.function(**{place: value}, **arrays, **call.options)
 
 
 def overlaps(out: np.ndarray, array: np.ndarray) -> bool:

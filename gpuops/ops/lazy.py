@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..call.arrays import find, host_array, is_scalar, kind
+from ..call.libraries import adapter_of
 from ..call.operation import WEAK_TYPES
 from ..definition.program import ASTYPE, CLIP, IMAG, REAL, UFUNCS, WHERE, Program, Step
 from ..errors import error
@@ -207,11 +208,12 @@ def lazy(x: Any) -> Lazy:
     """An array as an expression; an expression as it is."""
     if isinstance(x, Lazy):
         return x
-    context = find("lazy", "x", x)
-    if context is None:
+    context: Any = adapter_of(x)
+    if context is None and (context := find("lazy", "x", x)) is None:
         x = host_array("lazy", "x", x)
-    check_dtype("lazy", "x", x.dtype)
-    return Lazy(name="", args=(), dtypes=(x.dtype,), shape=tuple(x.shape), array=x, constant=False, context=context,
+    dtype = as_dtype("lazy", str(x.dtype).removeprefix("torch.")).newbyteorder("=")
+    check_dtype("lazy", "x", dtype)
+    return Lazy(name="", args=(), dtypes=(dtype,), shape=tuple(x.shape), array=x, constant=False, context=context,
                 arrays=(x,), depth=0)  # fmt: skip
 
 
@@ -230,13 +232,22 @@ def node(name: str, dtypes: tuple[np.dtype, ...], args: tuple[Lazy, ...]) -> Laz
         raise too_large(f"{depth} operations one inside the other", DEPTH)
     if len(arrays) > ARRAYS:
         raise too_large(f"{len(arrays)} arrays", ARRAYS)
-    with_arrays = [arg for arg in args if arg.arrays]
-    for arg in with_arrays:
-        if arg.context is not with_arrays[0].context:
-            raise mixed(name, with_arrays[0], arg)
-    return Lazy(name=name, args=args, dtypes=dtypes, shape=shape, array=None, constant=False,
-                context=with_arrays[0].context if with_arrays else None, arrays=tuple(arrays.values()),
-                depth=depth)  # fmt: skip
+    context = together(name, [arg for arg in args if arg.arrays])
+    return Lazy(name=name, args=args, dtypes=dtypes, shape=shape, array=None, constant=False, context=context,
+                arrays=tuple(arrays.values()), depth=depth)  # fmt: skip
+
+
+def together(name: str, args: list[Lazy]) -> Any:
+    """What all nodes with arrays share: an execution context or, of arrays of other libraries, the adapter."""
+    context = args[0].context if args else None
+    for arg in args:
+        if arg.context is context:
+            continue
+        adapter = next((each for each in (context, arg.context) if getattr(each, "mixes", False)), None)
+        if adapter is None:
+            raise mixed(name, args[0], arg)
+        context = adapter
+    return context
 
 
 def too_large(what: str, most: int) -> ValueError:
@@ -246,7 +257,7 @@ def too_large(what: str, most: int) -> ValueError:
 
 def mixed(name: str, a: Lazy, b: Lazy) -> Exception:
     """The error for arrays of two libraries, or on two devices."""
-    if a.context is None or b.context is None:
+    if not (hasattr(a.context, "device") and hasattr(b.context, "device")):
         both = f"{kind(a.arrays[0])} and {kind(b.arrays[0])}"
         return error(TypeError, name, f"arrays of two libraries do not mix: {both}")
     return error(ValueError, name, f"arrays are on {a.context.device.label} and {b.context.device.label}")

@@ -65,7 +65,8 @@ def reduction(
     elif record.start == 0 and first is None and dtype_name(val) not in INTEGERS:
         first = np.zeros((), val)
     builder = Builder(a.machine)
-    x, other = builder.readable(a), mask and builder.readable(mask)
+    reads = builder.readable if reductions.ON_HOST in (strategy or "") else builder.computable
+    x, other = reads(a), mask and builder.readable(mask)
     target = builder.target(out, out is not None and shared(out, x, other), shape, result, steps)
     start = None if first is None else first.tobytes()
     problem = reductions.problem(struct, x, other, target, axis, dtype_name(val), start, record.root, **options)
@@ -144,7 +145,7 @@ def in_one_pass(
     """The plan of a reduction, perhaps of two operands, to one new result or two."""
     assert x.machine is not None
     builder = Builder(x.machine)
-    x, other = builder.readable(x), other and builder.readable(other)
+    x, other = builder.computable(x), other and builder.readable(other)
     if other is not None and other.ndim > x.ndim:  # x is a scalar
         x = x.broadcast_to(other.shape)
     problem = reductions.problem(struct, x, other, results[0], axis, dtype_name(val), **options)

@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from .dtypes import BITS
+from .expression import fused
 from .geometry import Shape
-from .work import ArraySpec, Machine, Plan, PlanStep, new_array
+from .work import ArraySpec, Launch, Machine, Plan, PlanStep, new_array
 
 RESULT = "result"  # the workspace of a result that cannot be written to ``out`` directly
 
@@ -23,6 +24,7 @@ class Builder:
         self.scratch = 0
         self.strategy: str | None = None
         self.first: Plan | None = None  # added before anything else
+        self.computed: list[ArraySpec] = []  # expressions that kernels compute where they read them
 
     def add(self, plan: Plan) -> None:
         """Append a plan's steps. The names of its workspace must be new."""
@@ -36,6 +38,9 @@ class Builder:
     def finish(self) -> Plan:
         """The whole plan, with the strategy of the op's own steps."""
         first = self.first
+        for x in self.computed:
+            self.steps = [fused(step, x) if isinstance(step, Launch) else step for step in self.steps]
+            first = None
         if first and len(first.steps) == len(self.steps) and len(first.workspace) == len(self.workspace):
             return first
         return Plan(self.strategy or "none", tuple(self.steps), tuple(self.workspace.items()), self.scratch)
@@ -49,13 +54,33 @@ class Builder:
             return new_array("out", shape, dtype, steps, self.machine)
         return self.temporary(RESULT, shape, out.dtype) if blocked or not out.regular else out
 
-    def temporary(self, name: str, shape: Shape, dtype: np.dtype) -> ArraySpec:
-        """Add an array to the workspace."""
+    def temporary(self, name: str, shape: Shape, dtype: np.dtype, steps: Shape | None = None) -> ArraySpec:
+        """Add an array to the workspace; ``steps`` as in `new_array`."""
         self.workspace[name] = math.prod(shape) * dtype.itemsize
-        return new_array(name, shape, dtype, machine=self.machine)
+        return new_array(name, shape, dtype, steps, self.machine)
+
+    def computable(self, spec: ArraySpec) -> ArraySpec:
+        """An expression that kernels can compute where they read it; other operands as `readable`."""
+        if spec.made is None:
+            return self.readable(spec)
+        operands = tuple([self.readable(operand) for operand in spec.made.operands])
+        spec = spec._replace(made=spec.made._replace(operands=operands))
+        self.computed.append(spec)
+        return spec
+
+    def evaluate(self, x: ArraySpec, to: ArraySpec) -> None:
+        """Compute an expression; ``to`` is dense in the same memory order."""
+        from .maps import evaluate  # slow to import
+
+        if to.size:
+            self.add(evaluate.plan(self.computable(x), to))
 
     def readable(self, spec: ArraySpec) -> ArraySpec:
-        """An operand that kernels can read: itself, or a copy if it is a scalar or not regular."""
+        """An operand that kernels can read: itself, or a copy if it is a scalar, not regular, or not in memory."""
+        if spec.made is not None:
+            value = self.temporary(f"{spec.name}_value", spec.shape, spec.dtype, spec.steps)
+            self.evaluate(spec, value)
+            return value
         if spec.value is not None:
             return self.filled(spec).broadcast_to(spec.shape)
         if spec.regular:

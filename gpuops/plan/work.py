@@ -64,6 +64,7 @@ class Variant(NamedTuple):
     name: str
     types: tuple[tuple[str, str], ...]
     constants: tuple[tuple[str, int], ...]
+    expression: Any = None  # a hashable description of the operand x, if that is computed where it is read
 
 
 class Kernel(Variant):
@@ -102,6 +103,21 @@ class Operand(NamedTuple):
 LAUNCH = Operand("launch")
 NO_LAUNCH = bytes(8)  # in its place, where a kernel needs none
 
+
+class Sources(NamedTuple):
+    """A struct argument: pointers to arrays, then parameters."""
+
+    operands: tuple[Operand, ...]
+    params: Params
+
+    @property
+    def struct(self) -> Params:
+        """The struct with null pointers."""
+        count = len(self.operands)
+        return Params(f"@{count}Q{self.params.format.removeprefix('@')}", (*(0,) * count, *self.params.values))
+
+
+
 Step = Callable[[list[int]], None]  # a prepared step of a plan, a function of the arrays' addresses
 
 
@@ -124,13 +140,27 @@ class Launch(NamedTuple):
     kernel: Kernel
     grid: tuple[int, int, int]
     block: int
-    args: tuple[Operand | Params | bytes | None, ...]  # None: a null pointer
+    args: tuple[Operand | Params | Sources | bytes | None, ...]  # None: a null pointer
     cluster: int = 1  # blocks of a cluster
     shared: int = 0  # bytes of dynamic shared memory
     cooperative: bool = False  # its blocks wait for each other, so all must be resident
 
     def ready(self, device: Any, places: dict[str, int]) -> Step:
         return device.launcher(self, places)
+
+    @property
+    def packed(self) -> tuple[Operand | Params | bytes | None, ...]:
+        """The arguments as words, structs and bytes."""
+        return tuple([arg.struct if isinstance(arg, Sources) else arg for arg in self.args])
+
+    @property
+    def pointers(self) -> list[tuple[int, int, Operand]]:
+        """All pointers: the argument, the word in it, and where it points."""
+        found = []
+        for i, arg in enumerate(self.args):
+            operands = arg.operands if isinstance(arg, Sources) else (arg,)
+            found += [(i, word, each) for word, each in enumerate(operands) if isinstance(each, Operand)]
+        return found
 
     def __repr__(self) -> str:
         return f"Launch(kernel={self.kernel!r}, grid={self.grid}, block={self.block})"
@@ -153,7 +183,7 @@ def row(number: int, step: Any) -> tuple[str, ...]:
 
 def given(launch: Launch) -> Given:
     """The part of a launch that varies among those of its kernel."""
-    structs = tuple([arg.values for arg in launch.args if isinstance(arg, Params)])
+    structs = tuple([arg.values for arg in launch.packed if isinstance(arg, Params)])
     return (*launch.grid, launch.block, 1, 1, launch.shared), structs
 
 
@@ -233,6 +263,7 @@ class ArraySpec(NamedTuple):
     overlaps: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     writeable: bool = True
+    made: Any = None  # the expression of an array that is not in memory
 
     @property
     def ndim(self) -> int:

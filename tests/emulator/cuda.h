@@ -10,6 +10,7 @@
 #define __forceinline__ inline
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 // Inlined even at -O1, so that an address inside one also names the line of the kernel.
 #define EMULATOR_API inline __attribute__((always_inline))
@@ -239,14 +240,15 @@ EMULATOR_UNARY(exp)
 EMULATOR_UNARY(exp2) EMULATOR_UNARY(expm1) EMULATOR_UNARY(log) EMULATOR_UNARY(log2) EMULATOR_UNARY(log10)
     EMULATOR_UNARY(log1p) EMULATOR_UNARY(sqrt) EMULATOR_UNARY(cbrt) EMULATOR_UNARY(fabs) EMULATOR_UNARY(floor)
         EMULATOR_UNARY(ceil) EMULATOR_UNARY(trunc) EMULATOR_UNARY(rint) EMULATOR_UNARY(round)
-            EMULATOR_UNARY(sin) EMULATOR_UNARY(cos) EMULATOR_UNARY(tanh) EMULATOR_UNARY(erf)
+            EMULATOR_UNARY(sin) EMULATOR_UNARY(cos) EMULATOR_UNARY(tan) EMULATOR_UNARY(sinh)
+                EMULATOR_UNARY(cosh) EMULATOR_UNARY(tanh) EMULATOR_UNARY(erf)
 #undef EMULATOR_UNARY
 #define EMULATOR_BINARY(name)                      \
   extern "C" double name(double, double) noexcept; \
   extern "C" float name##f(float, float) noexcept; \
   inline float name(float x, float y) { return name##f(x, y); }
                 EMULATOR_BINARY(fmax) EMULATOR_BINARY(fmin) EMULATOR_BINARY(fmod) EMULATOR_BINARY(pow)
-                    EMULATOR_BINARY(copysign)
+                    EMULATOR_BINARY(copysign) EMULATOR_BINARY(hypot) EMULATOR_BINARY(atan2)
 #undef EMULATOR_BINARY
                         extern "C" double fma(double, double, double) noexcept;
 extern "C" double ldexp(double, int) noexcept;

@@ -164,6 +164,7 @@ class Module:
         shared: int = 0,
         seed: int | None = None,
         labels: Sequence[str] | None = None,
+        also: Sequence[np.ndarray] = (),
     ) -> None:
         """Run a kernel over a grid; EmulatorError at the first fault.
 
@@ -176,6 +177,7 @@ class Module:
         seed : the order in which blocks, warps and lanes run; random unless given here or in the
             environment as EMULATOR_SEED.
         labels : what messages call the arguments.
+        also : more arrays that it may access, through pointers in structs.
         """
         if kernel not in self.kernels:
             raise EmulatorError(
@@ -189,7 +191,8 @@ class Module:
         cells = self._cells(kernel, args, labels, entry)
         argv = (ctypes.c_void_p * len(cells))(*map(ctypes.addressof, cells))
         buffers = []
-        for value, label in zip(args, labels):
+        inside = [f"operand {i}" for i in range(len(also))]
+        for value, label in zip((*args, *also), (*labels, *inside)):
             if isinstance(value, np.ndarray):
                 begin, end = byte_bounds(value) if value.size else (value.ctypes.data,) * 2
                 label = f"{label}, {value.dtype}{list(value.shape)}"

@@ -168,6 +168,9 @@ template <int N, class T> __device__ __forceinline__ Items<T, N> load_items(cons
   return bit_cast<Items<T, N>>(*reinterpret_cast<const typename Items<T, N>::Loaded*>(from));
 }
 
+// How many elements lie before an address.
+template <class T> __device__ __forceinline__ u64 index_of(const T* from) { return reinterpret_cast<u64>(from) / sizeof(T); }
+
 template <class T> __device__ __forceinline__ T element(const T* from) { return *from; }
 __device__ __forceinline__ i64 element(const Position* from) { return reinterpret_cast<i64>(from); }
 // Indices of neighbours are `step` apart.

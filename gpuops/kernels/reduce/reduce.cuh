@@ -145,7 +145,7 @@ __device__ __forceinline__ void copy(Offset (&to)[3], const Offset (&from)[3]) {
 // Makes the results that are open: for one after the other, the whole block adds up its `count` elements once more.
 // open: those of a thread, as bits; kept(bit, offsets): where they lie; place(i, offsets): where element i lies.
 template <class O = Op, class Kept, class Place>
-__device__ __forceinline__ void settle(u32 open, const Tin* x, const Tb* b, Tout* y, Tz* z, const Reduce& r, const Context<A>& c, i64 count, Kept kept, Place place) {
+__device__ __forceinline__ void settle(u32 open, const Source& x, const Tb* b, Tout* y, Tz* z, const Reduce& r, const Context<A>& c, i64 count, Kept kept, Place place) {
   if constexpr (O::EXACT && !WRITES) {
     if (!__syncthreads_or(open)) return;
     __shared__ typename O::All all[O::PARTS];

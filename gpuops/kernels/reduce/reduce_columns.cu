@@ -49,7 +49,7 @@ __device__ __forceinline__ Offset beside(int k) { return k == 0 || OTHER == BESI
 // Accumulates UNROLL packs of x, DEEP elements apart along the reduced dims, all loaded before the first is used.
 // CHECK: some may lie past the end.
 template <bool CHECK>
-__device__ __forceinline__ void take(Gathering& gathered, const Tin* x, const Tb* b, const Spot& spot, const Reduce& r, const Context<A>& c, Index i, Index end) {
+__device__ __forceinline__ void take(Gathering& gathered, const Source& x, const Tb* b, const Spot& spot, const Reduce& r, const Context<A>& c, Index i, Index end) {
   Pack_x packs[UNROLL];
   Pack_b others[UNROLL];
   bool ready[UNROLL];
@@ -64,7 +64,7 @@ __device__ __forceinline__ void take(Gathering& gathered, const Tin* x, const Tb
     }
     Offset at[2];
     r.reduced.locate(there, at);
-    const Tin* from = x + spot.at[0] + at[0];
+    From from = x + spot.at[0] + at[0];
     if constexpr (FUNNEL) packs[u] = funnel_load<VEC>(from);
     else packs[u] = load_items<VEC>(from);
     if constexpr (OTHER != NONE) others[u] = load_items<VEC_B>(b + spot.at[1] + at[1]);
@@ -73,7 +73,7 @@ __device__ __forceinline__ void take(Gathering& gathered, const Tin* x, const Tb
 }
 
 // Loads a pack at the edge of the array element by element; nothing outside is read.
-__device__ __forceinline__ void load_part(Pack_x& pack, Pack_b& other, const Tin* x, const Tb* b, const Spot& spot, const Reduce& r, Index i) {
+__device__ __forceinline__ void load_part(Pack_x& pack, Pack_b& other, const Source& x, const Tb* b, const Spot& spot, const Reduce& r, Index i) {
   Offset at[2];
   r.reduced.locate(i, at);
 #pragma unroll
@@ -147,7 +147,7 @@ __device__ __forceinline__ void read_part(State (&value)[VEC], const State* part
 constexpr int AT_LEAST = Op::EXPONENTIAL || Op::EXACT || DEEP == 1 || RESIDENT > 1024 ? RESIDENT : 1024;  // threads of a multiprocessor
 
 extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST / BLOCK)
-reduce_columns(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
+reduce_columns(const __grid_constant__ Source x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   int wide = threadIdx.x % WIDE, deep = threadIdx.x / WIDE;
   Index begin = blockIdx.y * r.chunk, end = min(static_cast<i64>(begin) + r.chunk, r.packs);

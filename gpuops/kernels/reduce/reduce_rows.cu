@@ -12,7 +12,7 @@ using Gathering = Gathered<false, (ROWS > 1 ? 1 : 4)>;
 
 // A thread's part of ROWS rows: where it reads, where the packs end, and its accumulators.
 struct Rows {
-  const Tin* x[ROWS];
+  From x[ROWS];
   const Tb* b[ROWS];
   Index end[ROWS];
   Gathering packs[ROWS];
@@ -94,7 +94,7 @@ __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Co
   bool last = begin + r.chunk >= r.packs;
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
-    i32 head = min(static_cast<i64>(-(reinterpret_cast<u64>(rows.x[k]) / sizeof(Tin)) % VEC), n);
+    i32 head = min(static_cast<i64>(-index_of(rows.x[k]) % VEC), n);
     i64 packs = (n - head) / VEC;
     i32 before = begin == 0 ? head : 0, behind = last ? n - head - packs * VEC : 0;
 #pragma unroll
@@ -119,7 +119,7 @@ __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Co
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
-reduce_rows(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
+reduce_rows(const __grid_constant__ Source x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   Context<A> c = context(r, TOGETHER ? elements(r) : (r.chunk / TEAM + 1) * VEC * (r.run_chunk / TEAMS + 1), elements(r), gridDim.y + 64);
   Index first = blockIdx.x * static_cast<Index>(GROUPS * ROWS) + threadIdx.x / GROUP;

@@ -2,14 +2,14 @@
 // piece, to shared memory in packs of 16 bytes. Then TEAM threads reduce each row.
 // blockIdx.x: r.chunk rows. Prologue, besides that of reduce.cuh: VEC, TEAM, UNROLL (packs of a thread), BLOCK.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-reduce_staged(const Tin* x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
+reduce_staged(const __grid_constant__ Source x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   __shared__ Pack<u32, 4> stage[BLOCK * UNROLL];
   Context<A> c = context(r, r.packs, r.packs, 64);
   i64 first = blockIdx.x * r.chunk, from = first * r.packs;
   i32 before = min(from, static_cast<i64>(VEC)), after = min(r.high - from, static_cast<i64>(BLOCK * UNROLL * VEC));
   i32 length = r.packs, rows = min(r.chunk, r.outputs - first), count = rows * length;
-  i32 head = reinterpret_cast<u64>(x + from) / sizeof(Tin) % VEC;  // elements of the first pack before the rows
+  i32 head = index_of(x + from) % VEC;  // elements of the first pack before the rows
   Pack_x packs[UNROLL];
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {

@@ -1,0 +1,137 @@
+"""Expressions as operands: ``evaluate``, and calls of other ops that take one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..call.launch_cache import cached, operation
+from ..call.operation import ARRAY, OUT, Operation, operation_of
+from ..definition.program import ASTYPE, Program, Step
+from ..host import programs
+from ..plan.builder import Builder, unsafe
+from ..plan.expression import Expression
+from ..plan.geometry import contiguous_strides, like_strides
+from ..plan.work import ArraySpec, HostCall, Work, new_array
+from .arguments import broadcast_shapes, check_array, check_out, check_rank
+from .broadcast import layout
+from .docstrings import documented
+
+CONSTANTS = "constants"  # the argument of a call that has the bits of an expression's constants, as ints
+
+
+@operation(x=ARRAY, out=OUT)
+@documented
+def evaluate(x, *, out=None):
+    """Compute an expression: the elements of a lazy array in memory, in one pass over its operands.
+
+    Parameters
+    ----------
+    x : lazy or array_like
+        An expression of `gpuops.lazy`; an array is copied.
+    {out}
+
+    Returns
+    -------
+    ndarray
+        The dtype and the shape are those of ``x``. The memory layout is the one that most bytes of operands of its
+        shape have, or that of ``out``.
+        {like_input}
+
+    Raises
+    ------
+    {TypeError}
+    {ValueError}
+
+    Notes
+    -----
+    docs/kernels/expressions.md explains the kernel.
+
+    Examples
+    --------
+    >>> import gpuops, numpy as np
+    >>> x = gpuops.lazy(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> gpuops.evaluate((x - 1) ** 2)
+    array([[0., 1.],
+           [4., 9.]])
+    """
+    check_array("evaluate", "x", x)
+    return evaluation(Program((x.dtype,), (), ()), {"x": x}, (), out)
+
+
+def evaluation(
+    program: Program, operands: dict[str, ArraySpec], constants: tuple[int, ...], out: ArraySpec | None
+) -> Work:
+    """The description of computing an expression."""
+    op = "evaluate"
+    shape = broadcast_shapes(op, *[each.shape for each in operands.values()])
+    if out is not None:
+        check_out(op, out, shape, program.dtype)
+    host = HostCall(programs.evaluated, {"program": program, "constants": constants, "names": (*operands,)})
+    machine = next(iter(operands.values())).machine
+    if machine is None:
+        return Work(op, (out or new_array("out", shape, program.dtype),), host)
+    check_rank(op, "the result", len(shape))
+    builder, blocked = Builder(machine), False
+    steps = layout(shape, [*operands.values()])
+    if out is not None:
+        steps = out.steps
+        dense = all(own == step or n == 1 for n, own, step in zip(shape, steps, like_strides(shape, steps), strict=True))
+        blocked = not dense or any(unsafe(out, each) for each in operands.values())
+        steps = contiguous_strides(shape) if blocked else steps
+        program = cast(program, out.dtype)
+    target = builder.target(out, blocked, shape, program.dtype, steps)
+    x = virtual("x", program, [*operands.values()], constants)
+    builder.evaluate(x._replace(strides=target.strides), target)
+    builder.deliver(target, out)
+    return Work(op, (out or target,), host, builder.finish())
+
+
+def cast(program: Program, dtype: np.dtype) -> Program:
+    """A program whose result is cast to a dtype."""
+    if program.dtype == dtype:
+        return program
+    last = Step(ASTYPE, (program.dtype, dtype), (program.first + len(program.steps) - 1 if program.steps else 0,))
+    return program._replace(steps=(*program.steps, last))
+
+
+def virtual(name: str, program: Program, operands: list[ArraySpec], constants: tuple[int, ...]) -> ArraySpec:
+    """The spec of an expression: a dense array that is not in memory."""
+    shape = broadcast_shapes(name, *[each.shape for each in operands])
+    numbers = [bits.to_bytes(dtype.itemsize, "little") for bits, dtype in zip(constants, program.constants, strict=True)]
+    spec = new_array(name, shape, program.dtype, layout(shape, operands), operands[0].machine)
+    return spec._replace(made=Expression(program, tuple(operands), tuple(numbers)))
+
+
+@lru_cache(maxsize=1024)
+def taking(public: Callable[..., Any], place: str, program: Program) -> Callable[..., Any]:
+    """A public function that takes, in the place of one operand, a program's arrays (``x0`` and so on) and
+    ``constants``."""
+    op, names = operation_of(public), [f"x{k}" for k in range(len(program.arrays))]
+
+    def describe(**given: Any) -> Work:
+        operands = {name: given.pop(name) for name in names}
+        constants, out = given.pop(CONSTANTS), given.get("out")
+        for name, operand in operands.items():
+            check_array(op.name, name, operand)
+        if public is evaluate:
+            return evaluation(program, operands, constants, out)
+        if out is not None and not {*names}.isdisjoint(out.overlaps):
+            given["out"] = out._replace(overlaps=(*out.overlaps, place))
+        x = virtual(place, program, [*operands.values()], constants)
+        given[place] = x
+        first = [given.pop(name) for name in op.by_position_only if name in given]
+        work = op.describe(*first, **given)
+        options = {
+            "call": work.host, "place": place, "program": program, "names": (*names,), "constants": constants,
+            "strides": x.strides,
+        }  # fmt: skip
+        return work._replace(host=HostCall(programs.taken, options))
+
+    describe.__name__ = op.name
+    roles = {name: takes for name, takes in op.operands.items() if name != place} | dict.fromkeys(names, ARRAY)
+    others = tuple([name for name in op.parameters if name != place])
+    return cached(Operation(describe, roles, parameters=(*names, CONSTANTS, *others)))

@@ -1,0 +1,103 @@
+"""Arrays that are not in memory: expressions of other arrays, which a kernel computes where it reads an element.
+
+An expression has the strides of a dense array, by which everything is planned. In a launch its operands then take the
+place of its address, and its code becomes part of the kernel.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from .access import PACK, packable
+from .geometry import Axes, Shape, broadcast_strides, normalize, offset_type, reaches
+from .params import Field, Params, Struct
+from .work import ArraySpec, Kernel, Launch, Operand, Sources
+
+
+class Expression(NamedTuple):
+    """A program (`definition.program.Program`), its operands, and its constants as bytes."""
+
+    program: Any
+    operands: tuple[ArraySpec, ...]
+    constants: tuple[bytes, ...]
+
+
+class Code(NamedTuple):
+    """What the code of an expression depends on."""
+
+    program: Any
+    ways: tuple[str, ...]  # how each operand is read: a name in ``enum Way`` of kernels/common/expression.cuh
+    rank: int  # of the dims by which operands are located that do not lie as the expression; 0 if all do
+    offset: str  # the type of offsets
+
+    @property
+    def located(self) -> tuple[int, ...]:
+        """The operands that are located."""
+        return tuple([k for k, way in enumerate(self.ways) if way in LOCATED])
+
+
+SAME, SHIFTED, ONE = "SAME", "SHIFTED", "ONE"
+LOCATED = REPEATED, PACKED, STRIDED, EACH = "REPEATED", "PACKED", "STRIDED", "EACH"
+
+
+@lru_cache(maxsize=256)
+def params_of(rank: int, located: int, constants: int) -> Struct | None:
+    """The parameters of an expression with so many located operands and constants; None if there are none."""
+    axes = [Field(f"Axes<{rank}, {located}, Offset>", "axes", "operands that are located")] if located else []
+    numbers = [Field("u64", f"constant[{constants}][2]", "by their bytes")] if constants else []
+    return Struct("Located", *axes, *numbers) if axes or numbers else None
+
+
+def fused(launch: Launch, x: ArraySpec) -> Launch:
+    """A launch that computes the array x where it reads it."""
+    if not any(isinstance(arg, Operand) and arg.name == x.name for arg in launch.args):
+        return launch
+    code, params = code_of(x, dict(launch.kernel.constants).get("VEC", 1))
+    sources = Sources(tuple([each.operand for each in x.made.operands]), params)
+    args = []
+    for arg in launch.args:
+        here = isinstance(arg, Operand) and arg.name == x.name
+        assert not here or arg.offset == 0, "an expression is read from its first element on"  # type: ignore[union-attr]
+        args.append(sources if here else arg)
+    kernel = Kernel(launch.kernel.name, launch.kernel.types, launch.kernel.constants, code)
+    return launch._replace(kernel=kernel, args=tuple(args))
+
+
+def code_of(x: ArraySpec, vec: int) -> tuple[Code, Params]:
+    """The code of an expression that is read in packs of ``vec`` elements, and its parameters."""
+    program, operands, constants = x.made
+    strides = [broadcast_strides(each.shape, each.steps, x.shape) for each in operands]
+    ways = [lying(x, each, step, vec) for each, step in zip(operands, strides, strict=True)]
+    apart = [k for k, way in enumerate(ways) if way == EACH]
+    axes, _ = normalize(Axes(x.shape, (x.steps, *[strides[k] for k in apart])))
+    axes = axes if axes.sizes else Axes((1,), ((0,),) * len(axes.strides))
+    offset = offset_type([*reaches(axes), x.size])
+    for i, k in enumerate(apart, 1):
+        ways[k] = along(axes, i, operands[k], vec)
+    of_apart = Axes(axes.sizes, axes.strides[1:])
+    rank = axes.rank_class if apart else 0
+    numbers = params_of(rank, len(apart), len(constants))
+    data = b"".join([each.ljust(16, b"\0") for each in constants])
+    params = Params("@", ()) if numbers is None else numbers.pack(offset, axes=of_apart, constant=data)
+    return Code(program, tuple(ways), rank, offset), params
+
+
+def lying(x: ArraySpec, operand: ArraySpec, strides: Shape, vec: int) -> str:
+    """How an operand is read that lies as the expression, or is one element; EACH for others."""
+    dims = [dim for dim in zip(x.shape, x.steps, strides, strict=True) if dim[0] != 1]
+    if not x.size or not any([own for _, _, own in dims]):
+        return ONE
+    if all([own == step for _, step, own in dims]):
+        return SHIFTED if operand.start % min(vec * operand.itemsize, PACK) else SAME
+    return EACH
+
+
+def along(axes: Axes, k: int, operand: ArraySpec, vec: int) -> str:
+    """How operand k is read in packs that begin at multiples of their length."""
+    if vec == 1 or axes.sizes[-1] % vec:
+        return EACH
+    inner = axes.inner(k)
+    if inner == 0:
+        return REPEATED
+    return PACKED if packable(vec, operand.itemsize, operand.start, k, axes, inner=axes) else STRIDED
