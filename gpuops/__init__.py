@@ -4,6 +4,7 @@ NumPy arrays are computed on the CPU and give NumPy arrays, CuPy arrays on their
 """
 
 from . import array_api
+from .adapters import lazies as _lazies  # noqa: F401 - which makes calls with expressions
 from .adapters import libraries as _libraries  # noqa: F401 - which makes calls with arrays of other libraries
 from .ops.average import average
 from .ops.broadcast import broadcast_to, expand, where

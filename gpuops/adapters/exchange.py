@@ -37,7 +37,6 @@ class Exchange(NamedTuple):
     device: Callable[[Any], Any] = own_device
     mutable: bool = True
     mixes: bool = False
-    leads: bool = False
 
     def call(self, call: Call, known: Missed | None) -> Any:
         given, arrays = dict(call.given), call.arrays

@@ -30,7 +30,6 @@ class Dask(NamedTuple):
     """Dask, whose chunks are NumPy or CuPy arrays."""
 
     mixes: bool = True
-    leads: bool = False
 
     def call(self, call: Call, known: Missed | None) -> Any:
         from .dask import on_chunks
@@ -38,23 +37,10 @@ class Dask(NamedTuple):
         return on_chunks(call)
 
 
-class Lazies(NamedTuple):
-    """Expressions, whose arrays may be of any library."""
-
-    mixes: bool = True
-    leads: bool = True
-
-    def call(self, call: Call, known: Missed | None) -> Any:
-        from .lazies import with_arrays
-
-        return with_arrays(call)
-
-
 LIBRARIES |= {
     "cupy": cupy,
     "torch": pytorch,
     "dask": lambda package: Library(Dask()),
-    "gpuops": lambda package: Library(Lazies()),
     **dict.fromkeys(
         ("jax", "jaxlib"), lambda package: Library(Exchange("jax", to_jax, jax_device, mutable=False))
     ),

@@ -37,7 +37,7 @@ NAMES = {getattr(torch, name): name for name in CTYPES if hasattr(torch, name)}
 class PyTorch:
     """The adapter of tensors."""
 
-    mixes = leads = False
+    mixes = False
 
     def call(self, call: Call, known: Missed | None) -> Any:
         given, arrays = call.given, call.arrays

@@ -16,7 +16,7 @@ from ..errors import error, is_about_the_call
 from ..plan.work import ArraySpec, HostCall, Work
 from .arrays import context_of, host_array, is_scalar, kind
 from .key import Missed
-from .libraries import adapter_of
+from .libraries import STANDING, adapter_of
 from .operation import MASK, OUT, SUBCLASS, WEAK, WEAK_TYPES, Call, Operation, bind, operation_of
 from .recordings import described
 
@@ -30,6 +30,10 @@ def miss(
     known: Missed | None = None,
 ) -> Any:  # fmt: skip
     """Make a call that the launch cache does not have."""
+    if known is None:
+        for value in (*args, *options.values()):
+            if (make := STANDING.get(type(value))) is not None:  # type: ignore[arg-type]
+                return make(public, operation, args, options)
     exclude_from_compilers()
     if known is not None and (result := served(known)) is not None:
         return result
@@ -99,10 +103,10 @@ def maker_of(call: Call) -> Callable[[Call, Missed | None], Any]:
     first = next((name for name, adapter in adapters.items() if adapter is not None), None)
     if first is None:
         return perform
-    adapter: Any = next((each for each in adapters.values() if each is not None and each.leads), adapters[first])
+    adapter: Any = adapters[first]
     for name, other in adapters.items():
         accepted = other is None and (adapter.mixes or (is_scalar(arrays[name]) and name != "out"))
-        if other != adapter and not (accepted or adapter.leads):
+        if other != adapter and not accepted:
             both = f"{first} is a {kind(arrays[first])}, {name} is a {kind(arrays[name])}"
             raise error(TypeError, call.name, f"arrays of two libraries do not mix: {both}")
     make: Callable[[Call, Missed | None], Any] = adapter.call

@@ -37,11 +37,6 @@ class Adapter(Protocol):
         """Whether NumPy and CuPy arrays may be passed with them."""
         ...
 
-    @property
-    def leads(self) -> bool:
-        """Whether arrays of any library may be passed with them: the adapter makes another call."""
-        ...
-
     def call(self, call: Call, known: Any) -> Any:
         """Make a call. ``known`` is the `Missed` of its key, if it has one."""
         ...
@@ -59,6 +54,9 @@ LIBRARIES: dict[str, Callable[[str], Library]] = {}
 OTHERS = ""
 SHARING = ("__dlpack__", "__cuda_array_interface__")  # protocols by which arrays share memory
 
+#: What makes calls with values of a type that stand for arrays of any library: given the public function, its operation
+#: and the arguments.
+STANDING: dict[type, Callable[..., Any]] = {}
 #: The execution context of an array, by its type.
 CONTEXTS: dict[type, Callable[[Any], ExecutionContext | None]] = {}
 #: Native types with CuPy's attributes, and readers of other native types. The launch cache reads NumPy arrays itself.

@@ -34,7 +34,8 @@ class Operation:
         self.describe, self.name = describe, describe.__name__
         self.operands = {name: takes for name, takes in operands.items() if takes != SHAPE}
         self.shapes = operands.keys() - self.operands.keys()
-        self.parameters = parameters or code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]  # positional ones first
+        # Positional ones come first.
+        self.parameters = parameters or code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         self.positional, self.by_position_only = code.co_argcount, self.parameters[: code.co_posonlyargcount]
 
 

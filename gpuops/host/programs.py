@@ -4,7 +4,7 @@ have the bits of NumPy's."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,17 +14,18 @@ from ..definition.program import ASTYPE, CLIP, IMAG, REAL, UFUNCS, WHERE, Progra
 from ..plan.geometry import Shape, order
 from ..plan.work import HostCall
 from . import maps, threads
-from .blocks import Index, indices, memory
+from .blocks import indices, memory
 from .results import Flags, deliver, report
 
+Numbers = Sequence[Any]  # the constants of a program, as NumPy's scalars
 BLOCK = 2**17  # elements of a block: a few arrays of them fit a core's cache, and NumPy's calls cost little beside them
 COST = 4  # of a step, beside that of reading an element
 
 
 def evaluate(
-    program: Program, arrays: list[np.ndarray], constants: list[np.ndarray], shape: Shape, out: np.ndarray | None = None
+    program: Program, arrays: Sequence[np.ndarray], numbers: Numbers, shape: Shape, out: np.ndarray | None = None
 ) -> Any:
-    """The result of a program, in ``out`` if it is given."""
+    """The result of a program with these constants, in ``out`` if it is given."""
     dtype = program.dtype
     if shape == ():
         arrays = [array[None] for array in arrays]
@@ -36,42 +37,36 @@ def evaluate(
     views = [np.broadcast_to(array, made.shape) for array in arrays]
     flags = Flags()
 
-    def fill(index: Index) -> None:
+    def fill(index: Any) -> None:
         with flags.kept():
-            run(program, [view[index] for view in views], constants, made[index])
+            run(program, [view[index] for view in views], numbers, made[index])
 
-    blocks = indices(made.shape, made.strides, range(made.ndim), BLOCK) if made.size else []
-    threads.shared(COST * max(len(program.steps), 1) * made.nbytes)(fill, blocks)
+    if 0 < made.size <= BLOCK:
+        fill(...)
+    elif made.size:
+        blocks = indices(made.shape, made.strides, range(made.ndim), BLOCK)
+        threads.shared(COST * max(len(program.steps), 1) * made.nbytes)(fill, blocks)
     report(flags.found, "__call__")
     return made if straight else deliver(made.reshape(shape) if shape == () else made, out)
 
 
 def evaluated(
-    program: Program, constants: tuple[int, ...], names: tuple[str, ...], out: np.ndarray | None = None,
+    program: Program, numbers: Numbers, names: tuple[str, ...], shape: Shape, out: np.ndarray | None = None,
     **arrays: np.ndarray,
 ) -> Any:  # fmt: skip
-    """As `evaluate`, with arrays by name and the constants' bits."""
-    operands = [arrays[name] for name in names]
-    shape = np.broadcast_shapes(*[each.shape for each in operands])
-    return evaluate(program, operands, numbers(program, constants), shape, out)
-
-
-def numbers(program: Program, bits: tuple[int, ...]) -> list[np.ndarray]:
-    """The constants of a program."""
-    pairs = zip(bits, program.constants, strict=True)
-    return [np.frombuffer(each.to_bytes(dtype.itemsize, "little"), dtype)[0] for each, dtype in pairs]
+    """As `evaluate`, with arrays by name."""
+    return evaluate(program, [arrays[name] for name in names], numbers, shape, out)
 
 
 def taken(
-    call: HostCall, place: str, program: Program, names: tuple[str, ...], constants: tuple[int, ...], strides: Shape,
-    **arrays: Any,
+    call: HostCall, place: str, program: Program, numbers: Numbers, names: tuple[str, ...], shape: Shape,
+    strides: Shape, **arrays: Any,
 ) -> Any:  # fmt: skip
     """A call with the result of a program as an operand."""
-    operands = [arrays.pop(name) for name in names]
-    shape = np.broadcast_shapes(*[each.shape for each in operands])
     value: np.ndarray = np.ndarray(shape, program.dtype, np.empty(math.prod(shape), program.dtype), 0, strides)
-    evaluate(program, operands, numbers(program, constants), shape, value)
-    return call.function(**{place: value}, **arrays, **call.options)
+    evaluate(program, [arrays.pop(name) for name in names], numbers, shape, value)
+    arrays[place] = value
+    return call.function(**arrays, **call.options)
 
 
 def overlaps(out: np.ndarray, array: np.ndarray) -> bool:
@@ -85,12 +80,12 @@ def may_fail(step: Step) -> bool:
     return step.name in UFUNCS and UFUNCS[step.name].refuses and step.dtypes[0].kind in "iu"
 
 
-def run(program: Program, arrays: list[np.ndarray], constants: list[np.ndarray], into: np.ndarray) -> None:
+def run(program: Program, arrays: list[np.ndarray], numbers: Numbers, into: np.ndarray) -> None:
     """Run a program on a block."""
     if not program.steps:
         into[...] = arrays[0]
         return
-    values: list[Any] = [*arrays, *constants]
+    values: list[Any] = [*arrays, *numbers]
     dims = order(into.strides)
     for i, (step, buffer) in enumerate(zip(program.steps, buffers(program), strict=True)):
         last = i == len(program.steps) - 1

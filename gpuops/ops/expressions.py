@@ -70,7 +70,8 @@ def evaluation(
     shape = broadcast_shapes(op, *[each.shape for each in operands.values()])
     if out is not None:
         check_out(op, out, shape, program.dtype)
-    host = HostCall(programs.evaluated, {"program": program, "constants": constants, "names": (*operands,)})
+    options = {"program": program, "numbers": numbers(program, constants), "names": (*operands,), "shape": shape}
+    host = HostCall(programs.evaluated, options)
     machine = next(iter(operands.values())).machine
     if machine is None:
         return Work(op, (out or new_array("out", shape, program.dtype),), host)
@@ -79,7 +80,8 @@ def evaluation(
     steps = layout(shape, [*operands.values()])
     if out is not None:
         steps = out.steps
-        dense = all(own == step or n == 1 for n, own, step in zip(shape, steps, like_strides(shape, steps), strict=True))
+        pairs = zip(shape, steps, like_strides(shape, steps), strict=True)
+        dense = all([own == step or n == 1 for n, own, step in pairs])
         blocked = not dense or any(unsafe(out, each) for each in operands.values())
         steps = contiguous_strides(shape) if blocked else steps
         program = cast(program, out.dtype)
@@ -101,9 +103,15 @@ def cast(program: Program, dtype: np.dtype) -> Program:
 def virtual(name: str, program: Program, operands: list[ArraySpec], constants: tuple[int, ...]) -> ArraySpec:
     """The spec of an expression: a dense array that is not in memory."""
     shape = broadcast_shapes(name, *[each.shape for each in operands])
-    numbers = [bits.to_bytes(dtype.itemsize, "little") for bits, dtype in zip(constants, program.constants, strict=True)]
+    data = tuple([number.tobytes() for number in numbers(program, constants)])
     spec = new_array(name, shape, program.dtype, layout(shape, operands), operands[0].machine)
-    return spec._replace(made=Expression(program, tuple(operands), tuple(numbers)))
+    return spec._replace(made=Expression(program, tuple(operands), data))
+
+
+def numbers(program: Program, constants: tuple[int, ...]) -> tuple[Any, ...]:
+    """The constants of a program, given their bits."""
+    pairs = zip(constants, program.constants, strict=True)
+    return tuple([np.frombuffer(bits.to_bytes(dtype.itemsize, "little"), dtype)[0] for bits, dtype in pairs])
 
 
 @lru_cache(maxsize=1024)
@@ -126,8 +134,8 @@ def taking(public: Callable[..., Any], place: str, program: Program) -> Callable
         first = [given.pop(name) for name in op.by_position_only if name in given]
         work = op.describe(*first, **given)
         options = {
-            "call": work.host, "place": place, "program": program, "names": (*names,), "constants": constants,
-            "strides": x.strides,
+            "call": work.host, "place": place, "program": program, "numbers": numbers(program, constants),
+            "names": (*names,), "shape": x.shape, "strides": x.strides,
         }  # fmt: skip
         return work._replace(host=HostCall(programs.taken, options))
 

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from ..call.arrays import find, host_array, is_scalar, kind
-from ..call.libraries import adapter_of
+from ..call.libraries import ARRAYS as ARRAY_TYPES
+from ..call.libraries import CONTEXTS, adapter_of
 from ..call.operation import WEAK_TYPES
 from ..definition.program import ASTYPE, CLIP, IMAG, REAL, UFUNCS, WHERE, Program, Step
 from ..errors import error
 from ..plan.geometry import Shape
 from .arguments import as_dtype, broadcast_shapes, check_dtype, fitted, result_type
+from .lazy_dtypes import beyond, power_of, resolved, supported
 
 DEPTH = 64  # operations one inside the other, at most
 ARRAYS = 16  # arrays of an expression, at most
 STEPS = 256  # operations of an expression, at most
 #: NumPy's other names of ufuncs in `UFUNCS`.
 ALIASES = {"true_divide": "divide", "mod": "remainder", "abs": "absolute", "conj": "conjugate", "pow": "power"}
+
+
+PARTS = ("name", "args", "dtypes", "shape", "array", "constant", "context", "arrays", "depth")
 
 
 class Lazy:
@@ -31,7 +36,7 @@ class Lazy:
     other nodes, computed in ``dtypes``.
     """
 
-    __slots__ = ("args", "array", "arrays", "constant", "context", "depth", "dtypes", "name", "shape")
+    __slots__ = PARTS
     __array_priority__ = 1000  # CuPy's operators leave expressions to these
     __hash__ = None  # type: ignore[assignment]
 
@@ -44,10 +49,6 @@ class Lazy:
     context: Any
     arrays: tuple[Any, ...]
     depth: int
-
-    def __init__(self, **parts: Any) -> None:
-        for name, value in parts.items():
-            object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"an expression is immutable; {name} cannot be set")
@@ -173,81 +174,98 @@ class Lazy:
 
     # --------------------------------------------------------------------------------------------------------- programs
 
-    def program(self) -> tuple[Program, list[Any], list[np.ndarray]]:
+    def program(self) -> tuple[Program, tuple[Any, ...], list[np.ndarray]]:
         """The program, its arrays and its constants. An array, and a node, that is used twice is in it once."""
-        nodes: list[Lazy] = []
-        seen: set[int] = set()
+        steps: list[Lazy] = []
+        constants: list[Lazy] = []
+        seen: dict[int, Lazy] = {}
 
         def visit(node: Lazy) -> None:
-            if id(node) not in seen:
-                seen.add(id(node))
+            if id(node) in seen:
+                return
+            seen[id(node)] = node
+            if node.name:
                 for arg in node.args:
                     visit(arg)
-                nodes.append(node)
+                steps.append(node)
+            elif node.constant:
+                constants.append(node)
 
         visit(self)
-        places = {id(array): i for i, array in enumerate(self.arrays)}
-        constants = [each for each in nodes if each.constant]
-        steps = [each for each in nodes if each.name]
         if len(steps) > STEPS:
             raise too_large(f"{len(steps)} operations", STEPS)
-        at = {id(each): places[id(each.array)] for each in nodes if not (each.name or each.constant)}
-        at |= {id(each): i for i, each in enumerate((*constants, *steps), len(places))}
-        made = [Step(each.name, each.dtypes, tuple([at[id(arg)] for arg in each.args])) for each in steps]
-        dtypes = {id(each.array): each.dtype for each in nodes if not each.name}
-        arrays = tuple([dtypes[id(array)] for array in self.arrays])
-        return Program(arrays, tuple([each.dtype for each in constants]), tuple(made)), [*self.arrays], [
-            each.array for each in constants
-        ]  # fmt: skip
+        places = {id(array): i for i, array in enumerate(self.arrays)}
+        dtypes: list[Any] = [None] * len(places)
+        at = {id(each): i for i, each in enumerate(chain(constants, steps), len(places))}
+        for each in seen.values():
+            if not (each.name or each.constant):
+                place = at[id(each)] = places[id(each.array)]
+                dtypes[place] = each.dtypes[0]
+        made = tuple([Step(each.name, each.dtypes, tuple([at[id(arg)] for arg in each.args])) for each in steps])
+        kinds = tuple([each.dtypes[0] for each in constants])
+        return Program(tuple(dtypes), kinds, made), self.arrays, [each.array for each in constants]
 
 
 # ------------------------------------------------------------------------------------------------------------- nodes
 
 
+#: What sets the parts of an expression, which is immutable from then on.
+SETTERS = [getattr(Lazy, name).__set__ for name in PARTS]
+
+
+def made(*parts: Any) -> Lazy:
+    """An expression of these `PARTS`."""
+    found = object.__new__(Lazy)
+    for put, value in zip(SETTERS, parts, strict=True):
+        put(found, value)
+    return found
+
+
 def lazy(x: Any) -> Lazy:
     """An array as an expression; an expression as it is."""
-    if isinstance(x, Lazy):
-        return x
-    context: Any = adapter_of(x)
-    if context is None and (context := find("lazy", "x", x)) is None:
+    cls = type(x)
+    if cls is Lazy:
+        return x  # type: ignore[no-any-return]
+    context: Any = None
+    if cls in ARRAY_TYPES:
+        context = CONTEXTS[cls](x)
+    elif cls is not np.ndarray and (context := adapter_of(x)) is None and (context := find("lazy", "x", x)) is None:
         x = host_array("lazy", "x", x)
-    dtype = as_dtype("lazy", str(x.dtype).removeprefix("torch.")).newbyteorder("=")
-    check_dtype("lazy", "x", dtype)
-    return Lazy(name="", args=(), dtypes=(dtype,), shape=tuple(x.shape), array=x, constant=False, context=context,
-                arrays=(x,), depth=0)  # fmt: skip
+    return made("", (), (supported(x.dtype),), tuple(x.shape), x, False, context, (x,), 0)
 
 
 def constant(value: np.ndarray) -> Lazy:
     """A number of a dtype."""
-    return Lazy(name="", args=(), dtypes=(value.dtype,), shape=(), array=value, constant=True, context=None, arrays=(),
-                depth=0)  # fmt: skip
+    return made("", (), (value.dtype,), (), value, True, None, (), 0)
 
 
 def node(name: str, dtypes: tuple[np.dtype, ...], args: tuple[Lazy, ...]) -> Lazy:
     """An operation on nodes, in these dtypes of operands and result."""
-    shape = broadcast_shapes(name, *[arg.shape for arg in args])
-    depth = 1 + max([arg.depth for arg in args])
-    arrays = {id(array): array for arg in args for array in arg.arrays}
-    if depth > DEPTH:
-        raise too_large(f"{depth} operations one inside the other", DEPTH)
+    first = args[0]
+    shape, arrays, context, depth = first.shape, first.arrays, first.context, first.depth
+    for arg in args[1:]:
+        if arg.shape != shape:
+            shape = broadcast_shapes(name, shape, arg.shape)
+        if arg.depth > depth:
+            depth = arg.depth
+        if arg.arrays and arg.arrays is not arrays:
+            context = together(name, context, arg, arrays) if arrays else arg.context
+            arrays = tuple({id(array): array for array in (*arrays, *arg.arrays)}.values())
+    if depth >= DEPTH:
+        raise too_large(f"{depth + 1} operations one inside the other", DEPTH)
     if len(arrays) > ARRAYS:
         raise too_large(f"{len(arrays)} arrays", ARRAYS)
-    context = together(name, [arg for arg in args if arg.arrays])
-    return Lazy(name=name, args=args, dtypes=dtypes, shape=shape, array=None, constant=False, context=context,
-                arrays=tuple(arrays.values()), depth=depth)  # fmt: skip
+    return made(name, args, dtypes, shape, None, False, context, arrays, depth + 1)
 
 
-def together(name: str, args: list[Lazy]) -> Any:
-    """What all nodes with arrays share: an execution context or, of arrays of other libraries, the adapter."""
-    context = args[0].context if args else None
-    for arg in args:
-        if arg.context is context:
-            continue
-        adapter = next((each for each in (context, arg.context) if getattr(each, "mixes", False)), None)
-        if adapter is None:
-            raise mixed(name, args[0], arg)
-        context = adapter
-    return context
+def together(name: str, context: Any, arg: Lazy, arrays: tuple[Any, ...]) -> Any:
+    """What arrays so far and those of an operand share: an execution context or, of other libraries, the adapter."""
+    if arg.context is context:
+        return context
+    for each in (context, arg.context):
+        if getattr(each, "mixes", False):
+            return each
+    raise mixed(name, (context, arg.context), (arrays[0], arg.arrays[0]))
 
 
 def too_large(what: str, most: int) -> ValueError:
@@ -255,37 +273,23 @@ def too_large(what: str, most: int) -> ValueError:
     return error(ValueError, "lazy", f"an expression has at most {most}, got {what}; evaluate parts of it first")
 
 
-def mixed(name: str, a: Lazy, b: Lazy) -> Exception:
+def mixed(name: str, contexts: tuple[Any, Any], arrays: tuple[Any, Any]) -> Exception:
     """The error for arrays of two libraries, or on two devices."""
-    if not (hasattr(a.context, "device") and hasattr(b.context, "device")):
-        both = f"{kind(a.arrays[0])} and {kind(b.arrays[0])}"
-        return error(TypeError, name, f"arrays of two libraries do not mix: {both}")
-    return error(ValueError, name, f"arrays are on {a.context.device.label} and {b.context.device.label}")
+    a, b = contexts
+    if not (hasattr(a, "device") and hasattr(b, "device")):
+        return error(TypeError, name, f"arrays of two libraries do not mix: {' and '.join(map(kind, arrays))}")
+    return error(ValueError, name, f"arrays are on {a.device.label} and {b.device.label}")
 
 
 def ufunc(name: str, *operands: Any) -> Lazy:
     """A ufunc of expressions, arrays and scalars."""
-    given = [as_operand(each) for each in operands]
-    function: np.ufunc = getattr(np, name)
-    if len(given) != function.nin:
-        raise error(TypeError, name, f"takes {function.nin} operands, got {len(given)}")
-    half = next((each.dtype for each in given if isinstance(each, Lazy) and each.dtype.kind == "V"), None)
-    asked = [each.dtype if isinstance(each, Lazy) else weak(each, half) for each in given]
-    try:
-        *dtypes, result = function.resolve_dtypes((*asked, None))
-    except TypeError:
-        names = ", ".join([each.name if isinstance(each, np.dtype) else each.__name__ for each in asked])
-        raise error(TypeError, name, f"NumPy does not compute it for {names}") from None
-    check_dtype(name, "the result", result)
+    given = [each if type(each) is Lazy else as_operand(each) for each in operands]
+    asked: list[Any] = [each.dtypes[-1] if type(each) is Lazy else type(each) for each in given]
+    dtypes = resolved(name, *asked)
     if UFUNCS[name].compares:
         dtypes = beyond(given, dtypes)
-    args = [fixed(name, each, dtype) for each, dtype in zip(given, dtypes, strict=True)]
-    return node(name, (*dtypes, result), tuple(args))
-
-
-def weak(value: Any, half: np.dtype | None) -> Any:
-    """What NumPy resolves a Python scalar by: its type, or the dtype of a bfloat16 operand, which it would widen."""
-    return half if half is not None and type(value) is not complex else type(value)
+    args = [each if type(each) is Lazy else fixed(name, each, dtypes[k]) for k, each in enumerate(given)]
+    return node(name, dtypes, tuple(args))
 
 
 def as_operand(value: Any) -> Any:
@@ -301,30 +305,6 @@ def as_operand(value: Any) -> Any:
 def fixed(name: str, value: Any, dtype: np.dtype) -> Lazy:
     """An operand as a node: a Python scalar becomes a constant of this dtype, which must represent it."""
     return value if isinstance(value, Lazy) else constant(fitted(name, "a scalar", value, dtype))
-
-
-def beyond(given: list[Any], dtypes: list[np.dtype]) -> list[np.dtype]:
-    """The dtypes of a comparison: float64 beside a Python int that the other's dtype does not have, as in NumPy."""
-    for value, dtype in zip(given, dtypes, strict=True):
-        if type(value) is int and dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
-            return [np.dtype(np.float64)] * 2
-    return dtypes
-
-
-class Asked(np.ndarray):
-    """An array whose operators give the ufunc that NumPy would call, and its operands."""
-
-    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:  # type: ignore[override]
-        return function.__name__, inputs
-
-
-@lru_cache(maxsize=256)
-def power_of(dtype: np.dtype, kind: Any, exponent: Any) -> tuple[str, np.dtype] | None:
-    """The ufunc of one operand by which NumPy computes the power of an array by a number of this type, and the
-    operand's dtype; None if it uses ``np.power``. For which exponents there is one depends on NumPy's version."""
-    asked: Any = np.empty(0, dtype).view(Asked) ** kind(exponent)
-    name, inputs = asked
-    return (name, inputs[0].dtype) if len(inputs) == 1 and name in UFUNCS else None
 
 
 def power(x: Lazy, exponent: Any) -> Lazy:
