@@ -21,6 +21,7 @@ from ._types import (
     ForeignDType,
     Inexact,
     Kind,
+    Lazy,
     LogcumsumexpOp,
     LogcumsumexpStrategy,
     MatmulOp,
@@ -52,10 +53,11 @@ from .version import __version__ as __version__
 
 __all__ = [
     "all", "allclose", "amax", "amin", "any", "argmax", "argmin", "array_api", "array_equal", "average", "broadcast_to",
-    "compress", "count_nonzero", "cummax", "cummin", "cumprod", "cumsum", "dot", "expand", "info", "log_softmax",
-    "logcumsumexp", "logsumexp", "matmul", "max", "max_with_index", "mean", "mean_var", "min", "min_with_index",
-    "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "nonzero", "prod",
-    "ptp", "rms_norm", "softmax", "std", "strategies", "sum", "sum_of_squares", "var", "vector_norm", "where"
+    "compress", "count_nonzero", "cummax", "cummin", "cumprod", "cumsum", "dot", "evaluate", "expand", "info", "lazy",
+    "log_softmax", "logcumsumexp", "logsumexp", "matmul", "max", "max_with_index", "mean", "mean_var", "min",
+    "min_with_index", "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar",
+    "nonzero", "prod", "ptp", "rms_norm", "softmax", "std", "strategies", "sum", "sum_of_squares", "var", "vector_norm",
+    "where"
 ]
 
 @overload
@@ -65,31 +67,35 @@ def all(
 ) -> Untyped: ...
 @overload
 def all(
-    a: Array | Plain, axis: Axis = None, out: OutBool | None = None, keepdims: bool = False, *,
-    where: Array | Plain = True, strategy: SumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: Axis = None, out: OutBool | None = None, keepdims: bool = False, *,
+    where: Array | Plain | Lazy[Array] = True, strategy: SumStrategy | None = None
 ) -> OutBool: ...
 @overload
 def all(
-    a: Other, axis: Axis = None, out: OutOther | None = None, keepdims: bool = False, *, where: Other | Plain = True,
-    strategy: SumStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, out: OutOther | None = None, keepdims: bool = False, *,
+    where: Other | Plain | Lazy[Other] = True, strategy: SumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def allclose(a: Untyped, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Untyped: ...
 @overload
 def allclose(
-    a: Array | Plain, b: Array | Plain, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+    a: Array | Plain | Lazy[Array], b: Array | Plain | Lazy[Array], rtol: float = 1e-05, atol: float = 1e-08,
+    equal_nan: bool = False
 ) -> bool: ...
 @overload
 def allclose(
-    a: Other | Plain, b: Other | Plain, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+    a: Other | Plain | Lazy[Other], b: Other | Plain | Lazy[Other], rtol: float = 1e-05, atol: float = 1e-08,
+    equal_nan: bool = False
 ) -> Other: ...
 def amax(
-    a: Kind | Plain, axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Array | Foreign | Plain = True, *, strategy: SumStrategy | None = None
+    a: Kind | Plain | Lazy[Kind], axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Array | Foreign | Plain | Lazy[Any] = True, *,
+    strategy: SumStrategy | None = None
 ) -> OutKind: ...
 def amin(
-    a: Kind | Plain, axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Array | Foreign | Plain = True, *, strategy: SumStrategy | None = None
+    a: Kind | Plain | Lazy[Kind], axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Array | Foreign | Plain | Lazy[Any] = True, *,
+    strategy: SumStrategy | None = None
 ) -> OutKind: ...
 @overload
 def any(
@@ -98,13 +104,13 @@ def any(
 ) -> Untyped: ...
 @overload
 def any(
-    a: Array | Plain, axis: Axis = None, out: OutBool | None = None, keepdims: bool = False, *,
-    where: Array | Plain = True, strategy: SumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: Axis = None, out: OutBool | None = None, keepdims: bool = False, *,
+    where: Array | Plain | Lazy[Array] = True, strategy: SumStrategy | None = None
 ) -> OutBool: ...
 @overload
 def any(
-    a: Other, axis: Axis = None, out: OutOther | None = None, keepdims: bool = False, *, where: Other | Plain = True,
-    strategy: SumStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, out: OutOther | None = None, keepdims: bool = False, *,
+    where: Other | Plain | Lazy[Other] = True, strategy: SumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def argmax(
@@ -113,12 +119,12 @@ def argmax(
 ) -> Untyped: ...
 @overload
 def argmax(
-    a: Array | Plain, axis: SupportsIndex | None = None, out: OutIndex | None = None, *, keepdims: bool = False,
-    strategy: ArgmaxStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: SupportsIndex | None = None, out: OutIndex | None = None, *,
+    keepdims: bool = False, strategy: ArgmaxStrategy | None = None
 ) -> OutIndex: ...
 @overload
 def argmax(
-    a: Other, axis: SupportsIndex | None = None, out: OutOther | None = None, *, keepdims: bool = False,
+    a: Other | Lazy[Other], axis: SupportsIndex | None = None, out: OutOther | None = None, *, keepdims: bool = False,
     strategy: ArgmaxStrategy | None = None
 ) -> OutOther: ...
 @overload
@@ -128,55 +134,58 @@ def argmin(
 ) -> Untyped: ...
 @overload
 def argmin(
-    a: Array | Plain, axis: SupportsIndex | None = None, out: OutIndex | None = None, *, keepdims: bool = False,
-    strategy: ArgmaxStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: SupportsIndex | None = None, out: OutIndex | None = None, *,
+    keepdims: bool = False, strategy: ArgmaxStrategy | None = None
 ) -> OutIndex: ...
 @overload
 def argmin(
-    a: Other, axis: SupportsIndex | None = None, out: OutOther | None = None, *, keepdims: bool = False,
+    a: Other | Lazy[Other], axis: SupportsIndex | None = None, out: OutOther | None = None, *, keepdims: bool = False,
     strategy: ArgmaxStrategy | None = None
 ) -> OutOther: ...
 @overload
 def array_equal(a1: Untyped, a2: Any, equal_nan: bool = False) -> Untyped: ...
 @overload
-def array_equal(a1: Array | Plain, a2: Array | Plain, equal_nan: bool = False) -> bool: ...
+def array_equal(a1: Array | Plain | Lazy[Array], a2: Array | Plain | Lazy[Array], equal_nan: bool = False) -> bool: ...
 @overload
-def array_equal(a1: Other | Plain, a2: Other | Plain, equal_nan: bool = False) -> Other: ...
+def array_equal(a1: Other | Plain | Lazy[Other], a2: Other | Plain | Lazy[Other], equal_nan: bool = False) -> Other: ...
 @overload
 def average(
     a: Untyped, axis: Axis = None, weights: Any | None = None, returned: bool = False, *, keepdims: bool = False
 ) -> Untyped: ...
 @overload
 def average(
-    a: Array | Plain, axis: Axis = None, weights: Array | Plain | None = None, returned: Literal[False] = False, *,
-    keepdims: bool = False
+    a: Array | Plain | Lazy[Array], axis: Axis = None, weights: Array | Plain | Lazy[Array] | None = None,
+    returned: Literal[False] = False, *, keepdims: bool = False
 ) -> Array: ...
 @overload
 def average(
-    a: Array | Plain, axis: Axis = None, weights: Array | Plain | None = None, *, returned: Literal[True],
-    keepdims: bool = False
+    a: Array | Plain | Lazy[Array], axis: Axis = None, weights: Array | Plain | Lazy[Array] | None = None, *,
+    returned: Literal[True], keepdims: bool = False
 ) -> Average[Array]: ...
 @overload
 def average(
-    a: Array | Plain, axis: Axis = None, weights: Array | Plain | None = None, *, returned: bool, keepdims: bool = False
+    a: Array | Plain | Lazy[Array], axis: Axis = None, weights: Array | Plain | Lazy[Array] | None = None, *,
+    returned: bool, keepdims: bool = False
 ) -> Array | Average[Array]: ...
 @overload
 def average(
-    a: Other, axis: Axis = None, weights: Other | Plain | None = None, returned: Literal[False] = False, *,
-    keepdims: bool = False
+    a: Other | Lazy[Other], axis: Axis = None, weights: Other | Plain | Lazy[Other] | None = None,
+    returned: Literal[False] = False, *, keepdims: bool = False
 ) -> Other: ...
 @overload
 def average(
-    a: Other, axis: Axis = None, weights: Other | Plain | None = None, *, returned: Literal[True],
-    keepdims: bool = False
+    a: Other | Lazy[Other], axis: Axis = None, weights: Other | Plain | Lazy[Other] | None = None, *,
+    returned: Literal[True], keepdims: bool = False
 ) -> Average[Other]: ...
 @overload
 def average(
-    a: Other, axis: Axis = None, weights: Other | Plain | None = None, *, returned: bool, keepdims: bool = False
+    a: Other | Lazy[Other], axis: Axis = None, weights: Other | Plain | Lazy[Other] | None = None, *, returned: bool,
+    keepdims: bool = False
 ) -> Other | Average[Other]: ...
 def broadcast_to(array: Kind | Plain, shape: Shape, subok: bool = False) -> Kind: ...
 def compress(
-    condition: Array | Foreign | Plain, a: Kind | Plain, axis: SupportsIndex | None = None, out: OutKind | None = None
+    condition: Array | Foreign | Plain | Lazy[Any], a: Kind | Plain | Lazy[Kind], axis: SupportsIndex | None = None,
+    out: OutKind | None = None
 ) -> OutKind: ...
 @overload
 def count_nonzero(
@@ -184,11 +193,11 @@ def count_nonzero(
 ) -> Untyped: ...
 @overload
 def count_nonzero(
-    a: Array | Plain, axis: Axis = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: Axis = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
 ) -> npt.NDArray[np.int64]: ...
 @overload
 def count_nonzero(
-    a: Other, axis: Axis = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
 ) -> Other: ...
 @overload
 def cummax(
@@ -202,13 +211,15 @@ def cummax(
 ) -> npt.NDArray[Inexact]: ...
 @overload
 def cummax(
-    a: Array | Plain, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    *, reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: SupportsIndex | None = None, dtype: ForeignDType | None = None,
+    out: OutArray | None = None, *, reverse: bool = False, exclusive: bool = False,
+    strategy: CumsumStrategy | None = None
 ) -> OutArray: ...
 @overload
 def cummax(
-    a: Other, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutOther | None = None, *,
-    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+    a: Other | Lazy[Other], axis: SupportsIndex | None = None, dtype: ForeignDType | None = None,
+    out: OutOther | None = None, *, reverse: bool = False, exclusive: bool = False,
+    strategy: CumsumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def cummin(
@@ -222,13 +233,15 @@ def cummin(
 ) -> npt.NDArray[Inexact]: ...
 @overload
 def cummin(
-    a: Array | Plain, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    *, reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: SupportsIndex | None = None, dtype: ForeignDType | None = None,
+    out: OutArray | None = None, *, reverse: bool = False, exclusive: bool = False,
+    strategy: CumsumStrategy | None = None
 ) -> OutArray: ...
 @overload
 def cummin(
-    a: Other, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutOther | None = None, *,
-    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+    a: Other | Lazy[Other], axis: SupportsIndex | None = None, dtype: ForeignDType | None = None,
+    out: OutOther | None = None, *, reverse: bool = False, exclusive: bool = False,
+    strategy: CumsumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def cumprod(
@@ -242,13 +255,15 @@ def cumprod(
 ) -> npt.NDArray[Inexact]: ...
 @overload
 def cumprod(
-    a: Array | Plain, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    *, reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: SupportsIndex | None = None, dtype: ForeignDType | None = None,
+    out: OutArray | None = None, *, reverse: bool = False, exclusive: bool = False,
+    strategy: CumsumStrategy | None = None
 ) -> OutArray: ...
 @overload
 def cumprod(
-    a: Other, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutOther | None = None, *,
-    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+    a: Other | Lazy[Other], axis: SupportsIndex | None = None, dtype: ForeignDType | None = None,
+    out: OutOther | None = None, *, reverse: bool = False, exclusive: bool = False,
+    strategy: CumsumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def cumsum(
@@ -262,13 +277,15 @@ def cumsum(
 ) -> npt.NDArray[Inexact]: ...
 @overload
 def cumsum(
-    a: Array | Plain, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    *, reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: SupportsIndex | None = None, dtype: ForeignDType | None = None,
+    out: OutArray | None = None, *, reverse: bool = False, exclusive: bool = False,
+    strategy: CumsumStrategy | None = None
 ) -> OutArray: ...
 @overload
 def cumsum(
-    a: Other, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutOther | None = None, *,
-    reverse: bool = False, exclusive: bool = False, strategy: CumsumStrategy | None = None
+    a: Other | Lazy[Other], axis: SupportsIndex | None = None, dtype: ForeignDType | None = None,
+    out: OutOther | None = None, *, reverse: bool = False, exclusive: bool = False,
+    strategy: CumsumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def dot(a: Untyped, b: Any, out: None = None) -> Untyped: ...
@@ -276,9 +293,16 @@ def dot(a: Untyped, b: Any, out: None = None) -> Untyped: ...
 def dot(a: Array | Plain, b: Array | Plain, out: OutArray | None = None) -> OutArray: ...
 @overload
 def dot(a: Other | Plain, b: Other | Plain, out: OutOther | None = None) -> OutOther: ...
+def evaluate(x: Kind | Plain | Lazy[Kind], *, out: OutKind | None = None) -> OutKind: ...
 def expand(
-    x: Kind | Plain, shape: Shape, *, out: OutKind | None = None, strategy: ExpandStrategy | None = None
+    x: Kind | Plain | Lazy[Kind], shape: Shape, *, out: OutKind | None = None, strategy: ExpandStrategy | None = None
 ) -> OutKind: ...
+@overload
+def lazy(x: Untyped) -> Untyped: ...
+@overload
+def lazy(x: Array | Plain | Lazy[Array]) -> Lazy[Array]: ...
+@overload
+def lazy(x: Other | Lazy[Other]) -> Lazy[Other]: ...
 @overload
 def log_softmax(
     x: Untyped, axis: Axis = None, *, dtype: ForeignDType | None = None, out: None = None, where: Any = True,
@@ -286,18 +310,19 @@ def log_softmax(
 ) -> Untyped: ...
 @overload
 def log_softmax(
-    x: npt.NDArray[Floating], axis: Axis = None, *, dtype: None = None, out: None = None, where: Array | Plain = True,
-    scale: Number | None = None, strategy: SoftmaxStrategy | None = None
+    x: npt.NDArray[Floating], axis: Axis = None, *, dtype: None = None, out: None = None,
+    where: Array | Plain | Lazy[Array] = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
 ) -> npt.NDArray[Floating]: ...
 @overload
 def log_softmax(
-    x: Array | Plain, axis: Axis = None, *, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    where: Array | Plain = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
+    x: Array | Plain | Lazy[Array], axis: Axis = None, *, dtype: ForeignDType | None = None,
+    out: OutArray | None = None, where: Array | Plain | Lazy[Array] = True, scale: Number | None = None,
+    strategy: SoftmaxStrategy | None = None
 ) -> OutArray: ...
 @overload
 def log_softmax(
-    x: Other, axis: Axis = None, *, dtype: ForeignDType | None = None, out: OutOther | None = None,
-    where: Other | Plain = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
+    x: Other | Lazy[Other], axis: Axis = None, *, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    where: Other | Plain | Lazy[Other] = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
 ) -> OutOther: ...
 @overload
 def logcumsumexp(
@@ -311,13 +336,15 @@ def logcumsumexp(
 ) -> npt.NDArray[Floating]: ...
 @overload
 def logcumsumexp(
-    a: Array | Plain, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    *, reverse: bool = False, exclusive: bool = False, strategy: LogcumsumexpStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: SupportsIndex | None = None, dtype: ForeignDType | None = None,
+    out: OutArray | None = None, *, reverse: bool = False, exclusive: bool = False,
+    strategy: LogcumsumexpStrategy | None = None
 ) -> OutArray: ...
 @overload
 def logcumsumexp(
-    a: Other, axis: SupportsIndex | None = None, dtype: ForeignDType | None = None, out: OutOther | None = None, *,
-    reverse: bool = False, exclusive: bool = False, strategy: LogcumsumexpStrategy | None = None
+    a: Other | Lazy[Other], axis: SupportsIndex | None = None, dtype: ForeignDType | None = None,
+    out: OutOther | None = None, *, reverse: bool = False, exclusive: bool = False,
+    strategy: LogcumsumexpStrategy | None = None
 ) -> OutOther: ...
 @overload
 def logsumexp(
@@ -328,44 +355,46 @@ def logsumexp(
 @overload
 def logsumexp(
     a: npt.NDArray[Floating], axis: Axis = None, b: None = None, keepdims: bool = False,
-    return_sign: Literal[False] = False, *, dtype: None = None, out: None = None, where: Array | Plain = True,
-    scale: Number | None = None, strategy: ArgmaxStrategy | None = None
+    return_sign: Literal[False] = False, *, dtype: None = None, out: None = None,
+    where: Array | Plain | Lazy[Array] = True, scale: Number | None = None, strategy: ArgmaxStrategy | None = None
 ) -> npt.NDArray[Floating]: ...
 @overload
 def logsumexp(
-    a: Array | Plain, axis: Axis = None, b: Array | Plain | None = None, keepdims: bool = False,
-    return_sign: Literal[False] = False, *, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    where: Array | Plain = True, scale: Number | None = None, strategy: ArgmaxStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: Axis = None, b: Array | Plain | Lazy[Array] | None = None,
+    keepdims: bool = False, return_sign: Literal[False] = False, *, dtype: ForeignDType | None = None,
+    out: OutArray | None = None, where: Array | Plain | Lazy[Array] = True, scale: Number | None = None,
+    strategy: ArgmaxStrategy | None = None
 ) -> OutArray: ...
 @overload
 def logsumexp(
-    a: Array | Plain, axis: Axis = None, b: Array | Plain | None = None, keepdims: bool = False, *,
-    return_sign: Literal[True], dtype: ForeignDType | None = None, out: OutArray | None = None,
-    where: Array | Plain = True, scale: Number | None = None, strategy: ArgmaxStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: Axis = None, b: Array | Plain | Lazy[Array] | None = None,
+    keepdims: bool = False, *, return_sign: Literal[True], dtype: ForeignDType | None = None,
+    out: OutArray | None = None, where: Array | Plain | Lazy[Array] = True, scale: Number | None = None,
+    strategy: ArgmaxStrategy | None = None
 ) -> tuple[OutArray, OutArray]: ...
 @overload
 def logsumexp(
-    a: Array | Plain, axis: Axis = None, b: Array | Plain | None = None, keepdims: bool = False, *, return_sign: bool,
-    dtype: ForeignDType | None = None, out: OutArray | None = None, where: Array | Plain = True,
-    scale: Number | None = None, strategy: ArgmaxStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: Axis = None, b: Array | Plain | Lazy[Array] | None = None,
+    keepdims: bool = False, *, return_sign: bool, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    where: Array | Plain | Lazy[Array] = True, scale: Number | None = None, strategy: ArgmaxStrategy | None = None
 ) -> OutArray | tuple[OutArray, OutArray]: ...
 @overload
 def logsumexp(
-    a: Other, axis: Axis = None, b: Other | Plain | None = None, keepdims: bool = False,
+    a: Other | Lazy[Other], axis: Axis = None, b: Other | Plain | Lazy[Other] | None = None, keepdims: bool = False,
     return_sign: Literal[False] = False, *, dtype: ForeignDType | None = None, out: OutOther | None = None,
-    where: Other | Plain = True, scale: Number | None = None, strategy: ArgmaxStrategy | None = None
+    where: Other | Plain | Lazy[Other] = True, scale: Number | None = None, strategy: ArgmaxStrategy | None = None
 ) -> OutOther: ...
 @overload
 def logsumexp(
-    a: Other, axis: Axis = None, b: Other | Plain | None = None, keepdims: bool = False, *, return_sign: Literal[True],
-    dtype: ForeignDType | None = None, out: OutOther | None = None, where: Other | Plain = True,
-    scale: Number | None = None, strategy: ArgmaxStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, b: Other | Plain | Lazy[Other] | None = None, keepdims: bool = False, *,
+    return_sign: Literal[True], dtype: ForeignDType | None = None, out: OutOther | None = None,
+    where: Other | Plain | Lazy[Other] = True, scale: Number | None = None, strategy: ArgmaxStrategy | None = None
 ) -> tuple[OutOther, OutOther]: ...
 @overload
 def logsumexp(
-    a: Other, axis: Axis = None, b: Other | Plain | None = None, keepdims: bool = False, *, return_sign: bool,
-    dtype: ForeignDType | None = None, out: OutOther | None = None, where: Other | Plain = True,
-    scale: Number | None = None, strategy: ArgmaxStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, b: Other | Plain | Lazy[Other] | None = None, keepdims: bool = False, *,
+    return_sign: bool, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    where: Other | Plain | Lazy[Other] = True, scale: Number | None = None, strategy: ArgmaxStrategy | None = None
 ) -> OutOther | tuple[OutOther, OutOther]: ...
 @overload
 def matmul(
@@ -385,8 +414,9 @@ def matmul(
     axes: Axes | None = None, strategy: MatmulStrategy | None = None
 ) -> OutOther: ...
 def max(
-    a: Kind | Plain, axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Array | Foreign | Plain = True, *, strategy: SumStrategy | None = None
+    a: Kind | Plain | Lazy[Kind], axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Array | Foreign | Plain | Lazy[Any] = True, *,
+    strategy: SumStrategy | None = None
 ) -> OutKind: ...
 @overload
 def max_with_index(
@@ -394,12 +424,13 @@ def max_with_index(
 ) -> Untyped: ...
 @overload
 def max_with_index(
-    a: Array | Plain, axis: SupportsIndex | None = None, *, keepdims: bool = False,
+    a: Array | Plain | Lazy[Array], axis: SupportsIndex | None = None, *, keepdims: bool = False,
     strategy: NansumStrategy | None = None
 ) -> WithIndex[Array]: ...
 @overload
 def max_with_index(
-    a: Other, axis: SupportsIndex | None = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
+    a: Other | Lazy[Other], axis: SupportsIndex | None = None, *, keepdims: bool = False,
+    strategy: NansumStrategy | None = None
 ) -> WithIndex[Other]: ...
 @overload
 def mean(
@@ -409,17 +440,17 @@ def mean(
 @overload
 def mean(
     a: npt.NDArray[Inexact], axis: Axis = None, dtype: None = None, out: None = None, keepdims: bool = False, *,
-    where: Array | Plain = True, strategy: SumStrategy | None = None
+    where: Array | Plain | Lazy[Array] = True, strategy: SumStrategy | None = None
 ) -> npt.NDArray[Inexact]: ...
 @overload
 def mean(
-    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    keepdims: bool = False, *, where: Array | Plain = True, strategy: SumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    keepdims: bool = False, *, where: Array | Plain | Lazy[Array] = True, strategy: SumStrategy | None = None
 ) -> OutArray: ...
 @overload
 def mean(
-    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, keepdims: bool = False,
-    *, where: Other | Plain = True, strategy: SumStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    keepdims: bool = False, *, where: Other | Plain | Lazy[Other] = True, strategy: SumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def mean_var(
@@ -428,17 +459,20 @@ def mean_var(
 ) -> Untyped: ...
 @overload
 def mean_var(
-    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, ddof: Real = 0, keepdims: bool = False, *,
-    where: Array | Plain = True, correction: Real | None = None, strategy: NansumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: Axis = None, dtype: ForeignDType | None = None, ddof: Real = 0,
+    keepdims: bool = False, *, where: Array | Plain | Lazy[Array] = True, correction: Real | None = None,
+    strategy: NansumStrategy | None = None
 ) -> MeanVar[Array]: ...
 @overload
 def mean_var(
-    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, ddof: Real = 0, keepdims: bool = False, *,
-    where: Other | Plain = True, correction: Real | None = None, strategy: NansumStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, dtype: ForeignDType | None = None, ddof: Real = 0,
+    keepdims: bool = False, *, where: Other | Plain | Lazy[Other] = True, correction: Real | None = None,
+    strategy: NansumStrategy | None = None
 ) -> MeanVar[Other]: ...
 def min(
-    a: Kind | Plain, axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Array | Foreign | Plain = True, *, strategy: SumStrategy | None = None
+    a: Kind | Plain | Lazy[Kind], axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Array | Foreign | Plain | Lazy[Any] = True, *,
+    strategy: SumStrategy | None = None
 ) -> OutKind: ...
 @overload
 def min_with_index(
@@ -446,12 +480,13 @@ def min_with_index(
 ) -> Untyped: ...
 @overload
 def min_with_index(
-    a: Array | Plain, axis: SupportsIndex | None = None, *, keepdims: bool = False,
+    a: Array | Plain | Lazy[Array], axis: SupportsIndex | None = None, *, keepdims: bool = False,
     strategy: NansumStrategy | None = None
 ) -> WithIndex[Array]: ...
 @overload
 def min_with_index(
-    a: Other, axis: SupportsIndex | None = None, *, keepdims: bool = False, strategy: NansumStrategy | None = None
+    a: Other | Lazy[Other], axis: SupportsIndex | None = None, *, keepdims: bool = False,
+    strategy: NansumStrategy | None = None
 ) -> WithIndex[Other]: ...
 @overload
 def nanargmax(
@@ -460,12 +495,12 @@ def nanargmax(
 ) -> Untyped: ...
 @overload
 def nanargmax(
-    a: Array | Plain, axis: SupportsIndex | None = None, out: OutIndex | None = None, *, keepdims: bool = False,
-    strategy: NansumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: SupportsIndex | None = None, out: OutIndex | None = None, *,
+    keepdims: bool = False, strategy: NansumStrategy | None = None
 ) -> OutIndex: ...
 @overload
 def nanargmax(
-    a: Other, axis: SupportsIndex | None = None, out: OutOther | None = None, *, keepdims: bool = False,
+    a: Other | Lazy[Other], axis: SupportsIndex | None = None, out: OutOther | None = None, *, keepdims: bool = False,
     strategy: NansumStrategy | None = None
 ) -> OutOther: ...
 @overload
@@ -475,17 +510,18 @@ def nanargmin(
 ) -> Untyped: ...
 @overload
 def nanargmin(
-    a: Array | Plain, axis: SupportsIndex | None = None, out: OutIndex | None = None, *, keepdims: bool = False,
-    strategy: NansumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: SupportsIndex | None = None, out: OutIndex | None = None, *,
+    keepdims: bool = False, strategy: NansumStrategy | None = None
 ) -> OutIndex: ...
 @overload
 def nanargmin(
-    a: Other, axis: SupportsIndex | None = None, out: OutOther | None = None, *, keepdims: bool = False,
+    a: Other | Lazy[Other], axis: SupportsIndex | None = None, out: OutOther | None = None, *, keepdims: bool = False,
     strategy: NansumStrategy | None = None
 ) -> OutOther: ...
 def nanmax(
-    a: Kind | Plain, axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Array | Foreign | Plain = True, *, strategy: NansumStrategy | None = None
+    a: Kind | Plain | Lazy[Kind], axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Array | Foreign | Plain | Lazy[Any] = True, *,
+    strategy: NansumStrategy | None = None
 ) -> OutKind: ...
 @overload
 def nanmean(
@@ -495,21 +531,22 @@ def nanmean(
 @overload
 def nanmean(
     a: npt.NDArray[Inexact], axis: Axis = None, dtype: None = None, out: None = None, keepdims: bool = False, *,
-    where: Array | Plain = True, strategy: NansumStrategy | None = None
+    where: Array | Plain | Lazy[Array] = True, strategy: NansumStrategy | None = None
 ) -> npt.NDArray[Inexact]: ...
 @overload
 def nanmean(
-    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    keepdims: bool = False, *, where: Array | Plain = True, strategy: NansumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    keepdims: bool = False, *, where: Array | Plain | Lazy[Array] = True, strategy: NansumStrategy | None = None
 ) -> OutArray: ...
 @overload
 def nanmean(
-    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, keepdims: bool = False,
-    *, where: Other | Plain = True, strategy: NansumStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    keepdims: bool = False, *, where: Other | Plain | Lazy[Other] = True, strategy: NansumStrategy | None = None
 ) -> OutOther: ...
 def nanmin(
-    a: Kind | Plain, axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Array | Foreign | Plain = True, *, strategy: NansumStrategy | None = None
+    a: Kind | Plain | Lazy[Kind], axis: Axis = None, out: OutKind | None = None, keepdims: bool = False,
+    initial: Number | None = ..., where: Array | Foreign | Plain | Lazy[Any] = True, *,
+    strategy: NansumStrategy | None = None
 ) -> OutKind: ...
 @overload
 def nanprod(
@@ -519,18 +556,19 @@ def nanprod(
 @overload
 def nanprod(
     a: npt.NDArray[Inexact], axis: Axis = None, dtype: None = None, out: None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Array | Plain = True, *, strategy: NansumStrategy | None = None
+    initial: Number | None = ..., where: Array | Plain | Lazy[Array] = True, *, strategy: NansumStrategy | None = None
 ) -> npt.NDArray[Inexact]: ...
 @overload
 def nanprod(
-    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    keepdims: bool = False, initial: Number | None = ..., where: Array | Plain = True, *,
+    a: Array | Plain | Lazy[Array], axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    keepdims: bool = False, initial: Number | None = ..., where: Array | Plain | Lazy[Array] = True, *,
     strategy: NansumStrategy | None = None
 ) -> OutArray: ...
 @overload
 def nanprod(
-    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Other | Plain = True, *, strategy: NansumStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    keepdims: bool = False, initial: Number | None = ..., where: Other | Plain | Lazy[Other] = True, *,
+    strategy: NansumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def nanstd(
@@ -540,20 +578,20 @@ def nanstd(
 @overload
 def nanstd(
     a: npt.NDArray[Floating], axis: Axis = None, dtype: None = None, out: None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
+    keepdims: bool = False, *, where: Array | Plain | Lazy[Array] = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
 ) -> npt.NDArray[Floating]: ...
 @overload
 def nanstd(
-    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
-    strategy: NansumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    ddof: Real = 0, keepdims: bool = False, *, where: Array | Plain | Lazy[Array] = True,
+    correction: Real | None = None, strategy: NansumStrategy | None = None
 ) -> OutArray: ...
 @overload
 def nanstd(
-    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Other | Plain = True, correction: Real | None = None,
-    strategy: NansumStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    ddof: Real = 0, keepdims: bool = False, *, where: Other | Plain | Lazy[Other] = True,
+    correction: Real | None = None, strategy: NansumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def nansum(
@@ -563,18 +601,19 @@ def nansum(
 @overload
 def nansum(
     a: npt.NDArray[Inexact], axis: Axis = None, dtype: None = None, out: None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Array | Plain = True, *, strategy: NansumStrategy | None = None
+    initial: Number | None = ..., where: Array | Plain | Lazy[Array] = True, *, strategy: NansumStrategy | None = None
 ) -> npt.NDArray[Inexact]: ...
 @overload
 def nansum(
-    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    keepdims: bool = False, initial: Number | None = ..., where: Array | Plain = True, *,
+    a: Array | Plain | Lazy[Array], axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    keepdims: bool = False, initial: Number | None = ..., where: Array | Plain | Lazy[Array] = True, *,
     strategy: NansumStrategy | None = None
 ) -> OutArray: ...
 @overload
 def nansum(
-    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Other | Plain = True, *, strategy: NansumStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    keepdims: bool = False, initial: Number | None = ..., where: Other | Plain | Lazy[Other] = True, *,
+    strategy: NansumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def nanvar(
@@ -584,27 +623,27 @@ def nanvar(
 @overload
 def nanvar(
     a: npt.NDArray[Floating], axis: Axis = None, dtype: None = None, out: None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
+    keepdims: bool = False, *, where: Array | Plain | Lazy[Array] = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
 ) -> npt.NDArray[Floating]: ...
 @overload
 def nanvar(
-    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
-    strategy: NansumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    ddof: Real = 0, keepdims: bool = False, *, where: Array | Plain | Lazy[Array] = True,
+    correction: Real | None = None, strategy: NansumStrategy | None = None
 ) -> OutArray: ...
 @overload
 def nanvar(
-    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Other | Plain = True, correction: Real | None = None,
-    strategy: NansumStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    ddof: Real = 0, keepdims: bool = False, *, where: Other | Plain | Lazy[Other] = True,
+    correction: Real | None = None, strategy: NansumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def nonzero(a: Untyped) -> Untyped: ...
 @overload
-def nonzero(a: Array | Plain) -> tuple[npt.NDArray[np.int64], ...]: ...
+def nonzero(a: Array | Plain | Lazy[Array]) -> tuple[npt.NDArray[np.int64], ...]: ...
 @overload
-def nonzero(a: Other) -> tuple[Other, ...]: ...
+def nonzero(a: Other | Lazy[Other]) -> tuple[Other, ...]: ...
 @overload
 def prod(
     a: Untyped, axis: Axis = None, dtype: ForeignDType | None = None, out: None = None, keepdims: bool = False,
@@ -613,21 +652,22 @@ def prod(
 @overload
 def prod(
     a: npt.NDArray[Inexact], axis: Axis = None, dtype: None = None, out: None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Array | Plain = True, *, strategy: SumStrategy | None = None
+    initial: Number | None = ..., where: Array | Plain | Lazy[Array] = True, *, strategy: SumStrategy | None = None
 ) -> npt.NDArray[Inexact]: ...
 @overload
 def prod(
-    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    keepdims: bool = False, initial: Number | None = ..., where: Array | Plain = True, *,
+    a: Array | Plain | Lazy[Array], axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    keepdims: bool = False, initial: Number | None = ..., where: Array | Plain | Lazy[Array] = True, *,
     strategy: SumStrategy | None = None
 ) -> OutArray: ...
 @overload
 def prod(
-    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Other | Plain = True, *, strategy: SumStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    keepdims: bool = False, initial: Number | None = ..., where: Other | Plain | Lazy[Other] = True, *,
+    strategy: SumStrategy | None = None
 ) -> OutOther: ...
 def ptp(
-    a: Kind | Plain, axis: Axis = None, out: OutKind | None = None, keepdims: bool = False, *,
+    a: Kind | Plain | Lazy[Kind], axis: Axis = None, out: OutKind | None = None, keepdims: bool = False, *,
     strategy: NansumStrategy | None = None
 ) -> OutKind: ...
 @overload
@@ -638,17 +678,17 @@ def rms_norm(
 @overload
 def rms_norm(
     x: npt.NDArray[Floating], axis: Axis = -1, *, eps: float | None = None, dtype: None = None, out: None = None,
-    where: Array | Plain = True, strategy: RmsNormStrategy | None = None
+    where: Array | Plain | Lazy[Array] = True, strategy: RmsNormStrategy | None = None
 ) -> npt.NDArray[Floating]: ...
 @overload
 def rms_norm(
-    x: Array | Plain, axis: Axis = -1, *, eps: float | None = None, dtype: ForeignDType | None = None,
-    out: OutArray | None = None, where: Array | Plain = True, strategy: RmsNormStrategy | None = None
+    x: Array | Plain | Lazy[Array], axis: Axis = -1, *, eps: float | None = None, dtype: ForeignDType | None = None,
+    out: OutArray | None = None, where: Array | Plain | Lazy[Array] = True, strategy: RmsNormStrategy | None = None
 ) -> OutArray: ...
 @overload
 def rms_norm(
-    x: Other, axis: Axis = -1, *, eps: float | None = None, dtype: ForeignDType | None = None,
-    out: OutOther | None = None, where: Other | Plain = True, strategy: RmsNormStrategy | None = None
+    x: Other | Lazy[Other], axis: Axis = -1, *, eps: float | None = None, dtype: ForeignDType | None = None,
+    out: OutOther | None = None, where: Other | Plain | Lazy[Other] = True, strategy: RmsNormStrategy | None = None
 ) -> OutOther: ...
 @overload
 def softmax(
@@ -657,18 +697,19 @@ def softmax(
 ) -> Untyped: ...
 @overload
 def softmax(
-    x: npt.NDArray[Floating], axis: Axis = None, *, dtype: None = None, out: None = None, where: Array | Plain = True,
-    scale: Number | None = None, strategy: SoftmaxStrategy | None = None
+    x: npt.NDArray[Floating], axis: Axis = None, *, dtype: None = None, out: None = None,
+    where: Array | Plain | Lazy[Array] = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
 ) -> npt.NDArray[Floating]: ...
 @overload
 def softmax(
-    x: Array | Plain, axis: Axis = None, *, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    where: Array | Plain = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
+    x: Array | Plain | Lazy[Array], axis: Axis = None, *, dtype: ForeignDType | None = None,
+    out: OutArray | None = None, where: Array | Plain | Lazy[Array] = True, scale: Number | None = None,
+    strategy: SoftmaxStrategy | None = None
 ) -> OutArray: ...
 @overload
 def softmax(
-    x: Other, axis: Axis = None, *, dtype: ForeignDType | None = None, out: OutOther | None = None,
-    where: Other | Plain = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
+    x: Other | Lazy[Other], axis: Axis = None, *, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    where: Other | Plain | Lazy[Other] = True, scale: Number | None = None, strategy: SoftmaxStrategy | None = None
 ) -> OutOther: ...
 @overload
 def std(
@@ -678,20 +719,20 @@ def std(
 @overload
 def std(
     a: npt.NDArray[Floating], axis: Axis = None, dtype: None = None, out: None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
+    keepdims: bool = False, *, where: Array | Plain | Lazy[Array] = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
 ) -> npt.NDArray[Floating]: ...
 @overload
 def std(
-    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
-    strategy: NansumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    ddof: Real = 0, keepdims: bool = False, *, where: Array | Plain | Lazy[Array] = True,
+    correction: Real | None = None, strategy: NansumStrategy | None = None
 ) -> OutArray: ...
 @overload
 def std(
-    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Other | Plain = True, correction: Real | None = None,
-    strategy: NansumStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    ddof: Real = 0, keepdims: bool = False, *, where: Other | Plain | Lazy[Other] = True,
+    correction: Real | None = None, strategy: NansumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def strategies(op: ExpandOp) -> tuple[ExpandStrategy, ...]: ...
@@ -719,18 +760,19 @@ def sum(
 @overload
 def sum(
     a: npt.NDArray[Inexact], axis: Axis = None, dtype: None = None, out: None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Array | Plain = True, *, strategy: SumStrategy | None = None
+    initial: Number | None = ..., where: Array | Plain | Lazy[Array] = True, *, strategy: SumStrategy | None = None
 ) -> npt.NDArray[Inexact]: ...
 @overload
 def sum(
-    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    keepdims: bool = False, initial: Number | None = ..., where: Array | Plain = True, *,
+    a: Array | Plain | Lazy[Array], axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    keepdims: bool = False, initial: Number | None = ..., where: Array | Plain | Lazy[Array] = True, *,
     strategy: SumStrategy | None = None
 ) -> OutArray: ...
 @overload
 def sum(
-    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, keepdims: bool = False,
-    initial: Number | None = ..., where: Other | Plain = True, *, strategy: SumStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    keepdims: bool = False, initial: Number | None = ..., where: Other | Plain | Lazy[Other] = True, *,
+    strategy: SumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def sum_of_squares(
@@ -740,17 +782,17 @@ def sum_of_squares(
 @overload
 def sum_of_squares(
     a: npt.NDArray[Floating], axis: Axis = None, dtype: None = None, out: None = None, keepdims: bool = False, *,
-    where: Array | Plain = True, strategy: NansumStrategy | None = None
+    where: Array | Plain | Lazy[Array] = True, strategy: NansumStrategy | None = None
 ) -> npt.NDArray[Floating]: ...
 @overload
 def sum_of_squares(
-    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
-    keepdims: bool = False, *, where: Array | Plain = True, strategy: NansumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    keepdims: bool = False, *, where: Array | Plain | Lazy[Array] = True, strategy: NansumStrategy | None = None
 ) -> OutArray: ...
 @overload
 def sum_of_squares(
-    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, keepdims: bool = False,
-    *, where: Other | Plain = True, strategy: NansumStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    keepdims: bool = False, *, where: Other | Plain | Lazy[Other] = True, strategy: NansumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def var(
@@ -760,20 +802,20 @@ def var(
 @overload
 def var(
     a: npt.NDArray[Floating], axis: Axis = None, dtype: None = None, out: None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
+    keepdims: bool = False, *, where: Array | Plain | Lazy[Array] = True, correction: Real | None = None,
     strategy: NansumStrategy | None = None
 ) -> npt.NDArray[Floating]: ...
 @overload
 def var(
-    a: Array | Plain, axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Array | Plain = True, correction: Real | None = None,
-    strategy: NansumStrategy | None = None
+    a: Array | Plain | Lazy[Array], axis: Axis = None, dtype: ForeignDType | None = None, out: OutArray | None = None,
+    ddof: Real = 0, keepdims: bool = False, *, where: Array | Plain | Lazy[Array] = True,
+    correction: Real | None = None, strategy: NansumStrategy | None = None
 ) -> OutArray: ...
 @overload
 def var(
-    a: Other, axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None, ddof: Real = 0,
-    keepdims: bool = False, *, where: Other | Plain = True, correction: Real | None = None,
-    strategy: NansumStrategy | None = None
+    a: Other | Lazy[Other], axis: Axis = None, dtype: ForeignDType | None = None, out: OutOther | None = None,
+    ddof: Real = 0, keepdims: bool = False, *, where: Other | Plain | Lazy[Other] = True,
+    correction: Real | None = None, strategy: NansumStrategy | None = None
 ) -> OutOther: ...
 @overload
 def vector_norm(
@@ -786,19 +828,20 @@ def vector_norm(
 ) -> npt.NDArray[Floating]: ...
 @overload
 def vector_norm(
-    a: Array | Plain, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2,
+    a: Array | Plain | Lazy[Array], /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2,
     strategy: NansumStrategy | None = None
 ) -> Array: ...
 @overload
 def vector_norm(
-    a: Other, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2, strategy: NansumStrategy | None = None
+    a: Other | Lazy[Other], /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2,
+    strategy: NansumStrategy | None = None
 ) -> Other: ...
 @overload
 def where(condition: Untyped, /) -> Untyped: ...
 @overload
-def where(condition: Array | Plain, /) -> tuple[npt.NDArray[np.int64], ...]: ...
+def where(condition: Array | Plain | Lazy[Array], /) -> tuple[npt.NDArray[np.int64], ...]: ...
 @overload
-def where(condition: Other, /) -> tuple[Other, ...]: ...
+def where(condition: Other | Lazy[Other], /) -> tuple[Other, ...]: ...
 @overload
 def where(
     condition: Untyped, x: Any, y: Any, /, *, out: None = None, strategy: ExpandStrategy | None = None
@@ -818,3 +861,18 @@ def where(
     condition: Other | Plain, x: Other | Plain, y: Other | Plain, /, *, out: OutOther | None = None,
     strategy: ExpandStrategy | None = None
 ) -> OutOther: ...
+@overload
+def where(
+    condition: Array | Plain | Lazy[Array], x: Array | Plain | Lazy[Array], y: Array | Plain | Lazy[Array], /, *,
+    out: None = None, strategy: ExpandStrategy | None = None
+) -> Lazy[Array]: ...
+@overload
+def where(
+    condition: Other | Plain | Lazy[Other], x: Other | Plain | Lazy[Other], y: Other | Plain | Lazy[Other], /, *,
+    out: None = None, strategy: ExpandStrategy | None = None
+) -> Lazy[Other]: ...
+@overload
+def where(
+    condition: Array | Foreign | Plain | Lazy[Any], x: Array | Foreign | Plain | Lazy[Any],
+    y: Array | Foreign | Plain | Lazy[Any], /, *, out: OutArray, strategy: ExpandStrategy | None = None
+) -> OutArray: ...

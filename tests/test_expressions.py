@@ -117,6 +117,14 @@ def test_every_function_takes_expressions(backend, name):
     assert_bits(backend.numpy(OTHERS[name](gpuops.lazy(a) * b - a)), backend.numpy(OTHERS[name](value)))
 
 
+def test_expressions_that_repeat(backend):
+    x, y, weights = sample((20, 30)), sample((30,), seed=1), np.abs(sample((4, 20, 1), seed=2))
+    a, b, c = backend.arrays(x, y, weights)
+    value = backend.array(x * y)
+    got = backend.numpy(gpuops.logsumexp(gpuops.lazy(a) * b, axis=(0, 2), b=c))
+    assert_bits(got, backend.numpy(gpuops.logsumexp(value, axis=(0, 2), b=c)))
+
+
 def test_comparisons_take_expressions(backend):
     x, y = backend.arrays(sample((20, 30)), sample((20, 30), seed=1))
     assert gpuops.allclose(gpuops.lazy(x) + y, gpuops.evaluate(gpuops.lazy(x) + y))

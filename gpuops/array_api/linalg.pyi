@@ -2,7 +2,7 @@ from typing import Any, overload
 
 import numpy.typing as npt
 
-from .._types import Array, Axis, Floating, Other, Plain, Untyped
+from .._types import Array, Axis, Floating, Lazy, Other, Plain, Untyped
 
 __all__ = ["matmul", "vector_norm"]
 
@@ -19,6 +19,8 @@ def vector_norm(
     x: npt.NDArray[Floating], /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2
 ) -> npt.NDArray[Floating]: ...
 @overload
-def vector_norm(x: Array | Plain, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Array: ...
+def vector_norm(
+    x: Array | Plain | Lazy[Array], /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2
+) -> Array: ...
 @overload
-def vector_norm(x: Other, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Other: ...
+def vector_norm(x: Other | Lazy[Other], /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Other: ...

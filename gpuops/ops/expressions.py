@@ -14,7 +14,7 @@ from ..definition.program import ASTYPE, Program, Step
 from ..host import programs
 from ..plan.builder import Builder, unsafe
 from ..plan.expression import Expression
-from ..plan.geometry import contiguous_strides, like_strides
+from ..plan.geometry import Shape, contiguous_strides, like_strides
 from ..plan.work import ArraySpec, HostCall, Work, new_array
 from .arguments import broadcast_shapes, check_array, check_out, check_rank
 from .broadcast import layout
@@ -86,8 +86,7 @@ def evaluation(
         steps = contiguous_strides(shape) if blocked else steps
         program = cast(program, out.dtype)
     target = builder.target(out, blocked, shape, program.dtype, steps)
-    x = virtual("x", program, [*operands.values()], constants)
-    builder.evaluate(x._replace(strides=target.strides), target)
+    builder.evaluate(virtual("x", program, [*operands.values()], constants, target.steps), target)
     builder.deliver(target, out)
     return Work(op, (out or target,), host, builder.finish())
 
@@ -100,12 +99,15 @@ def cast(program: Program, dtype: np.dtype) -> Program:
     return program._replace(steps=(*program.steps, last))
 
 
-def virtual(name: str, program: Program, operands: list[ArraySpec], constants: tuple[int, ...]) -> ArraySpec:
-    """The spec of an expression: a dense array that is not in memory."""
+def virtual(
+    name: str, program: Program, operands: list[ArraySpec], constants: tuple[int, ...], steps: Shape | None = None
+) -> ArraySpec:
+    """The spec of an expression: a dense array that is not in memory; ``steps``: its strides in elements, if given."""
     shape = broadcast_shapes(name, *[each.shape for each in operands])
+    steps = steps or layout(shape, operands) or contiguous_strides(shape)
     data = tuple([number.tobytes() for number in numbers(program, constants)])
-    spec = new_array(name, shape, program.dtype, layout(shape, operands), operands[0].machine)
-    return spec._replace(made=Expression(program, tuple(operands), data))
+    spec = new_array(name, shape, program.dtype, steps, operands[0].machine)
+    return spec._replace(made=Expression(program, tuple(operands), data, shape, steps))
 
 
 def numbers(program: Program, constants: tuple[int, ...]) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ from ..definition.task import Task
 from ..plan import reductions
 from ..plan.builder import Builder, shared, unsafe
 from ..plan.dtypes import ctype, dtype_name
+from ..plan.expression import computable
 from ..plan.geometry import Shape, broadcast_strides, like_strides
 from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
 from .arguments import as_mask, check_out
@@ -45,11 +46,14 @@ def normalized(
     if x.machine is None:
         return Work(op, (out or new_array("out", x.shape, result),), host)
     builder = Builder(x.machine)
-    source, mask = builder.readable(x), mask and builder.readable(mask)
+    source, mask = builder.computable(x), mask and builder.readable(mask)
     steps = like_strides(x.shape, source.steps)
     target = builder.target(out, out is not None and shared(out, mask), x.shape, result, steps)
     if target.size:
         made = plan_of(task, source, mask, target, strategy)
+        if source.made is not None and not computable(made, source):
+            source = builder.readable(x)
+            made = plan_of(task, source, mask, target, strategy)
         if target is out and (unsafe(out, source) if made.in_place else shared(out, source)):
             target = builder.target(out, True, x.shape, result)
             made = plan_of(task, source, mask, target, strategy)

@@ -6,21 +6,29 @@ place of its address, and its code becomes part of the kernel.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .access import PACK, packable
 from .geometry import Axes, Shape, broadcast_strides, normalize, offset_type, reaches
 from .params import Field, Params, Struct
-from .work import ArraySpec, Kernel, Launch, Operand, Sources
+from .work import ArraySpec, Kernel, Launch, Operand, Plan, Sources
 
 
 class Expression(NamedTuple):
-    """A program (`definition.program.Program`), its operands, and its constants as bytes."""
+    """A program (`definition.program.Program`), its operands, its constants as bytes, and the shape and the strides, in
+    elements, of the dense array that its elements are numbered as."""
 
     program: Any
     operands: tuple[ArraySpec, ...]
     constants: tuple[bytes, ...]
+    shape: Shape
+    steps: Shape
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
 
 
 class Code(NamedTuple):
@@ -37,6 +45,8 @@ class Code(NamedTuple):
         return tuple([k for k, way in enumerate(self.ways) if way in LOCATED])
 
 
+#: The families of kernels, by the first word of their names, that compute an expression where they read x.
+FAMILIES = ("evaluate", "reduce", "softmax")
 SAME, SHIFTED, ONE = "SAME", "SHIFTED", "ONE"
 LOCATED = REPEATED, PACKED, STRIDED, EACH = "REPEATED", "PACKED", "STRIDED", "EACH"
 
@@ -49,11 +59,18 @@ def params_of(rank: int, located: int, constants: int) -> Struct | None:
     return Struct("Located", *axes, *numbers) if axes or numbers else None
 
 
+def computable(plan: Plan, x: ArraySpec) -> bool:
+    """Whether all steps of a plan that read x can compute it instead."""
+    launches = [step for step in plan.steps if isinstance(step, Launch)]
+    reading = [step for step in launches if x.name in [operand.name for *_, operand in step.pointers]]
+    return len(launches) == len(plan.steps) and all([step.kernel.name.split("_")[0] in FAMILIES for step in reading])
+
+
 def fused(launch: Launch, x: ArraySpec) -> Launch:
     """A launch that computes the array x where it reads it."""
     if not any(isinstance(arg, Operand) and arg.name == x.name for arg in launch.args):
         return launch
-    code, params = code_of(x, dict(launch.kernel.constants).get("VEC", 1))
+    code, params = code_of(x.made, dict(launch.kernel.constants).get("VEC", 1))
     sources = Sources(tuple([each.operand for each in x.made.operands]), params)
     args = []
     for arg in launch.args:
@@ -64,9 +81,9 @@ def fused(launch: Launch, x: ArraySpec) -> Launch:
     return launch._replace(kernel=kernel, args=tuple(args))
 
 
-def code_of(x: ArraySpec, vec: int) -> tuple[Code, Params]:
+def code_of(x: Expression, vec: int) -> tuple[Code, Params]:
     """The code of an expression that is read in packs of ``vec`` elements, and its parameters."""
-    program, operands, constants = x.made
+    program, operands, constants = x.program, x.operands, x.constants
     strides = [broadcast_strides(each.shape, each.steps, x.shape) for each in operands]
     ways = [lying(x, each, step, vec) for each, step in zip(operands, strides, strict=True)]
     apart = [k for k, way in enumerate(ways) if way == EACH]
@@ -83,7 +100,7 @@ def code_of(x: ArraySpec, vec: int) -> tuple[Code, Params]:
     return Code(program, tuple(ways), rank, offset), params
 
 
-def lying(x: ArraySpec, operand: ArraySpec, strides: Shape, vec: int) -> str:
+def lying(x: Expression, operand: ArraySpec, strides: Shape, vec: int) -> str:
     """How an operand is read that lies as the expression, or is one element; EACH for others."""
     dims = [dim for dim in zip(x.shape, x.steps, strides, strict=True) if dim[0] != 1]
     if not x.size or not any([own for _, _, own in dims]):

@@ -176,6 +176,9 @@ template <class T> __device__ __forceinline__ void copy_async(T* to, const T* fr
 #endif
   *to = *from;
 }
+template <int N, class T> __device__ __forceinline__ void copy_items(Items<T, N>* to, const T* from) {
+  copy_async(to, reinterpret_cast<const Items<T, N>*>(from));
+}
 // The same for N floats; zeros, if they are not inside their array.
 template <int N> __device__ __forceinline__ void copy_async_inside(float* to, const float* from, bool inside) {
   static_assert(N == 1 || N == 4, "4 or 16 bytes");

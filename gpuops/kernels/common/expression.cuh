@@ -58,6 +58,8 @@ template <int N, class Of, class Offset> __device__ __forceinline__ auto funnel_
   for (int v = 0; v < N; ++v) items.set(v, from[v]);
   return items;
 }
+template <int N, class T, class Of, class Offset>
+__device__ __forceinline__ void copy_items(Items<T, N>* to, expression::At<Of, Offset> from) { *to = load_items<N>(from); }
 template <class Of, class Offset> __device__ __forceinline__ u64 index_of(expression::At<Of, Offset> from) { return from.at; }
 
 }  // namespace gpuops

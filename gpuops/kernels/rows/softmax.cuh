@@ -45,12 +45,12 @@ __device__ __forceinline__ V scaled(Tin x, const Softmax& p) {
 // A row as the classic kernels see it: its elements as x * scale in V, or -inf where the mask leaves them out.
 struct Row {
   const Softmax& p;
-  const Tin* x;
+  const Source& x;
   const b8* mask;
   Tout* y;
   Offset row[3];
 
-  __device__ Row(const Softmax& p, const Tin* x, const b8* mask, Tout* y, i64 index) : p(p), x(x), mask(mask), y(y) {
+  __device__ Row(const Softmax& p, const Source& x, const b8* mask, Tout* y, i64 index) : p(p), x(x), mask(mask), y(y) {
     p.kept.locate(static_cast<Index>(index), row);
   }
   __device__ bool chosen(i64 col) const {

@@ -44,7 +44,7 @@ struct Online {
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
-softmax_columns(const Tin* x, const b8* mask, Tout* y, Softmax p) {
+softmax_columns(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   __shared__ u64 arrivals;
   if constexpr (CLUSTER > 1) cluster_begin(&arrivals);
@@ -53,14 +53,15 @@ softmax_columns(const Tin* x, const b8* mask, Tout* y, Softmax p) {
   bool inside = pack < static_cast<Index>(p.rows);
   Offset at[3];
   p.kept.locate(inside ? pack : 0, at);
-  x += at[0], mask += at[1], y += at[2];
+  From from = x + at[0];
+  mask += at[1], y += at[2];
   Offset step = p.kept.stride[1][KEPT - 1] / VEC;  // stride of the mask from row to row
 
   Index first = rank * static_cast<Index>(p.chunk), begin = first + deep, end = min(rank * p.chunk + p.chunk, p.packs);
   OnChip packs;
   auto locate = [&](int n, Offset (&at)[3]) { p.reduced.locate(begin + n * DEEP, at); };
   auto near = [&](int n, Offset (&at)[3]) { p.reduced.locate(min(begin + n * DEEP, end - 1), at); };
-  packs.load(x, mask, step, p, inside && first < end, [&](int n) { return inside && begin + n * DEEP < end; }, locate, near);
+  packs.load(from, mask, step, p, inside && first < end, [&](int n) { return inside && begin + n * DEEP < end; }, locate, near);
 
   Online online;
   online.take(packs.held, p);

@@ -56,7 +56,7 @@ template <int WIDE, int COUNT> struct Held {
   __device__ __forceinline__ V get(int n, int v, const Softmax& p) const {
     return HIDDEN || has(n, v) ? scaled(item[n].get(v), p) : RowOp::left_out();
   }
-  __device__ __forceinline__ void load(int n, const Tin* x, const b8* mask, Offset step) {
+  __device__ __forceinline__ void load(int n, From x, const b8* mask, Offset step) {
     if constexpr (FUNNEL && WIDE > 1 && sizeof(Tin) >= 4) {  // fewer instructions than a funnel shift
 #pragma unroll
       for (int v = 0; v < WIDE; ++v) item[n].set(v, x[v]);
@@ -148,7 +148,7 @@ struct OnChip {
 
   // step: the stride of the mask's elements. any: there are packs to load.
   template <class Exists, class Locate, class Near>
-  __device__ __forceinline__ void load(const Tin* x, const b8* mask, Offset step, const Softmax& p, bool any, Exists exists, Locate locate, Near near) {
+  __device__ __forceinline__ void load(From x, const b8* mask, Offset step, const Softmax& p, bool any, Exists exists, Locate locate, Near near) {
     Offset at[3];
     held.any = any;
     if (any) {
@@ -170,7 +170,7 @@ struct OnChip {
         for (; staged < (group + 1) * each && exists(PACKS + staged); ++staged) {
           locate(PACKS + staged, at);
           int slot = staged * blockDim.x;
-          copy_async(stage + slot, reinterpret_cast<const Pack_x*>(x + at[0]));
+          copy_items(stage + slot, x + at[0]);
           if constexpr (MASK == BESIDE) copy_async(stage_m + slot, reinterpret_cast<const Pack_m*>(mask + at[1]));
           if constexpr (MASK == SCATTERED) stage_m[slot] = gathered<VEC>(mask + at[1], step);
         }

@@ -6,17 +6,17 @@
 
 // A block's part of a row: packs begin … end - 1 and, for the block of rank 0, the head and tail elements.
 struct Part {
-  const Tin* x;
+  From x;
   const b8* mask;
   Tout* y;
   Offset head, tail, step;  // elements before and after the packs; stride of the mask
   Index begin, end;
   int singles;
 
-  __device__ __forceinline__ Part(Index row, int rank, const Tin* x_, const b8* mask_, Tout* y_, const Softmax& p) {
+  __device__ __forceinline__ Part(Index row, int rank, const Source& x_, const b8* mask_, Tout* y_, const Softmax& p) : x(x_ + 0) {
     Offset at[3];
     p.kept.locate(row, at);
-    x = x_ + at[0], mask = mask_ + at[1], y = y_ + at[2];
+    x += at[0], mask = mask_ + at[1], y = y_ + at[2];
     step = p.reduced.stride[1][REDUCED - 1] / (RAGGED ? 1 : VEC);
     Index packs = p.packs;
     head = tail = 0;

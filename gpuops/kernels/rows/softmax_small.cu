@@ -6,7 +6,7 @@ using Base = RowOp::Base;
 using Ending = RowOp::Ending;
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-softmax_small(const Tin* x, const b8* mask, Tout* y, Softmax p) {
+softmax_small(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   u32 lane = p.shares.lane(), step = 1u << p.shares.lanes, rows = p.rows, cols = p.cols;
   u32 index = (blockIdx.x << p.shares.wide) + p.shares.output();

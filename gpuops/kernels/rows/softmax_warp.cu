@@ -1,7 +1,7 @@
 // A short row in registers: one warp per row, each element read once. A lane holds PER_LANE packs of VEC elements.
 // Wider packs move the same bytes in fewer instructions. BLOCK / 32 rows per block.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-softmax_warp(const Tin* x, const b8* mask, Tout* y, Softmax p) {
+softmax_warp(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   i64 index = blockIdx.x * static_cast<i64>(BLOCK / 32) + threadIdx.x / 32;
   if (index >= p.rows) return;
