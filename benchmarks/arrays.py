@@ -47,8 +47,10 @@ def dtype_of(name: str) -> np.dtype:
 
 @cache
 def values(kind: str, dtype: np.dtype) -> np.ndarray:
-    """``PATTERN`` elements of data, the same in every run."""
-    random = np.random.default_rng(0)
+    """``PATTERN`` elements of data, the same in every run; other ones if a number follows the kind."""
+    name, _, number = kind.rpartition(" ")
+    random = np.random.default_rng(int(number) if number.isdigit() else 0)
+    kind = name if number.isdigit() else kind
     if kind.startswith("nan "):
         x = values(kind.removeprefix("nan "), dtype).copy()
         if dtype.kind not in "biu":

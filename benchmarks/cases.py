@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .expressions import EXPRESSIONS
+
 #: Ops of several arrays, or without an axis of their own.
 JOINT = ("where", "matmul", "dot", "allclose", "array_equal", "nonzero", "compress")
 SECOND = {"average": "weights"}  # the name of the second operand of an op along an axis, if not ``where``
@@ -52,7 +54,9 @@ class Group(NamedTuple):
 
     ``picks`` are the positions of those that stand for the group: ``--quick`` measures them alone. In the group's first
     dtype they are also the cases of peers that take seconds to compile for each shape and, if the group is a
-    ``ladder``, of the named strategies. A group that compares ``strategies`` runs them in all its cases.
+    ``ladder``, of the named strategies. A group that compares ``strategies`` runs them in all its cases. Where peers
+    that compile matter most (``compiled``), they have these positions in every dtype, of which ``--quick`` measures the
+    first.
     """
 
     name: str
@@ -65,6 +69,7 @@ class Group(NamedTuple):
     strategies: tuple[str, ...] = ()
     peers: bool = True  # whether they take part
     only: tuple[str, ...] = ()  # the names of the peers that do, if not all
+    compiled: bool = False
 
 
 class Case(NamedTuple):
@@ -75,7 +80,7 @@ class Case(NamedTuple):
     problem: Problem
     dtype: str
     pick: bool
-    lead: bool  # a pick in the group's first dtype
+    lead: bool  # a pick in the group's first dtype, or in any if the group is ``compiled``
 
     @property
     def axis(self) -> Axis:
@@ -103,6 +108,11 @@ class Case(NamedTuple):
             operands = ", ".join(map(str, self.problem.operands))
             return f"{self.dtype} {operands}" + (f" → {Operand(self.problem.shape)}" if self.op == "expand" else "")
         axis = "" if self.axis is None else f" axis {self.axis}".replace(" (", " ").replace(")", "")
+        if self.op in EXPRESSIONS:
+            count, each = len(self.problem.operands), dict.fromkeys(map(str, self.problem.operands))
+            alike = f"{count} of " if count > 2 and len(each) == 1 else ""
+            names = each if alike else map(str, self.problem.operands)
+            return f"{self.dtype} {alike}{', '.join(names)}{axis}"
         x, *more = self.problem.operands
         given = (*((SECOND.get(self.op, "where"), other) for other in more), *self.options.items())
         words = (f" {'to' if name == 'dtype' else name} {value}" for name, value in given)
@@ -504,6 +514,99 @@ COMPRESS = (
     ),
 )  # fmt: skip
 
+
+def joined(problem: Problem, *others: Shape) -> Problem:
+    """A problem with more arrays of these shapes, or if there are none with one more that is like the first."""
+    (x,) = problem.operands
+    return problem._replace(operands=(x, *map(Operand, others)) if others else (x, x))
+
+
+#: The groups of expressions, and where their cases come from.
+FUSED = {
+    "sizes": "vectors of 2¹² … 2²⁸",
+    "axes": "the shapes on which reductions of CuPy and PyTorch differ most, and a middle axis",
+    "dtypes": "the other dtypes",
+    "layouts": "all arrays transposed, one of them transposed, all with a step",
+    "rows and columns": "arrays of several shapes, beside a row or a column of each other operand",
+    "numbers": "a factor and an addend that are numbers, not arrays",
+}
+
+
+def fused(name: str, dtypes: str, problems: tuple[Problem, ...], picks: tuple[int, ...], along: str = "") -> Group:
+    """A group of problems of expressions."""
+    return Group(name, FUSED[name], problems, dtypes, picks, along, compiled=True)
+
+
+VECTORS = tuple(along((2**k,), None) for k in (12, 16, 20, 24, 28))
+MOST_AXES = AXES[:-1]
+FEW_AXES = (*AXES[:3], AXES[4], AXES[6])
+LAYOUTS = (
+    Problem((Operand(WIDE, "F"),) * 2, 1), Problem((Operand(WIDE), Operand(WIDE, "F")), 1),
+    Problem((Operand(WIDE, "[:, ::2]"),) * 2, 1),
+)  # fmt: skip
+
+
+def of_pairs(dtypes: str) -> tuple[Group, ...]:
+    """Reductions of two arrays of a shape."""
+    return (
+        fused("sizes", "float32", tuple(map(joined, VECTORS)), (2, 4), along="elements"),
+        fused("axes", "float32", tuple(map(joined, MOST_AXES)), (1, 2, 4)),
+        fused("dtypes", dtypes, tuple(map(joined, AXES[:2])), (0,)),
+        fused("layouts", "float32", LAYOUTS, (0,)),
+    )  # fmt: skip
+
+
+def of_few_pairs(dtypes: str) -> tuple[Group, ...]:
+    """The same of fewer shapes."""
+    return (
+        fused("sizes", "float32", tuple(map(joined, VECTORS[::2])), (2,)),
+        fused("axes", "float32", tuple(map(joined, FEW_AXES)), (1, 2)),
+        fused("dtypes", dtypes, (joined(AXES[0]),), (0,)),
+        fused("layouts", "float32", LAYOUTS[:1], ()),
+    )  # fmt: skip
+
+
+def scaled(problem: Problem) -> Problem:
+    """An array, and a factor and an addend for each of its last dim."""
+    (x,) = problem.operands
+    return joined(problem, x.shape[-1:], x.shape[-1:])
+
+
+LOGITS = (along(WIDE, 1), along((65536, 1024), 1), along((4096, 50257), 1), along((2**22, 16), 1), along(WIDE, 0))
+SCALED = (
+    fused("rows and columns", "float32", tuple(map(scaled, LOGITS)), (0, 1)),
+    fused("dtypes", "float16 bfloat16 float64", tuple(map(scaled, LOGITS[:2])), (1,)),
+    fused("layouts", "float32", tuple(scaled(along(WIDE, 1, layout)) for layout in ("F", "[:, ::2]")), ()),
+)
+SCALED_BY_NUMBERS = fused("numbers", "float32 float16", (along(WIDE, 1), along((65536, 1024), 1)), (1,))
+
+
+def standardized(shape: Shape, layout: str = "C") -> Problem:
+    """A matrix, a row and a column."""
+    return joined(along(shape, None, layout), shape[-1:], (*shape[:-1], 1))
+
+
+STANDARDIZE = (
+    fused(
+        "rows and columns", "float32",
+        tuple(map(standardized, (WIDE, (65536, 1024), (2**22, 16), (256, 512, 512)))), (0,),
+    ),
+    fused("dtypes", "float16 bfloat16 float64", (standardized(WIDE),), (0,)),
+    fused("layouts", "float32", tuple(standardized(WIDE, layout) for layout in ("F", "[:, ::2]")), ()),
+)  # fmt: skip
+
+
+def five(problem: Problem) -> Problem:
+    """Five arrays of a shape."""
+    return problem._replace(operands=problem.operands * 5)
+
+
+POLYNOMIAL = (
+    fused("sizes", "float32", tuple(map(five, VECTORS)), (2, 4), along="elements"),
+    fused("dtypes", "float16 bfloat16 float64 int32", (five(along(WIDE, None)),), (0,)),
+    fused("layouts", "float32", tuple(five(along(WIDE, None, layout)) for layout in ("F", "[:, ::2]")), ()),
+)
+
 #: The columns and rows of a matrix: for the twins of other ops.
 NARROW = in_short(REDUCTIONS[1]._replace(picks=(1, 0)), dtypes="float32")
 
@@ -550,6 +653,15 @@ TABLES: dict[str, tuple[Group, ...]] = {
     "matmul": MATMUL,
     "nonzero": NONZERO,
     "compress": COMPRESS,
+    "squared_distance": of_pairs("float16 bfloat16 float64 int32"),
+    "greatest_difference": of_few_pairs("float16 bfloat16 float64 int32"),
+    "share_above": of_few_pairs("float16 bfloat16"),
+    "share_above_where": of_few_pairs("float16 bfloat16"),
+    "scaled_logsumexp": (*SCALED, SCALED_BY_NUMBERS),
+    "scaled_softmax": SCALED,
+    "standardize": STANDARDIZE,
+    "polynomial": POLYNOMIAL,
+    "cosine": of_few_pairs("float16 bfloat16 float64"),
 }
 
 #: The groups of ``--host``: arrays so small that host time dominates, and first uses.
@@ -566,7 +678,9 @@ PIPELINES = HOST._replace(
 FIRST_USE = HOST._replace(
     name="first use",
     origin="in a new process: an import, over NumPy's, and a first call until its result is there, with empty and with "
-    "filled caches of kernels; the limit is what starts before: NumPy, or CuPy with one array filled",
+    "filled caches of kernels; the limit is what starts before: NumPy, or CuPy with one array filled. Of an expression "
+    "that a call before had, what the first call with something new costs, with empty caches: with arrays of another "
+    "shape, with another number, or of another expression; the limit is a call in which nothing is new",
 )
 STEPS = HOST._replace(name="steps", origin="the steps of a call that is remembered, each alone", peers=False)
 TENSORS = HOST._replace(
@@ -578,6 +692,7 @@ TENSORS = HOST._replace(
 NEW = "new shapes"
 EAGER, REPLAYED, REPLAYED_ON_GPU = "eager", "replayed", "replayed: on the GPU"
 IMPORT, NOTHING_COMPILED, COMPILED_BEFORE = "over NumPy", "first call: nothing compiled", "first call: compiled before"
+NEWS = NEW_EXPRESSION, NEW_SHAPE, NEW_NUMBER = "new expression", "new shape", "new number"
 CACHED_CALL_STEPS = ("array for the result", "launch", "whole call")
 WITH_TENSORS = "tensors"
 WITHOUT_GPU = frozenset(("", NEW, EAGER, IMPORT))  # what is timed without a GPU
@@ -622,6 +737,9 @@ HOST_TABLES: tuple[tuple[Group, dict[str, tuple[Problem, ...]]], ...] = (
             "nonzero": (FEW._replace(axis=None),),
             "compress": (chosen(1000),),
             "matmul": (product(32, 32, 32),),
+        } | dict.fromkeys(EXPRESSIONS, (joined(ROWS),)) | {
+            "scaled_logsumexp": (scaled(ROWS), ROWS), "scaled_softmax": (scaled(ROWS),),
+            "standardize": (standardized((32, 32)),), "polynomial": (five(ROWS._replace(axis=None)),),
         },
     ),
     (
@@ -630,7 +748,8 @@ HOST_TABLES: tuple[tuple[Group, dict[str, tuple[Problem, ...]]], ...] = (
             "softmax": new_shapes(ROWS), "log_softmax": new_shapes(ROWS), "sum": new_shapes(ROWS, COLUMNS),
             "max": new_shapes(ROWS), "logsumexp": new_shapes(ROWS), "dot": new_shapes(pair(32)),
             "where": new_shapes(THREE, SCALARS), "expand": new_shapes(COLUMN),
-            "matmul": new_shapes(product(32, 32, 32)),
+            "matmul": new_shapes(product(32, 32, 32)), "squared_distance": new_shapes(joined(ROWS)),
+            "polynomial": new_shapes(five(ROWS._replace(axis=None))),
         },
     ),
     (
@@ -646,7 +765,7 @@ HOST_TABLES: tuple[tuple[Group, dict[str, tuple[Problem, ...]]], ...] = (
         {"import": (Problem((), shape=(0,), how=IMPORT),)} | {
             op: tuple(problem._replace(how=how) for how in (NOTHING_COMPILED, COMPILED_BEFORE))
             for op, problem in (("softmax", ROWS), ("sum", ROWS), ("where", THREE))
-        },
+        } | {"squared_distance": tuple(joined(ROWS)._replace(how=how) for how in NEWS)},
     ),
     (STEPS, {"sum": tuple(ROWS._replace(how=how) for how in CACHED_CALL_STEPS)}),
     (
@@ -726,8 +845,9 @@ def cases(op: str) -> Iterator[Case]:
         dtypes = group.dtypes.split()
         for dtype in dtypes:
             for i, problem in enumerate(group.problems):
-                pick = i in group.picks
-                yield Case(op, group, problem, dtype, pick, lead=pick and dtype == dtypes[0])
+                pick, first = i in group.picks, dtype == dtypes[0]
+                pick_here = pick and (first or not group.compiled)
+                yield Case(op, group, problem, dtype, pick_here, lead=pick and (first or group.compiled))
 
 
 def host_cases(op: str, gpu: bool) -> Iterator[Case]:

@@ -6,18 +6,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from .cases import COMPILED_BEFORE, IMPORT, NOTHING_COMPILED, Case
+from .cases import COMPILED_BEFORE, IMPORT, NEW_EXPRESSION, NEW_NUMBER, NEW_SHAPE, NEWS, NOTHING_COMPILED, Case
 from .harness import Limit, description, rated, reason
 from .providers import Gpuops, Provider
 from .results import START
 from .timing import Subject
 
 REPEATS = 3
-CACHES = ("GPUOPS_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH")  # variables for the folders of compiled kernels
+#: Variables for the folders of compiled kernels.
+CACHES = ("GPUOPS_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 SCRIPT = """\
 import time
 {before}
@@ -60,6 +61,73 @@ LIBRARIES = {
 }  # fmt: skip
 
 
+#: Two expressions of two arrays, the first with a number, for libraries whose arrays have NumPy's operators.
+SQUARES = "((x - y) * by) ** 2"
+DIFFERENCES = "abs(x - y)"
+
+
+class Fusing(NamedTuple):
+    """A library that compiles expressions, as Python text: imports, arrays ``x, y`` and larger ones, functions."""
+
+    before: str
+    arrays: str
+    functions: str
+    wait: str = "wait()"
+
+
+CUPY_ARRAYS = """\
+x, y, larger_x, larger_y = (cupy.ones(shape, "float32") for shape in 2 * [(32, 32)] + 2 * [(48, 40)])
+wait = cupy.cuda.Device().synchronize
+wait()"""
+
+#: By provider.
+FUSING = {
+    "gpuops": Fusing(
+        "import cupy, gpuops", CUPY_ARRAYS,
+        f"""
+def squares(x, y, by):
+    x = gpuops.lazy(x)
+    return gpuops.sum({SQUARES}, axis=1)
+def differences(x, y):
+    x = gpuops.lazy(x)
+    return gpuops.max({DIFFERENCES}, axis=1)""",
+    ),
+    "cupy.fuse": Fusing(
+        "import cupy", CUPY_ARRAYS,
+        f"""
+squares = cupy.fuse(kernel_name="squares")(lambda x, y, by: cupy.sum({SQUARES}, axis=1))
+differences = cupy.fuse(kernel_name="differences")(lambda x, y: cupy.sum({DIFFERENCES}, axis=1))""",
+    ),
+    "torch.compile": Fusing(
+        "import torch",
+        """\
+x, y, larger_x, larger_y = (torch.ones(shape, device="cuda") for shape in 2 * [(32, 32)] + 2 * [(48, 40)])
+wait = torch.cuda.synchronize
+wait()""",
+        f"""
+squares = torch.compile(lambda x, y, by: torch.sum({SQUARES}, dim=1))
+differences = torch.compile(lambda x, y: torch.amax({DIFFERENCES}, dim=1))""",
+    ),
+    "jax": Fusing(
+        "import jax",
+        """\
+x, y, larger_x, larger_y = (jax.numpy.ones(shape, "float32") for shape in 2 * [(32, 32)] + 2 * [(48, 40)])
+wait = lambda result: result.block_until_ready()
+wait(larger_y)""",
+        f"""
+squares = jax.jit(lambda x, y, by: jax.numpy.sum({SQUARES}, axis=1))
+differences = jax.jit(lambda x, y: jax.numpy.max({DIFFERENCES}, axis=1))""",
+        "wait(result)",
+    ),
+}  # fmt: skip
+KNOWN = "squares(x, y, 2.0)"
+NEW_CALLS = {
+    NEW_EXPRESSION: "differences(x, y)",
+    NEW_SHAPE: "squares(larger_x, larger_y, 2.0)",
+    NEW_NUMBER: "squares(x, y, 3.0)",
+}
+
+
 class Seconds(NamedTuple):
     """The times that a process measured."""
 
@@ -92,6 +160,8 @@ def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
 
 def takes_part(name: str, case: Case) -> bool:
     """Whether a provider has such a first use."""
+    if case.problem.how in NEWS:
+        return name in FUSING
     if (library := LIBRARIES.get(name)) is None:
         return False
     return case.problem.how == IMPORT or (
@@ -127,6 +197,14 @@ def called(name: str, op: str, folder: str) -> Seconds:
     return process(before, start, f"{calls[op]}\nwait()", dict.fromkeys(CACHES, folder))
 
 
+def anew(name: str, op: str, repeat: int, how: str) -> Seconds:
+    """A call of an expression in which nothing is new, then one with something new, with empty caches."""
+    before, arrays, functions, wait = FUSING[name]
+    known, new = (f"result = {call}\n{wait}" for call in (KNOWN, NEW_CALLS[how]))
+    with TemporaryDirectory() as folder:
+        return process("\n".join((before, arrays, functions, known)), known, new, dict.fromkeys(CACHES, folder))
+
+
 def process(before: str, start: str, use: str, variables: dict[str, str] | None = None) -> Seconds:
     """Run all three in a new process, which times the latter two."""
     command = [sys.executable, "-c", SCRIPT.format(before=before, start=start, use=use)]
@@ -142,4 +220,5 @@ MEASURED: dict[str, Callable[[str, str, int], Seconds]] = {
     IMPORT: imported,
     NOTHING_COMPILED: nothing_compiled,
     COMPILED_BEFORE: compiled_before,
+    **{how: partial(anew, how=how) for how in NEWS},
 }

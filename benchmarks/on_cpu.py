@@ -1,4 +1,4 @@
-"""``bench --cpu``: NumPy arrays, on one thread and on all cores, beside NumPy, SciPy, PyTorch and numexpr.
+"""``bench --cpu``: NumPy arrays, on one thread and on all cores, beside NumPy, SciPy, PyTorch, numexpr and Numba.
 
 Arrays stay in the cache where they fit into it. The reference is a copy of as many bytes on as many threads.
 """
@@ -18,7 +18,7 @@ from typing import Any
 from gpuops.call import launch_cache
 from gpuops.host import threads
 
-from .cases import Case, Group, Problem, along, together
+from .cases import Case, Group, Problem, along, five, joined, scaled, standardized, together
 from .harness import measure
 from .machines import Cpu
 from .providers import PEERS, Provider, load
@@ -37,6 +37,7 @@ SHAPES = (
 FEW = SHAPES[2:6]
 BIG = (*SHAPES[4:7], SHAPES[8])
 LINES = tuple(problem for problem in SHAPES if problem.axis != (0, 2))  # that a scan goes along
+PAIRS = (*map(joined, BIG), joined(along((2**22,), None)))
 MASKED = tuple(along(LARGE, axis, mask=LARGE) for axis in (1, 0))
 CHOICES = (
     together((256, 1000), (256, 1000), (256, 1000)), together(LARGE, LARGE, LARGE), together(LARGE, (), ()),
@@ -69,6 +70,14 @@ TABLES: dict[str, tuple[tuple[str, tuple[Problem, ...]], ...]] = {
     "logcumsumexp": (("float32 float64", FEW),),
     "where": (("float32 float64 int8", CHOICES),),
     "expand": (("float32 float64", COPIES),),
+    "squared_distance": (("float32", PAIRS), ("float64 int32", PAIRS[:1])),
+    "greatest_difference": (("float32", PAIRS),),
+    "share_above": (("float32", PAIRS),),
+    "scaled_logsumexp": (("float32", (*map(scaled, BIG[:2]), BIG[0])),),
+    "scaled_softmax": (("float32", tuple(map(scaled, BIG[:2]))),),
+    "standardize": (("float32", (standardized(LARGE),)),),
+    "polynomial": (("float32 float64", (five(along((2**22,), None)),)),),
+    "cosine": (("float32", PAIRS),),
 }
 REFERENCES = ("numpy", "scipy")
 
@@ -123,6 +132,8 @@ def on_threads(count: int) -> None:
         torch.set_num_threads(count)
     if numexpr := sys.modules.get("numexpr"):
         numexpr.set_num_threads(count)
+    if numba := sys.modules.get("numba"):
+        numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
 
 
 def faults(row: dict[str, Any]) -> list[str]:

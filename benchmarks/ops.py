@@ -11,6 +11,7 @@ import numpy as np
 
 from .arrays import dtype_of, stored, values
 from .cases import CASTS, Case, Shape
+from .expressions import EXPRESSIONS, Library
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,29 @@ def selected(case: Case) -> int:
     return periods * int(data.sum()) + int(data[:rest].sum())
 
 
+def expression(
+    name: str,
+    flop: int,
+    *data: str,
+    limit: str = "read",
+    result: Callable[[np.dtype], np.dtype] = lambda dtype: dtype,
+    magnitude: Callable[..., Any] | None = None,
+) -> Op:
+    """An expression, of these kinds of data: a reduction, or an element for each of the first array (``copy``)."""
+
+    def reference(xp: Any, case: Case, *arrays: Any) -> Any:
+        special = (lambda x, axis: logsumexp(xp, case, x)), (lambda x, axis: softmax(xp, case, x))
+        return EXPRESSIONS[name](Library(xp.sum, xp.mean, xp.max, xp.where, *special), case.axis, *arrays)
+
+    shape = same_shape if limit == "copy" else reduced_shape
+    return Op(reference, shape, limit, per_element(flop), result, data, magnitude=magnitude)
+
+
+def norm_of_cosine(xp: Any, case: Case, x: Any, y: Any) -> Any:
+    """The size of a cosine of random vectors."""
+    return norm(xp, case, x * y) / (norm(xp, case, x) * norm(xp, case, y))
+
+
 #: One row per op.
 OPS: dict[str, Op] = {
     "softmax": Op(softmax, same_shape, "copy", per_element(5)),
@@ -245,6 +269,17 @@ OPS: dict[str, Op] = {
         "BLAS", lambda case: 2 * math.prod(same_shape(case)) * case.problem.shape[-1],
         data=("normal", "normal"), magnitude=lambda xp, case, a, b: xp.sqrt(xp.matmul(abs(a) ** 2, abs(b) ** 2)),
     ),
+    "squared_distance": expression("squared_distance", 3, "normal", "normal 1", result=summed),
+    "greatest_difference": expression("greatest_difference", 3, "normal", "normal 1"),
+    "share_above": expression("share_above", 3, "normal", "mask", result=lambda dtype: np.dtype(np.float64)),
+    "share_above_where": expression(
+        "share_above_where", 4, "normal", "normal 1", result=lambda dtype: np.dtype(np.float64)
+    ),
+    "scaled_logsumexp": expression("scaled_logsumexp", 6, "normal", "weights", "normal 1"),
+    "scaled_softmax": expression("scaled_softmax", 7, "normal", "weights", "normal 1", limit="copy"),
+    "standardize": expression("standardize", 2, "normal", "normal 1", "weights", limit="copy"),
+    "polynomial": expression("polynomial", 5, "normal", *(f"normal {i}" for i in range(1, 5)), limit="copy"),
+    "cosine": expression("cosine", 6, "normal", "normal 1", magnitude=norm_of_cosine),
     # For --host only: three ops, of which the last is checked, and an import, without arrays.
     "pipeline": Op(
         lambda xp, case, x, mask: softmax(xp, case, xp.where(mask, x, 0)), same_shape, "copy", per_element(6)
@@ -274,9 +309,9 @@ READINGS: dict[str, dict[str, Callable[[int], int]]] = {
 
 
 def kinds(case: Case) -> tuple[str, ...]:
-    """The kind of data of each operand: what the op takes, and a mask if there is one more."""
-    data = OPS[case.op].data
-    return data + ("mask",) * (len(case.problem.operands) - len(data))
+    """The kind of data of each operand: what the op takes, or the first of that, and a mask if there is one more."""
+    data, count = OPS[case.op].data, len(case.problem.operands)
+    return (data + ("mask",) * (count - len(data)))[:count]
 
 
 def result_dtype(case: Case) -> np.dtype:

@@ -42,7 +42,7 @@ MARGIN = 0.12  # inches around all
 HANDLE = 0.55  # inches of a legend's sample and the space around a label
 SLACK = 0.96  # of a width that text may fill: fonts differ
 LINE = 1.35 / 72  # inches of a line of text, per point
-MARKERS = dict(zip(COLOURS, "osD^vPX*ds", strict=True))
+MARKERS = dict(zip(COLOURS, "osD^vPX*ds<>", strict=True))
 SIGNS = "osD^vPX*dp<>h"  # markers of many names
 HOLLOW: dict[str, Any] = {"markersize": 5, "markerfacecolor": "none"}
 POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -12,6 +12,7 @@ PAPER, INK, FADED, FAINT, EDGE, GRID = "#ffffff", "#333333", "#555555", "#6b6b6b
 COLOURS = {
     "gpuops": "#d55e00",
     "cupy": "#0072b2",
+    "cupy.fuse": "#332288",
     "torch": "#e69f00",
     "torch.compile": "#b8860b",
     "triton": "#009e73",
@@ -20,6 +21,7 @@ COLOURS = {
     "cub": "#555555",
     "numpy": "#0072b2",
     "scipy": "#009e73",
+    "numba": "#882255",
 }
 
 #: Colours of many names beside each other, after Okabe and Ito, Tol, and Brewer.

@@ -19,11 +19,14 @@ import gpuops
 
 from .arrays import dtype_of
 from .cases import JOINT, SECOND, TABLES, Case
-from .ops import OPS, result_dtype, widened
+from .expressions import EXPRESSIONS, TEXTS, Library, computed, numpy_like
+from .ops import OPS, result_dtype, terms, widened
 from .timing import Runner
 
 EVERY = frozenset(TABLES)
 SOFTMAX = frozenset({"softmax", "log_softmax", "logsumexp"})
+SPECIAL = SOFTMAX | {"scaled_logsumexp", "scaled_softmax"}  # what NumPy has no function for
+FUSED = frozenset(EXPRESSIONS)
 SCANS = frozenset({"cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"})
 PIPELINE = frozenset({"pipeline"})
 
@@ -61,6 +64,14 @@ class Provider(Runner, ABC):
     def into(self, case: Case) -> Callable[..., Any]:
         """A function of the case's arrays and ``out``, which it fills and returns."""
         raise Refused("has no out=")
+
+    def library(self, case: Case) -> Library:
+        """The functions that expressions call."""
+        raise Refused("computes no expressions")
+
+    def expression(self, case: Case) -> Callable[..., Any]:
+        """A function of the arrays of an expression."""
+        return partial(computed, case.op, self.library(case), case.axis)
 
     def captured(self, call: Callable[[], Any]) -> tuple[Callable[[], Any], Any, Any]:
         """A CUDA graph of a call: its launch, its result, and an object to keep alive."""
@@ -114,7 +125,7 @@ def over_axis(case: Case, function: Callable[..., Any]) -> Callable[..., Any]:
 class Gpuops(Provider):
     """gpuops itself, on NumPy or CuPy arrays."""
 
-    ops = frozenset(op for op in TABLES if hasattr(gpuops, op)) | PIPELINE
+    ops = frozenset(op for op in TABLES if hasattr(gpuops, op)) | FUSED | PIPELINE
 
     def __init__(self, xp: Any, strategy: str = "") -> None:
         super().__init__(xp)
@@ -126,12 +137,17 @@ class Gpuops(Provider):
         if case.op == "pipeline":
             total = partial(gpuops.sum, axis=case.axis, keepdims=True)
             return pipeline(gpuops.where, total, partial(gpuops.softmax, axis=case.axis))
+        if case.op in EXPRESSIONS:
+            return self.expression(case)
         function = partial(getattr(gpuops, case.op), **self.options)
         if case.op == "expand":
             return lambda x: function(x, case.problem.shape)
         if case.op in JOINT:
             return over_axis(case, function)
         return with_second(case, partial(function, axis=case.axis, **case.options))
+
+    def library(self, case: Case) -> Library:
+        return numpy_like(gpuops, gpuops)._replace(lazy=gpuops.lazy, evaluate=gpuops.evaluate)
 
     def into(self, case: Case) -> Callable[..., Any]:
         function = partial(getattr(gpuops, case.op), **self.options)
@@ -190,6 +206,8 @@ class ArrayLibrary(Provider):
         if case.op == "pipeline":
             total = partial(self.xp.sum, axis=case.axis, keepdims=True)
             return pipeline(self.xp.where, total, partial(self.special.softmax, axis=case.axis))
+        if case.op in EXPRESSIONS:
+            return self.expression(case)
         if case.op == "expand":
             return lambda x: self.xp.broadcast_to(x, case.problem.shape).copy()
         if case.op in JOINT:
@@ -198,6 +216,9 @@ class ArrayLibrary(Provider):
             return partial(COMPOSED[case.op], self.xp, case.axis)
         function = getattr(self.special if case.op in SOFTMAX else self.xp, case.op)
         return with_second(case, partial(function, axis=case.axis))
+
+    def library(self, case: Case) -> Library:
+        return numpy_like(self.xp, self.special)
 
     def into(self, case: Case) -> Callable[..., Any]:
         if case.op in JOINT or case.op in SOFTMAX:
@@ -215,7 +236,7 @@ class ArrayLibrary(Provider):
 
 class Numpy(ArrayLibrary):
     name = module = distribution = "numpy"
-    ops = EVERY - SOFTMAX
+    ops = EVERY - SPECIAL
 
     def __init__(self, xp: Any) -> None:
         super().__init__(np, None)
@@ -223,7 +244,7 @@ class Numpy(ArrayLibrary):
 
 class Scipy(ArrayLibrary):
     name = module = distribution = "scipy"
-    ops = SOFTMAX | PIPELINE
+    ops = SPECIAL | PIPELINE
 
     def __init__(self, xp: Any) -> None:
         import scipy.special
@@ -235,7 +256,7 @@ class Numexpr(Provider):
     """numexpr, with NumPy's reductions between its expressions."""
 
     name = module = distribution = "numexpr"
-    ops = SOFTMAX | {"where"}
+    ops = SOFTMAX | frozenset(TEXTS) | {"where"}
 
     def __init__(self, xp: Any) -> None:
         import numexpr
@@ -246,7 +267,16 @@ class Numexpr(Provider):
     def call(self, case: Case) -> Callable[..., Any]:
         if case.op == "where":
             return lambda c, x, y: self.evaluate("where(c, x, y)", {"c": c, "x": x, "y": y})
+        if case.op in TEXTS:
+            return self.expression(case)
         return partial(self.softmax, case.op, case.axis)
+
+    def expression(self, case: Case) -> Callable[..., Any]:
+        names, elements, reduction = TEXTS[case.op]
+        finish = partial(getattr(np, reduction), axis=case.axis) if reduction else lambda x: x
+        if case.dtype in ("float16", "bfloat16"):
+            raise Refused("computes no numbers of 16 bits")
+        return lambda *arrays: finish(self.evaluate(elements, dict(zip(names.split(), arrays, strict=True))))
 
     def softmax(self, op: str, axis: Any, x: Any) -> Any:
         top = np.max(x, axis=axis, keepdims=True)
@@ -267,6 +297,52 @@ class Cupy(ArrayLibrary):
 
         super().__init__(xp, cupyx.scipy.special)
         self.distribution = xp.__name__
+
+
+class CupyFuse(Cupy):
+    """CuPy's expressions, each fused into one kernel: it refuses those that cannot be."""
+
+    name = "cupy.fuse"
+    ops = FUSED
+
+    def expression(self, case: Case) -> Callable[..., Any]:
+        library = self.library(case)
+
+        @self.xp.fuse(kernel_name=case.op)
+        def fused(*arrays: Any) -> Any:
+            return computed(case.op, library, case.axis, *arrays)
+
+        return fused
+
+    def library(self, case: Case) -> Library:
+        def mean(x: Any, axis: Any) -> Any:  # CuPy's own cannot be fused
+            return self.xp.sum(x, axis=axis) / terms(case)
+
+        return super().library(case)._replace(mean=mean)
+
+
+class Numba(Provider):
+    """The loops of ``numba_loops.py``, on all cores."""
+
+    name = module = distribution = "numba"
+    ops = frozenset({"squared_distance", "greatest_difference", "share_above", "standardize", "polynomial"})
+
+    def call(self, case: Case) -> Callable[..., Any]:
+        from . import numba_loops
+
+        shape = case.problem.operands[0].shape
+        if any(operand.layout not in ("C", "[1:]") for operand in case.problem.operands):
+            raise Refused("only contiguous arrays")
+        if case.dtype in ("float16", "bfloat16"):
+            raise Refused("computes no numbers of 16 bits")
+        if case.op not in numba_loops.JOINED:
+            if case.op == "standardize" and len(shape) != 2:
+                raise Refused("only matrices")
+            return partial(numba_loops.each_element, case.op)
+        if len(shape) > 1 and case.axis not in (len(shape) - 1, -1):
+            raise Refused("only whole vectors, or along rows")
+        dtype = np.dtype(np.int64) if case.op == "share_above" else result_dtype(case)
+        return partial(numba_loops.along_rows, case.op, dtype)
 
 
 def without_nan(torch: Any, x: Any, value: float) -> Any:
@@ -306,6 +382,22 @@ IN_TORCH: dict[str, Callable[..., Any]] = {
 }
 
 
+def torch_like(torch: Any) -> Library:
+    """PyTorch's functions for expressions."""
+
+    def mean(x: Any, axis: Any) -> Any:  # of bools as NumPy's is
+        return torch.mean(x, dim=axis, dtype=torch.float64 if x.dtype == torch.bool else None)
+
+    return Library(
+        sum=lambda x, axis: torch.sum(x, dim=axis),
+        mean=mean,
+        max=lambda x, axis: IN_TORCH["max"](torch, axis, x),
+        where=torch.where,
+        logsumexp=lambda x, axis: torch.logsumexp(x, dim=axis),
+        softmax=lambda x, axis: torch.softmax(x, dim=axis),
+    )
+
+
 class Torch(Provider):
     """PyTorch, eager."""
 
@@ -331,6 +423,8 @@ class Torch(Provider):
         if case.op == "pipeline":
             total = partial(torch.sum, dim=axis, keepdim=True)
             return pipeline(torch.where, total, partial(torch.softmax, dim=axis))
+        if case.op in EXPRESSIONS:
+            return self.expression(case)
         if case.op == "expand":
             layout = torch.contiguous_format
             return lambda x: x.expand(case.problem.shape).clone(memory_format=layout)
@@ -341,6 +435,10 @@ class Torch(Provider):
         if case.op in JOINT:
             return function
         return (lambda x: function(x)) if axis is None else (lambda x: function(x, dim=axis))
+
+    def expression(self, case: Case) -> Callable[..., Any]:
+        function, library = EXPRESSIONS[case.op], torch_like(self.torch)
+        return lambda *tensors: function(library, case.axis, *tensors)  # plain, for torch.compile
 
     def into(self, case: Case) -> Callable[..., Any]:
         if case.op == "expand":
@@ -471,6 +569,8 @@ class Jax(Provider):
 
     def call(self, case: Case) -> Callable[..., Any]:
         jnp, nn = self.jax.numpy, self.jax.nn
+        if case.op in EXPRESSIONS:
+            return self.jax.jit(self.expression(case))
         if case.op == "expand":
             return self.jax.jit(lambda x: jnp.broadcast_to(x, case.problem.shape))
         if case.op in IN_JAX:
@@ -482,6 +582,9 @@ class Jax(Provider):
         function = getattr(nn if case.op in SOFTMAX else jnp, case.op)
         options = {"dtype": result_dtype(case)} if case.op in ("sum", "prod", "var", "cumsum", "cumprod") else {}
         return self.jax.jit(with_second(case, partial(function, axis=case.axis, **options)))
+
+    def library(self, case: Case) -> Library:
+        return numpy_like(self.jax.numpy, self.jax.nn)
 
     def widened(self, result: Any) -> Any:
         jnp = self.jax.numpy
@@ -587,8 +690,8 @@ class Cub(Provider):
 
 #: Providers beside gpuops, in the order of the tables, by the kind of machine.
 PEERS: dict[str, tuple[type[Provider], ...]] = {
-    "cpu": (Numpy, Scipy, Torch, Numexpr),
-    "gpu": (Cupy, Tensors, Torch, TorchCompile, Triton, Quack, Jax, Cub),
+    "cpu": (Numpy, Scipy, Torch, Numexpr, Numba),
+    "gpu": (Cupy, CupyFuse, Tensors, Torch, TorchCompile, Triton, Quack, Jax, Cub),
 }
 
 

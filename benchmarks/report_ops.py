@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterable, Iterator
 
 from . import plot
+from .expressions import EXPRESSIONS
 from .report_standing import Case, Tally, best_peer, done, losses, tally
 from .report_text import FOLDER, REFERENCES, SHOWN, bullets, commits, counted, listed, on, picture, table, wrap
 from .results import Document, timed
@@ -16,7 +17,7 @@ BACK = "[All ops](../performance.md) · [how it was measured, and what the words
 GUIDES = {
     "softmax": "softmax", "log_softmax": "softmax", "logsumexp": "softmax", "matmul": "matmul", "where": "broadcast",
     "expand": "broadcast", **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"), "scan"),
-    **dict.fromkeys(("nonzero", "compress"), "select"),
+    **dict.fromkeys(("nonzero", "compress"), "select"), **dict.fromkeys(EXPRESSIONS, "expressions"),
 }  # fmt: skip
 STANDINGS = ("faster", "even", "slower")
 GROUPS = (

@@ -24,6 +24,7 @@ from benchmarks import (
     cases,
     cli,
     cold,
+    expressions,
     first_use,
     harness,
     host,
@@ -287,12 +288,12 @@ def test_check_accepts_right_and_rejects_wrong_results(case):
     case = cases.shrunk(case, 500)
     dtype = arrays.dtype_of(case.dtype)
     data = [arrays.values(kind, dtype) for kind in ops.kinds(case)]
-    operands = tuple(map(arrays.allocate, [np] * 3, case.problem.operands, data))
+    operands = tuple(map(arrays.allocate, [np] * len(data), case.problem.operands, data))
     wide = [ops.widened(np, x) for x in operands]
     right = np.asarray(ops.OPS[case.op].reference(np, case, *wide))
     expected = ops.expected(np, case, operands)
     assert ops.check(np, expected, right) == ""
-    found = ops.check(np, expected, ~right if right.dtype == bool else right + 1)
+    found = ops.check(np, expected, ~right if right.dtype == bool else right + 1 + 2 * (expected.allowed or 0))
     assert ("differ" if expected.allowed is None else "error") in found
     assert "shape" in ops.check(np, expected, right[None])
     if right.dtype.kind == "f":
@@ -838,6 +839,71 @@ def check_peer(provider, case):
     assert ops.nbytes(case)[1] == sum(np.asarray(part).nbytes for part in several)
 
 
+#: Those of expressions; CuPy's functions are those of NumPy and SciPy, and what is fused is computed here as it is.
+FUSED_BY = MADE | {
+    "scipy": lambda: contextlib.nullcontext(without_a_gpu(providers.Scipy)),
+    "numexpr": lambda: contextlib.nullcontext(without_a_gpu(providers.Numexpr)),
+    "numba": lambda: contextlib.nullcontext(without_a_gpu(providers.Numba)),
+    "cupy.fuse": lambda: contextlib.nullcontext(unfused()),
+}  # fmt: skip
+
+
+def unfused():
+    """CuPy's provider of fused expressions, with NumPy."""
+    provider = object.__new__(providers.CupyFuse)
+    plain = {name: getattr(np, name) for name in ("sum", "mean", "max", "where", "asarray")}
+    provider.xp, provider.special = SimpleNamespace(fuse=lambda kernel_name: lambda f: f, **plain), None
+    return provider
+
+
+@pytest.mark.parametrize("name", FUSED_BY)
+@pytest.mark.parametrize("op", expressions.EXPRESSIONS)
+def test_expressions_are_written_for_every_library(op, name):
+    assert op in ops.OPS and op in providers.Gpuops.ops & providers.Cupy.ops & providers.TorchCompile.ops
+    with FUSED_BY[name]() as provider:
+        computed = 0
+        for case in (case for case in EVERY_CASE if case.op == op and case.lead and op in provider.ops):
+            if case.dtype in ("float16", "bfloat16") and name in ("numexpr", "numba"):
+                with pytest.raises(providers.Refused, match="16 bits"):
+                    provider.call(case)
+            elif not (name == "cupy.fuse" and op in providers.SPECIAL):
+                with contextlib.suppress(providers.Refused):
+                    check_peer(provider, cases.shrunk(case, 2**10))
+                    computed += 1
+        fused = name == "cupy.fuse" and op in providers.SPECIAL
+        assert bool(computed) == (op in provider.ops and not fused)
+
+
+@pytest.mark.parametrize("op", expressions.EXPRESSIONS)
+def test_checks_detect_operands_of_expressions_that_are_left_out(op):
+    for case in (case for case in EVERY_CASE if case.op == op and case.lead and case.dtype == "float32"):
+        case = cases.shrunk(case, 4096)
+        arrays = harness.ring_of(Cpu(hot=True), case)[0]
+        expected, ours = ops.expected(np, case, arrays), providers.Gpuops(np)
+        assert not ops.check(np, expected, ours.wide(ours.call(case)(*arrays)))
+        for i, array in enumerate(arrays):
+            for other in (np.ones_like(array), array.ravel()[::-1].reshape(array.shape)):
+                given = (*arrays[:i], other, *arrays[i + 1 :])
+                assert ops.check(np, expected, ours.wide(ours.call(case)(*given))), (case.label, i)
+
+
+def test_peers_that_compile_have_expressions_of_every_dtype():
+    peer = Named("torch.compile")
+    peer.compiles, peer.ops = True, providers.EVERY
+    found = {
+        op: {case.dtype for case in cases.cases(op) if peer in harness.providers_of(Cpu(), case, [peer])}
+        for op in ("sum", "squared_distance")
+    }
+    every = {"float32", "float16", "bfloat16", "float64", "int32"}
+    assert found == {"sum": {"float32", "int8"}, "squared_distance": every}
+
+
+def test_numbered_data_differ():
+    for dtype in (np.float32, np.int32):
+        x, again, y = (arrays.values(kind, np.dtype(dtype)) for kind in ("normal", "normal 0", "normal 1"))
+        assert np.array_equal(x, again) and (x != y).mean() > 0.9
+
+
 @pytest.mark.parametrize("op", OF_TABLES)
 def test_cupy_has_every_op_of_the_tables(op):
     cupy = pytest.importorskip("cupy")
@@ -969,6 +1035,7 @@ def test_host_cases_have_unique_labels_and_a_timing():
         "sum float32 32×32 axis 1, array for the result",
         "softmax float32 32×32 axis 1, out C, tensors",
         "import over NumPy",
+        "squared_distance float32 32×32, 32×32 axis 1, new number",
     ):
         assert tuple(label.split(" ", 1)) in labels
 
@@ -1192,6 +1259,7 @@ PEERS = [Named(name) for name in ("cupy", "torch", "jax")]
         (cases.NOTHING_COMPILED, "sum", ["gpuops", "cupy"]),
         (cases.COMPILED_BEFORE, "sum", ["gpuops", "cupy", "torch"]),
         (cases.COMPILED_BEFORE, "where", ["gpuops"]),
+        *((how, "squared_distance", ["gpuops", "jax"]) for how in cases.NEWS),
     ],
 )
 def test_first_uses_are_measured(how, op, lineup, processes, documents):
