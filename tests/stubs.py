@@ -6,7 +6,8 @@ Parameters are those of the functions, strategies those of the tables; what is w
 wrong call with all signatures of the function, so there are as few as can be. One serves all arrays if results have the
 dtype of the first. Else there is one for NumPy's arrays, with numbers and lists, which become such, and one for those
 of other libraries; before these, one for arrays that a checker does not know, and one for floating point if its dtype
-is kept. The type of ``out`` is that of the result; by default it is what the result is without it.
+is kept. The type of ``out`` is that of the result; by default it is what the result is without it. An expression has
+the kind of its arrays, so it goes where these do.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ SHARED = '''\
 """Types of parameters and results. There is no such module when programs run."""
 
 from collections.abc import Sequence
-from typing import Any, Generic, Literal, NamedTuple, Protocol, SupportsIndex, TypeAlias
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +90,29 @@ OutOther = TypeVar("OutOther", bound=Array | Foreign, default=Other)
 # results differ from signature to signature, and the checker knows that it does not know them.
 class Untyped: ...
 
+# An expression of arrays of a kind, which is Array for all of NumPy's. Operands are such arrays, too.
+class Lazy(Generic[Kind]):
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def real(self) -> Lazy[Kind]: ...
+    @property
+    def imag(self) -> Lazy[Kind]: ...
+    def astype(self, dtype: ForeignDType) -> Lazy[Kind]: ...
+    def clip(
+        self, min: Kind | Plain | Lazy[Kind] | None = None, max: Kind | Plain | Lazy[Kind] | None = None
+    ) -> Lazy[Kind]: ...
+    def conj(self) -> Lazy[Kind]: ...
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+{operators}
+
 class Average(NamedTuple, Generic[T]):
     average: T
     weights: T
@@ -102,6 +126,10 @@ class WithIndex(NamedTuple, Generic[T]):
     indices: T
 
 '''
+#: The operators of expressions: with one operand, with two in either order, and comparisons.
+UNARY = ("neg", "pos", "invert", "abs")
+BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 NAMES = {*re.findall(r"^(?:class )?(\w+)(?::| =|\()", SHARED, re.MULTILINE)}
 
 
@@ -115,14 +143,19 @@ class Kind(NamedTuple):
 
 
 UNTYPED = Kind("Untyped", "Any", "Untyped")
-NUMPY = Kind("Array | Plain", "Array | Plain", "Array", "OutArray")
-OTHER = Kind("Other", "Other | Plain", "Other", "OutOther")
-EITHER = Kind("Kind | Plain", "Array | Foreign | Plain", "Kind", "OutKind")
+NUMPY = Kind("Array | Plain | Lazy[Array]", "Array | Plain | Lazy[Array]", "Array", "OutArray")
+OTHER = Kind("Other | Lazy[Other]", "Other | Plain | Lazy[Other]", "Other", "OutOther")
+EITHER = Kind("Kind | Plain | Lazy[Kind]", "Array | Foreign | Plain | Lazy[Any]", "Kind", "OutKind")
 INEXACT, FLOATING = (
-    Kind(f"npt.NDArray[{dtype}]", "Array | Plain", f"npt.NDArray[{dtype}]") for dtype in ("Inexact", "Floating")
+    Kind(f"npt.NDArray[{dtype}]", "Array | Plain | Lazy[Array]", f"npt.NDArray[{dtype}]")
+    for dtype in ("Inexact", "Floating")
 )
+#: Functions that take arrays only; those that make an expression of expressions: with ``out``, they compute it.
+ARRAYS_ONLY = ("matmul", "dot", "broadcast_to")
+NODES = ("where",)
+OPERANDS = Kind("Array | Foreign | Plain | Lazy[Any]", "Array | Foreign | Plain | Lazy[Any]", "OutArray")
 #: Functions whose results have the dtype of the first array, and those that keep some dtypes of NumPy's arrays.
-SAME = ("max", "min", "amax", "amin", "nanmax", "nanmin", "ptp", "expand", "broadcast_to", "compress")
+SAME = ("max", "min", "amax", "amin", "nanmax", "nanmin", "ptp", "expand", "broadcast_to", "compress", "evaluate")
 KEEPS = (
     dict.fromkeys(("sum", "prod", "mean", "nansum", "nanprod", "nanmean"), INEXACT)
     | dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumulative_sum", "cumulative_prod"), INEXACT)
@@ -156,7 +189,7 @@ OWN = (
     | dict.fromkeys((*SEARCHES, "count_nonzero"), NUMPY._replace(result="npt.NDArray[np.int64]", out="OutIndex"))
 )
 #: Results that are made of arrays: always; with a flag; of a function that is given an array alone.
-MADE = {"mean_var": "MeanVar[{0}]"} | dict.fromkeys(EXTREMES, "WithIndex[{0}]")
+MADE = {"mean_var": "MeanVar[{0}]", "lazy": "Lazy[{0}]"} | dict.fromkeys(EXTREMES, "WithIndex[{0}]")
 FLAGS = {"average": ("returned", "Average[{0}]"), "logsumexp": ("return_sign", "tuple[{0}, {0}]")}
 INDICES = {UNTYPED: "Untyped", NUMPY: "tuple[npt.NDArray[np.int64], ...]", OTHER: "tuple[Other, ...]"}
 ALONE = {"where": INDICES, "nonzero": INDICES}
@@ -188,12 +221,22 @@ def stubs() -> dict[Path, str]:
         listed(f"{type_}: TypeAlias = Literal[", (f'"{name}"' for name in names), "]")
         for type_, names in choices.items()
     ]
-    found = {FOLDER / "_types.pyi": SHARED + "\n".join([*literals, ""])}
+    found = {FOLDER / "_types.pyi": SHARED.replace("{operators}", operators()) + "\n".join([*literals, ""])}
     for module, imports in MODULES.items():
         assert module.__file__ is not None
         path = Path(module.__file__).with_suffix(".pyi")
         found[path] = stub(module, imports, "." * len(path.relative_to(FOLDER).parts))
     return found
+
+
+def operators() -> str:
+    """The operators of expressions."""
+    both = [name for each in BINARY for name in (each, f"r{each}")]
+    lines = [f"def __{name}__(self) -> Lazy[Kind]: ..." for name in UNARY]
+    for name in (*both, *COMPARISONS):
+        override = "  # type: ignore[override]" if name in ("eq", "ne") else ""
+        lines.append(f"def __{name}__(self, other: Kind | Plain | Lazy[Kind]) -> Lazy[Kind]: ...{override}")
+    return "\n".join([f"    {line}" for line in lines])
 
 
 def family(op: str) -> str:
@@ -252,7 +295,7 @@ def signatures(module: ModuleType, name: str) -> list[str]:
 def overloads(name: str, given: list[inspect.Parameter]) -> Iterator[tuple[list[Parameter], str]]:
     """The parameters and the result of each signature of a function."""
     if name in SAME:
-        yield [typed(name, each, EITHER) for each in given], result_of(given, EITHER)
+        yield [typed(name, each, taken(name, EITHER)) for each in given], result_of(given, EITHER)
         return
     first, *others = given
     if name in ALONE and all(each.default is None for each in others[:1]):
@@ -264,13 +307,23 @@ def overloads(name: str, given: list[inspect.Parameter]) -> Iterator[tuple[list[
     flag, made = FLAGS.get(name, ("", ""))
     if name in KEEPS:
         types = CHANGES | {flag: "Literal[False]"} | (VALUES if name in SEVERAL else {})
-        yield [typed(name, each, KEEPS[name], types) for each in given], KEEPS[name].result
-    for kind in (OWN.get(name, NUMPY), OTHER):
+        yield [typed(name, each, taken(name, KEEPS[name]), types) for each in given], KEEPS[name].result
+    for kind in (taken(name, OWN.get(name, NUMPY)), taken(name, OTHER)):
         result = MADE.get(name, "{0}").format(result_of(given, kind))
         both = made.format(result)
         ways = {"Literal[False]": result, "Literal[True]": both, "bool": f"{result} | {both}"} if flag else {"": result}
         for type_, what in ways.items():
             yield [typed(name, each, kind, {flag: type_}) for each in given], what
+    if name in NODES:
+        for kind in (NUMPY, OTHER):
+            yield [typed(name, each, kind, {"out": "None"}) for each in given], f"Lazy[{kind.result}]"
+        if "out" in [each.name for each in given]:
+            yield [typed(name, each, OPERANDS, {"out": "OutArray"}) for each in given], OPERANDS.result
+
+
+def taken(name: str, kind: Kind) -> Kind:
+    """The kind without expressions, for a function that takes none in this signature."""
+    return Kind(*(re.sub(r" \| Lazy\[\w+\]", "", each) for each in kind)) if name in (*ARRAYS_ONLY, *NODES) else kind
 
 
 def result_of(given: list[inspect.Parameter], kind: Kind) -> str:
@@ -282,7 +335,8 @@ def typed(name: str, given: inspect.Parameter, kind: Kind, types: Mapping[str, s
     """A parameter of a function, in a signature of a kind, in which some have other types."""
     default = "..." if given.default is gpuops.ops.reduction.NOT_GIVEN else repr(given.default).replace("'", '"')
     type_, optional = (types or {}).get(given.name, ""), given.default is None or given.name == "initial"
-    if given.default is given.empty or type_ in ("Literal[True]", "bool") or given.kind is given.POSITIONAL_ONLY:
+    must = type_ in ("Literal[True]", "bool", "OutArray") or given.kind is given.POSITIONAL_ONLY
+    if given.default is given.empty or must:
         default, optional = "", False
     first = FIRST if name not in SEVERAL else ("condition", "a", "a1", "x1") if kind is UNTYPED else ()
     if type_:

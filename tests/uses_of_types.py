@@ -117,6 +117,47 @@ def every_function(x: npt.NDArray[np.float32], t: Tensor) -> None:
     gpuops.cummax(t, strategy="rows")  # wrong
 
 
+def expressions(x: Float32, i: npt.NDArray[np.int32], t: Tensor, any_: Any) -> None:
+    """They are of a kind of arrays: NumPy's, or those of another library."""
+    a, b = gpuops.lazy(x), gpuops.lazy(t)
+    a = (a - x) * 2.5 + gpuops.lazy(a)
+    b = 1 / (b + t) - [1.0, 2.0]
+    a = (x - a) ** i
+    a = gpuops.where(a > 0, a, 0)
+    b = gpuops.where((b > t) & ~(b < 0), t, b)
+    a = gpuops.where(x, a, 1)
+    a = abs(a).astype(np.float64).clip(0, x).conj().real
+    assert_type(gpuops.evaluate(a), Array)
+    assert_type(gpuops.evaluate(b), Tensor)
+    assert_type(gpuops.evaluate(x), Float32)
+    assert_type(gpuops.evaluate(a, out=x), Float32)
+    assert_type(gpuops.evaluate(any_ - a).get(), Any)
+    assert_type(gpuops.where(a > 0, a, 0, out=x), Float32)
+    assert_type(gpuops.where(a), tuple[npt.NDArray[np.int64], ...])
+    assert_type(gpuops.sum((a - x) ** 2, axis=1), Array)
+    assert_type(gpuops.sum(x, where=a > 0), Float32)
+    assert_type(gpuops.sum(b, where=b > 0), Tensor)
+    assert_type(gpuops.max(a), Array)
+    assert_type(gpuops.max(abs(b - t), axis=0), Tensor)
+    assert_type(gpuops.any(b != t), Tensor)
+    assert_type(gpuops.argmax(a, axis=0), npt.NDArray[np.int64])
+    assert_type(gpuops.allclose(a, x), bool)
+    assert_type(gpuops.softmax(b * 2, axis=1), Tensor)
+    assert_type(gpuops.mean_var(b).var, Tensor)
+    assert_type(a.dtype, np.dtype[Any])
+    assert_type(a.shape, tuple[int, ...])
+    gpuops.mean(np.exp(a))
+    gpuops.matmul(a, x)  # wrong
+    gpuops.dot(x, a)  # wrong
+    gpuops.broadcast_to(a, 4)  # wrong
+    gpuops.sum(x, out=a)  # wrong
+    gpuops.evaluate(a, x)  # wrong
+    a[0]  # wrong
+    len(a)  # wrong
+    a @ x  # wrong
+    a.sum()  # wrong
+
+
 def dtypes_that_stay(
     x: Float32, i: npt.NDArray[np.int32], z: npt.NDArray[np.complex64], mask: npt.NDArray[np.bool]
 ) -> None:

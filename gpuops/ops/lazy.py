@@ -30,27 +30,10 @@ PARTS = ("name", "args", "dtypes", "shape", "array", "constant", "context", "arr
 
 
 class Lazy:
-    """An expression of arrays, made by `lazy`, whose elements are computed where a function reads them.
+    """An expression of arrays, which `lazy` makes. ``shape`` and ``dtype`` are those that NumPy's result would have.
 
     A node is an array (``array``), a constant (``array`` is 0-d and ``constant`` is set), or an operation (``name``) on
-    other nodes, computed in ``dtypes``. `evaluate` gives its elements in memory.
-
-    Attributes
-    ----------
-    dtype : numpy.dtype
-        The dtype that NumPy's result would have.
-    shape : tuple of int
-        The shape that NumPy's result would have.
-
-    Examples
-    --------
-    >>> import gpuops, numpy as np
-    >>> x = gpuops.lazy(np.array([1, 2], dtype=np.int8))
-    >>> y = np.sqrt(x) * 2
-    >>> y
-    lazy((sqrt(x0) * 2.0), dtype=float16, shape=(2,))
-    >>> y.dtype, y.shape
-    (dtype('float16'), (2,))
+    other nodes, computed in ``dtypes``.
     """
 
     __slots__ = PARTS
@@ -244,36 +227,25 @@ def lazy(x: Any) -> Lazy:
     Parameters
     ----------
     x : array_like or lazy
-        A NumPy or CuPy array, or one of another library: a tensor, a JAX or a Dask array. It is not copied. An
-        expression is returned as it is.
+        An array of any library, which is not copied. An expression is returned as it is.
 
     Returns
     -------
     Lazy
-        An expression with the dtype and the shape of ``x``. It is immutable. Python's operators, NumPy's ufuncs,
-        `numpy.where`, `numpy.clip`, `numpy.real`, `numpy.imag` and `where` make expressions of it, of arrays and of
-        scalars. It has ``dtype``, ``shape``, ``ndim``, ``size``, ``real``, ``imag``, ``astype``, ``clip`` and ``conj``.
+        An immutable expression. Operators, NumPy's ufuncs, `numpy.where`, `numpy.clip` and `where` make others of it.
+        It has ``dtype``, ``shape``, ``ndim``, ``size``, ``real``, ``imag``, ``astype``, ``clip`` and ``conj``.
 
     Raises
     ------
     TypeError
-        If ``x`` is not an array, or its dtype is not supported. Later: if an operation has no result of these dtypes in
-        NumPy, or arrays are of two libraries.
-    ValueError
-        Later: if shapes do not broadcast; if arrays are on different devices; if an expression has more than 16 arrays,
-        256 operations, or 64 operations one inside the other.
-    OverflowError
-        Later: if the dtype of an operation cannot represent a Python int.
+        If ``x`` is not an array, or its dtype is not supported.
 
     Notes
     -----
-    Each operation has the dtype and the shape of NumPy's result, and its errors come where it is written. Nothing is
-    computed until a function of gpuops takes the expression: `sum`, `softmax`, `cumsum` and so on, or `evaluate`, which
-    gives the elements in memory. That function reads what the arrays hold at that time. `matmul`, `dot` and
-    `broadcast_to` take arrays only: pass them what `evaluate` gives.
-
-    The result of each operation is rounded to its dtype, as NumPy's is; half types are, too. So the result of a function
-    has the same bits as with the elements in memory.
+    Each operation has NumPy's dtype, shape, rounding and errors, in the line where it is written. Nothing is computed
+    until a function takes the expression: `sum`, `softmax`, `cumsum` and so on, or `evaluate`, which gives its elements
+    in memory. That function reads what the arrays hold at that time. `matmul`, `dot` and `broadcast_to` take arrays
+    only. There may be 16 arrays, 256 operations, and 64 operations one inside the other; more are a ValueError.
 
     docs/kernels/expressions.md explains how a GPU computes an expression.
 
@@ -286,8 +258,6 @@ def lazy(x: Any) -> Lazy:
     lazy((x0 - x1), dtype=float64, shape=(2, 3))
     >>> gpuops.sum((x - a[0]) ** 2, axis=1)
     array([ 0., 50.])
-    >>> gpuops.max(np.abs(x - 5))
-    4.0
     >>> gpuops.mean(gpuops.where(x > 2, x, 0) > 3, axis=0)
     array([0.5, 0.5, 0.5])
     """
