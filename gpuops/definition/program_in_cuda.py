@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..plan.dtypes import CTYPES, dtype_name
-from ..plan.expression import EACH, SHIFTED, STRIDED, Code, params_of
+from ..plan.expression import EACH, SAME, SHIFTED, STRIDED, Code, params_of
 from .in_cuda import INLINE, ctype
 from .program import ASTYPE, CLIP, IMAG, REAL, WHERE, Program, Step
 
@@ -14,6 +14,7 @@ OTHERS = {
     ASTYPE: "{}", REAL: "{}.re", IMAG: "{}.im", WHERE: "({} ? {} : {})",
     CLIP: "ufunc::minimum(ufunc::maximum({}, {}), {})",
 }  # fmt: skip
+PLACES = "Index (&there)[LOCATED > 0 ? LOCATED : 1]"
 METHOD = INLINE.removeprefix("static ")
 
 
@@ -27,36 +28,52 @@ def text(code: Code) -> str:
     pairs = [*enumerate(zip(memory, ways, strict=True))]
     parameters = ", ".join([f"{type_} x{k}" for k, type_ in enumerate(memory)])
     values = ", ".join([f"raw.x{k}.get(v)" for k in range(len(memory))])
-    at = {k: f"at[{i}]" for i, k in enumerate(located)}
+    there = {k: f"from.there[{i}]" for i, k in enumerate(located)}
     steps = {k: f"located.axes.stride[{i}][{code.rank - 1}]" for i, k in enumerate(located)}
-    each = [k for k in located if ways[k] == EACH]
-    locate = f"located.axes.locate(static_cast<{index}>({{}}), at);"
+    moving = " || ".join([f"k == {i}" for i, step in enumerate(code.steps or ()) if step]) or "false"
+    locate = f"located.axes.locate(static_cast<{index}>(at), there);" if located else ""
+    loads = {k: f"fetch<{way}, {{n}}>(x{k}, {{at}}, {step_of(way, steps.get(k, ''))})" for k, (_, way) in pairs}
+    fetched = [
+        f"raw.x{k} = {loads[k].format(n='N', at=there.get(k, 'from.at'))};"
+        for k, (_, way) in pairs if way != EACH and k not in code.fixed
+    ]  # fmt: skip
+    fetched += [
+        f"if constexpr (N == {code.vec}) raw.x{k} = from.fixed.x{k}; else raw.x{k}.set(0, x{k}[{there[k]}]);"
+        for k in code.fixed
+    ]
+    begun = [f"fixed.x{k} = {loads[k].format(n=code.vec, at=there[k].removeprefix('from.'))};" for k in code.fixed]
+    each = [k for k in located if ways[k] == EACH and k not in code.fixed]
+    others = [
+        "Index there[LOCATED];",
+        "#pragma unroll",
+        "for (int v = 1; v < N; ++v) {",
+        "  locate(from.at + v, there);",
+        *[f"  raw.x{k}.set(v, x{k}[there[{located.index(k)}]]);" for k in each],
+        "}",
+    ]
     lines = [
         "namespace gpuops { namespace expression {",
         f"using Offset = {code.offset};",
         params.text if params else "",
         "struct Expression {",
+        f"  using Index = {code.offset};",
+        f"  static constexpr int LOCATED = {len(located)};",
+        f"  static constexpr int WHOLE = {len([way for way in ways if way in (SAME, SHIFTED)])};",
+        f"  static constexpr bool LINEAR = {str(code.steps is not None).lower()};",
         *[f"  const {type_}* x{k};" for k, (type_, _) in pairs],
         "  Located located;" if params else "",
         f"  template <int N> struct Raw {{ {' '.join([f'Items<{type_}, N> x{k};' for k, (type_, _) in pairs])} }};",
+        f"  struct Fixed {{ {' '.join([f'Items<{memory[k]}, {code.vec}> x{k};' for k in code.fixed])} }};",
+        f"  static {METHOD} constexpr int step(int k) {{ return {moving} ? 1 : 0; }}",
+        f"  {METHOD} void locate(Index at, Index* there) const {{ {locate} }}".replace("Index* there", PLACES),
         f"  {METHOD} {made} value({parameters}) const {{",
         *[f"    {line}" for line in statements(program)],
         "  }",
-        f"  template <int N> {METHOD} Raw<N> raw(Offset i) const {{",
+        f"  template <int N> {METHOD} Raw<N> raw(const At<Expression>& from) const {{",
         "    Raw<N> raw;",
-        *([f"    Offset at[{len(located)}];", f"    {locate.format('i')}"] if located else []),
-        *[
-            f"    raw.x{k} = fetch<{way}, N>(x{k}, {at.get(k, 'i')}, {step_of(way, steps.get(k, ''))});"
-            for k, (_, way) in pairs if way != EACH
-        ],
-        *[f"    raw.x{k}.set(0, x{k}[{at[k]}]);" for k in each],
-        *([
-            "#pragma unroll",
-            "    for (int v = 1; v < N; ++v) {",
-            f"      {locate.format('i + v')}",
-            *[f"      raw.x{k}.set(v, x{k}[{at[k]}]);" for k in each],
-            "    }",
-        ] if each else []),
+        *[f"    {line}" for line in fetched],
+        *[f"    raw.x{k}.set(0, x{k}[{there[k]}]);" for k in each],
+        *[f"    {line}" for line in others if each],
         "    return raw;",
         "  }",
         f"  template <int N> {METHOD} Items<{made}, N> made(const Raw<N>& raw) const {{",
@@ -65,13 +82,22 @@ def text(code: Code) -> str:
         f"    for (int v = 0; v < N; ++v) items.set(v, value({values}));",
         "    return items;",
         "  }",
-        f"  template <int N> {METHOD} Items<{made}, N> load(Offset i) const {{ return made<N>(raw<N>(i)); }}",
-        f"  {METHOD} At<Expression, Offset> operator+(i64 i) const {{ return {{this, static_cast<Offset>(i)}}; }}",
-        f"  {METHOD} {made} operator[](i64 i) const {{ return load<1>(static_cast<Offset>(i)).get(0); }}",
+        f"  {METHOD} void begin(Fixed& fixed, const {PLACES[:5]} {PLACES[5:]}) const {{ {' '.join(begun)} }}",
+        f"  {METHOD} At<Expression> operator+(i64 i) const {{",
+        "    At<Expression> from = at(i);",
+        "    begin(from.fixed, from.there);",
+        "    return from;",
+        "  }",
+        f"  {METHOD} At<Expression> at(i64 i) const {{",
+        "    At<Expression> from{this, static_cast<Index>(i)};",
+        "    locate(from.at, from.there);",
+        "    return from;",
+        "  }",
+        f"  {METHOD} {made} operator[](i64 i) const {{ return at(i).template load<1>().get(0); }}",
         "};",
         "} }",
         "using Source = expression::Expression;",
-        "using From = expression::At<Source, expression::Offset>;",
+        "using From = expression::At<Source>;",
     ]  # fmt: skip
     return "\n".join(filter(None, lines))
 

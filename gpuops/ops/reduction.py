@@ -65,8 +65,9 @@ def reduction(
     elif record.start == 0 and first is None and dtype_name(val) not in INTEGERS:
         first = np.zeros((), val)
     builder = Builder(a.machine)
-    reads = builder.readable if reductions.ON_HOST in (strategy or "") else builder.computable
-    x, other = reads(a), mask and builder.readable(mask)
+    in_memory = reductions.ON_HOST in (strategy or "")
+    x = builder.readable(a) if in_memory else builder.computable(a, axis)
+    other = mask and builder.readable(mask)
     target = builder.target(out, out is not None and shared(out, x, other), shape, result, steps)
     start = None if first is None else first.tobytes()
     problem = reductions.problem(struct, x, other, target, axis, dtype_name(val), start, record.root, **options)
@@ -145,7 +146,7 @@ def in_one_pass(
     """The plan of a reduction, perhaps of two operands, to one new result or two."""
     assert x.machine is not None
     builder = Builder(x.machine)
-    x, other = builder.computable(x), other and builder.readable(other)
+    x, other = builder.computable(x, axis), other and builder.readable(other)
     if other is not None and other.ndim > x.ndim:  # x is a scalar
         x = x.broadcast_to(other.shape)
     problem = reductions.problem(struct, x, other, results[0], axis, dtype_name(val), **options)

@@ -46,7 +46,7 @@ def normalized(
     if x.machine is None:
         return Work(op, (out or new_array("out", x.shape, result),), host)
     builder = Builder(x.machine)
-    source, mask = builder.computable(x), mask and builder.readable(mask)
+    source, mask = builder.computable(x, axis), mask and builder.readable(mask)
     steps = like_strides(x.shape, source.steps)
     target = builder.target(out, out is not None and shared(out, mask), x.shape, result, steps)
     if target.size:

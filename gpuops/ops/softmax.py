@@ -143,7 +143,7 @@ def logsumexp(
     if x.machine is None:
         return Work(op, (out or new_array("out", shape, result, steps), *signs), host)
     builder = Builder(x.machine)
-    operand = builder.computable(x)
+    operand = builder.computable(x, given.axis)
     beside = weights(builder, given) if given.weights is not None else given.mask and builder.readable(given.mask)
     record = LOGSUMEXP if given.weights is None else WEIGHTED_LOGSUMEXP
 

@@ -24,7 +24,7 @@ class Builder:
         self.scratch = 0
         self.strategy: str | None = None
         self.first: Plan | None = None  # added before anything else
-        self.computed: list[ArraySpec] = []  # expressions that kernels compute where they read them
+        self.computed: list[tuple[ArraySpec, Shape]] = []  # expressions that are not in memory, and the dims reduced
 
     def add(self, plan: Plan) -> None:
         """Append a plan's steps. The names of its workspace must be new."""
@@ -38,8 +38,8 @@ class Builder:
     def finish(self) -> Plan:
         """The whole plan, with the strategy of the op's own steps."""
         first = self.first
-        for x in self.computed:
-            self.steps = [fused(step, x) if isinstance(step, Launch) else step for step in self.steps]
+        for x, axis in self.computed:
+            self.steps = [fused(step, x, axis) if isinstance(step, Launch) else step for step in self.steps]
             first = None
         if first and len(first.steps) == len(self.steps) and len(first.workspace) == len(self.workspace):
             return first
@@ -59,13 +59,14 @@ class Builder:
         self.workspace[name] = math.prod(shape) * dtype.itemsize
         return new_array(name, shape, dtype, steps, self.machine)
 
-    def computable(self, spec: ArraySpec) -> ArraySpec:
-        """An expression that kernels can compute where they read it; other operands as `readable`."""
+    def computable(self, spec: ArraySpec, axis: Shape = ()) -> ArraySpec:
+        """An expression that kernels can compute where they read it, along the dims ``axis`` of each row; other
+        operands as `readable`."""
         if spec.made is None:
             return self.readable(spec)
         operands = tuple([self.readable(operand) for operand in spec.made.operands])
         spec = spec._replace(made=spec.made._replace(operands=operands))
-        self.computed.append(spec)
+        self.computed.append((spec, axis))
         return spec
 
     def evaluate(self, x: ArraySpec, to: ArraySpec) -> None:

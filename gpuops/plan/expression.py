@@ -38,15 +38,28 @@ class Code(NamedTuple):
     ways: tuple[str, ...]  # how each operand is read: a name in ``enum Way`` of kernels/common/expression.cuh
     rank: int  # of the dims by which operands are located that do not lie as the expression; 0 if all do
     offset: str  # the type of offsets
+    vec: int  # the elements of a pack
+    steps: Shape | None  # how far operands that are located move for each element that is added, if that is all alike
 
     @property
     def located(self) -> tuple[int, ...]:
         """The operands that are located."""
         return tuple([k for k, way in enumerate(self.ways) if way in LOCATED])
 
+    @property
+    def fixed(self) -> tuple[int, ...]:
+        """The operands of which a row has one pack: it is loaded where the row begins."""
+        pairs = zip(self.located, self.steps or (), strict=False)
+        return tuple([k for k, step in pairs if step == 0 and (self.ways[k] != EACH or self.vec == 1)])
+
 
 #: The families of kernels, by the first word of their names, that compute an expression where they read x.
 FAMILIES = ("evaluate", "reduce", "softmax")
+#: Kernels that add to where a row begins only offsets along the dims that they reduce.
+LINEAR = (
+    "reduce_block", "reduce_columns", "reduce_rows", "reduce_small", "softmax_columns", "softmax_grid", "softmax_rows",
+    "softmax_small",
+)  # fmt: skip
 SAME, SHIFTED, ONE = "SAME", "SHIFTED", "ONE"
 LOCATED = REPEATED, PACKED, STRIDED, EACH = "REPEATED", "PACKED", "STRIDED", "EACH"
 
@@ -66,11 +79,15 @@ def computable(plan: Plan, x: ArraySpec) -> bool:
     return len(launches) == len(plan.steps) and all([step.kernel.name.split("_")[0] in FAMILIES for step in reading])
 
 
-def fused(launch: Launch, x: ArraySpec) -> Launch:
-    """A launch that computes the array x where it reads it."""
+def fused(launch: Launch, x: ArraySpec, axis: Shape) -> Launch:
+    """A launch that computes the array x where it reads it; ``axis``: the dims that it reduces."""
     if not any(isinstance(arg, Operand) and arg.name == x.name for arg in launch.args):
         return launch
-    code, params = code_of(x.made, dict(launch.kernel.constants).get("VEC", 1))
+    lead = x.ndim - len(x.made.shape)  # dims along which it repeats
+    constants = dict(launch.kernel.constants)
+    linear = launch.kernel.name in LINEAR and not (constants.get("FUNNEL") and launch.kernel.name == "reduce_columns")
+    along = tuple([d - lead for d in axis if d >= lead]) if linear else None
+    code, params = code_of(x.made, constants.get("VEC", 1), along)
     sources = Sources(tuple([each.operand for each in x.made.operands]), params)
     args = []
     for arg in launch.args:
@@ -81,8 +98,9 @@ def fused(launch: Launch, x: ArraySpec) -> Launch:
     return launch._replace(kernel=kernel, args=tuple(args))
 
 
-def code_of(x: Expression, vec: int) -> tuple[Code, Params]:
-    """The code of an expression that is read in packs of ``vec`` elements, and its parameters."""
+def code_of(x: Expression, vec: int, axis: Shape | None) -> tuple[Code, Params]:
+    """The code of an expression that is read in packs of ``vec`` elements, from anywhere or, after the first one, along
+    some dims; and its parameters."""
     program, operands, constants = x.program, x.operands, x.constants
     strides = [broadcast_strides(each.shape, each.steps, x.shape) for each in operands]
     ways = [lying(x, each, step, vec) for each, step in zip(operands, strides, strict=True)]
@@ -97,7 +115,33 @@ def code_of(x: Expression, vec: int) -> tuple[Code, Params]:
     numbers = params_of(rank, len(apart), len(constants))
     data = b"".join([each.ljust(16, b"\0") for each in constants])
     params = Params("@", ()) if numbers is None else numbers.pack(offset, axes=of_apart, constant=data)
-    return Code(program, tuple(ways), rank, offset), params
+    steps = None if axis is None else moves(x, [strides[k] for k in apart], axis)
+    return Code(program, tuple(ways), rank, offset, vec, steps), params
+
+
+def moves(x: Expression, operands: list[Shape], axis: Shape) -> Shape | None:
+    """How far operands move along some dims for each element of an expression: 0 or 1; None if that differs."""
+    found = []
+    for strides in operands:
+        dims = [(strides[d], x.steps[d]) for d in axis if x.shape[d] > 1]
+        step = next((s for s in (0, 1) if all([own == s * step for own, step in dims])), None)
+        if step is None:
+            return None
+        found.append(step)
+    return tuple(found)
+
+
+def read_from(x: ArraySpec, axis: Shape) -> tuple[list[int], list[int]]:
+    """The item sizes of the operands that lie as an expression, and of others that move along its dims ``axis``."""
+    lead, whole, moving = x.ndim - len(x.made.shape), [], []
+    for operand in x.made.operands:
+        strides = broadcast_strides(operand.shape, operand.steps, x.made.shape)
+        way = lying(x.made, operand, strides, 1)
+        if way == SAME:
+            whole.append(operand.itemsize)
+        elif way == EACH and any([strides[d - lead] for d in axis if d >= lead]):
+            moving.append(operand.itemsize)
+    return whole, moving
 
 
 def lying(x: Expression, operand: ArraySpec, strides: Shape, vec: int) -> str:
@@ -106,7 +150,7 @@ def lying(x: Expression, operand: ArraySpec, strides: Shape, vec: int) -> str:
     if not x.size or not any([own for _, _, own in dims]):
         return ONE
     if all([own == step for _, step, own in dims]):
-        return SHIFTED if operand.start % min(vec * operand.itemsize, PACK) else SAME
+        return SHIFTED if vec > 1 and operand.start % min(vec * operand.itemsize, PACK) else SAME
     return EACH
 
 

@@ -37,29 +37,50 @@ template <class T> __device__ __forceinline__ T constant(const u64 (&bytes)[2]) 
   return value;
 }
 
-// Where an element of an expression is: in the place of a pointer.
-template <class Of, class Offset> struct At {
+// Where an element of an expression is, in the place of a pointer: its number, and where it is in operands that are
+// located. If the expression is LINEAR, these move by step(k) for each element that is added; otherwise they are located
+// again. fixed: the packs of operands that do not move.
+template <class Of> struct At {
+  using Offset = typename Of::Index;
   const Of* of;
-  Offset at;
-  __device__ __forceinline__ At operator+(i64 more) const { return {of, static_cast<Offset>(at + more)}; }
-  __device__ __forceinline__ void operator+=(i64 more) { at += static_cast<Offset>(more); }
-  __device__ __forceinline__ auto operator[](i64 more) const { return of->template load<1>(at + more).get(0); }
+  Offset at, there[Of::LOCATED > 0 ? Of::LOCATED : 1];
+  typename Of::Fixed fixed;
+
+  __device__ __forceinline__ void operator+=(i64 more) {
+    at += static_cast<Offset>(more);
+    if constexpr (!Of::LINEAR) of->locate(at, there);
+#pragma unroll
+    for (int k = 0; k < Of::LOCATED; ++k) {
+      if (Of::LINEAR && Of::step(k) != 0) there[k] += static_cast<Offset>(more);
+    }
+  }
+  __device__ __forceinline__ At operator+(i64 more) const {
+    At next = *this;
+    next += more;
+    return next;
+  }
+  template <int N> __device__ __forceinline__ auto load() const { return of->template made<N>(of->template raw<N>(*this)); }
+  __device__ __forceinline__ auto operator[](i64 more) const { return (*this + more).template load<1>().get(0); }
 };
 
 }  // namespace expression
 
-template <int N, class Of, class Offset> __device__ __forceinline__ auto load_items(expression::At<Of, Offset> from) {
-  return from.of->template load<N>(from.at);
+template <int N, class Of> __device__ __forceinline__ auto load_raw(const expression::At<Of>& from) { return from.of->template raw<N>(from); }
+template <int N, class Of, class Raw> __device__ __forceinline__ auto made_of(const expression::At<Of>& from, const Raw& raw) {
+  return from.of->template made<N>(raw);
+}
+template <int N, class Of> __device__ __forceinline__ auto load_items(const expression::At<Of>& from) {
+  return from.template load<N>();
 }
 // N elements from any element on.
-template <int N, class Of, class Offset> __device__ __forceinline__ auto funnel_load(expression::At<Of, Offset> from) {
-  auto items = from.of->template load<N>(0);
+template <int N, class Of> __device__ __forceinline__ auto funnel_load(const expression::At<Of>& from) {
+  decltype(load_items<N>(from)) items;
 #pragma unroll
-  for (int v = 0; v < N; ++v) items.set(v, from[v]);
+  for (int v = 0; v < N; ++v) items.set(v, (*from.of)[from.at + v]);
   return items;
 }
-template <int N, class T, class Of, class Offset>
-__device__ __forceinline__ void copy_items(Items<T, N>* to, expression::At<Of, Offset> from) { *to = load_items<N>(from); }
-template <class Of, class Offset> __device__ __forceinline__ u64 index_of(expression::At<Of, Offset> from) { return from.at; }
+template <int N, class T, class Of>
+__device__ __forceinline__ void copy_items(Items<T, N>* to, const expression::At<Of>& from) { *to = load_items<N>(from); }
+template <class Of> __device__ __forceinline__ u64 index_of(const expression::At<Of>& from) { return from.at; }
 
 }  // namespace gpuops

@@ -179,6 +179,10 @@ template <int N> __device__ __forceinline__ Items<Position, N> load_items(const 
   return {element(from), step};
 }
 
+// What elements are made from, and what is made of that: of an array, the same.
+template <int N, class T> __device__ __forceinline__ Items<T, N> load_raw(const T* from) { return load_items<N>(from); }
+template <int N, class T> __device__ __forceinline__ Items<T, N> made_of(const T*, const Items<T, N>& items) { return items; }
+
 // N elements from any address: two aligned packs, funnel-shifted into one. The loads may reach up to N - 1 elements
 // before the first element and N elements past the last.
 template <int N, class T> __device__ __forceinline__ Items<T, N> funnel_load(const T* from) {

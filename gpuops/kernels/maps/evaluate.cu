@@ -7,7 +7,7 @@ evaluate(Tin* y, const __grid_constant__ Source x, Evaluate p) {
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
     Index pack = first + u * BLOCK;
-    if (pack < static_cast<Index>(p.packs)) raw[u] = x.template raw<VEC>(pack * VEC);
+    if (pack < static_cast<Index>(p.packs)) raw[u] = load_raw<VEC>(x + pack * static_cast<i64>(VEC));
   }
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
@@ -16,6 +16,6 @@ evaluate(Tin* y, const __grid_constant__ Source x, Evaluate p) {
   }
   if constexpr (VEC > 1) {  // what is left of the last pack
     i64 rest = p.packs * VEC + first;
-    if (rest < p.size) y[rest] = (x + 0)[rest];
+    if (rest < p.size) y[rest] = x[rest];
   }
 }

@@ -33,6 +33,7 @@ constexpr bool LOADS_ALL = Op::EXPONENTIAL && GROUP == BLOCK && (HALF<Tin> || UN
 template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Reduce& r, const Context<A>& c, Index i) {
   Pack_x x[ROWS][UNROLL];
   Pack_b b[ROWS][UNROLL];
+  Raw raw[ROWS][UNROLL];
   bool ready[ROWS][UNROLL];
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
@@ -46,8 +47,16 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
         leave_out(x[k][u], b[k][u], ready[k][u]);
         continue;
       }
-      x[k][u] = load_items<VEC>(rows.x[k] + at[0]);
+      if constexpr (RAW) raw[k][u] = load_raw<VEC>(rows.x[k] + at[0]);
+      else x[k][u] = load_items<VEC>(rows.x[k] + at[0]);
       if constexpr (OTHER != NONE) b[k][u] = load_items<VEC_B>(rows.b[k] + at[1], step_of(r));
+    }
+  }
+  if constexpr (RAW) {
+#pragma unroll
+    for (int n = 0; n < ROWS * UNROLL; ++n) {
+      int k = n / UNROLL, u = n % UNROLL;
+      if (LOADS_ALL || !CHECK || i + u * TEAM < rows.end[k]) x[k][u] = made_of<VEC>(rows.x[k], raw[k][u]);
     }
   }
 #pragma unroll

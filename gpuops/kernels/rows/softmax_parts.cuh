@@ -13,10 +13,10 @@ struct Part {
   Index begin, end;
   int singles;
 
-  __device__ __forceinline__ Part(Index row, int rank, const Source& x_, const b8* mask_, Tout* y_, const Softmax& p) : x(x_ + 0) {
+  __device__ __forceinline__ Part(Index row, int rank, const Source& x_, const b8* mask_, Tout* y_, const Softmax& p) {
     Offset at[3];
     p.kept.locate(row, at);
-    x += at[0], mask = mask_ + at[1], y = y_ + at[2];
+    x = x_ + at[0], mask = mask_ + at[1], y = y_ + at[2];
     step = p.reduced.stride[1][REDUCED - 1] / (RAGGED ? 1 : VEC);
     Index packs = p.packs;
     head = tail = 0;

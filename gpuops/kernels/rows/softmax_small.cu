@@ -20,7 +20,7 @@ softmax_small(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax
     Offset at[3];
     p.reduced.locate(lane + n * step, at);
     chosen[n] = MASK == NONE || nonzero(mask[row.row[1] + at[1]]);
-    value[n] = scaled(x[row.row[0] + at[0]], p);
+    value[n] = scaled(row.x[at[0]], p);
     to[n] = row.row[2] + at[2];
   }
   if constexpr (RowOp::MAXIMUM) {

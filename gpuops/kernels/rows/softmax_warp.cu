@@ -17,7 +17,7 @@ softmax_warp(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax 
     Items<Tin, VEC> items;
     if (inside) {
       p.reduced.locate(static_cast<Index>(lane + 32 * i), at);
-      items = load_items<VEC>(x + row.row[0] + at[0]);
+      items = load_items<VEC>(row.x + at[0]);
     }
 #pragma unroll
     for (int v = 0; v < VEC; ++v) {

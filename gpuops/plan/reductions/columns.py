@@ -58,7 +58,7 @@ def plan_columns(p: Problem, strategy: str, multiprocessors: int) -> Plan:
 def in_packs(p: Problem, shallow: bool) -> Columns:
     """The outputs of a problem in packs."""
     neighbours = p.kept.sizes[-1] if p.kept.sizes else 1
-    most = POWERS // p.state if p.op.traits.exponential else HELD // (p.held + IN_FLIGHT * ITEMSIZE[p.x])
+    most = POWERS // p.state if p.op.traits.exponential else HELD // (p.held + IN_FLIGHT * p.itemsize)
     stored = max(STORE // p.result, NARROW // ITEMSIZE[p.x] if p.op.busy else 1)
     access = access_of(p, p.kept, max(1, min(most, stored if shallow else PACK)))
     head = p.starts[0] // ITEMSIZE[p.x] % access.vec if access.ragged else 0
@@ -79,7 +79,7 @@ def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design
     """A block, or several, for some packs of outputs side by side; its threads divide their length."""
     vec, segment = columns.access.vec, SEGMENT
     resident = EXACT_PER_SM if p.exact else THREADS_PER_SM
-    if (nbytes := vec * ITEMSIZE[p.x]) <= NARROW:
+    if (nbytes := vec * p.itemsize) <= NARROW:
         resident, segment = resident * 3 // 2, 2 * SEGMENT
     elif p.op.busy and nbytes == PACK and not columns.edged:
         few = columns.packs * PACK // SEGMENT < multiprocessors * THREADS_PER_SM // SHARED_BLOCK

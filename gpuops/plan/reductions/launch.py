@@ -183,7 +183,7 @@ def candidates(p: Problem, inner: Axes, most: int) -> Iterator[Access]:
     """The accesses to try, best first: aligned packs from wide to narrow; after the widest, those with head and tail if
     runs are long; before packs of less than a word, funnel loads of neighbouring outputs."""
     size = ITEMSIZE[p.other] if p.other else 1
-    full = floor_power_of_2(min(most, PACK // max(ITEMSIZE[p.x], size)))
+    full = floor_power_of_2(min(most, PACK // max(p.itemsize, size)))
     long = inner.sizes and inner.sizes[-1] >= RAGGED * full
     vec = full
     while vec > 1:
@@ -267,13 +267,13 @@ def split(p: Problem, blocks: int, fill: int, packs: int, step: int, least: int 
 def in_flight(p: Problem, count: int, access: Access, busy: bool = False) -> int:
     """Packs in flight per thread: its ``count``, up to a limit. Reductions that are ``busy`` with each halve that, or
     registers would not suffice."""
-    most = IN_FLIGHT if access.vec * ITEMSIZE[p.x] > NARROW else 2 * IN_FLIGHT
+    most = IN_FLIGHT if access.vec * p.itemsize > NARROW else 2 * IN_FLIGHT
     most //= loads(p, access) * (2 if busy else 1)
-    return min(most, power_of_2(count))
+    return min(max(1, floor_power_of_2(most)), power_of_2(count))
 
 
 def loads(p: Problem, access: Access) -> int:
-    """Loads per pack: of x and, if there are such, of a second operand in memory, or of x again for a funnel (two small
+    """Loads per pack: of x or of what it is made from and, if there are such, of a second operand in memory, or of x again for a funnel (two small
     ones count as one)."""
-    pairs = access.funnel and access.vec * ITEMSIZE[p.x] > PACK // 2
-    return 2 if (access.beside == "beside" and p.op.second != POSITION) or pairs else 1
+    pairs = access.funnel and access.vec * p.itemsize > PACK // 2
+    return p.packs + ((access.beside == "beside" and p.op.second != POSITION) or pairs)

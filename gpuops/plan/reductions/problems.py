@@ -9,6 +9,7 @@ import numpy as np
 
 from ..dtypes import INTEGERS, ITEMSIZE, accumulator, dtype_name
 from ..geometry import Axes, Shape, broadcast_strides, index_type, normal_form, offset_type
+from ..expression import read_from
 from ..params import Params
 from ..work import ALIGNMENT, ArraySpec, Operand
 
@@ -151,6 +152,8 @@ class Problem(NamedTuple):
     states: int = 0  # bits of States
     relative: bool = False  # elements are relative to their rows' maxima
     second: ArraySpec | None = None  # a new array of second results, laid out like a new ``out``
+    packs: int = 1  # what is loaded for each pack of x, in packs
+    widest: int = 0  # bytes of an element of the widest array that x is made from
 
     @property
     def pointers(self) -> tuple[Operand | Params | None, ...]:
@@ -165,6 +168,11 @@ class Problem(NamedTuple):
             return None
         first = self.arrays[2].offset // ITEMSIZE[self.out or self.val]
         return Operand(self.second.name, first * self.second.itemsize)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element of x, or of what it is made from."""
+        return max(ITEMSIZE[self.x], self.widest)
 
     @property
     def partial(self) -> np.dtype:
@@ -256,7 +264,17 @@ def problem(
         (out.start + last) % ALIGNMENT,
     )  # fmt: skip
     other_dtype = None if other is None else dtype_name(other.dtype)
-    return of_normal_form(
+    found = of_normal_form(
         op, x_dtype, val, dtype_name(out.dtype), (kept, reduced), arrays, starts, length, other_dtype,
         op.numbers(length, options), initial, root,
-    )
+    )  # fmt: skip
+    return found if x.made is None else made_from(found, x, axis)
+
+
+def made_from(p: Problem, x: ArraySpec, axis: Shape) -> Problem:
+    """The problem, given what the expression x is made from. Operands that repeat come from the cache: these do not
+    count beside the many instructions of exact sums."""
+    whole, moving = read_from(x, axis)
+    sizes = whole if p.exact and whole else [*whole, *moving]
+    widest = max(sizes, default=0)
+    return p._replace(packs=-(-sum(sizes) // max(widest, 1)) or 1, widest=widest)

@@ -50,11 +50,11 @@ class Rows(NamedTuple):
 def plan_rows(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     """The plan for rows: one of the cases below."""
     access = access_of(p, p.reduced)
-    whole = access.vec * ITEMSIZE[p.x] >= PACK and not access.ragged
+    whole = access.vec * p.itemsize >= PACK and not access.ragged
     if not whole and (p.other is None or counts_along(p)):  # packs would not help
         if 0 < p.length <= TINY:
             return launch(p, strategy, thread_per_rows(p, access))
-        if p.length * ITEMSIZE[p.x] < longest_staged(p) and dense(p):
+        if p.length * p.itemsize < longest_staged(p) and dense(p):
             return launch(p, strategy, staged(p, multiprocessors))
     rows = in_packs(p, access)
     many = p.outputs >= multiprocessors * WARPS_PER_SM
@@ -75,14 +75,14 @@ def in_packs(p: Problem, access: Access) -> Rows:
 
 def longest_staged(p: Problem) -> int:
     """The bytes below which a row goes through shared memory."""
-    if ITEMSIZE[p.x] >= 8 or p.op.second == POSITION:
+    if p.itemsize >= 8 or p.op.second == POSITION:
         return STAGED_LONG
     return STAGED_IDLE if idle(p) else STAGED
 
 
 def idle(p: Problem) -> bool:
     """Whether packs of a row would leave many of its lanes idle."""
-    packs = p.length * ITEMSIZE[p.x] // PACK
+    packs = p.length * p.itemsize // PACK
     return 32 * packs < BUSY * power_of_2(packs)
 
 
@@ -104,7 +104,7 @@ def thread_per_rows(p: Problem, access: Access) -> Design:
     rows = PACK // max(ITEMSIZE[p.x], p.result)  # neighbours, whose results one store writes
     vec = math.gcd(math.gcd(PACK, p.starts[0]) // ITEMSIZE[p.x], rows * p.length)
     stored = p.kept.inner(2) == 1 and p.starts[2] % (rows * p.result) == 0
-    across = access.vec * ITEMSIZE[p.x] < NARROW and access.vec < vec and dense(p) and stored
+    across = access.vec * p.itemsize < NARROW and access.vec < vec and dense(p) and stored
     if not across:
         rows, vec = 2 * TINY // power_of_2(p.length), access.vec
     constants = {"LENGTH": p.length, "ROWS": rows, "PILED": across}
@@ -138,7 +138,7 @@ def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     single = at_once(p, rows, rows.packs, group)
     unroll = in_flight(p, -(-rows.packs // group), rows.access)
     enough = unroll * p.outputs * group // (multiprocessors * THREADS_PER_SM)  # packs that may be one thread's
-    size = rows.access.vec * ITEMSIZE[p.x]
+    size = rows.access.vec * p.itemsize
     several = max(1, floor_power_of_2(min(ROWS * PACK // size, 16, enough)) // unroll)
     constants = {
         "GROUP": group, "TEAM": group, "ROWS": several, "UNROLL": unroll, "RAGGED": rows.access.ragged,
@@ -163,7 +163,7 @@ def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
             blocks, run_chunk = split(p, p.outputs, fill, rows.runs, 1)
     block = SPLIT_BLOCK if blocks > 1 else block_of(p, rows.total, multiprocessors)
     single = (blocks == 1 or not p.wide) and at_once(p, rows, chunk, block)
-    busy = p.exact and blocks == 1 and not single and ITEMSIZE[p.x] > 2
+    busy = p.exact and blocks == 1 and not single and p.itemsize > 2
     team = block if rows.runs == 1 or chunk > RUN_PACKS * block // 32 else 32  # or each warp takes a run
     own, least = -(-chunk // team), 2 if p.exact and blocks > 1 else 1  # (not a kernel more for one pack)
     constants = {
@@ -192,7 +192,7 @@ def block_of(p: Problem, packs: int, multiprocessors: int) -> int:
     """Threads of a block with a row of its own: fewer for short rows, if there are few or merging takes many steps."""
     many = p.outputs >= multiprocessors * BLOCKS_PER_SM
     if p.exact and many:
-        return min(ROW_BLOCK[ITEMSIZE[p.x]], max(64, power_of_2(packs) // 8))
-    most = ROW_BLOCK[ITEMSIZE[p.x]] if many else 1024
+        return min(ROW_BLOCK[p.itemsize], max(64, power_of_2(packs) // 8))
+    most = ROW_BLOCK[p.itemsize] if many else 1024
     least = most if many else 128
     return min(most, max(least, power_of_2(packs) // (8 if p.op.busy and p.op.second != POSITION else 4)))
