@@ -121,6 +121,12 @@ THRESHOLDS = (
         *stretch(((1, 8192), WIDE)), Probe("where", together(WIDE, WIDE, WIDE)))),
     Threshold("maps.packs", "FEW", (2**16, 2**20), stretch(((1, 2048), (1024, 2048)), ((1, 2048), (256, 2048)))),
     Threshold("maps.packs", "AHEAD", (0, 2**26), stretch(((1, 2**21), (64, 2**21)), ((1, 2**23), (16, 2**23)))),
+    *[Threshold("maps.evaluate", name, others, (
+        Probe("standardize", together(WIDE, WIDE[1:], (8192, 1))), Probe("polynomial", together(*[WIDE] * 5)),
+        Probe("standardize", together((1024, 1024), (1024,), (1024, 1)))))
+      for name, others in (
+          ("BLOCK", (128, 512)), ("UNROLL", (1, 2)), ("IN_FLIGHT", (64, 256)), ("LOADED", (32, 128)),
+          ("FEW", (2**16, 2**20)))],
     Threshold("maps.stepped", "BLOCK", (128, 512), stretch(((1, 2**21), (64, 2**21)))),
     Threshold("maps.stepped", "IN_FLIGHT", (1, 4), stretch(((1, 2**21), (64, 2**21)))),
     Threshold("maps.stepped", "FEW", (2**16, 2**20), stretch(((1, 2**18), (64, 2**18)))),

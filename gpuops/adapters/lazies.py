@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from ..call.libraries import STANDING
@@ -27,28 +28,41 @@ def with_expressions(
     if len(names) < len(args) + len(options):
         bind(public, operation, args, options)  # raises
     given = dict(zip(names, (*args, *options.values()), strict=True))
-    place, *others = [name for name, value in given.items() if type(value) is Lazy]
-    for name in (place, *others):
+    places = [name for name, value in given.items() if type(value) is Lazy]
+    if len(places) > 1 or not takes(public, operation, places[0]):
+        return evaluated_first(public, operation, given, places)
+    (place,) = places
+    x: Lazy = given.pop(place)
+    program, arrays, numbers = x.program()
+    bits = tuple([int.from_bytes(each.tobytes(), "little") for each in numbers])
+    operands = {f"x{k}": array for k, array in enumerate(arrays)}
+    if arrays and not getattr(x.context, "mixes", False):
+        return taking(public, place, program)(**operands, **{CONSTANTS: bits}, **given)
+    value = graph(program, operands, bits) if arrays else programs.evaluate(program, [], numbers, x.shape)
+    if public is evaluate and given.get("out") is None:
+        return value
+    return public(value, **given) if place in operation.by_position_only else public(**{place: value}, **given)
+
+
+@lru_cache(maxsize=1024)
+def takes(public: Callable[..., Any], operation: Operation, place: str) -> bool:
+    """Whether a function computes an expression in the place of an operand."""
+    return public not in (*ARRAYS_ONLY, where) and operation.operands.get(place) in (ARRAY, WEAK)
+
+
+def evaluated_first(
+    public: Callable[..., Any], operation: Operation, given: dict[str, Any], places: list[str]
+) -> Any:
+    """Make a call with several expressions, of which only the first may stay one, or with one in another place."""
+    for name in places:
         if public in ARRAYS_ONLY or operation.operands.get(name) not in (ARRAY, WEAK, MASK):
             rule = "pass gpuops.evaluate of it" if name in operation.operands and name != "out" else "pass an array"
             raise error(TypeError, operation.name, f"{name} is an expression, {given[name]!r}; {rule}")
     if public is where:
         return chosen(given)
-    if operation.operands[place] == MASK:
-        place, others = "", [place, *others]
-    given |= {name: evaluate(given[name]) for name in others}
-    if not place:
-        return public(**given)
-    x: Lazy = given.pop(place)
-    program, arrays, numbers = x.program()
-    operands = {f"x{k}": array for k, array in enumerate(arrays)}
-    bits = tuple([int.from_bytes(each.tobytes(), "little") for each in numbers])
-    if arrays and not any([hasattr(array, "__dask_graph__") for array in arrays]):
-        return taking(public, place, program)(**operands, **{CONSTANTS: bits}, **given)
-    value = programs.evaluate(program, [], numbers, x.shape) if not arrays else graph(program, operands, bits)
-    if public is evaluate and given.get("out") is None:
-        return value
-    return public(value, **given) if place in operation.by_position_only else public(**{place: value}, **given)
+    given |= {name: evaluate(given[name]) for name in (places[1:] if takes(public, operation, places[0]) else places)}
+    first = [given.pop(name) for name in operation.by_position_only if name in given]
+    return public(*first, **given)
 
 
 def chosen(given: dict[str, Any]) -> Any:

@@ -14,86 +14,59 @@ OTHERS = {
     ASTYPE: "{}", REAL: "{}.re", IMAG: "{}.im", WHERE: "({} ? {} : {})",
     CLIP: "ufunc::minimum(ufunc::maximum({}, {}), {})",
 }  # fmt: skip
-PLACES = "Index (&there)[LOCATED > 0 ? LOCATED : 1]"
 METHOD = INLINE.removeprefix("static ")
 
 
 def text(code: Code) -> str:
-    """The struct of an expression."""
-    program: Program = code.program
-    ways, located = code.ways, code.located
-    memory = [CTYPES[dtype_name(dtype)] for dtype in program.arrays]
-    made, index = CTYPES[dtype_name(program.dtype)], "u32" if code.offset == "i32" else "i64"
-    params = params_of(code.rank, len(located), len(program.constants))
-    pairs = [*enumerate(zip(memory, ways, strict=True))]
-    parameters = ", ".join([f"{type_} x{k}" for k, type_ in enumerate(memory)])
-    values = ", ".join([f"raw.x{k}.get(v)" for k in range(len(memory))])
-    there = {k: f"from.there[{i}]" for i, k in enumerate(located)}
-    steps = {k: f"located.axes.stride[{i}][{code.rank - 1}]" for i, k in enumerate(located)}
+    """The struct of an expression; kernels/common/expression.cuh says what its functions do."""
+    program, memory = code.program, [CTYPES[dtype_name(dtype)] for dtype in code.program.arrays]
+    params = params_of(code.rank, len(code.located), len(program.constants))
+    index = "u32" if code.offset == "i32" else "i64"
+    locate = f"located.axes.locate(static_cast<{index}>(i), there);" if code.located else ""
+    raw = "".join([f" Items<{type_}, N> x{k};" for k, type_ in enumerate(memory)])
+    fixed = "".join([f" Items<{memory[k]}, {code.vec}> x{k};" for k in code.fixed])
     moving = " || ".join([f"k == {i}" for i, step in enumerate(code.steps or ()) if step]) or "false"
-    locate = f"located.axes.locate(static_cast<{index}>(at), there);" if located else ""
-    loads = {k: f"fetch<{way}, {{n}}>(x{k}, {{at}}, {step_of(way, steps.get(k, ''))})" for k, (_, way) in pairs}
-    fetched = [
-        f"raw.x{k} = {loads[k].format(n='N', at=there.get(k, 'from.at'))};"
-        for k, (_, way) in pairs if way != EACH and k not in code.fixed
-    ]  # fmt: skip
-    fetched += [
-        f"if constexpr (N == {code.vec}) raw.x{k} = from.fixed.x{k}; else raw.x{k}.set(0, x{k}[{there[k]}]);"
-        for k in code.fixed
-    ]
-    begun = [f"fixed.x{k} = {loads[k].format(n=code.vec, at=there[k].removeprefix('from.'))};" for k in code.fixed]
-    each = [k for k in located if ways[k] == EACH and k not in code.fixed]
-    others = [
-        "Index there[LOCATED];",
-        "#pragma unroll",
-        "for (int v = 1; v < N; ++v) {",
-        "  locate(from.at + v, there);",
-        *[f"  raw.x{k}.set(v, x{k}[there[{located.index(k)}]]);" for k in each],
-        "}",
-    ]
+    values = {
+        "parameters": ", ".join([f"{type_} x{k}" for k, type_ in enumerate(memory)]),
+        "given": ", ".join([f"raw.x{k}.get(v)" for k in range(len(memory))]),
+        "type": CTYPES[dtype_name(program.dtype)],
+    }  # fmt: skip
     lines = [
         "namespace gpuops { namespace expression {",
         f"using Offset = {code.offset};",
         params.text if params else "",
         "struct Expression {",
         f"  using Index = {code.offset};",
-        f"  static constexpr int LOCATED = {len(located)};",
-        f"  static constexpr int WHOLE = {len([way for way in ways if way in (SAME, SHIFTED)])};",
+        f"  static constexpr int LOCATED = {len(code.located)};",
+        f"  static constexpr int WHOLE = {len([way for way in code.ways if way in (SAME, SHIFTED)])};",
         f"  static constexpr bool LINEAR = {str(code.steps is not None).lower()};",
-        *[f"  const {type_}* x{k};" for k, (type_, _) in pairs],
+        f"  template <int N> struct Raw {{{raw} }};",
+        f"  struct Fixed {{{fixed} }};",
+        f"  using Places = Index[{max(len(code.located), 1)}];",
+        *[f"  const {type_}* x{k};" for k, type_ in enumerate(memory)],
         "  Located located;" if params else "",
-        f"  template <int N> struct Raw {{ {' '.join([f'Items<{type_}, N> x{k};' for k, (type_, _) in pairs])} }};",
-        f"  struct Fixed {{ {' '.join([f'Items<{memory[k]}, {code.vec}> x{k};' for k in code.fixed])} }};",
         f"  static {METHOD} constexpr int step(int k) {{ return {moving} ? 1 : 0; }}",
-        f"  {METHOD} void locate(Index at, Index* there) const {{ {locate} }}".replace("Index* there", PLACES),
-        f"  {METHOD} {made} value({parameters}) const {{",
-        *[f"    {line}" for line in statements(program)],
-        "  }",
-        f"  template <int N> {METHOD} Raw<N> raw(const At<Expression>& from) const {{",
-        "    Raw<N> raw;",
-        *[f"    {line}" for line in fetched],
-        *[f"    raw.x{k}.set(0, x{k}[{there[k]}]);" for k in each],
-        *[f"    {line}" for line in others if each],
-        "    return raw;",
-        "  }",
-        f"  template <int N> {METHOD} Items<{made}, N> made(const Raw<N>& raw) const {{",
-        f"    Items<{made}, N> items;",
-        "#pragma unroll",
-        f"    for (int v = 0; v < N; ++v) items.set(v, value({values}));",
-        "    return items;",
-        "  }",
-        f"  {METHOD} void begin(Fixed& fixed, const {PLACES[:5]} {PLACES[5:]}) const {{ {' '.join(begun)} }}",
-        f"  {METHOD} At<Expression> operator+(i64 i) const {{",
-        "    At<Expression> from = at(i);",
-        "    begin(from.fixed, from.there);",
-        "    return from;",
-        "  }",
-        f"  {METHOD} At<Expression> at(i64 i) const {{",
-        "    At<Expression> from{this, static_cast<Index>(i)};",
-        "    locate(from.at, from.there);",
-        "    return from;",
-        "  }",
-        f"  {METHOD} {made} operator[](i64 i) const {{ return at(i).template load<1>().get(0); }}",
+        f"  {METHOD} void locate(Index i, Places& there) const {{ {locate} }}",
+        *body("void begin(Fixed& fixed, const Places& there) const", begins(code)),
+        *body("{type} value({parameters}) const".format(**values), statements(program)),
+        *body("Raw<N> raw(const At<Expression>& from) const", loads(code), "template <int N> "),
+        *body("Items<{type}, N> made(const Raw<N>& raw) const".format(**values), [
+            "Items<{type}, N> items;".format(**values),
+            "#pragma unroll",
+            "for (int v = 0; v < N; ++v) items.set(v, value({given}));".format(**values),
+            "return items;",
+        ], "template <int N> "),
+        *body("At<Expression> at(i64 i) const", [
+            "At<Expression> from{this, static_cast<Index>(i)};",
+            "locate(from.at, from.there);",
+            "return from;",
+        ]),
+        *body("At<Expression> operator+(i64 i) const", [
+            "At<Expression> from = at(i);",
+            "begin(from.fixed, from.there);",
+            "return from;",
+        ]),
+        *body("{type} operator[](i64 i) const".format(**values), ["return at(i).template load<1>().get(0);"]),
         "};",
         "} }",
         "using Source = expression::Expression;",
@@ -102,27 +75,69 @@ def text(code: Code) -> str:
     return "\n".join(filter(None, lines))
 
 
-def step_of(way: str, step: str) -> str:
-    """The step between neighbours in a pack of an operand."""
-    return step if way == STRIDED else "Offset(1)" if way == SHIFTED else "Offset(0)"
+def body(head: str, lines: list[str], before: str = "") -> list[str]:
+    """A function of the struct."""
+    return [f"  {before}{METHOD} {head} {{", *[f"    {line}" for line in lines], "  }"]
+
+
+# ------------------------------------------------------------------------------------------------------------ operands
+
+
+def fetch(code: Code, k: int, count: str, at: str) -> str:
+    """The text that loads elements of an operand."""
+    way = code.ways[k]
+    step = "Offset(1)" if way == SHIFTED else "Offset(0)"
+    if way == STRIDED:
+        step = f"located.axes.stride[{code.located.index(k)}][{code.rank - 1}]"
+    return f"fetch<{way}, {count}>(x{k}, {at}, {step})"
+
+
+def begins(code: Code) -> list[str]:
+    """The statements that load the packs of operands that do not move."""
+    places = {k: f"there[{i}]" for i, k in enumerate(code.located)}
+    return [f"fixed.x{k} = {fetch(code, k, str(code.vec), places[k])};" for k in code.fixed]
+
+
+def loads(code: Code) -> list[str]:
+    """The statements that load what N elements are made from."""
+    there = {k: f"from.there[{i}]" for i, k in enumerate(code.located)}
+    each = [k for k in code.located if code.ways[k] == EACH and k not in code.fixed]
+    lines = ["Raw<N> raw;"]
+    for k in range(len(code.ways)):
+        if k in code.fixed:
+            lines.append(f"if constexpr (N == {code.vec}) raw.x{k} = from.fixed.x{k};")
+            lines.append(f"else raw.x{k}.set(0, x{k}[{there[k]}]);")
+        elif k in each:
+            lines.append(f"raw.x{k}.set(0, x{k}[{there[k]}]);")
+        else:
+            lines.append(f"raw.x{k} = {fetch(code, k, 'N', there.get(k, 'from.at'))};")
+    if each:
+        lines += [
+            "Places there;",
+            "#pragma unroll",
+            "for (int v = 1; v < N; ++v) {",
+            "  locate(from.at + v, there);",
+            *[f"  raw.x{k}.set(v, x{k}[{there[k].removeprefix('from.')}]);" for k in each],
+            "}",
+        ]
+    return [*lines, "return raw;"]
+
+
+# -------------------------------------------------------------------------------------------------------------- values
 
 
 def statements(program: Program) -> list[str]:
     """The statements that compute an element, given those of the operands: ``x0`` and so on."""
-    names, dtypes, lines = [], [], []
-    for k, dtype in enumerate(program.arrays):
-        names.append(f"x{k}")
-        dtypes.append(dtype)
+    names = [f"x{k}" for k in range(len(program.arrays))] + [f"c{k}" for k in range(len(program.constants))]
+    dtypes, lines = [*program.arrays, *program.constants], []
     for k, dtype in enumerate(program.constants):
-        names.append(f"c{k}")
-        dtypes.append(dtype)
         memory = CTYPES[dtype_name(dtype)]
         lines.append(f"const {memory} c{k} = constant<{memory}>(located.constant[{k}]);")
     for i, step in enumerate(program.steps):
         lines.append(f"const {ctype(step.dtypes[-1])} t{i} = {computed(step, names, dtypes)};")
         names.append(f"t{i}")
         dtypes.append(step.dtypes[-1])
-    return [*lines, f"return convert<{CTYPES[dtype_name(program.dtype)]}>({names[-1]});"]
+    return [*lines, f"return convert<{CTYPES[dtype_name(program.dtype)]}>({names[-1 if program.steps else 0]});"]
 
 
 def computed(step: Step, names: list[str], dtypes: list[np.dtype]) -> str:

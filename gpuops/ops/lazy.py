@@ -26,29 +26,26 @@ STEPS = 256  # operations of an expression, at most
 ALIASES = {"true_divide": "divide", "mod": "remainder", "abs": "absolute", "conj": "conjugate", "pow": "power"}
 
 
-PARTS = ("name", "args", "dtypes", "shape", "array", "constant", "context", "arrays", "depth")
+class Parts:
+    """What an expression consists of: it is an array (``array``), a constant (a 0-d ``array``, and ``constant`` is set),
+    or an operation (``name``) on other nodes, computed in ``dtypes``."""
+
+    __slots__ = ("args", "array", "arrays", "constant", "context", "depth", "dtypes", "name", "shape")
+
+    def __init__(
+        self, name: str, args: tuple[Lazy, ...], dtypes: tuple[np.dtype, ...], shape: Shape, array: Any, constant: bool,
+        context: Any, arrays: tuple[Any, ...], depth: int,
+    ) -> None:  # fmt: skip
+        self.name, self.args, self.dtypes, self.shape, self.array = name, args, dtypes, shape, array
+        self.constant, self.context, self.arrays, self.depth = constant, context, arrays, depth
 
 
-class Lazy:
-    """An expression of arrays, which `lazy` makes. ``shape`` and ``dtype`` are those that NumPy's result would have.
+class Lazy(Parts):
+    """An expression of arrays, which `lazy` makes. ``shape`` and ``dtype`` are those that NumPy's result would have."""
 
-    A node is an array (``array``), a constant (``array`` is 0-d and ``constant`` is set), or an operation (``name``) on
-    other nodes, computed in ``dtypes``.
-    """
-
-    __slots__ = PARTS
+    __slots__ = ()
     __array_priority__ = 1000  # CuPy's operators leave expressions to these
     __hash__ = None  # type: ignore[assignment]
-
-    name: str
-    args: tuple[Lazy, ...]
-    dtypes: tuple[np.dtype, ...]
-    shape: Shape
-    array: Any
-    constant: bool
-    context: Any
-    arrays: tuple[Any, ...]
-    depth: int
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"an expression is immutable; {name} cannot be set")
@@ -209,16 +206,11 @@ class Lazy:
 # ------------------------------------------------------------------------------------------------------------- nodes
 
 
-#: What sets the parts of an expression, which is immutable from then on.
-SETTERS = [getattr(Lazy, name).__set__ for name in PARTS]
-
-
 def made(*parts: Any) -> Lazy:
-    """An expression of these `PARTS`."""
-    found = object.__new__(Lazy)
-    for put, value in zip(SETTERS, parts, strict=True):
-        put(found, value)
-    return found
+    """An expression of these parts."""
+    found = Parts(*parts)
+    found.__class__ = Lazy  # which is immutable; setting each part of it would take twice as long
+    return found  # type: ignore[return-value]
 
 
 def lazy(x: Any) -> Lazy:
@@ -267,8 +259,9 @@ def lazy(x: Any) -> Lazy:
     context: Any = None
     if cls in ARRAY_TYPES:
         context = CONTEXTS[cls](x)
-    elif cls is not np.ndarray and (context := adapter_of(x)) is None and (context := find("lazy", "x", x)) is None:
-        x = host_array("lazy", "x", x)
+    elif cls is not np.ndarray:
+        context = adapter_of(x) or find("lazy", "x", x)
+        x = host_array("lazy", "x", x) if context is None else x
     return made("", (), (supported(x.dtype),), tuple(x.shape), x, False, context, (x,), 0)
 
 

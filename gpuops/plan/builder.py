@@ -7,10 +7,11 @@ import math
 import numpy as np
 
 from .dtypes import BITS
-from .expression import fused
+from .expression import across, fused
 from .geometry import Shape
 from .work import ArraySpec, Launch, Machine, Plan, PlanStep, new_array
 
+TURNED = 2**16  # elements of an operand of an expression from which on it is copied, if it lies in another order
 RESULT = "result"  # the workspace of a result that cannot be written to ``out`` directly
 
 
@@ -64,10 +65,19 @@ class Builder:
         operands as `readable`."""
         if spec.made is None:
             return self.readable(spec)
-        operands = tuple([self.readable(operand) for operand in spec.made.operands])
+        operands = tuple([self.readable(self.turned(spec, operand)) for operand in spec.made.operands])
         spec = spec._replace(made=spec.made._replace(operands=operands))
         self.computed.append((spec, axis))
         return spec
+
+    def turned(self, x: ArraySpec, operand: ArraySpec) -> ArraySpec:
+        """An operand of an expression; a copy in the expression's memory order, if it is contiguous along another dim
+        than that, and large."""
+        if operand.shape != x.made.shape or not across(operand, x.made.steps) or operand.size < TURNED:
+            return operand
+        copy = self.temporary(f"{operand.name}_turned", operand.shape, operand.dtype, x.made.steps)
+        self.copy(copy, operand)
+        return copy
 
     def evaluate(self, x: ArraySpec, to: ArraySpec) -> None:
         """Compute an expression; ``to`` is dense in the same memory order."""

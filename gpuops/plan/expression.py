@@ -10,7 +10,7 @@ import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from .access import PACK, packable
+from .access import PACK, SECTOR, packable
 from .geometry import Axes, Shape, broadcast_strides, normalize, offset_type, reaches
 from .params import Field, Params, Struct
 from .work import ArraySpec, Kernel, Launch, Operand, Plan, Sources
@@ -60,6 +60,7 @@ LINEAR = (
     "reduce_block", "reduce_columns", "reduce_rows", "reduce_small", "softmax_columns", "softmax_grid", "softmax_rows",
     "softmax_small",
 )  # fmt: skip
+TILE = 16  # the shortest dim for whose order an operand is copied
 SAME, SHIFTED, ONE = "SAME", "SHIFTED", "ONE"
 LOCATED = REPEATED, PACKED, STRIDED, EACH = "REPEATED", "PACKED", "STRIDED", "EACH"
 
@@ -142,6 +143,16 @@ def read_from(x: ArraySpec, axis: Shape) -> tuple[list[int], list[int]]:
         elif way == EACH and any([strides[d - lead] for d in axis if d >= lead]):
             moving.append(operand.itemsize)
     return whole, moving
+
+
+def across(operand: ArraySpec, steps: Shape) -> bool:
+    """Whether an array is contiguous along another dim than a dense one with these strides is."""
+    dims = [dim for dim in zip(operand.shape, operand.steps, steps, strict=True) if dim[0] >= TILE]
+    if not dims or not operand.regular:
+        return False
+    inner = min(dims, key=lambda dim: dim[2])
+    near = SECTOR // operand.itemsize
+    return abs(inner[1]) >= near and any([0 < abs(own) < near for _, own, _ in dims])
 
 
 def lying(x: Expression, operand: ArraySpec, strides: Shape, vec: int) -> str:

@@ -182,6 +182,8 @@ logical_not       =                                =                            
 logical_xor       =                                =                              =
 
 Elementwise
+evaluate          -                                -                              -
+lazy              -                                -                              -
 add               =                                =                              =
 subtract          =                                =                              =,sub
 multiply          =                                =                              =,mul

@@ -1,6 +1,7 @@
 // An operand that is computed where it is read. struct Expression is printed from a program: it has pointers to the
-// operands, parameters, and the functions raw (loads what N elements are made from) and made (computes them).
-// Elements are numbered as in a dense array; packs of N elements begin at multiples of N.
+// operands, parameters, and the functions raw (loads what N elements are made from) and made (computes them). Elements
+// are numbered as in a dense array; packs of N elements begin at multiples of N. at(i) and + give the place of element i;
+// + also loads what does not move from there on (Fixed).
 namespace gpuops {
 namespace expression {
 
@@ -43,7 +44,8 @@ template <class T> __device__ __forceinline__ T constant(const u64 (&bytes)[2]) 
 template <class Of> struct At {
   using Offset = typename Of::Index;
   const Of* of;
-  Offset at, there[Of::LOCATED > 0 ? Of::LOCATED : 1];
+  Offset at;
+  typename Of::Places there;
   typename Of::Fixed fixed;
 
   __device__ __forceinline__ void operator+=(i64 more) {

@@ -273,7 +273,7 @@ def in_flight(p: Problem, count: int, access: Access, busy: bool = False) -> int
 
 
 def loads(p: Problem, access: Access) -> int:
-    """Loads per pack: of x or of what it is made from and, if there are such, of a second operand in memory, or of x again for a funnel (two small
-    ones count as one)."""
+    """Loads per pack: of x, or of what it is made from, and, if there are such, of a second operand in memory, or of x
+    again for a funnel (two small ones count as one)."""
     pairs = access.funnel and access.vec * p.itemsize > PACK // 2
     return p.packs + ((access.beside == "beside" and p.op.second != POSITION) or pairs)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..dtypes import INTEGERS, ITEMSIZE, accumulator, dtype_name
-from ..geometry import Axes, Shape, broadcast_strides, index_type, normal_form, offset_type
 from ..expression import read_from
+from ..geometry import Axes, Shape, broadcast_strides, index_type, normal_form, offset_type
 from ..params import Params
 from ..work import ALIGNMENT, ArraySpec, Operand
 
