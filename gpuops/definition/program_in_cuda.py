@@ -20,7 +20,7 @@ METHOD = INLINE.removeprefix("static ")
 def text(code: Code) -> str:
     """The struct of an expression; kernels/common/expression.cuh says what its functions do."""
     program, memory = code.program, [CTYPES[dtype_name(dtype)] for dtype in code.program.arrays]
-    params = params_of(code.rank, len(code.located), len(program.constants))
+    params = params_of(code.rank, len(code.located), len(program.constants), code.moved)
     index = "u32" if code.offset == "i32" else "i64"
     locate = f"located.axes.locate(static_cast<{index}>(i), there);" if code.located else ""
     raw = "".join([f" Items<{type_}, N> x{k};" for k, type_ in enumerate(memory)])
@@ -40,6 +40,7 @@ def text(code: Code) -> str:
         f"  static constexpr int LOCATED = {len(code.located)};",
         f"  static constexpr int WHOLE = {len([way for way in code.ways if way in (SAME, SHIFTED)])};",
         f"  static constexpr bool LINEAR = {str(code.steps is not None).lower()};",
+        "  static constexpr int KEPT = LINEAR ? LOCATED : 0;",
         f"  template <int N> struct Raw {{{raw} }};",
         f"  struct Fixed {{{fixed} }};",
         f"  using Places = Index[{max(len(code.located), 1)}];",
@@ -57,13 +58,13 @@ def text(code: Code) -> str:
             "return items;",
         ], "template <int N> "),
         *body("At<Expression> at(i64 i) const", [
-            "At<Expression> from{this, static_cast<Index>(i)};",
-            "locate(from.at, from.there);",
+            f"At<Expression> from{{this, static_cast<Index>({'i + located.first' if code.moved else 'i'})}};",
+            *(["locate(from.at, from.there);"] if code.steps else []),
             "return from;",
         ]),
         *body("At<Expression> operator+(i64 i) const", [
             "At<Expression> from = at(i);",
-            "begin(from.fixed, from.there);",
+            *(["begin(from.fixed, from.there);"] if code.fixed else []),
             "return from;",
         ]),
         *body("{type} operator[](i64 i) const".format(**values), ["return at(i).template load<1>().get(0);"]),
@@ -100,9 +101,9 @@ def begins(code: Code) -> list[str]:
 
 def loads(code: Code) -> list[str]:
     """The statements that load what N elements are made from."""
-    there = {k: f"from.there[{i}]" for i, k in enumerate(code.located)}
+    there = {k: f"there[{i}]" for i, k in enumerate(code.located)}
     each = [k for k in code.located if code.ways[k] == EACH and k not in code.fixed]
-    lines = ["Raw<N> raw;"]
+    lines = ["Raw<N> raw;", *["Places there;", "from.locate(there);"] * bool(code.located)]
     for k in range(len(code.ways)):
         if k in code.fixed:
             lines.append(f"if constexpr (N == {code.vec}) raw.x{k} = from.fixed.x{k};")
@@ -113,11 +114,10 @@ def loads(code: Code) -> list[str]:
             lines.append(f"raw.x{k} = {fetch(code, k, 'N', there.get(k, 'from.at'))};")
     if each:
         lines += [
-            "Places there;",
             "#pragma unroll",
             "for (int v = 1; v < N; ++v) {",
             "  locate(from.at + v, there);",
-            *[f"  raw.x{k}.set(v, x{k}[{there[k].removeprefix('from.')}]);" for k in each],
+            *[f"  raw.x{k}.set(v, x{k}[{there[k]}]);" for k in each],
             "}",
         ]
     return [*lines, "return raw;"]

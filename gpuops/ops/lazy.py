@@ -27,7 +27,7 @@ ALIASES = {"true_divide": "divide", "mod": "remainder", "abs": "absolute", "conj
 
 
 class Parts:
-    """What an expression consists of: it is an array (``array``), a constant (a 0-d ``array``, and ``constant`` is set),
+    """What an expression consists of: it is an array (``array``), a constant (``constant`` is set, ``array`` is 0-d),
     or an operation (``name``) on other nodes, computed in ``dtypes``."""
 
     __slots__ = ("args", "array", "arrays", "constant", "context", "depth", "dtypes", "name", "shape")

@@ -14,7 +14,7 @@ from ..definition import scans
 from ..definition.scans import Scan, Task
 from ..plan.builder import Builder, shared, unsafe
 from ..plan.dtypes import CTYPES, FLOATS, REALS, ctype
-from ..plan.geometry import Shape, like_strides
+from ..plan.geometry import Shape, contiguous_strides, like_strides
 from ..plan.work import ArraySpec, Work, new_array
 from .arguments import as_index, check_array, check_dtype, check_out, dtype_of, normalize_axis
 from .broadcast import add_map
@@ -153,7 +153,7 @@ def work_of(task: Task, a: ArraySpec, out: Any, strategy: str | None) -> Work:
     if a.machine is None:
         return Work(op, (out or new_array("out", shape, task.dtype, steps),), host)
     builder = Builder(a.machine)
-    x = converted(builder, builder.readable(a), task.bound.val)
+    x = converted(builder, operand(builder, a, task), task.bound.val)
     target = builder.target(out, False, shape, task.dtype, steps)
     if target.size:
         problem = plan.scans.problem(task, x, target)
@@ -187,6 +187,13 @@ def along(op: str, axis: Any, shape: Shape) -> int | None:
         return None
     dims = normalize_axis(op, as_index(op, "axis", axis, axis, "None or an int"), shape)
     return dims[0] if dims else None
+
+
+def operand(builder: Builder, a: ArraySpec, task: Task) -> ArraySpec:
+    """The operand of a scan: an expression that is not converted is computed where it is read."""
+    plain = task.bound.val.kind != "c" or a.dtype.kind == "c"
+    whole = task.axis is not None or a.steps == contiguous_strides(a.shape)
+    return builder.computable(a) if plain and whole else builder.readable(a)
 
 
 def converted(builder: Builder, x: ArraySpec, val: np.dtype) -> ArraySpec:

@@ -39,6 +39,7 @@ class Code(NamedTuple):
     rank: int  # of the dims by which operands are located that do not lie as the expression; 0 if all do
     offset: str  # the type of offsets
     vec: int  # the elements of a pack
+    moved: bool  # whether the first element that is meant is not the first one in memory order
     steps: Shape | None  # how far operands that are located move for each element that is added, if that is all alike
 
     @property
@@ -54,7 +55,7 @@ class Code(NamedTuple):
 
 
 #: The families of kernels, by the first word of their names, that compute an expression where they read x.
-FAMILIES = ("evaluate", "reduce", "softmax")
+FAMILIES = ("evaluate", "reduce", "scan", "softmax")
 #: Kernels that add to where a row begins only offsets along the dims that they reduce.
 LINEAR = (
     "reduce_block", "reduce_columns", "reduce_rows", "reduce_small", "softmax_columns", "softmax_grid", "softmax_rows",
@@ -66,11 +67,12 @@ LOCATED = REPEATED, PACKED, STRIDED, EACH = "REPEATED", "PACKED", "STRIDED", "EA
 
 
 @lru_cache(maxsize=256)
-def params_of(rank: int, located: int, constants: int) -> Struct | None:
+def params_of(rank: int, located: int, constants: int, moved: bool) -> Struct | None:
     """The parameters of an expression with so many located operands and constants; None if there are none."""
+    first = [Field("i64", "first", "the number of the first element")] if moved else []
     axes = [Field(f"Axes<{rank}, {located}, Offset>", "axes", "operands that are located")] if located else []
     numbers = [Field("u64", f"constant[{constants}][2]", "by their bytes")] if constants else []
-    return Struct("Located", *axes, *numbers) if axes or numbers else None
+    return Struct("Located", *first, *axes, *numbers) if moved or axes or numbers else None
 
 
 def computable(plan: Plan, x: ArraySpec) -> bool:
@@ -82,26 +84,24 @@ def computable(plan: Plan, x: ArraySpec) -> bool:
 
 def fused(launch: Launch, x: ArraySpec, axis: Shape) -> Launch:
     """A launch that computes the array x where it reads it; ``axis``: the dims that it reduces."""
-    if not any(isinstance(arg, Operand) and arg.name == x.name for arg in launch.args):
+    here = [arg for arg in launch.args if isinstance(arg, Operand) and arg.name == x.name]
+    if not here:
         return launch
     lead = x.ndim - len(x.made.shape)  # dims along which it repeats
     constants = dict(launch.kernel.constants)
     linear = launch.kernel.name in LINEAR and not (constants.get("FUNNEL") and launch.kernel.name == "reduce_columns")
     along = tuple([d - lead for d in axis if d >= lead]) if linear else None
-    code, params = code_of(x.made, constants.get("VEC", 1), along)
+    vec = max(1, PACK // x.itemsize) if launch.kernel.name.startswith("scan") else constants.get("VEC", 1)
+    code, params = code_of(x.made, vec, along, here[0].offset // x.itemsize)
     sources = Sources(tuple([each.operand for each in x.made.operands]), params)
-    args = []
-    for arg in launch.args:
-        here = isinstance(arg, Operand) and arg.name == x.name
-        assert not here or arg.offset == 0, "an expression is read from its first element on"  # type: ignore[union-attr]
-        args.append(sources if here else arg)
+    args = [sources if arg in here else arg for arg in launch.args]
     kernel = Kernel(launch.kernel.name, launch.kernel.types, launch.kernel.constants, code)
     return launch._replace(kernel=kernel, args=tuple(args))
 
 
-def code_of(x: Expression, vec: int, axis: Shape | None) -> tuple[Code, Params]:
+def code_of(x: Expression, vec: int, axis: Shape | None, first: int) -> tuple[Code, Params]:
     """The code of an expression that is read in packs of ``vec`` elements, from anywhere or, after the first one, along
-    some dims; and its parameters."""
+    some dims; and its parameters. ``first``: the number of the element that counts as the first."""
     program, operands, constants = x.program, x.operands, x.constants
     strides = [broadcast_strides(each.shape, each.steps, x.shape) for each in operands]
     ways = [lying(x, each, step, vec) for each, step in zip(operands, strides, strict=True)]
@@ -113,11 +113,13 @@ def code_of(x: Expression, vec: int, axis: Shape | None) -> tuple[Code, Params]:
         ways[k] = along(axes, i, operands[k], vec)
     of_apart = Axes(axes.sizes, axes.strides[1:])
     rank = axes.rank_class if apart else 0
-    numbers = params_of(rank, len(apart), len(constants))
+    numbers = params_of(rank, len(apart), len(constants), first != 0)
     data = b"".join([each.ljust(16, b"\0") for each in constants])
-    params = Params("@", ()) if numbers is None else numbers.pack(offset, axes=of_apart, constant=data)
+    params = Params("@", ()) if numbers is None else numbers.pack(
+        offset, first=first, axes=of_apart, constant=data
+    )  # fmt: skip
     steps = None if axis is None else moves(x, [strides[k] for k in apart], axis)
-    return Code(program, tuple(ways), rank, offset, vec, steps), params
+    return Code(program, tuple(ways), rank, offset, vec, first != 0, steps), params
 
 
 def moves(x: Expression, operands: list[Shape], axis: Shape) -> Shape | None:

@@ -179,6 +179,10 @@ template <class T> __device__ __forceinline__ void copy_async(T* to, const T* fr
 template <int N, class T> __device__ __forceinline__ void copy_items(Items<T, N>* to, const T* from) {
   copy_async(to, reinterpret_cast<const Items<T, N>*>(from));
 }
+template <int N, class T> __device__ __forceinline__ void copy_pack(T* to, const T* from) {
+  using Loaded = typename Items<T, N>::Loaded;
+  copy_async(reinterpret_cast<Loaded*>(to), reinterpret_cast<const Loaded*>(from));
+}
 // The same for N floats; zeros, if they are not inside their array.
 template <int N> __device__ __forceinline__ void copy_async_inside(float* to, const float* from, bool inside) {
   static_assert(N == 1 || N == 4, "4 or 16 bytes");

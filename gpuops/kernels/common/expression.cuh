@@ -38,24 +38,28 @@ template <class T> __device__ __forceinline__ T constant(const u64 (&bytes)[2]) 
   return value;
 }
 
-// Where an element of an expression is, in the place of a pointer: its number, and where it is in operands that are
-// located. If the expression is LINEAR, these move by step(k) for each element that is added; otherwise they are located
-// again. fixed: the packs of operands that do not move.
+// Where an element of an expression is, in the place of a pointer: its number and, if the expression is LINEAR, where it
+// is in operands that are located, which move by step(k) for each element that is added. fixed: the packs of operands
+// that do not move.
 template <class Of> struct At {
   using Offset = typename Of::Index;
   const Of* of;
-  Offset at;
-  typename Of::Places there;
+  Offset at, there[Of::KEPT > 0 ? Of::KEPT : 1];
   typename Of::Fixed fixed;
 
   __device__ __forceinline__ void operator+=(i64 more) {
     at += static_cast<Offset>(more);
-    if constexpr (!Of::LINEAR) of->locate(at, there);
 #pragma unroll
-    for (int k = 0; k < Of::LOCATED; ++k) {
-      if (Of::LINEAR && Of::step(k) != 0) there[k] += static_cast<Offset>(more);
+    for (int k = 0; k < Of::KEPT; ++k) {
+      if (Of::step(k) != 0) there[k] += static_cast<Offset>(more);
     }
   }
+  __device__ __forceinline__ void locate(typename Of::Places& places) const {
+    if constexpr (!Of::LINEAR) of->locate(at, places);
+#pragma unroll
+    for (int k = 0; k < Of::KEPT; ++k) places[k] = there[k];
+  }
+  __device__ __forceinline__ At operator-(i64 less) const { return *this + -less; }
   __device__ __forceinline__ At operator+(i64 more) const {
     At next = *this;
     next += more;
@@ -83,6 +87,10 @@ template <int N, class Of> __device__ __forceinline__ auto funnel_load(const exp
 }
 template <int N, class T, class Of>
 __device__ __forceinline__ void copy_items(Items<T, N>* to, const expression::At<Of>& from) { *to = load_items<N>(from); }
+template <int N, class T, class Of> __device__ __forceinline__ void copy_pack(T* to, const expression::At<Of>& from) {
+  store_items(to, load_items<N>(from));
+}
+template <int N, class Of> __device__ __forceinline__ bool at_pack(const expression::At<Of>& from) { return from.at % N == 0; }
 template <class Of> __device__ __forceinline__ u64 index_of(const expression::At<Of>& from) { return from.at; }
 
 }  // namespace gpuops

@@ -179,6 +179,8 @@ template <int N> __device__ __forceinline__ Items<Position, N> load_items(const 
   return {element(from), step};
 }
 
+// Whether a pack of N elements may begin at an address.
+template <int N, class T> __device__ __forceinline__ bool at_pack(const T* from) { return reinterpret_cast<u64>(from) % (N * sizeof(T)) == 0; }
 // What elements are made from, and what is made of that: of an array, the same.
 template <int N, class T> __device__ __forceinline__ Items<T, N> load_raw(const T* from) { return load_items<N>(from); }
 template <int N, class T> __device__ __forceinline__ Items<T, N> made_of(const T*, const Items<T, N>& items) { return items; }

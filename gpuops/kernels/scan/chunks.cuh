@@ -34,20 +34,20 @@ template <class T, bool ALONG, bool BACK> struct Staged : Packs<T, EACH, BACK> {
     return ALONG ? Base::element((n * LINES + lane / EACH) * EACH + lane % EACH) : place(n);
   }
   // Whether full chunks go by packs of 16 bytes. even: their lines are equally far apart.
-  static __device__ __forceinline__ bool packed(const T* first, Offset step, Offset apart, bool even) {
+  template <class P> static __device__ __forceinline__ bool packed(P first, Offset step, Offset apart, bool even) {
     int lane = threadIdx.x % 32;
-    if constexpr (ALONG) return VEC > 1 && even && step == (BACK ? -1 : 1) && apart % VEC == 0 && reinterpret_cast<u64>(first - (BACK ? VEC - 1 : 0)) % 16 == 0;
-    if constexpr (!DENSE) return VEC > 1 && even && apart == 1 && step % VEC == 0 && reinterpret_cast<u64>(first - lane) % 16 == 0;
-    return VEC > 1 && apart == 1 && step == SHARE && reinterpret_cast<u64>(shuffle(first, 0)) % 16 == 0;
+    if constexpr (ALONG) return VEC > 1 && even && step == (BACK ? -1 : 1) && apart % VEC == 0 && at_pack<VEC>(first - (BACK ? VEC - 1 : 0));
+    if constexpr (!DENSE) return VEC > 1 && even && apart == 1 && step % VEC == 0 && at_pack<VEC>(first - lane);
+    return VEC > 1 && apart == 1 && step == SHARE && at_pack<VEC>(shuffle(first, 0));
   }
   // Calls packs(place, address) for each pack of the chunks, or elements(n, place, address) for each element, or, of chunks that are
   // not whole, others(place, address, there). A lane has a chunk of `have` elements from `first` on, `step` from one to the next.
-  template <class F, class G, class H> static __device__ __forceinline__ void each(T* first, Offset step, Offset apart, int have, bool whole, bool packed, bool even, F packs, G elements, H others) {
+  template <class P, class F, class G, class H> static __device__ __forceinline__ void each(P first, Offset step, Offset apart, int have, bool whole, bool packed, bool even, F packs, G elements, H others) {
     int lane = threadIdx.x % 32;
     if (whole && packed) {
       if constexpr (DENSE) {
         constexpr int share = EACH * SHARE, count = Place::CHUNKS * share / VEC;
-        T* at = shuffle(first, 0) + lane * VEC;
+        P at = shuffle(first, 0) + lane * VEC;
 #pragma unroll
         for (int n = 0; n < PACKS; ++n, at += 32 * VEC) {
           int pack = n * 32 + lane;
@@ -55,7 +55,7 @@ template <class T, bool ALONG, bool BACK> struct Staged : Packs<T, EACH, BACK> {
         }
       } else {
         int row = lane / AT_ONCE, pack = lane % AT_ONCE;
-        T* at = first + (ALONG ? (row - lane) * apart + (BACK ? -pack * VEC - (VEC - 1) : pack * VEC) : row * step + (pack * VEC - lane));
+        P at = first + (ALONG ? (row - lane) * apart + (BACK ? -pack * VEC - (VEC - 1) : pack * VEC) : row * step + (pack * VEC - lane));
 #pragma unroll
         for (int n = 0; n < PACKS; ++n, at += 32 / AT_ONCE * (ALONG ? apart : step)) {
           packs(ALONG ? (first_pack(n * (32 / AT_ONCE) + row) ^ pack) * VEC : (n * (32 / AT_ONCE) + row) * 32 + pack * VEC, at);
@@ -63,7 +63,7 @@ template <class T, bool ALONG, bool BACK> struct Staged : Packs<T, EACH, BACK> {
       }
     } else if (whole) {
       if (DENSE && !Place().there()) return;
-      T* at = first + (ALONG ? (lane / EACH - lane) * apart + lane % EACH * step : 0);
+      P at = first + (ALONG ? (lane / EACH - lane) * apart + lane % EACH * step : 0);
 #pragma unroll
       for (int n = 0; n < EACH; ++n, at += ALONG ? LINES * apart : step) {
         if (ALONG && !even) elements(n, moved(n), shuffle(first, n * LINES + lane / EACH) + lane % EACH * step);
@@ -75,7 +75,7 @@ template <class T, bool ALONG, bool BACK> struct Staged : Packs<T, EACH, BACK> {
       for (int n = 0; n < EACH; ++n) {
         if constexpr (ALONG) {
           int row = n * LINES + lane / EACH, i = lane % EACH;
-          T* at = shuffle(first, row);
+          P at = shuffle(first, row);
           int count = shuffle(have, row);
           others(moved(n), at + i * step, i < count);
         } else {
@@ -99,7 +99,7 @@ struct Loading {
 };
 // A lane's chunk: where its elements and results are in memory, and how many there are.
 struct Chunk {
-  const Tin* x;
+  From x;
   Tout* y;
   int have;
   bool whole, even, all;  // all lanes' chunks are full; their lines are equally far apart; none has the line of another
@@ -115,14 +115,13 @@ struct Chunk {
   __device__ __forceinline__ bool packed(const Lanes& p) const { return In::packed(x, from(p), apart<0>(p), even); }
 
   __device__ __forceinline__ void fetch(Loading& loading, const Lanes& p) const {
-    using Loaded = In::Loaded;
-    In::each(const_cast<Tin*>(x), from(p), apart<0>(p), have, whole, packed(p), even, [&](int place, const Tin* at) {
-      copy_async(reinterpret_cast<Loaded*>(loading.staged + place), reinterpret_cast<const Loaded*>(at));
-    }, [&](int n, int place, const Tin* at) {
-      if constexpr (HELD) loading.element[n] = *at;
-      else copy_async(loading.staged + place, at);
-    }, [&](int place, const Tin* at, bool there) {
-      if (there) copy_async(loading.staged + place, at);
+    In::each(x, from(p), apart<0>(p), have, whole, packed(p), even, [&](int place, const From& at) {
+      copy_pack<In::VEC>(loading.staged + place, at);
+    }, [&](int n, int place, const From& at) {
+      if constexpr (HELD) loading.element[n] = at[0];
+      else copy_pack<1>(loading.staged + place, at);
+    }, [&](int place, const From& at, bool there) {
+      if (there) copy_pack<1>(loading.staged + place, at);
       else loading.staged[place] = convert<Tin>(-0.0f);
     });
     copies_sent();
@@ -300,7 +299,7 @@ template <class V> struct LanesSums : ExactPrefix<V, 4> {
     int lane = threadIdx.x % 32;
     while (u32 lanes = __ballot_sync(0xffffffffu, open != 0)) {
       int owner = __ffs(lanes) - 1, i = __shfl_sync(0xffffffffu, __ffs(open) - 1, owner);
-      const Tin* last = reinterpret_cast<const Tin*>(__shfl_sync(0xffffffffu, reinterpret_cast<u64>(chunk.x + i * chunk.from(p)), owner));
+      From last = shuffle(chunk.x + i * chunk.from(p), owner);
       i64 count = static_cast<i64>(__shfl_sync(0xffffffffu, chunk.number, owner)) * EACH + i + (EXCLUSIVE ? 0 : 1);
       clear(sum);
       for (i64 back = lane; back < count; back += 32) note(sum, Base::number(last[-(back + (EXCLUSIVE ? 1 : 0)) * chunk.from(p)]));
@@ -313,10 +312,10 @@ using Engine = Either<PREFIX, LanesSums<Tval>, LanesAny>::type;
 
 // A lane's line.
 struct Line {
-  const Tin* x;
+  From x;
   Tout* y;
   bool there, all, even;  // whether the lane has one; all of them have; and these are equally far apart
-  __device__ __forceinline__ Line(const Tin* x, Tout* y, i64 strip, const Lanes& p) {
+  __device__ __forceinline__ Line(const Source& x, Tout* y, i64 strip, const Lanes& p) {
     int lane = threadIdx.x % 32;
     Place own;
     i64 number = strip * SHARE + own.line;

@@ -57,12 +57,12 @@ __device__ __forceinline__ State merge(const State& a, const State& b) { return 
 // A line: none if `index` is that of no line.
 struct Line {
   const Ladder& p;
-  const Tin* x;
+  const Source& x;
   Tout* y;
   Offset first[2];
   i64 length;
 
-  __device__ Line(const Ladder& p, const Tin* x, Tout* y, i64 index) : p(p), x(x), y(y), length(index < p.lines ? p.length : 0) {
+  __device__ Line(const Ladder& p, const Source& x, Tout* y, i64 index) : p(p), x(x), y(y), length(index < p.lines ? p.length : 0) {
     p.kept.locate(static_cast<Index>(length ? index : 0), first);
   }
   template <int OPERAND> __device__ Offset place(i64 i) const {

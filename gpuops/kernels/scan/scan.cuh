@@ -139,8 +139,8 @@ template <int OPERAND> __device__ __forceinline__ Offset own(const Share& mine, 
 
 // Elements on their way to shared memory, and results on theirs from there: those of a contiguous tile in packs of 16 bytes if
 // these are aligned and the tile is full, else one by one.
-template <class T> __device__ __forceinline__ bool in_packs(const T* from, int size) {
-  return VEC_OF<T> > 1 && size == static_cast<int>(blockDim.x) * EACH && reinterpret_cast<u64>(from) % 16 == 0;
+template <class T, class P> __device__ __forceinline__ bool in_packs(const P& from, int size) {
+  return VEC_OF<T> > 1 && size == static_cast<int>(blockDim.x) * EACH && at_pack<VEC_OF<T>>(from);
 }
 // Calls f(n, place) for each of a thread's packs of a full tile of lines in the order of threads. (Blocks have a multiple of 64
 // threads, after which the order of packs comes again.)
@@ -184,10 +184,10 @@ template <bool LINEAR> struct Incoming {
   Items<Tin, VEC> pack[PACKS<Tin>];
   bool packed;
 
-  __device__ __forceinline__ void fetch(const Tin* x, const Tile& tile, const Share&, const Scan& p) {
+  __device__ __forceinline__ void fetch(const Source& x, const Tile& tile, const Share&, const Scan& p) {
     if constexpr (LINEAR) {
-      const Tin* from = x + tile.lowest<0>(p);
-      packed = in_packs(from, tile.size());
+      From from = x + tile.lowest<0>(p);
+      packed = in_packs<Tin>(from, tile.size());
       if (packed) {
         from += threadIdx.x * VEC;
 #pragma unroll
@@ -253,13 +253,13 @@ template <bool LINEAR> struct Incoming {
 // Elements that their own thread loads.
 struct Own {
   Tin x[EACH];
-  __device__ __forceinline__ void fetch(const Tin* from, const Tile& tile, const Share& mine, const Scan& p) {
+  __device__ __forceinline__ void fetch(const Source& x_, const Tile& tile, const Share& mine, const Scan& p) {
     int have = elements_of(mine, tile, p);
-    from += have ? own<0>(mine, tile, p) : 0;
+    From from = x_ + (have ? own<0>(mine, tile, p) : 0);
     Offset step = p.line.stride[0][0];
     if (have == EACH) {
 #pragma unroll
-      for (int i = 0; i < EACH; ++i, from += step) x[i] = *from;
+      for (int i = 0; i < EACH; ++i, from += step) x[i] = from[0];
     } else {
 #pragma unroll
       for (int i = 0; i < EACH; ++i) x[i] = i < have ? from[i * step] : convert<Tin>(-0.0f);
@@ -271,7 +271,7 @@ struct Own {
     for (int i = 0; i < EACH; ++i) element[i] = x[i];
   }
 };
-using Source = Either<DIRECT, Own, Incoming<X_LINEAR>>::type;
+using Arriving = Either<DIRECT, Own, Incoming<X_LINEAR>>::type;
 
 // Where a thread puts its results: in shared memory or, DIRECT, where they belong.
 struct Results {
@@ -308,7 +308,7 @@ template <bool LINEAR> __device__ __forceinline__ void deliver(Tout* y, const To
   if constexpr (LINEAR) {
     constexpr int VEC = VEC_OF<Tout>;
     Tout* to = y + tile.lowest<1>(p);
-    if (in_packs(to, tile.size())) {
+    if (in_packs<Tout>(to, tile.size())) {
       to += threadIdx.x * VEC;
       int step = blockDim.x * VEC;
       if constexpr (SIMPLE) {

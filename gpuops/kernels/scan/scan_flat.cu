@@ -22,7 +22,7 @@ constexpr int SEGMENT = 32 * OWN, TILE = WARPS * SEGMENT, STAGES = AHEAD + LATER
 // ---- elements in shared memory
 
 // A warp's segment of a tile, in memory and in shared memory.
-template <class T, bool BACK> struct Segment : Packs<T, OWN, BACK> {
+template <class T, bool BACK, class P> struct Segment : Packs<T, OWN, BACK> {
   using Base = Packs<T, OWN, BACK>;
   using typename Base::Loaded;
   using Base::VEC, Base::PACKS, Base::first_pack, Base::element;
@@ -36,15 +36,15 @@ template <class T, bool BACK> struct Segment : Packs<T, OWN, BACK> {
     return ((PACKS > 4 ? first ^ n % (PACKS / 4) * (32 / PACKS) : first) + on) * VEC;  // as turns come again
   }
 
-  T* memory;  // where the array begins, or ends
+  P memory;  // where the array begins, or ends
   int moved;  // of the packs that the thread loads and stores
   bool aligned;
-  __device__ __forceinline__ explicit Segment(T* array) : memory(array), moved(first_in_memory(threadIdx.x % 32)) {
+  __device__ __forceinline__ explicit Segment(P array) : memory(array), moved(first_in_memory(threadIdx.x % 32)) {
     memory += BACK ? -(static_cast<int>(threadIdx.x / 32 + 1) * SEGMENT - 1) : static_cast<int>(threadIdx.x / 32) * SEGMENT;
-    aligned = reinterpret_cast<u64>(memory) % sizeof(Loaded) == 0;
+    aligned = at_pack<VEC>(memory);
   }
   // The warp's segment of a tile in the array.
-  __device__ __forceinline__ T* at(i64 number) const { return memory + (BACK ? -number : number) * TILE; }
+  __device__ __forceinline__ P at(i64 number) const { return memory + (BACK ? -number : number) * TILE; }
   __device__ __forceinline__ bool whole(i64 number, const Flat& p) const { return aligned && number < p.full; }
   static __device__ __forceinline__ i64 end(i64 number, const Flat& p) { return p.size - number * TILE - threadIdx.x / 32 * SEGMENT; }
   static __device__ __forceinline__ int in_memory(int e) { return BACK ? SEGMENT - 1 - e : e; }
@@ -52,17 +52,16 @@ template <class T, bool BACK> struct Segment : Packs<T, OWN, BACK> {
   // Elements on their way to shared memory, and zeros in the place of those that there are not.
   __device__ __forceinline__ void fetch(T* to, i64 number, const Flat& p) const {
     int lane = threadIdx.x % 32;
-    const T* from = at(number);
+    auto from = at(number);
     if (whole(number, p)) {
-      auto packs = reinterpret_cast<const Loaded*>(from) + lane;
 #pragma unroll
-      for (int n = 0; n < PACKS; ++n) copy_async(reinterpret_cast<Loaded*>(to + pack_in_memory(moved, n)), packs + 32 * n);
+      for (int n = 0; n < PACKS; ++n) copy_pack<VEC>(to + pack_in_memory(moved, n), from + (lane + 32 * n) * VEC);
     } else {
       i64 count = end(number, p);
 #pragma unroll 1
       for (int e = lane; e < SEGMENT; e += 32) {
         T* here = to + element(e);
-        if (e < count) copy_async(here, from + in_memory(e));
+        if (e < count) copy_pack<1>(here, from + in_memory(e));
         else *here = T{};
       }
     }
@@ -84,8 +83,8 @@ template <class T, bool BACK> struct Segment : Packs<T, OWN, BACK> {
     }
   }
 };
-using In = Segment<Tin, X_BACK>;
-using Out = Segment<Tout, Y_BACK>;
+using In = Segment<Tin, X_BACK, From>;
+using Out = Segment<Tout, Y_BACK, Tout*>;
 constexpr int STAGED = TILE * static_cast<int>(sizeof(Tin));  // bytes of a tile
 constexpr bool APART = sizeof(Tout) != sizeof(Tin);  // results have memory of their own; else they take the places of elements
 constexpr int GROUP = In::VEC > Out::VEC ? In::VEC : Out::VEC;
@@ -228,7 +227,7 @@ struct FlatAny : AnyOp {
       return EXCLUSIVE ? last : finished(state);
     });
   }
-  static __device__ __forceinline__ void finish(const Ready& line, const Found&, const Kept& part, const Segments& elements, const Starts& starts, i64, const Tin*, const Flat& p) {
+  static __device__ __forceinline__ void finish(const Ready& line, const Found&, const Kept& part, const Segments& elements, const Starts& starts, i64, const From&, const Flat& p) {
     Local state = fresh(starts.lanes) ? part : merge(line, part);
     if (SHORT || starts.lanes) finish<true>(state, starts.own, elements, p.nothing);
     else finish<false>(state, 0, elements, p.nothing);
@@ -313,7 +312,7 @@ template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
     if (SHORT || starts.lanes) return known.template chain<true, WAY, WAY == CUT ? 1 : MANY<true>>(line, part, elements, starts.own, least, nothing);
     return known.template chain<false, WAY, WAY == CUT ? 1 : MANY<false>>(line, part, elements, 0, least, nothing);
   }
-  static __device__ __forceinline__ void finish(const Ready& ready, const Found& found, const Kept& kept, const Segments& elements, const Starts& starts, i64 first, const Tin* from, const Flat& p) {
+  static __device__ __forceinline__ void finish(const Ready& ready, const Found& found, const Kept& kept, const Segments& elements, const Starts& starts, i64 first, const From& from, const Flat& p) {
     Expansion line = fresh(starts.lanes) ? Base::none() : ready.line;
     Local part;
     if constexpr (Base::DOUBLE) {
@@ -336,7 +335,7 @@ template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
     }
   }
   // Results of a thread, each with all that is known of it. Returns which of them are open still.
-  static __device__ __noinline__ u32 closely(Found found, Expansion line, Local part, u32 starts, i64 first, Tout* to, const Tin* from, const Flat& p) {
+  static __device__ __noinline__ u32 closely(Found found, Expansion line, Local part, u32 starts, i64 first, Tout* to, From from, const Flat& p) {
     Base known(found);
     u32 opens = 0;
 #pragma unroll 1
@@ -353,7 +352,7 @@ template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
     return opens;
   }
   // A result that is open, from the digits of all elements of its line until there.
-  static __device__ __noinline__ V settled(i64 element, const Tin* from, const Flat& p) {
+  static __device__ __noinline__ V settled(i64 element, From from, const Flat& p) {
     __shared__ Digits<V, false> sums[WARPS];
     auto& sum = sums[threadIdx.x / 32];
     clear(sum);
@@ -409,10 +408,10 @@ enum Barrier { TOTALS = 1, BEFORE = TOTALS + RING, READY = BEFORE + RING };
 constexpr int SCANNING = 32 * WARPS;  // threads
 
 // What the warps do that scan.
-__device__ __forceinline__ void scan_segments(const Tin* x, Tout* y, char* memory, Tile tile, Board& board, const Flat& p) {
+__device__ __forceinline__ void scan_segments(const From& x, Tout* y, char* memory, Tile tile, Board& board, const Flat& p) {
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   i64 step = gridDim.x;
-  In in(const_cast<Tin*>(x));
+  In in(x);
   Out out(y);
   auto stage = [&](int k) { return reinterpret_cast<Tin*>(memory) + (k % STAGES * TILE + warp * SEGMENT); };
   auto fetch = [&](int k, i64 number) {
@@ -480,7 +479,7 @@ __device__ __forceinline__ void look_back(const Published<Engine>& totals, Tile 
 }
 
 extern "C" __global__ void __launch_bounds__(SCANNING + 32 * LOOKING, 1)
-scan_flat(const Tin* x, Tout* y, u64* counter, u64* slot, const __grid_constant__ Launch launch, const __grid_constant__ Flat p) {
+scan_flat(const __grid_constant__ Source x, Tout* y, u64* counter, u64* slot, const __grid_constant__ Launch launch, const __grid_constant__ Flat p) {
   wait_for_previous();
   extern __shared__ __align__(16) u64 memory[];
   __shared__ Board board;
@@ -493,6 +492,6 @@ scan_flat(const Tin* x, Tout* y, u64* counter, u64* slot, const __grid_constant_
   }
   Tile tile(number, p);
   int warp = threadIdx.x / 32;
-  if (warp < WARPS) scan_segments(x, y, reinterpret_cast<char*>(memory), tile, board, p);
+  if (warp < WARPS) scan_segments(x + 0, y, reinterpret_cast<char*>(memory), tile, board, p);
   else look_back(Published<Engine>(slot, launch), tile, board, p);
 }

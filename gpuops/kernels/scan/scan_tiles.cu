@@ -98,7 +98,7 @@ constexpr bool APART = sizeof(Tin) != sizeof(Tout) && !DIRECT;  // elements and 
 
 // Elements of a tile come to their threads, which look at them and note sizes, those of two tiles in turn. `clean`: there are none
 // from an earlier tile. (A block passes barriers.)
-template <class From> __device__ __forceinline__ void receive(Tin (&element)[EACH], int have, const From& source, Tin* given, const Tile& tile, int turn, bool clean, const Share& mine, const Scan& p) {
+template <class Arrived> __device__ __forceinline__ void receive(Tin (&element)[EACH], int have, const Arrived& source, Tin* given, const Tile& tile, int turn, bool clean, const Share& mine, const Scan& p) {
   using Sums = TileSums<Tval>;
   int lines = p.units * static_cast<int>(p.columns.value);
   source.deposit(given, tile, p);
@@ -144,7 +144,7 @@ template <class Engine, class F> __device__ __forceinline__ void begin(const Tin
 }
 
 // The second half: results, given what comes before the tile. Returns which of them are open.
-template <class Engine> __device__ __forceinline__ u32 end(const Tile& tile, Index number, int turn, const typename Engine::Carry& line, const Tin* x, const Tin (&element)[EACH], int have, Results& y, const Totals<typename Engine::Local>& totals, const Share& mine, const Scan& p) {
+template <class Engine> __device__ __forceinline__ u32 end(const Tile& tile, Index number, int turn, const typename Engine::Carry& line, const Source& x, const Tin (&element)[EACH], int have, Results& y, const Totals<typename Engine::Local>& totals, const Share& mine, const Scan& p) {
   auto part = totals.chunk[totals.at(threadIdx.x)], group = Engine::nothing();
   if constexpr (!RAKED) group = before_warp<Engine>(totals.group, mine.chunk);
   else if (mine.unit < p.units) group = totals.group[mine.line(p) * p.rakes + mine.chunk / p.segment];
@@ -166,16 +166,16 @@ template <class Engine> __device__ __forceinline__ u32 end(const Tile& tile, Ind
     } else {
       sure = engine.template chain<EXCLUSIVE, Engine::CUT, 1>(before.line, part, elements, first, before.least, p.nothing);
     }
-    return have == 0 || sure ? 0 : closely(have, engine, before.line, part, x, y, number, p);
+    return have == 0 || sure ? 0 : closely(have, engine, before.line, part, x + 0, y, number, p);
   } else {
     Engine::finish(LOOK ? Engine::merge(Engine::merge(line, group), part) : Engine::merge(group, part), Chunk{element, y}, first, p.nothing);
     return 0;
   }
 }
 // Delivers results.
-__device__ __forceinline__ void leave(u32 open, const Tile& tile, Index number, const Tin* x, Tout* y, Tout* staged, const Results& results, const Scan& p) {
+__device__ __forceinline__ void leave(u32 open, const Tile& tile, Index number, const Source& x, Tout* y, Tout* staged, const Results& results, const Scan& p) {
   if constexpr (PREFIX) {
-    if (__any_sync(0xffffffffu, open != 0)) settle<Tval>(open, x, results, number, p);
+    if (__any_sync(0xffffffffu, open != 0)) settle<Tval>(open, x + 0, results, number, p);
   }
   if constexpr (!DIRECT) {
     __syncthreads();
@@ -184,11 +184,11 @@ __device__ __forceinline__ void leave(u32 open, const Tile& tile, Index number, 
 }
 
 // Whole lines. Elements of the next tile are on their way meanwhile.
-__device__ __forceinline__ void scan_lines(const Tin* x, Tout* y, const Share& mine, const Scan& p) {
+__device__ __forceinline__ void scan_lines(const Source& x, Tout* y, const Share& mine, const Scan& p) {
   Tin* given = staging<Tin>();
   Tout* staged = staging<Tout>();
   Index number = blockIdx.x, count = static_cast<Index>(p.count);
-  Source source;
+  Arriving source;
   source.fetch(x, Tile(number, p), mine, p);
   for (int turn = 0; number < count; number += gridDim.x, turn = 1 - turn) {
     Tile tile(number, p);
@@ -214,7 +214,7 @@ __device__ __forceinline__ void scan_lines(const Tin* x, Tout* y, const Share& m
 
 // Tiles of longer lines. A block takes a tile when it has all that it needs for the one before: others may wait for a tile as soon
 // as it is taken.
-__device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, u64* slot, const Share& mine, const Launch& launch, const Scan& p) {
+__device__ __forceinline__ void scan_parts(const Source& x, Tout* y, u64* counter, u64* slot, const Share& mine, const Launch& launch, const Scan& p) {
   using Carry = typename OfChunks::Carry;
   __shared__ Totals<typename OfChunks::Local> totals;
   __shared__ Carry line[2][ONE ? 1 : BLOCK / 2];  // the totals of lines in the tile, and what comes before it
@@ -226,7 +226,7 @@ __device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, 
   while ((number = taken) < static_cast<Index>(p.count)) {
     Tile tile(number, p);
     int have = elements_of(mine, tile, p);
-    Source source;
+    Arriving source;
     Tin element[EACH];
     source.fetch(x, tile, mine, p);
     receive(element, have, source, reinterpret_cast<Tin*>(memory), tile, 0, false, mine, p);
@@ -248,7 +248,7 @@ __device__ __forceinline__ void scan_parts(const Tin* x, Tout* y, u64* counter, 
 }
 
 // All tiles of longer lines, one after the other. (There are lines enough for all blocks.)
-__device__ __forceinline__ void walk_lines(const Tin* x, Tout* y, const Share& mine, const Scan& p) {
+__device__ __forceinline__ void walk_lines(const Source& x, Tout* y, const Share& mine, const Scan& p) {
   using Carry = typename OfChunks::Carry;
   __shared__ Totals<typename OfChunks::Local> totals;
   __shared__ Carry line[ONE ? 1 : BLOCK / 2];  // what comes before the tile
@@ -258,7 +258,7 @@ __device__ __forceinline__ void walk_lines(const Tin* x, Tout* y, const Share& m
   Index outer = ONE ? blockIdx.x : divide(static_cast<Index>(blockIdx.x), p.strips), number = outer * tiles * strips + (blockIdx.x - outer * strips);
   int levels = ORDERED ? p.levels : 1;  // of which merges have an order
   for (int i = threadIdx.x; i < levels * wide; i += blockDim.x) fold[i] = OfChunks::none();
-  Source source;
+  Arriving source;
   source.fetch(x, Tile(number, p), mine, p);
   for (int t = 0; t < tiles; ++t, number += strips) {
     Tile tile(number, p);
@@ -289,7 +289,7 @@ __device__ __forceinline__ void walk_lines(const Tin* x, Tout* y, const Share& m
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
-scan_tiles(const Tin* x, Tout* y, u64* counter, u64* slot, const __grid_constant__ Launch launch, const __grid_constant__ Scan p) {
+scan_tiles(const __grid_constant__ Source x, Tout* y, u64* counter, u64* slot, const __grid_constant__ Launch launch, const __grid_constant__ Scan p) {
   wait_for_previous();
   Share mine(threadIdx.x, p);
   if constexpr (WALK) walk_lines(x, y, mine, p);

@@ -1,7 +1,7 @@
 // Exact sums that are not sure at first.
 
 // A chunk's, each with all that is known of it. Returns which of them are open still.
-template <class V> __device__ __noinline__ u32 closely(int have, TileSums<V> engine, Expansion line, typename TileSums<V>::Local part, const Tin* x, Results results, Index number, const Scan& p) {
+template <class V> __device__ __noinline__ u32 closely(int have, TileSums<V> engine, Expansion line, typename TileSums<V>::Local part, From x, Results results, Index number, const Scan& p) {
   Tile tile(number, p);
   Share mine(threadIdx.x, p);
   u32 opens = 0;
@@ -21,7 +21,7 @@ template <class V> __device__ __noinline__ u32 closely(int have, TileSums<V> eng
 
 // Open ones: for one after the other, a warp adds up the elements of its line up to it in digits. open: the results of a
 // thread, as bits.
-template <class V> __device__ __noinline__ void settle(u32 open, const Tin* x, Results results, Index number, const Scan& p) {
+template <class V> __device__ __noinline__ void settle(u32 open, From x, Results results, Index number, const Scan& p) {
   __shared__ Digits<V, false> sums[BLOCK / 32];
   auto& sum = sums[threadIdx.x / 32];
   int lane = threadIdx.x % 32;
