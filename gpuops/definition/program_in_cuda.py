@@ -40,6 +40,7 @@ def text(code: Code) -> str:
         f"  static constexpr int LOCATED = {len(code.located)};",
         f"  static constexpr int WHOLE = {len([way for way in code.ways if way in (SAME, SHIFTED)])};",
         f"  static constexpr bool LINEAR = {str(code.steps is not None).lower()};",
+        f"  static constexpr int SIZE = {program.dtype.itemsize};",
         "  static constexpr int KEPT = LINEAR ? LOCATED : 0;",
         f"  template <int N> struct Raw {{{raw} }};",
         f"  struct Fixed {{{fixed} }};",
@@ -72,6 +73,7 @@ def text(code: Code) -> str:
         "} }",
         "using Source = expression::Expression;",
         "using From = expression::At<Source>;",
+        "#define SOURCE const __grid_constant__ Source",
     ]  # fmt: skip
     return "\n".join(filter(None, lines))
 

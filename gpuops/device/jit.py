@@ -25,7 +25,7 @@ from ..plan.work import Kernel
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
 COMMON = ("launch.cuh", "types.cuh", "axes.cuh", "ops.cuh", "exact.cuh", "digits.cuh", "sums.cuh", "items.cuh")
 #: What kernels of these families read x from, and where an element is, if x is in memory; else an expression.
-SOURCES, POINTER = ("reduce", "scan", "softmax"), "using Source = const Tin*;\nusing From = const Tin*;"
+SOURCES, POINTER = ("reduce", "scan", "softmax"), "using Source = const Tin*;\nusing From = const Tin*;\n#define SOURCE const Tin*"
 EXPRESSION = ("ufuncs.cuh", "expression.cuh")
 MATMUL = ("matmul.cuh",)
 SCAN_ENGINES = ("products.cuh", "engines.cuh", "inexact.cuh")

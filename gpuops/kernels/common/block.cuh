@@ -179,9 +179,15 @@ template <class T> __device__ __forceinline__ void copy_async(T* to, const T* fr
 template <int N, class T> __device__ __forceinline__ void copy_items(Items<T, N>* to, const T* from) {
   copy_async(to, reinterpret_cast<const Items<T, N>*>(from));
 }
+template <int N, class T> __device__ __forceinline__ auto packs_from(const T* from) {
+  return reinterpret_cast<const typename Items<T, N>::Loaded*>(from);
+}
+template <int N, class T> __device__ __forceinline__ void copy_pack(T* to, const typename Items<T, N>::Loaded* from) {
+  copy_async(reinterpret_cast<typename Items<T, N>::Loaded*>(to), from);
+}
 template <int N, class T> __device__ __forceinline__ void copy_pack(T* to, const T* from) {
-  using Loaded = typename Items<T, N>::Loaded;
-  copy_async(reinterpret_cast<Loaded*>(to), reinterpret_cast<const Loaded*>(from));
+  if constexpr (N == 1) copy_async(to, from);
+  else copy_pack<N>(to, packs_from<N>(from));
 }
 // The same for N floats; zeros, if they are not inside their array.
 template <int N> __device__ __forceinline__ void copy_async_inside(float* to, const float* from, bool inside) {

@@ -87,10 +87,26 @@ template <int N, class Of> __device__ __forceinline__ auto funnel_load(const exp
 }
 template <int N, class T, class Of>
 __device__ __forceinline__ void copy_items(Items<T, N>* to, const expression::At<Of>& from) { *to = load_items<N>(from); }
+// Packs of an expression, in the place of a pointer to packs.
+template <int N, class Of> struct PacksOf {
+  expression::At<Of> first;
+  __device__ __forceinline__ PacksOf operator+(i64 packs) const { return {first + packs * N}; }
+};
+template <int N, class Of> __device__ __forceinline__ PacksOf<N, Of> packs_from(const expression::At<Of>& from) { return {from}; }
 template <int N, class T, class Of> __device__ __forceinline__ void copy_pack(T* to, const expression::At<Of>& from) {
   store_items(to, load_items<N>(from));
 }
-template <int N, class Of> __device__ __forceinline__ bool at_pack(const expression::At<Of>& from) { return from.at % N == 0; }
+template <int N, class T, class Of> __device__ __forceinline__ void copy_pack(T* to, const PacksOf<N, Of>& from) {
+  copy_pack<N>(to, from.first);
+}
+template <class Of> __device__ __forceinline__ u64 address_of(const expression::At<Of>& from) { return from.at * Of::SIZE; }
+template <class Of, class Offset> __device__ __forceinline__ auto element_at(const Of& x, Offset a, Offset b) { return (x + a)[b]; }
+// The place of another lane, of an expression whose operands are located by the element's number.
+template <class Of> __device__ __forceinline__ expression::At<Of> shuffle(expression::At<Of> from, int lane) {
+  static_assert(Of::KEPT == 0, "only the number is moved");
+  from.at = __shfl_sync(0xffffffffu, from.at, lane);
+  return from;
+}
 template <class Of> __device__ __forceinline__ u64 index_of(const expression::At<Of>& from) { return from.at; }
 
 }  // namespace gpuops

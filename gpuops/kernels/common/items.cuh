@@ -179,8 +179,10 @@ template <int N> __device__ __forceinline__ Items<Position, N> load_items(const 
   return {element(from), step};
 }
 
-// Whether a pack of N elements may begin at an address.
-template <int N, class T> __device__ __forceinline__ bool at_pack(const T* from) { return reinterpret_cast<u64>(from) % (N * sizeof(T)) == 0; }
+// Element a + b.
+template <class T, class Offset> __device__ __forceinline__ T element_at(const T* x, Offset a, Offset b) { return x[a + b]; }
+// The address, by which packs are aligned.
+template <class T> __device__ __forceinline__ u64 address_of(const T* from) { return reinterpret_cast<u64>(from); }
 // What elements are made from, and what is made of that: of an array, the same.
 template <int N, class T> __device__ __forceinline__ Items<T, N> load_raw(const T* from) { return load_items<N>(from); }
 template <int N, class T> __device__ __forceinline__ Items<T, N> made_of(const T*, const Items<T, N>& items) { return items; }

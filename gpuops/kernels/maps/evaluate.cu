@@ -1,6 +1,6 @@
 // Writes the elements of an expression to a dense array. A thread writes UNROLL packs of VEC elements, BLOCK packs apart.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-evaluate(Tin* y, const __grid_constant__ Source x, Evaluate p) {
+evaluate(Tin* y, SOURCE x, Evaluate p) {
   wait_for_previous();
   Index first = blockIdx.x * static_cast<Index>(BLOCK * UNROLL) + threadIdx.x;
   typename Source::template Raw<VEC> raw[UNROLL];

@@ -32,7 +32,7 @@ __device__ State block_step(State value) {
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-reduce_block(const __grid_constant__ Source x, const Tb* b, Tout* y, State* partials, Reduce r, const void* shift) {
+reduce_block(SOURCE x, const Tb* b, Tout* y, State* partials, Reduce r, const void* shift) {
   wait_for_previous();
   i64 output = blockIdx.x, split = blockIdx.y;
   Offset kept[3], reduced[2];

@@ -49,7 +49,7 @@ __device__ __forceinline__ Offset beside(int k) { return k == 0 || OTHER == BESI
 // Accumulates UNROLL packs of x, DEEP elements apart along the reduced dims, all loaded before the first is used.
 // CHECK: some may lie past the end.
 template <bool CHECK>
-__device__ __forceinline__ void take(Gathering& gathered, const From& x, const Tb* b, const Spot& spot, const Reduce& r, const Context<A>& c, Index i, Index end) {
+__device__ __forceinline__ void take(Gathering& gathered, const Source& x, const From& row, const Tb* b, const Spot& spot, const Reduce& r, const Context<A>& c, Index i, Index end) {
   Pack_x packs[UNROLL];
   Pack_b others[UNROLL];
   Raw raw[UNROLL];
@@ -65,7 +65,7 @@ __device__ __forceinline__ void take(Gathering& gathered, const From& x, const T
     }
     Offset at[2];
     r.reduced.locate(there, at);
-    From from = x + at[0];
+    From from = SAME<Source, const Tin*> ? x + spot.at[0] + at[0] : row + at[0];
     if constexpr (FUNNEL) packs[u] = funnel_load<VEC>(from);
     else if constexpr (RAW) raw[u] = load_raw<VEC>(from);
     else packs[u] = load_items<VEC>(from);
@@ -74,7 +74,7 @@ __device__ __forceinline__ void take(Gathering& gathered, const From& x, const T
   if constexpr (RAW && !FUNNEL) {
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {
-      if (!CHECK || i + u * DEEP < end || (UNROLL > 8 && !SINGLE)) packs[u] = made_of<VEC>(x, raw[u]);
+      if (!CHECK || i + u * DEEP < end || (UNROLL > 8 && !SINGLE)) packs[u] = made_of<VEC>(row, raw[u]);
     }
   }
   gathered.add(packs, others, ready, c);
@@ -155,7 +155,7 @@ __device__ __forceinline__ void read_part(State (&value)[VEC], const State* part
 constexpr int AT_LEAST = Op::EXPONENTIAL || Op::EXACT || DEEP == 1 || RESIDENT > 1024 ? RESIDENT : 1024;  // threads of a multiprocessor
 
 extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST / BLOCK)
-reduce_columns(const __grid_constant__ Source x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
+reduce_columns(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   int wide = threadIdx.x % WIDE, deep = threadIdx.x / WIDE;
   Index begin = blockIdx.y * r.chunk, end = min(static_cast<i64>(begin) + r.chunk, r.packs);
@@ -177,15 +177,15 @@ reduce_columns(const __grid_constant__ Source x, const Tb* b, Tout* y, Tz* z, u6
     }
   }
   Gathering gathered;
-  From from = x + spot.at[0];
+  From row = x + spot.at[0];
   if constexpr (PARTIAL && Op::INDEXED) gathered.add(part, part_b, first, c);
   if constexpr (SINGLE) {
-    take<true>(gathered, from, b, spot, r, c, i, end);
+    take<true>(gathered, x, row, b, spot, r, c, i, end);
   } else if constexpr (Op::EXACT) {  // one copy of the long additions
-    for (; i < end; i += UNROLL * DEEP) take<true>(gathered, from, b, spot, r, c, i, end);
+    for (; i < end; i += UNROLL * DEEP) take<true>(gathered, x, row, b, spot, r, c, i, end);
   } else {
-    for (; i + (UNROLL - 1) * DEEP < end; i += UNROLL * DEEP) take<false>(gathered, from, b, spot, r, c, i, end);
-    if (i < end) take<true>(gathered, from, b, spot, r, c, i, end);
+    for (; i + (UNROLL - 1) * DEEP < end; i += UNROLL * DEEP) take<false>(gathered, x, row, b, spot, r, c, i, end);
+    if (i < end) take<true>(gathered, x, row, b, spot, r, c, i, end);
   }
   if constexpr (PARTIAL) gathered.add(part, part_b, last, c);
   let_next_start();

@@ -128,7 +128,7 @@ __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Co
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
-reduce_rows(const __grid_constant__ Source x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
+reduce_rows(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   Context<A> c = context(r, TOGETHER ? elements(r) : (r.chunk / TEAM + 1) * VEC * (r.run_chunk / TEAMS + 1), elements(r), gridDim.y + 64);
   Index first = blockIdx.x * static_cast<Index>(GROUPS * ROWS) + threadIdx.x / GROUP;

@@ -5,7 +5,7 @@
 constexpr bool IN_CHAINS = Op::EXACT && !READS;
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-reduce_small(const __grid_constant__ Source x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
+reduce_small(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   Context<A> c = context(r, (r.chunk >> r.shares.lanes) + 1, r.packs, gridDim.y + 64);
   u32 lane = r.shares.lane(), step = 1u << r.shares.lanes, begin = blockIdx.y * static_cast<u32>(r.chunk);

@@ -2,7 +2,7 @@
 // piece, to shared memory in packs of 16 bytes. Then TEAM threads reduce each row.
 // blockIdx.x: r.chunk rows. Prologue, besides that of reduce.cuh: VEC, TEAM, UNROLL (packs of a thread), BLOCK.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-reduce_staged(const __grid_constant__ Source x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
+reduce_staged(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   __shared__ Pack<u32, 4> stage[BLOCK * UNROLL];
   Context<A> c = context(r, r.packs, r.packs, 64);

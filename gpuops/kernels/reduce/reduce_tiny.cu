@@ -6,7 +6,7 @@
 constexpr int PACKS = ROWS * LENGTH / VEC, APART = PILED ? 1 : BLOCK, STORED = PILED ? ROWS : 1;
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-reduce_tiny(const __grid_constant__ Source x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
+reduce_tiny(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   Context<A> c = context(r, LENGTH, LENGTH, 1);
   Index first = blockIdx.x * static_cast<Index>(BLOCK * ROWS) + threadIdx.x * STORED, outputs = r.outputs;

@@ -45,14 +45,13 @@ __device__ __forceinline__ V scaled(Tin x, const Softmax& p) {
 // A row as the classic kernels see it: its elements as x * scale in V, or -inf where the mask leaves them out.
 struct Row {
   const Softmax& p;
-  From x;
+  const Source& x;
   const b8* mask;
   Tout* y;
   Offset row[3];
 
-  __device__ Row(const Softmax& p, const Source& x, const b8* mask, Tout* y, i64 index) : p(p), mask(mask), y(y) {
+  __device__ Row(const Softmax& p, const Source& x, const b8* mask, Tout* y, i64 index) : p(p), x(x), mask(mask), y(y) {
     p.kept.locate(static_cast<Index>(index), row);
-    this->x = x + row[0];
   }
   __device__ bool chosen(i64 col) const {
     if constexpr (MASK == NONE) return true;
@@ -63,7 +62,7 @@ struct Row {
   __device__ V get(i64 col) const {
     Offset at[3];
     p.reduced.locate(static_cast<Index>(col), at);
-    return chosen(col) ? scaled(x[at[0]], p) : Limits<V>::least();
+    return chosen(col) ? scaled(element_at(x, row[0], at[0]), p) : Limits<V>::least();
   }
   static __device__ Total power(V value, bool chosen, V max) {
     if (!chosen) return Total{};

@@ -2,7 +2,7 @@
 // that a warp's 32 loads are coalesced into one line. Warp shuffles replace the tree: one barrier for each reduction,
 // not log2(BLOCK).
 extern "C" __global__ void __launch_bounds__(BLOCK)
-softmax_block_coalesced(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax p) {
+softmax_block_coalesced(SOURCE x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   Row row(p, x, mask, y, blockIdx.x);
   V max = Limits<V>::least();

@@ -2,7 +2,7 @@
 // element (Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018). Two passes over x instead of
 // three.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-softmax_block_online(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax p) {
+softmax_block_online(SOURCE x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   Row row(p, x, mask, y, blockIdx.x);
   Op::State state = Op::identity();

@@ -1,7 +1,7 @@
 // The fourth rung: the block keeps its row in shared memory, so that x is read once. Shared memory limits occupancy:
 // the longer the rows, the fewer blocks a multiprocessor has, and all of them wait for memory at the same time.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-softmax_block_shared(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax p) {
+softmax_block_shared(SOURCE x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   extern __shared__ V cell[];  // c = threadIdx.x + BLOCK * i is written and read by that thread only: no barrier
   Row row(p, x, mask, y, blockIdx.x);

@@ -14,7 +14,7 @@ template <class Op> __device__ typename Op::State block_tree(typename Op::State 
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-softmax_block_tree(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax p) {
+softmax_block_tree(SOURCE x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   Row row(p, x, mask, y, blockIdx.x);
   i64 run = (p.cols + BLOCK - 1) / BLOCK, begin = threadIdx.x * run, end = min(begin + run, p.cols);

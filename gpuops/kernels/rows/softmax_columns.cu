@@ -44,7 +44,7 @@ struct Online {
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
-softmax_columns(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax p) {
+softmax_columns(SOURCE x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   __shared__ u64 arrivals;
   if constexpr (CLUSTER > 1) cluster_begin(&arrivals);

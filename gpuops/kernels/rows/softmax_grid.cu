@@ -7,7 +7,7 @@ constexpr int WARPS = BLOCK / 32;
 constexpr int PHASES = 4, DELAY = 4000;  // cycles
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
-softmax_grid(const __grid_constant__ Source x, const b8* mask, Tout* y, u64* barriers, State* states, Launch launch, Softmax p) {
+softmax_grid(SOURCE x, const b8* mask, Tout* y, u64* barriers, State* states, Launch launch, Softmax p) {
   wait_for_previous();
   __shared__ State warps[WARPS], row_state;
   int thread = threadIdx.x, group = BLOCK, teams = gridDim.x / p.team;

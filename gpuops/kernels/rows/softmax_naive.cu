@@ -1,7 +1,7 @@
 // The first rung: one thread per element, which reads its whole row twice to find the row's maximum and sum.
 // Every row is read 2 * cols times; only the caches help.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-softmax_naive(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax p) {
+softmax_naive(SOURCE x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   i64 element = blockIdx.x * static_cast<i64>(BLOCK) + threadIdx.x;
   if (element >= p.rows * p.cols) return;

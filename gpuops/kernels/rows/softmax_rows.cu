@@ -10,7 +10,7 @@ constexpr int LANES = GROUP ? GROUP : 32;
 constexpr int STATES = BLOCK / 32 * CLUSTER;
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
-softmax_rows(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax p) {
+softmax_rows(SOURCE x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   if constexpr (GROUP > 0) {
     int thread = threadIdx.x % LANES;

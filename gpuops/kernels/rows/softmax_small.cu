@@ -6,7 +6,7 @@ using Base = RowOp::Base;
 using Ending = RowOp::Ending;
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-softmax_small(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax p) {
+softmax_small(SOURCE x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   u32 lane = p.shares.lane(), step = 1u << p.shares.lanes, rows = p.rows, cols = p.cols;
   u32 index = (blockIdx.x << p.shares.wide) + p.shares.output();
@@ -20,7 +20,7 @@ softmax_small(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax
     Offset at[3];
     p.reduced.locate(lane + n * step, at);
     chosen[n] = MASK == NONE || nonzero(mask[row.row[1] + at[1]]);
-    value[n] = scaled(row.x[at[0]], p);
+    value[n] = scaled(element_at(x, row.row[0], at[0]), p);
     to[n] = row.row[2] + at[2];
   }
   if constexpr (RowOp::MAXIMUM) {

@@ -1,7 +1,7 @@
 // A short row in registers: one warp per row, each element read once. A lane holds PER_LANE packs of VEC elements.
 // Wider packs move the same bytes in fewer instructions. BLOCK / 32 rows per block.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-softmax_warp(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax p) {
+softmax_warp(SOURCE x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   i64 index = blockIdx.x * static_cast<i64>(BLOCK / 32) + threadIdx.x / 32;
   if (index >= p.rows) return;
@@ -17,7 +17,7 @@ softmax_warp(const __grid_constant__ Source x, const b8* mask, Tout* y, Softmax 
     Items<Tin, VEC> items;
     if (inside) {
       p.reduced.locate(static_cast<Index>(lane + 32 * i), at);
-      items = load_items<VEC>(row.x + at[0]);
+      items = load_items<VEC>(x + row.row[0] + at[0]);
     }
 #pragma unroll
     for (int v = 0; v < VEC; ++v) {

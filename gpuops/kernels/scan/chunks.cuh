@@ -36,9 +36,9 @@ template <class T, bool ALONG, bool BACK> struct Staged : Packs<T, EACH, BACK> {
   // Whether full chunks go by packs of 16 bytes. even: their lines are equally far apart.
   template <class P> static __device__ __forceinline__ bool packed(P first, Offset step, Offset apart, bool even) {
     int lane = threadIdx.x % 32;
-    if constexpr (ALONG) return VEC > 1 && even && step == (BACK ? -1 : 1) && apart % VEC == 0 && at_pack<VEC>(first - (BACK ? VEC - 1 : 0));
-    if constexpr (!DENSE) return VEC > 1 && even && apart == 1 && step % VEC == 0 && at_pack<VEC>(first - lane);
-    return VEC > 1 && apart == 1 && step == SHARE && at_pack<VEC>(shuffle(first, 0));
+    if constexpr (ALONG) return VEC > 1 && even && step == (BACK ? -1 : 1) && apart % VEC == 0 && address_of(first - (BACK ? VEC - 1 : 0)) % 16 == 0;
+    if constexpr (!DENSE) return VEC > 1 && even && apart == 1 && step % VEC == 0 && address_of(first - lane) % 16 == 0;
+    return VEC > 1 && apart == 1 && step == SHARE && address_of(shuffle(first, 0)) % 16 == 0;
   }
   // Calls packs(place, address) for each pack of the chunks, or elements(n, place, address) for each element, or, of chunks that are
   // not whole, others(place, address, there). A lane has a chunk of `have` elements from `first` on, `step` from one to the next.
@@ -115,12 +115,12 @@ struct Chunk {
   __device__ __forceinline__ bool packed(const Lanes& p) const { return In::packed(x, from(p), apart<0>(p), even); }
 
   __device__ __forceinline__ void fetch(Loading& loading, const Lanes& p) const {
-    In::each(x, from(p), apart<0>(p), have, whole, packed(p), even, [&](int place, const From& at) {
+    In::each(x, from(p), apart<0>(p), have, whole, packed(p), even, [&](int place, From at) {
       copy_pack<In::VEC>(loading.staged + place, at);
-    }, [&](int n, int place, const From& at) {
+    }, [&](int n, int place, From at) {
       if constexpr (HELD) loading.element[n] = at[0];
       else copy_pack<1>(loading.staged + place, at);
-    }, [&](int place, const From& at, bool there) {
+    }, [&](int place, From at, bool there) {
       if (there) copy_pack<1>(loading.staged + place, at);
       else loading.staged[place] = convert<Tin>(-0.0f);
     });

@@ -140,7 +140,7 @@ template <int OPERAND> __device__ __forceinline__ Offset own(const Share& mine, 
 // Elements on their way to shared memory, and results on theirs from there: those of a contiguous tile in packs of 16 bytes if
 // these are aligned and the tile is full, else one by one.
 template <class T, class P> __device__ __forceinline__ bool in_packs(const P& from, int size) {
-  return VEC_OF<T> > 1 && size == static_cast<int>(blockDim.x) * EACH && at_pack<VEC_OF<T>>(from);
+  return VEC_OF<T> > 1 && size == static_cast<int>(blockDim.x) * EACH && address_of(from) % 16 == 0;
 }
 // Calls f(n, place) for each of a thread's packs of a full tile of lines in the order of threads. (Blocks have a multiple of 64
 // threads, after which the order of packs comes again.)

@@ -2,7 +2,7 @@
 // child learns what comes before it: what comes before its parent, merged with what its elder siblings have. Two merges for
 // an element, however long the line. But neighbouring threads read elements that lie RADIX places apart.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-scan_blelloch(const __grid_constant__ Source x, Tout* y, const __grid_constant__ Ladder p) {
+scan_blelloch(SOURCE x, Tout* y, const __grid_constant__ Ladder p) {
   wait_for_previous();
   Line line(p, x, y, blockIdx.x);
   Chunk chunk(line, threadIdx.x * RADIX);

@@ -50,7 +50,7 @@ struct Unordered {
 using Link = Either<ORDERED, Ordered, Unordered>::type;
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
-scan_chains(const __grid_constant__ Source x, Tout* y, const __grid_constant__ Lanes p) {
+scan_chains(SOURCE x, Tout* y, const __grid_constant__ Lanes p) {
   wait_for_previous();
   extern __shared__ __align__(16) u64 memory[];
   __shared__ Link link[WARPS][32];

@@ -41,7 +41,7 @@ template <class T, bool BACK, class P> struct Segment : Packs<T, OWN, BACK> {
   bool aligned;
   __device__ __forceinline__ explicit Segment(P array) : memory(array), moved(first_in_memory(threadIdx.x % 32)) {
     memory += BACK ? -(static_cast<int>(threadIdx.x / 32 + 1) * SEGMENT - 1) : static_cast<int>(threadIdx.x / 32) * SEGMENT;
-    aligned = at_pack<VEC>(memory);
+    aligned = address_of(memory) % sizeof(Loaded) == 0;
   }
   // The warp's segment of a tile in the array.
   __device__ __forceinline__ P at(i64 number) const { return memory + (BACK ? -number : number) * TILE; }
@@ -54,8 +54,9 @@ template <class T, bool BACK, class P> struct Segment : Packs<T, OWN, BACK> {
     int lane = threadIdx.x % 32;
     auto from = at(number);
     if (whole(number, p)) {
+      auto packs = packs_from<VEC>(from) + lane;
 #pragma unroll
-      for (int n = 0; n < PACKS; ++n) copy_pack<VEC>(to + pack_in_memory(moved, n), from + (lane + 32 * n) * VEC);
+      for (int n = 0; n < PACKS; ++n) copy_pack<VEC>(to + pack_in_memory(moved, n), packs + 32 * n);
     } else {
       i64 count = end(number, p);
 #pragma unroll 1
@@ -227,7 +228,7 @@ struct FlatAny : AnyOp {
       return EXCLUSIVE ? last : finished(state);
     });
   }
-  static __device__ __forceinline__ void finish(const Ready& line, const Found&, const Kept& part, const Segments& elements, const Starts& starts, i64, const From&, const Flat& p) {
+  static __device__ __forceinline__ void finish(const Ready& line, const Found&, const Kept& part, const Segments& elements, const Starts& starts, i64, From, const Flat& p) {
     Local state = fresh(starts.lanes) ? part : merge(line, part);
     if (SHORT || starts.lanes) finish<true>(state, starts.own, elements, p.nothing);
     else finish<false>(state, 0, elements, p.nothing);
@@ -312,7 +313,7 @@ template <class V> struct FlatSums : ExactPrefix<V, LONGEST> {
     if (SHORT || starts.lanes) return known.template chain<true, WAY, WAY == CUT ? 1 : MANY<true>>(line, part, elements, starts.own, least, nothing);
     return known.template chain<false, WAY, WAY == CUT ? 1 : MANY<false>>(line, part, elements, 0, least, nothing);
   }
-  static __device__ __forceinline__ void finish(const Ready& ready, const Found& found, const Kept& kept, const Segments& elements, const Starts& starts, i64 first, const From& from, const Flat& p) {
+  static __device__ __forceinline__ void finish(const Ready& ready, const Found& found, const Kept& kept, const Segments& elements, const Starts& starts, i64 first, From from, const Flat& p) {
     Expansion line = fresh(starts.lanes) ? Base::none() : ready.line;
     Local part;
     if constexpr (Base::DOUBLE) {
@@ -408,7 +409,7 @@ enum Barrier { TOTALS = 1, BEFORE = TOTALS + RING, READY = BEFORE + RING };
 constexpr int SCANNING = 32 * WARPS;  // threads
 
 // What the warps do that scan.
-__device__ __forceinline__ void scan_segments(const From& x, Tout* y, char* memory, Tile tile, Board& board, const Flat& p) {
+__device__ __forceinline__ void scan_segments(From x, Tout* y, char* memory, Tile tile, Board& board, const Flat& p) {
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   i64 step = gridDim.x;
   In in(x);
@@ -479,7 +480,7 @@ __device__ __forceinline__ void look_back(const Published<Engine>& totals, Tile 
 }
 
 extern "C" __global__ void __launch_bounds__(SCANNING + 32 * LOOKING, 1)
-scan_flat(const __grid_constant__ Source x, Tout* y, u64* counter, u64* slot, const __grid_constant__ Launch launch, const __grid_constant__ Flat p) {
+scan_flat(SOURCE x, Tout* y, u64* counter, u64* slot, const __grid_constant__ Launch launch, const __grid_constant__ Flat p) {
   wait_for_previous();
   extern __shared__ __align__(16) u64 memory[];
   __shared__ Board board;

@@ -2,7 +2,7 @@
 // `step` places before it has: then it has 2 * step elements. log2(n) steps of n merges each: n log2(n) merges, where a
 // single thread would need n. (W. D. Hillis and G. L. Steele, "Data parallel algorithms", 1986)
 extern "C" __global__ void __launch_bounds__(BLOCK)
-scan_hillis_steele(const __grid_constant__ Source x, Tout* y, const __grid_constant__ Ladder p) {
+scan_hillis_steele(SOURCE x, Tout* y, const __grid_constant__ Ladder p) {
   wait_for_previous();
   __shared__ State cell[BLOCK];
   Line line(p, x, y, blockIdx.x);

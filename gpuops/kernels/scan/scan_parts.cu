@@ -39,7 +39,7 @@ template <int COUNT = WARPS> __device__ __forceinline__ Engine::Carry all_of(con
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
-scan_parts(const __grid_constant__ Source x, Tout* y, u64* counter, u64* slot, const __grid_constant__ Launch launch, const __grid_constant__ Lanes p) {
+scan_parts(SOURCE x, Tout* y, u64* counter, u64* slot, const __grid_constant__ Launch launch, const __grid_constant__ Lanes p) {
   wait_for_previous();
   using Carry = Engine::Carry;
   extern __shared__ __align__(16) u64 memory[];

@@ -8,7 +8,7 @@
 // ELEMENTS); part: those of its own parts or, RESULTS, what comes before each, if a line has several.
 // Prologue, besides that of ladder.cuh: ELEMENTS, RESULTS.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-scan_three_pass(const __grid_constant__ Source x, Tout* y, State* item, State* part, const __grid_constant__ Ladder p) {
+scan_three_pass(SOURCE x, Tout* y, State* item, State* part, const __grid_constant__ Ladder p) {
   wait_for_previous();
   i64 index = blockIdx.x / p.parts, first = (blockIdx.x - index * p.parts) * (BLOCK * RADIX) + threadIdx.x * RADIX;
   State block = RESULTS && p.parts > 1 ? part[blockIdx.x] : nothing(), all;  // what comes before the block's part

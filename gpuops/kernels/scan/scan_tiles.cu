@@ -289,7 +289,7 @@ __device__ __forceinline__ void walk_lines(const Source& x, Tout* y, const Share
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
-scan_tiles(const __grid_constant__ Source x, Tout* y, u64* counter, u64* slot, const __grid_constant__ Launch launch, const __grid_constant__ Scan p) {
+scan_tiles(SOURCE x, Tout* y, u64* counter, u64* slot, const __grid_constant__ Launch launch, const __grid_constant__ Scan p) {
   wait_for_previous();
   Share mine(threadIdx.x, p);
   if constexpr (WALK) walk_lines(x, y, mine, p);

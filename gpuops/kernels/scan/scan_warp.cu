@@ -2,7 +2,7 @@
 // steps of the first rung within the warp, by shuffles: no shared memory, no barriers, and coalesced loads. Each element is
 // read once; but 32 elements must be done before the next ones are asked for.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-scan_warp(const __grid_constant__ Source x, Tout* y, const __grid_constant__ Ladder p) {
+scan_warp(SOURCE x, Tout* y, const __grid_constant__ Ladder p) {
   wait_for_previous();
   Line line(p, x, y, blockIdx.x * static_cast<i64>(BLOCK / 32) + threadIdx.x / 32);
   int lane = threadIdx.x % 32;
