@@ -51,6 +51,14 @@ class Device(Protocol):
         """Prepare to load several kernels at once, which may be new."""
         ...
 
+    def there(self, kernels: list[Kernel]) -> bool:
+        """Whether kernels are loaded, or need not be compiled to be."""
+        ...
+
+    def begin(self, kernels: list[Kernel]) -> None:
+        """Compile kernels in the background."""
+        ...
+
     def launcher(self, launch: Launch, places: dict[str, int]) -> Callable[..., None]:
         """Load a kernel; returns a function of the arrays' addresses that launches it. ``places``: the index of each
         array's address. A second argument of the function, a `Given`, replaces the launch's own."""

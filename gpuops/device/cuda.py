@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -47,6 +47,8 @@ BLAS_TYPES = {
     "complex128": (5, 70),
 }  # fmt: skip
 
+BACKGROUND = 2  # kernels that compile at a time in the background
+
 DEVICES: dict[int, CudaDevice] = {}
 DEVICES_LOCK = threading.Lock()
 
@@ -84,6 +86,7 @@ class CudaDevice:
         self.overlaps = self.arch >= 90 and cupy.cuda.runtime.driverGetVersion() >= 12030
         self._functions: dict[Kernel, Any] = {}
         self._codes: dict[Kernel, bytes] = {}  # compiled, not loaded yet
+        self._begun: set[Kernel] = set()  # those that were begun in the background
         self._local = threading.local()
         self._retired = Retired(index)
         self._graphs = Graphs()
@@ -183,6 +186,29 @@ class CudaDevice:
 
             with ThreadPoolExecutor(len(missing)) as pool:
                 self._codes |= zip(missing, pool.map(self.compiled, missing), strict=True)
+
+    def there(self, kernels: list[Kernel]) -> bool:
+        for kernel in kernels:
+            if kernel not in self._functions and kernel not in self._codes:
+                if not (code := jit.kept(kernel, self.arch)):
+                    return False
+                self._codes[kernel] = code
+        return True
+
+    def begin(self, kernels: list[Kernel]) -> None:
+        for kernel in kernels:
+            with self._lock:
+                begun = kernel in self._begun
+                self._begun.add(kernel)
+            if not begun:
+                background().submit(self.compile_ahead, kernel)
+
+    def compile_ahead(self, kernel: Kernel) -> None:
+        """Compile a kernel for later. One that fails is compiled again when it is needed, which raises."""
+        code = b""
+        with suppress(Exception):
+            code = self.compiled(kernel)
+        self._codes.setdefault(kernel, code)
 
     def compiled(self, kernel: Kernel) -> bytes:
         """Machine code for this GPU."""
@@ -300,6 +326,14 @@ class CudaDevice:
                 cublas.setPointerMode(handle, pointers)
 
         return go
+
+
+@cache
+def background() -> Any:
+    """The threads that compile in the background."""
+    from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+    return ThreadPoolExecutor(BACKGROUND, "gpuops-compile")
 
 
 def bits_dtype(size: int) -> np.dtype:

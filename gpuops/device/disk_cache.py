@@ -39,7 +39,7 @@ def entry(folder: str, name: str, key: str, make: Callable[[], bytes], anew: boo
     """The cached result of ``make`` for a key; ``anew`` replaces it. Without a usable folder nothing is cached."""
     if not folder or not prepared(folder):
         return make()
-    path = os.path.join(folder, f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin")
+    path = path_of(folder, name, key)
     if not anew and (code := stored(path)):
         return code
     with locked(path + LOCK):
@@ -50,6 +50,16 @@ def entry(folder: str, name: str, key: str, make: Callable[[], bytes], anew: boo
             store(path, code)
             trim(folder, DIGEST + len(code))
     return code
+
+
+def path_of(folder: str, name: str, key: str) -> str:
+    """The file of an entry."""
+    return os.path.join(folder, f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin")
+
+
+def found(folder: str, name: str, key: str) -> bytes:
+    """The cached result for a key; empty if there is none."""
+    return stored(path_of(folder, name, key)) if folder else b""
 
 
 def prepared(folder: str) -> bool:

@@ -33,6 +33,10 @@ def prepare(
     assert work.plan is not None
     if work.then is not None:
         return prepare_counting(work, context, names, out, fits)
+    if (meanwhile := sooner(work, context.device)) is not None:
+        kernels, there = work.plan.kernels, context.device.there
+        now = prepare(meanwhile, context, names, out, fits, captured)
+        return lambda values, addresses: None if there(kernels) else now(values, addresses)
     plan, device, own = work.plan, context.device, work.plan.own
     new = [spec for spec in work.results if spec.name not in names]
     places = {name: i for i, name in enumerate((*names, *[spec.name for spec in new], *own))}
@@ -65,6 +69,19 @@ def prepare(
         return result
 
     return ready
+
+
+def sooner(work: Work, device: Device) -> Work | None:
+    """The same work by a plan whose kernels are there or compile fast, while the kernels of its own compile in the
+    background; None if these are there, or compile as fast."""
+    assert work.plan is not None
+    if work.sooner is None or device.there(work.plan.kernels):
+        return None
+    plan = work.sooner()
+    if not device.there([kernel for kernel in plan.kernels if kernel.expression is None]):
+        return None
+    device.begin(work.plan.kernels)
+    return work._replace(plan=plan, sooner=None)
 
 
 def prepare_counting(

@@ -25,7 +25,8 @@ from ..plan.work import Kernel
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
 COMMON = ("launch.cuh", "types.cuh", "axes.cuh", "ops.cuh", "exact.cuh", "digits.cuh", "sums.cuh", "items.cuh")
 #: What kernels of these families read x from, and where an element is, if x is in memory; else an expression.
-SOURCES, POINTER = ("reduce", "scan", "softmax"), "using Source = const Tin*;\nusing From = const Tin*;\n#define SOURCE const Tin*"
+SOURCES = ("reduce", "scan", "softmax")
+POINTER = "using Source = const Tin*;\nusing From = const Tin*;\n#define SOURCE const Tin*"
 EXPRESSION = ("ufuncs.cuh", "expression.cuh")
 MATMUL = ("matmul.cuh",)
 SCAN_ENGINES = ("products.cuh", "engines.cuh", "inexact.cuh")
@@ -169,10 +170,22 @@ def compiled(kernel: Kernel, arch: int, anew: bool = False, folder: str | None =
     """Machine code of a variant, through the disk cache (``anew``: compiled again) in the default or another folder."""
     from . import disk_cache  # slow to import, and NumPy users never need it
 
-    text = source(kernel)
-    key = "\0".join((text, str(arch), compiler(), *options(kernel.name)))
+    text, key = keyed(kernel, arch)
     folder = cache_folder() if folder is None else folder
     return disk_cache.entry(folder, kernel.name, key, lambda: compile(text, f"{kernel.name}.cu", arch), anew)
+
+
+def kept(kernel: Kernel, arch: int) -> bytes:
+    """Machine code of a variant from the disk cache; empty if that does not have it."""
+    from . import disk_cache  # slow to import, and NumPy users never need it
+
+    return disk_cache.found(cache_folder(), kernel.name, keyed(kernel, arch)[1])
+
+
+def keyed(kernel: Kernel, arch: int) -> tuple[str, str]:
+    """The source of a variant, and the key of its machine code: all that decides it."""
+    text = source(kernel)
+    return text, "\0".join((text, str(arch), compiler(), *options(kernel.name)))
 
 
 def architectures() -> list[int]:

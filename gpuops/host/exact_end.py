@@ -85,6 +85,7 @@ class End:
         """The blocks of an array, and how many of their results become one."""
         a, viewed = arrays[0], self.bound.takes is None and arrays[2] is None
         room = max(reduce.VIEWED, a.size // reduce.PIECES) if viewed else reduce.BLOCK
+        room = getattr(a, "room", room)  # of what is computed as it is read
         return cut(a.shape, a.strides, self.task.axis, room) if a.size else ([], 1)
 
     def of_pieces(self, make: Callable[..., Any], dtypes: list[np.dtype], arrays: Arrays) -> list[np.ndarray]:

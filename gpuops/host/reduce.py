@@ -244,7 +244,7 @@ def reduced(task: Task, arrays: Arrays, end: End, steps: Shape = (), offset: int
     steps = (steps or positions(a.shape, axis)) if bound.indexed else ()
     if 0 < a.size <= BLOCK:
         return end.results(states(Block(bound, arrays, axis, offset, steps), task.options), length)
-    room = room_of(bound, a.shape, a.strides, axis, mask is not None)
+    room = getattr(a, "room", None) or room_of(bound, a.shape, a.strides, axis, mask is not None)
     pieces, parts = cut(a.shape, a.strides, axis, room) if a.size else ([], 1)
     dtypes = [wide.state[name] for name in wide.state.names or ()]
     whole = parts == 1 and a.size > 0

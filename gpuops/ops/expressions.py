@@ -15,7 +15,7 @@ from ..host import programs
 from ..plan.builder import Builder, unsafe
 from ..plan.expression import Expression
 from ..plan.geometry import Shape, contiguous_strides, like_strides
-from ..plan.work import ArraySpec, HostCall, Work, new_array
+from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
 from .arguments import broadcast_shapes, check_array, check_out, check_rank
 from .broadcast import layout
 from .docstrings import documented
@@ -116,6 +116,31 @@ def numbers(program: Program, constants: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple([np.frombuffer(bits.to_bytes(dtype.itemsize, "little"), dtype)[0] for bits, dtype in pairs])
 
 
+def described(op: Operation, place: str, x: ArraySpec, given: dict[str, Any]) -> Work:
+    """The description of a call with an expression in the place of an operand."""
+    every = given | {place: x}
+    first = [every.pop(name) for name in op.by_position_only if name in every]
+    return op.describe(*first, **every)
+
+
+def sooner(op: Operation, place: str, x: ArraySpec, given: dict[str, Any], work: Work) -> Callable[[], Plan] | None:
+    """What plans the same call with the expression in memory: its kernel compiles fast, and those of an array may be
+    there. (Recorded descriptions have none.)"""
+    if work.plan is None or x.made is None or any([type(n) is not int for n in (*x.shape, *x.strides)]):
+        return None
+
+    def plan() -> Plan:
+        assert x.machine is not None
+        builder = Builder(x.machine)
+        value = builder.readable(x)
+        made = described(op, place, value, given).plan
+        assert made is not None
+        builder.add(made)
+        return builder.finish()
+
+    return plan
+
+
 @lru_cache(maxsize=1024)
 def taking(public: Callable[..., Any], place: str, program: Program) -> Callable[..., Any]:
     """A public function that takes, in the place of one operand, a program's arrays (``x0`` and so on) and
@@ -132,14 +157,12 @@ def taking(public: Callable[..., Any], place: str, program: Program) -> Callable
         if out is not None and not {*names}.isdisjoint(out.overlaps):
             given["out"] = out._replace(overlaps=(*out.overlaps, place))
         x = virtual(place, program, [*operands.values()], constants)
-        given[place] = x
-        first = [given.pop(name) for name in op.by_position_only if name in given]
-        work = op.describe(*first, **given)
+        work = described(op, place, x, given)
         options = {
             "call": work.host, "place": place, "program": program, "numbers": numbers(program, constants),
             "names": (*names,), "shape": x.shape, "strides": x.strides,
         }  # fmt: skip
-        return work._replace(host=HostCall(programs.taken, options))
+        return work._replace(host=HostCall(programs.taken, options), sooner=sooner(op, place, x, given, work))
 
     describe.__name__ = op.name
     roles = {name: takes for name, takes in op.operands.items() if name != place} | dict.fromkeys(names, ARRAY)

@@ -350,6 +350,7 @@ class Work(NamedTuple):
     method: tuple[str, tuple[Any, ...]] | None = None
     form: Any = None  # of the results: a tuple, or a named tuple; None: one by itself, several as a tuple
     then: "Then | None" = None
+    sooner: "Callable[[], Plan] | None" = None  # plans the same results, for while the plan's own kernels compile
 
     @property
     def summary(self) -> str:
