@@ -123,6 +123,7 @@ def prepare(machine: Any, case: Case, provider: Provider, ring: list[tuple[Any, 
     result = calls[0]()
     if provider.checked and (problem := check(machine.xp, right, provider.wide(result))):
         raise Wrong(problem)
+    machine.synchronize()
     return warm(machine, Subject(provider, calls, fresh=needs_fresh(machine, case, ring)))
 
 

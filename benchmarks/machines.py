@@ -146,7 +146,11 @@ class Gpu:
         return self.cupy.asarray(x)
 
     def synchronize(self) -> None:
+        """Wait for the GPU, and for kernels that compile in the background."""
+        from gpuops.device import cuda  # which needs CuPy
+
         self.cupy.cuda.Device().synchronize()
+        cuda.device(self.index).wait_for_kernels()
 
     def free(self) -> None:
         """Free the libraries' memory pools."""

@@ -121,6 +121,8 @@ THRESHOLDS = (
         *stretch(((1, 8192), WIDE)), Probe("where", together(WIDE, WIDE, WIDE)))),
     Threshold("maps.packs", "FEW", (2**16, 2**20), stretch(((1, 2048), (1024, 2048)), ((1, 2048), (256, 2048)))),
     Threshold("maps.packs", "AHEAD", (0, 2**26), stretch(((1, 2**21), (64, 2**21)), ((1, 2**23), (16, 2**23)))),
+    Threshold("builder", "TURNED", (2**12, 2**20), tuple(
+        Probe("polynomial", together(Operand(shape, "F"), *[shape] * 4)) for shape in ((128, 128), (512, 512)))),
     *[Threshold("maps.evaluate", name, others, (
         Probe("standardize", together(WIDE, WIDE[1:], (8192, 1))), Probe("polynomial", together(*[WIDE] * 5)),
         Probe("standardize", together((1024, 1024), (1024,), (1024, 1)))))

@@ -86,7 +86,7 @@ class CudaDevice:
         self.overlaps = self.arch >= 90 and cupy.cuda.runtime.driverGetVersion() >= 12030
         self._functions: dict[Kernel, Any] = {}
         self._codes: dict[Kernel, bytes] = {}  # compiled, not loaded yet
-        self._begun: set[Kernel] = set()  # those that were begun in the background
+        self._begun: dict[Kernel, Any] = {}  # those that were begun in the background, and their futures
         self._local = threading.local()
         self._retired = Retired(index)
         self._graphs = Graphs()
@@ -190,7 +190,7 @@ class CudaDevice:
     def there(self, kernels: list[Kernel]) -> bool:
         for kernel in kernels:
             if kernel not in self._functions and kernel not in self._codes:
-                if not (code := jit.kept(kernel, self.arch)):
+                if kernel in self._begun or not (code := jit.kept(kernel, self.arch)):
                     return False
                 self._codes[kernel] = code
         return True
@@ -198,10 +198,13 @@ class CudaDevice:
     def begin(self, kernels: list[Kernel]) -> None:
         for kernel in kernels:
             with self._lock:
-                begun = kernel in self._begun
-                self._begun.add(kernel)
-            if not begun:
-                background().submit(self.compile_ahead, kernel)
+                if kernel not in self._begun:
+                    self._begun[kernel] = background().submit(self.compile_ahead, kernel)
+
+    def wait_for_kernels(self) -> None:
+        """Wait until the kernels that compile in the background are there."""
+        for compiling in [*self._begun.values()]:
+            compiling.result()
 
     def compile_ahead(self, kernel: Kernel) -> None:
         """Compile a kernel for later. One that fails is compiled again when it is needed, which raises."""
