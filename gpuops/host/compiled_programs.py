@@ -72,7 +72,7 @@ def call(loops: Callable[..., Any], arrays: Sequence[np.ndarray], numbers: Seque
         turned = into.transpose(dims)
         seen = rows_of(turned.shape, tuple([each.transpose(dims).strides for each in arrays]))
         parts = [each.transpose(dims)[index] for each, (index, _) in zip(arrays, seen, strict=True)]
-        parts = [each.copy() if False else each for each in parts]
+        parts = [each.copy() if each.size * REPEATED <= into.size else each for each in parts]
         if not all([each.flags.c_contiguous and each.flags.aligned for each in (*parts, turned)]):
             return False
         cut = seen[0][1]
