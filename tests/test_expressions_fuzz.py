@@ -71,7 +71,7 @@ def moved(data: Any, backend: Any, x: Lazy) -> Lazy:
 
     def visit(node: Lazy) -> Lazy:
         if not node.name:
-            return node if node.constant else copies[id(node.array)]
+            return node if not node.arrays else copies[id(node.array)]
         if id(node) not in made:
             made[id(node)] = expressions.node(node.name, node.dtypes, tuple(map(visit, node.args)))
         return made[id(node)]

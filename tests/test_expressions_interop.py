@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -128,7 +129,6 @@ def test_chunks_of_unknown_size_are_refused():
         gpuops.sum(lazy(x[x > 0]) * 2)
 
 
-@pytest.mark.xfail(reason="KeyError: the function that takes the program's arrays is not in the table of graphs")
 def test_a_dask_array_may_be_beside_an_expression_of_numpys():
     x = lazy(X) * 2
     assert_close(gpuops.sum(x, axis=0, where=da.from_array(MASK, 5)).compute(), gpuops.sum(X * 2, axis=0, where=MASK))
@@ -137,7 +137,6 @@ def test_a_dask_array_may_be_beside_an_expression_of_numpys():
     assert gpuops.array_equal(x, da.from_array(X * 2, 5)).compute()
 
 
-@pytest.mark.xfail(reason="the function that takes the program's arrays is local, and its token is another each time")
 def test_graphs_pickle_and_equal_calls_have_equal_names():
     x = da.from_array(X, 5)
     made = gpuops.sum((lazy(x) - Y) ** 2, axis=1)
@@ -239,7 +238,6 @@ def test_libraries_do_not_mix(jax):  # noqa: F811
         assert "numpy.ndarray" in str(failure.value)
 
 
-@pytest.mark.xfail(reason="an adapter that mixes takes arrays of every library, not only NumPy's and CuPy's")
 def test_jax_and_dask_do_not_mix(jax):  # noqa: F811
     x, y = jax.numpy.asarray(X), da.from_array(Y, 5)
     with pytest.raises(TypeError, match="arrays of two libraries do not mix"):
@@ -286,7 +284,6 @@ def test_what_numpy_converts_is_an_array(name):
         assert_bits(got, expected)
 
 
-@pytest.mark.xfail(reason="pandas computes its operators element by element, without __pandas_priority__")
 def test_operators_of_pandas_leave_expressions_to_these():
     pandas = pytest.importorskip("pandas", reason="needs pandas")
     for like in (pandas.DataFrame(X), pandas.Series(X[0])):
@@ -311,7 +308,6 @@ def test_what_is_no_array_is_refused():
             lazy(value)
 
 
-@pytest.mark.xfail(reason="arrays that only have DLPack have no dtype attribute")
 @pytest.mark.parametrize("make", [Foreign, Standard])
 def test_arrays_of_dlpack(make):
     x, y = make(X), make(Y)
@@ -321,17 +317,15 @@ def test_arrays_of_dlpack(make):
 
 
 @pytest.mark.filterwarnings("ignore:You are comparing")
-@pytest.mark.xfail(reason="dtypes of the array API standard are not NumPy's")
 def test_arrays_of_the_array_api_standard(strict):  # noqa: F811
     here, there = (strict.asarray(X, device=strict.Device(name)) for name in ("CPU_DEVICE", "device1"))
     got = gpuops.sum(lazy(there) * 2, axis=0)
     assert got.device == there.device
     assert_bits(np.from_dlpack(got), gpuops.sum(X * 2, axis=0))
-    with pytest.raises(ValueError, match=f"{here.device} and {there.device}"):
+    with pytest.raises(ValueError, match=f"{re.escape(str(here.device))}.*{re.escape(str(there.device))}"):
         gpuops.evaluate(lazy(here) + there)
 
 
-@pytest.mark.xfail(reason="__setattr__ refuses what copy and pickle set")
 def test_expressions_can_be_copied_and_pickled():
     x = lazy(X) * 2
     for made in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):

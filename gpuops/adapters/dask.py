@@ -63,11 +63,12 @@ def evaluated(program: Program, arrays: dict[str, Any], constants: tuple[int, ..
     first = next(filter(is_dask, arrays.values()))
     operands = [array if is_dask(array) or array.ndim == 0 else cut(array, first) for array in arrays.values()]
     dims = range(max([array.ndim for array in operands]))
-    return blocks(partial(evaluate_chunks, function, constants), "evaluate", dims, operands, program.dtype)
+    return blocks(partial(evaluate_chunks, program, constants), "evaluate", dims, operands, program.dtype)
 
 
-def evaluate_chunks(function: Function, constants: tuple[int, ...], *chunks: Any) -> Any:
+def evaluate_chunks(program: Program, constants: tuple[int, ...], *chunks: Any) -> Any:
     """A chunk of an expression."""
+    function = expressions.taking(expressions.evaluate, "x", program)
     return function(**{f"x{k}": chunk for k, chunk in enumerate(chunks)}, constants=constants)
 
 

@@ -29,7 +29,8 @@ def with_expressions(
         bind(public, operation, args, options)  # raises
     given = dict(zip(names, (*args, *options.values()), strict=True))
     places = [name for name, value in given.items() if type(value) is Lazy]
-    if len(places) > 1 or not takes(public, operation, places[0]):
+    dask = any([hasattr(value, "__dask_graph__") for value in given.values()])
+    if len(places) > 1 or dask or not takes(public, operation, places[0]):
         return evaluated_first(public, operation, given, places)
     (place,) = places
     x: Lazy = given.pop(place)
@@ -53,14 +54,16 @@ def takes(public: Callable[..., Any], operation: Operation, place: str) -> bool:
 def evaluated_first(
     public: Callable[..., Any], operation: Operation, given: dict[str, Any], places: list[str]
 ) -> Any:
-    """Make a call with several expressions, of which only the first may stay one, or with one in another place."""
+    """Make a call with several expressions, of which the first may stay one, with one in another place, or with one
+    beside a Dask array."""
     for name in places:
         if public in ARRAYS_ONLY or operation.operands.get(name) not in (ARRAY, WEAK, MASK):
             rule = "pass gpuops.evaluate of it" if name in operation.operands and name != "out" else "pass an array"
             raise error(TypeError, operation.name, f"{name} is an expression, {given[name]!r}; {rule}")
     if public is where:
         return chosen(given)
-    given |= {name: evaluate(given[name]) for name in (places[1:] if takes(public, operation, places[0]) else places)}
+    stays = len(places) > 1 and takes(public, operation, places[0])
+    given |= {name: evaluate(given[name]) for name in places[stays:]}
     first = [given.pop(name) for name in operation.by_position_only if name in given]
     return public(*first, **given)
 

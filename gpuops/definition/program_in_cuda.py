@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..plan.dtypes import CTYPES, dtype_name
-from ..plan.expression import EACH, SAME, SHIFTED, STRIDED, Code, params_of
+from ..plan.expression import EACH, SHIFTED, STRIDED, Code, params_of
 from .in_cuda import INLINE, ctype
 from .program import ASTYPE, CLIP, IMAG, REAL, WHERE, Program, Step
 
 #: What computes the operations that are not ufuncs.
 OTHERS = {
     ASTYPE: "{}", REAL: "{}.re", IMAG: "{}.im", WHERE: "({} ? {} : {})",
-    CLIP: "ufunc::minimum(ufunc::maximum({}, {}), {})",
+    CLIP: "ufunc::clip({}, {}, {})",
 }  # fmt: skip
 METHOD = INLINE.removeprefix("static ")
 
@@ -38,7 +38,7 @@ def text(code: Code) -> str:
         "struct Expression {",
         f"  using Index = {code.offset};",
         f"  static constexpr int LOCATED = {len(code.located)};",
-        f"  static constexpr int WHOLE = {len([way for way in code.ways if way in (SAME, SHIFTED)])};",
+        f"  static constexpr bool EARLY = {str(code.ahead).lower()};",
         f"  static constexpr bool LINEAR = {str(code.steps is not None).lower()};",
         f"  static constexpr int SIZE = {program.dtype.itemsize};",
         "  static constexpr int KEPT = LINEAR ? LOCATED : 0;",
@@ -68,7 +68,9 @@ def text(code: Code) -> str:
             *(["begin(from.fixed, from.there);"] if code.fixed else []),
             "return from;",
         ]),
-        *body("{type} operator[](i64 i) const".format(**values), ["return at(i).template load<1>().get(0);"]),
+        *body("{type} operator[](i64 i) const".format(**values), [
+            f"return {'at(i)' if code.vec > 1 else '(*this + i)'}.template load<1>().get(0);",
+        ]),
         "};",
         "} }",
         "using Source = expression::Expression;",

@@ -11,7 +11,7 @@ import numpy as np
 from ..plan.dtypes import INTEGERS, accumulator, dtype_name
 from ..plan.reductions import OpStruct, Traits
 from .exact import Exact
-from .expressions import real_of
+from .expressions import ORDERS, real_of
 
 
 class Field(NamedTuple):
@@ -65,7 +65,8 @@ def kinds_of(x: np.dtype, val: np.dtype, wide: bool = False) -> dict[str, np.dty
 
 def struct(name: str, fields: dict[str, Field], traits: Traits = PLAIN, **more: Any) -> OpStruct:
     """The description of a struct whose states have these fields."""
-    return OpStruct(name, partial(memory_of, fields), traits, **more)
+    selects = all([field.merge in ORDERS for field in fields.values()])
+    return OpStruct(name, partial(memory_of, fields), traits, selects=selects, **more)
 
 
 #: Exact sums in a kernel's memory, of float32 and of float64: ``struct Aligned`` and ``struct Fixed`` of

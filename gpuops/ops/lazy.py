@@ -27,17 +27,17 @@ ALIASES = {"true_divide": "divide", "mod": "remainder", "abs": "absolute", "conj
 
 
 class Parts:
-    """What an expression consists of: it is an array (``array``), a constant (``constant`` is set, ``array`` is 0-d),
-    or an operation (``name``) on other nodes, computed in ``dtypes``."""
+    """What an expression consists of: an array (``array``), a constant (a 0-d ``array``, and no ``arrays``), or an
+    operation (``name``) on other nodes, computed in ``dtypes``."""
 
-    __slots__ = ("args", "array", "arrays", "constant", "context", "depth", "dtypes", "name", "shape")
+    __slots__ = ("args", "array", "arrays", "context", "depth", "dtypes", "name", "shape")
 
     def __init__(
-        self, name: str, args: tuple[Lazy, ...], dtypes: tuple[np.dtype, ...], shape: Shape, array: Any, constant: bool,
-        context: Any, arrays: tuple[Any, ...], depth: int,
+        self, name: str, args: tuple[Lazy, ...], dtypes: tuple[np.dtype, ...], shape: Shape, array: Any, context: Any,
+        arrays: tuple[Any, ...], depth: int,
     ) -> None:  # fmt: skip
         self.name, self.args, self.dtypes, self.shape, self.array = name, args, dtypes, shape, array
-        self.constant, self.context, self.arrays, self.depth = constant, context, arrays, depth
+        self.context, self.arrays, self.depth = context, arrays, depth
 
 
 class Lazy(Parts):
@@ -45,6 +45,7 @@ class Lazy(Parts):
 
     __slots__ = ()
     __array_priority__ = 1000  # CuPy's operators leave expressions to these
+    __pandas_priority__ = 5000  # and so do those of pandas
     __hash__ = None  # type: ignore[assignment]
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -91,12 +92,15 @@ class Lazy(Parts):
 
     # --------------------------------------------------------------------------------------------------------- printing
 
+    def __reduce__(self) -> Any:
+        return again, (self.name, self.args, self.dtypes, self.array)
+
     def __repr__(self) -> str:
         return f"lazy({self.text({})}, dtype={self.dtype.name}, shape={self.shape})"
 
     def text(self, names: dict[int, str]) -> str:
         """The expression as text. ``names``: of the arrays so far, by their identity."""
-        if self.constant:
+        if not (self.name or self.arrays):
             return repr(self.array.item())
         if not self.name:
             return names.setdefault(id(self.array), f"x{len(names)}")
@@ -185,7 +189,7 @@ class Lazy(Parts):
                 for arg in node.args:
                     visit(arg)
                 steps.append(node)
-            elif node.constant:
+            elif not node.arrays:
                 constants.append(node)
 
         visit(self)
@@ -195,7 +199,7 @@ class Lazy(Parts):
         dtypes: list[Any] = [None] * len(places)
         at = {id(each): i for i, each in enumerate(chain(constants, steps), len(places))}
         for each in seen.values():
-            if not (each.name or each.constant):
+            if each.arrays and not each.name:
                 place = at[id(each)] = places[id(each.array)]
                 dtypes[place] = each.dtypes[0]
         made = tuple([Step(each.name, each.dtypes, tuple([at[id(arg)] for arg in each.args])) for each in steps])
@@ -262,12 +266,31 @@ def lazy(x: Any) -> Lazy:
     elif cls is not np.ndarray:
         context = adapter_of(x) or find("lazy", "x", x)
         x = host_array("lazy", "x", x) if context is None else x
-    return made("", (), (supported(x.dtype),), tuple(x.shape), x, False, context, (x,), 0)
+    dtype, shape = facts(x, context)
+    return made("", (), (dtype,), shape, x, context, (x,), 0)
+
+
+def facts(x: Any, context: Any) -> tuple[np.dtype, Shape]:
+    """The dtype and the shape of an array; of one that lacks NumPy's, by the exchange of its memory."""
+    try:
+        return supported(x.dtype), tuple(x.shape)
+    except (AttributeError, TypeError):
+        if not hasattr(context, "native"):
+            raise
+    x = context.native("lazy", "x", x)
+    return supported(x.dtype), x.shape
 
 
 def constant(value: np.ndarray) -> Lazy:
     """A number of a dtype."""
-    return made("", (), (value.dtype,), (), value, True, None, (), 0)
+    return made("", (), (value.dtype,), (), value, None, (), 0)
+
+
+def again(name: str, args: tuple[Lazy, ...], dtypes: tuple[np.dtype, ...], array: Any) -> Lazy:
+    """A node that was copied or pickled."""
+    if name:
+        return node(name, dtypes, args)
+    return constant(array) if array.shape == () and type(array) is np.ndarray else lazy(array)
 
 
 def node(name: str, dtypes: tuple[np.dtype, ...], args: tuple[Lazy, ...]) -> Lazy:
@@ -286,15 +309,15 @@ def node(name: str, dtypes: tuple[np.dtype, ...], args: tuple[Lazy, ...]) -> Laz
         raise too_large(f"{depth + 1} operations one inside the other", DEPTH)
     if len(arrays) > ARRAYS:
         raise too_large(f"{len(arrays)} arrays", ARRAYS)
-    return made(name, args, dtypes, shape, None, False, context, arrays, depth + 1)
+    return made(name, args, dtypes, shape, None, context, arrays, depth + 1)
 
 
 def together(name: str, context: Any, arg: Lazy, arrays: tuple[Any, ...]) -> Any:
     """What arrays so far and those of an operand share: an execution context or, of other libraries, the adapter."""
     if arg.context is context:
         return context
-    for each in (context, arg.context):
-        if getattr(each, "mixes", False):
+    for each, other in ((context, arg.context), (arg.context, context)):
+        if getattr(each, "mixes", False) and not hasattr(other, "mixes"):
             return each
     raise mixed(name, (context, arg.context), (arrays[0], arg.arrays[0]))
 

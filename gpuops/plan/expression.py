@@ -39,6 +39,7 @@ class Code(NamedTuple):
     rank: int  # of the dims by which operands are located that do not lie as the expression; 0 if all do
     offset: str  # the type of offsets
     vec: int  # the elements of a pack
+    ahead: bool  # whether packs are loaded long before they are computed
     moved: bool  # whether the first element that is meant is not the first one in memory order
     steps: Shape | None  # how far operands that are located move for each element that is added, if that is all alike
 
@@ -61,6 +62,7 @@ LINEAR = (
     "reduce_block", "reduce_columns", "reduce_rows", "reduce_small", "softmax_columns", "softmax_grid", "softmax_rows",
     "softmax_small",
 )  # fmt: skip
+EARLY = "EARLY"  # the constant by which a plan says that packs should be loaded ahead
 TILE = 16  # the shortest dim for whose order an operand is copied
 SAME, SHIFTED, ONE = "SAME", "SHIFTED", "ONE"
 LOCATED = REPEATED, PACKED, STRIDED, EACH = "REPEATED", "PACKED", "STRIDED", "EACH"
@@ -93,9 +95,10 @@ def fused(launch: Launch, x: ArraySpec, axis: Shape) -> Launch:
     along = tuple([d - lead for d in axis if d >= lead]) if linear else None
     vec = max(1, PACK // x.itemsize) if launch.kernel.name.startswith("scan") else constants.get("VEC", 1)
     code, params = code_of(x.made, vec, along, here[0].offset // x.itemsize)
+    code = code._replace(ahead=bool(constants.pop(EARLY, False)))
     sources = Sources(tuple([each.operand for each in x.made.operands]), params)
     args = [sources if arg in here else arg for arg in launch.args]
-    kernel = Kernel(launch.kernel.name, launch.kernel.types, launch.kernel.constants, code)
+    kernel = Kernel(launch.kernel.name, launch.kernel.types, tuple(constants.items()), code)
     return launch._replace(kernel=kernel, args=tuple(args))
 
 
@@ -119,7 +122,7 @@ def code_of(x: Expression, vec: int, axis: Shape | None, first: int) -> tuple[Co
         offset, first=first, axes=of_apart, constant=data
     )  # fmt: skip
     steps = None if axis is None else moves(x, [strides[k] for k in apart], axis)
-    return Code(program, tuple(ways), rank, offset, vec, first != 0, steps), params
+    return Code(program, tuple(ways), rank, offset, vec, False, first != 0, steps), params
 
 
 def moves(x: Expression, operands: list[Shape], axis: Shape) -> Shape | None:

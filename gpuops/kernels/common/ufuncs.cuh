@@ -424,5 +424,14 @@ template <class T> __device__ __forceinline__ T tan(T x) {
   }
 }
 
+// x, but no less than `low` and no greater than `high`. Complex numbers are compared by their real parts, those that are
+// equal by their imaginary parts, and only a NaN of the first of two numbers stays.
+template <class T> __device__ __forceinline__ T clip(T x, T low, T high) { return minimum(maximum(x, low), high); }
+template <class R> __device__ __forceinline__ Complex<R> clip(Complex<R> x, Complex<R> low, Complex<R> high) {
+  auto before = [](Complex<R> a, Complex<R> b) { return a.re == b.re ? a.im < b.im : a.re < b.re; };
+  Complex<R> raised = is_nan(x) || before(low, x) ? x : low;
+  return is_nan(raised) || before(raised, high) ? raised : high;
+}
+
 }  // namespace ufunc
 }  // namespace gpuops

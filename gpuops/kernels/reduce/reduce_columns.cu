@@ -177,7 +177,7 @@ reduce_columns(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* parti
     }
   }
   Gathering gathered;
-  From row = x + spot.at[0];
+  From row = x + (spot.end > spot.begin ? spot.at[0] : 0);  // (threads without outputs load nothing)
   if constexpr (PARTIAL && Op::INDEXED) gathered.add(part, part_b, first, c);
   if constexpr (SINGLE) {
     take<true>(gathered, x, row, b, spot, r, c, i, end);

@@ -6,12 +6,12 @@ constexpr bool IN_WORDS = WORDY<Tin, VEC>, ALONE = OTHER == NONE, MATCHES = OTHE
 constexpr bool PAIRED = HALF<Tin> && SAME<Tin, Tval> && IN_WORDS;  // floats of two bytes
 using Pack_x = Items<Tin, VEC>;
 using Pack_b = Items<Tb, VEC_B>;
-// What packs of x are made from. RAW: of all packs in flight it is loaded before the first is made; in exact sums only
-// if there is much of it, else each is made at once, which takes fewer registers.
+// What packs of x are made from. RAW: of all packs in flight it is loaded before the first is made; else each is made at
+// once, which takes fewer registers.
 using Raw = decltype(load_raw<VEC>(From()));
-template <class S> constexpr bool MUCH = !Op::EXACT || S::WHOLE > 1 || !S::LINEAR;
-template <class T> constexpr bool MUCH<const T*> = false;
-constexpr bool RAW = MUCH<Source>;
+template <class S> constexpr bool LOADS_AHEAD = S::EARLY || (Op::EXACT && !S::LINEAR);
+template <class T> constexpr bool LOADS_AHEAD<const T*> = false;
+constexpr bool RAW = LOADS_AHEAD<Source>;
 
 // The COUNT states of an accumulator, combined.
 template <class O, int COUNT, class Accumulator> __device__ __forceinline__ typename O::State total_of(const Accumulator& accumulator, const Context<A>& c) {

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..access import PACK, RAGGED, Access, packable
 from ..dtypes import CTYPES, ITEMSIZE, ctype
+from ..expression import EARLY
 from ..geometry import Axes, floor_power_of_2, index_type, offset_type, power_of_2, reaches
 from ..params import Field, Params, Struct
 from ..small import Shares
@@ -96,6 +97,8 @@ def launch(p: Problem, strategy: str, design: Design) -> Plan:
     offset = offset_type(far)
     constants = {"BLOCK": design.block, "VEC": design.access.vec, "RESIDENT": design.resident if split else 0}
     constants |= design.constants | {"SINGLE": design.single}
+    if p.ahead:
+        constants[EARLY] = True
     if p.op.summed:
         constants["NEAR"] = p.exact and design.near
     partials = (Operand("scratch"), Operand("scratch", PARTIALS), LAUNCH) if split else (None, None, NO_LAUNCH)

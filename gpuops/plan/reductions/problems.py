@@ -46,6 +46,7 @@ class OpStruct(NamedTuple):
     held: Callable[[str], int] | None = None  # bytes per output that a thread holds without a mask, if not the state's
     printed: bool = False  # its source is printed from its record, for the dtypes of a kernel
     summed: bool = False  # its states are exact sums
+    selects: bool = False  # its states are merged by choosing among them
 
     def __repr__(self) -> str:
         return self.name
@@ -154,6 +155,7 @@ class Problem(NamedTuple):
     second: ArraySpec | None = None  # a new array of second results, laid out like a new ``out``
     packs: int = 1  # what is loaded for each pack of x, in packs
     widest: int = 0  # bytes of an element of the widest array that x is made from
+    ahead: bool = False  # whether what x is made from is loaded long before x is computed
 
     @property
     def pointers(self) -> tuple[Operand | Params | None, ...]:
@@ -273,8 +275,12 @@ def problem(
 
 def made_from(p: Problem, x: ArraySpec, axis: Shape) -> Problem:
     """The problem, given what the expression x is made from. Operands that repeat come from the cache: these do not
-    count beside the many instructions of exact sums."""
+    count beside the many instructions of exact sums. Where the order of merging decides the bits, the plan is that of
+    an array."""
+    if not (p.exact or p.op.selects or p.op.traits.indexed or p.val in INTEGERS):
+        return p
     whole, moving = read_from(x, axis)
     sizes = whole if p.exact and whole else [*whole, *moving]
     widest = max(sizes, default=0)
-    return p._replace(packs=-(-sum(sizes) // max(widest, 1)) or 1, widest=widest)
+    ahead = not p.exact or len(whole) > 1
+    return p._replace(packs=-(-sum(sizes) // max(widest, 1)) or 1, widest=widest, ahead=ahead)
