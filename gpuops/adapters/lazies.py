@@ -9,7 +9,6 @@ from typing import Any
 from ..call.libraries import STANDING
 from ..call.operation import ARRAY, MASK, WEAK, Operation, bind, names_of
 from ..errors import error
-from ..host import programs
 from ..ops.broadcast import broadcast_to, where
 from ..ops.expressions import CONSTANTS, evaluate, taking
 from ..ops.lazy import Lazy
@@ -39,7 +38,7 @@ def with_expressions(
     operands = {f"x{k}": array for k, array in enumerate(arrays)}
     if arrays and not getattr(x.context, "mixes", False):
         return taking(public, place, program)(**operands, **{CONSTANTS: bits}, **given)
-    value = graph(program, operands, bits) if arrays else programs.evaluate(program, [], numbers, x.shape)
+    value = graph(program, operands, bits) if arrays else number(program, numbers, x.shape)
     if public is evaluate and given.get("out") is None:
         return value
     return public(value, **given) if place in operation.by_position_only else public(**{place: value}, **given)
@@ -74,6 +73,13 @@ def chosen(given: dict[str, Any]) -> Any:
         return where(evaluate(given["condition"]))
     node = choice(given["condition"], given["x"], given["y"])
     return node if given.get("out") is None else evaluate(node, out=given["out"])
+
+
+def number(program: Any, numbers: Any, shape: Any) -> Any:
+    """The value of an expression without arrays."""
+    from ..host import programs  # which costs time at import
+
+    return programs.evaluate(program, [], numbers, shape)
 
 
 def graph(program: Any, operands: dict[str, Any], bits: tuple[int, ...]) -> Any:

@@ -35,6 +35,16 @@ UFUNCS = {
     ), Operation()),
 }  # fmt: skip
 
+#: Python's operators, by the ends of their methods' names: those that also have a reflected method, and comparisons.
+REFLECTED = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+    "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift",
+    "rshift": "right_shift",
+}  # fmt: skip
+COMPARED = {
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+}  # fmt: skip
+
 
 class Step(NamedTuple):
     """An operation, computed as NumPy does: operands are cast to its dtypes, and its result is rounded."""

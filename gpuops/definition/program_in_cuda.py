@@ -21,54 +21,26 @@ def text(code: Code) -> str:
     """The struct of an expression; kernels/common/expression.cuh says what its functions do."""
     program, memory = code.program, [CTYPES[dtype_name(dtype)] for dtype in code.program.arrays]
     params = params_of(code.rank, len(code.located), len(program.constants), code.moved)
-    index = "u32" if code.offset == "i32" else "i64"
-    locate = f"located.axes.locate(static_cast<{index}>(i), there);" if code.located else ""
-    raw = "".join([f" Items<{type_}, N> x{k};" for k, type_ in enumerate(memory)])
-    fixed = "".join([f" Items<{memory[k]}, {code.vec}> x{k};" for k in code.fixed])
-    moving = " || ".join([f"k == {i}" for i, step in enumerate(code.steps or ()) if step]) or "false"
-    values = {
-        "parameters": ", ".join([f"{type_} x{k}" for k, type_ in enumerate(memory)]),
-        "given": ", ".join([f"raw.x{k}.get(v)" for k in range(len(memory))]),
-        "type": CTYPES[dtype_name(program.dtype)],
-    }  # fmt: skip
+    made = CTYPES[dtype_name(program.dtype)]
+    parameters = ", ".join([f"{type_} x{k}" for k, type_ in enumerate(memory)])
+    given = ", ".join([f"raw.x{k}.get(v)" for k in range(len(memory))])
     lines = [
         "namespace gpuops { namespace expression {",
         f"using Offset = {code.offset};",
         params.text if params else "",
         "struct Expression {",
-        f"  using Index = {code.offset};",
-        f"  static constexpr int LOCATED = {len(code.located)};",
-        f"  static constexpr bool EARLY = {str(code.ahead).lower()};",
-        f"  static constexpr bool LINEAR = {str(code.steps is not None).lower()};",
-        f"  static constexpr int SIZE = {program.dtype.itemsize};",
-        "  static constexpr int KEPT = LINEAR ? LOCATED : 0;",
-        f"  template <int N> struct Raw {{{raw} }};",
-        f"  struct Fixed {{{fixed} }};",
-        f"  using Places = Index[{max(len(code.located), 1)}];",
-        *[f"  const {type_}* x{k};" for k, type_ in enumerate(memory)],
+        *members(code, memory),
         "  Located located;" if params else "",
-        f"  static {METHOD} constexpr int step(int k) {{ return {moving} ? 1 : 0; }}",
-        f"  {METHOD} void locate(Index i, Places& there) const {{ {locate} }}",
-        *body("void begin(Fixed& fixed, const Places& there) const", begins(code)),
-        *body("{type} value({parameters}) const".format(**values), statements(program)),
+        *places(code),
+        *body(f"{made} value({parameters}) const", statements(program)),
         *body("Raw<N> raw(const At<Expression>& from) const", loads(code), "template <int N> "),
-        *body("Items<{type}, N> made(const Raw<N>& raw) const".format(**values), [
-            "Items<{type}, N> items;".format(**values),
+        *body(f"Items<{made}, N> made(const Raw<N>& raw) const", [
+            f"Items<{made}, N> items;",
             "#pragma unroll",
-            "for (int v = 0; v < N; ++v) items.set(v, value({given}));".format(**values),
+            f"for (int v = 0; v < N; ++v) items.set(v, value({given}));",
             "return items;",
         ], "template <int N> "),
-        *body("At<Expression> at(i64 i) const", [
-            f"At<Expression> from{{this, static_cast<Index>({'i + located.first' if code.moved else 'i'})}};",
-            *(["locate(from.at, from.there);"] if code.steps else []),
-            "return from;",
-        ]),
-        *body("At<Expression> operator+(i64 i) const", [
-            "At<Expression> from = at(i);",
-            *(["begin(from.fixed, from.there);"] if code.fixed else []),
-            "return from;",
-        ]),
-        *body("{type} operator[](i64 i) const".format(**values), [
+        *body(f"{made} operator[](i64 i) const", [
             f"return {'at(i)' if code.vec > 1 else '(*this + i)'}.template load<1>().get(0);",
         ]),
         "};",
@@ -78,6 +50,44 @@ def text(code: Code) -> str:
         "#define SOURCE const __grid_constant__ Source",
     ]  # fmt: skip
     return "\n".join(filter(None, lines))
+
+
+def places(code: Code) -> list[str]:
+    """The functions that locate elements."""
+    index = "u32" if code.offset == "i32" else "i64"
+    moving = " || ".join([f"k == {i}" for i, step in enumerate(code.steps or ()) if step]) or "false"
+    locate = [f"located.axes.locate(static_cast<{index}>(i), there);"] * bool(code.located)
+    return [
+        f"  static {METHOD} constexpr int step(int k) {{ return {moving} ? 1 : 0; }}",
+        *body("void locate(Index i, Places& there) const", locate),
+        *body("void begin(Fixed& fixed, const Places& there) const", begins(code)),
+        *body("At<Expression> at(i64 i) const", [
+            f"At<Expression> from{{this, static_cast<Index>({'i + located.first' if code.moved else 'i'})}};",
+            *["locate(from.at, from.there);"] * bool(code.steps),
+            "return from;",
+        ]),
+        *body("At<Expression> operator+(i64 i) const", [
+            "At<Expression> from = at(i);",
+            *["begin(from.fixed, from.there);"] * bool(code.fixed),
+            "return from;",
+        ]),
+    ]  # fmt: skip
+
+
+def members(code: Code, memory: list[str]) -> list[str]:
+    """The struct's constants, types and pointers, given the types of operands in memory."""
+    raw = "".join([f" Items<{type_}, N> x{k};" for k, type_ in enumerate(memory)])
+    fixed = "".join([f" Items<{memory[k]}, {code.vec}> x{k};" for k in code.fixed])
+    return [
+        f"  using Index = {code.offset};",
+        f"  static constexpr int LOCATED = {len(code.located)}, SIZE = {code.program.dtype.itemsize};",
+        f"  static constexpr bool EARLY = {str(code.ahead).lower()}, LINEAR = {str(code.steps is not None).lower()};",
+        "  static constexpr int KEPT = LINEAR ? LOCATED : 0;",
+        f"  template <int N> struct Raw {{{raw} }};",
+        f"  struct Fixed {{{fixed} }};",
+        f"  using Places = Index[{max(len(code.located), 1)}];",
+        *[f"  const {type_}* x{k};" for k, type_ in enumerate(memory)],
+    ]
 
 
 def body(head: str, lines: list[str], before: str = "") -> list[str]:

@@ -34,9 +34,7 @@ def prepare(
     if work.then is not None:
         return prepare_counting(work, context, names, out, fits)
     if (meanwhile := sooner(work, context.device)) is not None:
-        kernels, there = work.plan.kernels, context.device.there
-        now = prepare(meanwhile, context, names, out, fits, captured)
-        return lambda values, addresses: None if there(kernels) else now(values, addresses)
+        return until_there(work, context.device, prepare(meanwhile, context, names, out, fits, captured))
     plan, device, own = work.plan, context.device, work.plan.own
     new = [spec for spec in work.results if spec.name not in names]
     places = {name: i for i, name in enumerate((*names, *[spec.name for spec in new], *own))}
@@ -82,6 +80,13 @@ def sooner(work: Work, device: Device) -> Work | None:
         return None
     device.begin(work.plan.kernels)
     return work._replace(plan=plan, sooner=None)
+
+
+def until_there(work: Work, device: Device, ready: Ready) -> Ready:
+    """A prepared work that serves until the kernels of another one are there."""
+    assert work.plan is not None
+    kernels, there = work.plan.kernels, device.there
+    return lambda values, addresses: None if there(kernels) else ready(values, addresses)
 
 
 def prepare_counting(

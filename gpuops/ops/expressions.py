@@ -11,7 +11,6 @@ import numpy as np
 from ..call.launch_cache import cached, operation
 from ..call.operation import ARRAY, OUT, Operation, operation_of
 from ..definition.program import ASTYPE, Program, Step
-from ..host import programs
 from ..plan.builder import Builder, unsafe
 from ..plan.expression import Expression
 from ..plan.geometry import Shape, contiguous_strides, like_strides
@@ -70,6 +69,8 @@ def evaluation(
     shape = broadcast_shapes(op, *[each.shape for each in operands.values()])
     if out is not None:
         check_out(op, out, shape, program.dtype)
+    from ..host import programs  # which costs time at import
+
     options = {"program": program, "numbers": numbers(program, constants), "names": (*operands,), "shape": shape}
     host = HostCall(programs.evaluated, options)
     machine = next(iter(operands.values())).machine
@@ -157,6 +158,8 @@ def taking(public: Callable[..., Any], place: str, program: Program) -> Callable
         if out is not None and not {*names}.isdisjoint(out.overlaps):
             given["out"] = out._replace(overlaps=(*out.overlaps, place))
         x = virtual(place, program, [*operands.values()], constants)
+        from ..host import programs  # which costs time at import
+
         work = described(op, place, x, given)
         options = {
             "call": work.host, "place": place, "program": program, "numbers": numbers(program, constants),

@@ -13,7 +13,7 @@ from ..call.arrays import find, host_array, is_scalar, kind
 from ..call.libraries import ARRAYS as ARRAY_TYPES
 from ..call.libraries import CONTEXTS, adapter_of
 from ..call.operation import WEAK_TYPES
-from ..definition.program import ASTYPE, CLIP, IMAG, REAL, UFUNCS, WHERE, Program, Step
+from ..definition.program import ASTYPE, CLIP, COMPARED, IMAG, REAL, REFLECTED, UFUNCS, WHERE, Program, Step
 from ..errors import error
 from ..plan.geometry import Shape
 from .arguments import as_dtype, broadcast_shapes, check_dtype, fitted, result_type
@@ -138,36 +138,8 @@ class Lazy(Parts):
 
     # -------------------------------------------------------------------------------------------------------- operators
 
-    def __add__(self, other: Any) -> Lazy: return ufunc("add", self, other)
-    def __radd__(self, other: Any) -> Lazy: return ufunc("add", other, self)
-    def __sub__(self, other: Any) -> Lazy: return ufunc("subtract", self, other)
-    def __rsub__(self, other: Any) -> Lazy: return ufunc("subtract", other, self)
-    def __mul__(self, other: Any) -> Lazy: return ufunc("multiply", self, other)
-    def __rmul__(self, other: Any) -> Lazy: return ufunc("multiply", other, self)
-    def __truediv__(self, other: Any) -> Lazy: return ufunc("divide", self, other)
-    def __rtruediv__(self, other: Any) -> Lazy: return ufunc("divide", other, self)
-    def __floordiv__(self, other: Any) -> Lazy: return ufunc("floor_divide", self, other)
-    def __rfloordiv__(self, other: Any) -> Lazy: return ufunc("floor_divide", other, self)
-    def __mod__(self, other: Any) -> Lazy: return ufunc("remainder", self, other)
-    def __rmod__(self, other: Any) -> Lazy: return ufunc("remainder", other, self)
     def __pow__(self, other: Any) -> Lazy: return power(self, other)
     def __rpow__(self, other: Any) -> Lazy: return ufunc("power", other, self)
-    def __and__(self, other: Any) -> Lazy: return ufunc("bitwise_and", self, other)
-    def __rand__(self, other: Any) -> Lazy: return ufunc("bitwise_and", other, self)
-    def __or__(self, other: Any) -> Lazy: return ufunc("bitwise_or", self, other)
-    def __ror__(self, other: Any) -> Lazy: return ufunc("bitwise_or", other, self)
-    def __xor__(self, other: Any) -> Lazy: return ufunc("bitwise_xor", self, other)
-    def __rxor__(self, other: Any) -> Lazy: return ufunc("bitwise_xor", other, self)
-    def __lshift__(self, other: Any) -> Lazy: return ufunc("left_shift", self, other)
-    def __rlshift__(self, other: Any) -> Lazy: return ufunc("left_shift", other, self)
-    def __rshift__(self, other: Any) -> Lazy: return ufunc("right_shift", self, other)
-    def __rrshift__(self, other: Any) -> Lazy: return ufunc("right_shift", other, self)
-    def __eq__(self, other: Any) -> Lazy: return ufunc("equal", self, other)  # type: ignore[override]
-    def __ne__(self, other: Any) -> Lazy: return ufunc("not_equal", self, other)  # type: ignore[override]
-    def __lt__(self, other: Any) -> Lazy: return ufunc("less", self, other)
-    def __le__(self, other: Any) -> Lazy: return ufunc("less_equal", self, other)
-    def __gt__(self, other: Any) -> Lazy: return ufunc("greater", self, other)
-    def __ge__(self, other: Any) -> Lazy: return ufunc("greater_equal", self, other)
     def __neg__(self) -> Lazy: return ufunc("negative", self)
     def __pos__(self) -> Lazy: return ufunc("positive", self)
     def __invert__(self) -> Lazy: return ufunc("invert", self)
@@ -411,5 +383,15 @@ def imag(x: Any) -> Lazy:
     return part(IMAG, x) if x.dtype.kind == "c" else where(True, x.dtype.type(0), x)
 
 
+
+def add_operators() -> None:
+    """Give `Lazy` the methods of the tables."""
+    for end, name in (REFLECTED | COMPARED).items():
+        setattr(Lazy, f"__{end}__", lambda self, other, name=name: ufunc(name, self, other))
+    for end, name in REFLECTED.items():
+        setattr(Lazy, f"__r{end}__", lambda self, other, name=name: ufunc(name, other, self))
+
+
+add_operators()
 #: NumPy's functions that are no ufuncs.
 FUNCTIONS: dict[Any, Callable[..., Lazy]] = {np.where: where, np.clip: clip, np.real: real, np.imag: imag}
