@@ -383,7 +383,6 @@ def imag(x: Any) -> Lazy:
     return part(IMAG, x) if x.dtype.kind == "c" else where(True, x.dtype.type(0), x)
 
 
-
 def add_operators() -> None:
     """Give `Lazy` the methods of the tables."""
     for end, name in (REFLECTED | COMPARED).items():
