@@ -59,3 +59,17 @@ def test_out_and_operands_that_overlap_it_are_right_meanwhile(emulation, compili
     gpuops.cumsum(gpuops.lazy(x) * 2, axis=1, out=x)
     assert_bits(np.asarray(x), expected)
     assert compiling.begun
+
+
+def test_kernels_may_be_there_before_the_call_that_began_them_is_made(emulation, compiling):
+    def begin(kernels):
+        compiling.ready = True
+
+    emulated.DEVICE.begin = begin  # (the fixture restores it)
+    x = emulated.DEVICE.from_host(sample((40, 50)))
+    expected = np.asarray(gpuops.sum(emulated.DEVICE.from_host(np.asarray(x * 2)), axis=1))
+    compiling.launched.clear()
+    for _ in range(3):
+        assert_bits(np.asarray(gpuops.sum(gpuops.lazy(x) * 2, axis=1)), expected)
+    names = [kernel.name for kernel in compiling.launched]
+    assert names[0] == "evaluate" and names.count("evaluate") == 1

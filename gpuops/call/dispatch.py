@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..device.context import ExecutionContext, Refused
-from ..device.execute import Fits, Ready, entering, prepare, related
+from ..device.execute import Fits, Ready, entering, meanwhile, prepare, related, until_there
 from ..errors import error, is_about_the_call
 from ..plan.work import ArraySpec, HostCall, Work
 from .arrays import context_of, host_array, is_scalar, kind
@@ -215,9 +215,11 @@ def on_device(call: Call, context: ExecutionContext, known: Missed | None) -> An
         name, args = work.method
         return getattr(context, name)(*(call.arrays[arg] if type(arg) is str else arg for arg in args))
     out = [*call.given].index("out") if "out" in specs else None
-    ready = prepare(work, context, [*specs], out, fits, captured)
+    now = meanwhile(work, context.device)
+    ready = prepare(now, context, [*specs], out, fits, captured)
     if known is not None and not captured and len(places) == len(known.addresses) and (out is None or fits is not None):
-        known.entry.ready = entering(context, work, ready)
+        cached = entering(context, now, ready)
+        known.entry.ready = cached if now is work else until_there(work, context.device, cached)
     return ready(tuple(call.given.values()), places)
 
 

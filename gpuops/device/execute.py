@@ -33,8 +33,6 @@ def prepare(
     assert work.plan is not None
     if work.then is not None:
         return prepare_counting(work, context, names, out, fits)
-    if (meanwhile := sooner(work, context.device)) is not None:
-        return until_there(work, context.device, prepare(meanwhile, context, names, out, fits, captured))
     plan, device, own = work.plan, context.device, work.plan.own
     new = [spec for spec in work.results if spec.name not in names]
     places = {name: i for i, name in enumerate((*names, *[spec.name for spec in new], *own))}
@@ -69,15 +67,14 @@ def prepare(
     return ready
 
 
-def sooner(work: Work, device: Device) -> Work | None:
-    """The same work by a plan whose kernels are there or compile fast, while the kernels of its own compile in the
-    background; None if these are there, or compile as fast."""
-    assert work.plan is not None
-    if work.sooner is None or device.there(work.plan.kernels):
-        return None
+def meanwhile(work: Work, device: Device) -> Work:
+    """The same work by a plan whose kernels are there or compile fast, while those of its own plan compile in the
+    background; the work itself if these are there, or compile as fast."""
+    if work.sooner is None or work.plan is None or device.there(work.plan.kernels):
+        return work
     plan = work.sooner()
     if not device.there([kernel for kernel in plan.kernels if kernel.expression is None]):
-        return None
+        return work
     device.begin(work.plan.kernels)
     return work._replace(plan=plan, sooner=None)
 
