@@ -23,7 +23,9 @@ from gpuops.call.key import Missed
 from gpuops.call.recordings import Entry
 from gpuops.device import execute
 from gpuops.device.context import Refused
-from gpuops.plan.work import PARTIALS, HostCall, Kernel, Launch, Machine, Operand, Plan, Work
+from gpuops.plan import work
+from gpuops.plan.params import Params
+from gpuops.plan.work import PARTIALS, HostCall, Kernel, Launch, Machine, Operand, Plan, Sources, Work
 
 cupy = pytest.importorskip("cupy", reason="launches need CuPy")
 from gpuops.device import cuda, cuda_driver, cuda_memory  # noqa: E402 - which need CuPy
@@ -39,6 +41,7 @@ class Recorder:
     """A fake driver that records launches; ``meanwhile`` runs during each."""
 
     CUDADriverError = RuntimeError
+    sizes = (8, 8, 8, len(STRUCT), 8, 8)  # of the arguments, in bytes
 
     def __init__(self):
         self.launches, self.status, self.meanwhile = [], [], lambda: None
@@ -47,9 +50,8 @@ class Recorder:
         self.meanwhile()
         *shape, stream, attributes, count = struct.unpack("<7I4x2QI4x", ctypes.string_at(config.value, 56))
         attributes = (cuda_driver.LaunchAttribute * count).from_address(attributes)
-        sizes = (8, 8, 8, len(STRUCT), 8, 8)
-        places = (ctypes.c_void_p * len(sizes)).from_address(addresses.value)
-        values = [ctypes.string_at(place, size) for place, size in zip(places, sizes)]
+        places = (ctypes.c_void_p * len(self.sizes)).from_address(addresses.value)
+        values = [ctypes.string_at(place, size) for place, size in zip(places, self.sizes)]
         args = [value if len(value) > 8 else int.from_bytes(value, "little") for value in values]
         known = {attribute.id: tuple(attribute.value)[:3] for attribute in attributes}
         grid, block, shared = tuple(shape[:3]), tuple(shape[3:6]), shape[6]
@@ -72,7 +74,7 @@ def recorder(monkeypatch):
 def gpu():
     """A device whose kernel is loaded."""
     made = object.__new__(cuda.CudaDevice)
-    made._codes = {}
+    made._codes, made._begun, made.arch = {}, {}, 90
     made._functions, made._lock = {KERNEL: SimpleNamespace(ptr=1234)}, threading.Lock()
     made.index, made.label, made.overlaps, made._graphs = 3, "cuda:3", True, cuda_memory.Graphs()
     made.whole, made._local = Machine(132, cluster=16, together=132), threading.local()
@@ -108,6 +110,53 @@ def test_launch_passes_addresses_structs_and_null_pointers(recorder, gpu):
     launcher(given(Y, X))
     shape = (1234, (5, 2, 1), (96, 1, 1), 0, STREAM, {6: (1, 0, 0)})
     assert recorder.launches == [(*shape, expected(X, OUT)), (*shape, expected(Y, X))]
+
+
+def test_structs_hold_addresses_of_arrays(recorder, gpu):
+    sources = Sources((Operand("x", 8), Operand("out", -4)), Params("@2iq0q", (3, 4, 5)))
+    launch = Launch(KERNEL, (5, 2, 1), 96, (Operand("out"), None, Operand("x"), sources))
+    recorder.sizes = (8, 8, 8, 32)
+    launcher = gpu.launcher(launch, PLACES)
+    for changed, numbers in ((None, (3, 4, 5)), (given_of(launch, (6, 7, 8)), (6, 7, 8))):
+        launcher(given(X, OUT), changed)
+        struct_ = struct.pack("<2Q2iq", X.data.ptr + 8, OUT.data.ptr - 4, *numbers)
+        assert recorder.launches.pop()[-1] == [OUT.data.ptr, 0, X.data.ptr, struct_]
+
+
+def given_of(launch, values):
+    """What changes a launch's parameters."""
+    sources = launch.args[-1]._replace(params=launch.args[-1].params._replace(values=values))
+    return work.given(launch._replace(args=(*launch.args[:-1], sources)))
+
+
+def test_kernels_compile_in_the_background(recorder, gpu, monkeypatch):
+    new = Kernel("reduce_rows", (), (("VEC", 4),), "an expression")
+    monkeypatch.setattr(cuda.jit, "kept", lambda kernel, arch: b"")
+    monkeypatch.setattr(gpu, "compiled", lambda kernel: b"code")
+    assert gpu.there([KERNEL]) and not gpu.there([KERNEL, new])
+    for _ in range(2):
+        gpu.begin([new])
+    assert len(gpu._begun) == 1
+    gpu.wait_for_kernels()
+    assert gpu.there([KERNEL, new]) and gpu._codes == {new: b"code"}
+    recorder.stream.is_capturing = lambda: True  # nothing is loaded now
+    assert gpu.there([KERNEL]) and not gpu.there([new])
+
+
+def test_kernels_on_disk_are_there(recorder, gpu, monkeypatch):
+    monkeypatch.setattr(cuda.jit, "kept", lambda kernel, arch: b"code of 90")
+    assert gpu.there([Kernel("reduce_rows", (), (("VEC", 4),))])
+
+
+def test_a_kernel_that_fails_in_the_background_is_compiled_again(recorder, gpu, monkeypatch):
+    new = Kernel("reduce_rows", (), (("VEC", 4),), "an expression")
+    monkeypatch.setattr(cuda.jit, "kept", lambda kernel, arch: b"")
+    monkeypatch.setattr(gpu, "compiled", lambda kernel: 1 / 0)
+    gpu.begin([new])
+    gpu.wait_for_kernels()
+    assert gpu.there([new])
+    with pytest.raises(ZeroDivisionError):
+        gpu.function(Launch(new, (1, 1, 1), 32, ()))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import gpuops
 from gpuops.__main__ import main as command_line
 from gpuops.call.dispatch import describe
 from gpuops.device import disk_cache, jit, record
-from gpuops.plan.work import Machine, new_array
+from gpuops.plan.work import Kernel, Machine, new_array
 from gpuops.tools import progress, warmup
 from tests.budget import round_robin
 from tests.layouts import BFLOAT16
@@ -217,6 +217,12 @@ def test_two_processes_that_begin_a_record_do_not_harm_it(recorded):
     record.KNOWN.clear()
     record.note(second)
     assert record.read(str(recorded)) == [first, second]
+
+
+def test_kernels_of_expressions_are_not_recorded(recorded):
+    kernel = sorted(kernels("where"))[0]
+    record.note(Kernel(*kernel[:3], "an expression"))
+    assert not recorded.exists()
 
 
 def test_without_a_file_nothing_is_recorded(recorded, monkeypatch):

@@ -52,7 +52,7 @@ class Device(Protocol):
         ...
 
     def there(self, kernels: list[Kernel]) -> bool:
-        """Whether kernels are loaded, or need not be compiled to be."""
+        """Whether kernels are loaded or, unless under capture, need not be compiled to be."""
         ...
 
     def begin(self, kernels: list[Kernel]) -> None:

@@ -24,9 +24,10 @@ class Unusable(Exception):
 
 
 def note(kernel: Kernel) -> None:
-    """Record a loaded kernel, if ``GPUOPS_RECORD`` names a file. Failures warn once, and do not stop the call."""
+    """Record a loaded kernel, if ``GPUOPS_RECORD`` names a file; not of an expression, whose code is no name. Failures
+    warn once, and do not stop the call."""
     path = os.environ.get("GPUOPS_RECORD")
-    if not path:
+    if not path or kernel.expression is not None:
         return
     try:
         written = known(path)
