@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import cache
 
 from ..definition import in_cuda, program_in_cuda
+from ..plan.expression import FAMILIES
 from ..plan.maps import elements, evaluate, packs, stepped, tiled
 from ..plan.products import rungs
 from ..plan.reductions import launch as reductions
@@ -24,8 +25,7 @@ from ..plan.work import Kernel
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
 COMMON = ("launch.cuh", "types.cuh", "axes.cuh", "ops.cuh", "exact.cuh", "digits.cuh", "sums.cuh", "items.cuh")
-#: What kernels of these families read x from, and where an element is, if x is in memory; else an expression.
-SOURCES = ("reduce", "scan", "softmax")
+#: What kernels that may compute x read it from, and where an element of it is, if x is in memory.
 POINTER = "using Source = const Tin*;\nusing From = const Tin*;\n#define SOURCE const Tin*"
 EXPRESSION = ("ufuncs.cuh", "expression.cuh")
 MATMUL = ("matmul.cuh",)
@@ -110,7 +110,7 @@ def source(kernel: Kernel) -> str:
             "using namespace gpuops;",
             *in_cuda.texts(kernel),
             *(f"using {name} = {type_};" for name, type_ in kernel.types),
-            program_in_cuda.text(code) if code else POINTER if word in SOURCES else "",
+            program_in_cuda.text(code) if code else POINTER if word in FAMILIES else "",
             *(f"constexpr int {name} = {int(value)};" for name, value in kernel.constants),
             f'#line 1 "{kernel.name}: parameters"',
             params.text,

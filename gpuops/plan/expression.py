@@ -62,6 +62,8 @@ LINEAR = (
     "reduce_block", "reduce_columns", "reduce_rows", "reduce_small", "softmax_columns", "softmax_grid", "softmax_rows",
     "softmax_small",
 )  # fmt: skip
+ACROSS = ("reduce_columns",)  # those of these whose funnel loads go along other dims
+FULL = ("scan",)  # the families whose packs have 16 bytes, and no constant for that
 EARLY = "EARLY"  # the constant by which a plan says that packs should be loaded ahead
 TILE = 16  # the shortest dim for whose order an operand is copied
 SAME, SHIFTED, ONE = "SAME", "SHIFTED", "ONE"
@@ -90,15 +92,15 @@ def fused(launch: Launch, x: ArraySpec, axis: Shape) -> Launch:
     if not here:
         return launch
     lead = x.ndim - len(x.made.shape)  # dims along which it repeats
-    constants = dict(launch.kernel.constants)
-    linear = launch.kernel.name in LINEAR and not (constants.get("FUNNEL") and launch.kernel.name == "reduce_columns")
+    name, constants = launch.kernel.name, dict(launch.kernel.constants)
+    linear = name in LINEAR and not (name in ACROSS and constants.get("FUNNEL"))
     along = tuple([d - lead for d in axis if d >= lead]) if linear else None
-    vec = max(1, PACK // x.itemsize) if launch.kernel.name.startswith("scan") else constants.get("VEC", 1)
+    vec = max(1, PACK // x.itemsize) if name.split("_")[0] in FULL else constants.get("VEC", 1)
     code, params = code_of(x.made, vec, along, here[0].offset // x.itemsize)
     code = code._replace(ahead=bool(constants.pop(EARLY, False)))
     sources = Sources(tuple([each.operand for each in x.made.operands]), params)
     args = [sources if arg in here else arg for arg in launch.args]
-    kernel = Kernel(launch.kernel.name, launch.kernel.types, tuple(constants.items()), code)
+    kernel = Kernel(name, launch.kernel.types, tuple(constants.items()), code)
     return launch._replace(kernel=kernel, args=tuple(args))
 
 
@@ -118,9 +120,7 @@ def code_of(x: Expression, vec: int, axis: Shape | None, first: int) -> tuple[Co
     rank = axes.rank_class if apart else 0
     numbers = params_of(rank, len(apart), len(constants), first != 0)
     data = b"".join([each.ljust(16, b"\0") for each in constants])
-    params = Params("@", ()) if numbers is None else numbers.pack(
-        offset, first=first, axes=of_apart, constant=data
-    )  # fmt: skip
+    params = numbers.pack(offset, first=first, axes=of_apart, constant=data) if numbers else Params("@", ())
     steps = None if axis is None else moves(x, [strides[k] for k in apart], axis)
     return Code(program, tuple(ways), rank, offset, vec, False, first != 0, steps), params
 
