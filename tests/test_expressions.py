@@ -228,6 +228,20 @@ def test_every_strategy_of_softmax_takes_expressions(device, strategy):
         assert_alike(device, lambda x: gpuops.softmax(x, axis=axis, strategy=strategy), x)  # noqa: B023
 
 
+def test_equal_calls_have_equal_descriptions(device):
+    x, y = device.arrays(sample((40, 50)), sample((50,), seed=1))
+    program, (a, b), _ = (gpuops.lazy(x) - y).program()
+    first, second = (describe(taking(gpuops.sum, "a", program), x0=a, x1=b, constants=(), axis=1) for _ in range(2))
+    assert first == second and first.sooner() == second.sooner()
+    assert first.sooner().strategy and len(first.sooner().steps) == len(first.plan.steps) + 1
+
+
+def test_integers_to_negative_powers_are_0_on_a_device(device):
+    x, y = np.array([2, 1, -1]), np.array([-1, -2, -3])
+    a, b = device.arrays(x, y)
+    assert_bits(device.numpy(gpuops.evaluate(gpuops.lazy(a) ** b)), np.zeros(3, x.dtype))
+
+
 def test_threads_without_outputs_read_nothing(emulation):
     x, column, mask = Emulated().arrays(np.ones((2, 3)), np.ones((2, 1)), np.ones((2, 3), bool, order="F"))
     with tiers.tuned():

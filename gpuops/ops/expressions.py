@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -124,22 +124,21 @@ def described(op: Operation, place: str, x: ArraySpec, given: dict[str, Any]) ->
     return op.describe(*first, **every)
 
 
-def sooner(op: Operation, place: str, x: ArraySpec, given: dict[str, Any], work: Work) -> Callable[[], Plan] | None:
-    """What plans the same call with the expression in memory: its kernel compiles fast, and those of an array may be
-    there. (Recorded descriptions have none.)"""
-    if work.plan is None or x.made is None or any([type(n) is not int for n in (*x.shape, *x.strides)]):
-        return None
+class InMemory(NamedTuple):
+    """Plans a call with an expression in memory: its kernel compiles fast, and those of an array may be there."""
 
-    def plan() -> Plan:
-        assert x.machine is not None
-        builder = Builder(x.machine)
-        value = builder.readable(x)
-        made = described(op, place, value, given).plan
+    op: Operation
+    place: str
+    x: ArraySpec
+    given: dict[str, Any]
+
+    def __call__(self) -> Plan:
+        assert self.x.machine is not None
+        builder = Builder(self.x.machine)
+        made = described(self.op, self.place, builder.readable(self.x), self.given).plan
         assert made is not None
         builder.add(made)
         return builder.finish()
-
-    return plan
 
 
 @lru_cache(maxsize=1024)
@@ -161,11 +160,13 @@ def taking(public: Callable[..., Any], place: str, program: Program) -> Callable
         from ..host import programs  # which costs time at import
 
         work = described(op, place, x, given)
+        recorded = any([type(n) is not int for n in (*x.shape, *x.strides)])  # once for many sizes
+        sooner = None if work.plan is None or recorded else InMemory(op, place, x, given)
         options = {
             "call": work.host, "place": place, "program": program, "numbers": numbers(program, constants),
             "names": (*names,), "shape": x.shape, "strides": x.strides,
         }  # fmt: skip
-        return work._replace(host=HostCall(programs.taken, options), sooner=sooner(op, place, x, given, work))
+        return work._replace(host=HostCall(programs.taken, options), sooner=sooner)
 
     describe.__name__ = op.name
     roles = {name: takes for name, takes in op.operands.items() if name != place} | dict.fromkeys(names, ARRAY)

@@ -94,9 +94,9 @@ def fused(launch: Launch, x: ArraySpec, axis: Shape) -> Launch:
     lead = x.ndim - len(x.made.shape)  # dims along which it repeats
     name, constants = launch.kernel.name, dict(launch.kernel.constants)
     linear = name in LINEAR and not (name in ACROSS and constants.get("FUNNEL"))
-    along = tuple([d - lead for d in axis if d >= lead]) if linear else None
+    dims = tuple([d - lead for d in axis if d >= lead]) if linear else None
     vec = max(1, PACK // x.itemsize) if name.split("_")[0] in FULL else constants.get("VEC", 1)
-    code, params = code_of(x.made, vec, along, here[0].offset // x.itemsize)
+    code, params = code_of(x.made, vec, dims, here[0].offset // x.itemsize)
     code = code._replace(ahead=bool(constants.pop(EARLY, False)))
     sources = Sources(tuple([each.operand for each in x.made.operands]), params)
     args = [sources if arg in here else arg for arg in launch.args]

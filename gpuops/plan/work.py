@@ -350,7 +350,7 @@ class Work(NamedTuple):
     method: tuple[str, tuple[Any, ...]] | None = None
     form: Any = None  # of the results: a tuple, or a named tuple; None: one by itself, several as a tuple
     then: "Then | None" = None
-    sooner: "Callable[[], Plan] | None" = None  # plans the same results, for while the plan's own kernels compile
+    sooner: "Sooner | None" = None  # plans the same results, for while the plan's own kernels compile
 
     @property
     def summary(self) -> str:
@@ -372,6 +372,14 @@ class Work(NamedTuple):
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))
+
+
+class Sooner(Protocol):
+    """Another plan of a call."""
+
+    def __call__(self) -> Plan:
+        """Make it."""
+        ...
 
 
 class Then(Protocol):
