@@ -126,9 +126,10 @@ THRESHOLDS = (
     *[Threshold("maps.evaluate", name, others, (
         Probe("standardize", together(WIDE, WIDE[1:], (8192, 1))), Probe("polynomial", together(*[WIDE] * 5)),
         Probe("standardize", together((1024, 1024), (1024,), (1024, 1)))))
-      for name, others in (
-          ("BLOCK", (128, 512)), ("UNROLL", (1, 2)), ("IN_FLIGHT", (64, 256)), ("LOADED", (32, 128)),
-          ("FEW", (2**16, 2**20)))],
+      for name, others in (("BLOCK", (128, 512)), ("LOADED", (32, 128)))],
+    Threshold("expression", "REPEATS", (2, 2**30), tuple(
+        Probe("squared_distance", together(WIDE, second)._replace(axis=axis))
+        for second in (WIDE[1:], (8192, 1)) for axis in (0, 1))),
     Threshold("maps.stepped", "BLOCK", (128, 512), stretch(((1, 2**21), (64, 2**21)))),
     Threshold("maps.stepped", "IN_FLIGHT", (1, 4), stretch(((1, 2**21), (64, 2**21)))),
     Threshold("maps.stepped", "FEW", (2**16, 2**20), stretch(((1, 2**18), (64, 2**18)))),

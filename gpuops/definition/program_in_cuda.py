@@ -23,18 +23,23 @@ def text(code: Code) -> str:
     params = params_of(code.rank, len(code.located), len(program.constants), code.moved)
     made = CTYPES[dtype_name(program.dtype)]
     parameters = ", ".join([f"{type_} x{k}" for k, type_ in enumerate(memory)])
-    given = ", ".join([f"raw.x{k}.get(v)" for k in range(len(memory))])
+    cached = code.fixed + code.cached
+    far = tuple([k for k in range(len(memory)) if k not in cached])
+    given = ", ".join([f"{'cached' if k in cached else 'raw'}.x{k}.get(v)" for k in range(len(memory))])
     lines = [
         "namespace gpuops { namespace expression {",
         f"using Offset = {code.offset};",
         params.text if params else "",
         "struct Expression {",
-        *members(code, memory),
+        *members(code, memory, {"Raw": far, "Cached": cached}),
         "  Located located;" if params else "",
         *places(code),
         *body(f"{made} value({parameters}) const", statements(program)),
-        *body("Raw<N> raw(const At<Expression>& from) const", loads(code), "template <int N> "),
-        *body(f"Items<{made}, N> made(const Raw<N>& raw) const", [
+        *body("Raw<N> raw(const At<Expression>& from) const", [
+            *loads(code, "raw", far), "return raw;",
+        ], "template <int N> "),
+        *body(f"Items<{made}, N> made(const At<Expression>& from, const Raw<N>& raw) const", [
+            *loads(code, "cached", cached),
             f"Items<{made}, N> items;",
             "#pragma unroll",
             f"for (int v = 0; v < N; ++v) items.set(v, value({given}));",
@@ -74,16 +79,17 @@ def places(code: Code) -> list[str]:
     ]  # fmt: skip
 
 
-def members(code: Code, memory: list[str]) -> list[str]:
-    """The struct's constants, types and pointers, given the types of operands in memory."""
-    raw = "".join([f" Items<{type_}, N> x{k};" for k, type_ in enumerate(memory)])
+def members(code: Code, memory: list[str], packs: dict[str, tuple[int, ...]]) -> list[str]:
+    """The struct's constants, types and pointers, given the types of operands in memory; ``packs``: which operands have
+    a pack in these structs."""
+    of = {name: "".join([f" Items<{memory[k]}, N> x{k};" for k in places]) for name, places in packs.items()}
     fixed = "".join([f" Items<{memory[k]}, {code.vec}> x{k};" for k in code.fixed])
     return [
         f"  using Index = {code.offset};",
         f"  static constexpr int LOCATED = {len(code.located)}, SIZE = {code.program.dtype.itemsize};",
         f"  static constexpr bool EARLY = {str(code.ahead).lower()}, LINEAR = {str(code.steps is not None).lower()};",
         "  static constexpr int KEPT = LINEAR ? LOCATED : 0;",
-        f"  template <int N> struct Raw {{{raw} }};",
+        *[f"  template <int N> struct {name} {{{text} }};" for name, text in of.items()],
         f"  struct Fixed {{{fixed} }};",
         f"  using Places = Index[{max(len(code.located), 1)}];",
         *[f"  const {type_}* x{k};" for k, type_ in enumerate(memory)],
@@ -113,28 +119,29 @@ def begins(code: Code) -> list[str]:
     return [f"fixed.x{k} = {fetch(code, k, str(code.vec), places[k])};" for k in code.fixed]
 
 
-def loads(code: Code) -> list[str]:
-    """The statements that load what N elements are made from."""
+def loads(code: Code, to: str, operands: tuple[int, ...]) -> list[str]:
+    """The statements that load N elements of operands to a struct ``to``."""
     there = {k: f"there[{i}]" for i, k in enumerate(code.located)}
-    each = [k for k in code.located if code.ways[k] == EACH and k not in code.fixed]
-    lines = ["Raw<N> raw;", *["Places there;", "from.locate(there);"] * bool(code.located)]
-    for k in range(len(code.ways)):
+    each = [k for k in operands if code.ways[k] == EACH and k not in code.fixed]
+    lines = [f"{to.capitalize()}<N> {to};"]
+    lines += ["Places there;", "from.locate(there);"] * any([k in there for k in operands])
+    for k in operands:
         if k in code.fixed:
-            lines.append(f"if constexpr (N == {code.vec}) raw.x{k} = from.fixed.x{k};")
-            lines.append(f"else raw.x{k}.set(0, x{k}[{there[k]}]);")
+            lines.append(f"if constexpr (N == {code.vec}) {to}.x{k} = from.fixed.x{k};")
+            lines.append(f"else {to}.x{k}.set(0, x{k}[{there[k]}]);")
         elif k in each:
-            lines.append(f"raw.x{k}.set(0, x{k}[{there[k]}]);")
+            lines.append(f"{to}.x{k}.set(0, x{k}[{there[k]}]);")
         else:
-            lines.append(f"raw.x{k} = {fetch(code, k, 'N', there.get(k, 'from.at'))};")
+            lines.append(f"{to}.x{k} = {fetch(code, k, 'N', there.get(k, 'from.at'))};")
     if each:
         lines += [
             "#pragma unroll",
             "for (int v = 1; v < N; ++v) {",
             "  locate(from.at + v, there);",
-            *[f"  raw.x{k}.set(v, x{k}[{there[k]}]);" for k in each],
+            *[f"  {to}.x{k}.set(v, x{k}[{there[k]}]);" for k in each],
             "}",
         ]
-    return [*lines, "return raw;"]
+    return lines
 
 
 # -------------------------------------------------------------------------------------------------------------- values

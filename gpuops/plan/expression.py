@@ -41,6 +41,7 @@ class Code(NamedTuple):
     vec: int  # the elements of a pack
     ahead: bool  # whether packs are loaded long before they are computed
     moved: bool  # whether the first element that is meant is not the first one in memory order
+    cached: tuple[int, ...]  # the operands that repeat so often that they come from a cache
     steps: Shape | None  # how far operands that are located move for each element that is added, if that is all alike
 
     @property
@@ -65,6 +66,7 @@ LINEAR = (
 ACROSS = ("reduce_columns",)  # those of these whose funnel loads go along other dims
 FULL = ("scan",)  # the families whose packs have 16 bytes, and no constant for that
 EARLY = "EARLY"  # the constant by which a plan says that packs should be loaded ahead
+REPEATS = 16  # how often an operand is read, at least, if it is taken to come from a cache
 TILE = 16  # the shortest dim for whose order an operand is copied
 SAME, SHIFTED, ONE = "SAME", "SHIFTED", "ONE"
 LOCATED = REPEATED, PACKED, STRIDED, EACH = "REPEATED", "PACKED", "STRIDED", "EACH"
@@ -122,7 +124,9 @@ def code_of(x: Expression, vec: int, axis: Shape | None, first: int) -> tuple[Co
     data = b"".join([each.ljust(16, b"\0") for each in constants])
     params = numbers.pack(offset, first=first, axes=of_apart, constant=data) if numbers else Params("@", ())
     steps = None if axis is None else moves(x, [strides[k] for k in apart], axis)
-    return Code(program, tuple(ways), rank, offset, vec, False, first != 0, steps), params
+    code = Code(program, tuple(ways), rank, offset, vec, False, first != 0, (), steps)
+    cached = [k for k, each in enumerate(operands) if each.size * REPEATS <= x.size and k not in code.fixed]
+    return code._replace(cached=tuple(cached)), params
 
 
 def moves(x: Expression, operands: list[Shape], axis: Shape) -> Shape | None:

@@ -1,5 +1,6 @@
 // An operand that is computed where it is read. struct Expression is printed from a program: it has pointers to the
-// operands, parameters, and the functions raw (loads what N elements are made from) and made (computes them). Elements
+// operands, parameters, and the functions raw (loads what N elements are made from, but not what repeats and so is in a
+// cache) and made (loads that, too, and computes them). Elements
 // are numbered as in a dense array; packs of N elements begin at multiples of N. at(i) and + give the place of element i;
 // + also loads what does not move from there on (Fixed).
 namespace gpuops {
@@ -65,7 +66,7 @@ template <class Of> struct At {
     next += more;
     return next;
   }
-  template <int N> __device__ __forceinline__ auto load() const { return of->template made<N>(of->template raw<N>(*this)); }
+  template <int N> __device__ __forceinline__ auto load() const { return of->template made<N>(*this, of->template raw<N>(*this)); }
   __device__ __forceinline__ auto operator[](i64 more) const { return (*this + more).template load<1>().get(0); }
 };
 
@@ -73,7 +74,7 @@ template <class Of> struct At {
 
 template <int N, class Of> __device__ __forceinline__ auto load_raw(const expression::At<Of>& from) { return from.of->template raw<N>(from); }
 template <int N, class Of, class Raw> __device__ __forceinline__ auto made_of(const expression::At<Of>& from, const Raw& raw) {
-  return from.of->template made<N>(raw);
+  return from.of->template made<N>(from, raw);
 }
 template <int N, class Of> __device__ __forceinline__ auto load_items(const expression::At<Of>& from) {
   return from.template load<N>();
@@ -101,6 +102,12 @@ template <int N, class T, class Of> __device__ __forceinline__ void copy_pack(T*
 }
 template <class Of> __device__ __forceinline__ u64 address_of(const expression::At<Of>& from) { return from.at * Of::SIZE; }
 template <class Of, class Offset> __device__ __forceinline__ auto element_at(const Of& x, Offset a, Offset b) { return (x + a)[b]; }
+// Keeps a place in registers.
+template <class Of> __device__ __forceinline__ void keep(expression::At<Of>& from) {
+  early(from.at);
+#pragma unroll
+  for (int k = 0; k < Of::KEPT; ++k) early(from.there[k]);
+}
 // The place of another lane, of an expression whose operands are located by the element's number.
 template <class Of> __device__ __forceinline__ expression::At<Of> shuffle(expression::At<Of> from, int lane) {
   static_assert(Of::KEPT == 0, "only the number is moved");

@@ -179,6 +179,18 @@ template <int N> __device__ __forceinline__ Items<Position, N> load_items(const 
   return {element(from), step};
 }
 
+// Computes a value now, and not once more where it is used: a parameter, when everything waits for the result, or a place
+// in each step of a loop.
+template <class T> __device__ __forceinline__ void early(T& value) {
+#ifdef __CUDA_ARCH__
+  if constexpr (SAME<T, double>) asm volatile("" : "+d"(value));
+  else if constexpr (sizeof(T) == 8) asm volatile("" : "+l"(value));
+  else asm volatile("" : "+r"(value));
+#endif
+}
+// Compilers know of addresses what to keep.
+template <class T> __device__ __forceinline__ void keep(const T*) {}
+
 // Element a + b.
 template <class T, class Offset> __device__ __forceinline__ T element_at(const T* x, Offset a, Offset b) { return x[a + b]; }
 // The address, by which packs are aligned.

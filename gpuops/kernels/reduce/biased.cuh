@@ -11,7 +11,7 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
   static constexpr i32 FEW = 15;  // the headroom of less than 2^13 terms: multiples of 2^-24, less than 2^29 together
   static constexpr int LOWS = APART && !DIRECT ? COUNT : 1;
   double high[COUNT], low[LOWS];
-  u32 lost[LOWS], lacks = 0;  // lacks: WIDE: the sums that lack terms, as bits
+  u32 lost[LOWS], lacks = 0;  // lost: apart from its sign bit. lacks: WIDE: the sums that lack terms, as bits
   i32 most = NOTHING;  // terms are less than 2^most
 
   __device__ __forceinline__ Biased() {
@@ -41,14 +41,14 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
         low[i % LOWS] = fast_two_sum(low[i % LOWS], rest, rest);
         lost[i % LOWS] |= static_cast<u32>(bit_cast<u64>(rest));  // of a subnormal number, the higher word may be 0
       }
-      lost[i % LOWS] |= high_word(rest) << 1;
+      lost[i % LOWS] |= WIDE ? high_word(rest) << 1 : high_word(rest);
     }
     return rest;
   }
   // The same of a product that is exact in a double: it need not be made.
   __device__ __forceinline__ double add_product(int i, double x, double y) {
     double sum = fma(x, y, high[i]), rest = fma(x, y, high[i] - sum);
-    high[i] = sum, lost[i % LOWS] |= high_word(rest) << 1;
+    high[i] = sum, lost[i % LOWS] |= high_word(rest);
     return rest;
   }
   __device__ __forceinline__ void add_low(int i, double x) {
@@ -108,7 +108,7 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
     if (!ROOMY && !none) sum.raise((exponent + c.room - n + SLACK + STEP - 1) & -STEP);
     i32 shift = sum.exponent - exponent;
     if (DIRECT && n > FEW) sum.lost = float_power(2 * n + 15 - sum.exponent);  // doubles lose 2^-53 of 2^(n + 16)
-    if (!DIRECT && !exact && (lost[chain % LOWS] || shift > 24)) sum.lost = float_power(2 * n - 54 - shift) + float_power(max(n - shift, 0) - 53);
+    if (!DIRECT && !exact && (lost[chain % LOWS] << 1 || shift > 24)) sum.lost = float_power(2 * n - 54 - shift) + float_power(max(n - shift, 0) - 53);
     return sum;
   }
   __device__ __forceinline__ Fixed fixed_total(int chain, i32 headroom) const {

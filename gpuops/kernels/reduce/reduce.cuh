@@ -23,13 +23,6 @@ template <class O> __device__ __forceinline__ i32 headroom(i64 elements) {
   if constexpr (O::EXACT) return (SINGLE ? 64 : 66) + (O::TERMS > 1) + (O::TERMS > 2) - __clzll(elements);
   else return 0;
 }
-// Reads a parameter now: later, when everything waits for the result, that takes long.
-template <class T> __device__ __forceinline__ void early(T& value) {
-#ifdef __CUDA_ARCH__
-  if constexpr (SAME<T, double>) asm volatile("" : "+d"(value));
-  else asm volatile("" : "+r"(value));
-#endif
-}
 // Units: `outputs` are packs of outputs in reduce_columns.cu; `packs` are single elements in all but reduce_rows.cu.
 // The elements of an output that a thread adds up, at most, and all of them. steps: how many merges a term goes through.
 // What merges of exact sums lose together is at most 2^merging units: in each step, 2^-53 of all that lies below a unit. Of a

@@ -46,6 +46,10 @@ __device__ __forceinline__ Spot find(Index pack, const Reduce& r) {
 // The step in operand k between neighbours of a pack.
 __device__ __forceinline__ Offset beside(int k) { return k == 0 || OTHER == BESIDE; }
 
+// Whether the first pack is loaded again, and ignored, in the place of others past the end: there are more loads than
+// predicate registers, or computing packs takes several instructions, which would be a branch for each.
+constexpr bool AGAIN = !SINGLE && (UNROLL > 8 || !SAME<Source, const Tin*>);
+
 // Accumulates UNROLL packs of x, DEEP elements apart along the reduced dims, all loaded before the first is used.
 // CHECK: some may lie past the end.
 template <bool CHECK>
@@ -54,12 +58,12 @@ __device__ __forceinline__ void take(Gathering& gathered, const Source& x, const
   Pack_b others[UNROLL];
   Raw raw[UNROLL];
   bool ready[UNROLL];
+  auto place = [&](int u) { return AGAIN && CHECK && i + u * DEEP >= end ? i : i + u * DEEP; };
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
-    Index there = i + u * DEEP;
-    ready[u] = !CHECK || there < end;
-    if constexpr (UNROLL > 8 && !SINGLE) there = CHECK ? min(there, end - 1) : there;  // more loads than predicate registers
-    else if (!ready[u]) {
+    Index there = place(u);
+    ready[u] = !CHECK || i + u * DEEP < end;
+    if (!AGAIN && !ready[u]) {
       leave_out(packs[u], others[u], ready[u]);
       continue;
     }
@@ -74,7 +78,10 @@ __device__ __forceinline__ void take(Gathering& gathered, const Source& x, const
   if constexpr (RAW && !FUNNEL) {
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {
-      if (!CHECK || i + u * DEEP < end || (UNROLL > 8 && !SINGLE)) packs[u] = made_of<VEC>(row, raw[u]);
+      if (CHECK && !AGAIN && i + u * DEEP >= end) continue;
+      Offset at[2];
+      r.reduced.locate(place(u), at);
+      packs[u] = made_of<VEC>(row + at[0], raw[u]);
     }
   }
   gathered.add(packs, others, ready, c);
@@ -178,6 +185,7 @@ reduce_columns(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* parti
   }
   Gathering gathered;
   From row = x + (spot.end > spot.begin ? spot.at[0] : 0);  // (threads without outputs load nothing)
+  keep(row);
   if constexpr (PARTIAL && Op::INDEXED) gathered.add(part, part_b, first, c);
   if constexpr (SINGLE) {
     take<true>(gathered, x, row, b, spot, r, c, i, end);

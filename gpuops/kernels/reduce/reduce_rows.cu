@@ -56,7 +56,11 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
 #pragma unroll
     for (int n = 0; n < ROWS * UNROLL; ++n) {
       int k = n / UNROLL, u = n % UNROLL;
-      if (LOADS_ALL || !CHECK || i + u * TEAM < rows.end[k]) x[k][u] = made_of<VEC>(rows.x[k], raw[k][u]);
+      Index pack = i + u * TEAM, near = LOADS_ALL && CHECK ? min(pack, rows.end[0] - 1) : pack;
+      if (!LOADS_ALL && CHECK && pack >= rows.end[k]) continue;
+      Offset at[2] = {static_cast<Offset>(near) * VEC};
+      if constexpr (!RAGGED) r.reduced.locate(near, at);
+      x[k][u] = made_of<VEC>(rows.x[k] + at[0], raw[k][u]);
     }
   }
 #pragma unroll

@@ -10,9 +10,6 @@ from ..work import ArraySpec, Launch, Operand, Plan, check_grid, variant
 
 BLOCK = 256
 LOADED = 64  # most bytes of an operand in a pack of the output
-IN_FLIGHT = 128  # bytes of operands that a thread loads before it computes, if it takes several packs
-UNROLL = 4  # most packs of a thread
-FEW = 2**18  # packs below which each has a thread of its own
 
 PARAMS = Struct("Evaluate", Field("i64", "packs", "whole packs of the output"), Field("i64", "size", "elements"))
 
@@ -23,10 +20,8 @@ def plan(x: ArraySpec, to: ArraySpec) -> Plan:
     vec = max(1, min(PACK // to.itemsize, LOADED // max(sizes, default=1)))
     vec = vec if to.start % min(vec * to.itemsize, PACK) == 0 else 1
     packs = x.size // vec
-    fit = max(1, IN_FLIGHT // max(1, vec * sum(sizes)))
-    unroll = 1 if packs < FEW else min(UNROLL, 1 << fit.bit_length() - 1)
-    types = {"Tin": ctype(x.dtype), "Index": index_type(x.size + BLOCK * UNROLL * vec)}
-    grid = check_grid("evaluate", "evaluate.cu", (max(1, -(-packs // (BLOCK * unroll))), 1), "{} elements", x.size)
-    kernel = variant("evaluate", types, {"BLOCK": BLOCK, "VEC": vec, "UNROLL": unroll})
+    types = {"Tin": ctype(x.dtype), "Index": index_type(x.size + BLOCK * vec)}
+    grid = check_grid("evaluate", "evaluate.cu", (max(1, -(-packs // BLOCK)), 1), "{} elements", x.size)
+    kernel = variant("evaluate", types, {"BLOCK": BLOCK, "VEC": vec})
     args = (to.operand, Operand(x.name), PARAMS.pack("i64", packs=packs, size=x.size))
     return Plan("evaluate", (Launch(kernel, grid, BLOCK, args),), in_place=True)

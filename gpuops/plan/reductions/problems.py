@@ -274,13 +274,14 @@ def problem(
 
 
 def made_from(p: Problem, x: ArraySpec, axis: Shape) -> Problem:
-    """The problem, given what the expression x is made from. Operands that repeat come from the cache: these do not
-    count beside the many instructions of exact sums. Where the order of merging decides the bits, the plan is that of
-    an array."""
+    """The problem, given what the expression x is made from. Operands that repeat come from a cache: these do not
+    count beside the many instructions of exact sums, nor does one more array. Where the order of merging decides the
+    bits, the plan is that of an array."""
     if not (p.exact or p.op.selects or p.op.traits.indexed or p.val in INTEGERS):
         return p
     whole, moving = read_from(x, axis)
     sizes = whole if p.exact and whole else [*whole, *moving]
     widest = max(sizes, default=0)
-    ahead = not p.exact or len(whole) > 1
-    return p._replace(packs=-(-sum(sizes) // max(widest, 1)) or 1, widest=widest, ahead=ahead)
+    several = len(whole) + len(moving) > 1
+    packs = -(-sum(sizes) // (max(widest, 1) * (2 if p.exact else 1)))
+    return p._replace(packs=packs or 1, widest=widest, ahead=not p.exact or several or p.itemsize == 2)

@@ -136,7 +136,7 @@ def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
         lane = 2 if rows.packs < 16 else 4 if rows.packs < 64 else 8
     group = min(32, power_of_2(-(-rows.packs // lane)))
     single = at_once(p, rows, rows.packs, group)
-    unroll = in_flight(p, -(-rows.packs // group), rows.access)
+    unroll = at_most(p, -(-rows.packs // group), rows.access)
     enough = unroll * p.outputs * group // (multiprocessors * THREADS_PER_SM)  # packs that may be one thread's
     size = rows.access.vec * p.itemsize
     several = max(1, floor_power_of_2(min(ROWS * PACK // size, 16, enough)) // unroll)
@@ -167,7 +167,7 @@ def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     team = block if rows.runs == 1 or chunk > RUN_PACKS * block // 32 else 32  # or each warp takes a run
     own, least = -(-chunk // team), 2 if p.exact and blocks > 1 else 1  # (not a kernel more for one pack)
     constants = {
-        "GROUP": block, "TEAM": team, "ROWS": 1, "UNROLL": in_flight(p, max(own, least), rows.access, busy),
+        "GROUP": block, "TEAM": team, "ROWS": 1, "UNROLL": at_most(p, max(own, least), rows.access, busy),
         "RAGGED": rows.access.ragged,
     }  # fmt: skip
     counts = p.outputs, rows.packs, chunk, rows.runs, run_chunk
@@ -177,10 +177,15 @@ def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     )  # fmt: skip
 
 
+def at_most(p: Problem, count: int, access: Access, busy: bool = False) -> int:
+    """Packs in flight per thread. Exact sums of halves that are computed are busy, too."""
+    return in_flight(p, count, access, busy or (p.exact and p.widest > 0 and p.itemsize == 2))
+
+
 def at_once(p: Problem, rows: Rows, packs: int, threads: int) -> bool:
     """Whether so many threads have all packs of a row in flight at once; then the largest element of an exact sum is
     known before they are added."""
-    return p.exact and rows.runs == 1 and packs <= threads * in_flight(p, packs, rows.access)
+    return p.exact and rows.runs == 1 and packs <= threads * at_most(p, packs, rows.access)
 
 
 def slow(p: Problem) -> bool:
