@@ -231,7 +231,7 @@ def test_libraries_do_not_mix(jax):  # noqa: F811
     for call in (
         lambda: gpuops.sum(x * 2, axis=0, where=MASK),
         lambda: gpuops.evaluate(x * 2, out=np.zeros_like(X)),
-        lambda: gpuops.evaluate(lazy(X) * 2, out=x.array),
+        lambda: gpuops.evaluate(lazy(X) * 2, out=x.arrays[0]),
     ):
         with pytest.raises(TypeError, match=r"do not mix: .*jaxlib.ArrayImpl.*") as failure:
             call()

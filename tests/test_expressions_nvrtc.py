@@ -33,7 +33,7 @@ def kernels(function, place, make, *specs, **options):
     leaves = [gpuops.lazy(np.zeros([min(n, 2) for n in spec.shape], spec.dtype)) for spec in specs]
     program, arrays, numbers = make(*leaves).program()
     bits = tuple([int.from_bytes(each.tobytes(), "little") for each in numbers])
-    places = [next(i for i, leaf in enumerate(leaves) if leaf.array is array) for array in arrays]
+    places = [next(i for i, leaf in enumerate(leaves) if leaf.arrays[0] is array) for array in arrays]
     operands = {f"x{k}": specs[i]._replace(name=f"x{k}") for k, i in enumerate(places)}
     return describe(taking(function, place, program), **operands, **{CONSTANTS: bits}, **options).plan.kernels
 

@@ -10,7 +10,7 @@ from ..call.libraries import STANDING
 from ..call.operation import ARRAY, MASK, WEAK, Operation, bind, names_of
 from ..errors import error
 from ..ops.broadcast import broadcast_to, where
-from ..ops.expressions import CONSTANTS, evaluate, taking
+from ..ops.expressions import CONSTANTS, NAMES, evaluate, numbers, taking
 from ..ops.lazy import Lazy
 from ..ops.lazy import where as choice
 from ..ops.matmul import dot, matmul
@@ -23,38 +23,41 @@ def with_expressions(
     public: Callable[..., Any], operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
     """Make a call with expressions. The first is computed where its elements are read, others before the call."""
-    names = names_of(operation, len(args), *options)
-    if len(names) < len(args) + len(options):
+    names, values = names_of(operation, len(args), *options), (*args, *options.values())
+    if len(names) < len(values):
         bind(public, operation, args, options)  # raises
-    given = dict(zip(names, (*args, *options.values()), strict=True))
-    places = [name for name, value in given.items() if type(value) is Lazy]
-    dask = any([hasattr(value, "__dask_graph__") for value in given.values()])
-    if len(places) > 1 or dask or not takes(public, operation, places[0]):
-        return evaluated_first(public, operation, given, places)
-    (place,) = places
+    given = dict(zip(names, values, strict=True))
+    place = place_of(public, operation, names, *map(type, values))
+    if not place:
+        return evaluated_first(public, operation, given)
     x: Lazy = given.pop(place)
-    program, arrays, numbers = x.program()
-    bits = tuple([int.from_bytes(each.tobytes(), "little") for each in numbers])
-    operands = {f"x{k}": array for k, array in enumerate(arrays)}
-    if arrays and not getattr(x.context, "mixes", False):
+    program, bits = x.structure.program, tuple([number.bits for number in x.numbers])
+    operands = dict(zip(NAMES, x.arrays, strict=False))
+    if operands and not getattr(x.context, "mixes", False):
         return taking(public, place, program)(**operands, **{CONSTANTS: bits}, **given)
-    value = graph(program, operands, bits) if arrays else number(program, numbers, x.shape)
+    value = graph(program, operands, bits) if operands else number(program, bits, x.shape)
     if public is evaluate and given.get("out") is None:
         return value
     return public(value, **given) if place in operation.by_position_only else public(**{place: value}, **given)
 
 
 @lru_cache(maxsize=1024)
+def place_of(public: Callable[..., Any], operation: Operation, names: tuple[str, ...], *types: Any) -> str:
+    """The name of the argument that is an expression, if there is one and the call computes it itself; else ""."""
+    places = [name for name, cls in zip(names, types, strict=True) if cls is Lazy]
+    alone = len(places) == 1 and not any([hasattr(cls, "__dask_graph__") for cls in types])
+    return places[0] if alone and takes(public, operation, places[0]) else ""
+
+
 def takes(public: Callable[..., Any], operation: Operation, place: str) -> bool:
     """Whether a function computes an expression in the place of an operand."""
     return public not in (*ARRAYS_ONLY, where) and operation.operands.get(place) in (ARRAY, WEAK)
 
 
-def evaluated_first(
-    public: Callable[..., Any], operation: Operation, given: dict[str, Any], places: list[str]
-) -> Any:
+def evaluated_first(public: Callable[..., Any], operation: Operation, given: dict[str, Any]) -> Any:
     """Make a call with several expressions, of which the first may stay one, with one in another place, or with one
     beside a Dask array."""
+    places = [name for name, value in given.items() if type(value) is Lazy]
     for name in places:
         if public in ARRAYS_ONLY or operation.operands.get(name) not in (ARRAY, WEAK, MASK):
             rule = "pass gpuops.evaluate of it" if name in operation.operands and name != "out" else "pass an array"
@@ -75,11 +78,11 @@ def chosen(given: dict[str, Any]) -> Any:
     return node if given.get("out") is None else evaluate(node, out=given["out"])
 
 
-def number(program: Any, numbers: Any, shape: Any) -> Any:
+def number(program: Any, bits: tuple[int, ...], shape: Any) -> Any:
     """The value of an expression without arrays."""
     from ..host import programs  # which costs time at import
 
-    return programs.evaluate(program, [], numbers, shape)
+    return programs.evaluate(program, [], numbers(program, bits), shape)
 
 
 def graph(program: Any, operands: dict[str, Any], bits: tuple[int, ...]) -> Any:

@@ -18,7 +18,9 @@ from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
 from .arguments import broadcast_shapes, check_array, check_out, check_rank
 from .broadcast import layout
 from .docstrings import documented
+from .lazy_structures import ARRAYS, of_bits
 
+NAMES = tuple([f"x{k}" for k in range(ARRAYS)])  # of an expression's arrays
 CONSTANTS = "constants"  # the argument of a call that has the bits of an expression's constants, as ints
 
 
@@ -114,7 +116,7 @@ def virtual(
 def numbers(program: Program, constants: tuple[int, ...]) -> tuple[Any, ...]:
     """The constants of a program, given their bits."""
     pairs = zip(constants, program.constants, strict=True)
-    return tuple([np.frombuffer(bits.to_bytes(dtype.itemsize, "little"), dtype)[0] for bits, dtype in pairs])
+    return tuple([of_bits(bits, dtype) for bits, dtype in pairs])
 
 
 def described(op: Operation, place: str, x: ArraySpec, given: dict[str, Any]) -> Work:
@@ -145,7 +147,7 @@ class InMemory(NamedTuple):
 def taking(public: Callable[..., Any], place: str, program: Program) -> Callable[..., Any]:
     """A public function that takes, in the place of one operand, a program's arrays (``x0`` and so on) and
     ``constants``."""
-    op, names = operation_of(public), [f"x{k}" for k in range(len(program.arrays))]
+    op, names = operation_of(public), NAMES[: len(program.arrays)]
 
     def describe(**given: Any) -> Work:
         operands = {name: given.pop(name) for name in names}
@@ -164,7 +166,7 @@ def taking(public: Callable[..., Any], place: str, program: Program) -> Callable
         sooner = None if work.plan is None or recorded else InMemory(op, place, x, given)
         options = {
             "call": work.host, "place": place, "program": program, "numbers": numbers(program, constants),
-            "names": (*names,), "shape": x.shape, "strides": x.strides,
+            "names": names, "shape": x.shape, "strides": x.strides,
         }  # fmt: skip
         return work._replace(host=HostCall(programs.taken, options), sooner=sooner)
 

@@ -4,40 +4,50 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from ..call.arrays import find, host_array, is_scalar, kind
+from ..call.arrays import find, host_array, is_scalar
 from ..call.libraries import ARRAYS as ARRAY_TYPES
 from ..call.libraries import CONTEXTS, adapter_of
 from ..call.operation import WEAK_TYPES
-from ..definition.program import ASTYPE, CLIP, COMPARED, IMAG, REAL, REFLECTED, UFUNCS, WHERE, Program, Step
+from ..definition.program import ASTYPE, CLIP, COMPARED, IMAG, REAL, REFLECTED, UFUNCS, WHERE, Program
 from ..errors import error
 from ..plan.geometry import Shape
-from .arguments import as_dtype, broadcast_shapes, check_dtype, fitted, result_type
-from .lazy_dtypes import beyond, power_of, resolved, supported
+from .arguments import as_dtype, broadcast_shapes, check_dtype
+from .lazy_dtypes import power_of, promoted, resolved, supported
+from .lazy_structures import (
+    Number,
+    Structure,
+    all_united,
+    bits_of,
+    combined,
+    leaf,
+    of_bits,
+    of_one,
+    of_scalar,
+    of_two,
+    together,
+    united,
+)
 
-DEPTH = 64  # operations one inside the other, at most
-ARRAYS = 16  # arrays of an expression, at most
-STEPS = 256  # operations of an expression, at most
 #: NumPy's other names of ufuncs in `UFUNCS`.
 ALIASES = {"true_divide": "divide", "mod": "remainder", "abs": "absolute", "conj": "conjugate", "pow": "power"}
 
 
 class Parts:
-    """What an expression consists of: an array (``array``), a constant (a 0-d ``array``, and no ``arrays``), or an
-    operation (``name``) on other nodes, computed in ``dtypes``."""
+    """What an expression consists of: what it computes, the operands of its last operation (expressions, and Python's
+    scalars), its arrays and numbers, each once, and what its arrays share."""
 
-    __slots__ = ("args", "array", "arrays", "context", "depth", "dtypes", "name", "shape")
+    __slots__ = ("args", "arrays", "context", "numbers", "shape", "structure")
 
     def __init__(
-        self, name: str, args: tuple[Lazy, ...], dtypes: tuple[np.dtype, ...], shape: Shape, array: Any, context: Any,
-        arrays: tuple[Any, ...], depth: int,
+        self, structure: Structure, args: tuple[Any, ...], shape: Shape, context: Any, arrays: tuple[Any, ...],
+        numbers: tuple[Number, ...],
     ) -> None:  # fmt: skip
-        self.name, self.args, self.dtypes, self.shape, self.array = name, args, dtypes, shape, array
-        self.context, self.arrays, self.depth = context, arrays, depth
+        self.structure, self.args, self.shape = structure, args, shape
+        self.context, self.arrays, self.numbers = context, arrays, numbers
 
 
 class Lazy(Parts):
@@ -54,7 +64,7 @@ class Lazy(Parts):
     @property
     def dtype(self) -> np.dtype:
         """The dtype of the result."""
-        return self.dtypes[-1]
+        return self.structure.dtype
 
     @property
     def ndim(self) -> int:
@@ -93,22 +103,27 @@ class Lazy(Parts):
     # --------------------------------------------------------------------------------------------------------- printing
 
     def __reduce__(self) -> Any:
-        return again, (self.name, self.args, self.dtypes, self.array)
+        name, dtypes = self.structure.name, self.structure.dtypes
+        if name:
+            return again, (name, dtypes, self.args)
+        return (lazy, self.arrays) if self.arrays else (constant, (self.numbers[0].bits, dtypes[0]))
 
     def __repr__(self) -> str:
         return f"lazy({self.text({})}, dtype={self.dtype.name}, shape={self.shape})"
 
     def text(self, names: dict[int, str]) -> str:
         """The expression as text. ``names``: of the arrays so far, by their identity."""
-        if not (self.name or self.arrays):
-            return repr(self.array.item())
-        if not self.name:
-            return names.setdefault(id(self.array), f"x{len(names)}")
-        args = [arg.text(names) for arg in self.args]
-        if self.name in UFUNCS and (sign := UFUNCS[self.name].sign):
+        name, dtypes = self.structure.name, self.structure.dtypes
+        if not name and not self.arrays:
+            return repr(of_bits(self.numbers[0].bits, dtypes[0]).item())
+        if not name:
+            return names.setdefault(id(self.arrays[0]), f"x{len(names)}")
+        pairs = zip(self.args, dtypes, strict=False)
+        args = [x.text(names) if type(x) is Lazy else repr(np.asarray(x, dtype).item()) for x, dtype in pairs]
+        if name in UFUNCS and (sign := UFUNCS[name].sign):
             return f"({args[0]} {sign} {args[1]})"
-        more = [self.dtype.name] if self.name == ASTYPE else []
-        return f"{self.name}({', '.join(args + more)})"
+        more = [self.dtype.name] if name == ASTYPE else []
+        return f"{name}({', '.join(args + more)})"
 
     # ---------------------------------------------------------------------------------------------- NumPy's protocols
 
@@ -148,35 +163,10 @@ class Lazy(Parts):
     # --------------------------------------------------------------------------------------------------------- programs
 
     def program(self) -> tuple[Program, tuple[Any, ...], list[np.ndarray]]:
-        """The program, its arrays and its constants. An array, and a node, that is used twice is in it once."""
-        steps: list[Lazy] = []
-        constants: list[Lazy] = []
-        seen: dict[int, Lazy] = {}
-
-        def visit(node: Lazy) -> None:
-            if id(node) in seen:
-                return
-            seen[id(node)] = node
-            if node.name:
-                for arg in node.args:
-                    visit(arg)
-                steps.append(node)
-            elif not node.arrays:
-                constants.append(node)
-
-        visit(self)
-        if len(steps) > STEPS:
-            raise too_large(f"{len(steps)} operations", STEPS)
-        places = {id(array): i for i, array in enumerate(self.arrays)}
-        dtypes: list[Any] = [None] * len(places)
-        at = {id(each): i for i, each in enumerate(chain(constants, steps), len(places))}
-        for each in seen.values():
-            if each.arrays and not each.name:
-                place = at[id(each)] = places[id(each.array)]
-                dtypes[place] = each.dtypes[0]
-        made = tuple([Step(each.name, each.dtypes, tuple([at[id(arg)] for arg in each.args])) for each in steps])
-        kinds = tuple([each.dtypes[0] for each in constants])
-        return Program(tuple(dtypes), kinds, made), self.arrays, [each.array for each in constants]
+        """The program, its arrays and its numbers. An array, and an operation, that is used twice is in it once."""
+        program = self.structure.program
+        pairs = zip(self.numbers, program.constants, strict=True)
+        return program, self.arrays, [np.array(of_bits(number.bits, dtype)) for number, dtype in pairs]
 
 
 # ------------------------------------------------------------------------------------------------------------- nodes
@@ -239,7 +229,7 @@ def lazy(x: Any) -> Lazy:
         context = adapter_of(x) or find("lazy", "x", x)
         x = host_array("lazy", "x", x) if context is None else x
     dtype, shape = facts(x, context)
-    return made("", (), (dtype,), shape, x, context, (x,), 0)
+    return made(leaf(dtype), (), shape, context, (x,), ())
 
 
 def facts(x: Any, context: Any) -> tuple[np.dtype, Shape]:
@@ -253,69 +243,68 @@ def facts(x: Any, context: Any) -> tuple[np.dtype, Shape]:
     return supported(x.dtype), x.shape
 
 
-def constant(value: np.ndarray) -> Lazy:
+def constant(bits: int, dtype: np.dtype) -> Lazy:
     """A number of a dtype."""
-    return made("", (), (value.dtype,), (), value, None, (), 0)
+    return made(leaf(dtype, True), (), (), None, (), (Number(bits),))
 
 
-def again(name: str, args: tuple[Lazy, ...], dtypes: tuple[np.dtype, ...], array: Any) -> Lazy:
+def again(name: str, dtypes: tuple[np.dtype, ...], args: tuple[Any, ...]) -> Lazy:
     """A node that was copied or pickled."""
-    if name:
-        return node(name, dtypes, args)
-    return constant(array) if array.shape == () and type(array) is np.ndarray else lazy(array)
+    return node(name, dtypes, tuple([fixed(name, each, dtype) for each, dtype in zip(args, dtypes, strict=False)]))
 
 
 def node(name: str, dtypes: tuple[np.dtype, ...], args: tuple[Lazy, ...]) -> Lazy:
     """An operation on nodes, in these dtypes of operands and result."""
-    first = args[0]
-    shape, arrays, context, depth = first.shape, first.arrays, first.context, first.depth
+    shape, context, before = args[0].shape, args[0].context, args[0].arrays
     for arg in args[1:]:
-        if arg.shape != shape:
-            shape = broadcast_shapes(name, shape, arg.shape)
-        if arg.depth > depth:
-            depth = arg.depth
-        if arg.arrays and arg.arrays is not arrays:
-            context = together(name, context, arg, arrays) if arrays else arg.context
-            arrays = tuple({id(array): array for array in (*arrays, *arg.arrays)}.values())
-    if depth >= DEPTH:
-        raise too_large(f"{depth + 1} operations one inside the other", DEPTH)
-    if len(arrays) > ARRAYS:
-        raise too_large(f"{len(arrays)} arrays", ARRAYS)
-    return made(name, args, dtypes, shape, None, context, arrays, depth + 1)
-
-
-def together(name: str, context: Any, arg: Lazy, arrays: tuple[Any, ...]) -> Any:
-    """What arrays so far and those of an operand share: an execution context or, of other libraries, the adapter."""
-    if arg.context is context:
-        return context
-    for each, other in ((context, arg.context), (arg.context, context)):
-        if getattr(each, "mixes", False) and not hasattr(other, "mixes"):
-            return each
-    raise mixed(name, (context, arg.context), (arrays[0], arg.arrays[0]))
-
-
-def too_large(what: str, most: int) -> ValueError:
-    """The error for an expression that no kernel takes."""
-    return error(ValueError, "lazy", f"an expression has at most {most}, got {what}; evaluate parts of it first")
-
-
-def mixed(name: str, contexts: tuple[Any, Any], arrays: tuple[Any, Any]) -> Exception:
-    """The error for arrays of two libraries, or on two devices."""
-    a, b = contexts
-    if not (hasattr(a, "device") and hasattr(b, "device")):
-        return error(TypeError, name, f"arrays of two libraries do not mix: {' and '.join(map(kind, arrays))}")
-    return error(ValueError, name, f"arrays are on {a.device.label} and {b.device.label}")
+        shape = shape if arg.shape == shape else broadcast_shapes(name, shape, arg.shape)
+        context, before = together(name, context, arg.context, before, arg.arrays), before or arg.arrays
+    arrays, of_arrays = all_united([arg.arrays for arg in args])
+    numbers, of_numbers = all_united([arg.numbers for arg in args])
+    places = tuple(zip(of_arrays, of_numbers, strict=True))
+    structure = combined(name, dtypes, tuple([arg.structure for arg in args]), places)
+    return made(structure, args, shape, context, arrays, numbers)
 
 
 def ufunc(name: str, *operands: Any) -> Lazy:
     """A ufunc of expressions, arrays and scalars."""
-    given = [each if type(each) is Lazy else as_operand(each) for each in operands]
-    asked: list[Any] = [each.dtypes[-1] if type(each) is Lazy else type(each) for each in given]
-    dtypes = resolved(name, *asked)
-    if UFUNCS[name].compares:
-        dtypes = beyond(given, dtypes)
-    args = [each if type(each) is Lazy else fixed(name, each, dtypes[k]) for k, each in enumerate(given)]
-    return node(name, dtypes, tuple(args))
+    if len(operands) == 2:
+        a, b = operands
+        if type(a) is not Lazy:
+            if type(a) in WEAK_TYPES and type(b) is Lazy:
+                return beside(name, b, a, 0)
+            a = as_operand(a)
+        if type(b) is not Lazy:
+            if type(b) in WEAK_TYPES and type(a) is Lazy:
+                return beside(name, a, b, 1)
+            b = as_operand(b)
+        return pair(name, a, b)
+    if len(operands) != 1:
+        resolved(name, *operands)  # raises
+    x = as_operand(operands[0])
+    return made(of_one(name, x.structure), (x,), x.shape, x.context, x.arrays, x.numbers)
+
+
+def pair(name: str, a: Lazy, b: Lazy) -> Lazy:
+    """A ufunc of two expressions."""
+    arrays, of_arrays = united(a.arrays, b.arrays)
+    numbers, of_numbers = united(a.numbers, b.numbers)
+    structure = of_two(name, a.structure, b.structure, of_arrays, of_numbers)
+    shape = a.shape if a.shape == b.shape else broadcast_shapes(name, a.shape, b.shape)
+    context = a.context if a.context is b.context else together(name, a.context, b.context, a.arrays, b.arrays)
+    return made(structure, (a, b), shape, context, arrays, numbers)
+
+
+def beside(name: str, x: Lazy, value: Any, at: int) -> Lazy:
+    """A ufunc of an expression and a Python scalar, which is operand ``at``."""
+    kind: Any = type(value)
+    structure, dtype, limits = of_scalar(name, x.structure, kind, at)
+    args = (value, x) if at == 0 else (x, value)
+    if limits is not None and not limits.min <= value <= limits.max:  # NumPy compares as float64
+        wide = np.dtype(np.float64)
+        return node(name, (wide, wide, structure.dtype), tuple([fixed(name, each, wide) for each in args]))
+    numbers = (*x.numbers, Number(bits_of(name, value, dtype)))
+    return made(structure, args, x.shape, x.context, x.arrays, numbers)
 
 
 def as_operand(value: Any) -> Any:
@@ -323,14 +312,20 @@ def as_operand(value: Any) -> Any:
     if isinstance(value, Lazy) or type(value) in WEAK_TYPES:
         return value
     if is_scalar(value):
-        check_dtype("lazy", "a scalar", np.asarray(value).dtype)
-        return constant(np.array(value))
+        value = np.asarray(value)
+        check_dtype("lazy", "a scalar", value.dtype)
+        return constant(int.from_bytes(value.tobytes(), "little"), value.dtype)
     return lazy(value)
 
 
 def fixed(name: str, value: Any, dtype: np.dtype) -> Lazy:
     """An operand as a node: a Python scalar becomes a constant of this dtype, which must represent it."""
-    return value if isinstance(value, Lazy) else constant(fitted(name, "a scalar", value, dtype))
+    return value if isinstance(value, Lazy) else constant(bits_of(name, value, dtype), dtype)
+
+
+def asked_of(value: Any) -> Any:
+    """What decides dtypes: a node's dtype, or the type of a Python scalar."""
+    return value.dtype if isinstance(value, Lazy) else type(value)
 
 
 def power(x: Lazy, exponent: Any) -> Lazy:
@@ -348,7 +343,7 @@ def power(x: Lazy, exponent: Any) -> Lazy:
 def where(condition: Any, x: Any, y: Any) -> Lazy:
     """``x`` where the condition is true, else ``y``."""
     given = as_operand(x), as_operand(y)
-    dtype = result_type(WHERE, x=given[0], y=given[1])
+    dtype = promoted(WHERE, *map(asked_of, given))
     chosen = condition if type(condition) not in WEAK_TYPES else bool(condition)
     args = as_operand(chosen), *[fixed(WHERE, each, dtype) for each in given]
     return node(WHERE, (np.dtype(bool), dtype, dtype, dtype), args)
@@ -361,8 +356,7 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Lazy:
             return ufunc("positive", x)
         return ufunc("minimum", x, max) if min is None else ufunc("maximum", x, min)
     given = [as_operand(each) for each in (x, min, max)]
-    asked = [np.empty(0, each.dtype) if isinstance(each, Lazy) else type(each)(1) for each in given]
-    dtype = np.clip(*asked).dtype
+    dtype = promoted(CLIP, *map(asked_of, given))
     return node(CLIP, (dtype,) * 4, tuple([fixed(CLIP, each, dtype) for each in given]))
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..definition.program import UFUNCS
+from ..definition.program import CLIP, UFUNCS
 from ..errors import error
-from .arguments import as_dtype, check_dtype
+from .arguments import as_dtype, check_dtype, result_type
 
 
 @lru_cache(maxsize=256)
@@ -42,12 +42,11 @@ def weak(kind: type, half: np.dtype | None) -> Any:
     return half if half is not None and kind is not complex else kind
 
 
-def beyond(given: list[Any], dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
-    """The dtypes of a comparison: float64 beside a Python int that the other's dtype does not have, as in NumPy."""
-    for value, dtype in zip(given, dtypes, strict=False):
-        if type(value) is int and dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
-            return (np.dtype(np.float64),) * 2 + dtypes[2:]
-    return dtypes
+@lru_cache(maxsize=4096)
+def promoted(name: str, *asked: Any) -> np.dtype:
+    """The common dtype of ``where`` or ``clip`` for operands of these dtypes, or Python scalars of these types."""
+    given = [np.empty(0, each) if isinstance(each, np.dtype) else each(1) for each in asked]
+    return np.clip(*given).dtype if name == CLIP else result_type(name, x=given[0], y=given[1])
 
 
 class Asked(np.ndarray):
