@@ -28,6 +28,7 @@ class Library(NamedTuple):
     where: Callable[..., Any]
     logsumexp: Any = None  # of libraries that have one
     softmax: Any = None  # likewise
+    sums: Any = None  # of several expressions at once, of libraries that have that
     lazy: Callable[[Any], Any] = same
     evaluate: Callable[[Any], Any] = same
 
@@ -73,7 +74,9 @@ def polynomial(lib: Library, axis: Any, a: Any, b: Any, c: Any, d: Any, e: Any) 
 
 def cosine(lib: Library, axis: Any, x: Any, y: Any) -> Any:
     """(The roots are multiplied, not the sums: their product is too large for float16.)"""
-    both, of_x, of_y = (lib.lazy(lib.sum(terms, axis=axis)) for terms in (x * y, x * x, y * y))
+    terms = x * y, x * x, y * y
+    sums = lib.sums(terms, axis) if lib.sums else [lib.sum(each, axis=axis) for each in terms]
+    both, of_x, of_y = map(lib.lazy, sums)
     return lib.evaluate(both / (of_x**0.5 * of_y**0.5))
 
 

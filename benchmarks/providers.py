@@ -147,7 +147,11 @@ class Gpuops(Provider):
         return with_second(case, partial(function, axis=case.axis, **case.options))
 
     def library(self, case: Case) -> Library:
-        return numpy_like(gpuops, gpuops)._replace(lazy=gpuops.lazy, evaluate=gpuops.evaluate)
+        def sums(terms: Any, axis: int | None) -> Any:
+            every = np.stack(terms)
+            return gpuops.sum(every, axis=tuple(range(1, every.ndim)) if axis is None else axis + 1)
+
+        return numpy_like(gpuops, gpuops)._replace(sums=sums, lazy=gpuops.lazy, evaluate=gpuops.evaluate)
 
     def into(self, case: Case) -> Callable[..., Any]:
         function = partial(getattr(gpuops, case.op), **self.options)

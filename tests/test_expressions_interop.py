@@ -42,6 +42,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "argmax": lambda x, y, row, column, m: gpuops.argmax(x * y, axis=1),
     "var": lambda x, y, row, column, m: gpuops.var(x * y, axis=1),
     "logsumexp": lambda x, y, row, column, m: gpuops.logsumexp(x * y, axis=0),
+    "stack": lambda x, y, row, column, m: gpuops.sum(np.stack([x * y, x * row]), axis=2),
+    "evaluated stack": lambda x, y, row, column, m: gpuops.evaluate(np.stack([x * y, x])),
     "clip": lambda x, y, row, column, m: gpuops.evaluate(np.clip(x, -1, row)),
     "ufuncs": lambda x, y, row, column, m: gpuops.evaluate(np.sqrt(abs(x)) + np.maximum(x, column) * y),
 }

@@ -87,8 +87,10 @@ def number(program: Any, bits: tuple[int, ...], shape: Any) -> Any:
 
 def graph(program: Any, operands: dict[str, Any], bits: tuple[int, ...]) -> Any:
     """The Dask array of an expression."""
-    from .dask import evaluated
+    from .dask import da, evaluated
 
+    if program.several:
+        return da.stack([evaluated(program.part(k), operands, bits) for k in range(program.several)])
     return evaluated(program, operands, bits)
 
 

@@ -23,7 +23,7 @@ def texts(kernel: Kernel) -> list[str]:
     if row := MAPS.get(types.get("Map", "").removeprefix("struct ")):
         return [map_struct(row, types["Tb"], types["Tout"], constants["ARITY"] > 2)]
     record = STRUCTS.get(types.get("Op", "").partition("<")[0])
-    if record is None:
+    if record is None or not (record.struct.printed or constants["STATES"]):
         return []
     val = dtype_of(types["Tval"])
     bound = record.bind(val, val, val if record.struct.traits.product else None)

@@ -8,6 +8,7 @@ import numpy as np
 
 #: Operations that are not ufuncs of NumPy.
 WHERE, CLIP, ASTYPE, REAL, IMAG = "where", "clip", "astype", "real", "imag"
+STACK = "stack"  # of the results of others, along a new first dim; only the last operation
 
 
 class Operation(NamedTuple):
@@ -65,6 +66,26 @@ class Program(NamedTuple):
     def dtype(self) -> np.dtype:
         """The dtype of the result."""
         return self.steps[-1].dtypes[-1] if self.steps else self.arrays[0]
+
+    @property
+    def several(self) -> int:
+        """How many results are stacked; 0 if it is one that is not."""
+        return len(self.steps[-1].args) if self.steps and self.steps[-1].name == STACK else 0
+
+    def part(self, k: int) -> Program:
+        """The program of one of the results that are stacked, of the same arrays and constants."""
+        last = self.steps[-1].args[k]
+        if last < self.first:
+            return self._replace(steps=(Step(ASTYPE, (self.dtype, self.dtype), (last,)),))
+        needed, places = {last}, {place: place for place in range(self.first)}
+        for place in range(last, self.first - 1, -1):
+            needed |= {*self.steps[place - self.first].args} if place in needed else set()
+        steps: list[Step] = []
+        for place, step in enumerate(self.steps[: last + 1 - self.first], self.first):
+            if place in needed:
+                places[place] = self.first + len(steps)
+                steps.append(step._replace(args=tuple([places[arg] for arg in step.args])))
+        return self._replace(steps=tuple(steps))
 
     @property
     def first(self) -> int:

@@ -21,7 +21,7 @@ def text(code: Code) -> str:
     """The struct of an expression; kernels/common/expression.cuh says what its functions do."""
     program, memory = code.program, [CTYPES[dtype_name(dtype)] for dtype in code.program.arrays]
     params = params_of(code.rank, len(code.located), len(program.constants), code.moved)
-    made = CTYPES[dtype_name(program.dtype)]
+    made = result_type(program)
     parameters = ", ".join([f"{type_} x{k}" for k, type_ in enumerate(memory)])
     cached = code.fixed + code.cached
     far = tuple([k for k in range(len(memory)) if k not in cached])
@@ -154,11 +154,20 @@ def statements(program: Program) -> list[str]:
     for k, dtype in enumerate(program.constants):
         memory = CTYPES[dtype_name(dtype)]
         lines.append(f"const {memory} c{k} = constant<{memory}>(located.constant[{k}]);")
-    for i, step in enumerate(program.steps):
+    steps = program.steps[:-1] if program.several else program.steps
+    last = program.steps[-1].args if program.several else (program.first + len(steps) - 1 if steps else 0,)
+    for i, step in enumerate(steps):
         lines.append(f"const {ctype(step.dtypes[-1])} t{i} = {computed(step, names, dtypes)};")
         names.append(f"t{i}")
         dtypes.append(step.dtypes[-1])
-    return [*lines, f"return convert<{CTYPES[dtype_name(program.dtype)]}>({names[-1 if program.steps else 0]});"]
+    results = [f"convert<{CTYPES[dtype_name(program.dtype)]}>({names[place]})" for place in last]
+    return [*lines, f"return {{{{{', '.join(results)}}}}};" if program.several else f"return {results[0]};"]
+
+
+def result_type(program: Program) -> str:
+    """The type of what a program gives for an element."""
+    one = CTYPES[dtype_name(program.dtype)]
+    return f"Several<{one}, {program.several}>" if program.several else one
 
 
 def computed(step: Step, names: list[str], dtypes: list[np.dtype]) -> str:

@@ -27,6 +27,8 @@ def evaluate(
     program: Program, arrays: Sequence[np.ndarray], numbers: Numbers, shape: Shape, out: np.ndarray | None = None
 ) -> Any:
     """The result of a program with these constants, in ``out`` if it is given."""
+    if program.several:
+        return stacked(program, arrays, numbers, shape, out)
     straight = out is not None and out.dtype == program.dtype and not calls(program).refuses
     if out is not None and straight and not any([overlaps(out, array) for array in arrays]):
         compute(program, arrays, numbers, out)
@@ -34,6 +36,17 @@ def evaluate(
     made = new_result(program, arrays, shape)
     compute(program, arrays, numbers, made)
     return deliver(made, out)
+
+
+def stacked(
+    program: Program, arrays: Sequence[np.ndarray], numbers: Numbers, shape: Shape, out: np.ndarray | None
+) -> Any:
+    """The results of a program that are stacked."""
+    apart = out is not None and not any([np.may_share_memory(out, array) for array in arrays])
+    made = out if out is not None and apart else np.empty(shape, program.dtype)
+    for k in range(program.several):
+        evaluate(program.part(k), arrays, numbers, shape[1:], made[k, ...])  # (a view, of no dims too)
+    return deliver(made, out) if made is not out else out
 
 
 def evaluated(
@@ -50,15 +63,15 @@ def taken(
 ) -> Any:  # fmt: skip
     """A call with the result of a program as an operand: computed in blocks where they are read, or before the call."""
     operands = [arrays.pop(name) for name in names]
-    if (made := in_blocks(call, (program, operands, numbers), shape, strides, arrays)) is not None:
+    every = program, operands, numbers
+    if not program.several and (made := in_blocks(call, every, shape, strides, arrays)) is not None:
         run_of, options, computed = made
         try:
             return run_of(**{place: computed}, **arrays, **options)
         except NotInBlocks:
             pass
     value = np.ndarray(shape, program.dtype, np.empty(math.prod(shape), program.dtype), 0, strides)
-    compute(program, operands, numbers, value)
-    arrays[place] = value
+    arrays[place] = evaluate(*every, shape, value)
     return call.function(**arrays, **call.options)
 
 

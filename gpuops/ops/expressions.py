@@ -10,9 +10,9 @@ import numpy as np
 
 from ..call.launch_cache import cached, operation
 from ..call.operation import ARRAY, OUT, Operation, operation_of
-from ..definition.program import ASTYPE, Program, Step
+from ..definition.program import ASTYPE, STACK, Program, Step
 from ..plan.builder import Builder, unsafe
-from ..plan.expression import Expression
+from ..plan.expression import Expression, Stack
 from ..plan.geometry import Shape, contiguous_strides, like_strides
 from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
 from .arguments import broadcast_shapes, check_array, check_out, check_rank
@@ -68,7 +68,7 @@ def evaluation(
 ) -> Work:
     """The description of computing an expression."""
     op = "evaluate"
-    shape = broadcast_shapes(op, *[each.shape for each in operands.values()])
+    shape = shape_of(op, program, [*operands.values()])
     if out is not None:
         check_out(op, out, shape, program.dtype)
     from ..host import programs  # which costs time at import
@@ -80,11 +80,11 @@ def evaluation(
         return Work(op, (out or new_array("out", shape, program.dtype),), host)
     check_rank(op, "the result", len(shape))
     builder, blocked = Builder(machine), False
-    steps = layout(shape, [*operands.values()])
+    steps = None if program.several else layout(shape, [*operands.values()])
     if out is not None:
         steps = out.steps
-        pairs = zip(shape, steps, like_strides(shape, steps), strict=True)
-        dense = all([own == step or n == 1 for n, own, step in pairs])
+        lies_like = contiguous_strides(shape) if program.several else like_strides(shape, steps)
+        dense = all([own == step or n == 1 for n, own, step in zip(shape, steps, lies_like, strict=True)])
         blocked = not dense or any(unsafe(out, each) for each in operands.values())
         steps = contiguous_strides(shape) if blocked else steps
         program = cast(program, out.dtype)
@@ -95,22 +95,35 @@ def evaluation(
 
 
 def cast(program: Program, dtype: np.dtype) -> Program:
-    """A program whose result is cast to a dtype."""
+    """A program whose result, or each that is stacked, is cast to a dtype."""
     if program.dtype == dtype:
         return program
-    last = Step(ASTYPE, (program.dtype, dtype), (program.first + len(program.steps) - 1 if program.steps else 0,))
-    return program._replace(steps=(*program.steps, last))
+    steps = program.steps[:-1] if program.several else program.steps
+    end = program.first + len(steps)
+    results = program.steps[-1].args if program.several else (end - 1 if steps else 0,)
+    casts = [Step(ASTYPE, (program.dtype, dtype), (place,)) for place in results]
+    places = tuple(range(end, end + len(casts)))
+    stack = [Step(STACK, (dtype,) * (len(casts) + 1), places)] * bool(program.several)
+    return program._replace(steps=(*steps, *casts, *stack))
 
 
 def virtual(
     name: str, program: Program, operands: list[ArraySpec], constants: tuple[int, ...], steps: Shape | None = None
 ) -> ArraySpec:
     """The spec of an expression: a dense array that is not in memory; ``steps``: its strides in elements, if given."""
-    shape = broadcast_shapes(name, *[each.shape for each in operands])
-    steps = steps or layout(shape, operands) or contiguous_strides(shape)
+    whole = shape_of(name, program, operands)
+    shape, lead = (whole[1:], 1) if program.several else (whole, 0)
+    steps = steps[lead:] if steps else layout(shape, operands) or contiguous_strides(shape)
     data = tuple([number.tobytes() for number in numbers(program, constants)])
-    spec = new_array(name, shape, program.dtype, steps, operands[0].machine)
-    return spec._replace(made=Expression(program, tuple(operands), data, shape, steps))
+    made = Expression(program, tuple(operands), data, shape, steps)
+    spec = new_array(name, whole, program.dtype, (made.size,) * lead + steps, operands[0].machine)
+    return spec._replace(made=Stack(made) if lead else made)
+
+
+def shape_of(op: str, program: Program, operands: list[ArraySpec]) -> Shape:
+    """The shape of an expression of arrays."""
+    shape = broadcast_shapes(op, *[each.shape for each in operands])
+    return (program.several, *shape) if program.several else shape
 
 
 def numbers(program: Program, constants: tuple[int, ...]) -> tuple[Any, ...]:

@@ -12,11 +12,11 @@ from ..call.arrays import find, host_array, is_scalar
 from ..call.libraries import ARRAYS as ARRAY_TYPES
 from ..call.libraries import CONTEXTS, adapter_of
 from ..call.operation import WEAK_TYPES
-from ..definition.program import ASTYPE, CLIP, COMPARED, IMAG, REAL, REFLECTED, UFUNCS, WHERE, Program
+from ..definition.program import ASTYPE, CLIP, COMPARED, IMAG, REAL, REFLECTED, STACK, UFUNCS, WHERE, Program
 from ..errors import error
 from ..plan.geometry import Shape
 from .arguments import as_dtype, broadcast_shapes, check_dtype
-from .lazy_dtypes import power_of, promoted, resolved, supported
+from .lazy_dtypes import facts, power_of, promoted, resolved
 from .lazy_structures import (
     Number,
     Structure,
@@ -232,17 +232,6 @@ def lazy(x: Any) -> Lazy:
     return made(leaf(dtype), (), shape, context, (x,), ())
 
 
-def facts(x: Any, context: Any) -> tuple[np.dtype, Shape]:
-    """The dtype and the shape of an array; of one that lacks NumPy's, by the exchange of its memory."""
-    try:
-        return supported(x.dtype), tuple(x.shape)
-    except (AttributeError, TypeError):
-        if not hasattr(context, "native"):
-            raise
-    x = context.native("lazy", "x", x)
-    return supported(x.dtype), x.shape
-
-
 def constant(bits: int, dtype: np.dtype) -> Lazy:
     """A number of a dtype."""
     return made(leaf(dtype, True), (), (), None, (), (Number(bits),))
@@ -377,6 +366,21 @@ def imag(x: Any) -> Lazy:
     return part(IMAG, x) if x.dtype.kind == "c" else where(True, x.dtype.type(0), x)
 
 
+def stack(arrays: Any, axis: int = 0) -> Lazy:
+    """Expressions of one shape along a new first dim."""
+    given = [as_operand(each) for each in arrays]
+    dtype = np.result_type(*map(asked_of, given))
+    check_dtype(STACK, "the result", dtype)
+    args = [fixed(STACK, each, dtype) for each in given]
+    args = [each if each.dtype == dtype else each.astype(dtype) for each in args]
+    if len({each.shape for each in args}) > 1:
+        raise error(ValueError, STACK, f"all shapes must be equal, got {', '.join([str(x.shape) for x in args])}")
+    if axis not in (0, -1 - args[0].ndim):
+        raise error(ValueError, STACK, f"expressions are stacked along axis 0, got axis {axis}")
+    every = node(STACK, (dtype,) * (len(args) + 1), tuple(args))
+    return made(every.structure, every.args, (len(args), *every.shape), every.context, every.arrays, every.numbers)
+
+
 def add_operators() -> None:
     """Give `Lazy` the methods of the tables."""
     for end, name in (REFLECTED | COMPARED).items():
@@ -387,4 +391,6 @@ def add_operators() -> None:
 
 add_operators()
 #: NumPy's functions that are no ufuncs.
-FUNCTIONS: dict[Any, Callable[..., Lazy]] = {np.where: where, np.clip: clip, np.real: real, np.imag: imag}
+FUNCTIONS: dict[Any, Callable[..., Lazy]] = {
+    np.where: where, np.clip: clip, np.real: real, np.imag: imag, np.stack: stack,
+}  # fmt: skip

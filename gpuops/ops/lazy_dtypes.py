@@ -9,6 +9,7 @@ import numpy as np
 
 from ..definition.program import CLIP, UFUNCS
 from ..errors import error
+from ..plan.geometry import Shape
 from .arguments import as_dtype, check_dtype, result_type
 
 
@@ -18,6 +19,17 @@ def supported(dtype: Any) -> np.dtype:
     found = as_dtype("lazy", str(dtype).removeprefix("torch.") if type(dtype).__module__ == "torch" else dtype)
     check_dtype("lazy", "x", found)
     return found.newbyteorder("=") if not found.isnative else found
+
+
+def facts(x: Any, context: Any) -> tuple[np.dtype, Shape]:
+    """The dtype and the shape of an array; of one that lacks NumPy's, by the exchange of its memory."""
+    try:
+        return supported(x.dtype), tuple(x.shape)
+    except (AttributeError, TypeError):
+        if not hasattr(context, "native"):
+            raise
+    x = context.native("lazy", "x", x)
+    return supported(x.dtype), x.shape
 
 
 @lru_cache(maxsize=4096)

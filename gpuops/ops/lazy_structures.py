@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..call.arrays import kind
-from ..definition.program import UFUNCS, Program, Step
+from ..definition.program import STACK, UFUNCS, Program, Step
 from ..errors import error
 from .arguments import fitted
 from .lazy_dtypes import resolved
@@ -82,6 +82,8 @@ def combined(
 ) -> Structure:
     """That of an operation in these dtypes; ``places``: where each operand's arrays and numbers are among those of all.
     What two operands both compute is computed once."""
+    if any([x.name == STACK for x in operands]):
+        raise error(TypeError, name, f"{STACK} must be the last operation of an expression; stack its results instead")
     arrays: dict[int, np.dtype] = {}
     constants: dict[int, np.dtype] = {}
     for x, (of_arrays, of_numbers) in zip(operands, places, strict=True):

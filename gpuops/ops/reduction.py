@@ -12,8 +12,9 @@ from ..definition.structs import kinds_of
 from ..definition.task import Task
 from ..errors import error
 from ..plan import reductions
-from ..plan.builder import Builder, shared
-from ..plan.dtypes import CTYPES, INTEGERS, REALS, dtype_name
+from ..plan.builder import Builder, of_first_dim, shared
+from ..plan.dtypes import CTYPES, FLOATS, INTEGERS, REALS, dtype_name
+from ..plan.expression import Stack
 from ..plan.geometry import Shape, contiguous_strides, dense_strides, memory_order
 from ..plan.reductions import OpStruct
 from ..plan.work import ArraySpec, HostCall, Plan, Work, new_array
@@ -28,6 +29,7 @@ from .arguments import (
 )
 from .table import check_strategy, is_exact
 
+TOGETHER = 4  # sums that are made together, at most
 NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]  # None has a meaning of its own for ``initial``
 
 
@@ -66,6 +68,8 @@ def reduction(
         first = np.zeros((), val)
     builder = Builder(a.machine)
     in_memory = reductions.ON_HOST in (strategy or "")
+    if isinstance(a.made, Stack) and 0 not in axis and mask is None and out is None and strategy is None:
+        return stacked(op, record, struct, a, axis, val, result, shape, first, call, **options)
     x = builder.readable(a) if in_memory else builder.computable(a, axis)
     other = mask and builder.readable(mask)
     target = builder.target(out, out is not None and shared(out, x, other), shape, result, steps)
@@ -74,6 +78,33 @@ def reduction(
     add_reduction(builder, problem, strategy)
     builder.deliver(target, out)
     return Work(op, (out or target,), call, builder.finish())
+
+
+def stacked(
+    op: str, record: Reduction, struct: OpStruct, a: ArraySpec, axis: Shape, val: np.dtype, result: np.dtype,
+    shape: Shape, first: Any, call: HostCall, **options: Any,
+) -> Work:  # fmt: skip
+    """The description of a reduction of arrays that an expression stacks: exact sums of all elements are made together,
+    other reductions one after the other. ``shape`` and ``first``: of the result, and the initial value."""
+    assert a.machine is not None
+    builder, axis = Builder(a.machine), tuple([d - 1 for d in axis])
+    start = None if first is None else first.tobytes()
+    steps = contiguous_strides(shape[1:])
+
+    def add(x: ArraySpec, to: ArraySpec, count: int = 0) -> None:
+        x = builder.computable(x, axis)
+        problem = reductions.problem(struct, x, None, to, axis, dtype_name(val), start, record.root, **options)
+        add_reduction(builder, problem._replace(several=count))
+
+    whole = record.sums is not None and record.sums.of == "x" and record.takes is None
+    if whole and {dtype_name(val), dtype_name(result)} <= {*FLOATS} and shape[0] <= TOGETHER:
+        out = new_array("out", shape, result, (1, *[step * shape[0] for step in steps]), a.machine)
+        add(a.made.together(a), out.view(shape[1:], steps), shape[0])
+    else:
+        out = new_array("out", shape, result, machine=a.machine)
+        for k, x in enumerate(a.made.parts(a)):
+            add(x, of_first_dim(out, k))
+    return Work(op, (out,), call, builder.finish())
 
 
 def several(

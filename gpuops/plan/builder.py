@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from .dtypes import BITS
-from .expression import across, fused
+from .expression import Expression, Stack, across, fused
 from .geometry import Shape
 from .work import ArraySpec, Launch, Machine, Plan, PlanStep, new_array
 
@@ -63,7 +63,7 @@ class Builder:
     def computable(self, spec: ArraySpec, axis: Shape = ()) -> ArraySpec:
         """An expression that kernels can compute where they read it, along the dims ``axis`` of each row; other
         operands as `readable`."""
-        if spec.made is None:
+        if not isinstance(spec.made, Expression):
             return self.readable(spec)
         operands = tuple([self.readable(self.turned(spec, operand)) for operand in spec.made.operands])
         spec = spec._replace(made=spec.made._replace(operands=operands))
@@ -83,7 +83,10 @@ class Builder:
         """Compute an expression; ``to`` is dense in the same memory order."""
         from .maps import evaluate  # slow to import
 
-        if to.size:
+        if isinstance(x.made, Stack):
+            for k, part in enumerate(x.made.parts(x)):
+                self.evaluate(part, of_first_dim(to, k))
+        elif to.size:
             self.add(evaluate.plan(self.computable(x), to))
 
     def readable(self, spec: ArraySpec) -> ArraySpec:
@@ -142,6 +145,11 @@ class Builder:
         """Copy a result to ``out``, if it was written to the workspace."""
         if out is not None and target.name != out.name:
             self.copy(out, target)
+
+
+def of_first_dim(x: ArraySpec, k: int) -> ArraySpec:
+    """The view ``x[k]``."""
+    return x.view(x.shape[1:], x.steps[1:], offset=k * x.strides[0])
 
 
 def unsafe(out: ArraySpec, operand: ArraySpec) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .access import PACK, SECTOR, packable
 from .geometry import Axes, Shape, broadcast_strides, normalize, offset_type, reaches
 from .params import Field, Params, Struct
-from .work import ArraySpec, Kernel, Launch, Operand, Plan, Sources
+from .work import ArraySpec, Kernel, Launch, Operand, Plan, Sources, new_array
 
 
 class Expression(NamedTuple):
@@ -29,6 +29,22 @@ class Expression(NamedTuple):
     @property
     def size(self) -> int:
         return math.prod(self.shape)
+
+
+class Stack(NamedTuple):
+    """Several expressions in one array, along a new first dim: the expression that gives all their results."""
+
+    every: Expression
+
+    def together(self, x: ArraySpec) -> ArraySpec:
+        """The array x with all results in one element, without the first dim."""
+        return new_array(x.name, self.every.shape, x.dtype, self.every.steps, x.machine)._replace(made=self.every)
+
+    def parts(self, x: ArraySpec) -> list[ArraySpec]:
+        """The arrays along the first dim of x."""
+        whole, program = self.together(x), self.every.program
+        made = [self.every._replace(program=program.part(k)) for k in range(program.several)]
+        return [whole._replace(name=f"{x.name}_{k}", made=each) for k, each in enumerate(made)]
 
 
 class Code(NamedTuple):

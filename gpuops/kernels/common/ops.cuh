@@ -11,6 +11,7 @@ template <class R> __device__ __forceinline__ Complex<R> operator*(Complex<R> a,
 }
 template <class T> __device__ __forceinline__ bool is_nan(T x) { return x != x; }
 template <class R> __device__ __forceinline__ bool is_nan(Complex<R> x) { return is_nan(x.re) || is_nan(x.im); }
+template <class R, int K> __device__ __forceinline__ bool is_nan(Several<R, K>) { return false; }  // no op asks for it
 template <class T> __device__ __forceinline__ bool equal(T a, T b) { return a == b; }
 template <class R> __device__ __forceinline__ bool equal(Complex<R> a, Complex<R> b) { return a.re == b.re && a.im == b.im; }
 template <class T> __device__ __forceinline__ bool less(T a, T b) { return a < b; }
@@ -79,6 +80,7 @@ template <class V> struct Accumulate { using type = V; };
 template <> struct Accumulate<b8> { using type = bool; };
 template <> struct Accumulate<f16> { using type = float; };
 template <> struct Accumulate<bf16> { using type = float; };
+template <class R, int K> struct Accumulate<Several<R, K>> { using type = Several<typename Accumulate<R>::type, K>; };
 template <class V> using accumulate_t = typename Accumulate<V>::type;
 
 // What an op may read besides elements: its options, indexed by its enum; whether to take the root of a variance; the row's
@@ -324,6 +326,7 @@ template <class V> struct IntegerMean : Added<V> {
 
 template <class A> struct RealOf { using type = A; };
 template <class R> struct RealOf<Complex<R>> { using type = R; };
+template <class R, int K> struct RealOf<Several<R, K>> { using type = R; };
 template <class A> using real_t = typename RealOf<A>::type;
 // The real part of a times b's conjugate (in an R).
 template <class R, class A> __device__ __forceinline__ R real_product(A a, A b) {

@@ -25,7 +25,7 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
   using Part = real_t<V>;  // of the parts of results
   static constexpr bool MOMENTS = ADDS == Adds::MOMENTS, MULTIPLIES = PRODUCT || MOMENTS || ADDS == Adds::SQUARES;
   static constexpr bool WIDE = SAME<R, double>;  // products have errors
-  static constexpr int VALUES = COMPLEX<V> && ADDS != Adds::MAGNITUDES && ADDS != Adds::SQUARES ? 2 : 1;
+  static constexpr int VALUES = SEVERAL<V> ? SEVERAL<V> : COMPLEX<V> && ADDS != Adds::MAGNITUDES && ADDS != Adds::SQUARES ? 2 : 1;
   static constexpr int PARTS = MOMENTS ? VALUES + (WIDE ? 2 : 1) : ADDS == Adds::WEIGHTED ? 2 * VALUES : VALUES;
   static constexpr int FACTORS = MULTIPLIES && COMPLEX<V> ? 2 : 1, TERMS = FACTORS * (WIDE && MULTIPLIES && !MOMENTS ? 2 : 1);
   // The kind of a part, and how many terms it gets of an element.
@@ -39,7 +39,7 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     return kind(part) == Kind::PRODUCTS ? TERMS : kind(part) == Kind::ERRORS ? FACTORS : 1;
   }
   using All = Digits<Part, MULTIPLIES>;
-  static constexpr bool DIRECT = SAME<V, f16> && !MULTIPLIES;  // a double is exact
+  static constexpr bool DIRECT = SAME<Part, f16> && !MULTIPLIES;  // a double is exact
   using Number = typename Either<SAME<R, float>, Aligned, typename Either<NEAR, gpuops::Near, Fixed>::type>::type;
   struct State { Number part[PARTS]; };
   // A term, of less than 2^room.
@@ -58,7 +58,10 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
   // Factors of the products, or the terms alone, in doubles.
   static __device__ __forceinline__ void factors(V x, V y, double (&a)[PARTS][FACTORS], double (&b)[PARTS][FACTORS]) {
     A p = convert<A>(x), q = convert<A>(PRODUCT ? y : x);
-    if constexpr (ADDS == Adds::MAGNITUDES) {
+    if constexpr (SEVERAL<V> > 0) {
+#pragma unroll
+      for (int k = 0; k < VALUES; ++k) a[k][0] = convert<double>(p.of[k]);
+    } else if constexpr (ADDS == Adds::MAGNITUDES) {
       a[0][0] = convert<double>(magnitude(p));
     } else if constexpr (!COMPLEX<V>) {
       a[0][0] = convert<double>(p), b[0][0] = convert<double>(q);
@@ -143,19 +146,30 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
   }
   // Whether a part of an initial value is -0.0, and whether a part of a result is 0.
   static __device__ __forceinline__ bool has_minus_zero(V x) {
-    if constexpr (COMPLEX<V>) return bit_cast<bits_of<R>>(x.re) == bit_cast<bits_of<R>>(R(-0.0)) || bit_cast<bits_of<R>>(x.im) == bit_cast<bits_of<R>>(R(-0.0));
+    if constexpr (SEVERAL<V> > 0) return bit_cast<u64>(convert<double>(x.of[0])) == u64(1) << 63;  // they are alike
+    else if constexpr (COMPLEX<V>) return bit_cast<bits_of<R>>(x.re) == bit_cast<bits_of<R>>(R(-0.0)) || bit_cast<bits_of<R>>(x.im) == bit_cast<bits_of<R>>(R(-0.0));
     else return bit_cast<u64>(convert<double>(x)) == u64(1) << 63;
   }
   template <class Out> static __device__ __forceinline__ bool has_zero(Out x) {
-    if constexpr (COMPLEX<Out>) return x.re == 0 || x.im == 0;
+    if constexpr (SEVERAL<Out> > 0) {
+      bool any = false;
+#pragma unroll
+      for (int k = 0; k < VALUES; ++k) any |= !nonzero(x.of[k]);
+      return any;
+    } else if constexpr (COMPLEX<Out>) return x.re == 0 || x.im == 0;
     else return !nonzero(x);
   }
   template <class Out> static __device__ __forceinline__ Out joined(const Part (&part)[VALUES]) {
-    if constexpr (VALUES == 2) return convert<Out>(Complex<Part>{part[0], part[1]});
+    if constexpr (SEVERAL<Out> > 0) {
+      Several<Part, VALUES> all;
+      memcpy(&all, part, sizeof all);
+      return convert<Out>(all);
+    } else if constexpr (VALUES == 2) return convert<Out>(Complex<Part>{part[0], part[1]});
     else return convert<Out>(part[0]);
   }
   template <class X> static __device__ __forceinline__ double part_of(X x, int part) {
-    if constexpr (COMPLEX<X>) return convert<double>(part ? x.im : x.re);
+    if constexpr (SEVERAL<X> > 0) return convert<double>(x.of[part]);
+    else if constexpr (COMPLEX<X>) return convert<double>(part ? x.im : x.re);
     else return convert<double>(x);
   }
   struct Rounded {
@@ -442,7 +456,7 @@ template <class Base, class I> struct Counted : Base {
 };
 
 // Sums of floats are exact; those of integers are as they are.
-template <class V> constexpr bool INEXACT = HALF<V> || FLOATING<V>;
+template <class V> constexpr bool INEXACT = HALF<V> || FLOATING<V> || SEVERAL<V> > 0;
 template <class V, Adds ADDS, int NEAR, class Plain> using of_type =
     typename Either<INEXACT<V>, Exact<V, ADDS, Gives::SUM, NEAR>, Plain>::type;
 template <class V, bool NEAR> using Sum = of_type<V, Adds::VALUES, NEAR, Added<V>>;

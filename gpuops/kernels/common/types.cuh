@@ -18,6 +18,7 @@ struct bf16 { u16 bits; };
 template <class R> struct Complex { R re, im; };  // aligned as R only: a view of a real array may start at any element
 using c64 = Complex<float>;
 using c128 = Complex<double>;
+template <class R, int K> struct Several { R of[K]; };  // what several expressions give, whose results are made together
 struct alignas(16) bits128 { u64 low, high; };
 struct split64 { u32 low, high; };   // 8 and 16 bytes, aligned to half their size: elements of a complex view of a
 struct split128 { u64 low, high; };  // real array
@@ -31,6 +32,8 @@ template <class T> constexpr bool HALF = ONE_OF<T, f16, bf16>;
 template <class T> constexpr bool INTEGER = ONE_OF<T, i8, u8, i16, u16, i32, u32, i64, u64>;
 template <class T> constexpr bool FLOATING = ONE_OF<T, f32, f64, c64, c128>;
 template <class T> constexpr bool SIGNED = ONE_OF<T, i8, i16, i32, i64>;
+template <class T> constexpr int SEVERAL = 0;
+template <class R, int K> constexpr int SEVERAL<Several<R, K>> = K;
 
 template <class To, class From> __device__ __forceinline__ To bit_cast(From value) {
   static_assert(sizeof(To) == sizeof(From), "bit_cast keeps the size");
@@ -75,6 +78,12 @@ __device__ __forceinline__ bool nonzero(bf16 x) { return (x.bits & 0x7fffu) != 0
 __device__ __forceinline__ bool nonzero(float x) { return (bit_cast<u32>(x) << 1) != 0; }
 __device__ __forceinline__ bool nonzero(double x) { return (bit_cast<u64>(x) << 1) != 0; }
 template <class R> __device__ __forceinline__ bool nonzero(Complex<R> x) { return nonzero(x.re) || nonzero(x.im); }
+template <class R, int K> __device__ __forceinline__ bool nonzero(Several<R, K> x) {
+  bool any = false;
+#pragma unroll
+  for (int k = 0; k < K; ++k) any |= nonzero(x.of[k]);
+  return any;
+}
 template <class T> __device__ __forceinline__ bool nonzero(T x) { return x != 0; }
 
 // ---- convert<To>(x): NumPy's astype, for any pair of element types
@@ -110,6 +119,15 @@ template <class R> struct Convert<Complex<R>> {
   template <class From> static __device__ __forceinline__ Complex<R> from(From x) { return {Convert<R>::from(x), R(0)}; }
   template <class S> static __device__ __forceinline__ Complex<R> from(Complex<S> x) {
     return {Convert<R>::from(x.re), Convert<R>::from(x.im)};
+  }
+};
+template <class To, class From> __device__ __forceinline__ To convert(From x);
+template <class R, int K> struct Convert<Several<R, K>> {
+  template <class S> static __device__ __forceinline__ Several<R, K> from(Several<S, K> x) {
+    Several<R, K> made;
+#pragma unroll
+    for (int k = 0; k < K; ++k) made.of[k] = convert<R>(x.of[k]);
+    return made;
   }
 };
 template <class To, class From> struct Converter {

@@ -227,7 +227,10 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
   }
   template <bool FINITE, int N> static __device__ __forceinline__ void measured(Largest<R> (&largest)[N], Tval x) {
     auto value = convert<typename O::A>(x);
-    if constexpr (COMPLEX<Tval>) largest[0].template add<FINITE>(value.re), largest[N - 1].template add<FINITE>(value.im);
+    if constexpr (SEVERAL<Tval> > 0) {
+#pragma unroll
+      for (int k = 0; k < N; ++k) largest[k].template add<FINITE>(value.of[k]);
+    } else if constexpr (COMPLEX<Tval>) largest[0].template add<FINITE>(value.re), largest[N - 1].template add<FINITE>(value.im);
     else largest[0].template add<FINITE>(value);
   }
   static __device__ __forceinline__ u32 size_less_one(Tval x) {
@@ -247,7 +250,9 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
   // The exponent of the last bit that a float can have whose magnitude is the least one.
   __device__ __forceinline__ i32 grain() const { return field(least) - 150; }
   __device__ __forceinline__ bool infinite() const {
-    bool any = first[0].exponent() >= Largest<R>::INFINITE || first[MEASURES - 1].exponent() >= Largest<R>::INFINITE;
+    bool any = false;
+#pragma unroll
+    for (int p = 0; p < MEASURES; ++p) any |= first[p].exponent() >= Largest<R>::INFINITE;
     return any || (O::PRODUCT && second[0].exponent() >= Largest<R>::INFINITE);
   }
   // That of a part's terms. Squares have room for all of an output from the beginning: so their sums move nothing later, and
@@ -279,7 +284,7 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
     i32 exponent = largest.exponent();
     exponent = exponent >= Largest<R>::INFINITE ? -1000 : exponent;
     if constexpr (!SINGLE) return exponent;
-    else return call == 0 ? row_max<SHARED, 0>(exponent) : call == 1 ? row_max<SHARED, 1>(exponent) : row_max<SHARED, 2>(exponent);
+    else return call == 0 ? row_max<SHARED, 0>(exponent) : call == 1 ? row_max<SHARED, 1>(exponent) : call == 2 ? row_max<SHARED, 2>(exponent) : row_max<SHARED, 3>(exponent);
   }
   // Returns what is still to be added to the lower level of each part.
   struct Rest { double of[O::PARTS]; };

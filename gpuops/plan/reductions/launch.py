@@ -117,10 +117,18 @@ def grid(p: Problem, kernel: str, blocks: int, splits: int) -> tuple[int, int, i
 def kernel_of(p: Problem, design: Design, offset: str, constants: dict[str, int]) -> Kernel:
     """The kernel for a problem's types."""
     return kernel_with(
-        design.kernel, p.op, (p.x, p.other, p.val, p.out), p.second and p.second.dtype, p.integer, offset,
+        design.kernel, p.op, dtypes_of(p), p.second and p.second.dtype, p.integer, offset,
         index_type(*design.counts), design.access.beside, design.kept.rank_class, design.reduced.rank_class,
         p.op.traits.exponential and p.scaled, ordered(p), p.states, *constants, *constants.values(),
     )  # fmt: skip
+
+
+def dtypes_of(p: Problem) -> tuple[str, str | None, str, str | None]:
+    """The dtypes of elements, of the second operand, of values and of results; or the types of several together."""
+    if not p.several:
+        return p.x, p.other, p.val, p.out
+    x, val, out = [f"Several<{CTYPES[name]}, {p.several}>" for name in (p.x, p.val, p.out or p.val)]
+    return x, p.other, val, out
 
 
 @lru_cache(maxsize=4096)
@@ -138,7 +146,7 @@ def kernel_with(
     parameters = ", ".join(["Tval", *["Integer"] * bool(integer), *near])
     types = {
         "Tin": CTYPES.get(x, x), "Tb": "u8" if other is None else kinds.get(op.second, CTYPES[other]),
-        "Tval": CTYPES[val], "Offset": offset, **({"Integer": integer} if integer else {}),
+        "Tval": CTYPES.get(val, val), "Offset": offset, **({"Integer": integer} if integer else {}),
         "Op": op.name if op.printed else f"{op.name}<{parameters}>",
         "Tout": "Op::State" if out is None else CTYPES.get(out, out),
         "Tz": "u8" if second is None else ctype(second), "Index": index,
@@ -162,11 +170,13 @@ def ordered(p: Problem) -> bool:
 def parameters(p: Problem, design: Design, offset: str, high: int) -> Params:
     """The kernels' parameters; x's elements lie below ``high``."""
     outputs, packs, chunk, runs, run_chunk = design.counts
+    count = p.several or 1
+    size = ITEMSIZE[p.val] * count
     return (SMALL_PARAMS if design.shares else PARAMS).pack(
         offset, outputs=outputs, packs=packs, chunk=chunk, runs=runs, run_chunk=run_chunk, shares=design.shares,
         kept=design.kept, reduced=design.reduced, run_packs=design.run_packs, head=design.head, high=high,
         y_inner=p.kept.inner(2), options=(*p.numbers, 0.0, 0.0, 0.0)[:3], root=p.root,
-        has_initial=p.initial is not None, initial=(p.initial or b"").ljust(16 if ITEMSIZE[p.val] == 16 else 8, b"\0"),
+        has_initial=p.initial is not None, initial=((p.initial or b"") * count).ljust(-(-size // 8) * 8, b"\0"),
     )  # fmt: skip
 
 

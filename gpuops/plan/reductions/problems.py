@@ -155,6 +155,7 @@ class Problem(NamedTuple):
     second: ArraySpec | None = None  # a new array of second results, laid out like a new ``out``
     packs: int = 1  # what is loaded for each pack of x, in packs
     widest: int = 0  # bytes of an element of the widest array that x is made from
+    several: int = 0  # sums that are made together, if an element has a term of each
     ahead: bool = False  # whether what x is made from is loaded long before x is computed
 
     @property
@@ -184,7 +185,7 @@ class Problem(NamedTuple):
     @property
     def state(self) -> int:
         """Bytes of a partial result."""
-        return partial_size(self.op.state, self.val, self.integer not in ("", "i64"))
+        return partial_size(self.op.state, self.val, self.integer not in ("", "i64")) * (self.several or 1)
 
     @property
     def exact(self) -> bool:
@@ -200,7 +201,7 @@ class Problem(NamedTuple):
     def held(self) -> int:
         """Bytes that a thread holds for each of its outputs."""
         fewer = self.op.held if self.other is None or self.exact else None
-        return fewer(self.val) if fewer else self.state
+        return fewer(self.val) * (self.several or 1) if fewer else self.state
 
     @property
     def scaled(self) -> bool:
@@ -220,7 +221,7 @@ class Problem(NamedTuple):
         """Bytes of a result: of the larger one, if there are two."""
         if self.out == FIELDS:
             return ALIGNMENT  # or more: no thread writes several at once
-        own = 2 * ITEMSIZE[self.val] if self.out is None else ITEMSIZE[self.out]
+        own = 2 * ITEMSIZE[self.val] if self.out is None else ITEMSIZE[self.out] * (self.several or 1)
         return max(own, self.second.itemsize) if self.second else own
 
 

@@ -51,7 +51,7 @@ def plan_rows(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     """The plan for rows: one of the cases below."""
     access = access_of(p, p.reduced)
     whole = access.vec * p.itemsize >= PACK and not access.ragged
-    if not whole and (p.other is None or counts_along(p)):  # packs would not help
+    if not whole and not p.several and (p.other is None or counts_along(p)):  # packs would not help
         if 0 < p.length <= TINY:
             return launch(p, strategy, thread_per_rows(p, access))
         if p.length * p.itemsize < longest_staged(p) and dense(p):
