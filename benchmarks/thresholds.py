@@ -148,6 +148,11 @@ THRESHOLDS = (
     Threshold("reductions.launch", "START", (0, 8), (
         *over("sum", ((777, 3333), 0), ((16, 10**5), 1), ((65536, 1024), 0)),)),
     Threshold("reductions.classic", "LEAST", (1, 16), over("sum", ((2**20,), None), strategy="shuffle")),
+    *[Threshold("reductions.rows", name, others, tuple(
+        Probe("cosine", together(shape, shape)._replace(axis=1)) for shape in (WIDE, (65536, 1024))))
+      for name, others in (("SEVERAL_PACKS", (16, 256)), ("SEVERAL_BLOCK", (64, 128)))],
+    Threshold("reductions.columns", "SEVERAL_HELD", (192, 800), (
+        Probe("cosine", together(WIDE, WIDE)._replace(axis=0)),)),
     Threshold("reductions.rows", "BLOCK", (128, 512), over("sum", ((2**18, 256), 1), ((2**20, 64), 1))),
     Threshold("reductions.rows", "LANES_PACKS", ({False: 256, True: 256}, {False: 768, True: 768}), (
         *over("sum", ((2**16, 1088), 1), ((4096, 1536), 1)), *over("sum", ((2**15, 4096), 1), dtype="float16"),

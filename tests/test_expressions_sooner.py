@@ -38,7 +38,12 @@ def compiling(monkeypatch):
     return state
 
 
-@pytest.mark.parametrize("function", [gpuops.sum, gpuops.softmax, gpuops.cumsum], ids=lambda each: each.__name__)
+def sums(x, axis):
+    """The sums of two expressions, which are stacked."""
+    return gpuops.sum(np.stack([x, x * x]), axis=axis + 1)
+
+
+@pytest.mark.parametrize("function", [gpuops.sum, gpuops.softmax, gpuops.cumsum, sums], ids=lambda each: each.__name__)
 def test_calls_do_not_wait_for_kernels_of_expressions(emulation, compiling, function):
     x, y = (emulated.DEVICE.from_host(sample((40, 50), seed=seed)) for seed in (0, 1))
     results = []

@@ -11,6 +11,7 @@ from gpuops.call.dispatch import describe
 from gpuops.plan.work import Machine, new_array
 from tests.compare import assert_bits, fails
 from tests.layouts import BFLOAT16, sample
+from tests.test_lazy import without_payloads
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -52,7 +53,8 @@ def test_each_sum_has_its_own_special_values(backend, special):
     a, b = backend.arrays(x, y)
     for axis in (1, 2):
         got = gpuops.sum(np.stack([gpuops.lazy(a), gpuops.lazy(a) + b, gpuops.lazy(b) * 1 + a * 0]), axis=axis)
-        assert_bits(backend.numpy(got), gpuops.sum(np.stack([x, x + y, y * 1 + x * 0]), axis=axis))
+        expected = gpuops.sum(np.stack([x, x + y, y * 1 + x * 0]), axis=axis)
+        assert_bits(without_payloads(backend.numpy(got)), without_payloads(expected))
 
 
 def test_sums_that_are_hard_to_round_are_made_again(backend):

@@ -190,7 +190,8 @@ def lazy(x: Any) -> Lazy:
     Returns
     -------
     Lazy
-        An immutable expression. Operators, NumPy's ufuncs, `numpy.where`, `numpy.clip` and `where` make others of it.
+        An immutable expression. Operators, NumPy's ufuncs, `numpy.where`, `numpy.clip` and `where` make others of it,
+        and `numpy.stack` one of several.
         It has ``dtype``, ``shape``, ``ndim``, ``size``, ``real``, ``imag``, ``astype``, ``clip`` and ``conj``.
 
     Raises
@@ -203,7 +204,8 @@ def lazy(x: Any) -> Lazy:
     Each operation has NumPy's dtype, shape, rounding and errors, in the line where it is written. Nothing is computed
     until a function takes the expression: `sum`, `softmax`, `cumsum` and so on, or `evaluate`, which gives its elements
     in memory. That function reads what the arrays hold at that time. `matmul`, `dot` and `broadcast_to` take arrays
-    only. There may be 16 arrays, 256 operations, and 64 operations one inside the other; more are a ValueError.
+    only. `numpy.stack` is the last operation of an expression. There may be 16 arrays, 256 operations, and 64
+    operations one inside the other; more are a ValueError.
 
     docs/kernels/expressions.md explains how a GPU computes an expression.
 

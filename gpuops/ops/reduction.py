@@ -89,7 +89,7 @@ def stacked(
     assert a.machine is not None
     builder, axis = Builder(a.machine), tuple([d - 1 for d in axis])
     start = None if first is None else first.tobytes()
-    steps = contiguous_strides(shape[1:])
+    out = new_array("out", shape, result, machine=a.machine)
 
     def add(x: ArraySpec, to: ArraySpec, count: int = 0) -> None:
         x = builder.computable(x, axis)
@@ -98,10 +98,8 @@ def stacked(
 
     whole = record.sums is not None and record.sums.of == "x" and record.takes is None
     if whole and {dtype_name(val), dtype_name(result)} <= {*FLOATS} and shape[0] <= TOGETHER:
-        out = new_array("out", shape, result, (1, *[step * shape[0] for step in steps]), a.machine)
-        add(a.made.together(a), out.view(shape[1:], steps), shape[0])
+        add(a.made.together(a), of_first_dim(out, 0), shape[0])
     else:
-        out = new_array("out", shape, result, machine=a.machine)
         for k, x in enumerate(a.made.parts(a)):
             add(x, of_first_dim(out, k))
     return Work(op, (out,), call, builder.finish())

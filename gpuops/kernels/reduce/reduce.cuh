@@ -101,6 +101,17 @@ template <class O = Op> __device__ __forceinline__ Tz second_of(State state, con
   else return O::template second<Tz>(state, c);
 }
 
+// Stores a result; those of several sums apart.
+template <class T> __device__ __forceinline__ void put(T* y, Offset at, T result, const Reduce& r) {
+  if constexpr (SEVERAL<T> > 0) {
+    auto parts = reinterpret_cast<real_t<T>*>(y) + at;
+#pragma unroll
+    for (int k = 0; k < SEVERAL<T>; ++k) parts[k * r.apart] = result.of[k];
+  } else {
+    y[at] = result;
+  }
+}
+
 // N neighbouring results, and the second ones if TWO. y and z have the same layout.
 template <int N> struct Results {
   Items<Tout, N> first;
@@ -112,8 +123,9 @@ template <int N> struct Results {
     if constexpr (TWO) second.set(v, second_of<>(state, c, unsure));
     open |= static_cast<u32>(unsure) << v;
   }
-  __device__ __forceinline__ void store(Tout* y, Tz* z, Offset at) const {
-    store_past_l1(y + at, first);
+  __device__ __forceinline__ void store(Tout* y, Tz* z, Offset at, const Reduce& r) const {
+    if constexpr (SEVERAL<Tout> > 0) put(y, at, first.get(0), r);
+    else store_past_l1(y + at, first);
     if constexpr (TWO) store_past_l1(z + at, second);
   }
   __device__ __forceinline__ void store_one(Tout* y, Tz* z, Offset at, int v) const {
@@ -126,7 +138,8 @@ template <int N> struct Results {
 __device__ __forceinline__ u32 write(Tout* y, Tz* z, Offset at, const State& state, const Reduce& r, const Context<A>& c) {
   Results<1> results;
   results.set(0, state, r, c);
-  results.store_one(y, z, at, 0);
+  put(y, at, results.first.get(0), r);
+  if constexpr (TWO) z[at] = results.second.get(0);
   return results.open;
 }
 
@@ -181,7 +194,9 @@ __device__ __forceinline__ void settle(u32 open, const Source& x, const Tb* b, T
       if (threadIdx.x == own) {
         double n = O::COUNTING ? static_cast<double>(number) : r.options[0];
         Tz more;
-        O::exactly(all, n, c, y[from[2]], more);
+        Tout found;
+        O::exactly(all, n, c, found, more);
+        put(y, from[2], found, r);
         if constexpr (TWO) z[from[2]] = more;
       }
     }

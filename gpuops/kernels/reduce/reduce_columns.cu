@@ -209,7 +209,7 @@ reduce_columns(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* parti
 #pragma unroll
     for (int s = 0; s < VEC / STORED; ++s) {
       if (s * STORED < spot.begin || s * STORED >= spot.end) continue;
-      results[s].store(y, z, spot.at[2] + s * STORED * r.y_inner);
+      results[s].store(y, z, spot.at[2] + s * STORED * r.y_inner, r);
       open |= results[s].open << s * STORED;
     }
   } else {

@@ -43,7 +43,7 @@ reduce_tiny(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials
     if (first + k * APART >= outputs) continue;
     open |= (results[k / STORED].open >> k % STORED & 1) << k;
     if (!whole) results[0].store_one(y, z, kept[k][2], k % STORED);
-    else if (k % STORED == 0) results[k / STORED].store(y, z, kept[k][2]);
+    else if (k % STORED == 0) results[k / STORED].store(y, z, kept[k][2], r);
   }
   settle(open, x, b, y, z, r, c, LENGTH,
          [&](int k, Offset (&at)[3]) { r.kept.locate(static_cast<Index>(first + k * APART), at); },

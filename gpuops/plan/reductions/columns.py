@@ -14,6 +14,7 @@ from .problems import Problem
 THREAD_BLOCK = 256  # threads of a block, if each has outputs of its own
 SHARED_BLOCK = 512  # threads of a block, if they share outputs
 HELD = 192  # bytes of partial results and packs in flight of a thread: with more, registers spill
+SEVERAL_HELD = 400  # the same of several sums
 POWERS = 32  # bytes of partial results of a thread, for exponentials
 SEGMENT = 256  # contiguous bytes that a block reads; twice as many in narrow packs
 BUSY_SEGMENT = 128  # the same, for busy reductions in full packs, where blocks share outputs
@@ -58,7 +59,8 @@ def plan_columns(p: Problem, strategy: str, multiprocessors: int) -> Plan:
 def in_packs(p: Problem, shallow: bool) -> Columns:
     """The outputs of a problem in packs."""
     neighbours = p.kept.sizes[-1] if p.kept.sizes else 1
-    most = POWERS // p.state if p.op.traits.exponential else HELD // (p.held + IN_FLIGHT * p.itemsize)
+    held = SEVERAL_HELD if p.several else HELD
+    most = POWERS // p.state if p.op.traits.exponential else held // (p.held + IN_FLIGHT * p.itemsize)
     stored = max(STORE // p.result, NARROW // ITEMSIZE[p.x] if p.op.busy else 1)
     access = access_of(p, p.kept, max(1, min(most, stored if shallow else PACK)))
     head = p.starts[0] // ITEMSIZE[p.x] % access.vec if access.ragged else 0
@@ -107,7 +109,7 @@ def design(
     blocks, chunk = shared
     access = columns.access
     own = -(-chunk * wide // block)  # packs of a thread
-    unroll = in_flight(p, own, access)
+    unroll = in_flight(p, own, access, p.several > 0 and p.itemsize > 2)
     single = p.exact and not p.wide and own <= unroll and not (access.ragged or access.funnel)
     constants = {
         "WIDE": wide, "UNROLL": unroll, "EDGED": columns.edged,
@@ -127,7 +129,7 @@ def cells(block: int, wide: int) -> int:
 
 def store_width(p: Problem, vec: int) -> int:
     """Outputs per store of a thread with ``vec`` neighbouring ones."""
-    most = min(vec, PACK // p.result)
+    most = 1 if p.several else min(vec, PACK // p.result)
     for width in (16, 8, 4, 2):
         if width <= most and packable(width, p.result, p.starts[2], 2, p.kept, inner=p.kept):
             return width

@@ -49,6 +49,7 @@ PARAMS = Struct(
     Field("i64", "head", "columns: elements of a run's first pack that lie before the run"),
     Field("i64", "high", "staged: x's elements end here"),
     Field("i64", "y_inner", "columns: stride between neighbouring outputs in y"),
+    Field("i64", "apart", "the distance in y between results of several sums"),
     Field("double", "options[3]", "of the op"),
     Field("i64", "root", "whether to take the root of the result"),
     Field("i64", "has_initial", "whether there is an initial value"),
@@ -64,6 +65,7 @@ SMALL_PARAMS = Struct(
     Field("i32", "has_initial", "whether there is an initial value"),
     Field("Dims<KEPT, 3, Offset>", "kept", "operands x, b, y, over the outputs"),
     Field("Axes<REDUCED, 2, Offset>", "reduced", "operands x, b, over the elements of an output"),
+    Field("i64", "apart", "the distance in y between results of several sums"),
     Field("double", "options[3]", "of the op"),
     Field("i64", "root", "whether to take the root of the result"),
     Field("Tval", "initial", "which is combined into every output"),
@@ -175,7 +177,7 @@ def parameters(p: Problem, design: Design, offset: str, high: int) -> Params:
     return (SMALL_PARAMS if design.shares else PARAMS).pack(
         offset, outputs=outputs, packs=packs, chunk=chunk, runs=runs, run_chunk=run_chunk, shares=design.shares,
         kept=design.kept, reduced=design.reduced, run_packs=design.run_packs, head=design.head, high=high,
-        y_inner=p.kept.inner(2), options=(*p.numbers, 0.0, 0.0, 0.0)[:3], root=p.root,
+        y_inner=p.kept.inner(2), apart=p.outputs, options=(*p.numbers, 0.0, 0.0, 0.0)[:3], root=p.root,
         has_initial=p.initial is not None, initial=((p.initial or b"") * count).ljust(-(-size // 8) * 8, b"\0"),
     )  # fmt: skip
 

@@ -25,6 +25,7 @@ ROWS = 4  # most rows of a thread, if each is one pack
 TINY = 8  # most elements of a row for a thread that takes several rows, if they make no full pack
 ROW_BLOCK = {1: 128, 2: 256, 4: 256, 8: 128, 16: 128}  # threads of a block for a row, by item size, if rows are many
 BLOCKS_PER_SM = 2  # rows per multiprocessor that are many for blocks
+SEVERAL_PACKS, SEVERAL_BLOCK = 64, 32  # packs of a lane, and threads of a block, of several sums: merges take long
 RUN_PACKS = 256  # packs of a run, for each warp of a block, beyond which the whole block shares the run
 SPLIT_BLOCK = 512  # threads of a block that shares its row with others
 STAGED = 256  # bytes below which rows without aligned packs go through shared memory
@@ -133,7 +134,7 @@ def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
     """Some lanes of a warp for a row, or a thread for a few rows."""
     lane = MERGED_PACKS if p.op.traits.exponential or p.state > MERGED else 1
     if p.exact:
-        lane = 2 if rows.packs < 16 else 4 if rows.packs < 64 else 8
+        lane = SEVERAL_PACKS if p.several else 2 if rows.packs < 16 else 4 if rows.packs < 64 else 8
     group = min(32, power_of_2(-(-rows.packs // lane)))
     single = at_once(p, rows, rows.packs, group)
     unroll = at_most(p, -(-rows.packs // group), rows.access)
@@ -163,7 +164,7 @@ def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
             blocks, run_chunk = split(p, p.outputs, fill, rows.runs, 1)
     block = SPLIT_BLOCK if blocks > 1 else block_of(p, rows.total, multiprocessors)
     single = (blocks == 1 or not p.wide) and at_once(p, rows, chunk, block)
-    busy = p.exact and blocks == 1 and not single and p.itemsize > 2
+    busy = p.exact and blocks == 1 and not single and p.itemsize > 2 and not p.several
     team = block if rows.runs == 1 or chunk > RUN_PACKS * block // 32 else 32  # or each warp takes a run
     own, least = -(-chunk // team), 2 if p.exact and blocks > 1 else 1  # (not a kernel more for one pack)
     constants = {
@@ -178,8 +179,8 @@ def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
 
 
 def at_most(p: Problem, count: int, access: Access, busy: bool = False) -> int:
-    """Packs in flight per thread. Exact sums of halves that are computed are busy, too."""
-    return in_flight(p, count, access, busy or (p.exact and p.widest > 0 and p.itemsize == 2))
+    """Packs in flight per thread. Several sums are busy, too, and exact ones of halves that are computed."""
+    return in_flight(p, count, access, busy or p.several > 0 or (p.exact and p.widest > 0 and p.itemsize == 2))
 
 
 def at_once(p: Problem, rows: Rows, packs: int, threads: int) -> bool:
@@ -196,6 +197,8 @@ def slow(p: Problem) -> bool:
 def block_of(p: Problem, packs: int, multiprocessors: int) -> int:
     """Threads of a block with a row of its own: fewer for short rows, if there are few or merging takes many steps."""
     many = p.outputs >= multiprocessors * BLOCKS_PER_SM
+    if p.several and many:
+        return SEVERAL_BLOCK
     if p.exact and many:
         return min(ROW_BLOCK[p.itemsize], max(64, power_of_2(packs) // 8))
     most = ROW_BLOCK[p.itemsize] if many else 1024
