@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,43 +68,35 @@ def reduction(
         struct, val = exact[0], np.dtype(np.int64)
     elif record.start == 0 and first is None and dtype_name(val) not in INTEGERS:
         first = np.zeros((), val)
-    builder = Builder(a.machine)
-    in_memory = reductions.ON_HOST in (strategy or "")
+    start = None if first is None else first.tobytes()
+    problem = partial(reductions.problem, struct, val=dtype_name(val), initial=start, root=record.root, **options)
     if isinstance(a.made, Stack) and 0 not in axis and mask is None and out is None and strategy is None:
-        return stacked(op, record, struct, a, axis, val, result, shape, first, call, **options)
-    x = builder.readable(a) if in_memory else builder.computable(a, axis)
+        target = new_array("out", shape, result, machine=a.machine)
+        return Work(op, (target,), call, stacked(record, problem, a, target, axis))
+    builder = Builder(a.machine)
+    x = builder.readable(a) if reductions.ON_HOST in (strategy or "") else builder.computable(a, axis)
     other = mask and builder.readable(mask)
     target = builder.target(out, out is not None and shared(out, x, other), shape, result, steps)
-    start = None if first is None else first.tobytes()
-    problem = reductions.problem(struct, x, other, target, axis, dtype_name(val), start, record.root, **options)
-    add_reduction(builder, problem, strategy)
+    add_reduction(builder, problem(x, other, target, axis), strategy)
     builder.deliver(target, out)
     return Work(op, (out or target,), call, builder.finish())
 
 
 def stacked(
-    op: str, record: Reduction, struct: OpStruct, a: ArraySpec, axis: Shape, val: np.dtype, result: np.dtype,
-    shape: Shape, first: Any, call: HostCall, **options: Any,
-) -> Work:  # fmt: skip
-    """The description of a reduction of arrays that an expression stacks: exact sums of all elements are made together,
-    other reductions one after the other. ``shape`` and ``first``: of the result, and the initial value."""
+    record: Reduction, problem: Callable[..., reductions.Problem], a: ArraySpec, out: ArraySpec, axis: Shape
+) -> Plan:
+    """The plan of a reduction of arrays that an expression stacks: exact sums of all elements are made together, other
+    reductions one after the other. ``problem``: of x, a second operand, the result and the dims."""
     assert a.machine is not None
     builder, axis = Builder(a.machine), tuple([d - 1 for d in axis])
-    start = None if first is None else first.tobytes()
-    out = new_array("out", shape, result, machine=a.machine)
-
-    def add(x: ArraySpec, to: ArraySpec, count: int = 0) -> None:
-        x = builder.computable(x, axis)
-        problem = reductions.problem(struct, x, None, to, axis, dtype_name(val), start, record.root, **options)
-        add_reduction(builder, problem._replace(several=count))
-
     whole = record.sums is not None and record.sums.of == "x" and record.takes is None
-    if whole and {dtype_name(val), dtype_name(result)} <= {*FLOATS} and shape[0] <= TOGETHER:
-        add(a.made.together(a), of_first_dim(out, 0), shape[0])
+    if whole and {dtype_name(a.dtype), dtype_name(out.dtype)} <= {*FLOATS} and out.shape[0] <= TOGETHER:
+        made = problem(builder.computable(a.made.together(a), axis), None, of_first_dim(out, 0), axis)
+        add_reduction(builder, made._replace(several=out.shape[0]))
     else:
         for k, x in enumerate(a.made.parts(a)):
-            add(x, of_first_dim(out, k))
-    return Work(op, (out,), call, builder.finish())
+            add_reduction(builder, problem(builder.computable(x, axis), None, of_first_dim(out, k), axis))
+    return builder.finish()
 
 
 def several(
