@@ -69,7 +69,8 @@ def reduction(
     elif record.start == 0 and first is None and dtype_name(val) not in INTEGERS:
         first = np.zeros((), val)
     start = None if first is None else first.tobytes()
-    problem = partial(reductions.problem, struct, val=dtype_name(val), initial=start, root=record.root, **options)
+    given = {"val": dtype_name(val), "initial": start, "root": record.root, **options}
+    problem: Callable[..., reductions.Problem] = partial(reductions.problem, struct, **given)
     if isinstance(a.made, Stack) and 0 not in axis and mask is None and out is None and strategy is None:
         target = new_array("out", shape, result, machine=a.machine)
         return Work(op, (target,), call, stacked(record, problem, a, target, axis))
