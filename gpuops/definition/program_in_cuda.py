@@ -181,7 +181,7 @@ def computed(step: Step, names: list[str], dtypes: list[np.dtype]) -> str:
         return f"convert<{ctype(step.dtypes[-1])}>({names[step.args[0]]})"
     made = OTHERS[step.name].format(*args) if step.name in OTHERS else f"ufunc::{step.name}({', '.join(args)})"
     rounds = is_half(step.dtypes[-1]) and step.name != WHERE
-    return f"convert<{ctype(step.dtypes[-1])}>({made})" if rounds else made
+    return f"ufunc::rounded<{ctype(step.dtypes[-1])}>({made})" if rounds else made
 
 
 def is_half(dtype: np.dtype) -> bool:

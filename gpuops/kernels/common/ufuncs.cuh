@@ -11,6 +11,14 @@ template <class T> using wrapping_t = typename Either<sizeof(T) == 8, u64, u32>:
 __device__ __forceinline__ float product(float a, float b) { return __fmul_rn(a, b); }
 __device__ __forceinline__ double product(double a, double b) { return __dmul_rn(a, b); }
 
+// A result in a half type: as `convert`, but in the bits of NaN.
+template <class H> __device__ __forceinline__ H rounded(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (SAME<H, bf16>) return {static_cast<u16>(pair_of<H>(x, 0.0f))};
+#endif
+  return convert<H>(x);
+}
+
 // ---- comparisons. Complex numbers are ordered by the real part, then by the imaginary part.
 template <class A, class B> __device__ __forceinline__ bool equal(A a, B b) {
   if constexpr (SAME<A, i64> && SAME<B, u64>) return a >= 0 && static_cast<u64>(a) == b;
