@@ -35,14 +35,18 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
   Pack_b b[ROWS][UNROLL];
   Raw raw[ROWS][UNROLL];
   bool ready[ROWS][UNROLL];
+  auto place = [&](int u, Offset (&at)[2]) {
+    Index pack = i + u * TEAM, near = LOADS_ALL && CHECK ? min(pack, rows.end[0] - 1) : pack;
+    at[0] = static_cast<Offset>(near) * VEC, at[1] = static_cast<Offset>(near) * VEC * step_of(r);
+    if constexpr (!RAGGED) r.reduced.locate(near, at);
+  };
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
-    Index pack = i + u * TEAM, near = LOADS_ALL && CHECK ? min(pack, rows.end[0] - 1) : pack;
-    Offset at[2] = {static_cast<Offset>(near) * VEC, static_cast<Offset>(near) * VEC * step_of(r)};
-    if constexpr (!RAGGED) r.reduced.locate(near, at);
+    Offset at[2];
+    place(u, at);
 #pragma unroll
     for (int k = 0; k < ROWS; ++k) {
-      ready[k][u] = !CHECK || pack < rows.end[k];
+      ready[k][u] = !CHECK || i + u * TEAM < rows.end[k];
       if (!LOADS_ALL && !ready[k][u]) {
         leave_out(x[k][u], b[k][u], ready[k][u]);
         continue;
@@ -56,10 +60,9 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
 #pragma unroll
     for (int n = 0; n < ROWS * UNROLL; ++n) {
       int k = n / UNROLL, u = n % UNROLL;
-      Index pack = i + u * TEAM, near = LOADS_ALL && CHECK ? min(pack, rows.end[0] - 1) : pack;
-      if (!LOADS_ALL && CHECK && pack >= rows.end[k]) continue;
-      Offset at[2] = {static_cast<Offset>(near) * VEC};
-      if constexpr (!RAGGED) r.reduced.locate(near, at);
+      if (!LOADS_ALL && CHECK && i + u * TEAM >= rows.end[k]) continue;
+      Offset at[2];
+      place(u, at);
       x[k][u] = made_of<VEC>(rows.x[k] + at[0], raw[k][u]);
     }
   }

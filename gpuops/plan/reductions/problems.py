@@ -285,4 +285,5 @@ def made_from(p: Problem, x: ArraySpec, axis: Shape) -> Problem:
     widest = max(sizes, default=0)
     several = len(whole) + len(moving) > 1
     packs = -(-sum(sizes) // (max(widest, 1) * (2 if p.exact else 1)))
-    return p._replace(packs=packs or 1, widest=widest, ahead=not p.exact or several or p.itemsize == 2)
+    p = p._replace(packs=packs or 1, widest=widest)
+    return p._replace(ahead=not p.exact or several or p.itemsize == 2)
