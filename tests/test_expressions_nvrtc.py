@@ -55,3 +55,16 @@ def test_the_kernel_that_evaluates_compiles(nvrtc, shapes):
         specs = [new_array("x", shape, dtype, machine=GPU) for shape in shapes]
         for kernel in kernels(gpuops.evaluate, "x", lambda x, y, z: gpuops.where(x == y, x * z, y), *specs):
             assert jit.compile(jit.source(kernel), f"{kernel.name}.cu", 90)
+
+
+def test_operands_that_lie_alike_share_an_offset():
+    specs = [
+        new_array("x", shape, np.dtype(np.float32), machine=GPU) for shape in ((64, 4096), (4096,), (4096,), (64, 1))
+    ]
+    (kernel,) = [
+        each
+        for each in kernels(gpuops.logsumexp, "a", lambda x, s, b, c: (x * s + b) * c, *specs, axis=1)
+        if each.expression
+    ]
+    assert kernel.expression.ways == ("SAME", "PACKED", "PACKED", "REPEATED")
+    assert (kernel.expression.places, kernel.expression.offsets) == ((0, 0, 1), 2)

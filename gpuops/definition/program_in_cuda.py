@@ -20,7 +20,7 @@ METHOD = INLINE.removeprefix("static ")
 def text(code: Code) -> str:
     """The struct of an expression; kernels/common/expression.cuh says what its functions do."""
     program, memory = code.program, [CTYPES[dtype_name(dtype)] for dtype in code.program.arrays]
-    params = params_of(code.rank, len(code.located), len(program.constants), code.moved)
+    params = params_of(code.rank, code.offsets, len(program.constants), code.moved)
     made = result_type(program)
     parameters = ", ".join([f"{type_} x{k}" for k, type_ in enumerate(memory)])
     cached = code.fixed + code.cached
@@ -86,12 +86,12 @@ def members(code: Code, memory: list[str], packs: dict[str, tuple[int, ...]]) ->
     fixed = "".join([f" Items<{memory[k]}, {code.vec}> x{k};" for k in code.fixed])
     return [
         f"  using Index = {code.offset};",
-        f"  static constexpr int LOCATED = {len(code.located)}, SIZE = {code.program.dtype.itemsize};",
+        f"  static constexpr int LOCATED = {code.offsets}, SIZE = {code.program.dtype.itemsize};",
         f"  static constexpr bool EARLY = {str(code.ahead).lower()}, LINEAR = {str(code.steps is not None).lower()};",
         "  static constexpr int KEPT = LINEAR ? LOCATED : 0;",
         *[f"  template <int N> struct {name} {{{text} }};" for name, text in of.items()],
         f"  struct Fixed {{{fixed} }};",
-        f"  using Places = Index[{max(len(code.located), 1)}];",
+        f"  using Places = Index[{max(code.offsets, 1)}];",
         *[f"  const {type_}* x{k};" for k, type_ in enumerate(memory)],
     ]
 
@@ -109,19 +109,19 @@ def fetch(code: Code, k: int, count: str, at: str) -> str:
     way = code.ways[k]
     step = "Offset(1)" if way == SHIFTED else "Offset(0)"
     if way == STRIDED:
-        step = f"located.axes.stride[{code.located.index(k)}][{code.rank - 1}]"
+        step = f"located.axes.stride[{dict(zip(code.located, code.places, strict=True))[k]}][{code.rank - 1}]"
     return f"fetch<{way}, {count}>(x{k}, {at}, {step})"
 
 
 def begins(code: Code) -> list[str]:
     """The statements that load the packs of operands that do not move."""
-    places = {k: f"there[{i}]" for i, k in enumerate(code.located)}
+    places = {k: f"there[{place}]" for k, place in zip(code.located, code.places, strict=True)}
     return [f"fixed.x{k} = {fetch(code, k, str(code.vec), places[k])};" for k in code.fixed]
 
 
 def loads(code: Code, to: str, operands: tuple[int, ...]) -> list[str]:
     """The statements that load N elements of operands to a struct ``to``."""
-    there = {k: f"there[{i}]" for i, k in enumerate(code.located)}
+    there = {k: f"there[{place}]" for k, place in zip(code.located, code.places, strict=True)}
     each = [k for k in operands if code.ways[k] == EACH and k not in code.fixed]
     lines = [f"{to.capitalize()}<N> {to};"]
     lines += ["Places there;", "from.locate(there);"] * any([k in there for k in operands])

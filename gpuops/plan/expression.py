@@ -58,7 +58,8 @@ class Code(NamedTuple):
     ahead: bool  # whether packs are loaded long before they are computed
     moved: bool  # whether the first element that is meant is not the first one in memory order
     cached: tuple[int, ...]  # the operands that repeat so often that they come from a cache
-    steps: Shape | None  # how far operands that are located move for each element that is added, if that is all alike
+    places: tuple[int, ...]  # for each operand that is located, which offset is its own: those that lie alike share one
+    steps: Shape | None  # how far these offsets move for each element that is added, if that is all alike
 
     @property
     def located(self) -> tuple[int, ...]:
@@ -66,10 +67,17 @@ class Code(NamedTuple):
         return tuple([k for k, way in enumerate(self.ways) if way in LOCATED])
 
     @property
+    def offsets(self) -> int:
+        """How many offsets these have."""
+        return max(self.places, default=-1) + 1
+
+    @property
     def fixed(self) -> tuple[int, ...]:
         """The operands of which a row has one pack: it is loaded where the row begins."""
-        pairs = zip(self.located, self.steps or (), strict=False)
-        return tuple([k for k, step in pairs if step == 0 and (self.ways[k] != EACH or self.vec == 1)])
+        if self.steps is None:
+            return ()
+        still = [k for k, place in zip(self.located, self.places, strict=True) if self.steps[place] == 0]
+        return tuple([k for k in still if self.ways[k] != EACH or self.vec == 1])
 
 
 #: The families of kernels, by the first word of their names, that compute an expression where they read x.
@@ -89,10 +97,10 @@ LOCATED = REPEATED, PACKED, STRIDED, EACH = "REPEATED", "PACKED", "STRIDED", "EA
 
 
 @lru_cache(maxsize=256)
-def params_of(rank: int, located: int, constants: int, moved: bool) -> Struct | None:
-    """The parameters of an expression with so many located operands and constants; None if there are none."""
+def params_of(rank: int, offsets: int, constants: int, moved: bool) -> Struct | None:
+    """The parameters of an expression with so many offsets and constants; None if there are none."""
     first = [Field("i64", "first", "the number of the first element")] if moved else []
-    axes = [Field(f"Axes<{rank}, {located}, Offset>", "axes", "operands that are located")] if located else []
+    axes = [Field(f"Axes<{rank}, {offsets}, Offset>", "axes", "operands that are located")] if offsets else []
     numbers = [Field("u64", f"constant[{constants}][2]", "by their bytes")] if constants else []
     return Struct("Located", *first, *axes, *numbers) if moved or axes or numbers else None
 
@@ -129,18 +137,22 @@ def code_of(x: Expression, vec: int, axis: Shape | None, first: int) -> tuple[Co
     strides = [broadcast_strides(each.shape, each.steps, x.shape) for each in operands]
     ways = [lying(x, each, step, vec) for each, step in zip(operands, strides, strict=True)]
     apart = [k for k, way in enumerate(ways) if way == EACH]
-    axes, _ = normalize(Axes(x.shape, (x.steps, *[strides[k] for k in apart])))
+    alike: list[Shape] = []  # the strides of each offset
+    for k in apart:
+        alike += [] if strides[k] in alike else [strides[k]]
+    places = [alike.index(strides[k]) for k in apart]
+    axes, _ = normalize(Axes(x.shape, (x.steps, *alike)))
     axes = axes if axes.sizes else Axes((1,), ((0,),) * len(axes.strides))
     offset = offset_type([*reaches(axes), x.size])
-    for i, k in enumerate(apart, 1):
-        ways[k] = along(axes, i, operands[k], vec)
+    for k, place in zip(apart, places, strict=True):
+        ways[k] = along(axes, 1 + place, operands[k], vec)
     of_apart = Axes(axes.sizes, axes.strides[1:])
     rank = axes.rank_class if apart else 0
-    numbers = params_of(rank, len(apart), len(constants), first != 0)
+    numbers = params_of(rank, len(alike), len(constants), first != 0)
     data = b"".join([each.ljust(16, b"\0") for each in constants])
     params = numbers.pack(offset, first=first, axes=of_apart, constant=data) if numbers else Params("@", ())
-    steps = None if axis is None else moves(x, [strides[k] for k in apart], axis)
-    code = Code(program, tuple(ways), rank, offset, vec, False, first != 0, (), steps)
+    steps = None if axis is None else moves(x, alike, axis)
+    code = Code(program, tuple(ways), rank, offset, vec, False, first != 0, (), tuple(places), steps)
     cached = [k for k, each in enumerate(operands) if each.size * REPEATS <= x.size and k not in code.fixed]
     return code._replace(cached=tuple(cached)), params
 
