@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..definition.program import Program
+from ..definition.task import Task
 from ..plan.geometry import Shape
 from ..plan.work import HostCall
 from . import maps, threads
 from .blocks import indices
 from .program_loops import Loop, loop_of
-from .program_operand import NotInBlocks, in_blocks
+from .program_operand import DRIVERS, NotInBlocks, in_blocks
 from .program_steps import BLOCK, Numbers, calls, run
 from .results import Flags, deliver, report
 
@@ -62,6 +63,12 @@ def taken(
     strides: Shape, **arrays: Any,
 ) -> Any:  # fmt: skip
     """A call with the result of a program as an operand: computed in blocks where they are read, or before the call."""
+    if program.several and (parts := of_parts(call, arrays, names)) is not None:
+        each = [
+            taken(parts, place, program.part(k), numbers, names, shape[1:], strides[1:], **arrays)
+            for k in range(program.several)
+        ]
+        return np.stack(each)
     operands = [arrays.pop(name) for name in names]
     every = program, operands, numbers
     if not program.several and (made := in_blocks(call, every, shape, strides, arrays)) is not None:
@@ -73,6 +80,15 @@ def taken(
     value = np.ndarray(shape, program.dtype, np.empty(math.prod(shape), program.dtype), 0, strides)
     arrays[place] = evaluate(*every, shape, value)
     return call.function(**arrays, **call.options)
+
+
+def of_parts(call: HostCall, arrays: dict[str, Any], names: tuple[str, ...]) -> HostCall | None:
+    """A reduction of arrays that are stacked, as that of each; None for other calls, and if it has other arrays."""
+    task: Task | None = call.options.get("task")
+    others = [value for name, value in arrays.items() if name not in names and value is not None]
+    if task is None or call.function not in DRIVERS or 0 in task.axis or task.form is not None or others:
+        return None
+    return HostCall(DRIVERS[call.function], {"task": task._replace(axis=tuple([d - 1 for d in task.axis]))})
 
 
 def new_result(program: Program, arrays: Sequence[np.ndarray], shape: Shape) -> np.ndarray:
