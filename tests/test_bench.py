@@ -540,8 +540,8 @@ def test_the_cpus_cases_are_computed_right(case):
 #: Numbers of the planners that are no thresholds: limits of hardware, kernels and libraries, sizes of the classic
 #: rungs, candidates between which a model chooses.
 LIMITS = {
-    "access.PACK", "access.SECTOR", "expression.TILE", "geometry.MANY", "geometry.MAX_RANK", "maps.packs.LINE",
-    "maps.packs.WORD",
+    "access.PACK", "access.SECTOR", "builder.TOGETHER", "expression.TILE", "geometry.MANY", "geometry.MAX_RANK",
+    "maps.packs.LINE", "maps.packs.WORD",
     "maps.problems.MOST", "products.cublas.CALLS", "products.cublas.LIMIT", "products.pipelined.FULL",
     "products.pipelined.LANES", "products.pipelined.LANES_M", "products.pipelined.LANES_N",
     "products.pipelined.STAGES", "products.rungs.BLOCK", "products.rungs.DEPTH", "products.rungs.ROWS_1D",

@@ -125,3 +125,12 @@ def test_exact_sums_are_made_in_one_pass():
         assert [step.kernel.name for step in work.plan.steps] == [kernel]
     work = describe(taking(gpuops.max, "a", program), **specs, **{CONSTANTS: ()}, axis=2)
     assert len(work.plan.steps) == 3
+
+
+def test_up_to_four_results_are_evaluated_in_one_pass():
+    x = gpuops.lazy(np.ones((2, 2), np.float32))
+    for count, launches in ((4, 1), (5, 5)):
+        program, *_ = np.stack([x * i for i in range(count)]).program()
+        spec = new_array("x0", (300, 200), np.dtype(np.float32), machine=GPU)
+        work = describe(taking(gpuops.evaluate, "x", program), x0=spec, **{CONSTANTS: (0,) * count})
+        assert len(work.plan.steps) == launches

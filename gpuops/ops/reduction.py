@@ -14,7 +14,7 @@ from ..definition.structs import kinds_of
 from ..definition.task import Task
 from ..errors import error
 from ..plan import reductions
-from ..plan.builder import Builder, of_first_dim, shared
+from ..plan.builder import TOGETHER, Builder, of_first_dim, shared
 from ..plan.dtypes import CTYPES, FLOATS, INTEGERS, REALS, dtype_name
 from ..plan.expression import Stack
 from ..plan.geometry import Shape, contiguous_strides, dense_strides, memory_order
@@ -31,7 +31,6 @@ from .arguments import (
 )
 from .table import check_strategy, is_exact
 
-TOGETHER = 4  # sums that are made together, at most
 NOT_GIVEN: Any = np._NoValue  # type: ignore[attr-defined]  # None has a meaning of its own for ``initial``
 
 

@@ -12,6 +12,7 @@ from .geometry import Shape
 from .work import ArraySpec, Launch, Machine, Plan, PlanStep, new_array
 
 TURNED = 2**16  # elements of an operand of an expression from which on it is copied, if it lies in another order
+TOGETHER = 4  # results of a stacked expression that are made together, at most
 RESULT = "result"  # the workspace of a result that cannot be written to ``out`` directly
 
 
@@ -83,11 +84,16 @@ class Builder:
         """Compute an expression; ``to`` is dense in the same memory order."""
         from .maps import evaluate  # slow to import
 
-        if isinstance(x.made, Stack):
+        if not to.size:
+            return
+        if not isinstance(x.made, Stack):
+            self.add(evaluate.plan(self.computable(x), to))
+        elif to.shape[0] <= TOGETHER:
+            every = self.computable(x.made.together(x))
+            self.add(evaluate.plan(every, of_first_dim(to, 0), to.steps[0]))
+        else:
             for k, part in enumerate(x.made.parts(x)):
                 self.evaluate(part, of_first_dim(to, k))
-        elif to.size:
-            self.add(evaluate.plan(self.computable(x), to))
 
     def readable(self, spec: ArraySpec) -> ArraySpec:
         """An operand that kernels can read: itself, or a copy if it is a scalar, not regular, or not in memory."""
