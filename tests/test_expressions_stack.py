@@ -45,6 +45,54 @@ def test_sums_and_means_are_those_of_each(backend, name, dtype):
         assert_bits(backend.numpy(got), function(values, axis=axis))
 
 
+def powers(x, count):
+    """The first so many powers of x, which are stacked."""
+    made = [x]
+    while len(made) < count:
+        made.append(made[-1] * x)
+    return np.stack(made)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 5])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_one_to_five_results(backend, dtype, count):
+    for shape, axis in (((3, 3000), 2), ((700, 40), 1), ((150, 96), 2), ((5, 7), (1, 2))):
+        x = sample(shape, dtype)
+        (a,) = backend.arrays(x)
+        made, values = powers(gpuops.lazy(a), count), powers(x, count)
+        assert_bits(backend.numpy(gpuops.evaluate(made)), values)
+        assert_bits(backend.numpy(gpuops.sum(made, axis=axis)), gpuops.sum(values, axis=axis))
+
+
+def test_options_are_those_of_each(backend):
+    x, y = sample((40, 300), "float32"), sample((40, 300), "float32", seed=1)
+    x[3] = y[3] = -0.0
+    a, b = backend.arrays(x, y)
+    made, values = np.stack([gpuops.lazy(a), gpuops.lazy(b) + 0, gpuops.lazy(a) * b]), np.stack([x, y + 0, x * y])
+    for options in (
+        {"initial": 2.5}, {"initial": -0.0}, {"dtype": "float64"}, {"dtype": "float16"}, {"dtype": "complex64"},
+        {"keepdims": True}, {"initial": np.inf, "dtype": "float64", "keepdims": True},
+    ):  # fmt: skip
+        for axis in (1, 2):
+            got = gpuops.sum(made, axis=axis, **options)
+            assert_bits(backend.numpy(got), gpuops.sum(values, axis=axis, **options))
+    got = gpuops.mean(made, axis=2, dtype="float64", keepdims=True)
+    assert_bits(backend.numpy(got), gpuops.mean(values, axis=2, dtype="float64", keepdims=True))
+    (out,) = backend.arrays(np.zeros((3, 40), np.float32))
+    assert gpuops.sum(made, axis=2, out=out) is out
+    assert_bits(backend.numpy(out), gpuops.sum(values, axis=2))
+
+
+def test_many_shapes_of_one_kind(backend):
+    for n in (40, 41, 57, 64, 80, 96):
+        x, y = sample((n, 2 * n), "float32"), sample((n, 2 * n), "float32", seed=1)
+        a, b = backend.arrays(x, y)
+        for axis in (1, 2):
+            got = gpuops.sum(three(gpuops.lazy(a), gpuops.lazy(b)), axis=axis)
+            assert_bits(backend.numpy(got), gpuops.sum(three(x, y), axis=axis))
+        assert_bits(backend.numpy(gpuops.evaluate(three(gpuops.lazy(a), gpuops.lazy(b)))), three(x, y))
+
+
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf, -0.0, 3e38, 1e-45])
 def test_each_sum_has_its_own_special_values(backend, special):
     x = sample((50, 200), "float32")
@@ -105,6 +153,8 @@ def test_operands_are_promoted():
     made = np.stack([gpuops.lazy(np.float32([1, 2])), np.array([3, 4], np.int8), gpuops.lazy(np.float64([5, 6]))])
     assert made.dtype == np.float64
     assert_bits(gpuops.sum(made, axis=1), np.array([3.0, 7.0, 11.0]))
+    made = np.stack([gpuops.lazy(np.array(1, np.float32)), 2.5])
+    assert_bits(gpuops.evaluate(made), np.stack([np.float32(1), 2.5]))
 
 
 def test_what_cannot_be_stacked_is_refused():
@@ -112,6 +162,8 @@ def test_what_cannot_be_stacked_is_refused():
     made = np.stack([x, x + 1])
     fails(ValueError, "stack: all shapes must be equal, got (3, 4), (4,)", np.stack, [x, gpuops.lazy(np.ones(4))])
     fails(ValueError, "stack: expressions are stacked along axis 0, got axis 1", np.stack, [x, x], 1)
+    halves = gpuops.lazy(np.ones(3, np.float16)), gpuops.lazy(np.ones(3, BFLOAT16))
+    fails(TypeError, "stack: dtypes float16 and bfloat16 have no common dtype", np.stack, halves)
     fails(TypeError, "add: stack must be the last operation of an expression", lambda: made + 1)
     fails(TypeError, "stack: stack must be the last operation of an expression", np.stack, [made, made])
     fails(TypeError, "astype: stack must be the last operation of an expression", made.astype, np.float32)

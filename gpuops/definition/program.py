@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -74,18 +75,7 @@ class Program(NamedTuple):
 
     def part(self, k: int) -> Program:
         """The program of one of the results that are stacked, of the same arrays and constants."""
-        last = self.steps[-1].args[k]
-        if last < self.first:
-            return self._replace(steps=(Step(ASTYPE, (self.dtype, self.dtype), (last,)),))
-        needed, places = {last}, {place: place for place in range(self.first)}
-        for place in range(last, self.first - 1, -1):
-            needed |= {*self.steps[place - self.first].args} if place in needed else set()
-        steps: list[Step] = []
-        for place, step in enumerate(self.steps[: last + 1 - self.first], self.first):
-            if place in needed:
-                places[place] = self.first + len(steps)
-                steps.append(step._replace(args=tuple([places[arg] for arg in step.args])))
-        return self._replace(steps=tuple(steps))
+        return part_of(self, k)
 
     @property
     def first(self) -> int:
@@ -99,3 +89,20 @@ class Program(NamedTuple):
         for place, i in last.items():
             found[i].append(place - self.first)
         return tuple([tuple(each) for each in found])
+
+
+@lru_cache(maxsize=1024)
+def part_of(program: Program, k: int) -> Program:
+    """`Program.part`."""
+    last, first = program.steps[-1].args[k], program.first
+    if last < first:
+        return program._replace(steps=(Step(ASTYPE, (program.dtype, program.dtype), (last,)),))
+    needed, places = {last}, {place: place for place in range(first)}
+    for place in range(last, first - 1, -1):
+        needed |= {*program.steps[place - first].args} if place in needed else set()
+    steps: list[Step] = []
+    for place, step in enumerate(program.steps[: last + 1 - first], first):
+        if place in needed:
+            places[place] = first + len(steps)
+            steps.append(step._replace(args=tuple([places[arg] for arg in step.args])))
+    return program._replace(steps=tuple(steps))

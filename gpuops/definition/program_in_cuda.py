@@ -109,19 +109,19 @@ def fetch(code: Code, k: int, count: str, at: str) -> str:
     way = code.ways[k]
     step = "Offset(1)" if way == SHIFTED else "Offset(0)"
     if way == STRIDED:
-        step = f"located.axes.stride[{dict(zip(code.located, code.places, strict=True))[k]}][{code.rank - 1}]"
+        step = f"located.axes.stride[{code.offset_of[k]}][{code.rank - 1}]"
     return f"fetch<{way}, {count}>(x{k}, {at}, {step})"
 
 
 def begins(code: Code) -> list[str]:
     """The statements that load the packs of operands that do not move."""
-    places = {k: f"there[{place}]" for k, place in zip(code.located, code.places, strict=True)}
+    places = {k: f"there[{place}]" for k, place in code.offset_of.items()}
     return [f"fixed.x{k} = {fetch(code, k, str(code.vec), places[k])};" for k in code.fixed]
 
 
 def loads(code: Code, to: str, operands: tuple[int, ...]) -> list[str]:
     """The statements that load N elements of operands to a struct ``to``."""
-    there = {k: f"there[{place}]" for k, place in zip(code.located, code.places, strict=True)}
+    there = {k: f"there[{place}]" for k, place in code.offset_of.items()}
     each = [k for k in operands if code.ways[k] == EACH and k not in code.fixed]
     lines = [f"{to.capitalize()}<N> {to};"]
     lines += ["Places there;", "from.locate(there);"] * any([k in there for k in operands])

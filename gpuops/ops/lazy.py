@@ -15,7 +15,7 @@ from ..call.operation import WEAK_TYPES
 from ..definition.program import ASTYPE, CLIP, COMPARED, IMAG, REAL, REFLECTED, STACK, UFUNCS, WHERE, Program
 from ..errors import error
 from ..plan.geometry import Shape
-from .arguments import as_dtype, broadcast_shapes, check_dtype
+from .arguments import as_dtype, broadcast_shapes, check_dtype, result_type
 from .lazy_dtypes import facts, power_of, promoted, resolved
 from .lazy_structures import (
     Number,
@@ -370,11 +370,9 @@ def imag(x: Any) -> Lazy:
 
 def stack(arrays: Any, axis: int = 0) -> Lazy:
     """Expressions of one shape along a new first dim."""
-    given = [as_operand(each) for each in arrays]
-    dtype = np.result_type(*map(asked_of, given))
-    check_dtype(STACK, "the result", dtype)
-    args = [fixed(STACK, each, dtype) for each in given]
-    args = [each if each.dtype == dtype else each.astype(dtype) for each in args]
+    given = [as_operand(np.asarray(each) if type(each) in WEAK_TYPES else each) for each in arrays]
+    dtype = result_type(STACK, **{f"x{k}": each for k, each in enumerate(given)})
+    args = [each.astype(dtype) for each in given]
     if len({each.shape for each in args}) > 1:
         raise error(ValueError, STACK, f"all shapes must be equal, got {', '.join([str(x.shape) for x in args])}")
     if axis not in (0, -1 - args[0].ndim):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -73,7 +72,7 @@ def of_scalar(name: str, x: Structure, kind: type, at: int) -> tuple[Structure, 
 
 def own_places(x: Structure) -> tuple[Places, Places]:
     """The places of arrays and numbers that are the first ones."""
-    return tuple(range(len(x.program.arrays))), tuple(range(len(x.program.constants)))
+    return from_first(len(x.program.arrays)), from_first(len(x.program.constants))
 
 
 @lru_cache(maxsize=LIMIT)
@@ -158,8 +157,12 @@ def from_first(count: int) -> Places:
 
 def all_united(several: list[tuple[Any, ...]]) -> tuple[tuple[Any, ...], list[Places]]:
     """The same of several expressions."""
-    every = tuple({id(each): each for each in chain(*several)}.values())
-    return every, [united(every, each)[1] for each in several]
+    every: tuple[Any, ...] = ()
+    places = []
+    for each in several:
+        every, place = united(every, each)
+        places.append(place)
+    return every, places
 
 
 def together(name: str, context: Any, other: Any, arrays: Any, of_other: Any) -> Any:

@@ -67,6 +67,11 @@ class Code(NamedTuple):
         return tuple([k for k, way in enumerate(self.ways) if way in LOCATED])
 
     @property
+    def offset_of(self) -> dict[int, int]:
+        """The offset of each of these."""
+        return dict(zip(self.located, self.places, strict=True))
+
+    @property
     def offsets(self) -> int:
         """How many offsets these have."""
         return max(self.places, default=-1) + 1
@@ -76,7 +81,7 @@ class Code(NamedTuple):
         """The operands of which a row has one pack: it is loaded where the row begins."""
         if self.steps is None:
             return ()
-        still = [k for k, place in zip(self.located, self.places, strict=True) if self.steps[place] == 0]
+        still = [k for k, place in self.offset_of.items() if self.steps[place] == 0]
         return tuple([k for k in still if self.ways[k] != EACH or self.vec == 1])
 
 

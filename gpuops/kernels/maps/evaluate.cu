@@ -1,11 +1,11 @@
 // Writes the elements of an expression to a dense array; those of several expressions to arrays that are p.apart elements
 // apart. A thread writes a pack of VEC elements.
-template <int N, class Items> __device__ __forceinline__ void write(Tin* y, const Items& made, const Evaluate& p) {
+template <int N, class Made> __device__ __forceinline__ void write(Tin* y, const Made& made, const Evaluate& p) {
   constexpr int K = SEVERAL<decltype(made.get(0))>;
   if constexpr (K > 0) {
 #pragma unroll
     for (int k = 0; k < K; ++k) {
-      gpuops::Items<Tin, N> part;
+      Items<Tin, N> part;
 #pragma unroll
       for (int v = 0; v < N; ++v) part.set(v, made.get(v).of[k]);
       store_past_l1(y + k * p.apart, part);

@@ -283,7 +283,7 @@ def made_from(p: Problem, x: ArraySpec, axis: Shape) -> Problem:
     whole, moving = read_from(x, axis)
     sizes = whole if p.exact and whole else [*whole, *moving]
     widest = max(sizes, default=0)
-    several = len(whole) + len(moving) > 1
+    many = len(whole) + len(moving) > 1
     packs = -(-sum(sizes) // (max(widest, 1) * (2 if p.exact else 1)))
     p = p._replace(packs=packs or 1, widest=widest)
-    return p._replace(ahead=not p.exact or several or p.itemsize == 2)
+    return p._replace(ahead=not p.exact or many or p.itemsize == 2)
