@@ -11,7 +11,7 @@ template <class T> using wrapping_t = typename Either<sizeof(T) == 8, u64, u32>:
 __device__ __forceinline__ float product(float a, float b) { return __fmul_rn(a, b); }
 __device__ __forceinline__ double product(double a, double b) { return __dmul_rn(a, b); }
 
-// A result in a half type: as `convert`, but in the bits of NaN.
+// A result in a half type: as `convert` makes it, except for the bits of NaN.
 template <class H> __device__ __forceinline__ H rounded(float x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   if constexpr (SAME<H, bf16>) return {static_cast<u16>(pair_of<H>(x, 0.0f))};

@@ -11,7 +11,7 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
   static constexpr i32 FEW = 15;  // the headroom of less than 2^13 terms: multiples of 2^-24, less than 2^29 together
   static constexpr int LOWS = APART && !DIRECT ? COUNT : 1;
   double high[COUNT], low[LOWS];
-  u32 lost[LOWS], lacks = 0;  // lost: apart from its sign bit. lacks: WIDE: the sums that lack terms, as bits
+  u32 lost[LOWS], lacks = 0;  // lost: not WIDE: what its sign bit is does not matter. lacks: WIDE: the sums that lack terms, as bits
   i32 most = NOTHING;  // terms are less than 2^most
 
   __device__ __forceinline__ Biased() {
