@@ -65,6 +65,28 @@ def test_operands_may_lie_in_any_way(backend, dtype, shape):
         assert_bits(backend.numpy(gpuops.evaluate(eager(gpuops.lazy(there[0]), there[1]))), expected)
 
 
+#: The operations of 16-bit floats that kernels compute two at a time.
+OF_PAIRS = (np.add, np.subtract, np.multiply, np.divide, np.minimum, np.maximum, np.square, np.absolute, np.negative)
+
+
+@pytest.mark.parametrize("function", OF_PAIRS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_all_halves_are_computed_as_numpy_does(backend, dtype, function):
+    """Each of the 65536, beside a few others; on a GPU beside as many as NumPy computes in a second."""
+    dtype = BFLOAT16 if dtype == "bfloat16" else np.dtype(dtype)
+    x = np.arange(2**16, dtype=np.uint16).view(dtype)[:, None]
+    others = np.random.default_rng(0).permutation(2**16)[: 512 if backend.name.startswith("gpu") else 4]
+    y = others.astype(np.uint16).view(dtype)
+    pair = (x, y)[: function.nin]
+    with np.errstate(all="ignore"):
+        expected = function(*pair)
+    there = backend.arrays(*pair)
+    found = backend.numpy(gpuops.evaluate(function(gpuops.lazy(there[0]), *there[1:])))
+    zeros = np.zeros((), dtype) if function in (np.minimum, np.maximum) else None  # of either sign
+    wanted, got = [without_payloads(each if zeros is None else each + zeros) for each in (expected, found)]
+    assert_bits(got, wanted)
+
+
 #: Shapes and axes that have kernels of their own, or packs of another kind.
 REDUCTIONS = (
     ((5000,), None), ((9, 256), 1), ((7, 517), 1), ((40, 2, 100), (0, 2)), ((300, 64), 0), ((100, 61), 0),

@@ -14,6 +14,7 @@ OTHERS = {
     ASTYPE: "{}", REAL: "{}.re", IMAG: "{}.im", WHERE: "({} ? {} : {})",
     CLIP: "ufunc::clip({}, {}, {})",
 }  # fmt: skip
+PAIRED = ("add", "subtract", "multiply", "square", "absolute", "negative", "minimum", "maximum", "divide")
 METHOD = INLINE.removeprefix("static ")
 
 
@@ -21,11 +22,8 @@ def text(code: Code) -> str:
     """The struct of an expression; kernels/common/expression.cuh says what its functions do."""
     program, memory = code.program, [CTYPES[dtype_name(dtype)] for dtype in code.program.arrays]
     params = params_of(code.rank, code.offsets, len(program.constants), code.moved)
-    made = result_type(program)
-    parameters = ", ".join([f"{type_} x{k}" for k, type_ in enumerate(memory)])
     cached = code.fixed + code.cached
     far = tuple([k for k in range(len(memory)) if k not in cached])
-    given = ", ".join([f"{'cached' if k in cached else 'raw'}.x{k}.get(v)" for k in range(len(memory))])
     lines = [
         "namespace gpuops { namespace expression {",
         f"using Offset = {code.offset};",
@@ -34,18 +32,11 @@ def text(code: Code) -> str:
         *members(code, memory, {"Raw": far, "Cached": cached}),
         "  Located located;" if params else "",
         *places(code),
-        *body(f"{made} value({parameters}) const", statements(program)),
         *body("Raw<N> raw(const At<Expression>& from) const", [
             *loads(code, "raw", far), "return raw;",
         ], "template <int N> "),
-        *body(f"Items<{made}, N> made(const At<Expression>& from, const Raw<N>& raw) const", [
-            *loads(code, "cached", cached),
-            f"Items<{made}, N> items;",
-            "#pragma unroll",
-            f"for (int v = 0; v < N; ++v) items.set(v, value({given}));",
-            "return items;",
-        ], "template <int N> "),
-        *body(f"{made} operator[](i64 i) const", [
+        *values(code, memory, cached),
+        *body(f"{result_type(program)} operator[](i64 i) const", [
             f"return {'at(i)' if code.vec > 1 else '(*this + i)'}.template load<1>().get(0);",
         ]),
         "};",
@@ -55,6 +46,40 @@ def text(code: Code) -> str:
         "#define SOURCE const __grid_constant__ Source",
     ]  # fmt: skip
     return "\n".join(filter(None, lines))
+
+
+def values(code: Code, memory: list[str], cached: tuple[int, ...]) -> list[str]:
+    """The functions that compute elements."""
+    program = code.program
+    made, pair = result_type(program), pair_of(program)
+    packs = [f"{'cached' if k in cached else 'raw'}.x{k}" for k in range(len(memory))]
+    given, words = [", ".join([pack + part for pack in packs]) for part in (".get(v)", ".word[w]")]
+    of_pairs = [
+        "if constexpr (N % 2 == 0) {",
+        "#pragma unroll",
+        f"  for (int w = 0; w < N / 2; ++w) set_pair(items, w, values({words}));",
+        "  return items;",
+        "}",
+    ]  # fmt: skip
+    return [
+        *body(f"{made} value({parameters(memory)}) const", statements(program)),
+        *(body(
+            f"{result_type(program, pair)} values({parameters([pair] * len(memory))}) const", statements(program, pair)
+        ) if pair else ()),
+        *body(f"Items<{made}, N> made(const At<Expression>& from, const Raw<N>& raw) const", [
+            *loads(code, "cached", cached),
+            f"Items<{made}, N> items;",
+            *of_pairs * (pair is not None),
+            "#pragma unroll",
+            f"for (int v = 0; v < N; ++v) items.set(v, value({given}));",
+            "return items;",
+        ], "template <int N> "),
+    ]  # fmt: skip
+
+
+def parameters(types: list[str]) -> str:
+    """The text of a function's parameters for the operands."""
+    return ", ".join([f"{type_} x{k}" for k, type_ in enumerate(types)])
 
 
 def places(code: Code) -> list[str]:
@@ -147,27 +172,46 @@ def loads(code: Code, to: str, operands: tuple[int, ...]) -> list[str]:
 # -------------------------------------------------------------------------------------------------------------- values
 
 
-def statements(program: Program) -> list[str]:
-    """The statements that compute an element, given those of the operands: ``x0`` and so on."""
+def statements(program: Program, pair: str | None = None) -> list[str]:
+    """The statements that compute an element, given those of the operands, ``x0`` and so on; or a pair of a type."""
     names = [f"x{k}" for k in range(len(program.arrays))] + [f"c{k}" for k in range(len(program.constants))]
     dtypes, lines = [*program.arrays, *program.constants], []
     for k, dtype in enumerate(program.constants):
         memory = CTYPES[dtype_name(dtype)]
-        lines.append(f"const {memory} c{k} = constant<{memory}>(located.constant[{k}]);")
+        lines.append(f"const {pair or memory} c{k}{{constant<{memory}>(located.constant[{k}])}};")
     steps = program.steps[:-1] if program.several else program.steps
     last = program.steps[-1].args if program.several else (program.first + len(steps) - 1 if steps else 0,)
     for i, step in enumerate(steps):
-        lines.append(f"const {ctype(step.dtypes[-1])} t{i} = {computed(step, names, dtypes)};")
+        made = computed_in_pairs(step, names, pair) if pair else computed(step, names, dtypes)
+        lines.append(f"const {pair or ctype(step.dtypes[-1])} t{i} = {made};")
         names.append(f"t{i}")
         dtypes.append(step.dtypes[-1])
-    results = [f"convert<{CTYPES[dtype_name(program.dtype)]}>({names[place]})" for place in last]
-    return [*lines, f"return {{{{{', '.join(results)}}}}};" if program.several else f"return {results[0]};"]
+    of_type = "{}" if pair else f"convert<{CTYPES[dtype_name(program.dtype)]}>({{}})"
+    results = ", ".join([of_type.format(names[place]) for place in last])
+    return [*lines, f"return {{{{{results}}}}};" if program.several else f"return {results};"]
 
 
-def result_type(program: Program) -> str:
-    """The type of what a program gives for an element."""
-    one = CTYPES[dtype_name(program.dtype)]
+def result_type(program: Program, pair: str | None = None) -> str:
+    """The type of what a program gives for an element, or for a pair of a type."""
+    one = pair or CTYPES[dtype_name(program.dtype)]
     return f"Several<{one}, {program.several}>" if program.several else one
+
+
+def pair_of(program: Program) -> str | None:
+    """The type of pairs in which a program can be computed: if all its dtypes are one of 16 bits of a float."""
+    dtypes = {*program.arrays, *program.constants, *[dtype for step in program.steps for dtype in step.dtypes]}
+    return f"ufunc::Pair<{CTYPES[dtype_name(program.dtype)]}>" if len(dtypes) == 1 and is_half(program.dtype) else None
+
+
+def computed_in_pairs(step: Step, names: list[str], pair: str) -> str:
+    """The text of a step's results of two elements, of which the ufuncs in ``PAIRED`` make both at once."""
+    args = [names[place] for place in step.args]
+    if step.name == ASTYPE:
+        return args[0]
+    if step.name in PAIRED:
+        return f"ufunc::{step.name}({', '.join(args)})"
+    function = OTHERS.get(step.name) or f"ufunc::{step.name}({', '.join(['{}'] * len(args))})"
+    return f"{pair}({', '.join([function.format(*[f'{arg}.{part}()' for arg in args]) for part in ('low', 'high')])})"
 
 
 def computed(step: Step, names: list[str], dtypes: list[np.dtype]) -> str:

@@ -27,7 +27,7 @@ FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
 COMMON = ("launch.cuh", "types.cuh", "axes.cuh", "ops.cuh", "exact.cuh", "digits.cuh", "sums.cuh", "items.cuh")
 #: What kernels that may compute x read it from, and where an element of it is, if x is in memory.
 POINTER = "using Source = const Tin*;\nusing From = const Tin*;\n#define SOURCE const Tin*"
-EXPRESSION = ("ufuncs.cuh", "expression.cuh")
+EXPRESSION = ("ufuncs.cuh", "pairs.cuh", "expression.cuh")
 MATMUL = ("matmul.cuh",)
 SCAN_ENGINES = ("products.cuh", "engines.cuh", "inexact.cuh")
 SCAN_TILES = ("tile_sums.cuh", "slots.cuh", "look_back.cuh", "settle.cuh")
