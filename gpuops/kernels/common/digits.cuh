@@ -117,6 +117,25 @@ template <class V, bool PRODUCTS> struct Digits {
     for (; place >= 0; --place) rest |= bit(place);
     return {top, next, rest || high || low, exponent};
   }
+  // 64 bits of the settled number from a place on.
+  __device__ u64 word(i32 place) const {
+    auto at = [&](i32 i) { return i < 0 || i >= COUNT ? u64(0) : digit[i]; };
+    i32 i = place >> 5, by = place & 31;
+    u64 low = at(i) | at(i + 1) << 32;
+    return by ? low >> by | at(i + 2) << (64 - by) : low;
+  }
+  // The settled number, divided by divisor * 2^exponent; what lies below its last digit is a rest. It is used up.
+  __device__ __noinline__ Binary over(u32 divisor, i32 exponent) {
+    u64 rest = 0;
+    for (int i = divisor > 1 ? COUNT - 1 : -1; i >= 0; --i) {
+      rest = rest << 32 | digit[i];
+      digit[i] = rest / divisor, rest %= divisor;
+    }
+    i32 bits = length(), below = bits - 128;
+    if (!bits) return {};
+    for (int i = 0; 32 * i < below; ++i) rest |= below < 32 * i + 32 ? digit[i] & ((u64(1) << below % 32) - 1) : digit[i];
+    return {word(bits - 64), word(below), rest != 0, bits - 1 + LEAST - exponent};
+  }
   // The same by a settled number, 64 bits of it, one after the other; both are used up.
   __device__ __noinline__ Binary over(Digits& other) {
     i32 bits = length(), apart = bits - other.length();

@@ -398,8 +398,10 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     bool zero = all.is_zero();
     if (n == 0 || other == 0 || !is_finite(other)) return convert<Part>((zero ? 0.0 : negative ? -1.0 : 1.0) / n / other);
     i32 exponent;
-    u64 part = mantissa(other, exponent);
-    Binary found = all.over(static_cast<u64>(n), part, exponent);
+    u64 part = mantissa(other, exponent), count = static_cast<u64>(n);
+    for (; !(part & 1); part >>= 1) ++exponent;
+    bool small = count >> 32 == 0 && part >> 32 == 0 && count * part >> 32 == 0 && (!root || count * part == 1);
+    Binary found = small ? all.over(static_cast<u32>(count * part), exponent) : all.over(count, part, exponent);
     return nearest<Part>(root ? found.root() : found, negative && !zero);
   }
   static __device__ __noinline__ Part ratio_of_digits(All& x, bool negative_x, All& y, bool negative_y) {
