@@ -68,7 +68,7 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
     if (beyond) lacks = ~0u;
   }
   __device__ __forceinline__ void raise(i32 exponent, i32 headroom) {
-    exponent = WIDE ? (exponent + 5) & -4 : exponent + 1;  // other terms are hardly greater; units are alike
+    exponent = (exponent + 5) & -4;  // other terms are hardly greater; units are alike
     if (most == NOTHING) return begin(exponent, headroom);
     double before[COUNT], rest[LOWS];
 #pragma unroll
