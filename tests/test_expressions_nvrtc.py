@@ -66,5 +66,5 @@ def test_operands_that_lie_alike_share_an_offset():
         for each in kernels(gpuops.logsumexp, "a", lambda x, s, b, c: (x * s + b) * c, *specs, axis=1)
         if each.expression
     ]
-    assert kernel.expression.ways == ("SAME", "PACKED", "PACKED", "REPEATED")
+    assert kernel.expression.ways == ("PASSING", "PACKED", "PACKED", "REPEATED")
     assert (kernel.expression.places, kernel.expression.offsets) == ((0, 0, 1), 2)

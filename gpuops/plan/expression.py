@@ -93,11 +93,13 @@ LINEAR = (
     "softmax_small",
 )  # fmt: skip
 ACROSS = ("reduce_columns",)  # those of these whose funnel loads go along other dims
+STREAMS = ("evaluate", "reduce_rows")  # those that gain if what is read once leaves L1 to what repeats
 FULL = ("scan",)  # the families whose packs have 16 bytes, and no constant for that
 EARLY = "EARLY"  # the constant by which a plan says that packs should be loaded ahead
 REPEATS = 16  # how often an operand is read, at least, if it is taken to come from a cache
+L1 = 2**17  # bytes of operands that repeat, at most, if they are taken to stay in L1
 TILE = 16  # the shortest dim for whose order an operand is copied
-SAME, SHIFTED, ONE = "SAME", "SHIFTED", "ONE"
+SAME, PASSING, SHIFTED, ONE = "SAME", "PASSING", "SHIFTED", "ONE"
 LOCATED = REPEATED, PACKED, STRIDED, EACH = "REPEATED", "PACKED", "STRIDED", "EACH"
 
 
@@ -129,6 +131,8 @@ def fused(launch: Launch, x: ArraySpec, axis: Shape) -> Launch:
     vec = max(1, PACK // x.itemsize) if name.split("_")[0] in FULL else constants.get("VEC", 1)
     code, params = code_of(x.made, vec, dims, here[0].offset // x.itemsize)
     code = code._replace(ahead=bool(constants.pop(EARLY, False)))
+    if name in STREAMS and 0 < sum([x.made.operands[k].size * x.made.operands[k].itemsize for k in code.cached]) <= L1:
+        code = code._replace(ways=tuple([PASSING if way == SAME else way for way in code.ways]))
     sources = Sources(tuple([each.operand for each in x.made.operands]), params)
     args = [sources if arg in here else arg for arg in launch.args]
     kernel = Kernel(name, launch.kernel.types, tuple(constants.items()), code)

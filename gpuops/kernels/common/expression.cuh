@@ -8,19 +8,22 @@ namespace expression {
 
 // How N elements of an operand are read:
 //   SAME      it lies as the expression: one vectorised load
+//   PASSING   likewise, but L1 is left to operands that repeat
 //   SHIFTED   likewise, but packs are not aligned: N loads
 //   ONE       a single element
 //   REPEATED  one element for the whole pack
 //   PACKED    one vectorised load
 //   STRIDED   elements of a pack are some steps apart
 //   EACH      each element is located on its own
-enum Way { SAME, SHIFTED, ONE, REPEATED, PACKED, STRIDED, EACH };
+enum Way { SAME, PASSING, SHIFTED, ONE, REPEATED, PACKED, STRIDED, EACH };
 
 template <int WAY, int N, class T, class Offset>
 __device__ __forceinline__ Items<T, N> fetch(const T* from, Offset at, Offset step) {
   Items<T, N> items;
   if constexpr (N == 1) {
     items.set(0, from[WAY == ONE ? 0 : at]);
+  } else if constexpr (WAY == PASSING) {
+    items = load_past_l1<N>(from + at);
   } else if constexpr (WAY == SAME || WAY == PACKED) {
     items = load_items<N>(from + at);
   } else if constexpr (WAY == ONE || WAY == REPEATED) {

@@ -188,6 +188,12 @@ template <class T> __device__ __forceinline__ void early(T& value) {
   else asm volatile("" : "+r"(value));
 #endif
 }
+// Loads before it are not put off until their values are used, which would save registers, but wait for one after the other.
+__device__ __forceinline__ void loads_go_first() {
+#ifdef __CUDA_ARCH__
+  __syncwarp(__activemask());
+#endif
+}
 // Compilers know of addresses what to keep.
 template <class T> __device__ __forceinline__ void keep(const T*) {}
 
@@ -227,6 +233,20 @@ template <int N, class T> __device__ __forceinline__ Items<T, N> funnel_load(con
 
 template <int N, class T> __device__ __forceinline__ void store_items(T* to, const Items<T, N>& items) {
   *reinterpret_cast<typename Items<T, N>::Loaded*>(to) = bit_cast<typename Items<T, N>::Loaded>(items);
+}
+
+// Loads without allocating in L1, so that operands which are read repeatedly stay there.
+template <int N, class T> __device__ __forceinline__ Items<T, N> load_past_l1(const T* from) {
+  using Loaded = typename Items<T, N>::Loaded;
+#ifdef __CUDA_ARCH__
+  if constexpr (alignof(Loaded) == 16 && sizeof(Loaded) == 16) {
+    Pack<u32, 4> w;
+    asm volatile("ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w.item[0]), "=r"(w.item[1]), "=r"(w.item[2]), "=r"(w.item[3]) : "l"(from));
+    return bit_cast<Items<T, N>>(w);
+  }
+#endif
+  return load_items<N>(from);
 }
 
 // Stores without allocating in L1, so that operands which are read repeatedly stay there. (No "memory" clobber: no

@@ -8,7 +8,7 @@
 constexpr int GROUPS = BLOCK / GROUP, TEAMS = GROUP / TEAM;
 constexpr int EDGES = (2 * (VEC - 1) + TEAM - 1) / TEAM;  // head and tail elements of a run for each thread, at most
 constexpr bool TOGETHER = SINGLE && Op::ALIKE;  // threads have one bias, with room for all of an output
-using Gathering = Gathered<false, (ROWS > 1 ? 1 : 4)>;
+using Gathering = Gathered<false, (ROWS > 1 || SEVERAL<Tin> ? 1 : 4)>;
 
 // A thread's part of ROWS rows: where it reads, where the packs end, and its accumulators.
 struct Rows {
@@ -57,6 +57,7 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
     }
   }
   if constexpr (RAW) {
+    if constexpr (Op::EXPONENTIAL) loads_go_first();
 #pragma unroll
     for (int n = 0; n < ROWS * UNROLL; ++n) {
       int k = n / UNROLL, u = n % UNROLL;
@@ -68,6 +69,41 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
   }
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) add_packs<GROUP>(rows.packs[k], x[k], b[k], ready[k], c);
+}
+
+// The same of a row's several sums, which take so long that the next packs are loaded meanwhile. Past the end, the last
+// pack is loaded again.
+constexpr bool MEANWHILE = SEVERAL<Tin> && RAW && ROWS == 1 && OTHER == NONE && !SINGLE;
+__device__ __forceinline__ From place_of(const Rows& rows, const Reduce& r, Index pack) {
+  Index near = min(pack, rows.end[0] - 1);
+  Offset at[2] = {static_cast<Offset>(near) * VEC};
+  if constexpr (!RAGGED) r.reduced.locate(near, at);
+  return rows.x[0] + at[0];
+}
+__device__ __forceinline__ void gather_meanwhile(Rows& rows, const Reduce& r, const Context<A>& c, Index i) {
+  Raw raw[UNROLL];
+  auto load = [&](Index from) {
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) raw[u] = load_raw<VEC>(place_of(rows, r, from + u * TEAM));
+  };
+  Index end = rows.end[0];
+  if (i < end) load(i);
+#pragma unroll 1
+  for (; i < end; i += UNROLL * TEAM) {
+    Pack_x x[UNROLL];
+    Pack_b b[UNROLL];
+    bool ready[UNROLL];
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) x[u] = made_of<VEC>(place_of(rows, r, i + u * TEAM), raw[u]), ready[u] = true;
+    if (i + (UNROLL - 1) * TEAM >= end) {
+#pragma unroll
+      for (int u = 1; u < UNROLL; ++u) {
+        if (i + u * TEAM >= end) x[u].fill(Tin{});
+      }
+    }
+    if (i + UNROLL * TEAM < end) load(i + UNROLL * TEAM);
+    add_packs<GROUP>(rows.packs[0], x, b, ready, c);
+  }
 }
 
 // The elements of a row, and where one of them lies.
@@ -88,7 +124,9 @@ __device__ __forceinline__ void place(i64 i, const Reduce& r, Offset (&at)[2]) {
 // Accumulates this thread's packs of the rows, from `begin` on.
 __device__ __forceinline__ void gather(Rows& rows, const Reduce& r, const Context<A>& c, Index begin) {
   Index i = begin + threadIdx.x % TEAM;
-  if constexpr (SINGLE) {
+  if constexpr (MEANWHILE) {
+    gather_meanwhile(rows, r, c, i);
+  } else if constexpr (SINGLE) {
     take<true>(rows, r, c, i);
   } else if constexpr (ROWS == 1 && !Op::EXACT) {
     for (; i + (UNROLL - 1) * TEAM < rows.end[0]; i += UNROLL * TEAM) take<false>(rows, r, c, i);
@@ -146,6 +184,7 @@ reduce_rows(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials
   for (int k = 0; k < ROWS; ++k) {
     r.kept.locate(min(first + k * GROUPS, outputs - 1), kept[k]);  // past the last row, the last one is read again
     rows.x[k] = x + kept[k][0];
+    if constexpr (OFFSETS<Source> == 0) keep(rows.x[k]);  // else they take more registers than it saves
     rows.b[k] = b + kept[k][1];
     rows.end[k] = min(static_cast<i64>(begin) + r.chunk, r.packs);
     rows.singles[k] = Op::identity();

@@ -12,6 +12,9 @@ using Raw = decltype(load_raw<VEC>(From()));
 template <class S> constexpr bool LOADS_AHEAD = S::EARLY || (Op::EXACT && !S::LINEAR);
 template <class T> constexpr bool LOADS_AHEAD<const T*> = false;
 constexpr bool RAW = LOADS_AHEAD<Source>;
+// The offsets that a place in an expression has, besides the element's number.
+template <class S> constexpr int OFFSETS = S::KEPT;
+template <class T> constexpr int OFFSETS<const T*> = 0;
 
 // The COUNT states of an accumulator, combined.
 template <class O, int COUNT, class Accumulator> __device__ __forceinline__ typename O::State total_of(const Accumulator& accumulator, const Context<A>& c) {

@@ -62,6 +62,9 @@ template <int WIDE, int COUNT> struct Held {
       for (int v = 0; v < WIDE; ++v) item[n].set(v, x[v]);
     } else if constexpr (FUNNEL && WIDE > 1) item[n] = funnel_load<WIDE>(x);
     else item[n] = load_items<WIDE>(x);
+    load_mask(n, mask, step);
+  }
+  __device__ __forceinline__ void load_mask(int n, const b8* mask, Offset step) {
     if constexpr (MASK == BESIDE) choose(n, load_items<WIDE>(reinterpret_cast<const u8*>(mask)));
     if constexpr (MASK == SCATTERED) choose(n, gathered<WIDE>(mask, step));
   }
@@ -152,10 +155,19 @@ struct OnChip {
     Offset at[3];
     held.any = any;
     if (any) {
+      // What an expression is made from is loaded of all packs before the first is made.
+      constexpr bool RAW = !FUNNEL && !SAME<Source, const Tin*>;
+      decltype(load_raw<VEC>(x)) raw[PACKS];
+      if constexpr (RAW) {
+#pragma unroll
+        for (int n = 0; n < PACKS; ++n) near(n, at), raw[n] = load_raw<VEC>(x + at[0]);
+        loads_go_first();
+      }
 #pragma unroll
       for (int n = 0; n < PACKS; ++n) {
         near(n, at);
-        held.load(n, x + at[0], mask + at[1], step);
+        if constexpr (RAW) held.item[n] = made_of<VEC>(x + at[0], raw[n]), held.load_mask(n, mask + at[1], step);
+        else held.load(n, x + at[0], mask + at[1], step);
       }
     }
 #pragma unroll

@@ -8,13 +8,27 @@ from ..access import PACK, Access, packable
 from ..dtypes import ITEMSIZE
 from ..geometry import Axes, power_of_2
 from ..work import STATIC_SHARED, Plan
-from .launch import EXACT_PER_SM, IN_FLIGHT, NARROW, THREADS_PER_SM, Design, Split, access_of, in_flight, launch, split
+from .launch import (
+    EXACT_PER_SM,
+    IN_FLIGHT,
+    NARROW,
+    SEVERAL_PER_SM,
+    THREADS_PER_SM,
+    Design,
+    Split,
+    access_of,
+    in_flight,
+    launch,
+    several_in_flight,
+    split,
+)
 from .problems import Problem
 
 THREAD_BLOCK = 256  # threads of a block, if each has outputs of its own
 SHARED_BLOCK = 512  # threads of a block, if they share outputs
 HELD = 192  # bytes of partial results and packs in flight of a thread: with more, registers spill
 SEVERAL_HELD = 400  # the same of several sums
+SEVERAL_ROOM = 640  # bytes of terms, and of what they are made from, in flight of a thread's several sums
 POWERS = 32  # bytes of partial results of a thread, for exponentials
 SEGMENT = 256  # contiguous bytes that a block reads; twice as many in narrow packs
 BUSY_SEGMENT = 128  # the same, for busy reductions in full packs, where blocks share outputs
@@ -80,7 +94,7 @@ def thread_per_outputs(p: Problem, columns: Columns) -> Design:
 def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design:
     """A block, or several, for some packs of outputs side by side; its threads divide their length."""
     vec, segment = columns.access.vec, SEGMENT
-    resident = EXACT_PER_SM if p.exact else THREADS_PER_SM
+    resident = SEVERAL_PER_SM if p.several else EXACT_PER_SM if p.exact else THREADS_PER_SM
     if (nbytes := vec * p.itemsize) <= NARROW:
         resident, segment = resident * 3 // 2, 2 * SEGMENT
     elif p.op.busy and nbytes == PACK and not columns.edged:
@@ -91,7 +105,7 @@ def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design
         most = 2 * COLUMNS if columns.access.funnel else COLUMNS
         wide = min(power_of_2(columns.packs), LONG, segment // nbytes, most // vec)
     block = SHARED_BLOCK
-    if p.exact and -(-columns.packs // wide) * FEW_SPLITS >= multiprocessors:
+    if p.several or (p.exact and -(-columns.packs // wide) * FEW_SPLITS >= multiprocessors):
         block //= 2
     while wide > 1 and cells(block, wide) * vec * p.state > STATIC_SHARED - RESERVED:
         wide //= 2
@@ -109,7 +123,7 @@ def design(
     blocks, chunk = shared
     access = columns.access
     own = -(-chunk * wide // block)  # packs of a thread
-    unroll = in_flight(p, own, access, p.several > 0 and p.itemsize > 2)
+    unroll = several_in_flight(p, own, access, SEVERAL_ROOM) if p.several else in_flight(p, own, access)
     single = p.exact and not p.wide and own <= unroll and not (access.ragged or access.funnel)
     constants = {
         "WIDE": wide, "UNROLL": unroll, "EDGED": columns.edged,

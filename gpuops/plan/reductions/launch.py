@@ -32,6 +32,7 @@ NARROW = 4  # bytes of a narrow pack, at most
 IN_FLIGHT = 8  # most packs in flight per thread; twice as many narrow ones
 THREADS_PER_SM = 1024  # resident threads of a multiprocessor when a grid fills the machine
 EXACT_PER_SM = 512  # the same for exact sums, whose threads take many instructions besides those for their elements
+SEVERAL_PER_SM = 256  # the same for several sums of columns, which fill the registers
 WAVES = 5  # splits are tried that fill the machine fewer times than this
 START = 2  # the fixed cost of a block, in steps
 OTHERS = {"none": 0, "beside": 1, "repeated": 2, "stepped": 3}  # enum Other in reduce.cuh
@@ -285,6 +286,13 @@ def in_flight(p: Problem, count: int, access: Access, busy: bool = False) -> int
     most = IN_FLIGHT if access.vec * p.itemsize > NARROW else 2 * IN_FLIGHT
     most //= loads(p, access) * (2 if busy else 1)
     return min(max(1, floor_power_of_2(most)), power_of_2(count))
+
+
+def several_in_flight(p: Problem, count: int, access: Access, room: int) -> int:
+    """The same of several sums: the terms of all packs, in floats at least, and what the next ones are made from should
+    fit in ``room`` bytes."""
+    pack = access.vec * (p.several * max(ITEMSIZE[p.x], ITEMSIZE["float32"]) + p.loaded)
+    return min(max(1, floor_power_of_2(room // pack)), power_of_2(count))
 
 
 def loads(p: Problem, access: Access) -> int:

@@ -153,7 +153,7 @@ class Problem(NamedTuple):
     states: int = 0  # bits of States
     relative: bool = False  # elements are relative to their rows' maxima
     second: ArraySpec | None = None  # a new array of second results, laid out like a new ``out``
-    packs: int = 1  # what is loaded for each pack of x, in packs
+    loaded: int = 0  # bytes that are loaded for each element of x, if it is made from others
     widest: int = 0  # bytes of an element of the widest array that x is made from
     several: int = 0  # sums that are made together, if an element has a term of each
     ahead: bool = False  # whether what x is made from is loaded long before x is computed
@@ -176,6 +176,12 @@ class Problem(NamedTuple):
     def itemsize(self) -> int:
         """Bytes of an element of x, or of what it is made from."""
         return max(ITEMSIZE[self.x], self.widest)
+
+    @property
+    def packs(self) -> int:
+        """What is loaded for each pack of x, in packs. Beside the many instructions of exact sums, one more array does
+        not count."""
+        return -(-self.loaded // (max(self.widest, 1) * (2 if self.exact else 1))) or 1
 
     @property
     def partial(self) -> np.dtype:
@@ -276,14 +282,12 @@ def problem(
 
 def made_from(p: Problem, x: ArraySpec, axis: Shape) -> Problem:
     """The problem, given what the expression x is made from. Operands that repeat come from a cache: these do not
-    count beside the many instructions of exact sums, nor does one more array. Where the order of merging decides the
-    bits, the plan is that of an array."""
+    count beside the many instructions of exact sums. Where the order of merging decides the bits, the plan is that of
+    an array."""
     if not (p.exact or p.op.selects or p.op.traits.indexed or p.val in INTEGERS):
-        return p
+        return p._replace(ahead=p.op.traits.exponential)
     whole, moving = read_from(x, axis)
     sizes = whole if p.exact and whole else [*whole, *moving]
-    widest = max(sizes, default=0)
     many = len(whole) + len(moving) > 1
-    packs = -(-sum(sizes) // (max(widest, 1) * (2 if p.exact else 1)))
-    p = p._replace(packs=packs or 1, widest=widest)
+    p = p._replace(loaded=sum(sizes), widest=max(sizes, default=0))
     return p._replace(ahead=not p.exact or many or p.itemsize == 2)

@@ -9,7 +9,18 @@ from ..access import PACK, Access
 from ..dtypes import ITEMSIZE
 from ..geometry import Axes, floor_power_of_2, power_of_2
 from ..work import Plan
-from .launch import EXACT_PER_SM, NARROW, THREADS_PER_SM, Design, access_of, in_flight, launch, loads, split
+from .launch import (
+    EXACT_PER_SM,
+    NARROW,
+    THREADS_PER_SM,
+    Design,
+    access_of,
+    in_flight,
+    launch,
+    loads,
+    several_in_flight,
+    split,
+)
 from .problems import POSITION, Problem
 
 BLOCK = 256
@@ -21,11 +32,13 @@ ALONE = 8192  # most packs of a row for a single block
 ALONE_SLOW = 2**15  # most elements of a row for a single block, if elements take many instructions
 MERGED_PACKS = 2  # packs per lane of exponentials and of large states, so that fewer lanes merge
 MERGED = 8  # bytes above which a state is large
+AT_A_TIME = {False: 16, True: 32}  # elements that exponentials are taken of at a time; True: of 16 bits
 ROWS = 4  # most rows of a thread, if each is one pack
 TINY = 8  # most elements of a row for a thread that takes several rows, if they make no full pack
 ROW_BLOCK = {1: 128, 2: 256, 4: 256, 8: 128, 16: 128}  # threads of a block for a row, by item size, if rows are many
 BLOCKS_PER_SM = 2  # rows per multiprocessor that are many for blocks
-SEVERAL_PACKS, SEVERAL_BLOCK = 64, 32  # packs of a lane, and threads of a block, of several sums: merges take long
+SEVERAL_PACKS, SEVERAL_BLOCK = 32, 32  # packs of a lane, and threads of a block, of several sums: merges take long
+SEVERAL_ROOM = 320  # bytes of terms, and of what they are made from, in flight of a thread's several sums
 RUN_PACKS = 256  # packs of a run, for each warp of a block, beyond which the whole block shares the run
 SPLIT_BLOCK = 512  # threads of a block that shares its row with others
 STAGED = 256  # bytes below which rows without aligned packs go through shared memory
@@ -179,8 +192,12 @@ def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
 
 
 def at_most(p: Problem, count: int, access: Access, busy: bool = False) -> int:
-    """Packs in flight per thread. Several sums are busy, too, and exact ones of halves that are computed."""
-    return in_flight(p, count, access, busy or p.several > 0 or (p.exact and p.widest > 0 and p.itemsize == 2))
+    """Packs in flight per thread. Exact sums of halves that are computed are busy, too."""
+    if p.several:
+        return several_in_flight(p, count, access, SEVERAL_ROOM)
+    if p.ahead and p.op.traits.exponential:  # as few as the accumulator takes at a time: the bits are the same
+        count = min(count, max(1, AT_A_TIME[ITEMSIZE[p.x] == 2] // access.vec))
+    return in_flight(p, count, access, busy or (p.exact and p.widest > 0 and p.itemsize == 2))
 
 
 def at_once(p: Problem, rows: Rows, packs: int, threads: int) -> bool:
