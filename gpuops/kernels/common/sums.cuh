@@ -360,11 +360,6 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     for (int p = 0; p < PARTS; ++p) negative[p] = all[p].settled(), finite &= p >= VALUES || all[p].finite();
     if constexpr (MOMENTS) {
       double freedom = n - c.option[DDOF];
-      if constexpr (GIVES == Gives::SPREAD) {
-        Part part[VALUES];
-        for (int p = 0; p < VALUES; ++p) part[p] = quotient_of(all[p], negative[p], n, 1, false);
-        y = joined<Out>(part);
-      }
       Part found = convert<Part>(nan<float>());
       if (finite && freedom == freedom && !(freedom <= 0 && GIVES == Gives::STRICT)) {
         all[VALUES].multiply(static_cast<u64>(n));
@@ -372,8 +367,13 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
         all[VALUES].settled();
         found = quotient_of(all[VALUES], false, n > 0 ? n : 1, freedom <= 0 ? 0.0 : freedom, c.root);
       }
-      if constexpr (GIVES == Gives::SPREAD) z = convert<Second>(found);
-      else y = convert<Out>(found);
+      if constexpr (GIVES == Gives::SPREAD) {
+        Part part[VALUES];
+        for (int p = 0; p < VALUES; ++p) part[p] = quotient_of(all[p], negative[p], n, 1, false);
+        y = joined<Out>(part), z = convert<Second>(found);
+      } else {
+        y = convert<Out>(found);
+      }
     } else if constexpr (GIVES == Gives::RATIO) {
       Part part[PARTS];
       for (int p = VALUES == 1; p < PARTS; ++p) part[p] = quotient_of(all[p], negative[p], 1, 1, false);
@@ -392,7 +392,7 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
       y = joined<Out>(part);
     }
   }
-  // Settled digits, divided by n and by another number, or the root of that.
+  // Settled digits, divided by n and by another number, or the root of that. They are used up, but not where both are 1.
   static __device__ __noinline__ Part quotient_of(All& all, bool negative, double n, double other, bool root) {
     if (!all.finite()) return convert<Part>(root ? sqrt(all.special()) : all.special() / n / other);
     bool zero = all.is_zero();

@@ -2,16 +2,18 @@
 
 // Exact sums in doubles that begin with a bias, which is greater than whatever is added: so what an addition loses takes
 // two operations (fast_two_sum). `high` loses to `low`. Sums of floats round `low` and note whether it has anything. Those
-// of doubles give it a bias, too, and note whether it loses something. The bits of a double with a bias are an integer in
+// of doubles give it a bias, too, and add up what it loses, rounded. The bits of a double with a bias are an integer in
 // fixed point. DIRECT: doubles are exact without all that, if terms are FEW.
 // COUNT: chains, of one sum or (APART) of as many. They have one bias, which a term of a greater exponent raises.
 template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
   static constexpr bool WIDE = SAME<R, double>;
   static constexpr i32 SLACK = 4, STEP = 8;  // sums have exponents in common, if those of their terms hardly differ
   static constexpr i32 FEW = 15;  // the headroom of less than 2^13 terms: multiples of 2^-24, less than 2^29 together
+  static constexpr i32 FINER = 10;  // bits of sums of doubles below the last one of `low`
   static constexpr int LOWS = APART && !DIRECT ? COUNT : 1;
   double high[COUNT], low[LOWS];
-  u32 lost[LOWS], lacks = 0;  // lost: not WIDE: what its sign bit is does not matter. lacks: WIDE: the sums that lack terms, as bits
+  typename Either<WIDE, double, u32>::type lost[LOWS];  // not WIDE: bits, of which that of the sign does not matter
+  u32 lacks = 0;  // WIDE: the sums that lack terms, as bits
   i32 most = NOTHING;  // terms are less than 2^most
 
   __device__ __forceinline__ Biased() {
@@ -39,16 +41,17 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
       high[i] = fast_two_sum(high[i], x, rest);
       if constexpr (WIDE) {
         low[i % LOWS] = fast_two_sum(low[i % LOWS], rest, rest);
-        lost[i % LOWS] |= static_cast<u32>(bit_cast<u64>(rest));  // of a subnormal number, the higher word may be 0
+        lost[i % LOWS] += rest;
+      } else {
+        lost[i % LOWS] |= high_word(rest);
       }
-      lost[i % LOWS] |= WIDE ? high_word(rest) << 1 : high_word(rest);
     }
     return rest;
   }
   // The same of a product that is exact in a double: it need not be made.
   __device__ __forceinline__ double add_product(int i, double x, double y) {
     double sum = fma(x, y, high[i]), rest = fma(x, y, high[i] - sum);
-    high[i] = sum, lost[i % LOWS] |= high_word(rest);
+    high[i] = sum, lost[i % LOWS] |= high_word(rest);  // (not WIDE)
     return rest;
   }
   __device__ __forceinline__ void add_low(int i, double x) {
@@ -120,13 +123,15 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
       if (!is_finite(high[i])) special += high[i];
       else sum += integer(high[i]);
     }
-    u32 left = lost[chain % LOWS];
     if (special != 0) return gpuops::special(special);
     if (lacks >> chain % LOWS & 1) return lacking();
     if (most == NOTHING) return fixed(0);
-    i32 unit = below(most, headroom) - 52;
-    float off = left ? bit_cast<float>(u32(headroom + 126) << 23) : 0;  // (each term loses half a unit)
-    return {shifted(sum, 52 - headroom) + shifted(integer(low[chain % LOWS]), 0), unit, off};
+    i32 unit = below(most, headroom) - 52, half = unit / 2;
+    double left = lost[chain % LOWS], rest = ::rint(left * power_of_two(-half) * power_of_two(FINER - unit + half));
+    // Less than 2^headroom rests of at most half a unit are rounded when they are added, then once more to an integer.
+    float off = left != 0 ? 1 + float_power(2 * headroom - 54 + FINER) : 0;
+    Int128 all = shifted(sum, 52 - headroom + FINER) + shifted(integer(low[chain % LOWS]), FINER);
+    return {all + shifted(static_cast<i64>(rest), 0), unit - FINER, off};
   }
   __device__ __forceinline__ Near near_total(int chain, i32 headroom) const {
     bool none = !SINGLE && most == NOTHING;
@@ -135,8 +140,7 @@ template <int COUNT, bool APART, class R, bool DIRECT> struct Biased {
     for (int i = 0; i < COUNT; ++i) {
       if (!APART || i == chain) s += high[i] - bias_of;
     }
-    u32 left = lost[chain % LOWS];
-    if (left) off = power_of_two(max(below(most, headroom) - 53 + headroom, -1074));
+    if (lost[chain % LOWS] != 0) off = power_of_two(max(below(most, headroom) - 53 + headroom, -1074));
     if (lacks >> chain % LOWS & 1) off = Limits<double>::greatest();
     return {s, none ? 0 : low[chain % LOWS] - low_bias(headroom), off};
   }
