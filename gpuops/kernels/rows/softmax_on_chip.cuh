@@ -141,7 +141,7 @@ template <int WIDE, int COUNT> struct Held {
 // asynchronously in GROUPS. exists(n): whether there is an n-th pack (if so, all before it exist). locate(n, at): its
 // offsets. near(n, at): its offsets or, past the last pack, those of the last.
 struct OnChip {
-  static constexpr int ROWS = APART ? VEC : 1, GROUPS = STAGED;
+  static constexpr int ROWS = APART ? VEC : 1, GROUPS = STAGED, AT_ONCE = 4;
   using Pack_x = Items<Tin, VEC>;
   using Pack_m = Items<u8, VEC>;
   Held<VEC, PACKS> held;
@@ -154,10 +154,11 @@ struct OnChip {
   __device__ __forceinline__ void load(From x, const b8* mask, Offset step, const Softmax& p, bool any, Exists exists, Locate locate, Near near) {
     Offset at[3];
     held.any = any;
+    // What an expression is made from is loaded of several packs before the first is made.
+    constexpr bool RAW = !FUNNEL && !SAME<Source, const Tin*>;
+    using Raw = decltype(load_raw<VEC>(x));
     if (any) {
-      // What an expression is made from is loaded of all packs before the first is made.
-      constexpr bool RAW = !FUNNEL && !SAME<Source, const Tin*>;
-      decltype(load_raw<VEC>(x)) raw[PACKS];
+      Raw raw[PACKS];
       if constexpr (RAW) {
 #pragma unroll
         for (int n = 0; n < PACKS; ++n) near(n, at), raw[n] = load_raw<VEC>(x + at[0]);
@@ -179,16 +180,33 @@ struct OnChip {
       staged = 0, each = (static_cast<int>(p.staged) + GROUPS - 1) / GROUPS;
 #pragma unroll
       for (int group = 0; group < GROUPS; ++group) {
-        for (; staged < (group + 1) * each && exists(PACKS + staged); ++staged) {
+        while (RAW && staged < (group + 1) * each && exists(PACKS + staged)) {
+          Raw raw[AT_ONCE];
+          int first = staged;
+#pragma unroll
+          for (int u = 0; u < AT_ONCE; ++u) near(PACKS + first + u, at), raw[u] = load_raw<VEC>(x + at[0]);
+          loads_go_first();
+#pragma unroll
+          for (int u = 0; u < AT_ONCE; ++u) {
+            if (u > 0 && (first + u >= (group + 1) * each || !exists(PACKS + first + u))) break;
+            locate(PACKS + first + u, at);
+            stage[(first + u) * blockDim.x] = made_of<VEC>(x + at[0], raw[u]);
+            stage_mask(first + u, mask + at[1], step);
+            staged = first + u + 1;
+          }
+        }
+        for (; !RAW && staged < (group + 1) * each && exists(PACKS + staged); ++staged) {
           locate(PACKS + staged, at);
-          int slot = staged * blockDim.x;
-          copy_items(stage + slot, x + at[0]);
-          if constexpr (MASK == BESIDE) copy_async(stage_m + slot, reinterpret_cast<const Pack_m*>(mask + at[1]));
-          if constexpr (MASK == SCATTERED) stage_m[slot] = gathered<VEC>(mask + at[1], step);
+          copy_items(stage + staged * blockDim.x, x + at[0]);
+          stage_mask(staged, mask + at[1], step);
         }
         copies_sent();
       }
     }
+  }
+  __device__ __forceinline__ void stage_mask(int n, const b8* mask, Offset step) {
+    if constexpr (MASK == BESIDE) copy_async(stage_m + n * blockDim.x, reinterpret_cast<const Pack_m*>(mask));
+    if constexpr (MASK == SCATTERED) stage_m[n * blockDim.x] = gathered<VEC>(mask, step);
   }
   __device__ __forceinline__ int first(int group) const { return min(group * each, staged); }
   __device__ __forceinline__ Held<VEC, 1> waiting(int n) const {

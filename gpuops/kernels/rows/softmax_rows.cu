@@ -9,7 +9,10 @@
 constexpr int LANES = GROUP ? GROUP : 32;
 constexpr int STATES = BLOCK / 32 * CLUSTER;
 
-extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
+// Blocks of a multiprocessor, at least: expressions hold what they load ahead.
+constexpr int AT_LEAST = RESIDENT > 0 || SAME<Source, const Tin*> ? RESIDENT : 1024 / BLOCK;
+
+extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST)
 softmax_rows(SOURCE x, const b8* mask, Tout* y, Softmax p) {
   wait_for_previous();
   if constexpr (GROUP > 0) {

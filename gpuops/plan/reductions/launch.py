@@ -292,7 +292,7 @@ def several_in_flight(p: Problem, count: int, access: Access, room: int) -> int:
     """The same of several sums: the terms of all packs, in floats at least, and what the next ones are made from should
     fit in ``room`` bytes."""
     pack = access.vec * (p.several * max(ITEMSIZE[p.x], ITEMSIZE["float32"]) + p.loaded)
-    return min(max(1, floor_power_of_2(room // pack)), power_of_2(count))
+    return min(max(1, floor_power_of_2(room // pack)), IN_FLIGHT, power_of_2(count))
 
 
 def loads(p: Problem, access: Access) -> int:
