@@ -130,6 +130,9 @@ THRESHOLDS = (
     Threshold("expression", "REPEATS", (2, 2**30), tuple(
         Probe("squared_distance", together(WIDE, second)._replace(axis=axis))
         for second in (WIDE[1:], (8192, 1)) for axis in (0, 1))),
+    Threshold("expression", "L1", (1, 2**20), (
+        Probe("standardize", together(WIDE, (8192,), (8192, 1))),
+        Probe("scaled_logsumexp", together((4096, 50257), (50257,), (50257,))._replace(axis=1)))),
     Threshold("maps.stepped", "BLOCK", (128, 512), stretch(((1, 2**21), (64, 2**21)))),
     Threshold("maps.stepped", "IN_FLIGHT", (1, 4), stretch(((1, 2**21), (64, 2**21)))),
     Threshold("maps.stepped", "FEW", (2**16, 2**20), stretch(((1, 2**18), (64, 2**18)))),
@@ -150,9 +153,13 @@ THRESHOLDS = (
     Threshold("reductions.classic", "LEAST", (1, 16), over("sum", ((2**20,), None), strategy="shuffle")),
     *[Threshold("reductions.rows", name, others, tuple(
         Probe("cosine", together(shape, shape)._replace(axis=1)) for shape in (WIDE, (65536, 1024))))
-      for name, others in (("SEVERAL_PACKS", (16, 256)), ("SEVERAL_BLOCK", (64, 128)))],
-    Threshold("reductions.columns", "SEVERAL_HELD", (192, 800), (
-        Probe("cosine", together(WIDE, WIDE)._replace(axis=0)),)),
+      for name, others in (
+          ("SEVERAL_PACKS", (8, 128)), ("SEVERAL_BLOCK", (64, 128)), ("SEVERAL_ROOM", (160, 640)))],
+    *[Threshold(f"reductions.{module}", name, others, tuple(
+        Probe("cosine", together(shape, shape)._replace(axis=0)) for shape in (WIDE, (65536, 1024))))
+      for module, name, others in (
+          ("columns", "SEVERAL_HELD", (192, 800)), ("columns", "SEVERAL_ROOM", (320, 1280)),
+          ("launch", "SEVERAL_PER_SM", (512,)))],
     Threshold("reductions.rows", "BLOCK", (128, 512), over("sum", ((2**18, 256), 1), ((2**20, 64), 1))),
     Threshold("reductions.rows", "LANES_PACKS", ({False: 256, True: 256}, {False: 768, True: 768}), (
         *over("sum", ((2**16, 1088), 1), ((4096, 1536), 1)), *over("sum", ((2**15, 4096), 1), dtype="float16"),
