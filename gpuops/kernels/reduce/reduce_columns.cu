@@ -87,8 +87,8 @@ __device__ __forceinline__ void take(Gathering& gathered, const Source& x, const
   gathered.add(packs, others, ready, c);
 }
 
-// The same of several sums, which take so long that the next packs are loaded meanwhile.
-constexpr bool MEANWHILE = SEVERAL<Tin> && RAW && !FUNNEL && OTHER == NONE && !SINGLE;
+// The same of exact sums of what takes several loads: while some packs are added, the next ones are loaded.
+constexpr bool MEANWHILE = Op::EXACT && RAW && !FUNNEL && OTHER == NONE && !SINGLE;
 __device__ __forceinline__ void gather_meanwhile(Gathering& gathered, const From& row, const Reduce& r, const Context<A>& c, Index i, Index end) {
   auto place = [&](Index first, int u) {
     Offset at[2];

@@ -8,7 +8,9 @@
 constexpr int GROUPS = BLOCK / GROUP, TEAMS = GROUP / TEAM;
 constexpr int EDGES = (2 * (VEC - 1) + TEAM - 1) / TEAM;  // head and tail elements of a run for each thread, at most
 constexpr bool TOGETHER = SINGLE && Op::ALIKE;  // threads have one bias, with room for all of an output
-using Gathering = Gathered<false, (ROWS > 1 || SEVERAL<Tin> ? 1 : 4)>;
+// Exact sums of what takes several loads: while some packs are added, the next ones are loaded.
+constexpr bool MEANWHILE = Op::EXACT && RAW && ROWS == 1 && OTHER == NONE && !SINGLE;
+using Gathering = Gathered<false, (ROWS > 1 || MEANWHILE ? 1 : 4)>;
 
 // A thread's part of ROWS rows: where it reads, where the packs end, and its accumulators.
 struct Rows {
@@ -71,9 +73,7 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
   for (int k = 0; k < ROWS; ++k) add_packs<GROUP>(rows.packs[k], x[k], b[k], ready[k], c);
 }
 
-// The same of a row's several sums, which take so long that the next packs are loaded meanwhile. Past the end, the last
-// pack is loaded again.
-constexpr bool MEANWHILE = SEVERAL<Tin> && RAW && ROWS == 1 && OTHER == NONE && !SINGLE;
+// The same of a row, MEANWHILE. Past the end, the last pack is loaded again.
 __device__ __forceinline__ From place_of(const Rows& rows, const Reduce& r, Index pack) {
   Index near = min(pack, rows.end[0] - 1);
   Offset at[2] = {static_cast<Offset>(near) * VEC};

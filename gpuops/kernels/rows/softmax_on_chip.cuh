@@ -141,7 +141,7 @@ template <int WIDE, int COUNT> struct Held {
 // asynchronously in GROUPS. exists(n): whether there is an n-th pack (if so, all before it exist). locate(n, at): its
 // offsets. near(n, at): its offsets or, past the last pack, those of the last.
 struct OnChip {
-  static constexpr int ROWS = APART ? VEC : 1, GROUPS = STAGED, AT_ONCE = 4;
+  static constexpr int ROWS = APART ? VEC : 1, GROUPS = STAGED, AT_ONCE = 2;
   using Pack_x = Items<Tin, VEC>;
   using Pack_m = Items<u8, VEC>;
   Held<VEC, PACKS> held;

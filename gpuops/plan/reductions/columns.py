@@ -123,7 +123,10 @@ def design(
     blocks, chunk = shared
     access = columns.access
     own = -(-chunk * wide // block)  # packs of a thread
-    unroll = several_in_flight(p, own, access, SEVERAL_ROOM) if p.several else in_flight(p, own, access)
+    if p.several:
+        unroll = several_in_flight(p, own, access, SEVERAL_ROOM)
+    else:
+        unroll = in_flight(p, own, access, p.exact and p.ahead and p.itemsize > 2)
     single = p.exact and not p.wide and own <= unroll and not (access.ragged or access.funnel)
     constants = {
         "WIDE": wide, "UNROLL": unroll, "EDGED": columns.edged,

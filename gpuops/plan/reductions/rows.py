@@ -192,12 +192,12 @@ def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
 
 
 def at_most(p: Problem, count: int, access: Access, busy: bool = False) -> int:
-    """Packs in flight per thread. Exact sums of halves that are computed are busy, too."""
+    """Packs in flight per thread. Exact sums that load ahead are busy, too."""
     if p.several:
         return several_in_flight(p, count, access, SEVERAL_ROOM)
     if p.ahead and p.op.traits.exponential:  # as few as the accumulator takes at a time: the bits are the same
         count = min(count, max(1, AT_A_TIME[ITEMSIZE[p.x] == 2] // access.vec))
-    return in_flight(p, count, access, busy or (p.exact and p.widest > 0 and p.itemsize == 2))
+    return in_flight(p, count, access, busy or (p.exact and p.ahead))
 
 
 def at_once(p: Problem, rows: Rows, packs: int, threads: int) -> bool:
