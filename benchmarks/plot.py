@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from . import cold, on_cpu
+from .expressions import EXPRESSIONS
 from .ops import OPS
 from .plot_calls import draw_first_calls, draw_host, draw_on_cpu
 from .plot_roofs import draw_roofline, draw_rungs, intensities, memory_limit, rungs
@@ -51,8 +52,8 @@ def plan(documents: list[Document]) -> Iterator[Picture]:
     """The pictures of one machine's results."""
     cold = [document for document in documents if document["mode"] == "cold"]
     roofs = Roofs(cold[0]["environment"].get("fp32_tflops", 0) if cold else 0, max(map(memory_limit, cold), default=0))
-    # (Ops that have a maximum or a sum beside them lie where that lies.)
-    alone = [document for document in cold if not OPS[document["op"]].beside]
+    # (Ops that have a maximum or a sum beside them lie where that lies; expressions near the maps and sums they are.)
+    alone = [document for document in cold if not OPS[document["op"]].beside and document["op"] not in EXPRESSIONS]
     points = {document["op"]: found for document in alone if (found := intensities(document))}
     if all(roofs) and points:
         caption = "FLOP/s against FLOP per byte, under the limits of memory and arithmetic"
@@ -78,6 +79,7 @@ def plan_op(document: Document, roofs: Roofs) -> Iterator[Picture]:
     if others and picks:
         caption = f"{op}: speed of gpuops over that of each library"
         yield Picture(slug(op, "speedup"), caption, partial(draw_speedups, document, picks, others))
+    if others and picks and op not in EXPRESSIONS:  # these have no page of the API
         names, shared = met(cases)
         caption = f"{op}: median speed of each library, as a share of the reference"
         yield Picture(slug(op, GLANCE), caption, partial(draw_glance, document, names, shared))

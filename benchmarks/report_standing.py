@@ -15,7 +15,7 @@ Case = dict[str, Any]
 #: has what each kind reaches). The others run kernels that must serve any case, or convert the array first.
 STRONG = {
     "torch.compile", "triton", "quack", "jax", "cub over whole arrays", "cupy in products", "torch in products",
-    "cupy.fuse", "numpy", "scipy", "numexpr", "numba",
+    "numpy", "scipy", "numexpr", "numba",
 }  # fmt: skip
 #: Any other peer is strong in a case in which it has this share of the reference's speed: little is left to win there.
 NEAR = 0.8
