@@ -14,6 +14,7 @@ OTHERS = {
     ASTYPE: "{}", REAL: "{}.re", IMAG: "{}.im", WHERE: "({} ? {} : {})",
     CLIP: "ufunc::clip({}, {}, {})",
 }  # fmt: skip
+#: The ufuncs that kernels/common/pairs.cuh has of two elements at once.
 PAIRED = ("add", "subtract", "multiply", "square", "absolute", "negative", "minimum", "maximum", "divide")
 METHOD = INLINE.removeprefix("static ")
 
