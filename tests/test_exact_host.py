@@ -165,6 +165,25 @@ def test_large_arrays(engine, dtype, shape, axis):
                 agrees(found[:5], np.array([OPS[op][1](line) for line in lines[:5]], dtype))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("length", [2, 7, 16])
+def test_many_short_rows_are_rounded_once(dtype, length):
+    rng, few = np.random.default_rng(4), slice(None, None, 1999)
+    x = (rng.standard_normal((20000, length)) * 10.0 ** rng.integers(-9, 9, (20000, length))).astype(dtype)
+    mask = rng.random(x.shape) < 0.8
+    mask[few, :2] = True
+    with computed_by("compiled"), settings(sums, 2):
+        for special in (0.5, np.inf, np.nan):
+            x[3998, 0] = special  # one of the few
+            for op, (function, right) in OPS.items():
+                agrees(np.asarray(function(x, axis=1))[few], np.array([right(row) for row in x[few]], dtype))
+                if op in MASKABLE:
+                    taken = [row[there] for row, there in zip(x[few], mask[few], strict=True)]
+                    found = np.asarray(function(x, axis=1, where=mask))[few]
+                    agrees(found, np.array([right(row) for row in taken], dtype))
+
+
 # ------------------------------------------------------------------------------------------- masks, initial values, out
 
 
