@@ -116,6 +116,20 @@ def assert_alike(backend: Any, call: Callable[[Any], Any], x: Lazy) -> None:
     assert_bits(without_payloads(backend.numpy(got)), without_payloads(backend.numpy(expected)))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((9, 5003), 1), ((9, 5004), 1), ((1501, 64), 0), ((3, 40004), 1), ((200, 1028), 1)], ids=str
+)
+def test_packs_past_the_end_count_for_nothing(backend, shape, axis, dtype):
+    """Where others are loaded ahead, too: a sum of two arrays, some of whose elements are NaN."""
+    x, y = [sample(shape, np.dtype(dtype), seed) for seed in (0, 1)]
+    x[np.random.default_rng(0).random(shape) < 0.1] = np.nan
+    x, y = backend.arrays(x, y)
+    for function in (gpuops.sum, gpuops.nansum, gpuops.mean, gpuops.nanmean, gpuops.var, gpuops.nanvar):
+        assert_alike(backend, lambda value, call=function: call(value, axis=axis), gpuops.lazy(x) - y)
+        assert_alike(backend, lambda value, call=function: call(value, axis=axis), abs(gpuops.lazy(x) - y) + 2)
+
+
 def expression(backend: Any, ways: str, shape: tuple[int, ...], dtype: np.dtype) -> Lazy:
     """An expression of an array and of operands that lie in these ways, such as "row and column"."""
     others = [operand(way, shape, dtype, seed) for seed, way in enumerate(ways.split(" and "), 1)]

@@ -111,7 +111,7 @@ __device__ __forceinline__ void gather_meanwhile(Gathering& gathered, const From
     if (i + (UNROLL - 1) * DEEP >= end) {
 #pragma unroll
       for (int u = 1; u < UNROLL; ++u) {
-        if (i + u * DEEP >= end) x[u].fill(Tin{});
+        if (i + u * DEEP >= end) leave_out(x[u], b[u], ready[u]);
       }
     }
     if (i + UNROLL * DEEP < end) load(i + UNROLL * DEEP);

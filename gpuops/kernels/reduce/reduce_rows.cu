@@ -98,7 +98,7 @@ __device__ __forceinline__ void gather_meanwhile(Rows& rows, const Reduce& r, co
     if (i + (UNROLL - 1) * TEAM >= end) {
 #pragma unroll
       for (int u = 1; u < UNROLL; ++u) {
-        if (i + u * TEAM >= end) x[u].fill(Tin{});
+        if (i + u * TEAM >= end) leave_out(x[u], b[u], ready[u]);
       }
     }
     if (i + UNROLL * TEAM < end) load(i + UNROLL * TEAM);
