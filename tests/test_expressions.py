@@ -128,6 +128,9 @@ def test_packs_past_the_end_count_for_nothing(backend, shape, axis, dtype):
     for function in (gpuops.sum, gpuops.nansum, gpuops.mean, gpuops.nanmean, gpuops.var, gpuops.nanvar):
         assert_alike(backend, lambda value, call=function: call(value, axis=axis), gpuops.lazy(x) - y)
         assert_alike(backend, lambda value, call=function: call(value, axis=axis), abs(gpuops.lazy(x) - y) + 2)
+    both = np.stack([gpuops.lazy(y) * 2, y * gpuops.lazy(y)])
+    for function in (gpuops.sum, gpuops.mean):
+        assert_alike(backend, lambda value, call=function: call(value, axis=axis + 1), both)
 
 
 def expression(backend: Any, ways: str, shape: tuple[int, ...], dtype: np.dtype) -> Lazy:

@@ -132,6 +132,34 @@ __device__ __forceinline__ void add_packs(Packs& packs, const X (&x)[N], const B
   else packs.add(x, b, ready, c);
 }
 
+// Adds packs STEP apart, COUNT at a time: while some are added, the next ones are loaded. place(first, u): where pack
+// first + u * STEP is or, past the end, another one, which is left out. add(x, b, ready): adds COUNT packs.
+template <int COUNT, int STEP, class Place, class Add>
+__device__ __forceinline__ void gather_meanwhile(Index i, Index end, Place place, Add add) {
+  Raw raw[COUNT];
+  auto load = [&](Index first) {
+#pragma unroll
+    for (int u = 0; u < COUNT; ++u) raw[u] = load_raw<VEC>(place(first, u));
+  };
+  if (i < end) load(i);
+#pragma unroll 1
+  for (; i < end; i += COUNT * STEP) {
+    Pack_x x[COUNT];
+    Pack_b b[COUNT];
+    bool ready[COUNT];
+#pragma unroll
+    for (int u = 0; u < COUNT; ++u) x[u] = made_of<VEC>(place(i, u), raw[u]), ready[u] = true;
+    if (i + (COUNT - 1) * STEP >= end) {
+#pragma unroll
+      for (int u = 1; u < COUNT; ++u) {
+        if (i + u * STEP >= end) leave_out(x[u], b[u], ready[u]);
+      }
+    }
+    if (i + COUNT * STEP < end) load(i + COUNT * STEP);
+    add(x, b, ready);
+  }
+}
+
 // Selects the accumulator of a problem.
 template <class T> struct As { using type = T; };
 template <bool APART, int CHAINS> __device__ auto chosen() {

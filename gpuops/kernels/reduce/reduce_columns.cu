@@ -87,37 +87,8 @@ __device__ __forceinline__ void take(Gathering& gathered, const Source& x, const
   gathered.add(packs, others, ready, c);
 }
 
-// The same of exact sums of what takes several loads: while some packs are added, the next ones are loaded.
+// Exact sums of what takes several loads: while some packs are added, the next ones are loaded.
 constexpr bool MEANWHILE = Op::EXACT && RAW && !FUNNEL && OTHER == NONE && !SINGLE;
-__device__ __forceinline__ void gather_meanwhile(Gathering& gathered, const From& row, const Reduce& r, const Context<A>& c, Index i, Index end) {
-  auto place = [&](Index first, int u) {
-    Offset at[2];
-    r.reduced.locate(first + u * DEEP < end ? first + u * DEEP : first, at);
-    return row + at[0];
-  };
-  Raw raw[UNROLL];
-  auto load = [&](Index from) {
-#pragma unroll
-    for (int u = 0; u < UNROLL; ++u) raw[u] = load_raw<VEC>(place(from, u));
-  };
-  if (i < end) load(i);
-#pragma unroll 1
-  for (; i < end; i += UNROLL * DEEP) {
-    Pack_x x[UNROLL];
-    Pack_b b[UNROLL];
-    bool ready[UNROLL];
-#pragma unroll
-    for (int u = 0; u < UNROLL; ++u) x[u] = made_of<VEC>(place(i, u), raw[u]), ready[u] = true;
-    if (i + (UNROLL - 1) * DEEP >= end) {
-#pragma unroll
-      for (int u = 1; u < UNROLL; ++u) {
-        if (i + u * DEEP >= end) leave_out(x[u], b[u], ready[u]);
-      }
-    }
-    if (i + UNROLL * DEEP < end) load(i + UNROLL * DEEP);
-    gathered.add(x, b, ready, c);
-  }
-}
 
 // Loads a pack at the edge of the array element by element; nothing outside is read.
 __device__ __forceinline__ void load_part(Pack_x& pack, Pack_b& other, const Source& x, const Tb* b, const Spot& spot, const Reduce& r, Index i) {
@@ -220,7 +191,14 @@ reduce_columns(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* parti
   keep(row);
   if constexpr (PARTIAL && Op::INDEXED) gathered.add(part, part_b, first, c);
   if constexpr (MEANWHILE) {
-    gather_meanwhile(gathered, row, r, c, i, end);
+    auto where = [&](Index first, int u) {  // past the end, the first pack
+      Offset at[2];
+      r.reduced.locate(first + u * DEEP < end ? first + u * DEEP : first, at);
+      return row + at[0];
+    };
+    gather_meanwhile<UNROLL, DEEP>(i, end, where, [&](Pack_x (&x)[UNROLL], Pack_b (&b)[UNROLL], bool (&ready)[UNROLL]) {
+      gathered.add(x, b, ready, c);
+    });
   } else if constexpr (SINGLE) {
     take<true>(gathered, x, row, b, spot, r, c, i, end);
   } else if constexpr (Op::EXACT) {  // one copy of the long additions

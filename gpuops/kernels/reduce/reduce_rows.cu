@@ -73,39 +73,6 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
   for (int k = 0; k < ROWS; ++k) add_packs<GROUP>(rows.packs[k], x[k], b[k], ready[k], c);
 }
 
-// The same of a row, MEANWHILE. Past the end, the last pack is loaded again.
-__device__ __forceinline__ From place_of(const Rows& rows, const Reduce& r, Index pack) {
-  Index near = min(pack, rows.end[0] - 1);
-  Offset at[2] = {static_cast<Offset>(near) * VEC};
-  if constexpr (!RAGGED) r.reduced.locate(near, at);
-  return rows.x[0] + at[0];
-}
-__device__ __forceinline__ void gather_meanwhile(Rows& rows, const Reduce& r, const Context<A>& c, Index i) {
-  Raw raw[UNROLL];
-  auto load = [&](Index from) {
-#pragma unroll
-    for (int u = 0; u < UNROLL; ++u) raw[u] = load_raw<VEC>(place_of(rows, r, from + u * TEAM));
-  };
-  Index end = rows.end[0];
-  if (i < end) load(i);
-#pragma unroll 1
-  for (; i < end; i += UNROLL * TEAM) {
-    Pack_x x[UNROLL];
-    Pack_b b[UNROLL];
-    bool ready[UNROLL];
-#pragma unroll
-    for (int u = 0; u < UNROLL; ++u) x[u] = made_of<VEC>(place_of(rows, r, i + u * TEAM), raw[u]), ready[u] = true;
-    if (i + (UNROLL - 1) * TEAM >= end) {
-#pragma unroll
-      for (int u = 1; u < UNROLL; ++u) {
-        if (i + u * TEAM >= end) leave_out(x[u], b[u], ready[u]);
-      }
-    }
-    if (i + UNROLL * TEAM < end) load(i + UNROLL * TEAM);
-    add_packs<GROUP>(rows.packs[0], x, b, ready, c);
-  }
-}
-
 // The elements of a row, and where one of them lies.
 __device__ __forceinline__ i64 elements(const Reduce& r) {
   return RAGGED ? r.runs * r.reduced.size[REDUCED - 1].value : r.packs * VEC;
@@ -125,7 +92,15 @@ __device__ __forceinline__ void place(i64 i, const Reduce& r, Offset (&at)[2]) {
 __device__ __forceinline__ void gather(Rows& rows, const Reduce& r, const Context<A>& c, Index begin) {
   Index i = begin + threadIdx.x % TEAM;
   if constexpr (MEANWHILE) {
-    gather_meanwhile(rows, r, c, i);
+    auto where = [&](Index first, int u) {  // past the end, the last pack
+      Index near = min(first + u * TEAM, rows.end[0] - 1);
+      Offset at[2] = {static_cast<Offset>(near) * VEC};
+      if constexpr (!RAGGED) r.reduced.locate(near, at);
+      return rows.x[0] + at[0];
+    };
+    gather_meanwhile<UNROLL, TEAM>(i, rows.end[0], where, [&](Pack_x (&x)[UNROLL], Pack_b (&b)[UNROLL], bool (&ready)[UNROLL]) {
+      add_packs<GROUP>(rows.packs[0], x, b, ready, c);
+    });
   } else if constexpr (SINGLE) {
     take<true>(rows, r, c, i);
   } else if constexpr (ROWS == 1 && !Op::EXACT) {
