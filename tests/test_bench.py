@@ -1301,8 +1301,8 @@ def test_libraries_that_fail_at_first_use_are_reported(monkeypatch):
 
 
 def test_process_times_start_and_use_separately():
-    seconds = first_use.process("import time", "time.sleep(0.01)", "time.sleep(0.1)", {"ANY": "thing"})
-    assert 0.01 <= seconds.start < 0.1 <= seconds.use
+    seconds = first_use.process("import time", "time.sleep(0.01)", "time.sleep(0.5)", {"ANY": "thing"})
+    assert 0.01 <= seconds.start < 0.5 <= seconds.use
     with pytest.raises(RuntimeError, match="^ValueError: no such thing$"):
         first_use.process("", "", "raise ValueError('no such thing')")
     assert first_use.imported("gpuops", "import", 0).use > 0
@@ -1358,11 +1358,21 @@ def test_calls_cycle_through_the_ring_and_keep_results():
     assert ring == [0, 1, 2]
 
 
-@pytest.mark.parametrize("fresh", [True, False])
-def test_fresh_slots_are_used_once_per_sample(fresh):
-    subject = timing.Subject(timing.Runner(), [lambda: None] * 5, fresh)
+@pytest.mark.parametrize(
+    ("seconds", "fresh", "count"),
+    [(1e-6, False, timing.Runner.most), (1e-6, True, 5), (5e-5, False, 20), (2e-2, False, 2), (1.0, False, 1)],
+)
+def test_calls_per_sample_follow_from_the_time_of_one(monkeypatch, seconds, fresh, count):
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+
+    def call():
+        clock.now += seconds
+
+    subject = timing.Subject(timing.Runner(), [call] * 5, fresh)
     subject.warm_up(lambda: None)
-    assert subject.count == (5 if fresh else timing.Runner.most)
+    assert subject.host == pytest.approx(seconds)
+    assert subject.count == count
 
 
 @pytest.mark.skipif(bool(NO_GPU), reason=NO_GPU)
