@@ -1,5 +1,5 @@
 // Sums in fixed point of all the bits that terms can have: where others leave the rounded result open. A block's threads add
-// to them in shared memory.
+// to them in shared memory. Loops are not unrolled: this is rare, and half of what compiling a sum takes.
 namespace gpuops {
 
 // A positive number: top * 2^(exponent - 63) and what `low` adds, another 64 bits, and less than one more in the last of
@@ -13,6 +13,7 @@ struct Binary {
     if (!top) return *this;
     i32 odd = exponent & 1 ? 0 : 1;  // the root of a number of 127 or 128 bits, high and low, has 64
     u64 high = top >> odd, below = odd ? top << 63 | low >> 1 : low, found = 0;
+#pragma unroll 1
     for (int i = 63; i >= 0; --i) {
       u64 next = found | u64(1) << i, most = __umul64hi(next, next), least = next * next;
       if (most < high || (most == high && least <= below)) found = next;
@@ -29,7 +30,7 @@ template <class T> __device__ __noinline__ T nearest(const Binary& x, bool negat
   head += tail > half || (tail == half && (x.rest || x.low || (head & 1)));
   i32 unit = x.exponent - kept + 1;
   bool over = unit > F::MOST || (head >> (F::MOST - unit > 62 ? 63 : F::MOST - unit + 1)) != 0;
-  double size = over ? Limits<double>::greatest() : ldexp(static_cast<double>(head), unit);
+  double size = over ? Limits<double>::greatest() : static_cast<double>(head) * power_of_two(unit);
   return convert<T>(negative ? -size : size);
 }
 
@@ -52,7 +53,7 @@ template <class V, bool PRODUCTS> struct Digits {
       if (high) atomicAdd(digit + bit / 32 + 1, negative ? 0 - high : high);
     }
   }
-  __device__ void add(double x) {
+  __device__ __noinline__ void add(double x) {
     if (x == 0) return;
     i32 exponent;
     u64 value = mantissa(x, exponent);
@@ -60,7 +61,7 @@ template <class V, bool PRODUCTS> struct Digits {
     if (below > 0) value >>= below, exponent += below;
     add(value, exponent, x < 0);
   }
-  __device__ void add_product(double x, double y) {
+  __device__ __noinline__ void add_product(double x, double y) {
     i32 of_x, of_y;
     u64 a = mantissa(x, of_x), b = mantissa(y, of_y);
     bool negative = (x < 0) != (y < 0);
@@ -79,12 +80,14 @@ template <class V, bool PRODUCTS> struct Digits {
   // Makes all digits positive, and tells whether the number is negative.
   __device__ __noinline__ bool settled() {
     i64 carry = 0;
+#pragma unroll 1
     for (int i = 0; i < COUNT; ++i) {
       carry += static_cast<i64>(digit[i]);
       digit[i] = carry & 0xffffffff, carry >>= 32;
     }
     if (carry >= 0) return false;
     u64 one = 1;
+#pragma unroll 1
     for (int i = 0; i < COUNT; ++i) {
       one += ~digit[i] & 0xffffffffu;
       digit[i] = one & 0xffffffffu, one >>= 32;
@@ -127,6 +130,7 @@ template <class V, bool PRODUCTS> struct Digits {
   // The settled number, divided by divisor * 2^exponent; what lies below its last digit is a rest. It is used up.
   __device__ __noinline__ Binary over(u32 divisor, i32 exponent) {
     u64 rest = 0;
+#pragma unroll 1
     for (int i = divisor > 1 ? COUNT - 1 : -1; i >= 0; --i) {
       rest = rest << 32 | digit[i];
       digit[i] = rest / divisor, rest %= divisor;
@@ -145,6 +149,7 @@ template <class V, bool PRODUCTS> struct Digits {
     while (digit[begin] == 0 && other.digit[begin] == 0) ++begin;
     if (less(other, begin, end)) --apart, twice(begin, end);
     u64 top = 0;
+#pragma unroll 1
     for (int i = 0; i < 64; ++i) {
       bool one = !less(other, begin, end);
       if (one) subtract(other, begin, end);
@@ -154,6 +159,7 @@ template <class V, bool PRODUCTS> struct Digits {
     return {top, 0, !is_zero(), apart};
   }
   __device__ void shift(i32 by) {
+#pragma unroll 1
     for (int i = COUNT - 1; i >= 0; --i) {
       int from = i - by / 32;
       u64 high = from >= 0 ? digit[from] << by % 32 : 0, low = from > 0 && by % 32 ? digit[from - 1] >> (32 - by % 32) : 0;
@@ -163,6 +169,7 @@ template <class V, bool PRODUCTS> struct Digits {
   // These look at digits from begin to end.
   __device__ void twice(int begin, int end) {
     u64 carry = 0;
+#pragma unroll 1
     for (int i = begin; i < end; ++i) {
       carry |= digit[i] << 1;
       digit[i] = carry & 0xffffffffu, carry >>= 32;
@@ -175,6 +182,7 @@ template <class V, bool PRODUCTS> struct Digits {
   }
   __device__ void subtract(const Digits& other, int begin, int end) {
     i64 carry = 0;
+#pragma unroll 1
     for (int i = begin; i < end; ++i) {
       carry += static_cast<i64>(digit[i]) - static_cast<i64>(other.digit[i]);
       digit[i] = carry & 0xffffffff, carry >>= 32;
@@ -182,6 +190,7 @@ template <class V, bool PRODUCTS> struct Digits {
   }
   __device__ __noinline__ void multiply(u64 n) {
     u64 high = 0, low = 0;
+#pragma unroll 1
     for (int i = 0; i < COUNT; ++i) {
       u64 own = digit[i], more = own * n;
       high += __umul64hi(own, n) + (low + more < more), low += more;
@@ -191,6 +200,7 @@ template <class V, bool PRODUCTS> struct Digits {
   }
   // Subtracts the square of a settled sum of elements.
   __device__ __noinline__ void subtract_square(const Digits& sum) {
+#pragma unroll 1
     for (int i = WHOLE; i < COUNT; ++i) {
       for (int j = WHOLE; sum.digit[i] && j < min(COUNT, COUNT - 1 + 2 * WHOLE - i); ++j) {
         u64 product = sum.digit[i] * sum.digit[j];

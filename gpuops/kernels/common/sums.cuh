@@ -39,6 +39,7 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
     return kind(part) == Kind::PRODUCTS ? TERMS : kind(part) == Kind::ERRORS ? FACTORS : 1;
   }
   using All = Digits<Part, MULTIPLIES>;
+  static constexpr bool WHOLE = GIVES == Gives::SUM || GIVES == Gives::RATIO;  // sums are not divided by numbers
   static constexpr bool DIRECT = SAME<Part, f16> && !MULTIPLIES;  // a double is exact
   using Number = typename Either<SAME<R, float>, Aligned, typename Either<NEAR, gpuops::Near, Fixed>::type>::type;
   struct State { Number part[PARTS]; };
@@ -394,14 +395,15 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
   }
   // Settled digits, divided by n and by another number, or the root of that. They are used up, but not where both are 1.
   static __device__ __noinline__ Part quotient_of(All& all, bool negative, double n, double other, bool root) {
-    if (!all.finite()) return convert<Part>(root ? sqrt(all.special()) : all.special() / n / other);
-    bool zero = all.is_zero();
-    if (n == 0 || other == 0 || !is_finite(other)) return convert<Part>((zero ? 0.0 : negative ? -1.0 : 1.0) / n / other);
+    bool finite = all.finite(), zero = all.is_zero();
+    if (!finite || n == 0 || other == 0 || !is_finite(other)) {  // (the root of what is not finite is that itself)
+      return convert<Part>((!finite ? all.special() : zero ? 0.0 : negative ? -1.0 : 1.0) / n / other);
+    }
     i32 exponent;
     u64 part = mantissa(other, exponent), count = static_cast<u64>(n);
     for (; !(part & 1); part >>= 1) ++exponent;
     bool small = count >> 32 == 0 && part >> 32 == 0 && count * part >> 32 == 0 && (!root || count * part == 1);
-    Binary found = small ? all.over(static_cast<u32>(count * part), exponent) : all.over(count, part, exponent);
+    Binary found = WHOLE || small ? all.over(static_cast<u32>(count * part), exponent) : all.over(count, part, exponent);
     return nearest<Part>(root ? found.root() : found, negative && !zero);
   }
   static __device__ __noinline__ Part ratio_of_digits(All& x, bool negative_x, All& y, bool negative_y) {
