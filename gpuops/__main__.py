@@ -1,4 +1,4 @@
-"""The command line: ``python -m gpuops``."""
+"""The command line: ``gpuops``, or ``python -m gpuops``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from .tools import cache, demo, warmup
+from .tools import cache, demo, prebuild, warmup
 from .tools.info import info
 from .version import __version__
 
@@ -37,6 +37,7 @@ COMMANDS = (
     Command("cache", "list, clear or check the compiled kernels on disk", cache.main, cache.arguments),
     Command("demo", "run, check and time the main ops on the best device present", demo.main, demo.arguments),
     Command("info", "show versions, devices and the path that calls take", show_info),
+    Command("kernels", "compile the commonest kernels into the package", prebuild.main, prebuild.arguments),
     Command("warmup", "compile the kernels of some ops before they are needed", warmup.main, warmup.arguments),
 )
 
@@ -55,7 +56,7 @@ def bench(arguments: list[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
-    top = argparse.ArgumentParser("python -m gpuops", description="NumPy-style array ops for CuPy and NumPy arrays.")
+    top = argparse.ArgumentParser("gpuops", description="NumPy-style array ops for CuPy and NumPy arrays.")
     top.add_argument("--version", action="version", version=f"gpuops {__version__}")
     subparsers = top.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:

@@ -15,6 +15,7 @@ from numpy.lib.array_utils import byte_bounds
 
 import gpuops
 from gpuops.call import launch_cache
+from gpuops.device import prebuilt
 from tests import budget, emulated, emulator, tiers
 
 # The examples in the emulator's docstrings need g++.
@@ -199,6 +200,12 @@ def is_other_tier(item: pytest.Item) -> bool:
     """Whether a test has the kernels that are not its turn's."""
     turn = (zlib.crc32(item.location[2].partition("[")[0].encode()) + budget.TURN) % 2
     return tier(item) != "" and tier(item).endswith("small") != turn
+
+
+@pytest.fixture(autouse=True, scope="session")
+def nothing_prebuilt(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No kernels come with the package, whatever this checkout has built."""
+    prebuilt.FOLDER = str(tmp_path_factory.mktemp("prebuilt"))
 
 
 @pytest.fixture(scope="session")

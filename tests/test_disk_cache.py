@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import threading
@@ -25,8 +24,8 @@ def entry(folder, made=b"code", **options):
     return disk_cache.entry(str(folder), "kernel", "key", lambda: made, **options)
 
 
-def signed(code):
-    return hashlib.sha256(code).digest() + code
+def signed(path, code):
+    return disk_cache.digest_of(str(path), code) + code
 
 
 def refuse():
@@ -62,15 +61,15 @@ def test_entries_in_a_shared_folder_are_readable(folder):
 @pytest.mark.parametrize("mode", [0o664, 0o646])
 def test_entries_writable_by_others_are_not_used(folder, mode):
     entry(folder)
-    only(folder).write_bytes(signed(b"planted"))
+    only(folder).write_bytes(signed(only(folder), b"planted"))
     only(folder).chmod(mode)
     assert entry(folder) == b"code"
-    assert only(folder).read_bytes() == signed(b"code")
+    assert only(folder).read_bytes() == signed(only(folder), b"code")
 
 
 def test_entries_owned_by_others_are_not_used(folder, monkeypatch):
     entry(folder)
-    only(folder).write_bytes(signed(b"planted"))
+    only(folder).write_bytes(signed(only(folder), b"planted"))
     own = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: own + 1)
     used = entry(folder, b"made by another")
@@ -80,13 +79,13 @@ def test_entries_owned_by_others_are_not_used(folder, monkeypatch):
 def test_symlinks_are_not_followed(folder, tmp_path):
     entry(folder)
     path, target = only(folder), tmp_path / "target"
-    target.write_bytes(signed(b"planted"))
+    target.write_bytes(signed(path, b"planted"))
     path.unlink()
     path.symlink_to(target)
     lock = path.with_name(path.name + disk_cache.LOCK)
     lock.symlink_to(target)
     assert entry(folder) == b"code"
-    assert target.read_bytes() == signed(b"planted")  # neither emptied by the lock nor replaced
+    assert target.read_bytes() == signed(path, b"planted")  # neither emptied by the lock nor replaced
 
 
 def test_named_pipes_do_not_block(folder):
@@ -140,6 +139,15 @@ def test_a_full_disk_leaves_nothing_behind(folder, monkeypatch):
     monkeypatch.setattr(os, "replace", full)
     assert entry(folder) == b"code"
     assert list(folder.iterdir()) == []
+
+
+def test_an_entry_under_the_name_of_another_is_not_used(folder):
+    entry(folder)
+    path = only(folder)
+    other = disk_cache.path_of(str(folder), "kernel", "another key")
+    os.rename(path, other)
+    assert disk_cache.found(str(folder), "kernel", "another key") == b""
+    assert disk_cache.entry(str(folder), "kernel", "another key", lambda: b"made") == b"made"
 
 
 def test_an_entry_that_a_crash_has_cut_off_is_made_anew(folder):

@@ -28,13 +28,15 @@ ROOT = Path(__file__).resolve().parent.parent
 NAME = f"gpuops_cupy-{gpuops.__version__}"
 #: The sources: what the package, its tests, its docs and its benchmarks need.
 FILES = (
-    "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md", "pyproject.toml", "setup.py",
+    ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE",
+    "MANIFEST.in", "Makefile", "README.md", "SECURITY.md", "pyproject.toml", "setup.py",
 )  # fmt: skip
-FOLDERS = ("benchmarks", "docs", "gpuops", "tests")
+FOLDERS = (".github", "benchmarks", "docs", "gpuops", "tests")
 LEFTOVERS = (
     ".hypothesis/examples/0", ".venv/bin/python", "benchmarks/results/cpu/sum.part.json", "build/docs/index.html",
     "build/lib/gpuops/old.py", "dist/old.whl", "docs/api/generated/gpuops.old.rst", "tests/old.pyc",
     "docs/tutorials/.ipynb_checkpoints/old-checkpoint.ipynb", "gpuops/__pycache__/old.cpython-310.pyc",
+    "gpuops/prebuilt/sm_90.kernels",
 )  # fmt: skip
 #: What setuptools adds to an sdist.
 METADATA = re.compile(r"PKG-INFO|setup\.cfg|gpuops_cupy\.egg-info/[\w.-]+")
@@ -68,7 +70,9 @@ def distributions(tmp_path_factory):
     if len(have) < 3 or int(have["setuptools"].split(".")[0]) < 77:
         pytest.skip(f"this needs build, pip and setuptools 77, which `make test` installs; here: {have}")
     folder = tmp_path_factory.mktemp("sources")
-    ignored = shutil.ignore_patterns("__pycache__", "*.part.json", "*_cache", ".ipynb_checkpoints", "generated")
+    ignored = shutil.ignore_patterns(
+        "__pycache__", "*.part.json", "*_cache", ".ipynb_checkpoints", "generated", "prebuilt"
+    )
     for name in FILES:
         shutil.copy(ROOT / name, folder)
     for name in FOLDERS:

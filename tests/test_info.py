@@ -53,7 +53,7 @@ def test_every_strategy_is_a_distinct_name():
 def test_info_has_versions_devices_and_a_reason(monkeypatch, tmp_path):
     monkeypatch.setenv("GPUOPS_CACHE_DIR", str(tmp_path))
     facts = gpuops.info()
-    assert set(facts) == {"versions", "devices", "path", "reason", "cache", "cached", "calls", "threads"}
+    assert [*facts] == ["versions", "devices", "path", "reason", "packaged", "cache", "cached", "calls", "threads"]
     assert facts["versions"]["numpy"] == np.__version__
     assert facts["versions"]["python"] == platform.python_version()
     assert {"gpuops", "cupy", "numba"} <= set(facts["versions"])

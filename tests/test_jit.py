@@ -1,6 +1,5 @@
 """Kernel sources, compilation and the disk cache, without a GPU."""
 
-import hashlib
 import os
 import re
 import subprocess
@@ -45,6 +44,14 @@ def test_a_variant_is_compiled_once_and_then_read_from_disk(folder, monkeypatch)
     assert jit.compiled(KERNEL, 90) == code
 
 
+def test_compiles_are_logged(folder, caplog):
+    with caplog.at_level("INFO", "gpuops"):
+        jit.compiled(KERNEL, 90)
+        jit.compiled(KERNEL, 90)  # from disk
+    (message,) = caplog.messages
+    assert re.fullmatch(rf"compiled {KERNEL.name}\.cu for sm_90 in \d+ ms", message)
+
+
 def test_cache_key_holds_architecture_compiler_and_source(folder, monkeypatch):
     jit.compiled(KERNEL, 90)
     jit.compiled(KERNEL, 80)
@@ -87,7 +94,7 @@ def test_entries_are_recompiled_on_request(folder):
     code = jit.compiled(KERNEL, 90)
     (path,) = folder.iterdir()
     other = b"of no use"
-    path.write_bytes(hashlib.sha256(other).digest() + other)
+    path.write_bytes(disk_cache.digest_of(str(path), other) + other)
     assert jit.compiled(KERNEL, 90) == other
     assert jit.compiled(KERNEL, 90, anew=True) == code == jit.compiled(KERNEL, 90)
 

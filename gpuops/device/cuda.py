@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import cupy
@@ -217,7 +218,22 @@ class CudaDevice:
 
     def compiled(self, kernel: Kernel) -> bytes:
         """Machine code for this GPU."""
-        return jit.compiled(kernel, self.arch)
+        return jit.packaged(kernel, self.arch) or jit.compiled(kernel, self.arch)
+
+    def module(self, kernel: Kernel) -> Any:
+        """A kernel's module: of the first machine code that the driver takes."""
+        record.note(kernel)
+        ahead = self._codes.pop(kernel, b"")
+        refused = None
+        for code in chain([ahead] if ahead else [], jit.attempts(kernel, self.arch)):
+            module = cupy.cuda.function.Module()
+            try:
+                module.load(code)
+                return module
+            except driver.CUDADriverError as failure:
+                refused = failure
+        assert refused is not None
+        raise refused
 
     def function(self, launch: Launch) -> Any:
         """The loaded kernel, compiled on first use."""
@@ -227,14 +243,7 @@ class CudaDevice:
                 raise NotLoaded(kernel.name)
             with self._lock:
                 if (function := self._functions.get(kernel)) is None:
-                    module = cupy.cuda.function.Module()
-                    record.note(kernel)
-                    try:
-                        module.load(self._codes.pop(kernel, None) or self.compiled(kernel))
-                    except driver.CUDADriverError:  # the cached code is unusable
-                        module = cupy.cuda.function.Module()
-                        module.load(jit.compiled(kernel, self.arch, anew=True))
-                    function = module.get_function(kernel.name)
+                    function = self.module(kernel).get_function(kernel.name)
                     if launch.cluster > PORTABLE_CLUSTER:
                         cuda_driver.set_attribute(function, cuda_driver.NON_PORTABLE_CLUSTER, 1)
                     if launch.shared:

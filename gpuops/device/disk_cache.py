@@ -1,9 +1,9 @@
 """A disk cache of compiled code, in a folder that processes and users may share, with files that may be damaged or
 planted.
 
-An entry is a digest and the code. It is used only if the digest matches and the file is a regular one that only this
-user or root can have written; otherwise it is a miss. Links are not followed, and waits for other processes are
-bounded. So is the folder's size: the least recently used entries go first.
+An entry is a digest, of its file's name and the code, and the code. It is used only if the digest matches and the file
+is a regular one that only this user or root can have written; otherwise it is a miss. Links are not followed, and waits
+for other processes are bounded. So is the folder's size: the least recently used entries go first.
 """
 
 from __future__ import annotations
@@ -104,7 +104,12 @@ def stored(path: str) -> bytes:
             with suppress(OSError):
                 os.utime(descriptor if os.utime in os.supports_fd else path)  # the time of last use
     digest, code = content[:DIGEST], content[DIGEST:]
-    return code if hashlib.sha256(code).digest() == digest else b""
+    return code if digest_of(path, code) == digest else b""
+
+
+def digest_of(path: str, code: bytes) -> bytes:
+    """The digest of an entry: no other name has it, so entries cannot be exchanged."""
+    return hashlib.sha256(os.path.basename(path).encode() + b"\0" + code).digest()
 
 
 def trusted(status: os.stat_result) -> bool:
@@ -123,7 +128,7 @@ def store(path: str, code: bytes) -> None:
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | CAREFULLY, 0o644)
     try:
         with open(descriptor, "wb") as file:
-            file.write(hashlib.sha256(code).digest() + code)
+            file.write(digest_of(path, code) + code)
         os.replace(unfinished, path)
     except BaseException:
         with suppress(OSError):

@@ -6,7 +6,10 @@ own route adds ``-ftz=true``), and is cached under a key of everything that deci
 
 from __future__ import annotations
 
+import logging
 import os
+import time
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 
@@ -22,6 +25,9 @@ from ..plan.scans import launch as scans
 from ..plan.selection import count, place
 from ..plan.selection import rows as selected_rows
 from ..plan.work import Kernel
+
+#: Says what is compiled, at level INFO, which Python's logging leaves out by default.
+LOGGER = logging.getLogger("gpuops")
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "kernels")
 COMMON = ("launch.cuh", "types.cuh", "axes.cuh", "ops.cuh", "exact.cuh", "digits.cuh", "sums.cuh", "items.cuh")
@@ -156,9 +162,11 @@ def compile(text: str, name: str, arch: int) -> bytes:  # noqa: A001 - jit.compi
         raise RuntimeError(f"{name}: {least}, the GPU has {arch / 10}: install CuPy for an older CUDA")
     exact = arch in known
     target = f"-arch=sm_{arch}" if exact else f"-arch=compute_{max(known)}"
+    begin = time.perf_counter()
     program = nvrtc.createProgram(text, name, (), ())
     try:
         nvrtc.compileProgram(program, (*options(name), target))
+        LOGGER.info("compiled %s for sm_%d in %.0f ms", name, arch, (time.perf_counter() - begin) * 1e3)
         return nvrtc.getCUBIN(program) if exact else nvrtc.getPTX(program)
     except nvrtc.NVRTCError as failure:
         raise RuntimeError(f"{name} does not compile for sm_{arch}:\n{nvrtc.getProgramLog(program)}") from failure
@@ -175,11 +183,27 @@ def compiled(kernel: Kernel, arch: int, anew: bool = False, folder: str | None =
     return disk_cache.entry(folder, kernel.name, key, lambda: compile(text, f"{kernel.name}.cu", arch), anew)
 
 
+def packaged(kernel: Kernel, arch: int) -> bytes:
+    """Machine code of a variant that came with the package; empty if it did not."""
+    from . import prebuilt  # slow to import, and NumPy users never need it
+
+    return prebuilt.found(source(kernel), arch)
+
+
 def kept(kernel: Kernel, arch: int) -> bytes:
-    """Machine code of a variant from the disk cache; empty if that does not have it."""
+    """Machine code of a variant from the package or the disk cache; empty if neither has it."""
     from . import disk_cache  # slow to import, and NumPy users never need it
 
-    return disk_cache.found(cache_folder(), kernel.name, keyed(kernel, arch)[1])
+    return packaged(kernel, arch) or disk_cache.found(cache_folder(), kernel.name, keyed(kernel, arch)[1])
+
+
+def attempts(kernel: Kernel, arch: int) -> Iterator[bytes]:
+    """Machine code of a variant: the package's, that of the disk cache, compiled again. A driver may refuse the one
+    before: it may be older than the compiler, or the file damaged."""
+    if code := packaged(kernel, arch):
+        yield code
+    yield compiled(kernel, arch)
+    yield compiled(kernel, arch, anew=True)
 
 
 def keyed(kernel: Kernel, arch: int) -> tuple[str, str]:

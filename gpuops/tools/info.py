@@ -56,6 +56,7 @@ class Info(dict[str, Any]):
             *self["versions"].items(),
             *self["devices"].items(),
             ("path", f"{self['path']}: {self['reason']}"),
+            ("built in", packaged(self["packaged"])),
             ("kernel cache", f"{self['cache'] or 'none'}: {words(**self['cached'])}"),
             ("launch cache", calls),
             ("threads", str(self["threads"])),
@@ -86,10 +87,10 @@ def info() -> Info:
     -------
     dict
         ``versions`` (of each library, or why it is missing), ``devices`` (label to description), ``path`` (``"gpu"``
-        or ``"cpu"``, for callers who may choose), ``reason``, ``cache`` (the folder of compiled kernels), ``cached``
-        (how many ``kernels`` and ``bytes`` are in it, and the ``limit`` of these), ``calls`` (the launch cache: the
-        kinds of calls that are ``known`` and their ``limit``, ``hits`` and ``misses``), ``threads`` (of a call on the
-        CPU).
+        or ``"cpu"``, for callers who may choose), ``reason``, ``packaged`` (how many kernels came with the package, by
+        compute capability: 90 is 9.0), ``cache`` (the folder of compiled kernels), ``cached`` (how many ``kernels`` and
+        ``bytes`` are in it, and the ``limit`` of these), ``calls`` (the launch cache: the kinds of calls that are
+        ``known`` and their ``limit``, ``hits`` and ``misses``), ``threads`` (of a call on the CPU).
 
     Examples
     --------
@@ -127,15 +128,27 @@ def info() -> Info:
     path = "gpu" if len(devices) > 1 else "cpu"
     counts = entries.cache_info()
     calls = {"known": counts.currsize, "limit": counts.maxsize, "hits": counts.hits, "misses": counts.misses}
-    from ..device import disk_cache, jit  # which NumPy arrays do not need
+    from ..device import disk_cache, jit, prebuilt  # which NumPy arrays do not need
 
     folder = jit.cache_folder()
     files = disk_cache.files(folder)
     cached = {"kernels": len(files), "bytes": sum(file.size for file in files), "limit": disk_cache.limit()}
     return Info(
-        versions=versions, devices=devices, path=path, reason=reason, cache=folder, cached=cached, calls=calls,
-        threads=threads.limit(),
+        versions=versions, devices=devices, path=path, reason=reason, packaged=prebuilt.counts(), cache=folder,
+        cached=cached, calls=calls, threads=threads.limit(),
     )  # fmt: skip
+
+
+def packaged(counts: dict[int, int]) -> str:
+    """The kernels that came with the package, as text.
+
+    >>> packaged({80: 640, 90: 640})
+    '640 for compute capability 8.0, 640 for 9.0'
+    """
+    if not counts:
+        return "none: first calls compile, or run make kernels in a clone"
+    first, *others = [f"{count} for {arch / 10}" for arch, count in counts.items()]
+    return ", ".join([first.replace("for ", "for compute capability "), *others])
 
 
 def numba() -> str:
