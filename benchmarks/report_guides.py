@@ -11,6 +11,7 @@ from gpuops.plan.rows import WARP_COLS, WARPS
 from . import issue_slots, plot
 from .cases import STEPS
 from .report_standing import best_peer
+from .report_summary import in_short
 from .report_text import DOCS, KERNELS, NAMES, REFERENCES, picture, table, wrap
 from .results import ROOT, Document, ladders, rivals, timed
 from .show import MISSING, cell, digits, machine_name, refusals, scaling
@@ -181,4 +182,5 @@ GUIDES: dict[str, tuple[Path, Written]] = {
     "host": (DOCS / "architecture.md", one("host", budget, "host")),
     "scaling": (DOCS / "scaling.md", one("scaling", scaled, "scaling")),
     "front": (ROOT / "README.md", front),
+    "home": (DOCS / "index.md", in_short),
 }

@@ -10,7 +10,7 @@ from .cases import COMPILED_BEFORE, FIRST_USE, HOST, NEW_SHAPES, NOTHING_COMPILE
 from .report_more import medians, of_group
 from .report_ops import STANDINGS, page_of
 from .report_standing import Case, Tally, best_peer, done, losses, tally
-from .report_text import FOLDER, bullets, counted, glossary, listed, milliseconds, picture, table, wrap
+from .report_text import FOLDER, bullets, counted, glossary, listed, milliseconds, on, picture, table, wrap
 from .results import Document, timed
 from .show import MISSING, digits, machine_name, ratio
 
@@ -187,6 +187,25 @@ def cupy_said(documents: list[Document]) -> str:
         f"**CuPy itself**: {statistics.median(every):.1f} times its speed in the median of {len(every)} cases, between "
         f"{quartiles(every)} in the middle half; faster in {faster} of them."
     )
+
+
+def in_short(folder: str, documents: list[Document]) -> str:
+    """What the measurements say in a sentence and a picture, for the home page; "" if there are none."""
+    measured = [document for document in documents if document["mode"] == "cold"]
+    tallies = [tally(document["cases"]) for document in measured]
+    moved = [ours for ours, document in zip(tallies, measured, strict=True) if document["unit"] == "GB/s"]
+    cupy = [gain for ours in tallies for gain in ours.of_cupy]
+    reference = [gain for ours in moved for gain in ours.of_reference]
+    if not (cupy and reference):
+        return ""
+    sentence = (
+        f"{on(measured[0])}, gpuops is **{statistics.median(cupy):.1f} times as fast as CuPy** in the median of "
+        f"{len(cupy)} cases, **at the speed of memory**: {statistics.median(reference):.2f} times that of a plain "
+        "copy, read or write of as many bytes."
+    )
+    name = plot.slug("softmax", plot.GLANCE)
+    drawn = [picture(f"{FOLDER}/{folder}", name, caption) for each, caption in plot.names(documents) if each == name]
+    return "\n".join([wrap(sentence), *drawn])
 
 
 # ----------------------------------------------------------------------------------------- when gpuops is not for you

@@ -4,6 +4,7 @@ import json
 import re
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -348,6 +349,15 @@ def test_the_readme_has_the_cases_that_were_measured():
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     assert len(rows) == 2 and all(line.startswith("| `softmax` of float32 ") for line in rows)
     assert "Not measured yet." in report.guide("front", text, {"gpu": documents[1:]})
+
+
+def test_the_home_page_has_the_medians_of_the_results():
+    page = " ".join((DOCS / "index.md").read_text(encoding="utf-8").split())
+    (cold,) = ([each for each in every if each["mode"] == "cold"] for every in published().values())
+    cupy = [gain for document in cold for gain in tally(document["cases"]).of_cupy]
+    moved = [gain for each in cold if each["unit"] == "GB/s" for gain in tally(each["cases"]).of_reference]
+    assert f"**{median(cupy):.1f} times as fast as CuPy** in the median of {len(cupy)} cases" in page
+    assert f"{median(moved):.2f} times that of a plain copy" in page
 
 
 def test_every_drawing_is_shown_in_a_guide():

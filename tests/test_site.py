@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import fnmatch
+import importlib.util
 import json
+import pkgutil
 import re
+import zlib
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
-from docs._ext.site_map import BELOW, DOCS, RELATED, ROOT, STAND_FOR, WAYS_IN, functions, related, topics
+import gpuops
+from docs._ext import inventories, tabs
+from docs._ext.site_map import (
+    BELOW,
+    DOCS,
+    RELATED,
+    ROOT,
+    STAND_FOR,
+    WAYS_IN,
+    functions,
+    public_address,
+    related,
+    topics,
+)
 
 PAGES = sorted([*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")])
 NAMES = [page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES]
@@ -90,6 +106,63 @@ def test_every_entry_of_the_navigation_is_a_page(pattern):
     assert fnmatch.filter(NAMES, pattern)
 
 
+def target(file: Path, link: str) -> Path:
+    return (file.parent / link.partition("#")[0]).resolve()
+
+
+#: Pages with a table of what to read, by the heading of its second column.
+GUIDING = [
+    (DOCS / "index.md", "| you want to | read |"), (DOCS / "start.md", "| you want to | read |"),
+    (ROOT / "README.md", "| page | for |"), (DOCS / "learn.md", "| page | op |"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "head"), GUIDING, ids=[file.name for file, _ in GUIDING])
+def test_links_of_guiding_tables_are_titles(file, head):
+    table, _, _ = file.read_text(encoding="utf-8").partition(head)[2].partition("\n\n")
+    named = re.findall(r"\[(.+?)\]\((.+?)\)", table)
+    found = [HEADING.search(prose(target(file, link)))[1] for _, link in named]
+    assert len(found) > 3 and found == [text for text, _ in named]
+
+
+@pytest.mark.parametrize("file", PAGES, ids=NAMES)
+def test_a_page_has_one_title(file):
+    included = re.fullmatch(r"```\{include\} (\S+)\n```\n", file.read_text(encoding="utf-8"))
+    text = prose(target(file, included[1]) if included else file)
+    assert text.startswith("# ") and len(re.findall("^# ", text, re.MULTILINE)) == 1
+
+
+def test_docstrings_name_pages_that_exist():
+    docstrings = [pkgutil.resolve_name(f"gpuops.{name}").__doc__ for name in functions()]
+    named = {name for text in docstrings for name in re.findall(r"\bdocs/[\w/-]+\.md\b", text)}
+    assert len(named) > 5 and [name for name in named if not (ROOT / name).is_file()] == []
+
+
+def test_the_home_page_names_the_version():
+    assert f"This is version {gpuops.__version__};" in (DOCS / "index.md").read_text(encoding="utf-8")
+
+
+def test_the_home_page_has_a_tab_for_each_way_to_install():
+    (made,) = (tabs.tabs(each) for each in tabs.PARTS.finditer((DOCS / "index.md").read_text(encoding="utf-8")))
+    assert re.findall(r"\{tab-item\} (.+)\n```sh\npip install '\.\[(\w+)\]'\n```\n````\n", made) == [
+        ("CUDA 13", "cuda13"), ("CUDA 12", "cuda12"), ("CPU", "cpu")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [
+        ("https://name:secret@example.org/us/gpuops.git\n", "https://example.org/us/gpuops"),
+        ("https://example.org:8443/gpuops", "https://example.org:8443/gpuops"),
+        ("git@example.org:us/gpuops.git\n", None),
+        ("/a/folder\n", None),
+        ("", None),
+    ],
+)
+def test_the_public_address_is_that_of_an_https_remote(remote, address):
+    assert public_address(remote) == address
+
+
 def test_the_home_page_has_every_way_in():
     places = {(DOCS / link.partition("#")[0]).resolve() for link in links(DOCS / "index.md")}
     files = {ROOT / file: page for file, page in STAND_FOR.items()}
@@ -100,6 +173,36 @@ def test_the_home_page_has_every_way_in():
 def test_the_api_index_has_every_function_once():
     found = topics((DOCS / "api" / "index.md").read_text(encoding="utf-8"))
     assert sorted(name for names in found.values() for name in names) == sorted(functions())
+
+
+# ------------------------------------------------------------------------------------- documentation of other libraries
+
+LIBRARIES = [name for name in inventories.LIBRARIES if name != "python"]
+INSTALLED = [name for name in LIBRARIES if importlib.util.find_spec(name)]
+
+
+@pytest.mark.parametrize(
+    "library", [pytest.param(name, marks=[pytest.mark.torch] * (name == "torch")) for name in INSTALLED]
+)
+def test_names_with_pages_in_other_documentations_exist(library):
+    for name in inventories.entries(library):
+        pkgutil.resolve_name(name)
+
+
+def test_names_of_the_same_function_lead_to_its_page():
+    assert inventories.entries("numpy")["numpy.sum"] == "reference/generated/numpy.sum.html"
+    assert inventories.entries("numpy")["numpy.maximum.accumulate"] == "reference/generated/numpy.ufunc.accumulate.html"
+    assert inventories.entries("cupy")["cupyx.scipy.special.softmax"].endswith("/cupyx.scipy.special.softmax.html")
+    assert "numpy.int8" not in inventories.entries("numpy")
+
+
+@pytest.mark.parametrize("library", inventories.LIBRARIES)
+def test_inventories_have_the_format_of_sphinx(library):
+    head, rest = inventories.inventory(library).split(b"zlib.\n")
+    assert head.startswith(b"# Sphinx inventory version 2\n# Project: ")
+    lines = zlib.decompress(rest).decode().splitlines()
+    assert all(re.fullmatch(r"\S+ (?:py:function|std:term) -?1 \S+ -", line) for line in lines)
+    assert [line.split()[0] for line in lines if "py:" in line] == [*inventories.entries(library)]
 
 
 def test_every_function_has_others_to_see():

@@ -1,12 +1,17 @@
-"""A page for each public function: its docstring, what to see also, and its speed beside that of other libraries."""
+"""A page for each public function: its docstring, what to see also, its source, its speed beside other libraries."""
 
 from __future__ import annotations
 
+import inspect
 import operator
+import os
 import re
 from typing import Any
 
-from site_map import DOCS, functions, related
+from docutils import nodes
+from site_map import DOCS, ROOT, functions, related
+from sphinx import addnodes
+from sphinx.transforms import SphinxTransform
 
 import gpuops
 
@@ -61,7 +66,7 @@ def add_related(app: Any, what: str, name: str, thing: Any, options: Any, lines:
     """Give a docstring its section "See Also", and links where it names pages of docs/."""
     if what != "function":
         return
-    lines[:] = [re.sub(r"\bdocs/([\w/-]+)\.md\b", r":doc:`docs/\1.md </\1>`", line) for line in lines]
+    lines[:] = [re.sub(r"\bdocs/([\w/-]+)\.md\b", r":doc:`/\1`", line) for line in lines]
     section = ["See Also", "--------"]
     for other in related(name.removeprefix("gpuops.")):
         summary = operator.attrgetter(other)(gpuops).__doc__.split("\n\n")[0]
@@ -75,8 +80,29 @@ def name_defaults(app: Any, what: str, name: str, thing: Any, options: Any, sign
     return (signature or "").replace("<no value>", "..."), returns
 
 
+class SourceLinks(SphinxTransform):
+    """Links each function to the lines of its source."""
+
+    default_priority = 500
+
+    def apply(self, **kwargs: Any) -> None:
+        for node in self.document.findall(addnodes.desc_signature):
+            name, line = source(f"{node['module']}.{node['fullname']}")
+            self.env.metadata[self.env.docname].setdefault("sources", []).append(name)
+            uri = self.env.app.builder.get_relative_uri(self.env.docname, f"source/{name}")
+            words = nodes.inline("", "[source]", classes=["viewcode-link"])
+            node += nodes.reference("", "", words, refuri=f"{uri}#L-{line}", internal=True)
+
+
+def source(name: str) -> tuple[str, int]:
+    """The file and the line where a function begins."""
+    code = inspect.unwrap(operator.attrgetter(name.removeprefix("gpuops."))(gpuops)).__code__
+    return os.path.relpath(code.co_filename, ROOT), code.co_firstlineno
+
+
 def setup(app: Any) -> dict[str, bool]:
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", add_related, priority=400)  # before numpydoc
     app.connect("autodoc-process-signature", name_defaults)
+    app.add_transform(SourceLinks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -37,7 +37,7 @@ AttributeError: module 'gpuops' has no attribute 'norm'; use gpuops.vector_norm
 ```
 
 A dash means that there is no such function. Functions of one line do the same kind of work. How their parameters and
-results differ is in [Coming from CuPy, PyTorch, SciPy or JAX](coming-from.md).
+results differ is in the [Migration guide](coming-from.md).
 """
 
 

@@ -1,9 +1,8 @@
-"""Links as viewers of the repository follow them, on the site: to pages, to files of source code, to functions."""
+"""Links as viewers of the repository follow them, on the site: to pages and to files of source code."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,11 @@ import site_map
 from docutils import nodes
 from pygments.lexers import get_lexer_for_filename
 from pygments.util import ClassNotFound
-from site_map import DOCS, ROOT, STAND_FOR, functions, place, toctrees
+from site_map import DOCS, ROOT, STAND_FOR, place, toctrees
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
 PICTURES = (".svg", ".png")
-CALL = re.compile(r"gpuops\.([\w.]+)(\(.*\))?")
-FUNCTIONS = frozenset(functions())
 
 
 def add_toctrees(app: Any, docname: str, source: list[str]) -> None:
@@ -37,6 +34,8 @@ class Links(SphinxTransform):
             for node in [*self.document.findall(kind)]:
                 if node.get("reftype") == "myst" and (path := self.path(node)):
                     self.redirect(node, path, self.anchor(node))
+                elif node.get("refdomain") == "doc":
+                    self.name(node)
 
     def path(self, node: nodes.Element) -> Path | None:
         """The file that a link names; None if it is a page of docs/, or one place of this page."""
@@ -55,7 +54,9 @@ class Links(SphinxTransform):
         if page:
             target = {"refdomain": "doc", "reftarget": page, "reftargetid": None if page == "index" else anchor}
             options = {"refdoc": self.env.docname, "reftype": "myst", "refexplicit": node["refexplicit"]}
-            node.replace_self(addnodes.pending_xref("", *node.children, **target, **options))
+            link = addnodes.pending_xref("", *node.children, **target, **options)
+            node.replace_self(link)
+            self.name(link)
         elif path.is_dir():
             node.replace_self(node.children)
         elif path.suffix in PICTURES:
@@ -65,6 +66,12 @@ class Links(SphinxTransform):
             uri = self.env.app.builder.get_relative_uri(self.env.docname, f"source/{name}")
             node.replace_self(nodes.reference("", "", *node.children, refuri=uri, internal=True))
 
+    def name(self, node: nodes.Element) -> None:
+        """Let the title of a page stand for the name of its file."""
+        if node.astext().endswith(".md"):
+            node["refexplicit"] = False
+            node.clear()
+
     def page(self, path: Path) -> str | None:
         """The page that a file or a folder of docs/ makes."""
         name = os.path.relpath(path, DOCS)
@@ -72,28 +79,18 @@ class Links(SphinxTransform):
         return next((page for page in pages if page in self.env.found_docs), None)
 
 
-class Functions(SphinxTransform):
-    """Links `gpuops.sum` and `gpuops.sum(x)` to the function's page, and in the API's index `sum` alone."""
+class Downloads(SphinxTransform):
+    """Offers the notebook of a page below its first paragraph."""
 
-    default_priority = 501
+    default_priority = 500
 
     def apply(self, **kwargs: Any) -> None:
-        prefix = "gpuops." if self.env.docname == "api/index" else ""
-        for node in [*self.document.findall(nodes.literal)]:
-            found = CALL.fullmatch(prefix + node.astext())
-            if found and found[1] in FUNCTIONS and self.links(node, found[1]):
-                target = {"refdomain": "py", "reftype": "func", "reftarget": f"gpuops.{found[1]}"}
-                link = addnodes.pending_xref("", refdoc=self.env.docname, refexplicit=True, **target)
-                node.replace_self(link)
-                link += node
-
-    def links(self, node: nodes.Element, name: str) -> bool:
-        """Whether a link can stand here: not in another, not in a title, not on the function's own page."""
-        inside = (nodes.reference, nodes.title, addnodes.pending_xref, addnodes.download_reference)
-        parent = node.parent
-        while parent is not None and not isinstance(parent, inside):
-            parent = parent.parent
-        return parent is None and not self.env.docname.endswith(f"/gpuops.{name}")
+        path = Path(self.env.doc2path(self.env.docname))
+        if path.suffix == ".ipynb":
+            words = nodes.inline("", "Download this notebook")
+            link = addnodes.download_reference("", "", words, refdoc=self.env.docname, reftarget=path.name)
+            title = next(self.document.findall(nodes.title))
+            title.parent.insert(2, nodes.paragraph("", "", link))
 
 
 class Doctests(SphinxTransform):
@@ -113,7 +110,7 @@ def source_pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
     linked = {name for data in app.env.metadata.values() for name in data.get("sources", ())}
     for name in sorted(linked):
         text = (ROOT / name).read_text(encoding="utf-8")
-        code = app.builder.highlighter.highlight_block(text, language(name))
+        code = app.builder.highlighter.highlight_block(text, language(name), linespans="L")
         body = f'<h1>{Path(name).name}</h1><p><code>{name}</code></p><div class="source">{code}</div>'
         yield f"source/{name}", {"title": name, "body": body}, "page.html"
 
@@ -128,6 +125,6 @@ def language(name: str) -> str:
 def setup(app: Any) -> dict[str, bool]:
     app.connect("source-read", add_toctrees)
     app.connect("html-collect-pages", source_pages)
-    for transform in (Links, Functions, Doctests):
+    for transform in (Links, Downloads, Doctests):
         app.add_transform(transform)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Pictures that follow the theme's switch: of each a light and a dark one."""
+"""Pictures that follow the theme's switch: of each a light and a dark one, which open in their own size."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 from docutils import nodes
 from site_map import DOCS, ROOT, place
 from sphinx.transforms import SphinxTransform
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.osutil import relative_uri
 
 from benchmarks.plot_theme import themed
 
@@ -40,6 +42,23 @@ class Pictures(SphinxTransform):
         return copy
 
 
+class PictureLinks(SphinxPostTransform):
+    """Makes of each picture a link to its file, which a narrow page shows smaller than it is."""
+
+    default_priority = 500
+
+    def run(self, **kwargs: Any) -> None:
+        here = self.env.app.builder.get_target_uri(self.env.docname)
+        for node in [*self.document.findall(nodes.image)]:
+            if "picture" in node["classes"] and not isinstance(node.parent, nodes.reference):
+                file = self.env.images[node["uri"]][1]
+                link = nodes.reference("", "", refuri=relative_uri(here, f"_images/{file}"), internal=True)
+                link["classes"] += ["picture-link", *(name for name in node["classes"] if name in THEMES)]
+                node.replace_self(link)
+                link += node
+
+
 def setup(app: Any) -> dict[str, bool]:
     app.add_transform(Pictures)
+    app.add_post_transform(PictureLinks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,52 +4,41 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
-#: The ways in, as the bar at the top names them.
-WAYS_IN = {
-    "start": "Start",
-    "coming-from": "Coming from",
-    "tutorials/index": "Tutorials",
-    "performance": "How fast",
-    "learn": "Learn",
-    "promises": "Promises",
-    "scaling": "Scale",
-    "interop": "Interop",
-    "api/index": "API",
-    "contributing": "Contribute",
-    "changelog": "Changelog",
-}
+#: The ways in, in the order of the bar at the top, which shows the titles of the pages.
+WAYS_IN = (
+    "start", "guide", "coming-from", "tutorials/index", "performance", "learn", "promises", "scaling", "interop",
+    "api/index", "contributing", "changelog",
+)  # fmt: skip
 
-#: The pages below a page, in their order, with titles for the bar at the left where their own are long; ``*`` is all
-#: others of a folder.
+#: The pages below a page, in their order; ``*`` is all others of a folder.
 BELOW = {
-    "start": {"guide": ""},
-    "coming-from": {"names": ""},
-    "tutorials/index": {"tutorials/*": ""},
-    "performance": dict.fromkeys(
-        ("performance/method", "performance/host", "performance/first-calls", "performance/on-cpu", "performance/*"), ""
+    "guide": ("sharp-edges",),
+    "coming-from": ("names",),
+    "tutorials/index": ("tutorials/*",),
+    "performance": (
+        "performance/method", "performance/host", "performance/first-calls", "performance/on-cpu", "performance/*",
     ),
-    "learn": {
-        "kernels/broadcast": "Maps",
-        "kernels/reduce": "Reductions",
-        "kernels/softmax": "Softmax",
-        "kernels/matmul": "Matrix product",
-        "kernels/scan": "Scans",
-        "kernels/select": "Selection",
-        "kernels/expressions": "Expressions",
-        "kernels/*": "",
-    },
-    "promises": {"exact": "", "exact-proof": "", "exact-measured": "", "accuracy": ""},
-    "contributing": {"architecture": ""},
-}
+    "learn": (
+        "kernels/broadcast", "kernels/reduce", "kernels/softmax", "kernels/matmul", "kernels/scan", "kernels/select",
+        "kernels/expressions", "kernels/*",
+    ),
+    "promises": ("exact", "exact-proof", "exact-measured", "accuracy"),
+    "contributing": ("architecture", "security", "code-of-conduct"),
+}  # fmt: skip
 
 #: Files outside of docs/ that are pages of the site.
-STAND_FOR = {"README.md": "index", "CHANGELOG.md": "changelog", "CONTRIBUTING.md": "contributing"}
+STAND_FOR = {
+    "README.md": "index", "CHANGELOG.md": "changelog", "CONTRIBUTING.md": "contributing", "SECURITY.md": "security",
+    "CODE_OF_CONDUCT.md": "code-of-conduct",
+}  # fmt: skip
 #: Those of them that a page includes, so that its links begin at the root.
 INCLUDED = {page: file for file, page in STAND_FOR.items() if page != "index"}
 
@@ -116,6 +105,24 @@ def place(page: str, link: str) -> Path:
     return Path(os.path.normpath(folder / link.lstrip("/")))
 
 
+def repository() -> str | None:
+    """The public address of the repository that this checkout comes from, if it has one."""
+    command = ("git", "config", "--get", "remote.origin.url")
+    here = os.environ | {"GIT_CEILING_DIRECTORIES": str(ROOT.parent)}  # no repository around this folder
+    try:
+        done = subprocess.run(command, cwd=ROOT, env=here, capture_output=True, text=True, check=False)
+    except FileNotFoundError:  # no git
+        return None
+    return public_address(done.stdout)
+
+
+def public_address(remote: str) -> str | None:
+    """Where readers find the repository of a remote: at its address of https, without credentials."""
+    parts = urlsplit(remote.strip())
+    host = parts.netloc.rpartition("@")[2]
+    return f"https://{host}{parts.path.removesuffix('.git')}" if parts.scheme == "https" and host else None
+
+
 def topics(text: str) -> dict[str, list[str]]:
     """The functions of docs/api/index.md by heading: what the first cells of its tables name."""
     parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)[1:]
@@ -145,12 +152,12 @@ def related(name: str) -> tuple[str, ...]:
 def toctrees(page: str) -> Iterator[str]:
     """The toctrees to append to a page."""
     if page == "index":
-        yield toctree("", [f"{title} <{name}>" for name, title in WAYS_IN.items()])
+        yield toctree("", [f"/{name}" for name in WAYS_IN])
     elif page == "api/index":
         for heading, names in topics((DOCS / "api" / "index.md").read_text(encoding="utf-8")).items():
             yield toctree(heading, [f"{name} </api/generated/gpuops.{name}>" for name in names])
     elif page in BELOW:
-        yield toctree("", [f"{title} </{name}>" if title else f"/{name}" for name, title in BELOW[page].items()])
+        yield toctree("", [f"/{name}" for name in BELOW[page]])
 
 
 def toctree(caption: str, entries: list[str]) -> str:
