@@ -222,7 +222,7 @@ def rows(machine: Any, elements: int) -> Iterator[dict[str, Any]]:
         for dtype in dtypes:
             problem = Problem((Operand(shape),) * len(OPS[op].data), axis)
             group = Group("accuracy", "", (problem,), dtype, ())
-            case = shrunk(Case(op, group, problem, dtype, pick=False, lead=False), elements)
+            case = shrunk(Case(op, group, problem, dtype, pick=False), elements)
             operands = (one_far_above(case),) if near else (hard_data(case, kind),) if hard else data(case)
             right = exact(case, operands)
             top = np.max(right, axis=-1) if near and op == "log_softmax" else right

@@ -52,11 +52,9 @@ class Problem(NamedTuple):
 class Group(NamedTuple):
     """A row of an op's table: problems of one origin, each measured in every dtype.
 
-    ``picks`` are the positions of those that stand for the group: ``--quick`` measures them alone. In the group's first
-    dtype they are also the cases of peers that take seconds to compile for each shape and, if the group is a
-    ``ladder``, of the named strategies. A group that compares ``strategies`` runs them in all its cases. Where peers
-    that compile matter most (``compiled``), they have these positions in every dtype, of which ``--quick`` measures the
-    first.
+    ``picks`` are the positions of those that stand for the group: ``--quick`` measures them alone, in the group's first
+    dtype, and if the group is a ``ladder``, they are the cases of the named strategies. A group that compares
+    ``strategies`` runs them in all its cases.
     """
 
     name: str
@@ -69,7 +67,6 @@ class Group(NamedTuple):
     strategies: tuple[str, ...] = ()
     peers: bool = True  # whether they take part
     only: tuple[str, ...] = ()  # the names of the peers that do, if not all
-    compiled: bool = False
 
 
 class Case(NamedTuple):
@@ -80,7 +77,6 @@ class Case(NamedTuple):
     problem: Problem
     dtype: str
     pick: bool
-    lead: bool  # a pick in the group's first dtype, or in any if the group is ``compiled``
 
     @property
     def axis(self) -> Axis:
@@ -143,57 +139,59 @@ def together(*operands: Shape | Operand, shape: Shape = (), out: str = "") -> Pr
     return Problem(inputs, shape=shape or np.broadcast_shapes(*(o.shape for o in inputs)), out=out)
 
 
-TUTORIAL = rows(4096, range(256, 12673, 128))
-LENGTHS = tuple(along((2 ** (26 - k), 2**k), 1) for k in range(6, 21))
-VECTOR = tuple(along((2**k,), 0) for k in range(12, 29))
-SHORT = tuple(along((2**24 // n, n), 1) for n in range(32, 1025, 32))
-WHOLE = tuple(along((2**k,), None) for k in range(12, 29))
+LENGTHS = tuple(along((2 ** (26 - k), 2**k), 1) for k in (6, 8, 10, 12, 14, 16, 20))
+SIZES = 12, 16, 20, 24, 28
 SQUARE = (4096, 4096)
 WIDE = (8192, 8192)
+#: Shapes that no kernel was tuned for: long and short rows of odd lengths, few long and many short ones, a middle axis.
+ODD = (
+    along((12000, 7001), 1), along((11, 7000003), 0), along((3000000, 21), 1), along((90, 777, 1111), 1),
+    along((999, 10007), 0), along((7, 11, 1000003), 2),
+)
 
 SOFTMAX = (
     Group(
-        "tutorial", "4096 rows of 128·i, i = 2 … 99: the sweep of Triton's fused-softmax tutorial", TUTORIAL,
-        "float32 float16", picks=(6, 30, 62, 97), along="row length", ladder=True,
+        "tutorial", "rows of the sweep of Triton's fused-softmax tutorial",
+        rows(4096, (256, 640, 1152, 2176, 4096, 6528, 8192, 12672)), "float32 float16", picks=(4, 7),
+        along="row length", ladder=True,
     ),
     Group(
-        "lengths", "2²⁶ elements in rows of 64 … 2²⁰", LENGTHS,
-        "float32 float16 bfloat16", picks=(0, 4, 9, 14), along="row length",
+        "lengths", "2²⁶ elements in rows of 64 … 2²⁰", LENGTHS, "float32 float16 bfloat16", picks=(0, 2, 5),
+        along="row length",
     ),
     Group(
-        "odd lengths", "rows whose length is odd or prime", rows(4096, (127, 781, 1023, 1025, 4099, 12673)),
-        "float32 float16 bfloat16", picks=(1, 4),
+        "odd lengths", "rows whose length is odd or prime", rows(4096, (127, 781, 4099, 12673)), "float32 bfloat16",
+        picks=(1, 2),
     ),
     Group(
-        "vocabularies", "logits over the vocabularies of GPT-2, Llama 3, Qwen 2.5 and Gemma 3, and 2¹⁷",
-        rows(4096, (50257, 128256, 151936, 262144, 131072)), "float32 float16 bfloat16", picks=(0, 1),
+        "odd shapes", "shapes that no kernel was tuned for", ODD[:4], "float32 float16", picks=(0,),
+    ),
+    Group(
+        "vocabularies", "logits over the vocabularies of GPT-2 and Llama 3", rows(4096, (50257, 128256)),
+        "float32 float16 bfloat16", picks=(0,),
     ),
     Group(
         "few long rows", "too few rows for a block each", (along((64, 2**20), 1), along((8, 2**22), 1)),
         "float32 float16", picks=(1,),
     ),
     Group(
-        "one vector", "a whole array", VECTOR, "float32 float16", picks=(4, 8, 12, 16), along="elements",
+        "one vector", "a whole array", tuple(along((2**k,), 0) for k in SIZES), "float32 float16", picks=(2, 4),
+        along="elements",
     ),
     Group(
         "other axes", "an axis that is not the last, and a pair of axes",
-        (
-            along(SQUARE, 0), along((4096, 65536), 0), along((128, 1024, 256), 1), along((128, 8192, 256), 1),
-            along((2**20, 64), 0), along((64, 128, 64, 128), (1, 3)),
-        ),
-        "float32 float16", picks=(0, 2, 4),
+        (along(WIDE, 0), along((128, 1024, 256), 1), along((2**20, 64), 0), along((64, 128, 64, 128), (1, 3))),
+        "float32 float16", picks=(0,),
     ),
-    Group(
-        "dtypes", "short, medium and long rows in the other dtypes", rows(4096, (1024, 4096, 32768)),
-        "bfloat16 float64", picks=(1,),
-    ),
+    Group("dtypes", "rows in the other dtype", rows(4096, (4096, 32768)), "float64", picks=(0,)),
     Group(
         "layouts", "transposed, sliced, reversed and unaligned arrays",
         tuple(along(SQUARE, 1, layout) for layout in ("F", "[:, ::2]", "[:, :-7]", "[:, ::-1]", "[1:]")),
         "float32", picks=(0, 1),
     ),
     Group(
-        "warp or block", "2²⁴ elements in rows of 32·i, i = 1 … 32, each that of a warp or of a block", SHORT,
+        "warp or block", "2²⁴ elements in rows of 32 … 1024, each that of a warp or of a block",
+        tuple(along((2**24 // n, n), 1) for n in (32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024)),
         "float32 float16", picks=(), along="row length",
         strategies=(
             "block_coalesced", "block_online", "block_shared", "warp", "warp_pack2", "warp_pack4", "warp_pack8",
@@ -205,93 +203,87 @@ SOFTMAX = (
         (
             along(SQUARE, 1, mask=SQUARE), along(SQUARE, 1, mask=(1, 4096)), along(SQUARE, 1, scale=0.125),
             along(SQUARE, 1, cast=True), along(SQUARE, 1, mask=SQUARE, scale=0.125, cast=True),
-            along((128, 1024, 256), 1, mask=(128, 1024, 256)), along((4096, 131072), 1, mask=(4096, 131072)),
+            along((128, 1024, 256), 1, mask=(128, 1024, 256)),
         ),
         "float32 float16", picks=(), peers=False,
     ),
 )  # fmt: skip
 
-REDUCTION_DTYPES = "float32 float16 bfloat16 float64 int8 int32 bool complex64"
-
-SUM_SWEEPS = (
-    Group(
-        "tutorial", "4096 rows of 128·i, i = 2 … 99: the sweep of Triton's fused-softmax tutorial", TUTORIAL,
-        "float32 float16", picks=(6, 97), along="row length",
-    ),
-    Group("lengths", "2²⁶ elements in rows of 64 … 2²⁰", LENGTHS, "float32 float16", picks=(4,), along="row length"),
-)  # fmt: skip
-
 AXES = (
     *(along(shape, axis) for shape in (WIDE, (65536, 1024), (2**22, 16), (16, 2**22)) for axis in (1, 0)),
     along((256, 512, 512), 1),
-    along((1000, 1000, 100), 1),
 )
 
-REDUCTIONS = (
-    Group(
-        "whole array", "one vector of 2¹² … 2²⁸", WHOLE, "float32 float16", picks=(0, 8, 12, 16), along="elements",
-        ladder=True,
-    ),
-    Group(
-        "axes", "the axes and shapes on which CuPy and PyTorch differ most", AXES, REDUCTION_DTYPES, picks=(1, 5),
-        ladder=True,
-    ),
-    Group(
-        "primes", "sizes that no vector width divides",
-        (
-            along((1000003,), None), along((999, 10007), 0), along((999, 10007), 1),
-            *(along((7, 11, 1000003), axis) for axis in (0, 1, 2, (0, 1), (0, 2), (1, 2))),
-        ),
-        "float32", picks=(1, 5),
-    ),
-    Group(
-        "axis pairs", "two axes of a 4-d array", tuple(along((64, 128, 64, 128), axes) for axes in ((0, 2), (1, 3))),
-        "float32", picks=(0,),
-    ),
-    Group(
-        "few long, many short", "rows too few for a block each, and rows shorter than a vector load",
-        (along((8, 2**24), 1), along((2**24, 3), 1)), "float32", picks=(1,),
-    ),
-    Group(
-        "layouts", "transposed, sliced, reversed, unaligned and broadcast arrays",
-        (
-            along(WIDE, 1, "F"), along(WIDE, None, "F"), along(WIDE, 1, "[:, ::2]"), along(WIDE, None, "[:, ::2]"),
-            along(WIDE, 0, "[:, :-7]"), along(WIDE, 1, "[::-1]"), along(WIDE, None, "[1:]"),
-            along(WIDE, 0, "broadcast"),
-        ),
-        "float32", picks=(3,),
-    ),
-    Group(
-        "huge", "more than 2³¹ elements",
-        (along((2**31 + 2**12,), None), along((2**16, 2**15 + 1), 1), along((2**16, 2**15 + 1), 0)), "int8", picks=(0,),
-    ),
-)  # fmt: skip
 
-
-def in_short(*groups: Group, dtypes: str) -> tuple[Group, ...]:
-    """The picks of some groups in other dtypes: for ops that share kernels with one that is measured in full."""
-    return tuple(
-        group._replace(
-            problems=tuple(group.problems[i] for i in group.picks), dtypes=dtypes, along="",
-            picks=(len(group.picks) - 1,), ladder=False,
-        )
-        for group in groups
-        if group.picks
+def reductions(whole: str, dtypes: str, odd: str) -> tuple[Group, ...]:
+    """The groups of a reduction that is measured in full: the dtypes of whole arrays, of a matrix, of odd shapes."""
+    return (
+        Group(
+            "whole array", "one vector of 2¹² … 2²⁸", tuple(along((2**k,), None) for k in SIZES), whole, picks=(2, 4),
+            along="elements", ladder=True,
+        ),
+        Group(
+            "axes", "the axes and shapes on which CuPy and PyTorch differ most", AXES, "float32", picks=(1, 5),
+            ladder=True,
+        ),
+        Group("dtypes", "columns and rows of a matrix in the other dtypes", AXES[:2], dtypes, picks=(0,)),
+        Group("odd shapes", "shapes that no kernel was tuned for", ODD, odd, picks=(0,)),
+        Group(
+            "axis pairs", "two axes of a 4-d array",
+            tuple(along((64, 128, 64, 128), axes) for axes in ((0, 2), (1, 3))), "float32", picks=(0,),
+        ),
+        Group(
+            "few long, many short", "rows too few for a block each, and rows shorter than a vector load",
+            (along((8, 2**24), 1), along((2**24, 3), 1)), "float32", picks=(1,),
+        ),
+        Group(
+            "layouts", "transposed, sliced, reversed, unaligned and broadcast arrays",
+            (
+                along(WIDE, 1, "F"), along(WIDE, 1, "[:, ::2]"), along(WIDE, None, "[:, ::2]"),
+                along(WIDE, 0, "[:, :-7]"), along(WIDE, 1, "[::-1]"), along(WIDE, None, "[1:]"),
+                along(WIDE, 0, "broadcast"),
+            ),
+            "float32", picks=(2,),
+        ),
+        Group(
+            "huge", "more than 2³¹ elements", (along((2**31 + 2**12,), None), along((2**16, 2**15 + 1), 1)), "int8",
+            picks=(0,),
+        ),
     )  # fmt: skip
 
 
+REDUCTION_DTYPES = "float16 bfloat16 float64 int8 int32 bool complex64"
+REDUCTIONS = reductions("float32 float16", REDUCTION_DTYPES, "float32 float16 bfloat16")
+FEW_REDUCTIONS = reductions("float32", "float16 bfloat16 float64 int8", "float32 float16")
+
+
 def one_axis(*groups: Group) -> tuple[Group, ...]:
-    """Groups without the problems that reduce a pair of axes, which come last in theirs: searches do not."""
-    left = (g._replace(problems=tuple(p for p in g.problems if not isinstance(p.axis, tuple))) for g in groups)
-    return tuple(group for group in left if group.problems)
+    """Groups without those that reduce a pair of axes: searches do not."""
+    return tuple(group for group in groups if group.name != "axis pairs")
 
 
-def in_brief(more: str) -> tuple[Group, ...]:
-    """A few shapes, and the columns and rows of a matrix in more dtypes: for ops whose kernels others share."""
-    whole, axes = REDUCTIONS[:2]
-    others = axes._replace(name="dtypes", origin="columns and rows in other dtypes", picks=(1, 0))
-    few = whole._replace(picks=(8, 16)), axes._replace(picks=(1, 0, 4, 5))
-    return in_short(*few, dtypes="float32") + in_short(others, dtypes=more)
+def in_brief(dtypes: str, more: str = "") -> tuple[Group, ...]:
+    """A few shapes, fewer of them in more dtypes: for ops whose kernels others share."""
+    few = Group(
+        "some shapes", "a vector, columns and rows of a matrix, short rows, and rows of an odd length",
+        (along((2**28,), None), *AXES[:2], AXES[4], ODD[0]), dtypes, picks=(1, 2),
+    )  # fmt: skip
+    others = few._replace(name="dtypes", origin="the same in other dtypes", problems=few.problems[1:3], picks=(0,))
+    return (few, *([others._replace(dtypes=more)] if more else []))
+
+
+#: The columns and rows of a matrix: for the twins of other ops.
+NARROW = (Group("matrix", "columns and rows of a matrix", AXES[:2], "float32", picks=(0, 1)),)
+
+
+def of_rows(*dtypes: str) -> tuple[Group, ...]:
+    """Rows, columns and a vector: for the relatives of softmax."""
+    some = (along((65536, 1024), 1), along((4096, 50257), 1), along((2**20, 64), 1), along(WIDE, 0), ODD[0])
+    first, *others = dtypes
+    return (
+        Group("some shapes", "rows, those of a vocabulary, short ones, columns, and odd ones", some, first, picks=(0,)),
+        Group("dtypes", "rows in other dtypes", some[:2], " ".join(others), picks=(0,)),
+    )  # fmt: skip
 
 
 def with_weights(*groups: Group) -> tuple[Group, ...]:
@@ -303,7 +295,7 @@ def alike(more: str) -> tuple[Group, ...]:
     """Pairs of arrays of one shape and layout."""
     return (
         Group("sizes", "two vectors of 2²⁰ … 2²⁸", tuple(map(pair, (2**20, 2**24, 2**28))), "float32", picks=(2,)),
-        Group("dtypes", "the other dtypes", (pair(2**24),), more, picks=(0,)),
+        Group("dtypes", "the other dtypes", (pair(2**26),), more, picks=(0,)),
         Group(
             "layouts", "transposed, sliced and unaligned matrices",
             tuple(Problem((Operand(WIDE, layout),) * 2) for layout in ("F", "[:, ::2]", "[1:]")), "float32",
@@ -314,12 +306,10 @@ def alike(more: str) -> tuple[Group, ...]:
 
 DOT = (
     Group(
-        "sizes", "two vectors of 2¹² … 2²⁸", tuple(pair(2**k) for k in range(12, 29)), "float32 float16",
-        picks=(0, 8, 16), along="elements",
+        "sizes", "two vectors of 2¹² … 2²⁸", tuple(map(pair, (2**k for k in SIZES))), "float32 float16", picks=(2, 4),
+        along="elements",
     ),
-    Group(
-        "dtypes", "the other dtypes", (pair(2**20), pair(2**26)), "float64 bfloat16 complex64 int32", picks=(1,),
-    ),
+    Group("dtypes", "the other dtypes", (pair(2**26),), "float64 bfloat16 complex64 int32", picks=(0,)),
     Group(
         "layouts", "a prime length, vectors that begin anywhere, reversed and with a step",
         (
@@ -334,11 +324,11 @@ DOT = (
             together((8192, 8192), (8192,), shape=(8192,)), together((8192,), (8192, 8192), shape=(8192,)),
             together((2**20, 64), (64,), shape=(2**20,)),
         ),
-        "float32 float16", picks=(0,),
+        "float32", picks=(0,),
     ),
 )  # fmt: skip
 
-ITEM_SIZES = "float32 int8 float16 float64 complex128"
+ITEM_SIZES = "float32 int8 float16 float64"
 SIX = (16, 16, 16, 16, 16, 64)
 OUTS = ("[:, :-7]", "F", "[:, ::2]", "[1:]")
 
@@ -354,16 +344,16 @@ WHERE = (
         ITEM_SIZES, picks=(0, 1, 3, 5), ladder=True,
     ),
     Group(
-        "sizes", "three arrays of one shape", tuple(together(*((2**k,),) * 3) for k in range(12, 29)),
-        "float32", picks=(0, 8, 16), along="elements",
+        "sizes", "three arrays of one shape", tuple(together(*((2**k,),) * 3) for k in SIZES),
+        "float32", picks=(2, 4), along="elements",
     ),
     Group(
         "inner dims", "innermost dims that no vector width divides",
         (
-            *(together((2**26 // n, 1), (1, n), (2**26 // n, n)) for n in (1, 2, 3, 5, 97, 333)),
+            *(together((2**26 // n, 1), (1, n), (2**26 // n, n)) for n in (1, 3, 97)),
             together((8191, 1, 1), (1, 8191, 3), (8191, 8191, 3)),
         ),
-        "float32 int8", picks=(2, 4),
+        "float32 int8", picks=(1, 2),
     ),
     Group(
         "layouts", "transposed, sliced, reversed and unaligned arrays, and six dims that do not merge",
@@ -373,11 +363,11 @@ WHERE = (
             together(WIDE, Operand(WIDE, "[1:]"), Operand(WIDE, "[:, :-7]")),
             together((16, 1, 16, 1, 16, 1), (1, 16, 1, 16, 1, 64), SIX),
         ),
-        "float32 int8", picks=(0, 5), ladder=True,
+        "float32", picks=(0, 5), ladder=True,
     ),
     Group(
         "out", "results that go to a sliced, transposed or unaligned array",
-        tuple(together(*(WIDE,) * 3, out=layout) for layout in OUTS), "float32 int8", picks=(0,),
+        tuple(together(*(WIDE,) * 3, out=layout) for layout in OUTS), "float32", picks=(0,),
     ),
     Group("huge", "more than 2³¹ elements", (together(*((2**31 + 2**12,),) * 3),), "int8", picks=(0,)),
 )  # fmt: skip
@@ -394,13 +384,13 @@ EXPAND = (
         ITEM_SIZES, picks=(0, 1, 5, 6), ladder=True,
     ),
     Group(
-        "sizes", "a row repeated 256 times", tuple(together((2**k // 256,), shape=(256, 2**k // 256))
-        for k in range(12, 29)), "float32", picks=(0, 8, 16), along="elements of the result", ladder=True,
+        "sizes", "a row repeated 256 times", tuple(together((2**k // 256,), shape=(256, 2**k // 256)) for k in SIZES),
+        "float32", picks=(2, 4), along="elements of the result", ladder=True,
     ),
     Group(
         "inner dims", "innermost dims that no vector width divides",
-        tuple(together((2**26 // n // 64, 1, n), shape=(2**26 // n // 64, 64, n)) for n in (1, 2, 3, 5, 97, 333)),
-        "float32 int8", picks=(2, 4),
+        tuple(together((2**26 // n // 64, 1, n), shape=(2**26 // n // 64, 64, n)) for n in (1, 3, 97)),
+        "float32 int8", picks=(1, 2),
     ),
     Group(
         "layouts", "transposed, sliced, reversed and unaligned arrays, and six dims that do not merge",
@@ -409,11 +399,11 @@ EXPAND = (
             together(Operand(WIDE, "[:, ::-1]"), shape=WIDE), together(Operand(WIDE, "[1:]"), shape=WIDE),
             together((16, 1, 16, 1, 16, 1), shape=SIX),
         ),
-        "float32 int8", picks=(0, 4), ladder=True,
+        "float32", picks=(0, 4), ladder=True,
     ),
     Group(
         "out", "results that go to a sliced, transposed or unaligned array",
-        tuple(together(WIDE, shape=WIDE, out=layout) for layout in OUTS), "float32 int8", picks=(0,),
+        tuple(together(WIDE, shape=WIDE, out=layout) for layout in OUTS), "float32", picks=(0,),
     ),
     Group(
         "huge", "more than 2³¹ elements",
@@ -430,14 +420,14 @@ def product(m: int, n: int, k: int, batch: Shape = ()) -> Problem:
 MATMUL = (
     Group(
         "squares", "n × n matrices",
-        tuple(product(n, n, n) for n in (256, 384, 512, 768, 1024, 1536, 2048, 3072, 4092, 4096, 8192)),
-        "float32", picks=(0, 4, 8, 9), along="n", ladder=True,
+        tuple(product(n, n, n) for n in (256, 512, 1024, 2048, 3072, 4092, 4096, 8192)),
+        "float32", picks=(0, 2, 5, 6), along="n", ladder=True,
     ),
     Group(
         "tall and skinny", "one dim much longer or shorter than the others, and odd ones",
         (
             product(8192, 8192, 256), product(256, 8192, 8192), product(64, 4096, 4096), product(4096, 64, 4096),
-            product(511, 1023, 2047),
+            product(128, 8192, 4096), product(511, 1023, 2047),
         ),
         "float32", picks=(2,), strategies=("pipelined",),
     ),
@@ -472,7 +462,7 @@ SCANS = (
             *(along(shape, axis) for shape in (WIDE, (2**22, 16), (16, 2**22)) for axis in (1, 0)),
             along((2**20, 2), 0), along((128, 1024, 256), 1),
         ),
-        "float32", picks=(0, 1, 3, 7),
+        "float32", picks=(0, 1),
     ),
     Group(
         "odd sizes", "sizes that no tile and no vector width divides",
@@ -534,12 +524,11 @@ FUSED = {
 
 def fused(name: str, dtypes: str, problems: tuple[Problem, ...], picks: tuple[int, ...], along: str = "") -> Group:
     """A group of problems of expressions."""
-    return Group(name, FUSED[name], problems, dtypes, picks, along, compiled=True)
+    return Group(name, FUSED[name], problems, dtypes, picks, along)
 
 
-VECTORS = tuple(along((2**k,), None) for k in (12, 16, 20, 24, 28))
-MOST_AXES = AXES[:-1]
-FEW_AXES = (*AXES[:3], AXES[4], AXES[6])
+VECTORS = tuple(along((2**k,), None) for k in SIZES)
+FEW_AXES = (*AXES[:2], AXES[4], ODD[0])
 LAYOUTS = (
     Problem((Operand(WIDE, "F"),) * 2, 1), Problem((Operand(WIDE), Operand(WIDE, "F")), 1),
     Problem((Operand(WIDE, "[:, ::2]"),) * 2, 1),
@@ -550,8 +539,8 @@ def of_pairs(dtypes: str) -> tuple[Group, ...]:
     """Reductions of two arrays of a shape."""
     return (
         fused("sizes", "float32", tuple(map(joined, VECTORS)), (2, 4), along="elements"),
-        fused("axes", "float32", tuple(map(joined, MOST_AXES)), (1, 2, 4)),
-        fused("dtypes", dtypes, tuple(map(joined, AXES[:2])), (0,)),
+        fused("axes", "float32", tuple(map(joined, (*AXES, ODD[0]))), (1, 2, 4)),
+        fused("dtypes", dtypes, (joined(AXES[0]),), (0,)),
         fused("layouts", "float32", LAYOUTS, (0,)),
     )  # fmt: skip
 
@@ -559,7 +548,7 @@ def of_pairs(dtypes: str) -> tuple[Group, ...]:
 def of_few_pairs(dtypes: str) -> tuple[Group, ...]:
     """The same of fewer shapes."""
     return (
-        fused("sizes", "float32", tuple(map(joined, VECTORS[::2])), (2,)),
+        fused("sizes", "float32", tuple(map(joined, VECTORS[2::2])), (1,)),
         fused("axes", "float32", tuple(map(joined, FEW_AXES)), (1, 2)),
         fused("dtypes", dtypes, (joined(AXES[0]),), (0,)),
         fused("layouts", "float32", LAYOUTS[:1], ()),
@@ -575,10 +564,10 @@ def scaled(problem: Problem) -> Problem:
 LOGITS = (along(WIDE, 1), along((65536, 1024), 1), along((4096, 50257), 1), along((2**22, 16), 1), along(WIDE, 0))
 SCALED = (
     fused("rows and columns", "float32", tuple(map(scaled, LOGITS)), (0, 1)),
-    fused("dtypes", "float16 bfloat16 float64", tuple(map(scaled, LOGITS[:2])), (1,)),
+    fused("dtypes", "float16 bfloat16 float64", (scaled(LOGITS[1]),), (0,)),
     fused("layouts", "float32", tuple(scaled(along(WIDE, 1, layout)) for layout in ("F", "[:, ::2]")), ()),
 )
-SCALED_BY_NUMBERS = fused("numbers", "float32 float16", (along(WIDE, 1), along((65536, 1024), 1)), (1,))
+SCALED_BY_NUMBERS = fused("numbers", "float32 float16", (along((65536, 1024), 1),), (0,))
 
 
 def standardized(shape: Shape, layout: str = "C") -> Problem:
@@ -607,42 +596,34 @@ POLYNOMIAL = (
     fused("layouts", "float32", tuple(five(along(WIDE, None, layout)) for layout in ("F", "[:, ::2]")), ()),
 )
 
-#: The columns and rows of a matrix: for the twins of other ops.
-NARROW = in_short(REDUCTIONS[1]._replace(picks=(1, 0)), dtypes="float32")
-
 #: The table of each op.
 TABLES: dict[str, tuple[Group, ...]] = {
     "softmax": SOFTMAX,
-    "log_softmax": in_short(*SOFTMAX, dtypes="float32 float16"),
-    "logsumexp": in_short(*SOFTMAX, dtypes="float32 float16"),
-    "sum": SUM_SWEEPS + REDUCTIONS,
+    **dict.fromkeys(("log_softmax", "logsumexp"), of_rows("float32", "float16", "bfloat16")),
+    "sum": REDUCTIONS,
     "max": REDUCTIONS,
-    "min": in_short(*REDUCTIONS, dtypes="float32"),
-    "prod": in_short(*REDUCTIONS, dtypes="float32"),
-    "mean": in_short(*REDUCTIONS, dtypes="float32 float16"),
-    "any": in_short(*REDUCTIONS, dtypes="bool"),
-    "all": in_short(*REDUCTIONS, dtypes="bool"),
-    "argmax": one_axis(*REDUCTIONS),
-    "argmin": in_brief("int8"),
-    "nanargmax": in_brief("float16"),
-    "nanargmin": NARROW,
-    "max_with_index": in_brief("int8"),
+    "min": in_brief("float32", "float16"),
+    "prod": in_brief("float32"),
+    "mean": in_brief("float32 float16", "bfloat16"),
+    **dict.fromkeys(("any", "all"), in_brief("bool")),
+    "argmax": one_axis(*FEW_REDUCTIONS),
+    "argmin": NARROW,
+    **dict.fromkeys(("nanargmax", "nanargmin"), NARROW),
+    "max_with_index": in_brief("float32", "int8"),
     "min_with_index": NARROW,
-    "ptp": in_brief("int8"),
-    "var": REDUCTIONS,
-    "std": in_brief("float16"),
-    "mean_var": in_brief("float16"),
-    "nansum": in_brief("float16"),
-    "nanprod": NARROW,
-    "nanmax": in_brief("float16"),
-    "nanmin": NARROW,
-    "nanmean": in_brief("float16"),
-    "nanvar": in_brief("float16"),
-    "nanstd": NARROW,
-    "count_nonzero": in_brief("int8"),
-    "sum_of_squares": in_brief("float16"),
-    "vector_norm": in_brief("float16 float64"),
-    "average": with_weights(*in_brief("float16")),
+    "ptp": in_brief("float32", "int8"),
+    "var": FEW_REDUCTIONS,
+    "std": NARROW,
+    "mean_var": in_brief("float32", "float16"),
+    "nansum": in_brief("float32", "float16"),
+    **dict.fromkeys(("nanprod", "nanmin", "nanstd"), NARROW),
+    "nanmax": in_brief("float32", "float16"),
+    "nanmean": in_brief("float32", "float16"),
+    "nanvar": in_brief("float32", "float16"),
+    "count_nonzero": in_brief("float32", "int8"),
+    "sum_of_squares": in_brief("float32", "float16"),
+    "vector_norm": in_brief("float32", "float16 bfloat16 float64"),
+    "average": with_weights(*in_brief("float32", "float16")),
     "allclose": alike("float16 float64"),
     "array_equal": alike("int8 float64"),
     "dot": DOT,
@@ -663,6 +644,29 @@ TABLES: dict[str, tuple[Group, ...]] = {
     "polynomial": POLYNOMIAL,
     "cosine": of_few_pairs("float16 bfloat16 float64"),
 }
+
+#: The ops whose results share a page.
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "Maps": ("expand", "where"),
+    "Reductions": (
+        "sum", "prod", "max", "min", "mean", "any", "all", "ptp", "count_nonzero", "nansum", "nanprod", "nanmax",
+        "nanmin", "nanmean",
+    ),
+    "Statistics": (
+        "var", "std", "mean_var", "nanvar", "nanstd", "average", "sum_of_squares", "vector_norm", "allclose",
+        "array_equal",
+    ),
+    "Searches": (
+        "argmax", "argmin", "nanargmax", "nanargmin", "max_with_index", "min_with_index", "nonzero", "compress",
+    ),
+    "Softmax": ("softmax", "log_softmax", "logsumexp"),
+    "Products": ("matmul", "dot"),
+    "Scans": ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"),
+    "Expressions": (
+        "squared_distance", "greatest_difference", "share_above", "share_above_where", "scaled_logsumexp",
+        "scaled_softmax", "standardize", "polynomial", "cosine",
+    ),
+}  # fmt: skip
 
 #: The groups of ``--host``: arrays so small that host time dominates, and first uses.
 HOST = Group("host", "arrays so small that the host decides", (), "float32", picks=())
@@ -845,9 +849,7 @@ def cases(op: str) -> Iterator[Case]:
         dtypes = group.dtypes.split()
         for dtype in dtypes:
             for i, problem in enumerate(group.problems):
-                pick, first = i in group.picks, dtype == dtypes[0]
-                pick_here = pick and (first or not group.compiled)
-                yield Case(op, group, problem, dtype, pick_here, lead=pick and (first or group.compiled))
+                yield Case(op, group, problem, dtype, pick=i in group.picks and dtype == dtypes[0])
 
 
 def host_cases(op: str, gpu: bool) -> Iterator[Case]:
@@ -855,14 +857,14 @@ def host_cases(op: str, gpu: bool) -> Iterator[Case]:
     for group, table in HOST_TABLES:
         for problem in table.get(op, ()):
             if gpu or problem.how in WITHOUT_GPU:
-                yield Case(op, group, problem, group.dtypes, pick=True, lead=True)
+                yield Case(op, group, problem, group.dtypes, pick=True)
 
 
 def scaling_cases(op: str) -> Iterator[Case]:
     """The cases of an op for ``--gpus``."""
     for group, table in SCALING_TABLES:
         for i, problem in enumerate(table.get(op, ())):
-            yield Case(op, group, problem, group.dtypes, pick=i in group.picks, lead=True)
+            yield Case(op, group, problem, group.dtypes, pick=i in group.picks)
 
 
 def shrunk(case: Case, elements: int) -> Case:

@@ -64,13 +64,13 @@ def measure(machine: Any, case: Case, peers: Iterable[Provider], watch: Callable
 def providers_of(machine: Any, case: Case, peers: Iterable[Provider]) -> list[Provider]:
     """The providers of a case: gpuops, its op beside, the peers that have the op, and on a ladder the strategies."""
     group = case.group
-    named = machine.ladders and (group.strategies or (case.lead and group.ladder))
+    named = machine.ladders and (group.strategies or (case.pick and group.ladder))
     ladder = strategies(case.op, machine.xp) if named else []
     if group.strategies:
         ladder = [provider for provider in ladder if provider.strategy in group.strategies]
     peers = [peer for peer in peers if group.peers and (peer.name in group.only if group.only else peer.everywhere)]
     everyone = [Gpuops(machine.xp), *beside(case.op, machine.xp), *peers, *ladder]
-    return [provider for provider in everyone if case.op in provider.ops and (case.lead or not provider.compiles)]
+    return [provider for provider in everyone if case.op in provider.ops]
 
 
 def description(case: Case) -> dict[str, Any]:

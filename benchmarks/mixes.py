@@ -34,7 +34,7 @@ def mixed() -> Iterator[Case]:
             problem = together(*(stretched(draw, shape, 0.7) for _ in range(3)), shape=shape)
         elif op == "expand":
             problem = together(stretched(draw, shape, 0.6), shape=shape)
-        yield Case(op, GROUP, problem, dtype, pick=False, lead=False)
+        yield Case(op, GROUP, problem, dtype, pick=False)
 
 
 def drawn(draw: random.Random) -> Shape:
@@ -55,13 +55,13 @@ def sums() -> Iterator[Case]:
     draw = random.Random(0)
     for _ in range(1000):
         shape = tuple(int(2 ** draw.uniform(0, 12)) for _ in range(2))
-        yield Case("sum", GROUP, along(shape, draw.choice((0, 1, None))), "float32", pick=False, lead=False)
+        yield Case("sum", GROUP, along(shape, draw.choice((0, 1, None))), "float32", pick=False)
 
 
 def softmaxes() -> Iterator[Case]:
     """softmax of 256 float32 rows of every length from 1 to 4096."""
     for n in range(1, 4097):
-        yield Case("softmax", GROUP, along((256, n), 1), "float32", pick=False, lead=False)
+        yield Case("softmax", GROUP, along((256, n), 1), "float32", pick=False)
 
 
 #: The mixes.

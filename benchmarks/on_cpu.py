@@ -88,7 +88,7 @@ def cases(op: str) -> Iterator[Case]:
         for dtype in dtypes.split():
             group = Group(dtype, "", problems, dtype, picks=())
             for problem in problems:
-                yield Case(op, group, problem, dtype, pick=True, lead=True)
+                yield Case(op, group, problem, dtype, pick=True)
 
 
 def main(arguments: list[str]) -> int:

@@ -102,7 +102,7 @@ def main(arguments: list[str]) -> int:
 
 def case_of(op: str, dtype: str, shape: Shape, axis: int | None) -> Case:
     problem = Problem((Operand(shape),), axis)
-    return Case(op, Group("bits", "", (problem,), dtype, ()), problem, dtype, pick=False, lead=False)
+    return Case(op, Group("bits", "", (problem,), dtype, ()), problem, dtype, pick=False)
 
 
 def bits(machine: Any, elements: int) -> Iterator[dict[str, Any]]:

@@ -45,7 +45,7 @@ class Probe(NamedTuple):
     @property
     def case(self) -> Case:
         group = Group("thresholds", "", (self.problem,), self.dtype, ())
-        return Case(self.op, group, self.problem, self.dtype, pick=False, lead=False)
+        return Case(self.op, group, self.problem, self.dtype, pick=False)
 
 
 class Threshold(NamedTuple):
@@ -412,7 +412,9 @@ def page(documents: list[Document]) -> str:
         commits = dict.fromkeys(f"{row['commit'][:10]}{'+' * row['commit'].endswith('+')}" for row in rows_of(found))
         parts.append(f"## {found['machine']}\n\n{of}; commit {', '.join(commits)} (+: with changes).\n")
         head = ("| threshold | value | call | µs | other values: time over that |", "| --- | --- | --- | ---: | --- |")
-        parts.append("\n".join((*head, *map(line, found["rows"]))) + "\n")
+        for family in dict.fromkeys(row["threshold"].partition(".")[0] for row in found["rows"]):
+            rows = [row for row in found["rows"] if row["threshold"].startswith(f"{family}.")]
+            parts.append(f"### {family}\n\n" + "\n".join((*head, *map(line, rows))) + "\n")
     return "\n".join(parts)
 
 

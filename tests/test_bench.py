@@ -134,6 +134,8 @@ def test_published_results_follow_the_schema_and_are_complete(file):
     assert conforms(document)
     assert document["selection"] == {}
     assert len(document["commit"]) == 40, "measured from a clean commit"
+    if document["mode"] == "cold" and not of_one_commit(file.parent):
+        return  # the cases of its own commit
     if document["mode"] == "scaling":
         chosen = cli.choose([case for op in cases.TABLES for case in cases.scaling_cases(op)])
         chosen = [scaling.enlarged(case, document["cases"][0]["workers"]) for case in chosen]
@@ -142,6 +144,12 @@ def test_published_results_follow_the_schema_and_are_complete(file):
     else:  # the groups of that commit
         return
     assert [case["case"] for case in document["cases"]] == [case.label for case in chosen]
+
+
+def of_one_commit(folder):
+    """Whether the ops of a folder were all measured at one commit."""
+    every = [results.load(file) for file in folder.glob("*.json")]
+    return len({document["commit"] for document in every if document["mode"] == "cold"}) == 1
 
 
 def test_schema_rejects_a_time_of_zero(documents):
@@ -190,9 +198,9 @@ def test_labels_are_unique_after_selection():
         assert len(labels) == len(set(labels))
 
 
-def test_quick_selects_about_a_tenth_of_the_cases():
+def test_quick_selects_about_a_quarter_of_the_cases():
     count = sum(len(cli.choose(list(cases.cases(op)), quick=True)) for op in cases.TABLES)
-    assert 0.05 < count / len(EVERY_CASE) < 0.25
+    assert 0.15 < count / len(EVERY_CASE) < 0.3
 
 
 @pytest.mark.parametrize(
@@ -209,10 +217,10 @@ def test_quick_selects_about_a_tenth_of_the_cases():
         ("softmax", "float16 4096×4096 axis 1 scale 0.125"),
         ("softmax", "float32 4096×4096 axis 1 where 4096×4096 scale 0.125 to float16"),
         ("softmax", "float16 4096×4096 axis 1 to float32"),
-        ("softmax", "float16 4096×131072 axis 1 where 4096×131072"),
         ("sum", "float32 4194304×16 axis 0"),
-        ("sum", "complex64 1000×1000×100 axis 1"),
-        ("sum", "float32 7×11×1000003 axis 0, 2"),
+        ("sum", "complex64 8192×8192 axis 0"),
+        ("sum", "bfloat16 12000×7001 axis 1"),
+        ("argmax", "float32 11×7000003 axis 0"),
         ("max", "float32 8192×8192 [:, ::2] axis 1"),
         ("where", "float32 1000×1×97, 1×333×1, 1000×333×97"),
         ("where", "float32 8192×8192, scalar, scalar"),
@@ -269,7 +277,7 @@ def test_allocate_fills_every_layout(layout):
         assert x.ctypes.data % 16 == 4 or x.base.ctypes.data % 16
 
 
-@pytest.mark.parametrize("dtype", cases.REDUCTION_DTYPES.split())
+@pytest.mark.parametrize("dtype", ["float32", *cases.REDUCTION_DTYPES.split()])
 def test_data_is_reproducible_and_fits_the_dtype(dtype):
     dtype = arrays.dtype_of(dtype)
     data = arrays.values.__wrapped__("normal", dtype)
@@ -282,7 +290,7 @@ def test_data_is_reproducible_and_fits_the_dtype(dtype):
 
 
 @pytest.mark.parametrize(
-    "case", [*(case for case in EVERY_CASE if case.lead), *OPTIONS], ids=lambda case: f"{case.op} {case.label}"
+    "case", [*(case for case in EVERY_CASE if case.pick), *OPTIONS], ids=lambda case: f"{case.op} {case.label}"
 )
 def test_check_accepts_right_and_rejects_wrong_results(case):
     case = cases.shrunk(case, 500)
@@ -368,7 +376,7 @@ def test_errors_of_difficult_data_are_relative():
         ],
     }]).partition("relative to the mean of the squares.")[2].strip().splitlines()[2:]  # fmt: skip
     assert row == "| var, all 0.1 | float32 | 9×9, axis 1 | 0 |"
-    case = cases.Case("var", cases.HOST, cases.along((4, 8), 1), "float32", pick=False, lead=False)
+    case = cases.Case("var", cases.HOST, cases.along((4, 8), 1), "float32", pick=False)
     x = accuracy.hard_data(case, "all 0.1")
     assert not accuracy.exact(case, (x,)).any()
     np.testing.assert_allclose(accuracy.squares(case, (x,)), [0.01] * 4, rtol=1e-6)
@@ -380,7 +388,7 @@ def test_exact_softmaxes_match_scipy(op):
 
     for shape, axis in (((30, 7), 0), ((30, 7), 1), ((50,), 0)):
         problem = cases.Problem((cases.Operand(shape),), axis)
-        case = cases.Case(op, cases.HOST, problem, "float32", pick=False, lead=False)
+        case = cases.Case(op, cases.HOST, problem, "float32", pick=False)
         x, right = accuracy.data(case)[0], getattr(scipy.special, op)
         np.testing.assert_allclose(accuracy.exact(case, (x,)), right(x.astype(float), axis=axis), rtol=1e-14)
 
@@ -428,7 +436,7 @@ def test_mixes_are_the_same_each_time():
 def test_arrays_of_mixes_are_views_of_one_for_each_dtype(monkeypatch):
     monkeypatch.setattr(cold, "MOST", 2**10)
     pools: dict[str, np.ndarray] = {}
-    case = cases.Case("where", mixes.GROUP, cases.together((3, 1), (3, 5), (5,)), "int32", pick=False, lead=False)
+    case = cases.Case("where", mixes.GROUP, cases.together((3, 1), (3, 5), (5,)), "int32", pick=False)
     condition, x, y = cold.operands(np, pools, case)
     assert (condition.dtype, x.dtype, y.shape) == (bool, np.int32, (5,)) and {*pools} == {"bool", "int32"}
     assert np.shares_memory(x, y) and x.flags.c_contiguous
@@ -694,7 +702,7 @@ def test_strategies_run_in_ladder_and_comparison_groups(group, monkeypatch):
             assert found == ["gpuops", *(f"gpuops {name}" for name in group.strategies)]
         else:
             everyone = [f"gpuops {shown(name)}" for name in gpuops.strategies("softmax")]
-            assert found == ["gpuops", "scipy", *(everyone if case.lead else [])]
+            assert found == ["gpuops", "scipy", *(everyone if case.pick else [])]
 
 
 def test_cases_out_of_memory_are_skipped(monkeypatch):
@@ -784,7 +792,7 @@ OF_TABLES = sorted({
 @pytest.mark.parametrize("op", OF_TABLES)
 def test_every_op_of_the_tables_has_cases_and_a_row(op):
     found = [case for case in EVERY_CASE if case.op == op]
-    assert any(case.lead for case in found) and {"float32", "bool"} & {case.dtype for case in found}
+    assert any(case.pick for case in found) and {"float32", "bool"} & {case.dtype for case in found}
     assert any(case.op == op for case in HOST_CASES)
     assert op in providers.Gpuops.ops and op in ops.OPS
     classic = {"sum", "prod", "max", "min", "mean", "any", "all", *scans.SCANS, "nonzero", "compress"}
@@ -863,7 +871,7 @@ def test_expressions_are_written_for_every_library(op, name):
     assert op in ops.OPS and op in providers.Gpuops.ops & providers.Cupy.ops & providers.TorchCompile.ops
     with FUSED_BY[name]() as provider:
         computed = 0
-        for case in (case for case in EVERY_CASE if case.op == op and case.lead and op in provider.ops):
+        for case in (case for case in EVERY_CASE if case.op == op and case.pick and op in provider.ops):
             if case.dtype in ("float16", "bfloat16") and name in ("numexpr", "numba"):
                 with pytest.raises(providers.Refused, match="16 bits"):
                     provider.call(case)
@@ -877,7 +885,7 @@ def test_expressions_are_written_for_every_library(op, name):
 
 @pytest.mark.parametrize("op", expressions.EXPRESSIONS)
 def test_checks_detect_operands_of_expressions_that_are_left_out(op):
-    for case in (case for case in EVERY_CASE if case.op == op and case.lead and case.dtype == "float32"):
+    for case in (case for case in EVERY_CASE if case.op == op and case.pick and case.dtype == "float32"):
         case = cases.shrunk(case, 4096)
         arrays = harness.ring_of(Cpu(hot=True), case)[0]
         expected, ours = ops.expected(np, case, arrays), providers.Gpuops(np)
@@ -888,15 +896,12 @@ def test_checks_detect_operands_of_expressions_that_are_left_out(op):
                 assert ops.check(np, expected, ours.wide(ours.call(case)(*given))), (case.label, i)
 
 
-def test_peers_that_compile_have_expressions_of_every_dtype():
+def test_peers_that_compile_run_in_every_dtype():
     peer = Named("torch.compile")
     peer.compiles, peer.ops = True, providers.EVERY
-    found = {
-        op: {case.dtype for case in cases.cases(op) if peer in harness.providers_of(Cpu(), case, [peer])}
-        for op in ("sum", "squared_distance")
-    }
-    every = {"float32", "float16", "bfloat16", "float64", "int32"}
-    assert found == {"sum": {"float32", "int8"}, "squared_distance": every}
+    for op in ("sum", "squared_distance"):
+        for case in cases.cases(op):
+            assert peer in harness.providers_of(Cpu(), case, [peer])
 
 
 def test_numbered_data_differ():
@@ -931,7 +936,7 @@ class Scanner:
 def test_cub_scans_whole_arrays(op):
     cub = object.__new__(providers.Cub)
     cub.xp, cub.compute = np, Scanner()
-    leads = [case for case in cases.cases(op) if case.lead]
+    leads = [case for case in cases.cases(op) if case.pick]
     vector, rows = (next(case for case in leads if len(case.problem.operands[0].shape) == rank) for rank in (1, 2))
     check_peer(cub, cases.shrunk(vector, 2**10))
     with pytest.raises(providers.Refused, match="only over whole contiguous arrays$"):
@@ -1572,7 +1577,7 @@ def test_plots_are_reproducible_from_results_files(folder, tmp_path):
     assert cli.main(["plot", "--results", str(folder), "--output", str(tmp_path / "a")]) == 0
     assert cli.main(["plot", "--results", str(folder), "--output", str(tmp_path / "b")]) == 0
     names = [name for name, _ in plot.names(results.load_all(folder / "cpu"))]
-    assert {"softmax-tutorial", "softmax-speedup", "sum-tutorial", "host"} <= set(names)
+    assert {"softmax-tutorial", "softmax-speedup", "sum-whole-array", "host"} <= set(names)
     for name in names:
         drawn = [(tmp_path / side / "cpu" / f"{name}.svg").read_bytes() for side in "ab"]
         assert drawn[0] == drawn[1] and b"<svg" in drawn[0]
