@@ -62,7 +62,6 @@ class Group(NamedTuple):
     problems: tuple[Problem, ...]
     dtypes: str
     picks: tuple[int, ...]
-    along: str = ""  # the x axis of the group's plot, if it has one
     ladder: bool = False
     strategies: tuple[str, ...] = ()
     peers: bool = True  # whether they take part
@@ -152,12 +151,10 @@ ODD = (
 SOFTMAX = (
     Group(
         "tutorial", "rows of the sweep of Triton's fused-softmax tutorial",
-        rows(4096, (256, 640, 1152, 2176, 4096, 6528, 8192, 12672)), "float32 float16", picks=(4, 7),
-        along="row length", ladder=True,
+        rows(4096, (256, 640, 1152, 2176, 4096, 6528, 8192, 12672)), "float32 float16", picks=(4, 7), ladder=True,
     ),
     Group(
         "lengths", "2²⁶ elements in rows of 64 … 2²⁰", LENGTHS, "float32 float16 bfloat16", picks=(0, 2, 5),
-        along="row length",
     ),
     Group(
         "odd lengths", "rows whose length is odd or prime", rows(4096, (127, 781, 4099, 12673)), "float32 bfloat16",
@@ -176,7 +173,6 @@ SOFTMAX = (
     ),
     Group(
         "one vector", "a whole array", tuple(along((2**k,), 0) for k in SIZES), "float32 float16", picks=(2, 4),
-        along="elements",
     ),
     Group(
         "other axes", "an axis that is not the last, and a pair of axes",
@@ -192,7 +188,7 @@ SOFTMAX = (
     Group(
         "warp or block", "2²⁴ elements in rows of 32 … 1024, each that of a warp or of a block",
         tuple(along((2**24 // n, n), 1) for n in (32, 64, 128, 192, 256, 384, 512, 640, 768, 896, 1024)),
-        "float32 float16", picks=(), along="row length",
+        "float32 float16", picks=(),
         strategies=(
             "block_coalesced", "block_online", "block_shared", "warp", "warp_pack2", "warp_pack4", "warp_pack8",
         ),
@@ -220,7 +216,7 @@ def reductions(whole: str, dtypes: str, odd: str) -> tuple[Group, ...]:
     return (
         Group(
             "whole array", "one vector of 2¹² … 2²⁸", tuple(along((2**k,), None) for k in SIZES), whole, picks=(2, 4),
-            along="elements", ladder=True,
+            ladder=True,
         ),
         Group(
             "axes", "the axes and shapes on which CuPy and PyTorch differ most", AXES, "float32", picks=(1, 5),
@@ -307,7 +303,6 @@ def alike(more: str) -> tuple[Group, ...]:
 DOT = (
     Group(
         "sizes", "two vectors of 2¹² … 2²⁸", tuple(map(pair, (2**k for k in SIZES))), "float32 float16", picks=(2, 4),
-        along="elements",
     ),
     Group("dtypes", "the other dtypes", (pair(2**26),), "float64 bfloat16 complex64 int32", picks=(0,)),
     Group(
@@ -345,7 +340,7 @@ WHERE = (
     ),
     Group(
         "sizes", "three arrays of one shape", tuple(together(*((2**k,),) * 3) for k in SIZES),
-        "float32", picks=(2, 4), along="elements",
+        "float32", picks=(2, 4),
     ),
     Group(
         "inner dims", "innermost dims that no vector width divides",
@@ -385,7 +380,7 @@ EXPAND = (
     ),
     Group(
         "sizes", "a row repeated 256 times", tuple(together((2**k // 256,), shape=(256, 2**k // 256)) for k in SIZES),
-        "float32", picks=(2, 4), along="elements of the result", ladder=True,
+        "float32", picks=(2, 4), ladder=True,
     ),
     Group(
         "inner dims", "innermost dims that no vector width divides",
@@ -421,7 +416,7 @@ MATMUL = (
     Group(
         "squares", "n × n matrices",
         tuple(product(n, n, n) for n in (256, 512, 1024, 2048, 3072, 4092, 4096, 8192)),
-        "float32", picks=(0, 2, 5, 6), along="n", ladder=True,
+        "float32", picks=(0, 2, 5, 6), ladder=True,
     ),
     Group(
         "tall and skinny", "one dim much longer or shorter than the others, and odd ones",
@@ -450,7 +445,7 @@ MATMUL = (
 SCANS = (
     Group(
         "one vector", "2¹⁶ … 2²⁸ elements in one line", tuple(along((2**k,), 0) for k in (16, 20, 24, 26, 28)),
-        "float32", picks=(1, 4), along="elements", strategies=("three_pass", "look_back"),
+        "float32", picks=(1, 4), strategies=("three_pass", "look_back"),
     ),
     Group(
         "dtypes", "one vector in the other dtypes", (along((2**26,), 0),), "float16 bfloat16 float64 int32 int64",
@@ -471,7 +466,7 @@ SCANS = (
     Group(
         "rows", "2²⁶ elements in rows that fit into a block",
         tuple(along((2**26 // n, n), 1) for n in (4, 64, 256, 1000)),
-        "float32", picks=(1, 3), along="row length", ladder=True,
+        "float32", picks=(1, 3), ladder=True,
     ),
     Group(
         "layouts", "transposed and sliced matrices", tuple(along(WIDE, 1, layout) for layout in ("F", "[:, ::2]")),
@@ -481,8 +476,8 @@ SCANS = (
 
 #: One vector, and rows of a matrix: for scans that share the kernels of another, and its ladder.
 OTHER_SCANS = (
-    SCANS[0]._replace(name="some sizes", problems=(along((2**26,), 0),), picks=(0,), along=""),
-    SCANS[4]._replace(name="some rows", problems=(along((2**16, 1000), 1),), picks=(0,), along=""),
+    SCANS[0]._replace(name="some sizes", problems=(along((2**26,), 0),), picks=(0,)),
+    SCANS[4]._replace(name="some rows", problems=(along((2**16, 1000), 1),), picks=(0,)),
 )
 
 
@@ -494,7 +489,7 @@ def chosen(length: int, *more: int) -> Problem:
 NONZERO = (
     Group(
         "one vector", "2¹⁶ … 2²⁸ elements, of which half are not 0",
-        tuple(along((2**k,), None) for k in (16, 20, 24, 28)), "bool float32", picks=(1, 3), along="elements",
+        tuple(along((2**k,), None) for k in (16, 20, 24, 28)), "bool float32", picks=(1, 3),
     ),
 )  # fmt: skip
 COMPRESS = (
@@ -522,9 +517,9 @@ FUSED = {
 }
 
 
-def fused(name: str, dtypes: str, problems: tuple[Problem, ...], picks: tuple[int, ...], along: str = "") -> Group:
+def fused(name: str, dtypes: str, problems: tuple[Problem, ...], picks: tuple[int, ...]) -> Group:
     """A group of problems of expressions."""
-    return Group(name, FUSED[name], problems, dtypes, picks, along)
+    return Group(name, FUSED[name], problems, dtypes, picks)
 
 
 VECTORS = tuple(along((2**k,), None) for k in SIZES)
@@ -538,7 +533,7 @@ LAYOUTS = (
 def of_pairs(dtypes: str) -> tuple[Group, ...]:
     """Reductions of two arrays of a shape."""
     return (
-        fused("sizes", "float32", tuple(map(joined, VECTORS)), (2, 4), along="elements"),
+        fused("sizes", "float32", tuple(map(joined, VECTORS)), (2, 4)),
         fused("axes", "float32", tuple(map(joined, (*AXES, ODD[0]))), (1, 2, 4)),
         fused("dtypes", dtypes, (joined(AXES[0]),), (0,)),
         fused("layouts", "float32", LAYOUTS, (0,)),
@@ -591,7 +586,7 @@ def five(problem: Problem) -> Problem:
 
 
 POLYNOMIAL = (
-    fused("sizes", "float32", tuple(map(five, VECTORS)), (2, 4), along="elements"),
+    fused("sizes", "float32", tuple(map(five, VECTORS)), (2, 4)),
     fused("dtypes", "float16 bfloat16 float64 int32", (five(along(WIDE, None)),), (0,)),
     fused("layouts", "float32", tuple(five(along(WIDE, None, layout)) for layout in ("F", "[:, ::2]")), ()),
 )
@@ -667,6 +662,27 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "scaled_softmax", "standardize", "polynomial", "cosine",
     ),
 }  # fmt: skip
+
+
+
+def family_of(op: str) -> str:
+    """The family that an op belongs to."""
+    return next(family for family, ops in FAMILIES.items() if op in ops)
+
+
+#: What users meet first, and one of the hardest layouts: the cases of the README and of the home page.
+FRONT = (
+    ("softmax", "float32 4096×4096 axis 1"),
+    ("softmax", "float32 8×4194304 axis 1"),
+    ("sum", "float32 8192×8192 axis 0"),
+    ("sum", "float32 4194304×16 axis 0"),
+    ("argmax", "float32 268435456"),
+    ("var", "float32 268435456"),
+    ("where", "float32 8192×1, 1×8192, 8192×8192"),
+    ("where", "float32 1000×1×97, 1×333×1, 1000×333×97"),
+    ("expand", "float32 8192×1 → 8192×8192"),
+    ("matmul", "float32 4096×4096, 4096×4096"),
+)
 
 #: The groups of ``--host``: arrays so small that host time dominates, and first uses.
 HOST = Group("host", "arrays so small that the host decides", (), "float32", picks=())

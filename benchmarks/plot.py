@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
 from . import cold, on_cpu
+from .cases import FAMILIES, FRONT
 from .expressions import EXPRESSIONS
 from .ops import OPS
 from .plot_calls import draw_first_calls, draw_host, draw_on_cpu
 from .plot_roofs import draw_roofline, draw_rungs, intensities, memory_limit, rungs
-from .plot_speed import draw_glance, draw_ladder, draw_sizes, draw_speedups, met, selected, sizes, strategies
+from .plot_speed import draw_family, draw_front, draw_glance, draw_ladder, met, strategies
 from .plot_style import svg
+from .report_standing import done
 from .results import ROOT, Document, Unusable, ladders, peers, prepare, published, timed, write
 from .show import machine_name
 
 PICTURES = ROOT / "docs" / "performance"
-GLANCE = "glance"  # the last word of names of pictures for the API's pages
+#: The ops whose strategies are drawn: those with a guide that shows them.
+CLIMBED = ("expand", "where", "sum", "softmax", "matmul", "cumsum")
+READ = ("softmax",)  # those whose guide says how often each strategy reads the array
 
 Case = dict[str, Any]
-
-#: What a group can be plotted along.
-ALONG: dict[str, Callable[[Case], int]] = {
-    "row length": lambda case: case["operands"][0]["shape"][-1],
-    "elements": lambda case: math.prod(case["operands"][0]["shape"]),
-    "elements of the result": lambda case: math.prod(case["result"]),
-    "n": lambda case: case["operands"][0]["shape"][-1],
-}
 
 
 class Picture(NamedTuple):
@@ -58,39 +53,46 @@ def plan(documents: list[Document]) -> Iterator[Picture]:
     if all(roofs) and points:
         caption = "FLOP/s against FLOP per byte, under the limits of memory and arithmetic"
         yield Picture("roofline", caption, partial(draw_roofline, machine_name(cold[0]), points, *roofs))
+    if shown := front(cold):
+        caption = "the share of the reference's speed that gpuops, CuPy, PyTorch and the fastest other library reach"
+        yield Picture("front", caption, partial(draw_front, cold[0], shown))
+    for family, ops in FAMILIES.items():
+        if some := [document for op in ops for document in cold if document["op"] == op and done(document["cases"])]:
+            caption = f"{family}: the speed of gpuops over that of the reference and of the fastest other library"
+            yield Picture(slug(family), caption, partial(draw_family, family, some))
     for document in cold:
-        yield from plan_op(document, roofs)
+        if document["op"] in CLIMBED:
+            yield from plan_ladder(document, roofs)
     for document in documents:
         if document["mode"] == "host":
             yield Picture("host", "microseconds per call on tiny arrays", partial(draw_host, document))
 
 
-def plan_op(document: Document, roofs: Roofs) -> Iterator[Picture]:
-    """The pictures of an op."""
+def front(documents: list[Document]) -> list[tuple[str, Case]]:
+    """The cases that users meet first, with their ops."""
+    measured = {(each["op"], case["case"]): case for each in documents for case in done(each["cases"])}
+    return [(op, measured[op, name]) for op, name in FRONT if (op, name) in measured]
+
+
+def plan_ladder(document: Document, roofs: Roofs) -> Iterator[Picture]:
+    """The pictures of an op's strategies."""
     op, unit = document["op"], document["unit"]
-    cases = [case for case in document["cases"] if timed(case)]
-    for group, about in document["groups"].items():
-        panels = sizes(cases, group) if about["along"] else {}
-        if panels:
-            caption = f"{op}, {group}: {unit} against {about['along']}, for {', '.join(panels)}"
-            draw = partial(draw_sizes, document, group, panels, ALONG[about["along"]])
-            yield Picture(slug(op, group), caption, draw)
-    others, picks = peers(cases), selected(cases)
-    if others and picks:
-        caption = f"{op}: speed of gpuops over that of each library"
-        yield Picture(slug(op, "speedup"), caption, partial(draw_speedups, document, picks, others))
-    if others and picks and op not in EXPRESSIONS:  # these have no page of the API
-        names, shared = met(cases)
-        caption = f"{op}: median speed of each library, as a share of the reference"
-        yield Picture(slug(op, GLANCE), caption, partial(draw_glance, document, names, shared))
-    climbed = [case for case in ladders(cases) if case["pick"] and len(strategies([case])) > 1]
+    climbed = [case for case in ladders(document["cases"]) if case["pick"] and len(strategies([case])) > 1]
     if climbed:
         caption = f"{op}: the ladder of strategies, {unit}"
         yield Picture(slug(op, "ladder"), caption, partial(draw_ladder, document, climbed))
     steps = [case for case in climbed if case["dtype"] == "float32" and rungs(case)]
-    if steps and all(roofs):
+    if op in READ and steps and all(roofs):
         caption = f"{op}: each rung of the ladder beside the memory limit, by the bytes that it asks for"
         yield Picture(slug(op, "roofline"), caption, partial(draw_rungs, document, steps, *roofs))
+
+
+def glances(documents: list[Document]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """What draws the picture of each op for the API's pages, of the documents of a machine."""
+    for document in documents:
+        cases = [case for case in document["cases"] if timed(case)]
+        if document["mode"] == "cold" and peers(cases) and (found := met(cases))[1]:
+            yield document["op"], partial(draw_glance, document, *found)
 
 
 def names(documents: list[Document]) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -25,15 +26,6 @@ SPEEDS = {
     "BLAS": "cuBLAS speed",
 }
 MIXED = "the reference's speed"
-
-#: "At every" size, by what a picture is along.
-EVERY = {
-    "row length": "row length",
-    "elements": "size",
-    "elements of the result": "size of the result",
-    "n": "n",
-}
-
 
 def limit_lines(cases: Iterable[Case]) -> str:
     """What the dashed line is, in a legend."""
@@ -68,17 +60,6 @@ def of_cases(won: int, met: int) -> str:
     return f"in {won} of {met} cases" if won < met else f"in all {met} cases" if met > 1 else "in the only case"
 
 
-def by_size(op: str, cases: list[Case], along: str) -> str:
-    """The speed against the reference where it holds up at every size, else against other libraries."""
-    shares = [ours["of_limit"] for case in cases if (ours := timed(case).get("gpuops"))]
-    lowest, every = min(shares, default=0), f"at every {EVERY[along]} measured"
-    if lowest >= 1:
-        return f"{op} is at {limit_speed(cases)} or above {every}"
-    if lowest >= CLOSE:
-        return f"{op} is within {within(lowest)} of {limit_speed(cases)}, or above it, {every}"
-    return f"{op}: {against_all(cases)}" if any(map(rivals, cases)) else f"{op}: speed by {along}"
-
-
 def speedups(op: str, cases: list[Case]) -> str:
     return f"{op}: {against_all(cases)}"
 
@@ -96,6 +77,15 @@ def ladder(op: str, cases: list[Case], names: list[str]) -> str:
     if lowest >= CLOSE:
         return f"{op}: what gpuops chooses is within {within(lowest)} of the fastest strategy"
     return f"{op}: the speed of each strategy"
+
+
+def front(cases: list[Case]) -> str:
+    """How many times as fast as CuPy and PyTorch gpuops is in these cases."""
+    gains = []
+    for name, label in (("cupy", "CuPy"), ("torch", "PyTorch")):
+        found = [timed(case)[name]["us"] / timed(case)["gpuops"]["us"] for case in cases if name in timed(case)]
+        gains += [f"{statistics.median(found):.1f} times {label}"] if found else []
+    return f"gpuops: {' and '.join(gains)}, in the median of these" if gains else "gpuops"
 
 
 def glance(op: str, shares: dict[str, float], speed: str) -> str:

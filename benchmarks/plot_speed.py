@@ -1,55 +1,33 @@
-"""Pictures of speeds: against size, over other libraries, by strategy, and at a glance."""
+"""Pictures of speeds: of a family, of what users meet first, by strategy, and at a glance."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from . import plot_claims
 from .plot_claims import limit_lines, limit_speed
-from .plot_style import DETAILS, extent, figure, headed, legend, library, looks, percent, plain, power, wrapped
-from .plot_theme import COLOURS, FAINT, INK, PAPER, TINTS
+from .plot_style import DETAILS, figure, headed, legend, library, percent, plain, wrapped
+from .plot_theme import COLOURS, FAINT, INK, PAPER
+from .report_standing import done, of_best_peer
 from .results import Document, peers, rivals, timed
-from .show import MISSING, cell, machine_name
+from .show import cell, machine_name
 
 Case = dict[str, Any]
 
-FEW = 3  # fewer points than this make no line
-WIDE = 64  # ratio of speeds from which on their axis is logarithmic
-BARS = 28  # lines at most in a picture; beyond that, only each group's first dtype
 ACROSS = 3  # panels side by side
 BROAD = 9.4  # inches of a picture that fills a page
-
-
-def sizes(cases: Iterable[Case], group: str) -> dict[str, list[Case]]:
-    """The cases of a group by dtype, where there are enough points for lines."""
-    panels: dict[str, list[Case]] = {}
-    for case in cases:
-        if case["group"] == group:
-            panels.setdefault(case["dtype"], []).append(case)
-    return {dtype: members for dtype, members in panels.items() if len(members) >= FEW}
-
-
-def selected(cases: Iterable[Case]) -> list[Case]:
-    """The picks that gpuops completed; only each group's first dtype if all do not fit into a picture."""
-    picks = [case for case in cases if case["pick"] and "gpuops" in timed(case)]
-    if len(picks) <= BARS:
-        return picks
-    first: dict[str, str] = {}
-    return [case for case in picks if first.setdefault(case["group"], case["dtype"]) == case["dtype"]]
+NARROW = 4.8  # inches of a picture whose text can be read on a phone, too
+#: How libraries are drawn beside gpuops: those that most people have, and the fastest of all others.
+RIVALS = {"cupy": "CuPy", "torch": "PyTorch"}
+FASTEST = "fastest other"
 
 
 def strategies(cases: Iterable[Case]) -> list[str]:
     """The names of the strategies that have a time somewhere, in the order of the file."""
     return list(dict.fromkeys(name for case in cases for name in timed(case) if name.startswith("gpuops ")))
-
-
-def compared(cases: Iterable[Case]) -> list[str]:
-    """The strategies with lines of their own: only where there is no peer."""
-    cases = list(cases)
-    return [] if peers(cases) else strategies(cases)
 
 
 def written(strategy: str) -> str:
@@ -61,107 +39,57 @@ def subtitle(document: Document) -> str:
     return f"{machine_name(document)}, data in memory, none of it in the cache"
 
 
-def spans(values: list[Any]) -> bool:
-    """Whether values are so far apart that they need a logarithmic axis."""
-    return max(values) >= WIDE * min(values)
-
-
-def geometric(values: list[int]) -> bool:
-    """Whether values grow by factors rather than by steps: whether their middle is nearer to the geometric mean."""
-    ends, middle = (min(values), max(values)), statistics.median(values)
-    return middle < math.sqrt(math.sqrt(ends[0] * ends[1]) * sum(ends) / 2)
-
-
-def draw_sizes(document: Document, group: str, panels: dict[str, list[Case]], size: Callable[[Case], int]) -> Any:
-    """Speed against size, a panel per dtype; and panels of shares of the reference where speeds span a wide range."""
-    every = [case for cases in panels.values() for case in cases]
-    rows, count = 2 if spans([case["limit"]["speed"] for case in every]) else 1, len(panels)
-    made, axes = figure(rows, count, BROAD if count > 1 else 6.6, 0.6 + 2.5 * rows, sharex="col", sharey="row")
-    along = document["groups"][group]["along"]
-    for axis, (dtype, cases) in zip(axes, panels.items(), strict=False):
-        draw_lines(axis, cases, size, lambda case, result: result["speed"])
-        axis.set_title(dtype)
-    for axis, cases in zip(axes[count:], panels.values(), strict=False):
-        draw_lines(axis, cases, size, lambda case, result: 100 * result["speed"] / case["limit"]["speed"])
-    for axis in axes[-count:]:
-        axis.set_xlabel(along)
-        axis.set_ylim(bottom=0)
-    axes[0].set_ylabel(f"{document['unit']} (higher is better)")
-    if rows == 2:
-        axes[0].set_yscale("log")
-        axes[0].yaxis.set_major_formatter(plain)
-        axes[count].set_ylabel(f"% of {limit_speed(every)}")
-    legend(made, axes)
-    claim = plot_claims.by_size(document["op"], every, along)
-    return headed(made, claim, f"{document['groups'][group]['origin']}. {subtitle(document)}")
-
-
-def draw_lines(
-    axis: Any, cases: list[Case], size: Callable[[Case], int], value: Callable[[Case, dict[str, Any]], float]
-) -> None:
-    """A line per library, or per strategy where these are compared, and one for the reference."""
-    x = [size(case) for case in cases]
-    axis.plot(x, [value(case, case["limit"]) for case in cases], "--", color=INK, lw=1, label=limit_lines(cases))
-    named = compared(cases)
-    others = looks(["gpuops", *named])
-    for name in ["gpuops", *peers(cases), *named]:
-        points = [(i, value(case, timed(case)[name])) for i, case in zip(x, cases, strict=True) if name in timed(case)]
-        if points:
-            style = line_style(name, len(points), len(cases))
-            if name in named:
-                style |= {"label": written(name), "color": others[name]["color"]}
-                style |= {"marker": others[name]["marker"], "markevery": 4}
-            axis.plot(*zip(*points, strict=True), **style)
-    if geometric(x):
+def draw_family(family: str, documents: list[Document]) -> Any:
+    """A line per op, a dot per case: speeds over the reference, and over the fastest other library."""
+    made, (left, right) = figure(1, 2, NARROW, 0.5 + 0.2 * len(documents), sharey=True)
+    every = [case for document in documents for case in done(document["cases"])]
+    for y, document in enumerate(documents):
+        cases = done(document["cases"])
+        draw_dots(left, y, [timed(case)["gpuops"]["of_limit"] for case in cases])
+        draw_dots(right, y, [gain for case in cases if (gain := of_best_peer(case)) is not None])
+    for axis, title in ((left, f"over {limit_speed(every)}"), (right, "over the fastest other library")):
+        axis.axvline(1, color=INK, lw=1, ls="--", zorder=1)
         axis.set_xscale("log", base=2)
-        axis.xaxis.set_major_formatter(power(2) if max(x) > 2**14 else plain)
+        axis.xaxis.set_major_formatter(plain)
+        axis.set_title(title, fontsize=8)
+        axis.grid(axis="y", visible=False)
+        axis.tick_params(axis="y", length=0)
+    left.set_yticks(range(len(documents)), [document["op"] for document in documents], fontsize=8)
+    left.set_ylim(len(documents) - 0.5, -0.5)
+    details = f"Speed of gpuops, a dot for each case, the median in bold. {subtitle(documents[0])}"
+    return headed(made, plot_claims.speedups(family, every), details)
 
 
-def line_style(name: str, count: int, of: int) -> dict[str, Any]:
-    """The style of a library: dots without a line where it has few of the points."""
-    ours = name == "gpuops"
-    dots = count < of / 2
-    return {
-        "label": name,
-        "linewidth": 0 if dots else 2.4 if ours else 1.3,
-        "markersize": 5 if dots else 3,
-        "zorder": 4 if ours else 3,
-        **library(name),
-        **({} if dots or of <= 20 else {"marker": None}),
-    }
+def draw_dots(axis: Any, y: int, values: list[float]) -> None:
+    """A dot for each value, orange where gpuops is slower, and their median."""
+    for value in values:
+        axis.plot(value, y, "o", ms=3.5, mew=0, alpha=0.45, color=COLOURS["cupy" if value >= 1 else "gpuops"], zorder=2)
+    if values:
+        axis.plot(statistics.median(values), y, "|", ms=11, mew=2.2, color=INK, zorder=3)
 
 
-def draw_speedups(document: Document, cases: list[Case], others: list[str]) -> Any:
-    """The speed of gpuops over that of each peer: a line per case and a column per peer."""
-    labels = [case["case"] for case in cases]
-    width = max(7, 0.4 + max(extent(text, 8) for text in labels) + 0.85 * len(others))
-    made, (axis,) = figure(1, 1, width, 0.4 + 0.2 * len(cases))
-    for y, case in enumerate(cases):
-        for x, rival in enumerate(others):
-            draw_speedup(axis, x, y, case, rival)
-    axis.set_xlim(-0.5, len(others) - 0.5)
+def draw_front(document: Document, cases: list[tuple[str, Case]]) -> Any:
+    """A line per case: the share of the reference that gpuops, CuPy, PyTorch and the fastest other library reach."""
+    made, (axis,) = figure(1, 1, NARROW, 0.6 + 0.3 * len(cases))
+    for y, (_, case) in enumerate(cases):
+        shares = {name: result["of_limit"] for name, result in timed(case).items()}
+        best = max((shares[name] for name in rivals(case)), default=None)
+        axis.barh(y, shares["gpuops"], height=0.5, color=COLOURS["gpuops"], label="gpuops", zorder=2)
+        if best is not None:
+            axis.plot(best, y, "D", ms=5, color=COLOURS["jax"], mec=PAPER, label=FASTEST, zorder=3)
+        for name, label in RIVALS.items():
+            if name in shares:
+                axis.plot(shares[name], y, **{**library(name), "ls": "", "ms": 6}, mec=PAPER, label=label, zorder=4)
+    axis.axvline(1, color=INK, lw=1, ls="--", zorder=1)
+    axis.set_xlim(left=0)
+    axis.xaxis.set_major_formatter(lambda share, _: percent(share) if share else "0")
+    axis.set_yticks(range(len(cases)), [f"{op}\n{case['case']}" for op, case in cases], fontsize=7)
     axis.set_ylim(len(cases) - 0.5, -0.5)
-    axis.set_xticks(range(len(others)), others)
-    axis.set_yticks(range(len(cases)), labels, fontsize=8)
-    axis.tick_params(length=0, labeltop=True, labelbottom=False)
-    axis.grid(visible=False)
-    axis.spines[:].set_visible(False)
-    said = "Speed of gpuops over that of each library: above 1 faster (blue), below 1 slower (orange), grey: within 2 %"
-    return headed(made, plot_claims.speedups(document["op"], cases), f"{said}. {subtitle(document)}")
-
-
-def draw_speedup(axis: Any, x: int, y: int, case: Case, rival: str) -> None:
-    """A speed-up on its tint, or why there is none."""
-    found, place = timed(case), {"ha": "center", "va": "center_baseline", "fontsize": 8}
-    if rival not in found:
-        why = cell(case, rival)
-        axis.text(x, y, "not run" if why == MISSING else why, color=FAINT, **place)
-        return
-    gain = found["gpuops"]["speed"] / found[rival]["speed"]
-    tint = next(tint for tint in TINTS if gain < tint.below)
-    axis.barh(y, 1, left=x - 0.5, height=1, color=tint.light, edgecolor=PAPER, linewidth=1)
-    number = f"{gain:.0f}×" if gain >= 10 else f"{gain:.2f}×"
-    axis.text(x, y, number, fontweight="bold" if tint in TINTS[:2] else "normal", **place)
+    axis.grid(axis="y", visible=False)
+    axis.tick_params(axis="y", length=0)
+    legend(made, [axis])
+    details = f"Share of {limit_speed(case for _, case in cases)} (dashed). {subtitle(document)}"
+    return headed(made, plot_claims.front([case for _, case in cases]), details)
 
 
 def draw_ladder(document: Document, cases: list[Case]) -> Any:
@@ -226,7 +154,7 @@ def draw_glance(document: Document, names: list[str], cases: list[Case]) -> Any:
     shares = {
         name: statistics.median(timed(case)[name]["speed"] / case["limit"]["speed"] for case in cases) for name in names
     }
-    made, (axis,) = figure(1, 1, 6.4, 0.12 + 0.15 * len(names))
+    made, (axis,) = figure(1, 1, NARROW, 0.12 + 0.15 * len(names))
     for y, (name, share) in enumerate(shares.items()):
         axis.barh(y, share, height=0.7, color=COLOURS[name] if name == "gpuops" else FAINT)
         place = {"xycoords": axis.get_yaxis_transform(), "va": "center_baseline", "fontsize": 8}

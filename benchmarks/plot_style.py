@@ -45,7 +45,6 @@ LINE = 1.35 / 72  # inches of a line of text, per point
 MARKERS = dict(zip(COLOURS, "osD^vPX*ds<>", strict=True))
 SIGNS = "osD^vPX*dp<>h"  # markers of many names
 HOLLOW: dict[str, Any] = {"markersize": 5, "markerfacecolor": "none"}
-POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def extent(text: str, size: float, bold: bool = False) -> float:
@@ -123,11 +122,6 @@ def looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 def plain(value: float, _: Any = None) -> str:
     """A number on an axis."""
     return f"{value:g}"
-
-
-def power(base: int) -> Callable[[float, Any], str]:
-    """How an axis shows powers of a base."""
-    return lambda value, _: f"{base}{str(round(math.log(value, base))).translate(POWERS)}"
 
 
 def percent(share: float) -> str:

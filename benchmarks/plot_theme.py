@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 #: Neutral colours, as on light pages.
 PAPER, INK, FADED, FAINT, EDGE, GRID = "#ffffff", "#333333", "#555555", "#6b6b6b", "#b0b0b0", "#e6e6e6"
@@ -31,24 +30,6 @@ HUES = (
 )  # fmt: skip
 
 
-class Tint(NamedTuple):
-    """The background of a number that is below a limit."""
-
-    below: float
-    light: str
-    dark: str
-
-
-#: Backgrounds of speed-ups: losses are orange, gains are blue, and up to 2 % either way is neither.
-TINTS = (
-    Tint(0.8, "#f2a36b", "#8a3f06"),
-    Tint(0.98, "#fad7bd", "#573018"),
-    Tint(1.02, "#eeeeee", "#30363d"),
-    Tint(1.5, "#dcecf7", "#17334a"),
-    Tint(3, "#b5d7ee", "#1b4a6e"),
-    Tint(float("inf"), "#84bde3", "#1f6394"),
-)
-
 #: What colours become on dark pages; those that are not here stay.
 DARK = {
     PAPER: "#161b22",
@@ -63,7 +44,6 @@ DARK = {
     "#882255": "#c55b8f",
     "#117733": "#4fb06f",
     "#661100": "#c26a4f",
-    **{tint.light: tint.dark for tint in TINTS},
 }
 
 #: What an SVG has for readers who prefer dark pages: rules, each with braces of its own.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from . import on_cpu
+from .plot import slug
+from .report_families import by_family, family_page
 from .report_guides import GUIDES
 from .report_method import method_page
 from .report_more import first_calls_page, host_page, on_cpu_page
-from .report_ops import by_op, op_page
 from .report_summary import first_page
 from .report_text import DOCS, FOLDER
 from .results import Document, prepare, published, write
@@ -21,7 +22,7 @@ def pages(results: dict[str, list[Document]], cpus: dict[str, Document] | None =
     here = {folder: kept for folder, every in results.items() if (kept := without_scaling(every))}
     return {
         f"{FOLDER}.md": first_page(here, cpus or {}),
-        **{f"{FOLDER}/{op}.md": op_page(op, found) for op, found in by_op(here).items()},
+        **{f"{FOLDER}/{slug(name)}.md": family_page(name, found) for name, found in by_family(here).items()},
         f"{FOLDER}/host.md": host_page(here),
         f"{FOLDER}/first-calls.md": first_calls_page(here),
         f"{FOLDER}/on-cpu.md": on_cpu_page(cpus or {}),

@@ -9,7 +9,7 @@ from typing import Any
 from gpuops.plan.rows import WARP_COLS, WARPS
 
 from . import issue_slots, plot
-from .cases import STEPS
+from .cases import FRONT, STEPS
 from .report_standing import best_peer
 from .report_summary import in_short
 from .report_text import DOCS, KERNELS, NAMES, REFERENCES, picture, table, wrap
@@ -32,23 +32,27 @@ def crossings(folder: str, document: Document) -> str:
     rows = [[name, str(pack), *(crossing(cases, name) for cases in by_dtype.values())] for name, pack in WARPS.items()]
     if not by_dtype:
         return ""
-    drawn = picture(f"../performance/{folder}", plot.slug("softmax", group), "softmax: warps and blocks, by row length")
     heading = f"{machine_name(document)}, results of {document['date'][:10]}:\n"
-    return "\n".join((drawn, heading, table(("strategy", "elements of a pack", *by_dtype), rows)))
+    return "\n".join((heading, table(("strategy", "elements of a pack", *by_dtype), rows)))
 
 
 def crossing(cases: list[dict[str, Any]], warp: str) -> str:
     """The shortest row from which on the best block strategy is always faster than that warp strategy."""
     shortest = f"not up to {WARP_COLS}"
-    for case in sorted(cases, key=plot.ALONG["row length"], reverse=True):
+    for case in sorted(cases, key=row_length, reverse=True):
         found = timed(case)
         blocks = [name for name in found if name.startswith("gpuops block")]
         best = min(blocks, key=lambda name: found[name]["us"], default="")
         ours = found.get(f"gpuops {warp}")
         if not ours or not best or found[best]["us"] >= ours["us"]:
             break
-        shortest = f"{plot.ALONG['row length'](case)} ({best.removeprefix('gpuops ')})"
+        shortest = f"{row_length(case)} ({best.removeprefix('gpuops ')})"
     return shortest
+
+
+def row_length(case: dict[str, Any]) -> int:
+    length: int = case["operands"][0]["shape"][-1]
+    return length
 
 
 def climbed(folder: str, document: Document) -> str:
@@ -120,21 +124,6 @@ def scaled(folder: str, document: Document) -> str:
             parts += [f"*{name}*: {group['origin']}.\n", table(*scaling([case for case in cases if "results" in case]))]
             parts += ["\n".join(f"- {line}" for line in missing) + "\n"] if (missing := refusals(cases)) else []
     return "\n".join(parts) if document["cases"] else ""
-
-
-#: The cases of the README, by op: what users meet first, and one of the losses.
-FRONT = (
-    ("softmax", "float32 4096×4096 axis 1"),
-    ("softmax", "float32 8×4194304 axis 1"),
-    ("sum", "float32 8192×8192 axis 0"),
-    ("sum", "float32 4194304×16 axis 0"),
-    ("argmax", "float32 268435456"),
-    ("var", "float32 268435456"),
-    ("where", "float32 8192×1, 1×8192, 8192×8192"),
-    ("where", "float32 1000×1×97, 1×333×1, 1000×333×97"),
-    ("expand", "float32 8192×1 → 8192×8192"),
-    ("matmul", "float32 4096×4096, 4096×4096"),
-)
 
 
 def front(folder: str, documents: list[Document]) -> str:

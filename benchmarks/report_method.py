@@ -35,11 +35,6 @@ WORDS = (
     ),
     ("group", "cases of one origin, such as a published sweep"),
     (
-        "selected cases",
-        "those that stand for a group; torch.compile and JAX, which compile for each shape, run on these alone, "
-        "in the group's first dtype",
-    ),
-    (
         "speed",
         "GB/s that count each element of the operands and of the result once, whatever a kernel really moves; "
         "TFLOP/s of matrix products",
@@ -78,7 +73,7 @@ WORDS = (
     ("–", "the library does not have the op, or was not run"),
     (
         "refuses, wrong, out of memory",
-        "what became of a library in a case; the op's page says why, under *not measured*",
+        "what became of a library in a case; the [results file](../../benchmarks/results) says why",
     ),
 )
 RULE = f"""\

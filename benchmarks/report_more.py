@@ -1,4 +1,4 @@
-"""The pages beside those of the ops: the host's time, first calls, the CPU."""
+"""The pages beside those of the families: the host's time, first calls, the CPU."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from . import cold, on_cpu, plot
 from .cases import FIRST_USE, HOST
-from .report_ops import BACK
+from .report_families import BACK
 from .report_standing import Case, done, standing
 from .report_text import NAMES, SHOWN, commits, counted, listed, milliseconds, on, picture, table, wrap
 from .results import Document, peers, timed

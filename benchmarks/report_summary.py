@@ -1,4 +1,4 @@
-"""The first page: what the measurements say, when gpuops is not for you, a line per op."""
+"""The first page: what the measurements say, on every machine and on each, and when gpuops is not for you."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from . import cold, on_cpu, plot
 from .cases import COMPILED_BEFORE, FIRST_USE, HOST, NEW_SHAPES, NOTHING_COMPILED
+from .report_families import COLUMNS, STANDINGS, by_family, link, numbers, page_of
 from .report_more import medians, of_group
-from .report_ops import STANDINGS, page_of
-from .report_standing import Case, Tally, best_peer, done, losses, tally
+from .report_standing import Case, best_peer, counts, done, losses, standing, tally
 from .report_text import FOLDER, bullets, counted, glossary, listed, milliseconds, on, picture, table, wrap
 from .results import Document, timed
-from .show import MISSING, digits, machine_name, ratio
+from .show import digits, machine_name
 
 HEAD = """\
 # Performance
@@ -20,14 +20,11 @@ HEAD = """\
 How fast each op is, where gpuops loses, and how to measure it on your own GPU. `python -m gpuops bench report` writes
 this page and those that it links from the files in [benchmarks/results](../benchmarks/results): no number is typed.
 """
-COLUMNS = (
-    "op", "cases", "of reference: median", "of CuPy: median", "left out", "of best peer: median", "worst", *STANDINGS,
-)  # fmt: skip
 LEGEND = (
     "Speeds of gpuops over those of others: above 1, gpuops is faster. **Of reference**: of a plain operation that "
     "moves as many bytes (a copy, a memset, CUB's sum); for `matmul` of cuBLAS. **Of best peer**: of the fastest other "
-    "library in each case; **left out** are the cases that no [strong peer](performance/method.md#strong-peers) "
-    "completed, such as those in which CuPy and PyTorch alone ran. Faster and slower: by more than the noise."
+    "library in each case that a [strong peer](performance/method.md#strong-peers) completed. Faster and slower: by "
+    "more than the noise."
 )
 #: Large arrays of float32 that stand for an op.
 EXAMPLES = (
@@ -40,7 +37,7 @@ EVEN = 1.02  # a median gain over other libraries up to this is none
 FAR = 0.5  # below this share of its reference, a case is far from it
 NAMED = 5  # examples in a sentence
 
-#: The pages beside those of the ops, and what they have.
+#: The pages beside those of the families, and what they have.
 PAGES = (
     (
         f"[Host time]({FOLDER}/host.md)",
@@ -71,35 +68,52 @@ It prints a table and saves the results in `benchmarks/results`. `python -m gpuo
 
 def first_page(results: dict[str, list[Document]], cpus: dict[str, Document]) -> str:
     """The first page, from the documents of each machine's folder and those of processors."""
-    parts = [HEAD]
+    parts = [HEAD, *everywhere([measured(every) for every in results.values()])]
     for folder, every in results.items():
-        documents = [document for document in every if document["mode"] == "cold"]
-        if not documents:
+        if not (documents := measured(every)):
             continue
         pictures = dict(plot.names(every))
         parts += [f"## {machine_name(documents[0])}\n", bullets(meaning(every))]
         if "roofline" in pictures:
             parts.append(picture(f"{FOLDER}/{folder}", "roofline", pictures["roofline"]))
         parts += ["### When gpuops is not for you\n", bullets(limits(folder, every, cpus))]
-        parts += ["### All ops\n", wrap(LEGEND), summary(documents)]
+        parts += ["### All families\n", wrap(LEGEND), summary(folder, documents)]
     return "\n".join([*parts, "## The other pages\n", glossary("page", "what it has", PAGES), MEASURE])
 
 
-def summary(documents: list[Document]) -> str:
-    """A line per op."""
-    return table(COLUMNS, ([page_of(document["op"]), *line(tally(document["cases"]))] for document in documents))
+def measured(documents: list[Document]) -> list[Document]:
+    """The documents of ops, with data in memory."""
+    return [document for document in documents if document["mode"] == "cold"]
 
 
-def line(ours: Tally) -> list[str]:
-    """The numbers of an op."""
-    reference, cupy, peer = map(median, (ours.of_reference, ours.of_cupy, ours.of_best_peer))
-    worst = ratio(min(ours.of_best_peer)) if ours.of_best_peer else MISSING
-    standings = (str(ours.standings[word]) for word in STANDINGS)
-    return [str(ours.cases), reference, cupy, str(ours.left_out), peer, worst, *standings]
+def everywhere(machines: list[list[Document]]) -> Iterator[str]:
+    """What holds on every machine, if there are several."""
+    machines = [documents for documents in machines if documents]
+    if len(machines) < 2:
+        return
+    by_name = [
+        {(each["op"], case["case"]): case for each in documents for case in done(each["cases"]) if counts(case)}
+        for documents in machines
+    ]
+    shared = [name for name in by_name[0] if all(name in found for found in by_name)]
+    standings = {name: {standing(found[name]) for found in by_name} for name in shared}
+    won, lost = ([name for name in shared if standings[name] == {word}] for word in ("faster", "slower"))
+    names = listed(f"an {machine_name(documents[0])}" for documents in machines)
+    yield "## On every GPU that was measured\n"
+    yield wrap(
+        f"Of {len(shared)} cases that a [strong peer]({FOLDER}/method.md#strong-peers) completed on {names}, gpuops is "
+        f"faster than every other library in {len(won)} on all of them, and slower than one in {len(lost)} on all of "
+        "them."
+    )
+    yield bullets(f"{page_of(op)} `{case}`" for op, case in lost)
 
 
-def median(values: list[float]) -> str:
-    return ratio(statistics.median(values)) if values else MISSING
+def summary(folder: str, documents: list[Document]) -> str:
+    """A line per family."""
+    of_families = {family: found[folder] for family, found in by_family({folder: documents}).items()}
+    cases = {name: [case for each in found for case in each["cases"]] for name, found in of_families.items()}
+    head = ("family", COLUMNS[1], *COLUMNS[3:])
+    return table(head, ([link(name, name), *numbers(tally(found))] for name, found in cases.items()))
 
 
 def quartiles(values: list[float]) -> str:
@@ -113,11 +127,11 @@ def quartiles(values: list[float]) -> str:
 
 def meaning(documents: list[Document]) -> Iterator[str]:
     """What the measurements of a machine say in plain words."""
-    cold = [document for document in documents if document["mode"] == "cold"]
-    yield memory(cold)
-    yield products(cold)
-    yield peers_said(cold)
-    yield cupy_said(cold)
+    ops = measured(documents)
+    yield memory(ops)
+    yield products(ops)
+    yield peers_said(ops)
+    yield cupy_said(ops)
     for document in documents:
         if document["mode"] == "host" and (calls := done(of_group(document, HOST.name))):
             yield f"**The host's time** of a call on tiny arrays: in the median {medians(calls)}."
@@ -191,20 +205,19 @@ def cupy_said(documents: list[Document]) -> str:
 
 def in_short(folder: str, documents: list[Document]) -> str:
     """What the measurements say in a sentence and a picture, for the home page; "" if there are none."""
-    measured = [document for document in documents if document["mode"] == "cold"]
-    tallies = [tally(document["cases"]) for document in measured]
-    moved = [ours for ours, document in zip(tallies, measured, strict=True) if document["unit"] == "GB/s"]
+    ops = measured(documents)
+    tallies = [tally(document["cases"]) for document in ops]
+    moved = [ours for ours, document in zip(tallies, ops, strict=True) if document["unit"] == "GB/s"]
     cupy = [gain for ours in tallies for gain in ours.of_cupy]
     reference = [gain for ours in moved for gain in ours.of_reference]
     if not (cupy and reference):
         return ""
     sentence = (
-        f"{on(measured[0])}, gpuops is **{statistics.median(cupy):.1f} times as fast as CuPy** in the median of "
+        f"{on(ops[0])}, gpuops is **{statistics.median(cupy):.1f} times as fast as CuPy** in the median of "
         f"{len(cupy)} cases, **at the speed of memory**: {statistics.median(reference):.2f} times that of a plain "
         "copy, read or write of as many bytes."
     )
-    name = plot.slug("softmax", plot.GLANCE)
-    drawn = [picture(f"{FOLDER}/{folder}", name, caption) for each, caption in plot.names(documents) if each == name]
+    drawn = [picture(f"{FOLDER}/{folder}", name, text) for name, text in plot.names(documents) if name == "front"]
     return "\n".join([wrap(sentence), *drawn])
 
 

@@ -57,6 +57,12 @@ def bullets(texts: Iterable[str]) -> str:
     return "".join(wrap(text, "- ", "  ") for text in texts if text)
 
 
+def parts_of(texts: dict[str, str]) -> str:
+    """Parts of a page by their names, of which the site shows one at a time, in tabs."""
+    parts = (f"**{name}**\n\n{text}" for name, text in texts.items())
+    return "\n".join(["<!-- tabs -->\n", *parts, "<!-- end of tabs -->\n"])
+
+
 def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 

@@ -52,7 +52,7 @@ def document(
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "commit": commit(),
         "environment": {**machine.environment(), "system": platform.platform(), "versions": versions(mode)},
-        "groups": {group.name: {"origin": group.origin, "along": group.along} for group in groups},
+        "groups": {group.name: {"origin": group.origin} for group in groups},
         "cases": cases,
     }
 

@@ -176,8 +176,6 @@ def test_options_of_softmax_have_results_without_peers(documents):
     assert [case.get("options") for case in found if case["dtype"] == "float32"][2:5] == [
         {"scale": 0.125}, {"dtype": "float16"}, {"scale": 0.125, "dtype": "float16"},
     ]  # fmt: skip
-    for dtype in ("float32", "float16"):
-        assert f"| options, {dtype} | " in report.pages({"cpu": documents})["performance/softmax.md"]
     for op in ("log_softmax", "logsumexp"):
         assert "options" not in {group.name for group in cases.TABLES[op]}
 
@@ -1577,7 +1575,7 @@ def test_plots_are_reproducible_from_results_files(folder, tmp_path):
     assert cli.main(["plot", "--results", str(folder), "--output", str(tmp_path / "a")]) == 0
     assert cli.main(["plot", "--results", str(folder), "--output", str(tmp_path / "b")]) == 0
     names = [name for name, _ in plot.names(results.load_all(folder / "cpu"))]
-    assert {"softmax-tutorial", "softmax-speedup", "sum-whole-array", "host"} <= set(names)
+    assert {"maps", "reductions", "softmax", "host"} <= set(names)
     for name in names:
         drawn = [(tmp_path / side / "cpu" / f"{name}.svg").read_bytes() for side in "ab"]
         assert drawn[0] == drawn[1] and b"<svg" in drawn[0]
@@ -1592,7 +1590,7 @@ def test_plots_omit_libraries_without_results(documents):
         case["results"] = [result for result in case["results"] if result["provider"] == "gpuops"]
         case["results"] += [case["results"][0] | {"provider": f"gpuops {name}"} for name in ("naive", "block_tree")]
     drawn = {picture.name: picture.draw() for picture in plot.plan([document])}
-    assert {"roofline", "softmax-ladder", "softmax-tutorial"} <= set(drawn) and "softmax-speedup" not in drawn
+    assert {"roofline", "softmax-ladder", "softmax"} <= set(drawn)
     assert all(isinstance(made, matplotlib.figure.Figure) for made in drawn.values())
 
 
@@ -1632,12 +1630,6 @@ def test_roofline_places_each_strategy_by_its_traffic(documents):
     assert [tuple(map(float, mark.get_xydata()[0])) for mark in marks] == list(points.values())
 
 
-def test_strategies_have_lines_where_there_are_no_peers(documents):
-    document = with_strategies(documents[0], "warp or block", ("block_shared", "warp", "warp_pack4"))
-    labels = {line.get_label() for line in drawn(document, "softmax-warp-or-block").axes[0].lines}
-    assert {"gpuops", "block_shared", "warp", "warp_pack4"} <= labels
-
-
 def test_plot_without_matplotlib_is_reported(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(plot.importlib.util, "find_spec", lambda name: None)
     assert cli.main(["plot", "--results", str(folder), "--output", str(tmp_path)]) == 2
@@ -1662,7 +1654,7 @@ def test_the_plot_of_host_times_shows_only_the_host_group(documents):
 
 def test_machines_without_a_gpu_have_pages(documents):
     made = report.pages({"cpu": documents})
-    assert {"performance.md", *(f"performance/{op}.md" for op in ("softmax", "sum", "where"))} <= made.keys()
-    assert "| [softmax](performance/softmax.md) | " in made["performance.md"]
-    for op in ("softmax", "sum", "where"):
-        assert f"# {op}\n" in made[f"performance/{op}.md"] and "### Groups" in made[f"performance/{op}.md"]
+    for family, op in (("Softmax", "softmax"), ("Reductions", "sum"), ("Maps", "where")):
+        text = made[f"performance/{family.lower()}.md"]
+        assert f"| [{family}](performance/{family.lower()}.md) | " in made["performance.md"]
+        assert f"# {family}\n" in text and f"| `{op}` float32 | " in text

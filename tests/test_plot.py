@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks import plot, plot_calls, plot_claims, plot_roofs, plot_speed, plot_theme, results
-from benchmarks.plot_theme import COLOURS, DARK, FADED, FAINT, HUES, INK, PAPER, TINTS, themed
+from benchmarks.plot_theme import COLOURS, DARK, FADED, FAINT, HUES, INK, PAPER, themed
 from benchmarks.results import timed
 
 DRAWN = sorted(plot.PICTURES.glob("**/*.svg"))
@@ -159,7 +159,7 @@ def test_text_has_enough_contrast(dark):
     def shown(colour):
         return DARK.get(colour, colour) if dark else colour
 
-    pairs = [(ink, PAPER) for ink in (INK, FADED, FAINT)] + [(INK, tint.light) for tint in TINTS]
+    pairs = [(ink, PAPER) for ink in (INK, FADED, FAINT)]
     assert all(contrast(shown(ink), shown(paper)) >= 4.5 for ink, paper in pairs)
     lines = {*HUES, *COLOURS.values()}
     assert all(contrast(shown(line), shown(PAPER)) >= (3 if dark else 2) for line in lines)
@@ -208,25 +208,15 @@ def test_ops_with_the_same_intensity_stand_side_by_side():
     assert moved["max"][1] == (2.0, 3.0)
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([2**i for i in range(12, 29)], True),
-        ([256, 384, 512, 768, 1024, 1536, 2048, 3072, 4092, 4096, 8192], True),
-        ([128 * i for i in range(2, 100)], False),
-        ([32 * i for i in range(1, 33)], False),
-    ],
-)
-def test_sizes_that_grow_by_factors_have_a_logarithmic_axis(values, expected):
-    assert plot_speed.geometric(values) == expected
-
-
 def case(shares, pick=True, limit="copy"):
     """A case with these shares of its reference."""
     found = [
         {"provider": who, "us": 1 / share, "speed": share, "of_limit": share, "spread": 0.001, "repeat": 0.0}
         for who, share in shares.items()
     ]
+    best = max((share for who, share in shares.items() if who != "gpuops"), default=None)
+    for result in found:
+        result["of_best_peer"] = best and result["speed"] / best
     what = {"op": "sum", "axis": 1, "pick": pick}
     return what | {"limit": {"name": limit, "us": 1.0, "speed": 1.0}, "results": found}
 
@@ -249,27 +239,38 @@ def test_glances_show_medians_and_losses():
         assert widths == pytest.approx(expected) and axis.get_xlim()[1] > max(widths)
 
 
+@needs_matplotlib
+def test_families_have_a_line_for_each_op_and_a_dot_for_each_case():
+    members = [case({"gpuops": 1.1, "jax": 1}), case({"gpuops": 0.5, "jax": 1}), case({"gpuops": 0.5, "torch": 0.1})]
+    document = {"op": "sum", "cases": members, "environment": {"gpu": "NVIDIA X", "cpu": "Y"}}
+    left, right = plot_speed.draw_family("Reductions", [document, document | {"op": "max"}]).axes
+    assert [label.get_text() for label in left.get_yticklabels()] == ["sum", "max"]
+
+    def places(axis, marker):
+        return [line.get_xdata()[0] for line in axis.lines if line.get_marker() == marker]
+
+    assert places(left, "o") == [1.1, 0.5, 0.5] * 2 and places(left, "|") == [0.5] * 2
+    assert places(right, "o") == pytest.approx([1.1, 0.5] * 2)  # no strong peer completed the third
+
+
+@needs_matplotlib
+def test_the_front_has_a_bar_for_each_case_beside_other_libraries():
+    document = {"environment": {"gpu": "NVIDIA X", "cpu": "Y"}}
+    shares = {"gpuops": 0.9, "cupy": 0.25, "torch": 0.5, "jax": 0.75}
+    shown = [("sum", case(shares) | {"case": "one"}), ("max", case({"gpuops": 0.5}) | {"case": "two"})]
+    axis = plot_speed.draw_front(document, shown).axes[0]
+    assert [bar.get_width() for bar in axis.patches] == [0.9, 0.5]
+    found = {line.get_label(): line.get_xdata()[0] for line in axis.lines if not line.get_label().startswith("_")}
+    assert found == {"fastest other": 0.75, "CuPy": 0.25, "PyTorch": 0.5}
+
+
 # Titles
 
 
-@pytest.mark.parametrize(
-    ("shares", "title"),
-    [
-        ((1.0, 1.2), "softmax is at copy speed or above at every row length measured"),
-        ((0.983, 1.2), "softmax is within 2\u00a0% of copy speed, or above it, at every row length measured"),
-        (
-            (0.8, 1.2),
-            "softmax: gpuops is faster than every other library in 1 of 2 cases, slower than the best in\u00a01",
-        ),
-    ],
-)
-def test_titles_of_sizes_hold(shares, title):
-    members = [case({"gpuops": share, "torch": 0.9}) for share in shares]
-    assert plot_claims.by_size("softmax", members, "row length") == title
-
-
-def test_titles_of_sizes_without_peers_claim_nothing():
-    assert plot_claims.by_size("sum", [case({"gpuops": 0.5})], "elements") == "sum: speed by elements"
+def test_the_title_of_the_front_counts_the_medians_of_its_cases():
+    members = [case({"gpuops": 1, "cupy": 0.25, "torch": 0.5}), case({"gpuops": 1, "cupy": 0.5}), case({"gpuops": 1})]
+    assert plot_claims.front(members) == "gpuops: 3.0 times CuPy and 2.0 times PyTorch, in the median of these"
+    assert plot_claims.front(members[2:]) == "gpuops"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,11 @@ from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
 import gpuops
+from benchmarks.cases import family_of
+from benchmarks.plot import glances, slug
+from benchmarks.plot_style import svg
+from benchmarks.results import FOLDER as RESULTS
+from benchmarks.results import Document, load_all
 
 FOLDER = DOCS / "api" / "generated"
 PAGE = """\
@@ -28,38 +33,43 @@ SPEED = """
 Speed
 -----
 
-.. image:: /performance/{machine}/{op}-glance.svg
+.. image:: /api/generated/{machine}/{op}.svg
    :alt: {op}: the speed of gpuops beside that of other libraries, on an {model}
 """
 MORE = """
-All cases, and how they were measured: :doc:`{op} </performance/{op}>`.
+More: :doc:`/performance/{family}`.
 """
 SAME = {"amax": "max", "amin": "min"}
 
 
 def write_pages(app: Any) -> None:
-    """Write the pages that changed, and remove those of functions that are gone."""
-    FOLDER.mkdir(exist_ok=True)
-    pages = {FOLDER / f"gpuops.{name}.rst": page(name) for name in functions()}
-    for path in {*FOLDER.glob("*.rst")} - pages.keys():
+    """Write the pages and pictures that changed, and remove the pages of functions that are gone."""
+    measured = {path.name: load_all(path) for path in sorted(RESULTS.glob("*")) if path.is_dir()}
+    texts = {FOLDER / f"gpuops.{name}.rst": page(name, measured) for name in functions()}
+    for path in {*FOLDER.glob("*.rst")} - texts.keys():
         path.unlink()
-    for path, text in pages.items():
+    for machine, documents in measured.items():
+        for op, draw in glances(documents):
+            texts[FOLDER / machine / f"{op}.svg"] = svg(draw, f"{op}: the speed of gpuops beside other libraries")
+    for path, text in texts.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
 
 
-def page(name: str) -> str:
+def page(name: str, measured: dict[str, list[Document]]) -> str:
+    """The page of a function, with what was measured on each machine."""
     module, _, last = f"gpuops.{name}".rpartition(".")
     title = f"{module}.{last}"
-    return PAGE.format(name=title, line="=" * len(title), module=module, last=last) + speed(SAME.get(name, name))
+    head = PAGE.format(name=title, line="=" * len(title), module=module, last=last)
+    return head + speed(SAME.get(name, name), measured)
 
 
-def speed(op: str) -> str:
+def speed(op: str, measured: dict[str, list[Document]]) -> str:
     """The pictures of an op on the machines that it was measured on."""
-    machines = [path.parent.name for path in sorted((DOCS / "performance").glob(f"*/{op}-glance.svg"))]
+    machines = [name for name, documents in measured.items() if op in dict(glances(documents))]
     pictures = [SPEED.format(op=op, machine=name, model=name.replace("-", " ").upper()) for name in machines]
-    more = (DOCS / "performance" / f"{op}.md").exists()
-    return "".join([*pictures, *([MORE.format(op=op)] if pictures and more else [])])
+    return "".join([*pictures, *(MORE.format(family=slug(family_of(op))) for _ in machines[:1])])
 
 
 def add_related(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:

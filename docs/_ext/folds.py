@@ -7,7 +7,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
-PAGES = ("performance/", "kernels/thresholds")
+PAGES = ("performance/host", "performance/on-cpu", "kernels/thresholds")
 LONG = 24  # rows
 
 
