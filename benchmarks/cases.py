@@ -594,7 +594,7 @@ POLYNOMIAL = (
 #: The table of each op.
 TABLES: dict[str, tuple[Group, ...]] = {
     "softmax": SOFTMAX,
-    **dict.fromkeys(("log_softmax", "logsumexp"), of_rows("float32", "float16", "bfloat16")),
+    **dict.fromkeys(("log_softmax", "logsumexp", "rms_norm"), of_rows("float32", "float16", "bfloat16")),
     "sum": REDUCTIONS,
     "max": REDUCTIONS,
     "min": in_brief("float32", "float16"),
@@ -654,7 +654,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "Searches": (
         "argmax", "argmin", "nanargmax", "nanargmin", "max_with_index", "min_with_index", "nonzero", "compress",
     ),
-    "Softmax": ("softmax", "log_softmax", "logsumexp"),
+    "Softmax": ("softmax", "log_softmax", "logsumexp", "rms_norm"),
     "Products": ("matmul", "dot"),
     "Scans": ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"),
     "Expressions": (

@@ -13,6 +13,9 @@ from .arrays import dtype_of, stored, values
 from .cases import CASTS, Case, Shape
 from .expressions import EXPRESSIONS, Library
 
+#: What ``rms_norm`` adds to means, by all libraries.
+EPS = 1e-6
+
 
 @dataclass(frozen=True)
 class Op:
@@ -42,6 +45,10 @@ def logsumexp(xp: Any, case: Case, x: Any, keepdims: bool = False) -> Any:
     rest = xp.sum(xp.where(below, xp.exp(x - peak), 0), **options) + (xp.sum(~below, **options) - 1)
     total = xp.log1p(rest) + peak
     return total if keepdims else xp.squeeze(total, case.axis)
+
+
+def rms_norm(xp: Any, case: Case, x: Any) -> Any:
+    return x / xp.sqrt(xp.mean(x * x, axis=case.axis, keepdims=True) + EPS)
 
 
 def elements(case: Case) -> int:
@@ -198,6 +205,7 @@ OPS: dict[str, Op] = {
         lambda xp, case, x: x - logsumexp(xp, case, x, keepdims=True), same_shape, "copy", per_element(5)
     ),
     "logsumexp": Op(logsumexp, reduced_shape, "read", per_element(4)),
+    "rms_norm": Op(rms_norm, same_shape, "copy", per_element(3)),
     "sum": reduction("sum", magnitude=norm),
     "mean": reduction("mean", magnitude=norm_of_mean),
     "max": reduction("max"),

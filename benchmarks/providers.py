@@ -20,7 +20,7 @@ import gpuops
 from .arrays import dtype_of
 from .cases import JOINT, SECOND, TABLES, Case
 from .expressions import EXPRESSIONS, TEXTS, Library, computed, numpy_like
-from .ops import OPS, result_dtype, terms, widened
+from .ops import EPS, OPS, result_dtype, terms, widened
 from .timing import Runner
 
 EVERY = frozenset(TABLES)
@@ -122,6 +122,10 @@ def over_axis(case: Case, function: Callable[..., Any]) -> Callable[..., Any]:
     return function if case.axis is None else partial(function, axis=case.axis)
 
 
+#: Options of gpuops in all cases of an op.
+GIVEN: dict[str, dict[str, Any]] = {"rms_norm": {"eps": EPS}}
+
+
 class Gpuops(Provider):
     """gpuops itself, on NumPy or CuPy arrays."""
 
@@ -139,7 +143,7 @@ class Gpuops(Provider):
             return pipeline(gpuops.where, total, partial(gpuops.softmax, axis=case.axis))
         if case.op in EXPRESSIONS:
             return self.expression(case)
-        function = partial(getattr(gpuops, case.op), **self.options)
+        function = partial(getattr(gpuops, case.op), **self.options, **GIVEN.get(case.op, {}))
         if case.op == "expand":
             return lambda x: function(x, case.problem.shape)
         if case.op in JOINT:
@@ -193,6 +197,7 @@ COMPOSED: dict[str, Callable[..., Any]] = {
     "mean_var": lambda xp, axis, x: (xp.mean(x, axis=axis), xp.var(x, axis=axis)),
     "sum_of_squares": lambda xp, axis, x: xp.sum(xp.square(x), axis=axis),
     "vector_norm": lambda xp, axis, x: xp.linalg.norm(x, axis=axis),
+    "rms_norm": lambda xp, axis, x: x / xp.sqrt(xp.mean(xp.square(x), axis=axis, keepdims=True) + EPS),
     "cummax": lambda xp, axis, x: xp.maximum.accumulate(x, axis=axis),
     "cummin": lambda xp, axis, x: xp.minimum.accumulate(x, axis=axis),
     "logcumsumexp": lambda xp, axis, x: xp.logaddexp.accumulate(x, axis=axis),
@@ -357,6 +362,12 @@ def torch_nanvar(torch: Any, dim: Any, x: Any) -> Any:
     return torch.nanmean((x - torch.nanmean(x, dim=dim, keepdim=True)).square(), dim=dim)
 
 
+def torch_rms_norm(torch: Any, dim: int, x: Any) -> Any:
+    if dim in (-1, x.ndim - 1):
+        return torch.nn.functional.rms_norm(x, x.shape[-1:], eps=EPS)
+    return (x * torch.rsqrt(x.float().square().mean(dim, keepdim=True) + EPS)).to(x.dtype)
+
+
 #: What ops are in PyTorch that it does not have by that name, or not with NumPy's meaning, by axis.
 IN_TORCH: dict[str, Callable[..., Any]] = {
     "max": lambda torch, dim, x: torch.amax(x, dim=() if dim is None else dim),
@@ -376,6 +387,7 @@ IN_TORCH: dict[str, Callable[..., Any]] = {
     "mean_var": lambda torch, dim, x: torch.var_mean(x, dim=dim, correction=0)[::-1],
     "sum_of_squares": lambda torch, dim, x: torch.linalg.vector_norm(x, dim=dim).square(),
     "vector_norm": lambda torch, dim, x: torch.linalg.vector_norm(x, dim=dim),
+    "rms_norm": torch_rms_norm,
     "average": lambda torch, dim, x, weights: torch.sum(x * weights, dim=dim) / torch.sum(weights, dim=dim),
     "allclose": lambda torch, dim, a, b: torch.isclose(a, b).all(),  # its own waits for the GPU
     "array_equal": lambda torch, dim, a, b: (a == b).all(),
@@ -525,11 +537,16 @@ class Triton(Torch):
 
 
 class Quack(Triton):
-    """QuACK's softmax, in CuTe DSL."""
+    """QuACK's softmax and norm, in CuTe DSL."""
 
     name, module, distribution = "quack", "quack", "quack-kernels"
+    ops = frozenset({"softmax", "rms_norm"})
 
     def call(self, case: Case) -> Callable[..., Any]:
+        if case.op == "rms_norm":
+            from quack.rmsnorm import rmsnorm
+
+            return self.rows(case, partial(rmsnorm, eps=EPS), float("inf"))
         from quack.softmax import softmax
 
         return self.rows(case, softmax, float("inf"))
