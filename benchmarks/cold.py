@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuops.device import prebuilt
+
 from .cases import Case
 from .first_use import CACHES
 from .machines import Cpu, machine_here
@@ -26,11 +28,13 @@ from .results import ROOT, START, Document, Unusable, prepare, save_rows
 from .show import MISSING
 
 FOLDER = ROOT / "benchmarks" / "first_calls"
+WHEEL = "gpuops (wheel)"  # with the kernels that a wheel carries
 #: Which libraries run which mixes: JAX compiles anew for each shape.
-LIBRARIES = {"gpuops": tuple(MIXES), "cupy": tuple(MIXES), "torch": tuple(MIXES), "jax": ("six ops",)}
+LIBRARIES = {**dict.fromkeys(("gpuops", WHEEL, "cupy", "torch"), tuple(MIXES)), "jax": ("six ops",)}
 NAMED = (*LIBRARIES, "cuda runtime")
 PATIENCE = 240  # seconds that a library may run a mix
-KERNELS = {"gpuops": "GPUOPS_CACHE_DIR", "cupy": "CUPY_CACHE_DIR"}  # where those are counted that were compiled
+#: Where those are counted that were compiled.
+KERNELS = {**dict.fromkeys(("gpuops", WHEEL), "GPUOPS_CACHE_DIR"), "cupy": "CUPY_CACHE_DIR"}
 
 
 def main(arguments: list[str]) -> int:
@@ -96,6 +100,10 @@ def run(library: str, mix: str) -> dict[str, Any]:
     """Run a mix with a library: the seconds until all results are there, and the milliseconds of the worst call."""
     import cupy
 
+    if library == WHEEL and not prebuilt.counts():
+        raise RuntimeError("there are no built kernels: run make kernels")
+    if library == "gpuops":
+        prebuilt.FOLDER = os.devnull
     peers = {kind.name: kind for kind in PEERS["gpu"]}
     provider = load(peers[library], cupy) if library in peers else Gpuops(cupy)
     if isinstance(provider, str):
@@ -161,7 +169,8 @@ def about(document: Document) -> str:
     known = ", ".join(f"{name} {version}" for name, version in document["versions"].items() if name in NAMED)
     return (
         "Programs whose shapes do not repeat, in a process that finds no compiled kernels, then in a second one that "
-        "finds those of the first. A library is imported and its GPU started before. Kernels are files in the "
+        "finds those of the first; a wheel of gpuops carries common ones. A library is imported and its GPU started "
+        "before. Kernels are files in the "
         f"library's cache; where a library does not have an op for a dtype, it makes fewer calls. {said}. "
         f"Commit `{document['commit'][:12]}`; {known}.\n"
     )

@@ -48,10 +48,13 @@ x = torch.ones((32, 32), device="cuda")
 wait = torch.cuda.synchronize
 wait()"""
 
+#: gpuops without the kernels that a wheel carries.
+UNBUILT = "import os, gpuops.device.prebuilt as prebuilt; prebuilt.FOLDER = os.devnull"
+
 #: By provider.
 LIBRARIES = {
     "gpuops": Library(
-        "import cupy, gpuops", WITH_CUPY,
+        f"import cupy, gpuops\n{UNBUILT}", WITH_CUPY,
         {
             "softmax": "gpuops.softmax(x, axis=1)", "sum": "gpuops.sum(x, axis=1)", "where": "gpuops.where(mask, x, y)",
         },
@@ -83,7 +86,7 @@ wait()"""
 #: By provider.
 FUSING = {
     "gpuops": Fusing(
-        "import cupy, gpuops", CUPY_ARRAYS,
+        f"import cupy, gpuops\n{UNBUILT}", CUPY_ARRAYS,
         f"""
 def squares(x, y, by):
     x = gpuops.lazy(x)

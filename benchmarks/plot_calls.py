@@ -43,7 +43,7 @@ def draw_first_calls(document: Document) -> Any:
     rows = [row for row in document["rows"] if "seconds" in row]
     made, (axis,) = figure(1, 1, 9, 0.6 + 0.25 * len(rows))
     for y, row in enumerate(rows):
-        look = library(row["library"]) | {"marker": "o"}
+        look = library(row["library"].partition(" ")[0]) | {"marker": "o"}
         axis.plot([row["again"], row["seconds"]], [y, y], color=look["color"], lw=1.5, zorder=2)
         axis.plot(row["seconds"], y, markersize=8, zorder=3, **look)
         axis.plot(row["again"], y, markerfacecolor=PAPER, markersize=6, zorder=3, **look)

@@ -445,7 +445,7 @@ def test_arrays_of_mixes_are_views_of_one_for_each_dtype(monkeypatch):
     [
         ([], "kernels are compiled for a GPU: this needs one"),
         (["--mixes", "all"], "there is no mix 'all'; there are six ops, sums, softmax rows"),
-        (["--providers", "gpuops,cub"], "there is no provider 'cub'; there are gpuops, cupy, torch, jax"),
+        (["--providers", "cub"], "there is no provider 'cub'; there are gpuops, gpuops (wheel), cupy, torch, jax"),
     ],
 )
 def test_first_calls_say_what_is_wrong(arguments, words, monkeypatch, capsys):
@@ -479,7 +479,7 @@ def test_first_calls_are_measured_written_and_shown(tmp_path, monkeypatch):
     document = cold.found("a-gpu")
     assert document["machine"] == "A GPU" and cold.found("another") is None
     lines = cold.lines(document)
-    assert len(lines) == 10 and all(row in lines for row in rows)
+    assert len(lines) == 13 and all(row in lines for row in rows)
     text = "\n".join(report_more.first_calls("a-gpu", []))
     assert "## A GPU" in text and "| six ops: gpuops | 598 | 8.00 |" in text and "first-calls.svg" in text
     assert [*report_more.first_calls("another", [])] == []
