@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..device.context import ExecutionContext, Refused
-from ..device.execute import Fits, Ready, entering, meanwhile, prepare, related, until_there
+from ..device.execute import Fits, Ready, entering, meanwhile, prepare, related
 from ..errors import error, is_about_the_call
 from ..plan.work import ArraySpec, HostCall, Work
 from .arrays import context_of, host_array, is_scalar, kind
@@ -61,7 +61,8 @@ def served(known: Missed) -> Any:
             return None
         entry.kind = kind
         recorded, changes = changed
-        template = recorded.template(context, known.names)
+        if (template := recorded.template(context, known.names)) is None:
+            return None
         away = context.elsewhere is not None and context.elsewhere()
         with context.enter() if away or template.always else HERE:
             return template(changes, [*known.addresses])
@@ -215,12 +216,17 @@ def on_device(call: Call, context: ExecutionContext, known: Missed | None) -> An
         name, args = work.method
         return getattr(context, name)(*(call.arrays[arg] if type(arg) is str else arg for arg in args))
     out = [*call.given].index("out") if "out" in specs else None
-    now = meanwhile(work, context.device)
+    now = meanwhile(work, context.device, lambda: call.describe({name: general(spec) for name, spec in every.items()}))
     ready = prepare(now, context, [*specs], out, fits, captured)
-    if known is not None and not captured and len(places) == len(known.addresses) and (out is None or fits is not None):
-        cached = entering(context, now, ready)
-        known.entry.ready = cached if now is work else until_there(work, context.device, cached)
+    lasts = known is not None and not captured and now is work
+    if known is not None and lasts and len(places) == len(known.addresses) and (out is None or fits is not None):
+        known.entry.ready = entering(context, now, ready)
     return ready(tuple(call.given.values()), places)
+
+
+def general(spec: ArraySpec) -> ArraySpec:
+    """The spec on a machine whose kernels of small arrays serve larger ones, too."""
+    return spec if spec.machine is None else spec._replace(machine=spec.machine._replace(general=True))
 
 
 def device_specs(

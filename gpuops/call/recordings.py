@@ -44,9 +44,11 @@ class Recorded:
         """The `Changes` for given numbers; the property is None if a template cannot serve such calls."""
         return None if self.some is None else self.recording.function(self.some)
 
-    def template(self, context: ExecutionContext, names: Sequence[str]) -> Template:
-        """The prepared common part. All calls of a kind have the same execution context and array names."""
-        if (found := self.ready) is None:
+    def template(self, context: ExecutionContext, names: Sequence[str]) -> Template | None:
+        """The prepared common part; None as long as its kernels are not there. All calls of a kind have the same
+        execution context and array names."""
+        plan = self.example.plan
+        if (found := self.ready) is None and plan is not None and context.device.there(plan.kernels):
             found = self.ready = Template(self.example, context, names)
         return found
 

@@ -55,8 +55,8 @@ class Device(Protocol):
         """Whether kernels are loaded or, unless under capture, need not be compiled to be."""
         ...
 
-    def begin(self, kernels: list[Kernel]) -> None:
-        """Compile kernels in the background."""
+    def begin(self, kernels: list[Kernel]) -> bool:
+        """Begin to compile kernels in the background; whether any was not begun before."""
         ...
 
     def launcher(self, launch: Launch, places: dict[str, int]) -> Callable[..., None]:

@@ -6,7 +6,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Any
 
@@ -47,8 +47,6 @@ BLAS_TYPES = {
     "float16": (2, 68), "bfloat16": (14, 68), "float32": (0, 68), "float64": (1, 70), "complex64": (4, 68),
     "complex128": (5, 70),
 }  # fmt: skip
-
-BACKGROUND = 2  # kernels that compile at a time in the background
 
 DEVICES: dict[int, CudaDevice] = {}
 DEVICES_LOCK = threading.Lock()
@@ -186,7 +184,8 @@ class CudaDevice:
             from concurrent.futures import ThreadPoolExecutor  # slow to import
 
             with ThreadPoolExecutor(len(missing)) as pool:
-                self._codes |= zip(missing, pool.map(self.compiled, missing), strict=True)
+                codes = pool.map(lambda kernel: self.ahead(kernel) or self.compiled(kernel), missing)
+                self._codes |= zip(missing, codes, strict=True)
 
     def there(self, kernels: list[Kernel]) -> bool:
         if self.capturing():  # which allows no loading
@@ -198,16 +197,19 @@ class CudaDevice:
                 self._codes[kernel] = code
         return True
 
-    def begin(self, kernels: list[Kernel]) -> None:
-        for kernel in kernels:
-            with self._lock:
-                if kernel not in self._begun:
-                    self._begun[kernel] = background().submit(self.compile_ahead, kernel)
+    def begin(self, kernels: list[Kernel]) -> bool:
+        from .background import background  # needed by few processes
+
+        with self._lock:
+            new = [kernel for kernel in kernels if kernel not in self._begun]
+            self._begun |= {kernel: background().submit(partial(self.compile_ahead, kernel)) for kernel in new}
+        return bool(new)
 
     def wait_for_kernels(self) -> None:
         """Wait until the kernels that compile in the background are there."""
         for compiling in [*self._begun.values()]:
-            compiling.result()
+            if not compiling.cancelled():  # since it was needed before its turn came
+                compiling.result()
 
     def compile_ahead(self, kernel: Kernel) -> None:
         """Compile a kernel for later. One that fails is compiled again when it is needed, which raises."""
@@ -220,11 +222,17 @@ class CudaDevice:
         """Machine code for this GPU."""
         return jit.packaged(kernel, self.arch) or jit.compiled(kernel, self.arch)
 
+    def ahead(self, kernel: Kernel) -> bytes:
+        """Machine code that was compiled ahead, waited for if it is being compiled; empty if there is none."""
+        if (begun := self._begun.get(kernel)) is not None and not begun.cancel():
+            begun.result()
+        return self._codes.get(kernel, b"")
+
     def module(self, kernel: Kernel) -> Any:
         """A kernel's module: of the first machine code that the driver takes."""
         record.note(kernel)
-        ahead = self._codes.pop(kernel, b"")
-        refused = None
+        ahead, refused = self.ahead(kernel), None
+        self._codes.pop(kernel, None)
         for code in chain([ahead] if ahead else [], jit.attempts(kernel, self.arch)):
             module = cupy.cuda.function.Module()
             try:
@@ -340,14 +348,6 @@ class CudaDevice:
                 cublas.setPointerMode(handle, pointers)
 
         return go
-
-
-@cache
-def background() -> Any:
-    """The threads that compile in the background."""
-    from concurrent.futures import ThreadPoolExecutor  # slow to import
-
-    return ThreadPoolExecutor(BACKGROUND, "gpuops-compile")
 
 
 def bits_dtype(size: int) -> np.dtype:

@@ -67,23 +67,19 @@ def prepare(
     return ready
 
 
-def meanwhile(work: Work, device: Device) -> Work:
-    """The same work by a plan whose kernels are there or compile fast, while those of its own plan compile in the
-    background; the work itself if these are there, or compile as fast."""
-    if work.sooner is None or work.plan is None or device.there(work.plan.kernels):
-        return work
-    plan = work.sooner()
-    if not device.there([kernel for kernel in plan.kernels if kernel.expression is None]):
-        return work
-    device.begin(work.plan.kernels)
-    return work._replace(plan=plan, sooner=None)
+def meanwhile(work: Work, device: Device, general: Callable[[], Work]) -> Work:
+    """The same work by a plan whose kernels are there or compile fast, while those of its own plan begin to compile in
+    the background. The work itself if its kernels are there, compile as fast, or were begun by an earlier call: then it
+    waits for them, so that calls that are repeated, and timed, have the speed that lasts.
 
-
-def until_there(work: Work, device: Device, ready: Ready) -> Ready:
-    """A prepared work that serves until the kernels of another one are there."""
-    assert work.plan is not None
-    kernels, there = work.plan.kernels, device.there
-    return lambda values, addresses: None if there(kernels) else ready(values, addresses)
+    ``general``: describes the work by kernels of small arrays, as far as these give the same bits.
+    """
+    if work.plan is None or device.there(work.plan.kernels):
+        return work
+    plan = work.sooner() if work.sooner is not None else general().plan
+    if plan is None or not device.there([kernel for kernel in plan.kernels if kernel.expression is None]):
+        return work
+    return work._replace(plan=plan, sooner=None) if device.begin(work.plan.kernels) else work
 
 
 def prepare_counting(

@@ -42,6 +42,7 @@ class Machine(NamedTuple):
     together: int = 0  # most blocks of a cooperative launch with one block per multiprocessor
     blas: bool = True  # whether cuBLAS can be called
     memory: int = 2**63  # bytes in all
+    general: bool = False  # kernels of small arrays serve larger ones too, while the kernels of these compile
 
 
 PORTABLE_CLUSTER = 8  # blocks of a cluster that every device with clusters supports

@@ -157,6 +157,14 @@ class Problem(NamedTuple):
     widest: int = 0  # bytes of an element of the widest array that x is made from
     several: int = 0  # sums that are made together, if an element has a term of each
     ahead: bool = False  # whether what x is made from is loaded long before x is computed
+    general: bool = False  # kernels of small arrays serve larger ones too, if the bits are the same
+
+    @property
+    def orderless(self) -> bool:
+        """Whether every order of merging gives the same bits. Of the two zeros, maxima in double precision and of
+        complex numbers give the one that comes first."""
+        selects = self.op.selects and self.val in ("float16", "bfloat16", "float32")
+        return bool(self.exact or selects or self.op.traits.indexed or self.val in INTEGERS)
 
     @property
     def pointers(self) -> tuple[Operand | Params | None, ...]:
@@ -277,14 +285,16 @@ def problem(
         op, x_dtype, val, dtype_name(out.dtype), (kept, reduced), arrays, starts, length, other_dtype,
         op.numbers(length, options), initial, root,
     )  # fmt: skip
-    return found if x.made is None else made_from(found, x, axis)
+    if x.made is not None:
+        return made_from(found, x, axis)
+    return found._replace(general=True) if x.machine is not None and x.machine.general and found.orderless else found
 
 
 def made_from(p: Problem, x: ArraySpec, axis: Shape) -> Problem:
     """The problem, given what the expression x is made from. Operands that repeat come from a cache: these do not
     count beside the many instructions of exact sums. Where the order of merging decides the bits, the plan is that of
     an array."""
-    if not (p.exact or p.op.selects or p.op.traits.indexed or p.val in INTEGERS):
+    if not (p.orderless or p.op.selects):
         return p._replace(ahead=p.op.traits.exponential)
     whole, moving = read_from(x, axis)
     sizes = whole if p.exact and whole else [*whole, *moving]

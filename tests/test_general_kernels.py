@@ -1,0 +1,154 @@
+"""The first call of a mid-size array takes the kernels of small ones, with the same bits, while its own compile."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import gpuops
+from gpuops.call.dispatch import describe
+from gpuops.device.background import Background
+from gpuops.plan import maps
+from gpuops.plan.reductions import small
+from gpuops.plan.work import Machine, new_array
+from tests import emulated
+from tests.compare import assert_bits
+from tests.layouts import sample
+
+SMALL = {"reduce_small", "broadcast_elements", "softmax_small"}
+
+
+class Compiling:
+    """Which kernels a device has: those of small arrays, and those that the test says are ready."""
+
+    def __init__(self) -> None:
+        self.begun, self.ready, self.launched = [], False, []
+
+    def there(self, kernels):
+        return self.ready or all(kernel.name in SMALL for kernel in kernels)
+
+    def begin(self, kernels):
+        new = [kernel for kernel in kernels if kernel not in self.begun]
+        self.begun += new
+        return bool(new)
+
+
+@pytest.fixture
+def compiling(emulation, monkeypatch):
+    state, launch = Compiling(), emulated.EmulatedDevice.launch
+
+    def launched(self, step, *more):
+        state.launched.append(step.kernel.name)
+        return launch(self, step, *more)
+
+    monkeypatch.setattr(emulated.DEVICE, "there", state.there)
+    monkeypatch.setattr(emulated.DEVICE, "begin", state.begin)
+    monkeypatch.setattr(emulated.EmulatedDevice, "launch", launched)
+    return state
+
+
+def on_device(array):
+    return emulated.DEVICE.from_host(array)
+
+
+def expanded(x):
+    return gpuops.expand(x, (300, *x.shape))
+
+
+CALLS = {
+    "sum of rows": lambda x: gpuops.sum(x, axis=1),
+    "sum of all": gpuops.sum,
+    "mean of columns": lambda x: gpuops.mean(x, axis=0),
+    "max": lambda x: gpuops.max(x, axis=1),
+    "index of the largest": lambda x: gpuops.argmax(x, axis=0),
+    "expand": expanded,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_do_not_wait_for_kernels_of_large_arrays(compiling, monkeypatch, name, dtype):
+    for module, limit in ((small, "WIDE"), (small, "LONG"), (small, "ODD"), (small, "WHOLE")):
+        monkeypatch.setattr(module, limit, 0)  # so that all arrays are large
+    monkeypatch.setattr(maps.elements, "WHOLE", 0)
+    x, results = on_device(sample((60, 70), np.dtype(dtype))), []
+    for call in range(4):
+        compiling.launched.clear()
+        compiling.ready = call > 1
+        results.append(np.asarray(CALLS[name](x)))
+        assert ({*compiling.launched} <= SMALL) == (call == 0)  # the second one waits for its own kernels
+    for result in results[1:]:
+        assert_bits(result, results[0])
+    assert {kernel.name for kernel in compiling.begun} == {*compiling.launched}
+
+
+MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)
+GENERAL = MACHINE._replace(general=True)
+
+
+def kernels(op, shape, dtype, machine, **options):
+    """The kernels that a call needs on a machine."""
+    x = new_array("x", shape, np.dtype(dtype), machine=machine)
+    return {kernel.name for kernel in describe(op, x, **options).plan.kernels}
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "general"),
+    [
+        (gpuops.sum, "float64", True),
+        (gpuops.mean, "float16", True),
+        (gpuops.prod, "int64", True),
+        (gpuops.max, "float32", True),
+        (gpuops.argmin, "float64", True),
+        (gpuops.any, "bool", True),
+        (gpuops.var, "float32", False),  # its states have no room
+        (gpuops.prod, "float32", False),  # the order of products decides the last bits
+        (gpuops.logsumexp, "float32", False),
+        (gpuops.max, "float64", False),  # and which of two zeros is the largest
+        (gpuops.softmax, "float32", False),
+    ],
+)  # fmt: skip
+def test_general_kernels_serve_what_gives_the_same_bits_in_any_order(op, dtype, general):
+    shape = (2048, 2048)
+    assert kernels(op, shape, dtype, MACHINE, axis=1).isdisjoint(SMALL)
+    assert (kernels(op, shape, dtype, GENERAL, axis=1) <= SMALL) == general
+    assert kernels(op, (2049, 2048), dtype, GENERAL, axis=1).isdisjoint(SMALL)  # too large
+
+
+def test_general_kernels_serve_no_named_strategy():
+    named = {"axis": 1, "strategy": "rows"}
+    assert kernels(gpuops.sum, (2048, 2048), "float32", GENERAL, **named) == {"reduce_rows"}
+
+
+# ------------------------------------------------------------------------------------------------------------- threads
+
+
+def test_tasks_run_on_several_threads_and_each_once():
+    queue, started, release, done = Background(2), threading.Semaphore(0), threading.Event(), []
+
+    def task(i):
+        started.release()
+        assert release.wait(30)
+        done.append(i)
+
+    futures = [queue.submit(lambda i=i: task(i)) for i in range(5)]
+    for _ in range(2):
+        assert started.acquire(timeout=30)
+    assert not started.acquire(timeout=0.05) and futures[4].cancel() and not futures[0].cancel()
+    release.set()
+    for future in futures[:4]:
+        future.result(30)
+    assert sorted(done) == [0, 1, 2, 3]
+    queue.submit(lambda: done.append(9)).result(30)  # by a new thread
+    assert done[-1] == 9 and queue.most == 2
+
+
+def test_what_has_not_begun_is_left_when_the_program_ends(monkeypatch):
+    queue = Background(1)
+    monkeypatch.setattr(threading, "main_thread", lambda: threading.Thread())  # which does not run
+    future = queue.submit(lambda: None)
+    while queue.threads:
+        pass
+    assert not future.done()
