@@ -47,7 +47,7 @@ docs: $(VENV)/docs.stamp
 
 # The kernels of small arrays and the commonest others, for the GPU that is here, so that first calls need not compile.
 kernels: $(VENV)/kernels.stamp
-	$(VENV)/kernels/bin/python -m gpuops kernels $(CAPABILITY:%=--arch %)
+	$(VENV)/kernels/bin/python -m gpuops kernels $(if $(CAPABILITY),--arch $(CAPABILITY))
 
 # The same for all common GPUs, in a wheel.
 wheel: $(VENV)/kernels.stamp
