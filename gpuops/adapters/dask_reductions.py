@@ -101,7 +101,7 @@ def at_once(call: partial[Any], work: Work, operands: dict[str, Operand]) -> Any
 
 
 def with_chunks(call: partial[Any], names: list[str], *chunks: Any) -> Any:
-    """A described call, with chunks in the place of specs; they come in lists along the dims that are reduced."""
+    """A described call, with chunks in place of specs; they come in lists along the dims that are reduced."""
     given = dict(zip(names, map(alone, chunks), strict=True))
     args = [given[each.name] if isinstance(each, ArraySpec) else each for each in call.args]
     options = {key: given[key] if isinstance(each, ArraySpec) else each for key, each in call.keywords.items()}

@@ -1,9 +1,9 @@
 """Scans of Dask arrays: each chunk gives a summary, and the results of its elements given those of the chunks before.
 
-What comes before a chunk, its carry, is made of the summaries of earlier ones, one after the other. So tasks get a
+The prefix of a chunk, its carry, is merged from the summaries of earlier chunks, one after the other. So tasks get a
 chunk and a carry, or a carry and a summary. Where the order of merging matters, summaries are nodes of a tree, on the
-host (`scan_parts`). Else they are exact sums, or the last result of a chunk, and stand as numbers before the chunk's
-own elements: the scan of arrays does the rest.
+host (`scan_parts`). Otherwise they are exact sums, or the last result of a chunk, and are put as numbers in front of
+the chunk's own elements: the scan of arrays does the rest.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def options(call: partial[Any]) -> dict[str, Any]:
 
 
 def summary(call: partial[Any], x: Any, start: int) -> Any:
-    """What chunks after this one have to know of it. ``start``: the place of its first element in the line."""
+    """What later chunks need to know of this one. ``start``: the place of its first element in the line."""
     task, axis = line(call)
     if ordered(task):
         return scan_parts.summary(on_host(x, task), task, axis, start)

@@ -22,7 +22,7 @@ ARRAYS_ONLY = (matmul, dot, broadcast_to)
 def with_expressions(
     public: Callable[..., Any], operation: Operation, args: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    """Make a call with expressions. The first is computed where its elements are read, others before the call."""
+    """Make a call with expressions. The first is computed as its elements are read, others before the call."""
     names, values = names_of(operation, len(args), *options), (*args, *options.values())
     if len(names) < len(values):
         bind(public, operation, args, options)  # raises
@@ -50,7 +50,7 @@ def place_of(public: Callable[..., Any], operation: Operation, names: tuple[str,
 
 
 def takes(public: Callable[..., Any], operation: Operation, place: str) -> bool:
-    """Whether a function computes an expression in the place of an operand."""
+    """Whether a function computes an expression in place of an operand."""
     return public not in (*ARRAYS_ONLY, where) and operation.operands.get(place) in (ARRAY, WEAK)
 
 

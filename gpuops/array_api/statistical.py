@@ -184,7 +184,7 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
 @operation(x=ARRAY)
 @documented
 def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Sums of the elements up to each one, as ``cumulative_sum`` of the standard's statistical functions.
+    """Running sum along an axis, as ``cumulative_sum`` of the standard's statistical functions.
 
     Integers of fewer than 64 bits are summed in int64 or uint64; floating and complex numbers keep their dtype.
 
@@ -202,7 +202,7 @@ def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
 @operation(x=ARRAY)
 @documented
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Products of the elements up to each one, as ``cumulative_prod`` of the standard's statistical functions.
+    """Running product along an axis, as ``cumulative_prod`` of the standard's statistical functions.
 
     Integers of fewer than 64 bits are multiplied in int64 or uint64; floating and complex numbers keep their dtype.
 

@@ -30,8 +30,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     """Weighted average over the given axes, as ``numpy.average``; in one pass over both arrays on a GPU.
 
     The exact sum of the products divided by that of the weights, rounded once (docs/exact.md). Where the weights add up
-    to 0, the result is NaN or infinite on a GPU, since raising would synchronise, and a ZeroDivisionError on the CPU,
-    as in NumPy.
+    to 0, the result is NaN or infinite on a GPU, since raising would synchronise; the CPU raises a ZeroDivisionError,
+    as NumPy does.
 
     Parameters
     ----------

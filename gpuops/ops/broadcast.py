@@ -96,7 +96,7 @@ def broadcast_to(array, shape, subok=False):
     shape : int or tuple of ints
         The shape to broadcast to.
     subok : bool, optional
-        Whether an array of a subclass of NumPy's gives a view of that class.
+        Whether a subclass of ``numpy.ndarray`` gives a view of that class.
 
     Returns
     -------
@@ -138,15 +138,15 @@ def where(condition, x=None, y=None, /, *, out=None, strategy=None):
         is true, and so is NaN.
     x, y : array_like, optional
         Arrays or scalars to choose from. Their dtypes promote as in NumPy; a Python scalar takes the dtype of the
-        other, in which an int must fit. Without both, the result is ``nonzero(condition)``.
+        other, which must be able to represent an int. Without both, the result is ``nonzero(condition)``.
     {out}
     {strategy}
 
     Returns
     -------
     ndarray
-        The chosen elements. Without ``x`` and ``y``, a tuple of index arrays; a GPU must be synchronised for their
-        length.
+        The chosen elements. Without ``x`` and ``y``, a tuple of index arrays; on a GPU this
+        synchronises, since the host must know their length.
         {like_input}
 
     Raises
@@ -241,8 +241,8 @@ def expanded_shape(op: str, shape: Shape, to: Any) -> Shape:
 
 
 def layout(shape: Shape, operands: list[ArraySpec]) -> Shape | None:
-    """The strides of a new result: those that most bytes of the operands of its shape have, so that transposed operands
-    give a transposed result; None for C order, also if no operand has its shape."""
+    """The strides of a new result: it has the memory order of most of the operand bytes that have its shape, so that
+    transposed operands give a transposed result; None for C order, also if no operand has its shape."""
     lying = [
         (array.steps, array.itemsize)
         for array in operands

@@ -23,16 +23,16 @@ axis : None or int, optional
     Axis to scan along; None scans the whole array as one line, in C order, and the result has one dim.""",
     "cumulative_axis": """
 axis : None or int, optional
-    Axis to go along; it must be given if ``x`` has more than one dim.""",
+    Axis to scan along; required if ``x`` has more than one dim.""",
     "include_initial": """
 include_initial : bool, optional
-    Begin with the result of no elements, so that there is one more along the axis.""",
+    Begin with the result of no elements, which makes the axis longer by one.""",
     "reverse": """
 reverse : bool, optional
-    Go from the last element to the first: each result is that of the elements from there on.""",
+    Scan from the last element to the first: each result covers the elements from its own on.""",
     "exclusive": """
 exclusive : bool, optional
-    Leave out the element itself: each result is that of the elements before it, the first one that of no elements.""",
+    Exclude the element itself: each result covers the elements before it, and the first is the result of none.""",
     "softmax_axis": """
 axis : None, int or tuple of ints, optional
     Axes to normalise over; None takes the whole array.""",
@@ -120,8 +120,8 @@ On a GPU, each thread keeps 1 MiB of workspace per stream, and each captured CUD
     "skips_nan": """
 On a GPU, NaN is skipped as the elements are read: there is no mask in memory and no second pass.""",
     "counting": """
-On a GPU, the true elements are counted first, and the host waits for their number: so it cannot be called during a
-graph capture. The workspace has a bit for each element of the condition.""",
+On a GPU, the true elements are counted first, and the host waits for their number: so such a call cannot be
+captured into a graph. The workspace has a bit for each element of the condition.""",
     "order": """
 NaN wins over numbers; complex numbers are ordered by real part, then by imaginary part.""",
     "comparison": """
@@ -176,7 +176,7 @@ An empty or masked reduction needs ``initial``.
 
 {results}""",
     "nan_extreme": """
-It is NaN where all elements are NaN; the CPU then gives NumPy's warning. An empty or masked reduction needs
+The result is NaN where all elements are NaN; the CPU then gives NumPy's warning. An empty or masked reduction needs
 ``initial``.
 
 {parameters}
@@ -227,7 +227,7 @@ ndarray or scalar
 
 {raises}""",
     "nan_variance": """
-It is NaN where ``N - ddof`` is not positive; the CPU then gives NumPy's warning.
+The result is NaN where ``N - ddof`` is not positive; the CPU then gives NumPy's warning.
 
 {variance}""",
     "search": """
@@ -239,8 +239,8 @@ It is NaN where ``N - ddof`` is not positive; the CPU then gives NumPy's warning
 {search_results}
 {ValueError} there is nothing to search""",
     "nan_search": """
-Where all elements are NaN, it is -1 on a GPU, since raising would synchronise, and a ValueError on the CPU, as in
-NumPy.
+Where all elements are NaN, the result is -1 on a GPU, since raising would synchronise; the CPU raises a ValueError, as
+NumPy does.
 
 {search_parameters}
 {strategy}
@@ -299,8 +299,8 @@ Parameters
 {exclusive}
 {strategy}
     ``hillis_steele`` takes lines of at most 1024 elements, ``blelloch`` of 4096; ``hillis_steele`` and ``warp``
-    merge in an order of their own, so they take no products of floats. ``three_pass`` takes workspace for a state
-    of each 4096 elements of a line.
+    merge in an order of their own, so they take no products of floats. ``three_pass`` takes workspace for one
+    state per 4096 elements of a line.
 
 Returns
 -------

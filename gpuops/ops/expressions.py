@@ -38,8 +38,8 @@ def evaluate(x, *, out=None):
     Returns
     -------
     ndarray
-        The dtype and the shape are those of ``x``. The memory layout is the one that most bytes of operands of its
-        shape have, or that of ``out``.
+        The dtype and the shape are those of ``x``. The memory order is that of most of the operand bytes that
+        have its shape, or that of ``out``.
         {like_input}
 
     Raises

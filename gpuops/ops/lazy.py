@@ -180,7 +180,7 @@ def made(*parts: Any) -> Lazy:
 
 
 def lazy(x: Any) -> Lazy:
-    """Make an expression of an array, which is computed where a function reads its elements.
+    """Make an expression of an array; it is computed as a function reads its elements.
 
     Parameters
     ----------
@@ -190,8 +190,8 @@ def lazy(x: Any) -> Lazy:
     Returns
     -------
     Lazy
-        An immutable expression. Operators, NumPy's ufuncs, `numpy.where`, `numpy.clip` and `where` make others of it,
-        and `numpy.stack` one of several.
+        An immutable expression. Operators, NumPy's ufuncs, `numpy.where`, `numpy.clip` and `where` make larger ones
+        from it, and `numpy.stack` makes one from several.
         It has ``dtype``, ``shape``, ``ndim``, ``size``, ``real``, ``imag``, ``astype``, ``clip`` and ``conj``.
 
     Raises
@@ -201,11 +201,11 @@ def lazy(x: Any) -> Lazy:
 
     Notes
     -----
-    Each operation has NumPy's dtype, shape, rounding and errors, in the line where it is written. Nothing is computed
-    until a function takes the expression: `sum`, `softmax`, `cumsum` and so on, or `evaluate`, which gives its elements
-    in memory. That function reads what the arrays hold at that time. `matmul`, `dot` and `broadcast_to` take arrays
-    only. `numpy.stack` is the last operation of an expression. There may be 16 arrays, 256 operations, and 64
-    operations one inside the other; more are a ValueError.
+    Each operation has NumPy's dtype, shape and rounding, and raises NumPy's errors in the line where it is written.
+    Nothing is computed until a function takes the expression: `sum`, `softmax`, `cumsum` and so on, or `evaluate`,
+    which gives its elements in memory. That function reads the arrays as they are then. `matmul`, `dot` and
+    `broadcast_to` take arrays only. `numpy.stack` must be the last operation of an expression. An expression may have
+    16 arrays and 256 operations, nested at most 64 deep; larger ones raise a ValueError.
 
     docs/kernels/expressions.md explains how a GPU computes an expression.
 

@@ -45,7 +45,7 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=None, c=None, casting="same_kind"
     a, b : array_like
         {arrays}
         They have at least one dim. The last two dims hold matrices; the dims before them broadcast, without copies. A
-        1-d ``a`` is a row and a 1-d ``b`` a column, which the result lacks.
+        1-d ``a`` is a row and a 1-d ``b`` a column; the result lacks that dim.
     {out}
     alpha, beta : scalar, optional
         Factors, which the result's dtype must represent. ``beta`` is 1 by default if ``c`` is given; with 0, ``c`` is
@@ -58,7 +58,7 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=None, c=None, casting="same_kind"
         Which axes of ``a``, ``b`` and the result hold the matrices; by default the last two of each. A vector has one
         axis, which may be an int.
     {strategy}
-        ``pipelined`` takes float32; ``cublas`` takes the dtypes that cuBLAS does, not integers.
+        ``pipelined`` takes float32; ``cublas`` takes the dtypes that cuBLAS supports, not integers.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=None, c=None, casting="same_kind"
         float32; integers wrap around; for bools, an element says whether any pair is true.
         {like_input}
         On a GPU, small products whose blocks share a tile take up to 8 MiB of workspace per call, and ``cublas`` copies
-        the operands whose layout or dtype it does not take.
+        the operands whose layout or dtype it does not support.
 
     Raises
     ------

@@ -86,8 +86,8 @@ def nanmin(a, axis=None, out=None, keepdims=False, initial=NOT_GIVEN, where=True
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, strategy=None):
     """Mean of the elements that are not NaN, as ``numpy.nanmean``.
 
-    It is NaN where there are no such elements; the CPU then gives NumPy's warning. On a GPU, elements are counted as
-    they are read.
+    The result is NaN where there are no such elements; the CPU then gives NumPy's warning. On a GPU, elements are
+    counted as they are read.
 
     {nan_reduction}
 

@@ -38,8 +38,8 @@ def vector_norm(a, /, *, axis=None, keepdims=False, ord=2, strategy=None):  # no
     Returns
     -------
     ndarray or scalar
-        The dtype is real, with the precision of ``a``, and float64 for integers. Half types are
-        computed in float32 for other orders.
+        The dtype is real, with the precision of ``a``, and float64 for integers. For orders
+        other than 1 and 2, half types are computed in float32.
         {like_input}
         {workspace}
 
@@ -118,7 +118,7 @@ def rms_norm(x, axis=-1, *, eps=None, dtype=None, out=None, where=True, strategy
         bool, integer or floating (including float16 and bfloat16).
     {softmax_axis}
     eps : float, optional
-        Is added to the mean; by default the machine epsilon of the dtype of the computation.
+        Added to the mean; by default the machine epsilon of the dtype of the computation.
     {softmax_dtype}
     {softmax_out}
     {where}

@@ -83,8 +83,8 @@ def prod(
 def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True, strategy=None):
     """Mean of the elements over the given axes, as ``numpy.mean``.
 
-    Integers are averaged in float64. The mean of floats is that of their exact sum, rounded once. The mean of no
-    elements is NaN.
+    Integers are averaged in float64. The mean of floats is their exact sum divided by their number, rounded once. The
+    mean of no elements is NaN.
 
     {reduction}
 

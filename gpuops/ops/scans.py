@@ -28,10 +28,10 @@ FACTS[Scan] = id  # scans are constants
 @operation(a=ARRAY, out=OUT)
 @documented
 def cumsum(a, axis=None, dtype=None, out=None, *, reverse=False, exclusive=False, strategy=None):
-    """Sums of the elements up to each one along an axis, as ``numpy.cumsum``.
+    """Running sum along an axis, as ``numpy.cumsum``.
 
-    Small integers and bools are summed in int64 or uint64. Each result of floats is the exact sum of the elements up to
-    there, rounded once: its bits depend on these alone (docs/exact.md).
+    Small integers and bools are summed in int64 or uint64. Each result of floats is the exact sum of the elements so
+    far, rounded once: its bits depend on these elements alone (docs/exact.md).
 
     {scan}
 
@@ -55,11 +55,11 @@ def cumsum(a, axis=None, dtype=None, out=None, *, reverse=False, exclusive=False
 @operation(a=ARRAY, out=OUT)
 @documented
 def cumprod(a, axis=None, dtype=None, out=None, *, reverse=False, exclusive=False, strategy=None):
-    """Products of the elements up to each one along an axis, as ``numpy.cumprod``.
+    """Running product along an axis, as ``numpy.cumprod``.
 
-    Small integers and bools are multiplied in int64 or uint64; floats in float64, complex numbers in complex128, with
-    an exponent of their own, and each result is rounded from that: so products may be finite where NumPy's have
-    overflowed on the way. The order of the multiplications depends on the length of the axis alone
+    Small integers and bools are multiplied in int64 or uint64. Floats are multiplied in float64, complex numbers in
+    complex128, with a separate exponent, and each result is rounded from that. So a result may be finite where an
+    earlier product has overflowed in NumPy. The order of the multiplications depends on the length of the axis alone
     (docs/kernels/scan.md).
 
     {scan}
@@ -76,7 +76,7 @@ def cumprod(a, axis=None, dtype=None, out=None, *, reverse=False, exclusive=Fals
 @operation(a=ARRAY, out=OUT)
 @documented
 def cummax(a, axis=None, dtype=None, out=None, *, reverse=False, exclusive=False, strategy=None):
-    """Maxima of the elements up to each one along an axis, as ``numpy.maximum.accumulate``.
+    """Running maximum along an axis, as ``numpy.maximum.accumulate``.
 
     NaN wins over numbers; complex numbers are ordered by real part, then by imaginary part. The maximum of no elements,
     with ``exclusive``, is the least value of the dtype.
@@ -95,7 +95,7 @@ def cummax(a, axis=None, dtype=None, out=None, *, reverse=False, exclusive=False
 @operation(a=ARRAY, out=OUT)
 @documented
 def cummin(a, axis=None, dtype=None, out=None, *, reverse=False, exclusive=False, strategy=None):
-    """Minima of the elements up to each one along an axis, as ``numpy.minimum.accumulate``.
+    """Running minimum along an axis, as ``numpy.minimum.accumulate``.
 
     NaN wins over numbers; complex numbers are ordered by real part, then by imaginary part. The minimum of no elements,
     with ``exclusive``, is the greatest value of the dtype.
@@ -114,7 +114,7 @@ def cummin(a, axis=None, dtype=None, out=None, *, reverse=False, exclusive=False
 @operation(a=ARRAY, out=OUT)
 @documented
 def logcumsumexp(a, axis=None, dtype=None, out=None, *, reverse=False, exclusive=False, strategy=None):
-    """Logarithms of the sums of the exponentials of the elements up to each one along an axis.
+    """Running logsumexp along an axis: each result is the logarithm of the sum of the exponentials so far.
 
     Integers are computed in float64. The order of the additions depends on the length of the axis alone
     (docs/kernels/scan.md). The logarithm of the sum of no elements, with ``exclusive``, is -inf.

@@ -86,7 +86,7 @@ def nanargmin(a, axis=None, out=None, *, keepdims=False, strategy=None):
 
 
 class WithIndex(NamedTuple):
-    """What `max_with_index` and `min_with_index` give."""
+    """The results of `max_with_index` and `min_with_index`."""
 
     values: Any
     indices: Any

@@ -71,8 +71,8 @@ def compress(condition, a, axis=None, out=None):
     ----------
     condition : array_like
         {array}
-        with one dim, of any numeric dtype. Non-zero is true, and so is NaN. Where it is shorter than the axis, nothing
-        more is selected.
+        with one dim, of any numeric dtype. Non-zero is true, and so is NaN. If it is shorter than the axis, nothing
+        beyond its end is selected.
     {a}
     axis : None or int, optional
         Axis to select along; None selects elements of the whole array, in C order.
@@ -90,7 +90,7 @@ def compress(condition, a, axis=None, out=None):
     IndexError
         If ``condition`` is true beyond the end of the axis.
     {TypeError}
-    {ValueError} ``condition`` has not one dim
+    {ValueError} ``condition`` does not have one dim
 
     Notes
     -----

@@ -85,7 +85,7 @@ def logsumexp(
 ):  # fmt: skip
     """log(sum(b * exp(a * scale))) over the given axes, as ``scipy.special.logsumexp``; in one pass over memory.
 
-    It is -inf where no element takes part.
+    The result is -inf where no element takes part.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Reductions in steps: states of parts of an array, which merge in any grouping, and the results of states.
 
-A state is an element of a structured array, with the fields of the reduction's record. What is too large for one call
-is reduced so: in chunks, on several devices. (Exact sums merge in `sums`.)
+A state is an element of a structured array, with the fields of the reduction's record. So arrays that are too large for
+one call are reduced in chunks, or on several devices. (Exact sums merge in `sums`.)
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def partial(
     where : array of bools or True
         The elements that take part.
     weights : array or None
-        The second operand, in the shape of ``a`` or of some of its dims. Kernels read one: so there is no mask then.
+        The second operand, in the shape of ``a`` or of some of its dims. Kernels read only one, so it excludes a mask.
     record : Reduction
     val : dtype
         In which NumPy would compute.
@@ -55,12 +55,12 @@ def partial(
     places : tuple of ints or None
         The dims of ``a`` that those of ``weights`` go along; by default all.
     strategy : str or None
-        One that merges on the host does not: states stay on the device.
+        Strategies that merge on the host do not do so here: states stay on the device.
 
     Returns
     -------
     structured array
-        Of exact sums, expansions (`in_cuda.expansions`), from which `sums` goes on.
+        For exact sums, expansions (`in_cuda.expansions`), with which `sums` continues.
 
     Raises
     ------

@@ -1,7 +1,8 @@
 """Exact sums in steps: terms of parts of an array, on the host, which merge in any grouping, and results of terms.
 
-Kernels and the CPU make expansions of a part (`states.partial`). The few that do not tell an exact sum are made on the
-host of the elements, and all else is done there. So the result is that of the whole array, to the last bit.
+Kernels and the CPU make expansions of a part (`states.partial`). The few that do not determine an exact sum
+are computed again from the elements, on the host, where the rest is done too. So the result is that of the whole array,
+to the last bit.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ def var(
 ):
     """Variance of the elements over the given axes, as ``numpy.var``; in one pass over memory on a GPU.
 
-    The sum of the squared distances from the mean, divided by ``N - ddof``. It is NaN or infinite where
-    that is not positive.
+    The sum of the squared distances from the mean, divided by ``N - ddof``. It is NaN or infinite where the divisor is
+    not positive.
 
     {variance}
 
@@ -102,7 +102,7 @@ def nanstd(
 
 
 class MeanVar(NamedTuple):
-    """What `mean_var` gives."""
+    """The results of `mean_var`."""
 
     mean: Any
     var: Any

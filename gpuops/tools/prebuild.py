@@ -1,6 +1,6 @@
 """``python -m gpuops kernels``: compile the kernels that calls need most often, into the package.
 
-Which these are, descriptions of random calls tell: of all ops, dtypes and sizes, the common ones more often.
+Descriptions of random calls tell which these are: calls of all ops, dtypes and sizes, the common ones more often.
 """
 
 from __future__ import annotations
