@@ -97,12 +97,12 @@ HARD_SAMPLES = (
 HEAD = """\
 # Accuracy
 
-This page is written by `python -m gpuops bench accuracy` from what it measures; no number is typed.
+This page is written by `python -m gpuops bench accuracy` from what it measures.
 
 Floating-point addition rounds, so a sum usually depends on the order in which it is made. Here `sum`, `mean`, `var`,
 `std`, `mean_var`, their variants without NaN, `average`, `sum_of_squares`, the norms of order 1 and 2, `dot` of two
-vectors, and `cumsum` are [exact](exact.md): made of exact sums, and rounded once. Other reductions add in an order that
-depends on the shape and the device alone: the same call gives the same bits.
+vectors, and `cumsum` are [exact](exact.md): computed from exact sums and rounded once. Other reductions add in an order
+that depends on the shape and the device alone: the same call gives the same bits.
 
 - `float16` and `bfloat16` are multiplied in `float32` and rounded once, at the end.
 - Integers are added exactly, modulo the size of the result, as NumPy's. On a GPU the mean of up to 2³¹ integers of at
@@ -145,10 +145,10 @@ sums overflow, whatever the elements. This holds for a million `float16` element
 
 ## Scans
 
-- Each result of `cumsum` of floats is the exact sum of the elements up to there, rounded once, however long the line
-  is: the last one has the bits of `sum`.
-- `cumprod` and `logcumsumexp` merge in [a tree of sixteens](kernels/scan.md#order): what comes before the n-th element
-  goes through some 16 log₁₆ n merges, not n, and the order depends on the length of the line alone.
+- Each result of `cumsum` of floats is the exact sum so far, rounded once, however long the line is. The last one has
+  the bits of `sum`, unless all elements are -0.0.
+- `cumprod` and `logcumsumexp` merge in [a tree with 16 branches at each node](kernels/scan.md#order): the prefix of the
+  n-th element takes about 16 log₁₆ n merges, not n. The order depends on the length of the line alone.
 - `cumprod` of floats multiplies in `float64`, with an exponent of its own, and rounds each result from that. So
   products neither overflow nor underflow on the way.
 - `cummax` and `cummin` do not round.
@@ -156,7 +156,7 @@ sums overflow, whatever the elements. This holds for a million `float16` element
 PRODUCTS = """\
 Matrix products of normally distributed numbers: the largest error of all results, each in units of ε √Σ(ab)², the size
 of its terms together where their signs are random, with ε of the result's dtype. (cupy and torch call cuBLAS, and so
-does gpuops for half types; for `float32` gpuops has a kernel of its own.)
+does gpuops for half types; for `float32` gpuops has its own kernel.)
 
 {products}"""
 SOFTMAXES = """\

@@ -688,7 +688,7 @@ FRONT = (
 HOST = Group("host", "arrays so small that the host decides", (), "float32", picks=())
 NEW_SHAPES = HOST._replace(
     name="new shapes",
-    origin="each call has arrays of a shape that no call before it had, of 33, 34, … rows: it is planned anew",
+    origin="each call has arrays of a shape that no call before it had, of 33, 34, … rows: it is planned again",
 )
 PIPELINES = HOST._replace(
     name="pipelines",
@@ -702,7 +702,7 @@ FIRST_USE = HOST._replace(
     "that a call before had, what the first call with something new costs, with empty caches: with arrays of another "
     "shape, with another number, or of another expression; the limit is a call in which nothing is new",
 )
-STEPS = HOST._replace(name="steps", origin="the steps of a call that is remembered, each alone", peers=False)
+STEPS = HOST._replace(name="steps", origin="the steps of a cached call, each by itself", peers=False)
 TENSORS = HOST._replace(
     name="tensors",
     origin="gpuops given PyTorch's tensors, gpuops(torch), beside gpuops given CuPy's arrays and PyTorch's own ops",

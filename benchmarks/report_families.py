@@ -32,8 +32,8 @@ GUIDES = {
 }  # fmt: skip
 STANDINGS = ("faster", "even", "slower")
 COLUMNS = (
-    "op, dtype", "cases", "most", "of reference: median", "worst", "of CuPy: median", "of best peer: median", "worst",
-    "faster in", "slower in",
+    "op, dtype", "cases", "maximum", "of reference: median", "worst", "of CuPy: median", "of best peer: median",
+    "worst", "faster in", "slower in",
 )  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def section(family: str, folder: str, documents: list[Document]) -> Iterator[str
     yield wrap(sentence(documents[0], cases))
     yield from (picture(folder, name, caption) for name, caption in plot.names(documents) if name == plot.slug(family))
     unit = f"speeds are in {listed(dict.fromkeys(document['unit'] for document in documents))}"
-    yield wrap(f"Most: the highest speed; {unit}. Faster in: of the cases that a strong peer completed.")
+    yield wrap(f"Maximum: the highest speed; {unit}. Faster in: of the cases that a strong peer completed.")
     yield table(COLUMNS, rows(documents))
     yield from lost(cases)
     yield wrap(f"Measured {documents[0]['date'][:10]}, {commits(documents)}.")
@@ -67,7 +67,7 @@ def sentence(document: Document, cases: list[Case]) -> str:
     reference = listed((REFERENCES.get(name, name) for name in names), "or")
     return (
         f"{on(document)}, these ops run at {statistics.median(ours.of_reference):.2f} times the speed of their "
-        f"reference, {reference}, in the median of {counted(ours.cases, 'case')}. {beside_peers(ours)}"
+        f"reference ({reference}), in the median of {counted(ours.cases, 'case')}. {beside_peers(ours)}"
     )
 
 
@@ -78,8 +78,8 @@ def beside_peers(ours: Tally) -> str:
         return "No strong peer completed any of them."
     words = listed(f"{word} in {ours.standings[word]}" for word in STANDINGS)
     return (
-        f"Beside the fastest other library, gpuops is {words} of the {len(gains)} that a [strong "
-        f"peer](method.md#strong-peers) completed, {statistics.median(gains):.2f} times as fast in the median and "
+        f"Compared with the fastest other library, gpuops is {words}, of the {len(gains)} cases that a [strong "
+        f"peer](method.md#strong-peers) completed: {statistics.median(gains):.2f} times as fast in the median, "
         f"{min(gains):.2f} times at worst."
     )
 

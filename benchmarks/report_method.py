@@ -21,9 +21,9 @@ Times are the GPU's own, between two events in its stream. Every call of a sampl
 and its result stays until its turn comes again, so that results are a ring too: what is read is at least four times the
 L2 cache before anything is read again. Arrays too small for that are used once per sample. The cache is emptied before
 each sample: all data comes from memory. A kernel that only waits runs ahead until Python has launched all calls of the
-sample, so the host's time does not count (it has a [page](host.md) of its own). After a warm-up every library has two
-turns over a case, the second in opposite order. Before it is timed, each result is compared with a reference in double
-precision. JAX runs on a stream of its own: there a matrix product is what runs ahead, and events join the streams.
+sample, so the host's time does not count (it has a [page](host.md) of its own). After a warm-up every library is timed
+twice per case, the second time in reverse order. Before it is timed, each result is compared with a reference in double
+precision. JAX runs on a stream of its own: there a matrix product runs ahead instead, and events join the streams.
 """
 #: What the words mean.
 WORDS = (
@@ -80,14 +80,14 @@ RULE = f"""\
 ## Strong peers
 
 CuPy and PyTorch run kernels that must serve any case, and for some dtypes they convert the array first. Where they ran
-alone, a gain over them, of hundreds of times in places, says little. A case therefore counts beside peers only if a
-strong one completed it: one that makes a kernel for the very case (torch.compile, Triton, QuACK, JAX), CUB over whole
+alone, a gain over them, of hundreds of times in places, says little. A case is therefore compared only if a strong
+peer completed it: one that compiles a kernel for that case (torch.compile, Triton, QuACK, JAX), CUB over whole
 arrays, any library in matrix products, which all give to cuBLAS, or one that has {NEAR} of the reference's speed in
 that case, so that little is left to win. All peers are strong for the host's time; on a CPU, NumPy, SciPy and numexpr
 are. The best peer of a case that counts is the fastest of all, strong or not.
 
-This is what the rule rests on: each kind of peer's share of the speed of the fastest, in the cases that a strong peer
-other than itself completed.
+This is what the rule rests on: how close each kind of peer comes to the fastest, in the cases that another strong peer
+completed.
 """
 SHARES = ("peer", "always strong", "cases", "of the fastest: median", "worst", "is the fastest in")
 

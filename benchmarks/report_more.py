@@ -20,7 +20,7 @@ def host_page(results: dict[str, list[Document]]) -> str:
     parts = [
         "# Host time\n",
         wrap(
-            "How long a call keeps the host: launches only, waiting for the GPU once at the end. It decides where "
+            "How long a call occupies the host: launches only, waiting for the GPU once at the end. It decides where "
             "arrays are tiny. Times are microseconds per call; the reference is the launch of an empty kernel."
         ),
         *(wrap(host_sentence(document)) for _, document in found),
@@ -91,9 +91,9 @@ def first_calls_page(results: dict[str, list[Document]]) -> str:
     parts = [
         "# First calls\n",
         wrap(
-            "What a call costs that finds no compiled kernel. Kernels are compiled for the op, the dtype and the kind "
-            "of layout at the first call that needs them, and kept on disk; `python -m gpuops warmup` compiles them "
-            "ahead."
+            "What a call costs when its kernel is not compiled yet. Kernels are compiled for the op, the dtype and the "
+            "kind of layout at the first call that needs them, and kept on disk; `python -m gpuops warmup` compiles "
+            "them ahead."
         ),
         f"{BACK}\n",
     ]
@@ -138,9 +138,9 @@ def on_cpu_page(documents: dict[str, Document]) -> str:
         "# On the CPU\n",
         wrap(
             "How fast gpuops computes NumPy arrays, on one thread and on all cores, beside NumPy (SciPy for softmax "
-            "and its like), PyTorch and numexpr on as many threads. Numbers are their times over that of gpuops: above "
-            "1, gpuops is faster. Arrays are in the cache where they fit into it. The reference is a copy of as many "
-            "bytes on as many threads; for reductions a maximum of as many integers of 8 bytes."
+            "and its like), PyTorch and numexpr on as many threads. Numbers are their times divided by gpuops' time: "
+            "above 1, gpuops is faster. Arrays are in the cache where they fit into it. The reference is a copy of as "
+            "many bytes on as many threads; for reductions a maximum of as many integers of 8 bytes."
         ),
         *(wrap(cpu_sentence(document)) for document in documents.values()),
         f"{BACK}\n",

@@ -18,7 +18,7 @@ HEAD = """\
 # Performance
 
 How fast each op is, where gpuops loses, and how to measure it on your own GPU. `python -m gpuops bench report` writes
-this page and those that it links from the files in [benchmarks/results](../benchmarks/results): no number is typed.
+this page and those that it links; every number comes from the files in [benchmarks/results](../benchmarks/results).
 """
 LEGEND = (
     "Speeds of gpuops over those of others: above 1, gpuops is faster. **Of reference**: of a plain operation that "
@@ -274,7 +274,7 @@ def far(cases: dict[str, list[Case]]) -> str:
     named = [f"{page_of(op)} `{case['case']}` {share:.2f}" for op, (share, case) in [*worst.items()][:NAMED]]
     return (
         f"**Your layout is a hard one.** In {len(slow)} of {len(every)} cases gpuops is below half the speed of its "
-        f"reference; the worst of the ops are {listed(named)}."
+        f"reference; the worst case of each op: {listed(named)}."
     )
 
 
@@ -327,7 +327,7 @@ def compiled(folder: str, document: Document) -> str:
 def only_here(documents: list[Document]) -> str:
     """On what the numbers were measured."""
     return (
-        f"**You have another GPU, or none.** The kernels are CUDA, for NVIDIA GPUs alone; these numbers are of one "
+        f"**You have another GPU, or none.** The kernels are CUDA, for NVIDIA GPUs alone; these numbers are from one "
         f"machine, {machine_name(documents[0])}."
     )
 

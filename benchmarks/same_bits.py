@@ -67,18 +67,18 @@ def opposite(x: np.ndarray) -> np.ndarray:
 HEAD = """\
 # Exact sums, measured
 
-This page is written by `python -m gpuops bench bits` from what it measures; no number is typed.
+This page is written by `python -m gpuops bench bits` from what it measures.
 [Exact sums](exact.md) says what is promised, and how it works.
 """
 BITS = """\
 **In how many cases a result has the same bits**: the sum, mean or variance of a vector of normally distributed
-elements, alone and otherwise. Vectors have {lengths} elements, of {dtypes};
+elements, alone and in other settings. Vectors have {lengths} elements, of {dtypes};
 libraries that compile for each shape: sums of {first} alone.
 
 {table}"""
 COSTS = """\
-**What hard data cost** (microseconds, cold cache). Where two doubles do not tell the rounded result, a block reads the
-elements of that result once more. Both halves of *x and -x* cancel to exactly 0.
+**What hard data cost** (microseconds, cold cache). Where two doubles do not determine the rounded result, a block reads
+the elements of that result once more. Both halves of *x and -x* cancel to exactly 0.
 
 {table}"""
 

@@ -286,12 +286,12 @@ THRESHOLDS = (
 HEAD = """\
 # What the planners' thresholds are worth
 
-This page is written by `python -m gpuops bench thresholds` from what it measures; no number is typed.
+This page is written by `python -m gpuops bench thresholds` from what it measures.
 
-The constants at the top of the modules of `gpuops/plan` are thresholds: where one way to share out the work becomes
-faster than another. Each is measured here beside other values of it, on calls near the place where it decides. The
-times are medians with a cold cache, all values of a row in turns in one run; a ratio above 1 means that the other value
-is slower. The rest of the planners' constants are limits of the hardware, of the kernels' types or of CUDA.
+The constants at the top of the modules of `gpuops/plan` are thresholds: where one way to divide the work becomes faster
+than another. Each is measured here beside other values, on calls near the threshold. The times are medians with a cold
+cache, all values of a row in turn in one run; a ratio above 1 means that the other value is slower. The rest of the
+planners' constants are limits of the hardware, of the kernels' types or of CUDA.
 """
 
 

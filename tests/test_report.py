@@ -190,10 +190,10 @@ def test_a_page_begins_with_the_result_in_words():
     cases = [case_of(cupy=700.0), case_of(gpuops=0.5, jax=1.0), case_of(gpuops=2.0, jax=1.0)]
     document = {"op": "sum", "mode": "cold", "environment": {"gpu": "NVIDIA X", "cpu": "Y"}, "cases": cases}
     assert report_families.sentence(document, cases) == (
-        "On an NVIDIA X, these ops run at 1.00 times the speed of their reference, a sum of as many bytes by CUB, in "
-        "the median of 3 cases. Beside the fastest other library, gpuops is faster in 1, even in 0 and slower in 1 of "
-        "the 2 that a [strong peer](method.md#strong-peers) completed, 1.25 times as fast in the median and 0.50 times "
-        "at worst."
+        "On an NVIDIA X, these ops run at 1.00 times the speed of their reference (a sum of as many bytes by CUB), in "
+        "the median of 3 cases. Compared with the fastest other library, gpuops is faster in 1, even in 0 and slower "
+        "in 1, of the 2 cases that a [strong peer](method.md#strong-peers) completed: 1.25 times as fast in the "
+        "median, 0.50 times at worst."
     )
     assert report_families.sentence(document, cases[:1]).endswith("No strong peer completed any of them.")
     assert report_families.sentence(document, []) == "On an NVIDIA X, no case was completed."

@@ -18,7 +18,7 @@ INTRODUCTION = """\
 This page is written by `python -m docs._ext.names_page` from the table that error messages use too.
 
 gpuops has reductions, scans, broadcasting, the softmax family and products, and
-[lazy expressions](guide.md#lazy-expressions), of which NumPy's elementwise functions make others. All other functions
+[lazy expressions](guide.md#lazy-expressions), which NumPy's elementwise functions extend. All other functions
 stay those of your array library. They work on the results of gpuops, which are
 [arrays of the same library](interop.md). If you ask gpuops for a function that it does not have, the error says what to
 use:
