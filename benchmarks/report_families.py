@@ -32,8 +32,8 @@ GUIDES = {
 }  # fmt: skip
 STANDINGS = ("faster", "even", "slower")
 COLUMNS = (
-    "op, dtype", "cases", "maximum", "of reference: median", "worst", "of CuPy: median", "of best peer: median",
-    "worst", "faster in", "slower in",
+    "op, dtype", "cases", "maximum", "of reference: median", "of reference: worst", "of CuPy: median",
+    "of best peer: median", "of best peer: worst", "faster in", "slower in",
 )  # fmt: skip
 
 

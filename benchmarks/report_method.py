@@ -13,25 +13,26 @@ from .show import machine_name, ratio
 HEAD = """\
 # Method
 
-How the numbers on the [performance pages](../performance.md) were measured, and what their words mean.
+This page says how the numbers on the [performance pages](../performance.md) were measured, and what their words mean.
 
 ## How a case is measured
 
 Times are the GPU's own, between two events in its stream. Every call of a sample works on the next of a ring of arrays,
-and its result stays until its turn comes again, so that results are a ring too: what is read is at least four times the
-L2 cache before anything is read again. Arrays too small for that are used once per sample. The cache is emptied before
-each sample: all data comes from memory. A kernel that only waits runs ahead until Python has launched all calls of the
-sample, so the host's time does not count (it has a [page](host.md) of its own). After a warm-up every library is timed
-twice per case, the second time in reverse order. Before it is timed, each result is compared with a reference in double
-precision. JAX runs on a stream of its own: there a matrix product runs ahead instead, and events join the streams.
+and its result is kept until that array's turn comes again, so results form a ring too: what is read is at least four
+times the L2 cache before anything is read again. Arrays too small for that are used once per sample. The cache is
+emptied before each sample: all data comes from memory. A kernel that only waits runs ahead until Python has launched
+all calls of the sample, so the host's time does not count (it has a [page](host.md) of its own). After a warm-up every
+library is timed twice per case, the second time in reverse order. Before it is timed, each result is compared with a
+reference in double precision. JAX runs on a stream of its own: there a matrix product runs ahead instead, and events
+join the streams.
 """
 #: What the words mean.
 WORDS = (
     (
         "case",
-        "an op, a dtype, shapes and layouts: `float32 4096×8192 axis 1`. After a shape, `F` is an array in "
-        "columns, `[:, ::2]` and the like a slice; `→` leads to the shape of a result, `out` is the layout of an "
-        "array given as `out=`",
+        "an op, a dtype, shapes and layouts: `float32 4096×8192 axis 1`. After a shape, `F` is Fortran (column-major) "
+        "order, `[:, ::2]` and the like a slice; `→` leads to the shape of a result, `out` is the layout of an array "
+        "given as `out=`",
     ),
     ("group", "cases of one origin, such as a published sweep"),
     (
@@ -44,27 +45,27 @@ WORDS = (
         "what the machine does with as many bytes in the same run: a plain device-to-device *copy*; for "
         "reductions, *read*, the sum of a whole array by CUB; *write*, a memset, where at least 95 % of the bytes"
         " are written; for matrix products cuBLAS, *BLAS*; for the host's time the *launch* of an empty kernel. "
-        "It can be passed: small arrays do not fill the machine, and CUB's sum takes two launches",
+        "It can be exceeded: small arrays do not fill the machine, and CUB's sum takes two launches",
     ),
-    ("limit", "what cannot be passed: the roofs of memory and of arithmetic, in the pictures"),
+    ("limit", "what cannot be exceeded: the roofs of memory and of arithmetic, in the pictures"),
     (
         "of reference",
-        "the speed of gpuops over that of the reference. (Of `[:, ::2]`, half of an array, memory delivers the "
-        "other half too: there 0.5 is the most)",
+        "the speed of gpuops over that of the reference. (For `[:, ::2]`, memory also delivers the skipped half, so "
+        "0.5 is the most.)",
     ),
     ("peer", "another library in the same case"),
     ("of best peer", "the speed of gpuops over that of the fastest peer: below 1, gpuops loses"),
     (
         "left out",
-        'cases that no [strong peer](#strong-peers) completed: they are in no median of "of best peer", and not '
-        "among faster and even. A case that gpuops loses always counts",
+        'cases that no [strong peer](#strong-peers) completed: they are in no median of "of best peer". Such a case '
+        "counts only if gpuops loses it",
     ),
     (
         "noise",
-        "of a result, which is the median of all samples: their interquartile range, or the distance between the "
-        "medians of the two turns, whichever is larger",
+        "for a result (the median of all samples): their interquartile range, or the distance between the medians of "
+        "the two turns, whichever is larger",
     ),
-    ("faster, slower, even", "than the best peer, by more than the noise of both; or not"),
+    ("faster, slower, even", "than the best peer, by more than the noise of both; even: within the noise"),
     (
         "`gpuops(max)`, `gpuops(sum)`",
         "gpuops' own maximum or sum of the same arrays: what another reduction of them should cost",
@@ -73,20 +74,20 @@ WORDS = (
     ("–", "the library does not have the op, or was not run"),
     (
         "refuses, wrong, out of memory",
-        "what became of a library in a case; the [results file](../../benchmarks/results) says why",
+        "why a library has no number there; the [results file](../../benchmarks/results) says why",
     ),
 )
 RULE = f"""\
 ## Strong peers
 
-CuPy and PyTorch run kernels that must serve any case, and for some dtypes they convert the array first. Where they ran
-alone, a gain over them, of hundreds of times in places, says little. A case is therefore compared only if a strong
-peer completed it: one that compiles a kernel for that case (torch.compile, Triton, QuACK, JAX), CUB over whole
-arrays, any library in matrix products, which all give to cuBLAS, or one that has {NEAR} of the reference's speed in
-that case, so that little is left to win. All peers are strong for the host's time; on a CPU, NumPy, SciPy and numexpr
-are. The best peer of a case that counts is the fastest of all, strong or not.
+CuPy and PyTorch run kernels that must serve any case, and for some dtypes they convert the array first. Where only they
+ran, even a gain of several hundred times says little. A case is therefore compared only if a strong peer completed it:
+one that compiles a kernel for that case (torch.compile, Triton, QuACK, JAX), CUB over whole arrays, any library in
+matrix products, all of which use cuBLAS, or one that has {NEAR} of the reference's speed in that case, so that little
+is left to win. All peers are strong for the host's time; on a CPU, NumPy, SciPy and numexpr are. The best peer of a
+case that counts is the fastest of all, strong or not.
 
-This is what the rule rests on: how close each kind of peer comes to the fastest, in the cases that another strong peer
+The rule rests on this table: how close each kind of peer comes to the fastest, in the cases that another strong peer
 completed.
 """
 SHARES = ("peer", "always strong", "cases", "of the fastest: median", "worst", "is the fastest in")

@@ -40,13 +40,14 @@ def of_group(document: Document, name: str) -> list[Case]:
 
 
 def medians(cases: list[Case]) -> str:
-    """The median microseconds of gpuops, and those of each other library over gpuops' in the cases of both."""
-    texts = []
+    """The median microseconds of gpuops, and how many times as long each other library takes in the cases of both."""
+    texts: list[str] = []
     for name in peers(cases):
         times = [found[name]["us"] / found["gpuops"]["us"] for case in cases if name in (found := timed(case))]
-        texts.append(f"{NAMES.get(name, name)} {statistics.median(times):.2f}")
+        verb = "" if texts else "takes "
+        texts.append(f"{NAMES.get(name, name)} {verb}{statistics.median(times):.2f} times{'' if texts else ' as long'}")
     ours = f"gpuops takes {statistics.median(timed(case)['gpuops']['us'] for case in cases):.1f} µs"
-    return f"{ours}; in multiples of that, {listed(texts)}" if texts else ours
+    return f"{ours}; {listed(texts)}" if texts else ours
 
 
 def host_sentence(document: Document) -> str:

@@ -23,8 +23,8 @@ this page and those that it links; every number comes from the files in [benchma
 LEGEND = (
     "Speeds of gpuops over those of others: above 1, gpuops is faster. **Of reference**: of a plain operation that "
     "moves as many bytes (a copy, a memset, CUB's sum); for `matmul` of cuBLAS. **Of best peer**: of the fastest other "
-    "library in each case that a [strong peer](performance/method.md#strong-peers) completed. Faster and slower: by "
-    "more than the noise."
+    "library in each case that a [strong peer](performance/method.md#strong-peers) completed. Only differences beyond "
+    "the noise count as faster or slower."
 )
 #: Large arrays of float32 that stand for an op.
 EXAMPLES = (
@@ -41,7 +41,7 @@ NAMED = 5  # examples in a sentence
 PAGES = (
     (
         f"[Host time]({FOLDER}/host.md)",
-        "what a call on tiny arrays keeps the host, with new shapes, in CUDA graphs, with tensors",
+        "how long a call on tiny arrays keeps the host busy, with new shapes, in CUDA graphs, with tensors",
     ),
     (
         f"[First calls]({FOLDER}/first-calls.md)",
@@ -184,9 +184,10 @@ def peers_said(documents: list[Document]) -> str:
     low, high = min(medians, key=lambda op: medians[op]), max(medians, key=lambda op: medians[op])
     words = listed(f"{word} in {every.standings[word]}" for word in STANDINGS)
     return (
-        f"**The fastest other library** of each case: gpuops is {words} of the {len(every.of_best_peer)} cases that a "
-        f"[strong peer]({FOLDER}/method.md#strong-peers) completed. The medians of the ops lie between "
-        f"{medians[low]:.2f} ({page_of(low)}) and {medians[high]:.2f} ({page_of(high)}) times its speed."
+        f"**The fastest other library** of each case: gpuops is {words} (within the noise is even), of the "
+        f"{len(every.of_best_peer)} cases that a [strong peer]({FOLDER}/method.md#strong-peers) completed. The medians "
+        f"of the ops lie between {medians[low]:.2f} ({page_of(low)}) and {medians[high]:.2f} ({page_of(high)}) times "
+        "its speed."
     )
 
 
@@ -244,7 +245,10 @@ def even(cases: dict[str, list[Case]]) -> str:
     names = [f"{page_of(op)} ({gain:.2f})" for op, gain in found.items() if gain <= EVEN]
     if not names:
         return ""
-    return f"**You compile already.** Another library is about as fast, in the median, in {listed(names)}."
+    return (
+        "**You compile already.** Another library is about as fast, or faster, in the median (in brackets the speed of "
+        f"gpuops over its), in {listed(names)}."
+    )
 
 
 def lost(cases: dict[str, list[Case]]) -> str:
@@ -259,7 +263,7 @@ def lost(cases: dict[str, list[Case]]) -> str:
     named = [f"{page_of(op)} `{case['case']}` {gain:.2f} ({best_peer(case)})" for gain, op, case in shown]
     total = sum(len(done(some)) for some in cases.values())
     which = "the worst are" if len(slow) > NAMED else "these are"
-    return f"**Your case is one that loses**: {len(slow)} of {total} do; {which} {listed(named)}."
+    return f"**You need one of the cases that lose**: {len(slow)} of {total} do; {which} {listed(named)}."
 
 
 def far(cases: dict[str, list[Case]]) -> str:
@@ -273,8 +277,8 @@ def far(cases: dict[str, list[Case]]) -> str:
         worst.setdefault(op, (share, case))
     named = [f"{page_of(op)} `{case['case']}` {share:.2f}" for op, (share, case) in [*worst.items()][:NAMED]]
     return (
-        f"**Your layout is a hard one.** In {len(slow)} of {len(every)} cases gpuops is below half the speed of its "
-        f"reference; the worst case of each op: {listed(named)}."
+        f"**Your shape or layout is a hard one.** In {len(slow)} of {len(every)} cases gpuops is below half the speed "
+        f"of its reference; the worst case of each op: {listed(named)}."
     )
 
 
@@ -288,11 +292,11 @@ def tiny(document: Document) -> str:
     worst = min(slow, key=of_torch)
     text = (
         f"**Your arrays are tiny, and PyTorch is at hand.** There the [host's time]({FOLDER}/host.md) decides, and "
-        f"PyTorch's is shorter in {len(slow)} of {len(met)} calls: at most gpuops takes {1 / of_torch(worst):.2f} "
-        f"times as long, in `{worst['op']} {worst['case']}`."
+        f"PyTorch's is shorter in {len(slow)} of {len(met)} calls: in the worst, `{worst['op']} {worst['case']}`, "
+        f"gpuops takes {1 / of_torch(worst):.2f} times as long."
     )
     if fresh := [1 / of_torch(case) for case in new if "torch" in timed(case)]:
-        text += f" If no shape repeats, it takes {statistics.median(fresh):.1f} times as long, in the median."
+        text += f" If no shape repeats, gpuops takes {statistics.median(fresh):.1f} times as long, in the median."
     return text
 
 
@@ -317,8 +321,8 @@ def compiled(folder: str, document: Document) -> str:
     ours, torch = rows.get(("six ops", "gpuops")), rows.get(("six ops", "torch"))
     if ours and torch:
         said += (
-            f" {ours['calls']} calls of random shapes take {ours['seconds']:.1f} s, {ours['again']:.1f} s with kernels "
-            f"on disk, where PyTorch, which compiles nothing, takes {torch['seconds']:.1f} s."
+            f" {ours['calls']} calls of random shapes take {ours['seconds']:.1f} s, or {ours['again']:.1f} s with "
+            f"kernels on disk; PyTorch, which compiles nothing, takes {torch['seconds']:.1f} s."
         )
     begin = f"**Your program runs once and briefly.** [First calls]({FOLDER}/first-calls.md) compile."
     return begin + said if said else ""
@@ -339,11 +343,11 @@ def on_processors(documents: dict[str, Document]) -> str:
         cores = on_cpu.most_threads(document)
         slow, of = len(on_cpu.losses(document)), len(on_cpu.gains(document["rows"], on_cpu.REFERENCES))
         ahead = on_cpu.behind(document, ("torch",), cores)
-        torch = f", and PyTorch is faster in the median in {listed(f'`{op}` ({g:.2f})' for g, op in ahead)}"
+        names = listed(f"`{op}` ({gain:.2f} of its speed)" for gain, op in ahead) if ahead else ""
         texts.append(
             f"on {document['machine']} ({counted(cores, 'core')}), NumPy or SciPy is faster in {slow} of {of} cases"
-            f"{torch if ahead else ''}"
+            f"{f', and PyTorch is faster in the median in {names}' if ahead else ''}"
         )
     if not texts:
         return ""
-    return f"**Your arrays are NumPy's.** They are computed [on the CPU]({FOLDER}/on-cpu.md): {'; '.join(texts)}."
+    return f"**You have NumPy arrays.** They are computed [on the CPU]({FOLDER}/on-cpu.md): {'; '.join(texts)}."

@@ -122,7 +122,8 @@ def test_machine_code_that_the_driver_refuses_is_replaced(ahead, monkeypatch):
             if code != b"compiled again":
                 raise RuntimeError("CUDA_ERROR_INVALID_IMAGE")
 
-    device = SimpleNamespace(_codes={KERNEL: ahead} if ahead else {}, arch=90)
+    codes = {KERNEL: ahead} if ahead else {}
+    device = SimpleNamespace(_codes=codes, ahead=lambda kernel: codes.get(kernel, b""), arch=90)
     monkeypatch.setattr(cuda, "driver", SimpleNamespace(CUDADriverError=RuntimeError))
     monkeypatch.setattr(cupy.cuda.function, "Module", Module)
     monkeypatch.setattr(jit, "attempts", lambda kernel, arch: iter([b"built", b"compiled", b"compiled again"]))

@@ -239,8 +239,8 @@ The result is NaN where ``N - ddof`` is not positive; the CPU then gives NumPy's
 {search_results}
 {ValueError} there is nothing to search""",
     "nan_search": """
-Where all elements are NaN, the result is -1 on a GPU, since raising would synchronise; the CPU raises a ValueError, as
-NumPy does.
+Where all elements are NaN, the result is -1 on a GPU, since raising would synchronise; the CPU raises a ValueError,
+as NumPy does.
 
 {search_parameters}
 {strategy}
