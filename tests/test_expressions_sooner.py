@@ -8,36 +8,13 @@ import pytest
 import gpuops
 from tests import emulated
 from tests.compare import assert_bits
+from tests.compiling import Compiling
 from tests.layouts import sample
 
 
-class Compiling:
-    """Which kernels a device has: those of arrays, and those that the test says are ready."""
-
-    def __init__(self) -> None:
-        self.begun, self.ready, self.launched = [], False, []
-
-    def there(self, kernels):
-        return self.ready or all(kernel.expression is None for kernel in kernels)
-
-    def begin(self, kernels):
-        new = [kernel for kernel in kernels if kernel not in self.begun]
-        self.begun += new
-        return bool(new)
-
-
 @pytest.fixture
-def compiling(monkeypatch):
-    state, launch = Compiling(), emulated.EmulatedDevice.launch
-
-    def launched(self, step, *more):
-        state.launched.append(step.kernel)
-        return launch(self, step, *more)
-
-    monkeypatch.setattr(emulated.DEVICE, "there", state.there)
-    monkeypatch.setattr(emulated.DEVICE, "begin", state.begin)
-    monkeypatch.setattr(emulated.EmulatedDevice, "launch", launched)
-    return state
+def compiling(emulation, monkeypatch):
+    return Compiling(lambda kernel: kernel.expression is None, monkeypatch)
 
 
 def sums(x, axis):
@@ -46,21 +23,21 @@ def sums(x, axis):
 
 
 @pytest.mark.parametrize("function", [gpuops.sum, gpuops.softmax, gpuops.cumsum, sums], ids=lambda each: each.__name__)
-def test_calls_do_not_wait_for_kernels_of_expressions(emulation, compiling, function):
+def test_calls_do_not_wait_for_kernels_of_expressions(compiling, function):
     x, y = (emulated.DEVICE.from_host(sample((40, 50), seed=seed)) for seed in (0, 1))
     results = []
     for call in range(4):
         compiling.launched.clear()
         compiling.ready = call > 1
         results.append(np.asarray(function((gpuops.lazy(x) - y) * 2, axis=1)))
-        names = [kernel.name for kernel in compiling.launched]
+        names = compiling.names()
         assert len(names) == 1 if call else names[0] == "evaluate" and len(names) > 1  # the second one waits
     for result in results[1:]:
         assert_bits(result, results[0])
     assert [kernel.name for kernel in compiling.begun] == names
 
 
-def test_out_and_operands_that_overlap_it_are_right_meanwhile(emulation, compiling):
+def test_out_and_operands_that_overlap_it_are_right_meanwhile(compiling):
     x = emulated.DEVICE.from_host(sample((40, 50)))
     expected = np.asarray(gpuops.cumsum(emulated.DEVICE.from_host(np.asarray(x * 2)), axis=1))
     gpuops.cumsum(gpuops.lazy(x) * 2, axis=1, out=x)
@@ -68,7 +45,7 @@ def test_out_and_operands_that_overlap_it_are_right_meanwhile(emulation, compili
     assert compiling.begun
 
 
-def test_kernels_may_be_there_before_the_call_that_began_them_is_made(emulation, compiling):
+def test_kernels_may_be_there_before_the_call_that_began_them_is_made(compiling):
     def begin(kernels):
         compiling.ready = True
         return True
@@ -79,5 +56,5 @@ def test_kernels_may_be_there_before_the_call_that_began_them_is_made(emulation,
     compiling.launched.clear()
     for _ in range(3):
         assert_bits(np.asarray(gpuops.sum(gpuops.lazy(x) * 2, axis=1)), expected)
-    names = [kernel.name for kernel in compiling.launched]
+    names = compiling.names()
     assert names[0] == "evaluate" and names.count("evaluate") == 1

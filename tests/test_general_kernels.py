@@ -15,38 +15,15 @@ from gpuops.plan.reductions import small
 from gpuops.plan.work import Machine, new_array
 from tests import emulated
 from tests.compare import assert_bits
+from tests.compiling import Compiling
 from tests.layouts import sample
 
 SMALL = {"reduce_small", "broadcast_elements", "softmax_small"}
 
 
-class Compiling:
-    """Which kernels a device has: those of small arrays, and those that the test says are ready."""
-
-    def __init__(self) -> None:
-        self.begun, self.ready, self.launched = [], False, []
-
-    def there(self, kernels):
-        return self.ready or all(kernel.name in SMALL for kernel in kernels)
-
-    def begin(self, kernels):
-        new = [kernel for kernel in kernels if kernel not in self.begun]
-        self.begun += new
-        return bool(new)
-
-
 @pytest.fixture
 def compiling(emulation, monkeypatch):
-    state, launch = Compiling(), emulated.EmulatedDevice.launch
-
-    def launched(self, step, *more):
-        state.launched.append(step.kernel.name)
-        return launch(self, step, *more)
-
-    monkeypatch.setattr(emulated.DEVICE, "there", state.there)
-    monkeypatch.setattr(emulated.DEVICE, "begin", state.begin)
-    monkeypatch.setattr(emulated.EmulatedDevice, "launch", launched)
-    return state
+    return Compiling(lambda kernel: kernel.name in SMALL, monkeypatch)
 
 
 def on_device(array):
@@ -78,10 +55,10 @@ def test_calls_do_not_wait_for_kernels_of_large_arrays(compiling, monkeypatch, n
         compiling.launched.clear()
         compiling.ready = call > 1
         results.append(np.asarray(CALLS[name](x)))
-        assert ({*compiling.launched} <= SMALL) == (call == 0)  # the second one waits for its own kernels
+        assert ({*compiling.names()} <= SMALL) == (call == 0)  # the second one waits for its own kernels
     for result in results[1:]:
         assert_bits(result, results[0])
-    assert {kernel.name for kernel in compiling.begun} == {*compiling.launched}
+    assert {kernel.name for kernel in compiling.begun} == {*compiling.names()}
 
 
 MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)

@@ -60,6 +60,14 @@ def test_a_damaged_archive_offers_only_what_is_whole(folder):
     assert prebuilt.found("source 1", 90) == b"" and prebuilt.counts() == {90: 0}
 
 
+def test_an_archive_may_vanish_while_it_is_used(folder):
+    prebuilt.write(prebuilt.path_of(90), CODES)
+    assert prebuilt.counts() == {90: len(CODES)}
+    (path,) = folder.iterdir()
+    path.unlink()
+    assert prebuilt.found(*CODES[0][:1], 90) == b""
+
+
 def test_similar_kernels_share_a_block(folder):
     same = bytes(range(256)) * 40
     prebuilt.write(prebuilt.path_of(90), [(str(i), same + bytes([i])) for i in range(prebuilt.TOGETHER)])

@@ -69,13 +69,15 @@ def found(text: str, arch: int) -> bytes:
 
 @lru_cache(maxsize=RECENT)
 def block(path: str, number: int) -> bytes:
-    """The kernels of a block; empty if it is damaged."""
+    """The kernels of a block; empty if it is damaged, or the archive was removed or replaced meanwhile."""
     there = archive(path)
     begin, size, digest = there.blocks[number]
-    with open(path, "rb") as file:
+    with suppress(OSError), open(path, "rb") as file:
         file.seek(there.begin + begin)
         packed = file.read(size)
-    return lzma.decompress(packed) if hashlib.sha256(packed).hexdigest() == digest else b""
+        if hashlib.sha256(packed).hexdigest() == digest:
+            return lzma.decompress(packed)
+    return b""
 
 
 def write(path: str, codes: Iterable[tuple[str, bytes]]) -> None:
