@@ -84,6 +84,9 @@ class Cpu:
     def fetch(self, result: Any) -> np.ndarray:
         return np.array(result, subok=False)
 
+    def wait_for_kernels(self) -> None:
+        """Wait for kernels that compile in the background."""
+
 
 class Emulated(Cpu):
     """Arrays whose kernels run on the emulator."""
@@ -106,7 +109,9 @@ class Gpu(Cpu):
     def __init__(self) -> None:
         import cupy
 
-        self.cupy = cupy
+        from gpuops.device import cuda  # which needs CuPy
+
+        self.cupy, self.cuda = cupy, cuda
         self.kinds = (cupy.ndarray,)
 
     def reserve(self, nbytes: int) -> Any:
@@ -120,6 +125,9 @@ class Gpu(Cpu):
 
     def fetch(self, result: Any) -> np.ndarray:
         return self.cupy.asnumpy(result)
+
+    def wait_for_kernels(self) -> None:
+        self.cuda.device(self.cupy.cuda.Device().id).wait_for_kernels()
 
 
 def root(array: np.ndarray) -> np.ndarray:

@@ -566,7 +566,7 @@ LIMITS = {
 
 #: Numbers that `bench` does not measure: of calls that wait for the GPU, and of plans while kernels compile.
 UNMEASURED = {
-    "maps.elements.GENERAL", "reductions.small.GENERAL", "selection.count.BLOCK", "selection.count.TILE",
+    "selection.count.BLOCK", "selection.count.TILE",
     "selection.place.TOGETHER", "selection.rows.BLOCK", "selection.rows.UNROLL",
 }  # fmt: skip
 

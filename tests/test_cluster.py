@@ -30,7 +30,7 @@ def cluster():
     with (
         dask.config.set(waits),
         distributed.LocalCluster(
-            2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0", memory_limit=0
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", memory_limit=0
         ) as processes,
         distributed.Client(processes, timeout=TIMEOUT) as client,
     ):

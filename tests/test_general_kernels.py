@@ -1,4 +1,4 @@
-"""The first call of a mid-size array takes the kernels of small ones, with the same bits, while its own compile."""
+"""The first call of a large array takes the kernels of small ones, with the same bits, while its own compile."""
 
 from __future__ import annotations
 
@@ -44,12 +44,17 @@ CALLS = {
 }
 
 
+@pytest.fixture
+def all_large(monkeypatch):
+    """All arrays are large."""
+    for module, limit in ((small, "WIDE"), (small, "LONG"), (small, "ODD"), (small, "WHOLE")):
+        monkeypatch.setattr(module, limit, 0)
+    monkeypatch.setattr(maps.elements, "WHOLE", 0)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 @pytest.mark.parametrize("name", CALLS)
-def test_calls_do_not_wait_for_kernels_of_large_arrays(compiling, monkeypatch, name, dtype):
-    for module, limit in ((small, "WIDE"), (small, "LONG"), (small, "ODD"), (small, "WHOLE")):
-        monkeypatch.setattr(module, limit, 0)  # so that all arrays are large
-    monkeypatch.setattr(maps.elements, "WHOLE", 0)
+def test_calls_do_not_wait_for_kernels_of_large_arrays(compiling, all_large, name, dtype):
     x, results = on_device(sample((60, 70), np.dtype(dtype))), []
     for call in range(4):
         compiling.launched.clear()
@@ -59,6 +64,31 @@ def test_calls_do_not_wait_for_kernels_of_large_arrays(compiling, monkeypatch, n
     for result in results[1:]:
         assert_bits(result, results[0])
     assert {kernel.name for kernel in compiling.begun} == {*compiling.names()}
+
+
+def test_only_the_same_call_waits_for_its_own_kernels(compiling, all_large):
+    x = on_device(sample((60, 70)))
+    for rows, waits in ((60, False), (59, False), (58, False), (60, True), (59, True)):
+        compiling.launched.clear()
+        gpuops.sum(x[:rows], axis=1)
+        assert {*compiling.names()}.isdisjoint(SMALL) == waits
+
+
+def test_first_calls_compile_kernels_that_others_share(emulation, all_large, monkeypatch):
+    compiling = Compiling(lambda kernel: False, monkeypatch)
+    gpuops.sum(on_device(sample((60, 70))), axis=1)
+    assert {*compiling.names()} <= SMALL
+    assert {kernel.name for kernel in compiling.begun}.isdisjoint(SMALL)
+
+
+def test_one_call_is_enough_before_a_capture(compiling, all_large, monkeypatch):
+    x = on_device(sample((60, 70)))
+    expected = np.asarray(gpuops.sum(x, axis=1))
+    monkeypatch.setattr(emulated.DEVICE, "capturing", lambda: True)
+    for _ in range(2):
+        compiling.launched.clear()
+        assert_bits(np.asarray(gpuops.sum(x, axis=1)), expected)
+        assert {*compiling.names()} <= SMALL  # the others are not loaded
 
 
 MACHINE = Machine(132, cluster=16, shared=227 * 1024, together=132)
@@ -91,7 +121,6 @@ def test_general_kernels_serve_what_gives_the_same_bits_in_any_order(op, dtype, 
     shape = (2048, 2048)
     assert kernels(op, shape, dtype, MACHINE, axis=1).isdisjoint(SMALL)
     assert (kernels(op, shape, dtype, GENERAL, axis=1) <= SMALL) == general
-    assert kernels(op, (2049, 2048), dtype, GENERAL, axis=1).isdisjoint(SMALL)  # too large
 
 
 def test_general_kernels_serve_no_named_strategy():

@@ -39,8 +39,16 @@ def test_kernels_are_found_by_source_and_architecture(folder):
     prebuilt.write(prebuilt.path_of(90), CODES)
     assert [prebuilt.found(text, 90) for text, _ in CODES] == [code for _, code in CODES]
     assert prebuilt.found("source 40", 90) == b""
-    assert prebuilt.found("source 1", 80) == b""
+    assert prebuilt.found("source 1", 80) == prebuilt.found("source 1", 100) == b""
     assert prebuilt.counts() == {90: 40}
+
+
+def test_kernels_of_an_earlier_architecture_serve_the_rest_of_its_generation(folder):
+    prebuilt.write(prebuilt.path_of(80), CODES)
+    prebuilt.write(prebuilt.path_of(89), [("source 1", b"its own")])
+    found = {arch: prebuilt.found("source 1", arch) for arch in (80, 86, 89, 90)}
+    assert found == {80: CODES[1][1], 86: CODES[1][1], 89: b"its own", 90: b""}
+    assert prebuilt.found("source 2", 89) == CODES[2][1]
 
 
 def test_nothing_is_found_where_no_kernels_were_built(folder):
@@ -91,7 +99,7 @@ def test_the_command_builds_the_commonest_kernels(nvrtc, folder, monkeypatch, ca
     monkeypatch.setattr(prebuild, "CALLS", 300)
     assert command_line(["kernels", "--arch", "80", "90", "--count", "2"]) == 0
     assert prebuilt.counts() == {80: 2, 90: 2}
-    for kernel in prebuild.commonest(machine_of(90), 2):
+    for kernel in prebuild.commonest([machine_of(90)], 2):
         assert jit.packaged(kernel, 90).startswith(b"\x7fELF")
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(" are in ")[0] for line in lines] == [
@@ -105,7 +113,7 @@ def test_the_command_refuses_architectures_that_nvrtc_does_not_know(nvrtc, folde
 
 
 def test_the_commonest_kernels_serve_most_calls_of_programs():
-    there = {*prebuild.commonest(machine_of(90), prebuild.COUNT)}
+    there = {*prebuild.commonest([machine_of(90)], prebuild.COUNT)}
     needed = mixes.kernels(mixes.mixed())
     served = sum(count for kernel, count in needed.items() if kernel in there)
     assert len(there) == prebuild.COUNT

@@ -216,11 +216,19 @@ def on_device(call: Call, context: ExecutionContext, known: Missed | None) -> An
         name, args = work.method
         return getattr(context, name)(*(call.arrays[arg] if type(arg) is str else arg for arg in args))
     out = [*call.given].index("out") if "out" in specs else None
-    now = meanwhile(work, context.device, lambda: call.describe({name: general(spec) for name, spec in every.items()}))
+    entry = known.entry if known is not None else None
+
+    def by_general_kernels() -> Work:
+        return call.describe({name: general(spec) for name, spec in every.items()})
+
+    again = entry.general if entry is not None else None
+    now = meanwhile(work, context.device, by_general_kernels, again)
     ready = prepare(now, context, [*specs], out, fits, captured)
-    lasts = known is not None and not captured and now is work
-    if known is not None and lasts and len(places) == len(known.addresses) and (out is None or fits is not None):
-        known.entry.ready = entering(context, now, ready)
+    if known is not None and entry is not None:
+        entry.general = now is not work
+        lasts = not captured and now is work
+        if lasts and len(places) == len(known.addresses) and (out is None or fits is not None):
+            entry.ready = entering(context, now, ready)
     return ready(tuple(call.given.values()), places)
 
 

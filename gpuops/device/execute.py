@@ -67,19 +67,25 @@ def prepare(
     return ready
 
 
-def meanwhile(work: Work, device: Device, general: Callable[[], Work]) -> Work:
-    """The same work by a plan whose kernels are there or compile fast, while those of its own plan begin to compile in
-    the background. The work itself if its kernels are there, compile as fast, or were begun by an earlier call: then it
-    waits for them, so that calls that are repeated, and timed, have the speed that lasts.
+def meanwhile(work: Work, device: Device, general: Callable[[], Work], again: bool | None) -> Work:
+    """The same work by a plan that many calls share, while the kernels of its own plan compile in the background. The
+    work itself if these are there or it shares them too, and if the call was made before: then it waits for them, so
+    that calls that are repeated, and timed, have the speed that lasts.
 
-    ``general``: describes the work by kernels of small arrays, as far as these give the same bits.
+    ``general``: describes the work by kernels of small arrays, as far as these give the same bits. ``again``: whether
+    the call was made before; None if that is not known, but whether any call needed the kernels before.
     """
     if work.plan is None or device.there(work.plan.kernels):
         return work
     plan = work.sooner() if work.sooner is not None else general().plan
-    if plan is None or not device.there([kernel for kernel in plan.kernels if kernel.expression is None]):
+    if plan is None or {*plan.kernels} <= {*work.plan.kernels}:
         return work
-    return work._replace(plan=plan, sooner=None) if device.begin(work.plan.kernels) else work
+    if device.capturing():  # the call before it was made in this way
+        return work._replace(plan=plan, sooner=None) if device.there(plan.kernels) else work
+    if work.sooner is not None and not device.there([kernel for kernel in plan.kernels if kernel.expression is None]):
+        return work
+    new = device.begin(work.plan.kernels)
+    return work if again or (again is None and not new) else work._replace(plan=plan, sooner=None)
 
 
 def prepare_counting(

@@ -3,7 +3,8 @@
 The first line of an archive is the SHA-256 of the second, which is JSON: ``kernels`` maps a kernel's key to its block,
 its place there and its size; ``blocks`` has the place, the size and the SHA-256 of each block. The blocks follow,
 LZMA-compressed: similar kernels lie together, since most of their code is the same. The key is a digest of the kernel's
-source, so what another version of gpuops has left behind is not found.
+source, so what another version of gpuops has left behind is not found. GPUs run machine code of the earlier
+architectures of their generation: what is built for 8.0 serves 8.6 and 8.9.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prebuilt")
-TOGETHER = 16  # kernels in a block: the first use of one unpacks all, which takes a few ms
+TOGETHER = 32  # kernels in a block: the first use of one unpacks all, which takes a few ms
 RECENT = 8  # blocks that stay unpacked
 
 
@@ -59,12 +60,15 @@ def archive(path: str) -> Archive:
 
 
 def found(text: str, arch: int) -> bytes:
-    """The machine code of a kernel, given its source; empty if its archive does not have it, or is damaged."""
-    there = archive(path_of(arch))
-    if (entry := there.kernels.get(key_of(text))) is None:
-        return b""
-    number, begin, size = entry
-    return block(there.path, number)[begin : begin + size]
+    """The machine code of a kernel, given its source, for an architecture or an earlier one of its generation; empty if
+    no archive has it, or that is damaged."""
+    key = key_of(text)
+    for each in range(arch, arch // 10 * 10 - 1, -1):
+        there = archive(path_of(each))
+        if (entry := there.kernels.get(key)) is not None:
+            number, begin, size = entry
+            return block(there.path, number)[begin : begin + size]
+    return b""
 
 
 @lru_cache(maxsize=RECENT)

@@ -216,7 +216,7 @@ def add_map(
         shape = target.shape
         typed = zip((target, *operands), types, strict=True)
         out, *args = (plan.maps.argument(each, ctype, shape) for each, ctype in typed)
-        if strategy is None and builder.machine.general and target.size * target.itemsize <= plan.maps.GENERAL:
+        if strategy is None and builder.machine.general:
             strategy = "collapsed"  # that of small arrays
         builder.add(plan.maps.plan(map_, shape, out, tuple(args), strategy))
 

@@ -21,7 +21,7 @@ ALIGNMENT = 16  # bytes: of new results and workspace, and of the widest load
 
 # The scratch is shared by a stream's launches: tickets and barriers (8 bytes each), what tiles of scans tell each other
 # (tagged with launch numbers), then partial results.
-SCRATCH = 2**20  # bytes in all
+SCRATCH = 2**22  # bytes in all
 TICKETS = 4096
 BARRIERS = 1024
 BARRIERS_OFFSET = 8 * TICKETS  # in bytes

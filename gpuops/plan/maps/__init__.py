@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import error
 from ..geometry import Shape
 from ..work import Launch, Plan
-from .elements import GENERAL, is_small, launch_elements
+from .elements import is_small, launch_elements
 from .elementwise import plan_elementwise
 from .launch import WAYS
 from .packs import WALKS, launch_packs
@@ -17,7 +17,7 @@ from .stepped import affordable, along, launch_stepped, worthwhile
 from .tiled import COLS, across, launch_tiled
 
 __all__ = [
-    "GENERAL", "STRATEGIES", "WALKS", "WAYS", "Arg", "Problem", "argument", "choose", "condition_type", "element_types",
+    "STRATEGIES", "WALKS", "WAYS", "Arg", "Problem", "argument", "choose", "condition_type", "element_types",
     "plan",
 ]  # fmt: skip
 

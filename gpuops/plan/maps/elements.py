@@ -25,9 +25,6 @@ PARAMS = Struct(
 )
 
 
-GENERAL = 2**24  # bytes of the output up to which this kernel serves while those of larger arrays compile
-
-
 def is_small(p: Problem) -> bool:
     """Whether the output is too small for another strategy to gain time."""
     out = p.args[0]

@@ -14,7 +14,6 @@ from .problems import Problem
 WHOLE, WIDE, LONG, ODD = 2**11, 2**18, 2**18, 2**21
 SHORT = 512  # bytes from which on a row is long
 UNROLL = 8  # elements in flight per thread
-GENERAL = 2**22  # elements of x up to which these kernels serve while those of larger arrays compile
 WORTH = 24  # elements per thread from which on blocks share an output
 LEAST = 4  # fewest elements per thread of these blocks
 
@@ -23,7 +22,7 @@ def is_small(p: Problem) -> bool:
     """Whether x is too small for other kernels to gain time, and a block's partial results fit shared memory."""
     if not has_room(p):
         return False
-    if p.general and p.outputs * p.length <= GENERAL:
+    if p.general:
         return True
     size, along = ITEMSIZE[p.x], p.reduced.inner(0) == 1
     packed = along and packable(PACK // size, size, p.starts[0], 0, p.kept, p.reduced, inner=p.reduced)
