@@ -51,7 +51,6 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
       ready[k][u] = !CHECK || i + u * TEAM < rows.end[k];
       if (!LOADS_ALL && !ready[k][u]) {
         leave_out(x[k][u], b[k][u], ready[k][u]);
-        if constexpr (Op::EXACT && TEAM % 32 == 0) ready[k][u] = i - threadIdx.x % 32 + u * TEAM < rows.end[k];  // the warp has some
         continue;
       }
       if constexpr (RAW) raw[k][u] = load_raw<VEC>(rows.x[k] + at[0]);

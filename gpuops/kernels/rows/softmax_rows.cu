@@ -4,6 +4,8 @@
 // memory.
 // RAGGED: a row may begin and end at any element. The head and tail around its aligned packs are held element by
 // element.
+// DENSE: rows lie one after the other, in x and in y. Those of a block, some lanes to each, come to shared memory and
+// leave it as one piece, since packs of a row would be narrow.
 // blockIdx.x: BLOCK / GROUP rows. With GROUP = 0, blockIdx.x / CLUSTER is the row, and blockIdx.x % CLUSTER the block's
 // rank in the cluster. BLOCK: threads of a block, at most.
 constexpr int LANES = GROUP ? GROUP : 32;
@@ -11,6 +13,25 @@ constexpr int STATES = BLOCK / 32 * CLUSTER;
 
 // Blocks of a multiprocessor, at least: expressions hold what they load ahead.
 constexpr int AT_LEAST = RESIDENT > 0 || SAME<Source, const Tin*> ? RESIDENT : 1024 / BLOCK;
+
+// A block's piece of a dense array, which begins at a multiple of 16 bytes.
+template <class T> struct Piece {
+  static constexpr int WIDE = 16 / sizeof(T);
+  __align__(16) T item[DENSE ? BLOCK * PACKS * VEC : 1];
+
+  __device__ __forceinline__ void read(const T* from, int count) {
+    for (int i = threadIdx.x * WIDE; i < count; i += BLOCK * WIDE) {
+      if (i + WIDE <= count) store_items(item + i, load_items<WIDE>(from + i));
+      else for (int v = i; v < count; ++v) item[v] = from[v];
+    }
+  }
+  __device__ __forceinline__ void write(T* to, int count) const {
+    for (int i = threadIdx.x * WIDE; i < count; i += BLOCK * WIDE) {
+      if (i + WIDE <= count) store_items(to + i, load_items<WIDE>(item + i));
+      else for (int v = i; v < count; ++v) to[v] = item[v];
+    }
+  }
+};
 
 extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST)
 softmax_rows(SOURCE x, const b8* mask, Tout* y, Softmax p) {
@@ -20,6 +41,15 @@ softmax_rows(SOURCE x, const b8* mask, Tout* y, Softmax p) {
     Index row = blockIdx.x * static_cast<Index>(BLOCK / LANES) + threadIdx.x / LANES;
     bool inside = row < static_cast<Index>(p.rows);
     Part part(inside ? row : 0, inside ? 0 : 1, x, mask, y, p);  // past the last row, an empty part
+    __shared__ Piece<Tin> source;
+    __shared__ Piece<Tout> target;
+    constexpr int ROWS = BLOCK / LANES;
+    i64 begin = blockIdx.x * static_cast<i64>(ROWS), piece = min(p.rows - begin, static_cast<i64>(ROWS)) * p.cols;
+    if constexpr (DENSE) {
+      source.read(x + begin * p.cols, piece);
+      __syncthreads();
+      part.x = source.item + threadIdx.x / LANES * p.cols, part.y = target.item + threadIdx.x / LANES * p.cols;
+    }
     OnChip packs;
     Singles<LANES> edges;
     auto locate = [&](int n, Offset (&at)[3]) { part.locate(thread + n * LANES, at, p); };
@@ -38,10 +68,15 @@ softmax_rows(SOURCE x, const b8* mask, Tout* y, Softmax p) {
     edges.sum_of_powers(sum, base, p);
     State whole = state_of(key, warp_reduce<Added<Total>, LANES>(sum[0]));
     let_next_start();
-    if (!inside) return;
-    Ending ending[1] = {Ending::of<true>(key, whole, p)};
-    packs.store_held(part.y, ending, p, locate);
-    edges.store(part, ending, thread, LANES, p);
+    if (inside) {
+      Ending ending[1] = {Ending::of<true>(key, whole, p)};
+      packs.store_held(part.y, ending, p, locate);
+      edges.store(part, ending, thread, LANES, p);
+    }
+    if constexpr (DENSE) {
+      __syncthreads();
+      target.write(y + begin * p.cols, piece);
+    }
   } else {
     int thread = threadIdx.x, group = blockDim.x, rank = blockIdx.x % CLUSTER;
     Part part(blockIdx.x / CLUSTER, rank, x, mask, y, p);

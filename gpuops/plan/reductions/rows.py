@@ -197,7 +197,9 @@ def at_most(p: Problem, count: int, access: Access, busy: bool = False) -> int:
         return several_in_flight(p, count, access, SEVERAL_ROOM)
     if p.ahead and p.op.traits.exponential:  # as few as the accumulator takes at a time: the bits are the same
         count = min(count, max(1, AT_A_TIME[ITEMSIZE[p.x] == 2] // access.vec))
-    return in_flight(p, count, access, busy or (p.exact and p.ahead))
+    most = in_flight(p, count, access, busy or (p.exact and p.ahead))
+    # Exact sums add packs that are not there, too; so many of them would take longer than another kernel is worth.
+    return count if p.exact and most // 2 < count < most > 4 else most
 
 
 def at_once(p: Problem, rows: Rows, packs: int, threads: int) -> bool:

@@ -54,8 +54,11 @@ def lanes_per_row(p: Problem, access: Access, packs: int, times: int) -> Plan:
     """Some lanes of a warp to each row."""
     group = min(32, power_of_2(-(-packs // (LANE_PACKS * times))))
     held = Held(packs, packs, compiled(-(-packs // group)))
-    blocks, constants = -(-p.rows // (LANES_BLOCK // group)), {"CLUSTER": 1, "GROUP": group}
-    return along_packs(p, "rows", access, held, (blocks, LANES_BLOCK), constants)
+    rows = LANES_BLOCK // group
+    narrow = not access.ragged and access.vec * min(p.sizes[0], p.sizes[2]) < PACK
+    whole = all([rows * p.cols * p.sizes[k] % PACK == 0 for k in (0, 2)])
+    constants = {"CLUSTER": 1, "GROUP": group, "DENSE": p.dense and narrow and whole}
+    return along_packs(p, "rows", access, held, (-(-p.rows // rows), LANES_BLOCK), constants)
 
 
 def blocks_per_row(p: Problem, access: Access, packs: int, times: int, machine: Machine) -> Plan | None:
@@ -73,7 +76,7 @@ def blocks_per_row(p: Problem, access: Access, packs: int, times: int, machine: 
     each = 1 if alone else times * (FEW_PACKS * p.width if short else MOST_PACKS)
     block = min(shape.block, -(-part // (32 * each)) * 32)
     held = hold(packs, part, block, shape.registers, cluster=shape.cluster)
-    constants = {"CLUSTER": shape.cluster, "GROUP": 0}
+    constants = {"CLUSTER": shape.cluster, "GROUP": 0, "DENSE": False}
     full = held.staged > 0 or held.registers > FEW_PACKS * times
     return along_packs(p, "rows", access, held, (p.rows * shape.cluster, block), constants, full)
 

@@ -29,6 +29,7 @@ class Problem(NamedTuple):
     sizes: Shape  # bytes of an element of x, mask and out
     rows: int
     cols: int  # elements of a row
+    dense: bool  # whether rows lie one after the other in x and out, which both begin at a multiple of 16 bytes
 
     @property
     def width(self) -> int:
@@ -66,7 +67,9 @@ def problem(
         (out.start + moves[2]) % ALIGNMENT,
     )  # fmt: skip
     names = dtype_name(x.dtype), val, dtype_name(out.dtype)
+    strides = [(kept.strides[k], reduced.strides[k]) for k in (0, 2)]
+    dense = x.made is None and starts[0] == starts[2] == 0 and strides == [((reduced.size,), (1,))] * 2
     return Problem(
         op, op.states or reduction, *names, kept, reduced, arrays, starts, mask is not None, option, sizes, kept.size,
-        reduced.size,
+        reduced.size, dense,
     )  # fmt: skip
