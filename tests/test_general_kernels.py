@@ -11,6 +11,7 @@ import gpuops
 from gpuops.call.dispatch import describe
 from gpuops.device.background import Background
 from gpuops.plan import maps
+from gpuops.plan import small as plan_small
 from gpuops.plan.reductions import small
 from gpuops.plan.work import Machine, new_array
 from tests import emulated
@@ -18,7 +19,7 @@ from tests.compare import assert_bits
 from tests.compiling import Compiling
 from tests.layouts import sample
 
-SMALL = {"reduce_small", "broadcast_elements", "softmax_small"}
+SMALL = {*plan_small.KERNELS}
 
 
 @pytest.fixture
@@ -79,6 +80,25 @@ def test_first_calls_compile_kernels_that_others_share(emulation, all_large, mon
     gpuops.sum(on_device(sample((60, 70))), axis=1)
     assert {*compiling.names()} <= SMALL
     assert {kernel.name for kernel in compiling.begun}.isdisjoint(SMALL)
+
+
+def test_kernels_of_other_dtypes_compile_beside_those_of_a_call(emulation, all_large, monkeypatch):
+    compiling = Compiling(lambda kernel: False, monkeypatch)
+    x, y = on_device(sample((60, 70))), on_device(sample((60, 70)) > 0)
+    gpuops.sum(x, axis=1)
+    before = len(compiling.begun)
+    monkeypatch.setattr(emulated.EmulatedDevice, "compiles_all", True)
+    gpuops.sum(x, axis=0)
+    gpuops.where(y, x, x)
+    more = compiling.begun[before:]
+    assert {kernel.name for kernel in more} - SMALL == {"reduce_columns", "broadcast"}
+    sums = {dict(kernel.types)["Tin"] for kernel in more if kernel.name == "reduce_small"}
+    assert sums == {"f32", "f64", "f16", "i64", "i32"}
+    maps = {tuple(dict(kernel.types)[name] for name in ("Ta", "Tb")) for kernel in more if "elements" in kernel.name}
+    assert maps == {("u8", "u16"), ("u8", "u32"), ("u8", "u64")}
+    begun = len(compiling.begun)
+    gpuops.sum(x, axis=0)
+    assert len(compiling.begun) == begun
 
 
 def test_one_call_is_enough_before_a_capture(compiling, all_large, monkeypatch):

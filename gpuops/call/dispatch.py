@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..device.context import ExecutionContext, Refused
+from ..device.context import Device, ExecutionContext, Refused
 from ..device.execute import Fits, Ready, entering, meanwhile, prepare, related
 from ..errors import error, is_about_the_call
-from ..plan.work import ArraySpec, HostCall, Work
+from ..plan.small import KERNELS as SMALL
+from ..plan.work import ArraySpec, HostCall, Kernel, Work
 from .arrays import context_of, host_array, is_scalar, kind
 from .key import Missed
 from .libraries import STANDING, adapter_of
@@ -22,6 +23,8 @@ from .recordings import described
 
 #: Types of options that `as_number` leaves as they are.
 PLAIN = frozenset((int, bool, float, str, tuple, type, type(None)))
+#: What arrays of programs are, mostly.
+RELATED = ("float32", "float64", "float16", "int64", "int32")
 HERE = nullcontext()
 
 
@@ -216,25 +219,51 @@ def on_device(call: Call, context: ExecutionContext, known: Missed | None) -> An
         name, args = work.method
         return getattr(context, name)(*(call.arrays[arg] if type(arg) is str else arg for arg in args))
     out = [*call.given].index("out") if "out" in specs else None
-    entry = known.entry if known is not None else None
-
-    def by_general_kernels() -> Work:
-        return call.describe({name: general(spec) for name, spec in every.items()})
-
-    again = entry.general if entry is not None else None
-    now = meanwhile(work, context.device, by_general_kernels, again)
+    there = work.plan is None or context.device.there(work.plan.kernels)
+    now = work if there else sooner(call, every, work, context.device, known)
     ready = prepare(now, context, [*specs], out, fits, captured)
-    if known is not None and entry is not None:
-        entry.general = now is not work
-        lasts = not captured and now is work
-        if lasts and len(places) == len(known.addresses) and (out is None or fits is not None):
-            entry.ready = entering(context, now, ready)
+    lasts = known is not None and not captured and now is work
+    if known is not None and lasts and len(places) == len(known.addresses) and (out is None or fits is not None):
+        known.entry.ready = entering(context, now, ready)
     return ready(tuple(call.given.values()), places)
 
 
-def general(spec: ArraySpec) -> ArraySpec:
-    """The spec on a machine whose kernels of small arrays serve larger ones, too."""
-    return spec if spec.machine is None else spec._replace(machine=spec.machine._replace(general=True))
+def sooner(call: Call, specs: dict[str, ArraySpec], work: Work, device: Device, known: Missed | None) -> Work:
+    """The same work, of which not all kernels are there, or one whose kernels take less time to be. Where none came
+    with the package, those that calls with other dtypes would take compile beside them."""
+    again = known.entry.general if known is not None else None
+    now = meanwhile(work, device, lambda: call.describe(general(specs)), again)
+    if known is not None:
+        known.entry.general = now is not work
+    if not again and device.compiles_all and not device.capturing():
+        device.begin(relatives(call, specs))
+    return now
+
+
+def general(specs: dict[str, ArraySpec]) -> dict[str, ArraySpec]:
+    """The specs on a machine whose kernels of small arrays serve larger ones, too."""
+    return {
+        name: spec if spec.machine is None else spec._replace(machine=spec.machine._replace(general=True))
+        for name, spec in specs.items()
+    }
+
+
+def relatives(call: Call, specs: dict[str, ArraySpec]) -> list[Kernel]:
+    """The kernels of small arrays that the call would take if its arrays had other dtypes."""
+    found: list[Kernel] = []
+    for dtype in map(np.dtype, RELATED):
+        others = {name: of_dtype(spec, dtype) for name, spec in general(specs).items()}
+        with suppress(TypeError, ValueError):  # the op does not take it
+            plan = call.describe(others).plan
+            found += [kernel for kernel in plan.kernels if kernel.name in SMALL] if plan is not None else []
+    return found
+
+
+def of_dtype(spec: ArraySpec, dtype: np.dtype) -> ArraySpec:
+    """The spec of an array like it of another dtype; of bools and of scalars itself."""
+    if spec.dtype.kind == "b" or spec.value is not None or spec.made is not None:
+        return spec
+    return spec._replace(dtype=dtype, strides=tuple([step * dtype.itemsize for step in spec.steps]), start=0)
 
 
 def device_specs(

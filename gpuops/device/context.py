@@ -55,6 +55,11 @@ class Device(Protocol):
         """Whether kernels are loaded or, unless under capture, need not be compiled to be."""
         ...
 
+    @property
+    def compiles_all(self) -> bool:
+        """Whether no kernels came with the package."""
+        ...
+
     def begin(self, kernels: list[Kernel]) -> bool:
         """Begin to compile kernels in the background; whether any was not begun before."""
         ...

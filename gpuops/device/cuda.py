@@ -197,11 +197,16 @@ class CudaDevice:
                 self._codes[kernel] = code
         return True
 
+    @property
+    def compiles_all(self) -> bool:
+        return not jit.is_packaged(self.arch)
+
     def begin(self, kernels: list[Kernel]) -> bool:
         from .background import background  # needed by few processes
 
         with self._lock:
-            new = [kernel for kernel in kernels if kernel not in self._begun]
+            known = self._begun.keys() | self._functions.keys()
+            new = [kernel for kernel in dict.fromkeys(kernels) if kernel not in known]
             self._begun |= {kernel: background().submit(partial(self.compile_ahead, kernel)) for kernel in new}
         return bool(new)
 

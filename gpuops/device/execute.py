@@ -68,15 +68,14 @@ def prepare(
 
 
 def meanwhile(work: Work, device: Device, general: Callable[[], Work], again: bool | None) -> Work:
-    """The same work by a plan that many calls share, while the kernels of its own plan compile in the background. The
-    work itself if these are there or it shares them too, and if the call was made before: then it waits for them, so
-    that calls that are repeated, and timed, have the speed that lasts.
+    """The same work by a plan whose kernels many calls share, while those of its own plan, which are not there, compile
+    in the background. The work itself if others share these too, and if the call was made before: then it waits for
+    them, so that calls that are repeated, and timed, have the speed that lasts.
 
     ``general``: describes the work by kernels of small arrays, as far as these give the same bits. ``again``: whether
     the call was made before; None if that is not known, but whether any call needed the kernels before.
     """
-    if work.plan is None or device.there(work.plan.kernels):
-        return work
+    assert work.plan is not None
     plan = work.sooner() if work.sooner is not None else general().plan
     if plan is None or {*plan.kernels} <= {*work.plan.kernels}:
         return work

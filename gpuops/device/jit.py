@@ -190,6 +190,13 @@ def packaged(kernel: Kernel, arch: int) -> bytes:
     return prebuilt.found(source(kernel), arch)
 
 
+def is_packaged(arch: int) -> bool:
+    """Whether any variants for an architecture came with the package."""
+    from . import prebuilt  # slow to import, and NumPy users never need it
+
+    return any(each.kernels for each in prebuilt.archives(arch))
+
+
 def kept(kernel: Kernel, arch: int) -> bytes:
     """Machine code of a variant from the package or the disk cache; empty if neither has it."""
     from . import disk_cache  # slow to import, and NumPy users never need it

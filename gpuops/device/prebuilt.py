@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prebuilt")
-TOGETHER = 32  # kernels in a block: the first use of one unpacks all, which takes a few ms
+TOGETHER = 8  # kernels in a block: the first use of one unpacks all, which takes 3 ms
 RECENT = 8  # blocks that stay unpacked
 
 
@@ -59,12 +59,16 @@ def archive(path: str) -> Archive:
     return Archive(path, 0, {}, [])
 
 
+def archives(arch: int) -> list[Archive]:
+    """What serves an architecture: its own archive, and those of earlier ones of its generation."""
+    return [archive(path_of(each)) for each in range(arch, arch // 10 * 10 - 1, -1)]
+
+
 def found(text: str, arch: int) -> bytes:
     """The machine code of a kernel, given its source, for an architecture or an earlier one of its generation; empty if
     no archive has it, or that is damaged."""
     key = key_of(text)
-    for each in range(arch, arch // 10 * 10 - 1, -1):
-        there = archive(path_of(each))
+    for there in archives(arch):
         if (entry := there.kernels.get(key)) is not None:
             number, begin, size = entry
             return block(there.path, number)[begin : begin + size]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from .access import SECTOR
 from .geometry import floor_power_of_2, log2, power_of_2
 
+KERNELS = ("reduce_small", "softmax_small", "broadcast_elements")  # which take any strides, and so many calls share
 BLOCK = 1024  # most threads of a block
 LEAST = 128  # threads of a block whose outputs have at most a warp each
 FILLED = 1024  # threads per multiprocessor beyond which a thread takes more than EACH elements instead

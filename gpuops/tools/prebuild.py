@@ -33,7 +33,7 @@ from .warmup import GPUS, machine_of
 
 ARCHITECTURES = (80, 90, 100, 120)  # one of a generation, whose machine code later ones run too
 CALLS = 60_000  # that are described
-COUNT = 650  # kernels for an architecture
+COUNT = 560  # kernels for an architecture
 #: What a kernel counts that kernels of small arrays stand in for while it compiles.
 REPLACED = 0.3
 SEED = 1
