@@ -14,7 +14,7 @@ import pytest
 from numpy.lib.array_utils import byte_bounds
 
 import gpuops
-from gpuops.call import launch_cache
+from gpuops.call import dispatch, launch_cache
 from gpuops.device import prebuilt
 from tests import budget, emulated, emulator, tiers
 
@@ -84,9 +84,6 @@ class Cpu:
     def fetch(self, result: Any) -> np.ndarray:
         return np.array(result, subok=False)
 
-    def wait_for_kernels(self) -> None:
-        """Wait for kernels that compile in the background."""
-
 
 class Emulated(Cpu):
     """Arrays whose kernels run on the emulator."""
@@ -109,9 +106,7 @@ class Gpu(Cpu):
     def __init__(self) -> None:
         import cupy
 
-        from gpuops.device import cuda  # which needs CuPy
-
-        self.cupy, self.cuda = cupy, cuda
+        self.cupy = cupy
         self.kinds = (cupy.ndarray,)
 
     def reserve(self, nbytes: int) -> Any:
@@ -125,9 +120,6 @@ class Gpu(Cpu):
 
     def fetch(self, result: Any) -> np.ndarray:
         return self.cupy.asnumpy(result)
-
-    def wait_for_kernels(self) -> None:
-        self.cuda.device(self.cupy.cuda.Device().id).wait_for_kernels()
 
 
 def root(array: np.ndarray) -> np.ndarray:
@@ -208,6 +200,12 @@ def is_other_tier(item: pytest.Item) -> bool:
     """Whether a test has the kernels that are not its turn's."""
     turn = (zlib.crc32(item.location[2].partition("[")[0].encode()) + budget.TURN) % 2
     return tier(item) != "" and tier(item).endswith("small") != turn
+
+
+@pytest.fixture
+def own_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls wait for their own kernels, so that the first of a call is cached on a GPU, too."""
+    monkeypatch.setattr(dispatch, "sooner", lambda call, specs, work, device, known: work)
 
 
 @pytest.fixture(autouse=True, scope="session")

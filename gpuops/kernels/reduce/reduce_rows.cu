@@ -27,6 +27,10 @@ __device__ __forceinline__ Offset step_of(const Reduce& r) {
   else return OTHER == BESIDE;
 }
 
+// Whether exact sums of products add a pack only if the warp has some of it. That puts packs one after the other, which
+// takes fewer registers, so that more warps have room.
+constexpr bool ONE_BY_ONE = Op::EXACT && OTHER != NONE && TEAM % 32 == 0 && (ONE_OF<Tval, f32, Complex<f32>> || (HALF<Tval> && RESIDENT == 0));
+
 // Unconditional loads are all issued at once: past the end, the last pack is loaded again and ignored.
 constexpr bool LOADS_ALL = Op::EXPONENTIAL && GROUP == BLOCK && (HALF<Tin> || UNROLL <= 4);
 
@@ -51,6 +55,7 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
       ready[k][u] = !CHECK || i + u * TEAM < rows.end[k];
       if (!LOADS_ALL && !ready[k][u]) {
         leave_out(x[k][u], b[k][u], ready[k][u]);
+        if constexpr (ONE_BY_ONE) ready[k][u] = i - threadIdx.x % 32 + u * TEAM < rows.end[k];
         continue;
       }
       if constexpr (RAW) raw[k][u] = load_raw<VEC>(rows.x[k] + at[0]);
