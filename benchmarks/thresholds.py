@@ -199,6 +199,8 @@ THRESHOLDS = (
     Threshold("reductions.rows", "BUSY", (20, 32), over("sum", ((2**20, 77), 1), ((2**19, 101), 1), ((2**19, 115), 1))),
     Threshold("reductions.rows", "STAGE", (2**13, 2**15), over("sum", ((2**21, 41), 1), ((2**22, 17), 1))),
     Threshold("reductions.columns", "THREAD_BLOCK", (128, 512), over("sum", ((16, 2**22), 0))),
+    Threshold("reductions.columns", "SEARCH_BLOCK", (64, 256), (
+        *over("argmax", ((11, 7_000_003), 0)), *over("argmax", ((11, 7_000_003), 0), dtype="float16"))),
     Threshold("reductions.columns", "SHARED_BLOCK", (256, 1024), over("sum", (WIDE, 0), ((2**22, 16), 0))),
     Threshold("reductions.columns", "HELD", (96, 384), (
         *over("sum", (WIDE, 0), dtype="float16"), *over("max", (WIDE, 0), dtype="int8"),
@@ -223,6 +225,9 @@ THRESHOLDS = (
     Threshold("rows.on_chip", "MOST_PACKS", (4,), over("softmax", ((4096, 16384), 1), ((512, 131072), 1))),
     Threshold("rows.on_chip", "NARROW", (2, 8), over("softmax", ((4096, 4096), 1, "[:, ::2]"))),
     Threshold("rows.on_chip", "LANE_PACKS", (1, 4), over("softmax", ((2**18, 128), 1), ((2**17, 512), 1))),
+    Threshold("rows.on_chip", "DENSE_PACKS", (2, 8), (
+        *over("softmax", ((3_000_000, 21), 1), ((6_000_000, 10), 1)),
+        *over("softmax", ((3_000_000, 21), 1), dtype="float16"))),
     Threshold("rows.on_chip", "WARP_PACKS", (88, 352), over("softmax", ((2**16, 512), 1), ((2**16, 1024), 1))),
     Threshold("rows.on_chip", "LANES_BLOCK", (256,), over("softmax", ((2**18, 128), 1), ((2**20, 64), 1))),
     Threshold("rows.on_chip", "SHORT", (2**10, 2**12), over("softmax", ((8192, 6144), 1), ((8192, 12288), 1))),
@@ -237,6 +242,7 @@ THRESHOLDS = (
         *over("softmax", ((4096, 4096), 0)), *over("softmax", ((4096, 4096), 0), dtype="float16"))),
     Threshold("rows.columns", "REGISTERS", ((2, 2), (4, 4)), over("softmax", ((4096, 4096), 0), ((128, 8192, 256), 1))),
     Threshold("rows.columns", "SEGMENT", (64, 256), over("softmax", ((4096, 4096), 0), ((128, 1024, 256), 1))),
+    Threshold("rows.columns", "SINGLES", (0, 8), over("softmax", ((90, 777, 1111), 1), ((90, 777, 1110), 1))),
     Threshold("rows.columns", "FAR", (2**15, 2**20), over("softmax", ((4096, 8192), 0), ((4096, 65536), 0))),
     Threshold("rows.columns", "LONGER", (1, 4), over("softmax", ((4096, 65536), 0))),
     Threshold("rows.columns", "ROWS", (32, 128), over("softmax", ((4096, 4096), 0), dtype="float16")),

@@ -101,6 +101,12 @@ def test_kernels_of_other_dtypes_compile_beside_those_of_a_call(emulation, all_l
     assert len(compiling.begun) == begun
 
 
+def test_options_need_not_suit_other_dtypes(emulation, all_large, monkeypatch):
+    Compiling(lambda kernel: False, monkeypatch)
+    monkeypatch.setattr(emulated.EmulatedDevice, "compiles_all", True)
+    assert gpuops.sum(on_device(np.ones(3)), initial=1e300) == 1e300
+
+
 def test_one_call_is_enough_before_a_capture(compiling, all_large, monkeypatch):
     x = on_device(sample((60, 70)))
     expected = np.asarray(gpuops.sum(x, axis=1))

@@ -453,6 +453,22 @@ def test_narrow_packs_hold_as_many_bytes_per_thread(cols, constants):
     assert ({"VEC": 1} | constants).items() <= made.items()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "shape", "constants"),
+    [
+        ("float32", (2**18, 21), {"DENSE": True, "GROUP": 2, "VEC": 1, "PACKS": 12}),
+        ("float32", (2**18, 10), {"DENSE": True, "GROUP": 1, "VEC": 2, "PACKS": 6}),
+        ("float16", (2**18, 15), {"DENSE": True, "GROUP": 1, "VEC": 1, "PACKS": 16}),
+        ("float64", (2**17, 15), {"DENSE": True, "GROUP": 2, "VEC": 1, "PACKS": 8}),
+        ("float32", (2**18, 16), {"DENSE": False, "VEC": 4}),  # in whole packs
+        ("float32", (2**15, 781), {"DENSE": False, "RAGGED": True}),
+    ],
+)
+def test_short_rows_that_lie_one_after_the_other_come_as_one_piece(dtype, shape, constants):
+    made = dict(softmax_of(dtype, shape, (1,)).steps[0].kernel.constants)
+    assert constants.items() <= made.items()
+
+
 def test_small_devices_hold_shorter_rows_on_chip():
     small = work.Machine(20, cluster=1, shared=48 * 1024)
     assert softmax_of("float32", (4096, 32768), (1,), small).strategy == "rows"
@@ -514,8 +530,9 @@ def test_packs_and_blocks_of_reductions_are_powers_of_two(data):
     for strategy in ("rows", "columns"):
         (step,) = reductions.plan(problem, strategy, 132).steps
         constants = dict(step.kernel.constants)
-        for name in {"VEC", "BLOCK", "GROUP", "TEAM", "ROWS", "UNROLL", "WIDE", "STORED"} & set(constants):
+        for name in {"VEC", "BLOCK", "GROUP", "TEAM", "ROWS", "WIDE", "STORED"} & set(constants):
             assert constants[name].bit_count() == 1, name
+        assert 1 <= constants.get("UNROLL", 1) <= 16
         assert constants["VEC"] * dtypes.ITEMSIZE[x] <= PACK
 
 

@@ -253,7 +253,7 @@ def relatives(call: Call, specs: dict[str, ArraySpec]) -> list[Kernel]:
     found: list[Kernel] = []
     for dtype in map(np.dtype, RELATED):
         others = {name: of_dtype(spec, dtype) for name, spec in general(specs).items()}
-        with suppress(TypeError, ValueError):  # the op does not take it
+        with suppress(Exception), np.errstate(all="ignore"):  # the op, or an initial value, does not take it
             plan = call.describe(others).plan
             found += [kernel for kernel in plan.kernels if kernel.name in SMALL] if plan is not None else []
     return found

@@ -33,12 +33,12 @@ from .warmup import GPUS, machine_of
 
 ARCHITECTURES = (80, 90, 100, 120)  # one of a generation, whose machine code later ones run too
 CALLS = 60_000  # that are described
-COUNT = 560  # kernels for an architecture
+COUNT = 650  # kernels for an architecture
 #: What a kernel counts that kernels of small arrays stand in for while it compiles.
 REPLACED = 0.3
 SEED = 1
 #: How often calls are of a dtype.
-DTYPES = {"float32": 8, "float16": 3, "bfloat16": 3, "float64": 3, "int32": 3, "int64": 2, "bool": 1}
+DTYPES = {"float32": 8, "float16": 3, "bfloat16": 3, "float64": 8, "int32": 3, "int64": 2, "bool": 1}
 LENGTHS = (2**9, 2**12, 2**16, 2**24)  # the most that a dim may have, one of these
 RANKS = (1, 2, 2, 2, 3, 4)
 MOST = 2**26  # elements of an array

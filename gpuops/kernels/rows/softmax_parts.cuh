@@ -31,6 +31,11 @@ struct Part {
     end = min(rank * p.chunk + p.chunk, static_cast<i64>(packs));
     singles = rank == 0 ? head + tail : 0;
   }
+  // The row lies elsewhere. (Never called for an expression.)
+  template <class X> __device__ __forceinline__ void move(const X* x_, Tout* y_) {
+    if constexpr (SAME<From, const X*>) x = x_;
+    y = y_;
+  }
   __device__ __forceinline__ void locate(Index pack, Offset (&at)[3], const Softmax& p) const {
     // Packs of several elements along a single dim are contiguous in x and y.
     if constexpr (REDUCED == 1 && VEC > 1) at[0] = at[2] = head + static_cast<Offset>(pack) * VEC, at[1] = at[0] * step;

@@ -19,10 +19,10 @@ template <class T> struct Piece {
   static constexpr int WIDE = 16 / sizeof(T);
   __align__(16) T item[DENSE ? BLOCK * PACKS * VEC : 1];
 
-  __device__ __forceinline__ void read(const T* from, int count) {
+  template <class From> __device__ __forceinline__ void read(From from, int count) {
     for (int i = threadIdx.x * WIDE; i < count; i += BLOCK * WIDE) {
       if (i + WIDE <= count) store_items(item + i, load_items<WIDE>(from + i));
-      else for (int v = i; v < count; ++v) item[v] = from[v];
+      else for (int v = i; v < count; ++v) store_items(item + v, load_items<1>(from + v));
     }
   }
   __device__ __forceinline__ void write(T* to, int count) const {
@@ -48,7 +48,7 @@ softmax_rows(SOURCE x, const b8* mask, Tout* y, Softmax p) {
     if constexpr (DENSE) {
       source.read(x + begin * p.cols, piece);
       __syncthreads();
-      part.x = source.item + threadIdx.x / LANES * p.cols, part.y = target.item + threadIdx.x / LANES * p.cols;
+      part.move(source.item + threadIdx.x / LANES * p.cols, target.item + threadIdx.x / LANES * p.cols);
     }
     OnChip packs;
     Singles<LANES> edges;

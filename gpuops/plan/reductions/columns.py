@@ -22,9 +22,10 @@ from .launch import (
     several_in_flight,
     split,
 )
-from .problems import Problem
+from .problems import POSITION, Problem
 
 THREAD_BLOCK = 256  # threads of a block, if each has outputs of its own
+SEARCH_BLOCK = 128  # the same, of searches
 SHARED_BLOCK = 512  # threads of a block, if they share outputs
 HELD = 192  # bytes of partial results and packs in flight of a thread: with more, registers spill
 SEVERAL_HELD = 400  # the same of several sums
@@ -88,7 +89,8 @@ def in_packs(p: Problem, shallow: bool) -> Columns:
 def thread_per_outputs(p: Problem, columns: Columns) -> Design:
     """A thread per pack of outputs, over their whole length."""
     stored = 1 if columns.edged else store_width(p, columns.access.vec)
-    return design(p, columns, THREAD_BLOCK, THREAD_BLOCK, (1, p.length), THREADS_PER_SM, stored)
+    block = SEARCH_BLOCK if p.op.second == POSITION else THREAD_BLOCK
+    return design(p, columns, block, block, (1, p.length), THREADS_PER_SM, stored)
 
 
 def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design:

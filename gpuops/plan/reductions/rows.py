@@ -198,8 +198,10 @@ def at_most(p: Problem, count: int, access: Access, busy: bool = False) -> int:
     if p.ahead and p.op.traits.exponential:  # as few as the accumulator takes at a time: the bits are the same
         count = min(count, max(1, AT_A_TIME[ITEMSIZE[p.x] == 2] // access.vec))
     most = in_flight(p, count, access, busy or (p.exact and p.ahead))
-    # Exact sums add packs that are not there, too; so many of them would take longer than another kernel is worth.
-    return count if p.exact and most // 2 < count < most > 4 else most
+    if most // 2 < count < most and most > 4:  # no thread has as many
+        # Exact sums add those that are not there, too. Tests of elements are faster with a full round and a rest.
+        return count if p.exact else most // 2 if p.out == "bool" or p.op.traits.counting else most
+    return most
 
 
 def at_once(p: Problem, rows: Rows, packs: int, threads: int) -> bool:

@@ -19,6 +19,7 @@ SMALL_CLUSTERS = {4: 16, 2: 2}  # at most so many to a tile, by bytes of an elem
 REGISTERS = (4, 2)  # packs of a thread in registers; and with a mask
 SEGMENT = 128  # bytes next to each other that a block reads
 FAR, LONGER = 2**17, 2  # bytes from row to row from which on they are so many times as many, for elements of 4 bytes
+SINGLES = 4  # bytes of a pack up to which they are, too
 ROWS = 64  # rows of a block, at most
 RESERVED = 2**10 + 2**8  # bytes of shared memory: the system's for every block, and where blocks of a cluster meet
 
@@ -76,7 +77,7 @@ def tiles(p: Problem, access: Access, kept: Axes, machine: Machine) -> Iterator[
     """The tiles to try, best first: four blocks to a multiprocessor, then two, then narrower ones."""
     nbytes = access.vec * p.sizes[0]
     far = p.width == 1 and max(p.reduced.strides[0]) * p.sizes[0] >= FAR
-    segment = SEGMENT * LONGER if far else SEGMENT
+    segment = SEGMENT * LONGER if far or nbytes <= SINGLES else SEGMENT
     wide = max(1, min(segment // nbytes, ROWS // access.vec, power_of_2(kept.size)))
     sizes, large = clusters(machine), BLOCK // p.width
     small = 0 if far or p.width > 1 else SMALL_CLUSTERS.get(p.sizes[0], 0)
