@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from functools import cache
 
-MOST = 4  # threads, and no more than half of the cores
+MOST = 8  # threads, and no more than half of the cores
 
 
 class Background:

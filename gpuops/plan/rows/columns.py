@@ -19,7 +19,7 @@ SMALL_CLUSTERS = {4: 16, 2: 2}  # at most so many to a tile, by bytes of an elem
 REGISTERS = (4, 2)  # packs of a thread in registers; and with a mask
 SEGMENT = 128  # bytes next to each other that a block reads
 FAR, LONGER = 2**17, 2  # bytes from row to row from which on they are so many times as many, for elements of 4 bytes
-SINGLES = 4  # bytes of a pack up to which they are, too
+SINGLES = 8  # bytes of a pack up to which they are, too
 ROWS = 64  # rows of a block, at most
 RESERVED = 2**10 + 2**8  # bytes of shared memory: the system's for every block, and where blocks of a cluster meet
 
