@@ -225,7 +225,7 @@ THRESHOLDS = (
     Threshold("rows.on_chip", "MOST_PACKS", (4,), over("softmax", ((4096, 16384), 1), ((512, 131072), 1))),
     Threshold("rows.on_chip", "NARROW", (2, 8), over("softmax", ((4096, 4096), 1, "[:, ::2]"))),
     Threshold("rows.on_chip", "LANE_PACKS", (1, 4), over("softmax", ((2**18, 128), 1), ((2**17, 512), 1))),
-    Threshold("rows.on_chip", "DENSE_PACKS", (2, 8), (
+    Threshold("rows.on_chip", "NARROW_PACKS", (2, 8), (
         *over("softmax", ((3_000_000, 21), 1), ((6_000_000, 10), 1)),
         *over("softmax", ((3_000_000, 21), 1), dtype="float16"))),
     Threshold("rows.on_chip", "WARP_PACKS", (88, 352), over("softmax", ((2**16, 512), 1), ((2**16, 1024), 1))),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..access import PACK, Access
+from ..access import PACK, RAGGED, Access
 from ..geometry import floor_power_of_2, power_of_2
 from ..work import Machine, Plan
 from .classic import STATES
@@ -15,7 +15,7 @@ from .problems import Problem
 MOST_PACKS = 8  # of a thread in registers, of 16 bytes
 NARROW = 4  # narrower ones are at most so many times as many
 LANE_PACKS = 2  # of a lane, where a row is that of some lanes
-DENSE_PACKS = 4  # the same, where packs are narrow and rows lie one after the other
+NARROW_PACKS = 4  # the same of short rows in narrow packs
 WARP_PACKS = 176  # of a row, before it is that of a whole block
 LANES_BLOCK = 128  # threads of a block that has several rows
 SHORT, FEW_PACKS = 2**11, 4  # rows of at most SHORT packs: one block, FEW_PACKS per thread
@@ -53,8 +53,9 @@ def rows_on_chip(p: Problem, machine: Machine) -> Plan | None:
 
 def lanes_per_row(p: Problem, access: Access, packs: int, times: int) -> Plan:
     """Some lanes of a warp to each row."""
+    short = times > 1 and p.cols < RAGGED * PACK // max(p.sizes)
+    group = min(32, power_of_2(-(-packs // ((NARROW_PACKS if short else LANE_PACKS) * times))))
     dense = p.dense and not access.ragged and access.vec * min(p.sizes[0], p.sizes[2]) < PACK
-    group = min(32, power_of_2(-(-packs // ((DENSE_PACKS if dense else LANE_PACKS) * times))))
     held = Held(packs, packs, compiled(-(-packs // group)))
     rows = LANES_BLOCK // group
     whole = all([rows * p.cols * p.sizes[k] % PACK == 0 for k in (0, 2)])
