@@ -149,6 +149,17 @@ def test_general_kernels_serve_what_gives_the_same_bits_in_any_order(op, dtype, 
     assert (kernels(op, shape, dtype, GENERAL, axis=1) <= SMALL) == general
 
 
+@pytest.mark.parametrize(("shape", "general"), [((2**33,), False), ((2**31 - 1,), True), ((2**32, 2), False)])
+def test_general_kernels_of_reductions_have_32_bit_indices(shape, general):
+    assert (kernels(gpuops.sum, shape, "int8", GENERAL, axis=-1) <= SMALL) == general
+
+
+def test_general_kernels_of_maps_serve_any_size():
+    x = new_array("x", (2**17, 1), np.dtype("float32"), machine=GENERAL)
+    steps = describe(gpuops.expand, x, (2**17, 2**17)).plan.steps
+    assert {step.kernel.name for step in steps} <= SMALL and len(steps) > 1
+
+
 def test_general_kernels_serve_no_named_strategy():
     named = {"axis": 1, "strategy": "rows"}
     assert kernels(gpuops.sum, (2048, 2048), "float32", GENERAL, **named) == {"reduce_rows"}

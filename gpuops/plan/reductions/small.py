@@ -14,6 +14,7 @@ from .problems import Problem
 WHOLE, WIDE, LONG, ODD = 2**11, 2**18, 2**18, 2**21
 SHORT = 512  # bytes from which on a row is long
 UNROLL = 8  # elements in flight per thread
+MOST = 2**31  # outputs, and elements of one, below which the kernel's indices suffice
 WORTH = 24  # elements per thread from which on blocks share an output
 LEAST = 4  # fewest elements per thread of these blocks
 
@@ -23,7 +24,7 @@ def is_small(p: Problem) -> bool:
     if not has_room(p):
         return False
     if p.general:
-        return True
+        return max(p.outputs, p.length) < MOST
     size, along = ITEMSIZE[p.x], p.reduced.inner(0) == 1
     packed = along and packable(PACK // size, size, p.starts[0], 0, p.kept, p.reduced, inner=p.reduced)
     run = along and len(p.reduced.sizes) == 1
