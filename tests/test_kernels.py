@@ -793,6 +793,7 @@ def calls() -> Iterator[Callable[[], bool]]:
     for strategy in gpuops.strategies("softmax"):
         yield partial(same_as_cpu, gpuops.softmax, (3, 500), 1, strategy)
         yield partial(same_as_cpu, gpuops.softmax, (300, 3), 0, strategy)
+    yield partial(same_as_cpu, gpuops.softmax, (300, 7), 1, "rows")  # in one piece
     for strategy in gpuops.strategies("matmul"):
         yield partial(multiplied, strategy)
 

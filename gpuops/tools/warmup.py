@@ -34,7 +34,9 @@ from .info import info
 from .progress import progress
 
 # Lengths of two dims, from a long list and a short one: kernels depend on divisors and on thresholds.
-MANY = sorted({m for n in range(21) for m in (2**n - 1, 2**n, 2**n + 1, 2**n + 2, 2**n + 4, 3 * 2**n) if m})
+MANY = sorted(
+    {m for n in range(21) for m in (2**n - 1, 2**n, 2**n + 1, 2**n + 2, 2**n + 4, 3 * 2**n, 5 * 2**n, 7 * 2**n) if m}
+)
 FEW = sorted({m for n in range(21) for m in (2**n, 3 * 2**n)} | {63, 68, 1023, 1028, 16383, 16388, 262143})
 SOME = (1, 2, 3, 4, 7, 8, 16, 31, 32, 100, 128, 1000, 1024, 4095, 4096, 2**16)
 SIDES = (1, 3, 16, 100, 128, 1000, 1024, 4095, 4096, 2**20)  # of matrices to multiply
