@@ -65,13 +65,13 @@ class Provider(Runner, ABC):
         """A function of the case's arrays and ``out``, which it fills and returns."""
         raise Refused("has no out=")
 
-    def library(self, case: Case) -> Library:
+    def functions(self, case: Case) -> Library:
         """The functions that expressions call."""
         raise Refused("computes no expressions")
 
     def expression(self, case: Case) -> Callable[..., Any]:
         """A function of the arrays of an expression."""
-        return partial(computed, case.op, self.library(case), case.axis)
+        return partial(computed, case.op, self.functions(case), case.axis)
 
     def captured(self, call: Callable[[], Any]) -> tuple[Callable[[], Any], Any, Any]:
         """A CUDA graph of a call: its launch, its result, and an object to keep alive."""
@@ -150,7 +150,7 @@ class Gpuops(Provider):
             return over_axis(case, function)
         return with_second(case, partial(function, axis=case.axis, **case.options))
 
-    def library(self, case: Case) -> Library:
+    def functions(self, case: Case) -> Library:
         def sums(terms: Any, axis: int | None) -> Any:
             every = np.stack(terms)
             return gpuops.sum(every, axis=tuple(range(1, every.ndim)) if axis is None else axis + 1)
@@ -226,7 +226,7 @@ class ArrayLibrary(Provider):
         function = getattr(self.special if case.op in SOFTMAX else self.xp, case.op)
         return with_second(case, partial(function, axis=case.axis))
 
-    def library(self, case: Case) -> Library:
+    def functions(self, case: Case) -> Library:
         return numpy_like(self.xp, self.special)
 
     def into(self, case: Case) -> Callable[..., Any]:
@@ -315,7 +315,7 @@ class CupyFuse(Cupy):
     ops = FUSED
 
     def expression(self, case: Case) -> Callable[..., Any]:
-        library = self.library(case)
+        library = self.functions(case)
 
         @self.xp.fuse(kernel_name=case.op)
         def fused(*arrays: Any) -> Any:
@@ -323,11 +323,11 @@ class CupyFuse(Cupy):
 
         return fused
 
-    def library(self, case: Case) -> Library:
+    def functions(self, case: Case) -> Library:
         def mean(x: Any, axis: Any) -> Any:  # CuPy's own cannot be fused
             return self.xp.sum(x, axis=axis) / terms(case)
 
-        return super().library(case)._replace(mean=mean)
+        return super().functions(case)._replace(mean=mean)
 
 
 class Numba(Provider):
@@ -604,7 +604,7 @@ class Jax(Provider):
         options = {"dtype": result_dtype(case)} if case.op in ("sum", "prod", "var", "cumsum", "cumprod") else {}
         return self.jax.jit(with_second(case, partial(function, axis=case.axis, **options)))
 
-    def library(self, case: Case) -> Library:
+    def functions(self, case: Case) -> Library:
         return numpy_like(self.jax.numpy, self.jax.nn)
 
     def widened(self, result: Any) -> Any:

@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prebuilt")
-TOGETHER = 16  # kernels in a block: the first use of one unpacks all, which takes 5 ms
+TOGETHER = 16  # kernels in a block: the first use of one unpacks all, which takes a few ms
 RECENT = 8  # blocks that stay unpacked
 
 

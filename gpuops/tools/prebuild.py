@@ -33,7 +33,7 @@ from .warmup import GPUS, machine_of
 
 ARCHITECTURES = (80, 90, 100, 120)  # one of a generation, whose machine code later ones run too
 CALLS = 60_000  # that are described
-COUNT = 550  # kernels for an architecture: a wheel with 650 for each of the four had 17.1 MB
+COUNT = 550  # kernels for an architecture, so that a wheel stays below 15 MB
 #: What a kernel counts that kernels of small arrays stand in for while it compiles.
 REPLACED = 0.3
 SEED = 1
