@@ -34,6 +34,11 @@ EXAMPLES = (
 )
 PRODUCT = "float32 4096×4096, 4096×4096"
 EVEN = 1.02  # a median gain over other libraries up to this is none
+#: What adds floats up exactly and rounds once (docs/exact.md).
+EXACT = (
+    "sum", "nansum", "mean", "nanmean", "var", "std", "nanvar", "nanstd", "mean_var", "average", "sum_of_squares",
+    "vector_norm", "dot", "cumsum",
+)  # fmt: skip
 FAR = 0.5  # below this share of its reference, a case is far from it
 NAMED = 5  # examples in a sentence
 
@@ -229,6 +234,7 @@ def limits(folder: str, documents: list[Document], cpus: dict[str, Document]) ->
     """The measurements that speak against gpuops."""
     cases = {document["op"]: document["cases"] for document in documents if document["mode"] == "cold"}
     yield even(cases)
+    yield exact(cases)
     yield lost(cases)
     yield far(cases)
     for document in documents:
@@ -248,6 +254,25 @@ def even(cases: dict[str, list[Case]]) -> str:
     return (
         "**You compile already.** Another library is about as fast, or faster, in the median (in brackets the speed of "
         f"gpuops over its), in {listed(names)}."
+    )
+
+
+def exact(cases: dict[str, list[Case]]) -> str:
+    """What it costs that sums are exact."""
+    found: dict[bool, list[float]] = {True: [], False: []}
+    for op, some in cases.items():
+        for case in some:
+            floats = not case["dtype"].startswith(("int", "uint", "bool"))
+            found[op in EXACT and floats] += tally([case]).of_best_peer
+    ours, others = found[True], found[False]
+    if not (ours and others):
+        return ""
+    met = counted(len(ours), "case")
+    return (
+        f"**You do not need exact sums.** {listed(f'`{op}`' for op in EXACT)} of floats are [exact](exact.md): they "
+        "take more arithmetic than the sums of other libraries, which round at every step. In the median gpuops has "
+        f"{statistics.median(ours):.2f} times the speed of the fastest other library in the {met} of these "
+        f"that a strong peer completed, and {statistics.median(others):.2f} times in the {len(others)} of others."
     )
 
 

@@ -134,8 +134,6 @@ def test_published_results_follow_the_schema_and_are_complete(file):
     assert conforms(document)
     assert document["selection"] == {}
     assert len(document["commit"]) == 40, "measured from a clean commit"
-    if document["mode"] == "cold" and not of_one_commit(file.parent):
-        return  # the cases of its own commit
     if document["mode"] == "scaling":
         chosen = cli.choose([case for op in cases.TABLES for case in cases.scaling_cases(op)])
         chosen = [scaling.enlarged(case, document["cases"][0]["workers"]) for case in chosen]
@@ -146,10 +144,12 @@ def test_published_results_follow_the_schema_and_are_complete(file):
     assert [case["case"] for case in document["cases"]] == [case.label for case in chosen]
 
 
-def of_one_commit(folder):
-    """Whether the ops of a folder were all measured at one commit."""
-    every = [results.load(file) for file in folder.glob("*.json")]
-    return len({document["commit"] for document in every if document["mode"] == "cold"}) == 1
+@pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)
+def test_published_results_of_ops_are_of_one_commit_and_the_same_versions(folder):
+    every = [document for document in results.load_all(folder) if document["mode"] == "cold"]
+    assert [document["op"] for document in every] == [op for op in cases.TABLES if op in providers.Gpuops.ops]
+    for what in (lambda document: document["commit"], lambda document: document["environment"]["versions"]):
+        assert all(what(document) == what(every[0]) for document in every)
 
 
 def test_schema_rejects_a_time_of_zero(documents):
