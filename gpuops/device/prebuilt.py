@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "prebuilt")
 TOGETHER = 16  # kernels in a block: the first use of one unpacks all, which takes a few ms
+#: Instructions of 16 bytes.
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 4}]
 RECENT = 8  # blocks that stay unpacked
 
 
@@ -99,7 +101,7 @@ def write(path: str, codes: Iterable[tuple[str, bytes]]) -> None:
         for text, code in entries[first : first + TOGETHER]:
             kernels[key_of(text)] = len(blocks), len(raw), len(code)
             raw += code
-        packed = lzma.compress(raw, preset=9 | lzma.PRESET_EXTREME)
+        packed = lzma.compress(raw, filters=FILTERS)
         blocks.append((len(body), len(packed), hashlib.sha256(packed).hexdigest()))
         body += packed
     os.makedirs(os.path.dirname(path), exist_ok=True)
