@@ -243,6 +243,9 @@ THRESHOLDS = (
     Threshold("rows.columns", "REGISTERS", ((2, 2), (4, 4)), over("softmax", ((4096, 4096), 0), ((128, 8192, 256), 1))),
     Threshold("rows.columns", "SEGMENT", (64, 256), over("softmax", ((4096, 4096), 0), ((128, 1024, 256), 1))),
     Threshold("rows.columns", "SINGLES", (0, 4), over("softmax", ((90, 777, 1111), 1), ((90, 777, 1110), 1))),
+    Threshold("rows.columns", "ALONE", (64, INF), (
+        *over("softmax", ((11, 7000003), 0), ((24, 2000003), 0), ((32, 65537), 0)),
+        *over("softmax", ((11, 7000003), 0), ((16, 131073), 0), dtype="float16"))),
     Threshold("rows.columns", "FAR", (2**15, 2**20), over("softmax", ((4096, 8192), 0), ((4096, 65536), 0))),
     Threshold("rows.columns", "LONGER", (1, 4), over("softmax", ((4096, 65536), 0))),
     Threshold("rows.columns", "ROWS", (32, 128), over("softmax", ((4096, 4096), 0), dtype="float16")),

@@ -340,6 +340,7 @@ def test_expand_chooses_by_operand_strides(shape, x, chosen):
         ("float32", (16, 2**22), (0,), "reduce_columns", {"WIDE": 256, "STORED": 4}),
         ("float32", (1000, 1000, 100), (1,), "reduce_columns", {"WIDE": 32, "EDGED": True}),
         ("float32", (999, 10007), (0,), "reduce_columns", {"VEC": 1, "RESIDENT": 1536}),
+        ("float16", (11, 2**21 + 1), (0,), "reduce_columns", {"VEC": 8, "FUNNEL": True}),
         ("int8", (1000, 2**20 + 1), (0,), "reduce_columns", {"VEC": 16, "FUNNEL": True}),
         ("int8", (1000, 2**20 + 4), (0,), "reduce_columns", {"VEC": 4, "FUNNEL": False}),
     ],
@@ -357,6 +358,11 @@ def reduction_of(op: str, dtype: str, shape: tuple[int, ...], axis: tuple[int, .
     problem = reduction_problem(op, *names, shape, axis, (*strides, kept), POINTERS)
     (step,) = reductions.plan(problem, None, 132).steps
     return step
+
+
+def test_exact_sums_of_few_elements_are_made_of_all_of_them_at_once():
+    constants = dict(reduction_of("Sum", "bfloat16", (11, 2**21 + 1), (0,)).kernel.constants)
+    assert (constants["VEC"], constants["FUNNEL"], constants["SINGLE"]) == (1, False, True)
 
 
 @pytest.mark.parametrize(("dtype", "group"), [("float32", 8), ("float16", 4)])
@@ -410,6 +416,9 @@ def test_masked_tiles_keep_fewer_packs_in_registers(masked, packs):
         ("float16", (128, 1024, 256), (1,), "columns", {"VEC": 8, "WIDE": 8, "BLOCK": 256, "CLUSTER": 2}),
         ("float16", (4096, 4096), (0,), "columns", {"VEC": 8, "WIDE": 8, "BLOCK": 512, "CLUSTER": 4}),
         ("float32", (6, 2**20), (0,), "columns", {"WIDE": 128, "BLOCK": 128, "PACKS": 6}),  # a thread's own
+        ("float32", (11, 2**20 + 1), (0,), "columns", {"VEC": 1, "WIDE": 128, "PACKS": 12}),  # narrow ones
+        ("float64", (17, 2**20 + 1), (0,), "columns", {"VEC": 1, "WIDE": 32}),  # too many bytes
+        ("float32", (24, 2**16 + 1), (0,), "columns", {"VEC": 1, "WIDE": 64}),  # too few threads
     ],
 )
 def test_softmax_chooses_by_shape_and_on_chip_capacity(dtype, shape, axis, strategy, constants):

@@ -171,6 +171,7 @@ REGIMES: dict[str, tuple[tuple[int, ...], Any, tuple[slice, ...]]] = {
     "columns misaligned within a word, many runs": ((7, 300, 139), 1, ()),
     "columns of many runs": ((7, 300, 20), 1, ()),
     "shallow columns": ((6, 20000), 0, ()),
+    "shallow columns misaligned within a word": ((5, 30001), 0, ()),
     "columns of pairs of axes": ((9, 40, 11, 24), (0, 2), ()),
 }
 

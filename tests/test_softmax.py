@@ -272,6 +272,14 @@ def test_masked_elements_are_excluded_from_column_tiles(backend, op, dtype):
         assert (got[~np.broadcast_to(where, x.shape)] == (0 if op == "softmax" else -np.inf)).all()
 
 
+@pytest.mark.parametrize("dtype,op", pairs(["f4", "f2", BFLOAT16, "f8"], ROWWISE), ids=str)
+@pytest.mark.parametrize("rows", [9, 16, 27])
+def test_columns_that_a_thread_holds_in_narrow_packs(backend, rows, op, dtype):
+    x = sample((rows, 4099), dtype)
+    check_run(backend, op, x, 0, strategy="columns")
+    check_run(backend, op, x[:, 1:-1], 0, where=sample((rows, 4097), bool, 1), strategy="columns")
+
+
 @pytest.mark.parametrize("scale,op", pairs([1, 0.125, -1, 0, 30.0, np.float64(0.5)], ROWWISE))
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_scale_multiplies_x(backend, strategy, scale, op):

@@ -78,6 +78,8 @@ def in_packs(p: Problem, shallow: bool) -> Columns:
     most = POWERS // p.state if p.op.traits.exponential else held // (p.held + IN_FLIGHT * p.itemsize)
     stored = max(STORE // p.result, NARROW // ITEMSIZE[p.x] if p.op.busy else 1)
     access = access_of(p, p.kept, max(1, min(most, stored if shallow else PACK)))
+    if access.funnel and p.exact and shallow:  # a thread has all elements of one output at once, but not of several
+        access = access_of(p, p.kept, 1)
     head = p.starts[0] // ITEMSIZE[p.x] % access.vec if access.ragged else 0
     run, runs = -(-(head + neighbours) // access.vec), p.outputs // neighbours
     block_per_run = runs > 1 and run <= LONG and not shallow

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..access import SECTOR, Access
+from ..access import PACK, SECTOR, Access
 from ..dtypes import ITEMSIZE
 from ..geometry import Axes, power_of_2
 from ..work import Machine, Plan
-from .launch import Design, Held, access_of, compiled, hold, launch, pack_size, staged_packs
+from .launch import PACKS, Design, Held, access_of, compiled, hold, launch, pack_size, staged_packs
 from .on_chip import LANES_BLOCK, LARGE_BLOCK, MOST_PACKS, clusters
 from .problems import Problem
 
@@ -21,6 +21,7 @@ SEGMENT = 128  # bytes next to each other that a block reads
 FAR, LONGER = 2**17, 2  # bytes from row to row from which on they are so many times as many, for elements of 4 bytes
 SINGLES = 8  # bytes of a pack up to which they are, too
 ROWS = 64  # rows of a block, at most
+ALONE = 512  # packs per multiprocessor from which on each thread holds more of them alone, if they are narrow
 RESERVED = 2**10 + 2**8  # bytes of shared memory: the system's for every block, and where blocks of a cluster meet
 
 
@@ -36,10 +37,15 @@ def columns_on_chip(p: Problem, machine: Machine) -> Plan | None:
     """The plan for tiles of an outer axis, if they fit a cluster of blocks."""
     access = access_of(p, p.kept)
     kept = p.kept.in_packs(access.vec)
-    if p.cols <= MOST_PACKS:
+    if p.cols <= MOST_PACKS or (p.cols <= alone(p, access) and kept.size >= ALONE * machine.multiprocessors):
         return thread_per_tile(p, access, kept)
     tile = next((tile for tile in tiles(p, access, kept, machine) if p.cols <= room(p, access, tile, machine)), None)
     return None if tile is None else shared_tile(p, access, kept, tile)
+
+
+def alone(p: Problem, access: Access) -> int:
+    """Packs of which a thread's registers hold as many bytes as of MOST_PACKS full ones."""
+    return min(PACKS[-1], MOST_PACKS * PACK // pack_size(p, access))
 
 
 def thread_per_tile(p: Problem, access: Access, kept: Axes) -> Plan:
