@@ -93,6 +93,14 @@ def test_averages_are_rounded_once(backend, dtype):
         assert_same(backend.numpy(weight), want[1], first, second)
 
 
+@pytest.mark.parametrize("dtype", ("f2", "f4", "f8", "c8"))
+def test_averages_beside_weights_that_cannot_be_read_in_packs(backend, dtype):
+    rng = np.random.default_rng(7)
+    x, weights = rows_of("mean", (5, 4096), dtype, rng), rows_of("sizes", (5, 4099), dtype, rng)[:, 3:]
+    placed, beside = backend.arrays(x, weights)
+    assert_same(backend.numpy(gpuops.average(placed, 1, beside)), quotients(x, weights)[0])
+
+
 def quotients(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The averages of rows and the sums of their weights, by the definition."""
     dtype, parts = x.real.dtype, 1 + (x.dtype.kind == "c")

@@ -610,6 +610,22 @@ def test_dot_of_every_dtype_and_alignment(backend, dtype):
         check_dot(backend, x, memory[1][: x.size])
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_dot_of_long_vectors_of_which_one_cannot_be_read_in_packs(backend, dtype):
+    memory = [sample((50_000,), dtype, seed) for seed in range(2)]
+    for first, second in (
+        (slice(1, 40_008), slice(40_007)), (slice(40_000), slice(3, 40_003)), (slice(0, 40_000, 2), slice(20_000)),
+        (slice(20_001), slice(40_001, None, -2)),
+    ):  # fmt: skip
+        check_dot(backend, memory[0][first], memory[1][second])
+
+
+@pytest.mark.parametrize("dtype", ["f4", BFLOAT16], ids=str)
+def test_dot_of_long_vectors_that_begin_anywhere(backend, dtype):
+    x, y = (sample((2**18 + 9,), dtype, seed) for seed in range(2))
+    check_dot(backend, x[1:], y[:-1])
+
+
 @pytest.mark.parametrize(
     "shapes",
     [

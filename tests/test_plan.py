@@ -360,6 +360,20 @@ def reduction_of(op: str, dtype: str, shape: tuple[int, ...], axis: tuple[int, .
     return step
 
 
+@pytest.mark.parametrize(
+    ("starts", "strides", "loaded"),
+    [((0, 0), (1, 1), ("x", 1)), ((4, 4), (1, 1), ("x", 1)), ((4, 0), (1, 1), ("x", 4)), ((0, 0), (2, 1), ("y", 4))],
+)
+def test_factors_are_loaded_one_by_one_beside_packs_of_the_other_operand(starts, strides, loaded):
+    x, y = (
+        work.new_array(name, (2**20,), np.dtype("f4"), machine=MACHINE)._replace(start=start, strides=(4 * step,))
+        for name, start, step in zip("xy", starts, strides, strict=True)
+    )
+    (step,) = describe(gpuops.dot, x, y).plan.steps
+    constants = dict(step.kernel.constants)
+    assert (constants["VEC"], step.args[0].name, constants["OTHER"]) == (4, *loaded)
+
+
 def test_exact_sums_of_few_elements_are_made_of_all_of_them_at_once():
     constants = dict(reduction_of("Sum", "bfloat16", (11, 2**21 + 1), (0,)).kernel.constants)
     assert (constants["VEC"], constants["FUNNEL"], constants["SINGLE"]) == (1, False, True)

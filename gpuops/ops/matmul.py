@@ -338,7 +338,8 @@ def add_dots(
 ) -> None:  # fmt: skip
     """Add sums of products along the last dim of two operands, read with these strides over a common shape."""
     lead, other = x.view(shape, x_steps), y.view(shape, y_steps)
-    if y.size > x.size:  # the larger one leads: dims are ordered by its strides
+    packed = y.size == x.size and abs(x_steps[-1]) != 1 and abs(y_steps[-1]) == 1
+    if y.size > x.size or packed:  # the larger one leads: dims are ordered by its strides; or that which is contiguous
         lead, other = other, lead
     add_reduction(builder, reductions.problem(DOT.struct, lead, other, target, (len(shape) - 1,), dtype_name(val)))
 

@@ -19,7 +19,7 @@ class Access(NamedTuple):
     """How packs of ``vec`` elements along a dim are read."""
 
     vec: int
-    beside: str = "none"  # the second operand's layout, or "beside", "repeated", "stepped", "scattered"
+    beside: str = "none"  # the second operand's layout, or "beside", "repeated", "stepped", "loose", "scattered"
     ragged: bool = False  # with head and tail
     funnel: bool = False  # each pack is made from two aligned ones
 

@@ -17,7 +17,7 @@ template <bool APART, int CHAINS> struct Elements {
       auto clean = cleaned(x[n]);
 #pragma unroll
       for (int v = 0; v < VEC; ++v) {
-        state[v % COUNT] = joined(state[v % COUNT], clean.get(v), b[n].get(OTHER == BESIDE ? v : 0), c);
+        state[v % COUNT] = joined(state[v % COUNT], clean.get(v), b[n].get(ONE_EACH ? v : 0), c);
       }
     }
   }
@@ -43,7 +43,7 @@ template <bool APART, class O = Op> struct Exponentials {
   }
   template <class X, class B, int N> __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
     auto element = [&](int n, int v) {
-      bool chosen = OTHER == NONE || nonzero(b[n].get(OTHER == BESIDE ? v : 0));
+      bool chosen = OTHER == NONE || nonzero(b[n].get(ONE_EACH ? v : 0));
       A value = convert<A>(x[n].get(v));
       return !chosen ? Limits<A>::least() : SCALED ? value * static_cast<A>(c.option[O::SCALE]) : value;
     };

@@ -382,14 +382,14 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
   }
   // Whether element v of a pack takes part; an element, or 0 in its place; what it is multiplied by.
   template <class X, class B> static __device__ __forceinline__ bool chosen(const X& x, const B& b, int v) {
-    return taken<O>(x.get(v), b.get(OTHER == BESIDE ? v : 0));
+    return taken<O>(x.get(v), b.get(ONE_EACH ? v : 0));
   }
   template <class X, class B> static __device__ __forceinline__ Tval value(const X& x, const B& b, int v) {
     Tval own = convert<Tval>(x.get(v));
     return ALL || O::PRODUCT || chosen(x, b, v) ? own : Tval{};
   }
   template <class B> static __device__ __forceinline__ Tval factor(const B& b, int v) {
-    if constexpr (O::PRODUCT) return convert<Tval>(b.get(OTHER == BESIDE ? v : 0));
+    if constexpr (O::PRODUCT) return convert<Tval>(b.get(ONE_EACH ? v : 0));
     else return Tval{};
   }
   __device__ __forceinline__ typename O::State get(int o, const Context<A>& c) const {

@@ -14,7 +14,9 @@ using A = typename Op::A;
 //   BESIDE    laid out as x, one element for each of x
 //   REPEATED  one element for a whole pack of x
 //   STEPPED   an index; those of neighbours in memory are some steps apart
-enum Other { NONE, BESIDE, REPEATED, STEPPED };
+//   LOOSE     a factor for each of x, which is loaded alone: they begin anywhere, and are some steps apart
+enum Other { NONE, BESIDE, REPEATED, STEPPED, LOOSE };
+constexpr bool ONE_EACH = OTHER == BESIDE || OTHER == LOOSE;
 constexpr bool READS = STATES & 1, WRITES = STATES & 2;
 
 // Exact sums: a chain gets less than 2^headroom(n) terms of n elements and, for each batch of them, up to two when its bias

@@ -1,7 +1,7 @@
 // Packs of elements, and accumulators (see accumulate.cuh) of elements of one or two bytes, which are processed in 32-bit
 // words without unpacking. Prologue, besides that of reduce.cuh: VEC.
 
-constexpr int VEC_B = OTHER == BESIDE ? VEC : 1;  // elements of the second operand per pack of x
+constexpr int VEC_B = ONE_EACH ? VEC : 1;  // elements of the second operand per pack of x
 constexpr bool IN_WORDS = WORDY<Tin, VEC>, ALONE = OTHER == NONE, MATCHES = OTHER == BESIDE && SAME<Tin, Tb> && Op::PRODUCT;
 constexpr bool PAIRED = HALF<Tin> && SAME<Tin, Tval> && IN_WORDS;  // floats of two bytes
 using Pack_x = Items<Tin, VEC>;

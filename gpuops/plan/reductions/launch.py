@@ -26,7 +26,7 @@ from ..work import (
     check_grid,
     variant,
 )
-from .problems import MASK, POSITION, OpStruct, Problem
+from .problems import FACTOR, MASK, POSITION, OpStruct, Problem
 
 NARROW = 4  # bytes of a narrow pack, at most
 IN_FLIGHT = 8  # most packs in flight per thread; twice as many narrow ones
@@ -35,7 +35,7 @@ EXACT_PER_SM = 512  # the same for exact sums, whose threads take many instructi
 SEVERAL_PER_SM = 256  # the same for several sums of columns, which fill the registers
 WAVES = 5  # splits are tried that fill the machine fewer times than this
 START = 2  # the fixed cost of a block, in steps
-OTHERS = {"none": 0, "beside": 1, "repeated": 2, "stepped": 3}  # enum Other in reduce.cuh
+OTHERS = {"none": 0, "beside": 1, "repeated": 2, "stepped": 3, "loose": 4}  # enum Other in reduce.cuh
 
 PARAMS = Struct(
     "Reduce",
@@ -188,10 +188,14 @@ def parameters(p: Problem, design: Design, offset: str, high: int) -> Params:
 
 def access_of(p: Problem, inner: Axes, most: int = PACK) -> Access:
     """The widest packs, of at most ``most`` elements, that both operands allow along the innermost dim of ``inner``
-    (the kept or the reduced axes)."""
+    (the kept or the reduced axes). If factors allow none, they are loaded one by one beside packs of x."""
     for access in candidates(p, inner, most):
         if fits(p, inner, access, 0) and (other := beside(p, inner, access)):
             return access._replace(beside=other) if p.other else access
+    if p.op.second == FACTOR and inner is p.reduced:
+        for access in candidates(p, inner, most):
+            if fits(p, inner, access, 0):
+                return access._replace(beside="loose")
     return Access(1, "beside" if p.other else "none")
 
 
@@ -299,4 +303,4 @@ def loads(p: Problem, access: Access) -> int:
     """Loads per pack: of x, or of what it is made from, and, if there are such, of a second operand in memory, or of x
     again for a funnel (two small ones count as one)."""
     pairs = access.funnel and access.vec * p.itemsize > PACK // 2
-    return p.packs + ((access.beside == "beside" and p.op.second != POSITION) or pairs)
+    return p.packs + ((access.beside in ("beside", "loose") and p.op.second != POSITION) or pairs)
