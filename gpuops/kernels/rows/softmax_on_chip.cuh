@@ -141,9 +141,11 @@ template <int WIDE, int COUNT> struct Held {
 // asynchronously in GROUPS. exists(n): whether there is an n-th pack (if so, all before it exist). locate(n, at): its
 // offsets. near(n, at): its offsets or, past the last pack, those of the last.
 struct OnChip {
-  static constexpr int ROWS = APART ? VEC : 1, GROUPS = STAGED, AT_ONCE = 2;
   using Pack_x = Items<Tin, VEC>;
   using Pack_m = Items<u8, VEC>;
+  // Packs of less than four bytes cannot be copied asynchronously: several are loaded before the first is stored.
+  static constexpr bool SMALL = SAME<Source, const Tin*> && sizeof(Pack_x) < 4;
+  static constexpr int ROWS = APART ? VEC : 1, GROUPS = STAGED, AT_ONCE = SMALL ? 16 : 2;
   Held<VEC, PACKS> held;
   Pack_x* stage;
   Pack_m* stage_m;
@@ -155,7 +157,7 @@ struct OnChip {
     Offset at[3];
     held.any = any;
     // What an expression is made from is loaded of several packs before the first is made.
-    constexpr bool RAW = !FUNNEL && !SAME<Source, const Tin*>;
+    constexpr bool RAW = !FUNNEL && !SAME<Source, const Tin*>, LOADED = RAW || SMALL;
     using Raw = decltype(load_raw<VEC>(x));
     if (any) {
       Raw raw[PACKS];
@@ -180,7 +182,7 @@ struct OnChip {
       staged = 0, each = (static_cast<int>(p.staged) + GROUPS - 1) / GROUPS;
 #pragma unroll
       for (int group = 0; group < GROUPS; ++group) {
-        while (RAW && staged < (group + 1) * each && exists(PACKS + staged)) {
+        while (LOADED && staged < (group + 1) * each && exists(PACKS + staged)) {
           Raw raw[AT_ONCE];
           int first = staged;
 #pragma unroll
@@ -195,7 +197,7 @@ struct OnChip {
             staged = first + u + 1;
           }
         }
-        for (; !RAW && staged < (group + 1) * each && exists(PACKS + staged); ++staged) {
+        for (; !LOADED && staged < (group + 1) * each && exists(PACKS + staged); ++staged) {
           locate(PACKS + staged, at);
           copy_items(stage + staged * blockDim.x, x + at[0]);
           stage_mask(staged, mask + at[1], step);
