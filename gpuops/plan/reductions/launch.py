@@ -289,6 +289,8 @@ def in_flight(p: Problem, count: int, access: Access, busy: bool = False) -> int
     registers would not suffice."""
     most = IN_FLIGHT if access.vec * p.itemsize > NARROW else 2 * IN_FLIGHT
     most //= loads(p, access) * (2 if busy else 1)
+    if access.beside == "loose":  # a load for each element
+        most = min(most, 2 * IN_FLIGHT // access.vec)
     return min(max(1, floor_power_of_2(most)), power_of_2(count))
 
 
