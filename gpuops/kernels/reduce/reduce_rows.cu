@@ -26,14 +26,14 @@ __device__ __forceinline__ Offset step_of(const Reduce& r) {
   if constexpr (OTHER == STEPPED || OTHER == LOOSE) return r.reduced.stride[1][REDUCED - 1] / (RAGGED ? 1 : VEC);
   else return OTHER == BESIDE;
 }
-__device__ __forceinline__ Pack_b load_other(const Tb* from, Offset step) {
+template <int N, class T> __device__ __forceinline__ Items<T, N> load_other(const T* from, Offset step) {
   if constexpr (OTHER == LOOSE) {
-    Pack_b items;
+    Items<T, N> items;
 #pragma unroll
-    for (int v = 0; v < VEC; ++v) items.set(v, from[v * step]);
+    for (int v = 0; v < N; ++v) items.set(v, from[v * step]);
     return items;
   } else {
-    return load_items<VEC_B>(from, step);
+    return load_items<N>(from, step);
   }
 }
 
@@ -70,7 +70,7 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
       }
       if constexpr (RAW) raw[k][u] = load_raw<VEC>(rows.x[k] + at[0]);
       else x[k][u] = load_items<VEC>(rows.x[k] + at[0]);
-      if constexpr (OTHER != NONE) b[k][u] = load_other(rows.b[k] + at[1], step_of(r));
+      if constexpr (OTHER != NONE) b[k][u] = load_other<VEC_B>(rows.b[k] + at[1], step_of(r));
     }
   }
   if constexpr (RAW) {
