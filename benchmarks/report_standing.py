@@ -14,7 +14,7 @@ Case = dict[str, Any]
 #: The kinds of peers that are strong: they make a kernel for the very case, or their own is as fast (the method page
 #: has what each kind reaches). The others run kernels that must serve any case, or convert the array first.
 STRONG = {
-    "torch.compile", "triton", "quack", "jax", "cub over whole arrays", "cupy in products", "torch in products",
+    "torch.compile", "quack", "jax", "cub over whole arrays", "cupy in products", "torch in products",
     "numpy", "scipy", "numexpr", "numba",
 }  # fmt: skip
 #: Any other peer is strong in a case in which it has this share of the reference's speed: little is left to win there.
