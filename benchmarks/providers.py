@@ -20,7 +20,7 @@ import gpuops
 from .arrays import dtype_of
 from .cases import JOINT, SECOND, TABLES, Case
 from .expressions import EXPRESSIONS, TEXTS, Library, computed, numpy_like
-from .ops import EPS, OPS, result_dtype, terms, widened
+from .ops import EPS, OPS, elements, result_dtype, terms, widened
 from .timing import Runner
 
 EVERY = frozenset(TABLES)
@@ -628,85 +628,42 @@ class Jax(Provider):
         last.__dlpack__(stream=1)
 
 
-#: CUB's operators and initial values.
-CUB_OPS = {
-    "sum": ("PLUS", 0),
-    "prod": ("MULTIPLIES", 1),
-    "max": ("MAXIMUM", -np.inf),
-    "min": ("MINIMUM", np.inf),
-    "any": ("LOGICAL_OR", 0),
-    "all": ("LOGICAL_AND", 1),
-    "cumsum": ("PLUS", 0),
-    "cumprod": ("MULTIPLIES", 1),
-    "cummax": ("MAXIMUM", -np.inf),
-    "cummin": ("MINIMUM", np.inf),
-}
-
-
 class Cub(Provider):
-    """CUB's device-wide scans, device-wide and segmented reductions, through ``cuda.compute``."""
+    """CUB as it is compiled into CuPy. Its scans work in place: here on a copy of the array, whose time counts."""
 
-    name, module, distribution = "cub", "cuda.compute", "cuda-cccl"
-    ops = frozenset(CUB_OPS)
-    specialises = True
+    name, module, distribution = "cub", "cupy.cuda.cub", "cupy"
+    along_rows = frozenset({"sum", "prod", "max", "min"})
+    ops = along_rows | {"argmax", "argmin", "cumsum", "cumprod"}
 
     def __init__(self, xp: Any) -> None:
-        import cuda.compute
+        from cupy.cuda import cub
 
         super().__init__(xp)
-        self.compute = cuda.compute
+        self.cub = cub
 
     def call(self, case: Case) -> Callable[..., Any]:
         (operand,) = case.problem.operands
-        whole, rows = case.axis is None or len(operand.shape) == 1, len(operand.shape) == 2 and case.axis == 1
-        scan = case.op in SCANS
-        if operand.layout not in ("C", "[1:]") or not (whole or (rows and not scan)):
-            raise Refused(f"only over whole contiguous arrays{'' if scan else ', or along their rows'}")
-        kind, first = CUB_OPS[case.op]
-        result = result_dtype(case)
-        if not np.isfinite(first) and result.kind in "biu":
-            lowest, highest = (False, True) if result.kind == "b" else (np.iinfo(result).min, np.iinfo(result).max)
-            first = lowest if first < 0 else highest
-        kind, initial = self.compute.OpKind[kind], np.array([first], result)
-        return self.scan(case, kind, initial) if scan else self.reduction(case, kind, initial, rows)
+        axes, rows = tuple(range(len(operand.shape))), case.op in self.along_rows
+        whole = case.axis is None or len(axes) == 1
+        if operand.layout not in ("C", "[1:]") or not (whole or (rows and case.axis == axes[-1])):
+            raise Refused(f"only over whole contiguous arrays{', or along their rows' if rows else ''}")
+        if elements(case) >= 2**31:
+            raise Refused("counts elements in 32 bits: only fewer than 2³¹")
+        self.refuse_conversions(case)
+        op = getattr(self.cub, f"CUPY_CUB_{case.op.upper()}")
+        if case.op in SCANS:
+            return lambda x: self.cub.device_scan(x.copy(), op)
+        if whole:
+            return lambda x: self.cub.device_reduce(x, op, axes, ())
+        return lambda x: self.cub.device_segmented_reduce(x, op, axes[-1:], axes[:-1], contiguous_size=x.shape[-1])
 
-    def scan(self, case: Case, op: Any, initial: np.ndarray) -> Callable[..., Any]:
-        """A scan of a whole array."""
-        (operand,) = case.problem.operands
-        fixed = {"op": op, "init_value": initial}
-        x, out = (self.xp.empty(operand.shape, dtype).ravel() for dtype in (dtype_of(case.dtype), initial.dtype))
-        scan = self.compute.make_inclusive_scan(d_in=x, d_out=out, **fixed)
-        fixed |= {"num_items": x.size}
-        scratch = self.xp.empty(max(1, scan(temp_storage=None, d_in=x, d_out=out, **fixed)), np.uint8)
-
-        def call(x: Any) -> Any:
-            out = self.xp.empty(operand.shape, initial.dtype)
-            scan(temp_storage=scratch, d_in=x.ravel(), d_out=out.ravel(), **fixed)
-            return out
-
-        return call
-
-    def reduction(self, case: Case, op: Any, initial: np.ndarray, rows: bool) -> Callable[..., Any]:
-        """A reduction of a whole array, or of its rows."""
-        cupy, (operand,) = self.xp, case.problem.operands
-        fixed: dict[str, Any] = {"op": op, "h_init": initial}
-        count = operand.shape[0] if rows else 1
-        if rows:
-            starts = cupy.arange(count, dtype=np.int64) * operand.shape[1]
-            fixed |= {"start_offsets_in": starts, "end_offsets_in": starts + operand.shape[1]}
-            make, sizes = self.compute.make_segmented_reduce, {"num_segments": count}
-        else:
-            make, sizes = self.compute.make_reduce_into, {"num_items": int(np.prod(operand.shape))}
-        x, out = cupy.empty(operand.shape, dtype_of(case.dtype)).ravel(), cupy.empty(count, initial.dtype)
-        reduce = make(d_in=x, d_out=out, **fixed)
-        scratch = cupy.empty(max(1, reduce(temp_storage=None, d_in=x, d_out=out, **fixed, **sizes)), np.uint8)
-
-        def call(x: Any) -> Any:
-            out = cupy.empty(count, initial.dtype)
-            reduce(temp_storage=scratch, d_in=x, d_out=out, **fixed, **sizes)
-            return out if rows else out.reshape(())
-
-        return call
+    def refuse_conversions(self, case: Case) -> None:
+        """Refuse dtypes that CuPy converts before it calls CUB, or for which it does not call it."""
+        dtype, result = dtype_of(case.dtype), result_dtype(case)
+        if dtype not in self.cub.CUB_support_dtype_with_half:
+            raise Refused(f"CuPy does not call it for {dtype}")
+        if result != dtype and not case.op.startswith("arg"):
+            raise Refused(f"its {case.op} of {dtype} would be {dtype}, not {result}")
 
 
 #: Providers beside gpuops, in the order of the tables, by the kind of machine.

@@ -62,7 +62,7 @@ MEASURE = """\
 
 ```sh
 make bench OP=softmax    # an op, or without OP all of them, against CuPy and a plain copy
-make bench OP='sum --quick' PEERS='torch jax[cuda13] cuda-cccl[cu13] quack-kernels'    # installs these libraries too
+make bench OP='sum --quick' PEERS='torch jax[cuda13] quack-kernels'    # installs these libraries too
 ```
 
 It prints a table and saves the results in `benchmarks/results`. `python -m gpuops bench report --output DIR` and

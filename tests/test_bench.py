@@ -914,31 +914,93 @@ def test_cupy_has_every_op_of_the_tables(op):
     assert op in providers.Cupy.ops and (hasattr(cupy, op) or op in providers.COMPOSED)
 
 
-class Scanner:
-    """CUB's scans of ``cuda.compute``, in NumPy."""
+class CubInNumpy:
+    """``cupy.cuda.cub`` in NumPy, no less strict: results have the array's dtype, and scans work in place."""
+
+    CUB_support_dtype_with_half = (
+        np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.float32, np.float64,
+        np.complex64, np.complex128, np.float16,
+    )  # fmt: skip
 
     def __init__(self):
-        self.OpKind = {"PLUS": np.add, "MULTIPLIES": np.multiply, "MAXIMUM": np.maximum, "MINIMUM": np.minimum}
+        vars(self).update({f"CUPY_CUB_{op.upper()}": getattr(np, op) for op in providers.Cub.ops})
 
-    def make_inclusive_scan(self, d_in, d_out, op, init_value):
-        def scan(temp_storage, d_in, d_out, op, init_value, num_items):
-            if temp_storage is None:
-                return 0
-            assert d_in.shape == d_out.shape == (num_items,) and init_value.dtype == d_out.dtype
-            d_out[...] = op(init_value, op.accumulate(d_in))
+    def device_reduce(self, x, op, reduce_axis, out_axis):
+        assert x.flags.c_contiguous and (reduce_axis, out_axis) == (tuple(range(x.ndim)), ())
+        return np.asarray(op(x), None if op in (np.argmax, np.argmin) else x.dtype)
 
-        return scan
+    def device_segmented_reduce(self, x, op, reduce_axis, out_axis, contiguous_size):
+        assert op in (np.sum, np.prod, np.max, np.min) and x.flags.c_contiguous
+        assert out_axis + reduce_axis == tuple(range(x.ndim)) and contiguous_size == x.shape[-1]
+        return op(x, axis=reduce_axis).astype(x.dtype)
+
+    def device_scan(self, x, op):
+        assert op in (np.cumsum, np.cumprod) and x.flags.c_contiguous
+        return op(x, out=x)
 
 
-@pytest.mark.parametrize("op", sorted(providers.SCANS & providers.Cub.ops))
-def test_cub_scans_whole_arrays(op):
-    cub = object.__new__(providers.Cub)
-    cub.xp, cub.compute = np, Scanner()
-    leads = [case for case in cases.cases(op) if case.pick]
-    vector, rows = (next(case for case in leads if len(case.problem.operands[0].shape) == rank) for rank in (1, 2))
-    check_peer(cub, cases.shrunk(vector, 2**10))
-    with pytest.raises(providers.Refused, match="only over whole contiguous arrays$"):
-        cub.call(rows)
+def cub_in_numpy():
+    """The provider of CUB, with NumPy."""
+    provider = object.__new__(providers.Cub)
+    provider.xp, provider.cub = np, CubInNumpy()
+    return provider
+
+
+def case_of(op, shape, axis, dtype="float32", layout="C"):
+    return cases.Case(op, cases.HOST, cases.along(shape, axis, layout), dtype, pick=False)
+
+
+@pytest.mark.parametrize("op", sorted(providers.Cub.ops))
+def test_cub_computes_whole_arrays_and_the_rows_of_reductions(op):
+    scan, rows = op in providers.SCANS, op in providers.Cub.along_rows
+    vectors = [((700,), 0), *([] if scan else [((700,), None), ((30, 20), None)])]
+    for shape, axis in vectors + ([((30, 20), 1), ((3, 5, 7), 2)] if rows else []):
+        for layout in ("C", "[1:]"):
+            for dtype in ("float32", "float64", "int64"):
+                check_peer(cub_in_numpy(), case_of(op, shape, axis, dtype, layout))
+
+
+@pytest.mark.parametrize("op", sorted(providers.Cub.ops))
+def test_cub_leaves_the_arrays_of_a_case_as_they_are(op):
+    case = case_of(op, (700,), 0)
+    ((x,), *_) = harness.ring_of(Cpu(hot=True), case)
+    x.flags.writeable = False
+    assert not np.shares_memory(cub_in_numpy().call(case)(x), x)
+
+
+WHOLE = "only over whole contiguous arrays"
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        (case_of("sum", (30, 20), 0), f"{WHOLE}, or along their rows"),
+        (case_of("max", (3, 5, 7), 1), f"{WHOLE}, or along their rows"),
+        (case_of("sum", (3, 5, 7), (1, 2)), f"{WHOLE}, or along their rows"),
+        (case_of("sum", (30, 20), 1, layout="F"), f"{WHOLE}, or along their rows"),
+        (case_of("sum", (700,), None, layout="[:, ::2]"), f"{WHOLE}, or along their rows"),
+        (case_of("argmax", (30, 20), 1), WHOLE),
+        (case_of("cumsum", (30, 20), 1), WHOLE),
+        (case_of("sum", (700,), None, "int32"), "its sum of int32 would be int32, not int64"),
+        (case_of("cumprod", (700,), 0, "int8"), "its cumprod of int8 would be int8, not int64"),
+        (case_of("max", (700,), None, "bool"), "CuPy does not call it for bool"),
+        (case_of("argmin", (700,), None, "bfloat16"), "CuPy does not call it for bfloat16"),
+        (case_of("max", (2**31,), None, "int8"), "counts elements in 32 bits: only fewer than 2³¹"),
+        (case_of("max", (2**16, 2**15), 1, "int8"), "counts elements in 32 bits: only fewer than 2³¹"),
+    ],
+    ids=lambda value: value.label if isinstance(value, cases.Case) else "",
+)
+def test_cub_refuses_what_it_would_not_compute_alone(case, words):
+    with pytest.raises(providers.Refused) as refusal:
+        cub_in_numpy().call(case)
+    assert str(refusal.value) == words
+
+
+def test_cub_in_cupy_has_what_is_called():
+    real, ours = pytest.importorskip("cupy.cuda.cub"), CubInNumpy()
+    assert tuple(real.CUB_support_dtype_with_half) == ours.CUB_support_dtype_with_half
+    assert all(hasattr(real, name) for name in (*vars(ours), *vars(CubInNumpy)) if not name.startswith("__"))
+    assert isinstance(providers.load(providers.Cub, np), providers.Cub)
 
 
 @pytest.mark.parametrize("op", ["argmax", "mean_var", "average", "array_equal"])
