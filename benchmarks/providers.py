@@ -629,11 +629,11 @@ class Jax(Provider):
 
 
 class Cub(Provider):
-    """CUB as it is compiled into CuPy. Its scans work in place: here on a copy of the array, whose time counts."""
+    """CUB's reductions, as they are compiled into CuPy."""
 
     name, module, distribution = "cub", "cupy.cuda.cub", "cupy"
     along_rows = frozenset({"sum", "prod", "max", "min"})
-    ops = along_rows | {"argmax", "argmin", "cumsum", "cumprod"}
+    ops = along_rows | {"argmax", "argmin"}
 
     def __init__(self, xp: Any) -> None:
         from cupy.cuda import cub
@@ -651,8 +651,6 @@ class Cub(Provider):
             raise Refused("counts elements in 32 bits: only fewer than 2³¹")
         self.refuse_conversions(case)
         op = getattr(self.cub, f"CUPY_CUB_{case.op.upper()}")
-        if case.op in SCANS:
-            return lambda x: self.cub.device_scan(x.copy(), op)
         if whole:
             return lambda x: self.cub.device_reduce(x, op, axes, ())
         return lambda x: self.cub.device_segmented_reduce(x, op, axes[-1:], axes[:-1], contiguous_size=x.shape[-1])

@@ -71,11 +71,7 @@ WORDS = (
         "gpuops' own maximum or sum of the same arrays: what another reduction of them should cost",
     ),
     ("`gpuops(torch)`", "gpuops given PyTorch's tensors"),
-    (
-        "`cub`",
-        "CUB as it is compiled into CuPy, called directly. Its scans overwrite the array: they are given a copy, whose "
-        "time counts",
-    ),
+    ("`cub`", "CUB's reductions as they are compiled into CuPy, called directly"),
     ("–", "the library does not have the op, or was not run"),
     (
         "refuses, wrong, out of memory",

@@ -22,10 +22,9 @@ NEAR = 0.8
 
 
 def kind(case: Case, peer: str) -> str:
-    """What a peer is in a case: CUB has three algorithms, and matrix products are those of cuBLAS."""
+    """What a peer is in a case: CUB has two algorithms for reductions, and matrix products are those of cuBLAS."""
     if peer == "cub":
-        scan = case["op"].startswith("cum")
-        return f"cub {'in scans' if scan else 'over whole arrays' if case['axis'] is None else 'along rows'}"
+        return f"cub {'over whole arrays' if case['axis'] is None else 'along rows'}"
     return f"{peer} in products" if case["op"] == "matmul" and peer in ("cupy", "torch") else peer
 
 
