@@ -213,12 +213,17 @@ THRESHOLDS = (
         *over("argmax", ((65536, 1024), 0), dtype="float64"))),
     Threshold("reductions.columns", "COLUMNS", (64, 256), (
         *over("sum", (WIDE, 0), dtype="int8"), *over("sum", ((65536, 32769), 0), dtype="int8"))),
+    Threshold("reductions.columns", "NARROWER", (16, 128), over("sum", ((50_000, 77), 0), ((2000, 5003), 0))),
+    Threshold("reductions.columns", "NARROWEST", (8, 32), over("sum", ((999, 10007), 0), ((8192, 8191), 0))),
     Threshold("reductions.columns", "LONG", (64, 256), over("sum", ((2**18, 2, 200), 0), ((2**17, 3, 331), 0))),
     Threshold("reductions.columns", "LEAST", (1, 16), over("sum", ((2000, 2000), 0), ((10**4, 512), 0))),
     Threshold("reductions.columns", "WORTH", (16, 512), (
         *over("sum", ((1024, 8192), 0), ((2000, 2000), 0)),
         *over("mean", ((999, 10007), 0), dtype="float16"), *over("argmax", ((512, 8192), 0), dtype="int8"))),
     Threshold("reductions.columns", "SHALLOW", (32, 128), over("sum", ((48, 2**20), 0), ((100, 335488), 0))),
+    Threshold("reductions.columns", "FUNNEL", (4, 16), (
+        *over("max", ((11, 7_000_003), 0), ((40, 1_000_003), 0), dtype="float16"),
+        *over("max", ((11, 7_000_003), 0), dtype="int8"))),
     Threshold("reductions.columns", "DEEP", (0.5, 4), over("sum", ((70, 1917376), 0), ((500, 2**18), 0))),
     # ---- rows on chip
     Threshold("rows", "LONG", (2**15, 2**17), over("softmax", ((256, 2**17 * 3), 1), ((256, 2**18), 1))),

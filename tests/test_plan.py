@@ -340,7 +340,7 @@ def test_expand_chooses_by_operand_strides(shape, x, chosen):
         ("float32", (16, 2**22), (0,), "reduce_columns", {"WIDE": 256, "STORED": 4}),
         ("float32", (1000, 1000, 100), (1,), "reduce_columns", {"WIDE": 32, "EDGED": True}),
         ("float32", (999, 10007), (0,), "reduce_columns", {"VEC": 1, "RESIDENT": 1536}),
-        ("float16", (11, 2**21 + 1), (0,), "reduce_columns", {"VEC": 8, "FUNNEL": True}),
+        ("float16", (11, 2**21 + 1), (0,), "reduce_columns", {"VEC": 4, "FUNNEL": True}),
         ("int8", (1000, 2**20 + 1), (0,), "reduce_columns", {"VEC": 16, "FUNNEL": True}),
         ("int8", (1000, 2**20 + 4), (0,), "reduce_columns", {"VEC": 4, "FUNNEL": False}),
     ],
@@ -377,6 +377,27 @@ def test_factors_are_loaded_one_by_one_beside_packs_of_the_other_operand(starts,
 def test_exact_sums_of_few_elements_are_made_of_all_of_them_at_once():
     constants = dict(reduction_of("Sum", "bfloat16", (11, 2**21 + 1), (0,)).kernel.constants)
     assert (constants["VEC"], constants["FUNNEL"], constants["SINGLE"]) == (1, False, True)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "wide", "splits"),
+    [
+        ("float32", (64, 2**17 + 1), 128, 1),  # blocks of most outputs fill the GPU
+        ("float32", (999, 10007), 16, 1),  # fewer do
+        ("bfloat16", (999, 10007), 16, 1),
+        ("float32", (2000, 5003), 32, 5),  # blocks share outputs
+        ("float16", (50000, 77), 32, 66),
+        ("float32", (8192, 8192), 16, 2),  # packs
+    ],
+)
+def test_blocks_of_exact_sums_of_single_elements_rather_have_fewer_outputs_than_share_them(dtype, shape, wide, splits):
+    step = reduction_of("Sum", dtype, shape, (0,))
+    constants = dict(step.kernel.constants)
+    assert (constants["WIDE"], step.grid[1], constants["FUNNEL"]) == (wide, splits, False)
+
+
+def test_single_bytes_are_not_in_flight_by_sixteen():
+    assert dict(reduction_of("Sum", "int8", (60, 2**20 + 1), (0,)).kernel.constants)["UNROLL"] == 8
 
 
 @pytest.mark.parametrize(("dtype", "group"), [("float32", 8), ("float16", 4)])

@@ -34,6 +34,8 @@ POWERS = 32  # bytes of partial results of a thread, for exponentials
 SEGMENT = 256  # contiguous bytes that a block reads; twice as many in narrow packs
 BUSY_SEGMENT = 128  # the same, for busy reductions in full packs, where blocks share outputs
 COLUMNS = 128  # most outputs of a block; twice as many with funnel loads
+NARROWER = 32  # outputs of a block of exact sums of single elements, if blocks share outputs
+NARROWEST = 16  # fewest of them, if blocks do not
 LONG = 128  # most packs of outputs of a block
 LEAST = 4  # fewest elements for each thread of a block that shares outputs with others
 WORTH = 192  # values (at least four per pack) of a thread from which on blocks share outputs
@@ -41,6 +43,7 @@ FEW_SPLITS = 16  # blocks of an output below which those of exact sums have half
 RESERVED = 16  # bytes of shared memory for other uses than partial results
 SHALLOW = 64  # most elements of outputs that one thread reduces alone
 DEEP = 1  # packs of outputs per resident thread from which on a thread reduces outputs of any length alone
+FUNNEL = 8  # bytes of a funnel load, at most, of a thread that reduces shallow outputs alone
 #: Most bytes of results of a thread with shallow outputs: one store. Busy reductions take the outputs of a word of x if
 #: these are more.
 STORE = 16
@@ -65,7 +68,7 @@ class Columns(NamedTuple):
 def plan_columns(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     """The plan for columns: each thread has outputs of its own if there are enough, else threads share them."""
     machine = multiprocessors * THREADS_PER_SM
-    shallow = p.length <= SHALLOW and 2 * p.outputs * p.result >= STORE * machine
+    shallow = p.length <= SHALLOW and 2 * p.outputs * max(p.result, NARROW) >= STORE * machine
     columns = in_packs(p, shallow)
     alone = shallow or columns.packs >= DEEP * machine
     return launch(p, strategy, thread_per_outputs(p, columns) if alone else shared_outputs(p, columns, multiprocessors))
@@ -78,8 +81,8 @@ def in_packs(p: Problem, shallow: bool) -> Columns:
     most = POWERS // p.state if p.op.traits.exponential else held // (p.held + IN_FLIGHT * p.itemsize)
     stored = max(STORE // p.result, NARROW // ITEMSIZE[p.x] if p.op.busy else 1)
     access = access_of(p, p.kept, max(1, min(most, stored if shallow else PACK)))
-    if access.funnel and p.exact and shallow:  # a thread has all elements of one output at once, but not of several
-        access = access_of(p, p.kept, 1)
+    if access.funnel and (p.exact or shallow):
+        access = access_of(p, p.kept, 1 if p.exact else min(access.vec, FUNNEL // ITEMSIZE[p.x]))
     head = p.starts[0] // ITEMSIZE[p.x] % access.vec if access.ragged else 0
     run, runs = -(-(head + neighbours) // access.vec), p.outputs // neighbours
     block_per_run = runs > 1 and run <= LONG and not shallow
@@ -111,13 +114,23 @@ def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design
     block = SHARED_BLOCK
     if p.several or (p.exact and -(-columns.packs // wide) * FEW_SPLITS >= multiprocessors):
         block //= 2
+    fill = multiprocessors * resident // block
+    if p.exact and vec == 1 and not columns.block_per_run:
+        wide = narrow(columns.packs, wide, fill)
     while wide > 1 and cells(block, wide) * vec * p.state > STATIC_SHARED - RESERVED:
         wide //= 2
-    fill, deep = multiprocessors * resident // block, block // wide
+    deep = block // wide
     shared = Split(1, max(1, p.length))
     if p.length * max(vec, 4) >= WORTH * deep:
         shared = split(p, -(-columns.packs // wide), fill, p.length, deep, LEAST, vec * wide)
     return design(p, columns, block, wide, shared, resident, 1)
+
+
+def narrow(outputs: int, wide: int, fill: int) -> int:
+    """The most outputs side by side, up to ``wide``, with which blocks fill the GPU; NARROWER if blocks must share
+    outputs, since exact sums take long to merge."""
+    sizes = (wide >> n for n in range(wide.bit_length()) if wide >> n >= NARROWEST)
+    return next((each for each in sizes if -(-outputs // each) >= fill), min(wide, NARROWER))
 
 
 def design(
@@ -131,6 +144,8 @@ def design(
         unroll = several_in_flight(p, own, access, SEVERAL_ROOM)
     else:
         unroll = in_flight(p, own, access, p.exact and p.ahead and p.itemsize > 2)
+        if access.vec * p.itemsize == 1:
+            unroll = min(unroll, IN_FLIGHT)
     single = p.exact and not p.wide and own <= unroll and not (access.ragged or access.funnel)
     constants = {
         "WIDE": wide, "UNROLL": unroll, "EDGED": columns.edged,
