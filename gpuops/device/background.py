@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from functools import cache
 
-MOST = 8  # threads, and no more than half of the cores
+MOST = 2  # threads, and no more than half of the cores: with more, the compiles that calls wait for take longer
 
 
 class Background:

@@ -81,8 +81,8 @@ PARAMS = {
     "softmax_small": rows.SMALL_PARAMS,
 }
 OPTIONS = ("--std=c++17",)
-#: Options that save compile time, by the first NVRTC that has them.
-SINCE = {(12, 4): ("--minimal",)}
+#: Options that save compile time, by the first NVRTC that has them; its own cache would be a second one.
+SINCE = {(12, 4): ("--minimal",), (12, 9): ("--no-cache",)}
 #: More options, by kernel. With -O1, ptxas keeps the order of the source, which saves registers.
 MORE = {"matmul_pipelined": ("--ptxas-options=-O1",)}
 
