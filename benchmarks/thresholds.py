@@ -214,7 +214,10 @@ THRESHOLDS = (
     Threshold("reductions.columns", "COLUMNS", (64, 256), (
         *over("sum", (WIDE, 0), dtype="int8"), *over("sum", ((65536, 32769), 0), dtype="int8"))),
     Threshold("reductions.columns", "NARROWER", (16, 128), over("sum", ((50_000, 77), 0), ((2000, 5003), 0))),
-    Threshold("reductions.columns", "NARROWEST", (8, 32), over("sum", ((999, 10007), 0), ((8192, 8191), 0))),
+    Threshold("reductions.columns", "NARROWEST", (8, 32), over("sum", ((999, 10007), 0), ((300, 10007), 0))),
+    Threshold("reductions.columns", "ENOUGH", (1, 2), (
+        *over("sum", ((8192, 8191), 0), dtype="float16"), *over("var", ((2000, 5003), 0), dtype="float64"),
+        *over("sum", ((999, 10007), 0)))),
     Threshold("reductions.columns", "LONG", (64, 256), over("sum", ((2**18, 2, 200), 0), ((2**17, 3, 331), 0))),
     Threshold("reductions.columns", "LEAST", (1, 16), over("sum", ((2000, 2000), 0), ((10**4, 512), 0))),
     Threshold("reductions.columns", "WORTH", (16, 512), (

@@ -36,6 +36,7 @@ BUSY_SEGMENT = 128  # the same, for busy reductions in full packs, where blocks 
 COLUMNS = 128  # most outputs of a block; twice as many with funnel loads
 NARROWER = 32  # outputs of a block of exact sums of single elements, if blocks share outputs
 NARROWEST = 16  # fewest of them, if blocks do not
+ENOUGH = 1.5  # times as many blocks as fill the GPU, from which on blocks do not
 LONG = 128  # most packs of outputs of a block
 LEAST = 4  # fewest elements for each thread of a block that shares outputs with others
 WORTH = 192  # values (at least four per pack) of a thread from which on blocks share outputs
@@ -127,10 +128,10 @@ def shared_outputs(p: Problem, columns: Columns, multiprocessors: int) -> Design
 
 
 def narrow(outputs: int, wide: int, fill: int) -> int:
-    """The most outputs side by side, up to ``wide``, with which blocks fill the GPU; NARROWER if blocks must share
+    """The most outputs side by side, up to ``wide``, with which there are enough blocks; NARROWER if blocks must share
     outputs, since exact sums take long to merge."""
     sizes = (wide >> n for n in range(wide.bit_length()) if wide >> n >= NARROWEST)
-    return next((each for each in sizes if -(-outputs // each) >= fill), min(wide, NARROWER))
+    return next((each for each in sizes if -(-outputs // each) >= ENOUGH * fill), min(wide, NARROWER))
 
 
 def design(
