@@ -162,7 +162,11 @@ __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Co
   }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
+// Threads of a multiprocessor. With 32 floats in registers, ptxas spills some if it may choose how many.
+constexpr bool FULL = SINGLE && !RAGGED && OTHER == NONE && SAME<Tin, f32> && UNROLL * VEC == 32;
+constexpr int AT_LEAST = RESIDENT == 0 && FULL ? 1024 : RESIDENT;
+
+extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST / BLOCK)
 reduce_rows(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
   Context<A> c = context(r, TOGETHER ? elements(r) : (r.chunk / TEAM + 1) * VEC * (r.run_chunk / TEAMS + 1), elements(r), gridDim.y + 64);
