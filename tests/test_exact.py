@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from fractions import Fraction
 from functools import cache
 from importlib.util import find_spec
@@ -11,9 +12,10 @@ import pytest
 from hypothesis import given, strategies
 from hypothesis.extra.numpy import arrays
 
-from gpuops.definition import exact
+from gpuops.definition import exact, structs
 from gpuops.definition.exact import Expansion
 from gpuops.definition.totals import nearest, nearest_root, total, total_of_products
+from gpuops.device import finish
 from gpuops.host import exact as with_numpy
 from tests import exact_cases
 from tests.layouts import BFLOAT16
@@ -403,3 +405,20 @@ def test_errors_of_products_are_exact(way):
     errors_by(getattr(compiled_elements, way))(a, b, into)
     for x, y, e in zip(a.tolist(), b.tolist(), into.tolist()):
         assert Fraction(x) * Fraction(y) == Fraction(x * y) + Fraction(e)
+
+
+@pytest.mark.parametrize("count", (0, 1, 1000))
+def test_states_of_a_device_add_up_exactly_on_the_host(count):
+    rng = np.random.default_rng(count)
+    aligned, fixed = np.zeros(count + 2, structs.ALIGNED), np.zeros(count + 2, structs.FIXED)
+    aligned["s"][:count] = rng.standard_normal(count) * 2.0 ** rng.integers(-90, 90, count)
+    aligned["rest"][:count] = rng.standard_normal(count) * 2.0**-90
+    fixed["low"][:count] = rng.integers(2**64 - 1, size=count, dtype=np.uint64)
+    fixed["high"][:count] = rng.integers(-(2**63), 2**63 - 1, count)
+    fixed["unit"] = rng.integers(-1100, 900, count + 2)
+    assert finish.merged_total(aligned) == sum(map(Fraction, [*aligned["s"], *aligned["rest"]]), Fraction(0))
+    digits = ((int(high) << 64) + int(low) for low, high, *_ in fixed.tolist())
+    units = (Fraction(2) ** unit for unit in fixed["unit"].tolist())
+    assert finish.merged_total(fixed) == sum(map(operator.mul, digits, units), Fraction(0))
+    aligned["lost"][-1] = 1
+    assert finish.merged_total(aligned) is None

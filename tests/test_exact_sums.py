@@ -60,6 +60,20 @@ def test_means_are_rounded_once(device, dtype, layout):
         assert np.array_equal(bits(got), bits(want)) or ((got == 0).all() and total == 0), (name, got, want)
 
 
+@pytest.mark.parametrize("op", ("mean", "nanmean", "mean_var"))
+@pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
+@pytest.mark.parametrize("count", (2, 3, 4, 7, 12, 16))
+def test_means_in_the_middle_between_two_numbers(device, dtype, count, op):
+    """As many are: of normal elements one in 40, of two numbers with all bits every second one."""
+    rng = np.random.default_rng(count)
+    x = rng.standard_normal((800, count)).astype(dtype)
+    x[::2] = np.sign(x[::2, :1]) * (1 + np.abs(x[::2]) / 8)
+    found = getattr(gpuops, op)(device.array(x), axis=1)
+    got = device.numpy(found[0] if op == "mean_var" else found)
+    totals = [sum(map(Fraction, row), Fraction(0)) for row in x.astype(np.float64).tolist()]
+    assert np.array_equal(bits(got), bits(np.array([rounded(total / count, dtype) for total in totals], dtype)))
+
+
 def root(total: Fraction, dtype: np.dtype) -> Any:
     """The root of a fraction, rounded once: of an integer of 200 bits, and a bit for the rest."""
     shift = 2 * max(0, 200 - total.numerator.bit_length() + total.denominator.bit_length())

@@ -22,6 +22,7 @@ from ..plan.rows import SCALED_MAX, SHIFTED_EXP_SUM
 from ..plan.work import Step
 
 SPECIAL = 1 << 20  # the unit of a sum that is not finite, in exact.cuh
+WORD = 2**32 - 1
 #: A sum of exponentials less one 1: the terms below 1, and the number of terms that are 1.
 EXPONENTIALS = Reduction(
     "shifted_exp_sum", {"smaller": Field("A", 0, "add"), "ones": Field("A", 0, "add")},
@@ -118,12 +119,11 @@ def merged_total(part: np.ndarray) -> Fraction | float | None:
     if part["lost"].any():
         return None
     if aligned:
-        return sum(map(Fraction, [*part["s"].tolist(), *part["rest"].tolist()]), Fraction(0))
-    total = Fraction(0)
-    for low, high, unit, _ in part.tolist():
-        if low or high:  # (0 has no unit)
-            total += ((high << 64) + low) * Fraction(2) ** unit
-    return total
+        return totals.total(np.concatenate([part["s"], part["rest"]]))
+    some = part[(part["low"] != 0) | (part["high"] != 0)]  # (0 has no unit)
+    low, high, unit = some["low"], some["high"], some["unit"].astype(np.int64)
+    words = (low & WORD, low >> 32, high & WORD, high >> 32)
+    return totals.by_exponent([(word.astype(np.int64), unit + 32 * i) for i, word in enumerate(words)])
 
 
 def results(p: Problem, state: np.ndarray) -> np.ndarray:

@@ -327,14 +327,27 @@ template <int N> __device__ __forceinline__ double quick_spread(const Aligned* p
   off_by = is_finite(off_by) ? off_by : Limits<double>::greatest();
   return apart + rest;
 }
+// Whether a number lies where those of T have all their bits.
+template <class T> __device__ __forceinline__ bool is_normal(double x) {
+  constexpr u32 LEAST_NORMAL = 1023 + Format<T>::LEAST + Format<T>::BITS - 1;  // the exponent field
+  return (high_word(x) >> 20 & 0x7ff) - LEAST_NORMAL < 0x7ff - LEAST_NORMAL;
+}
 // Whether a number that is at most 2^-41 of it off is rounded as the exact one: most are not that close to the middle between
 // two numbers of T.
 template <class T> __device__ __forceinline__ bool is_certain(double x) {
   using Bits = typename Either<SAME<T, float>, u32, u64>::type;
   constexpr Bits DROPPED = Bits(1) << (53 - Format<T>::BITS), MARGIN = Bits(1) << (SAME<T, bf16> ? 31 : 13);
   Bits apart = (static_cast<Bits>(bit_cast<u64>(x)) & (DROPPED - 1)) - (DROPPED / 2 - MARGIN);
-  constexpr u32 LEAST_NORMAL = 1023 + Format<T>::LEAST + Format<T>::BITS - 1;  // the exponent field
-  return apart > 2 * MARGIN && (high_word(x) >> 20 & 0x7ff) - LEAST_NORMAL < 0x7ff - LEAST_NORMAL;
+  return apart > 2 * MARGIN && is_normal<T>(x);
+}
+// A double that is rounded to a T as s / n is, of which q, which is normal, is at most 2^-41 off: the middle between the
+// numbers of T around q, or what is beside it on the side of s / n. The middle times n is a double: quotients of sums of few
+// elements often are such a middle.
+template <class T> __device__ __forceinline__ double around_middle(double q, double s, double n) {
+  constexpr u64 DROPPED = u64(1) << (53 - Format<T>::BITS);
+  u64 middle = (bit_cast<u64>(q) & ~(DROPPED - 1)) | DROPPED / 2;
+  double apart = fma(-bit_cast<double>(middle), n, s);
+  return bit_cast<double>(middle + (apart == 0 ? 0 : (apart < 0) == (s < 0) ? 1 : -1));
 }
 
 }  // namespace gpuops

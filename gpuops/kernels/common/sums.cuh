@@ -207,10 +207,10 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
       const Number& own = s.part[FIRST + p];
       if constexpr (!SAME<Part, double>) {
         Found state;
-        double found = quick(own, state);
-        if constexpr (ONE == Gives::MEAN) found *= inverse;
-        if constexpr (ONE == Gives::ROOT) found = sqrt(found);
-        bool sure = (ONE == Gives::SUM && state == Found::EXACT) || (state != Found::AWAY && is_certain<Part>(found));
+        double sum = quick(own, state), found = ONE == Gives::MEAN ? sum * inverse : ONE == Gives::ROOT ? sqrt(sum) : sum;
+        bool sure = state != Found::AWAY && is_certain<Part>(found);
+        if constexpr (ONE == Gives::SUM) sure |= state == Found::EXACT;
+        if (ONE == Gives::MEAN && state == Found::EXACT && is_normal<Part>(found)) found = around_middle<Part>(found, sum, n), sure = true;
         if (sure && !has_initial) {
           part[p] = narrowed<Part>(found);
           continue;
