@@ -697,10 +697,11 @@ PIPELINES = HOST._replace(
 )
 FIRST_USE = HOST._replace(
     name="first use",
-    origin="in a new process: an import, over NumPy's, and a first call until its result is there, with empty and with "
-    "filled caches of kernels; the limit is what starts before: NumPy, or CuPy with one array filled. Of an expression "
-    "that a call before had, what the first call with something new costs, with empty caches: with arrays of another "
-    "shape, with another number, or of another expression; the limit is a call in which nothing is new",
+    origin="in a new process: for the import, beyond NumPy's, and for a first call until its result is there, with "
+    "empty and with filled caches of kernels; the limit is what starts before: NumPy, or CuPy with one array filled. "
+    "Of an expression that a call before had, what the first call with something new costs, with empty caches: with "
+    "arrays of another shape, with another number, or of another expression; the limit is a call in which nothing is "
+    "new",
 )
 STEPS = HOST._replace(name="steps", origin="the steps of a cached call, each by itself", peers=False)
 TENSORS = HOST._replace(

@@ -167,10 +167,13 @@ def about(document: Document) -> str:
     mixes = dict.fromkeys(row["mix"] for row in document["rows"])
     said = ". ".join(f"*{mix}*: {(MIXES[mix].__doc__ or '').strip().rstrip('.')}" for mix in mixes)
     known = ", ".join(f"{name} {version}" for name, version in document["versions"].items() if name in NAMED)
+    with_wheel = any(row["library"] == WHEEL for row in document["rows"])
+    used = f"*{WHEEL}* has the common kernels that a wheel carries"
+    carried = used if with_wheel else "The kernels that a wheel carries are not used"
     return (
         "Programs whose shapes do not repeat, in a process that finds no compiled kernels, then in a second one that "
-        "finds those of the first; a wheel of gpuops carries common ones. A library is imported and its GPU started "
-        "before. Kernels are files in the "
+        f"finds those of the first. {carried}. The library is imported, and the GPU initialised, before the time "
+        "starts. Kernels are files in the "
         f"library's cache; where a library does not have an op for a dtype, it makes fewer calls. {said}. "
         f"Commit `{document['commit'][:12]}`; {known}.\n"
     )

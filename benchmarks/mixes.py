@@ -51,7 +51,7 @@ def stretched(draw: random.Random, shape: Shape, kept: float) -> Shape:
 
 
 def sums() -> Iterator[Case]:
-    """1000 sums of float32 matrices of 1 to 4096 rows and columns, evenly on a logarithmic scale, along 0, 1 or all."""
+    """1000 sums of float32 matrices of 1 to 4096 rows and columns, evenly in logarithms, along one axis or both."""
     draw = random.Random(0)
     for _ in range(1000):
         shape = tuple(int(2 ** draw.uniform(0, 12)) for _ in range(2))

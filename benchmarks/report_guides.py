@@ -115,9 +115,10 @@ def budget(folder: str, document: Document) -> str:
 def scaled(folder: str, document: Document) -> str:
     """The speed of several GPUs beside one, by group; "" if not measured."""
     parts = [
-        f"{machine_name(document)}, results of {document['date'][:10]}: {document['unit']} of one GPU and of all, each "
-        "with as much data; then, with all of them, the tasks, the time from the start of the first to the end of the "
-        "last and the time that the client waited; and how long a GPU has nothing to do, for each task.\n"
+        f"{machine_name(document)}, results of {document['date'][:10]}. *1 ×* and the like: {document['unit']} of so "
+        "many GPUs, each with as much data. The other columns are for all GPUs. *of linear*: the speedup over the "
+        "number of GPUs. *tasks*: their number. *ms*: from the start of the first task to the end of the last. *ms "
+        "waited*: how long the client waited. *idle*: how long a GPU has nothing to do, for each task.\n"
     ]
     for name, group in document["groups"].items():
         if cases := [case for case in document["cases"] if case["group"] == name]:
@@ -146,7 +147,8 @@ def front(folder: str, documents: list[Document]) -> str:
             rows.append([f"`{op}` of {name}", *numbers, unit])
     head = ("case", "gpuops", "CuPy", "PyTorch", "fastest other", "reference", "unit")
     words = ", ".join(f"*{name}* is {what}" for name, what in REFERENCES.items())
-    about = f"{machine_name(documents[0])}, data in memory; higher is better. Of the references, {words}."
+    where = f"{machine_name(documents[0])}, data in the GPU's memory, not in its cache"
+    about = f"{where}; higher is better. Of the references, {words}."
     return f"{wrap(about)}\n{table(head, rows)}" if rows else ""
 
 

@@ -17,14 +17,14 @@ This page says how the numbers on the [performance pages](../performance.md) wer
 
 ## How a case is measured
 
-Times are the GPU's own, between two events in its stream. Every call of a sample works on the next of a ring of arrays,
-and its result is kept until that array's turn comes again, so results form a ring too: what is read is at least four
-times the L2 cache before anything is read again. Arrays too small for that are used once per sample. The cache is
-emptied before each sample: all data comes from memory. A kernel that only waits runs ahead until Python has launched
-all calls of the sample, so the host's time does not count (it has a [page](host.md) of its own). After a warm-up every
-library is timed twice per case, the second time in reverse order. Before it is timed, each result is compared with a
-reference in double precision. JAX runs on a stream of its own: there a matrix product runs ahead instead, and events
-join the streams.
+Times are the GPU's own, between two events in its stream. A sample is a series of calls. They take their operands from
+a ring of arrays in turn, and keep their results in a second ring, so that at least four times the size of the L2 cache
+is read before anything is read again. Arrays too small for that are used once per sample. The cache is emptied before
+each sample: all data comes from memory. A kernel that only waits is launched first, and ends when Python has launched
+all calls of the sample, so the host's time does not count (it has a [page](host.md) of its own). After a warm-up each
+case is timed twice, the second time with the libraries in reverse order. Before it is timed, each result is compared
+with a reference in double precision. JAX runs on a stream of its own: there a matrix product runs first instead, and
+events join the streams.
 """
 #: What the words mean.
 WORDS = (
@@ -57,13 +57,13 @@ WORDS = (
     ("of best peer", "the speed of gpuops over that of the fastest peer: below 1, gpuops loses"),
     (
         "left out",
-        'cases that no [strong peer](#strong-peers) completed: they are in no median of "of best peer". Such a case '
-        "counts only if gpuops loses it",
+        'cases that no [strong peer](#strong-peers) completed: they are in no median of "of best peer"; but if gpuops '
+        "is slower, they are listed as losses",
     ),
     (
         "noise",
         "for a result (the median of all samples): their interquartile range, or the distance between the medians of "
-        "the two turns, whichever is larger",
+        "its two timings, whichever is larger",
     ),
     ("faster, slower, even", "than the best peer, by more than the noise of both; even: within the noise"),
     (
@@ -83,9 +83,9 @@ RULE = f"""\
 
 CuPy and PyTorch run kernels that must serve any case, and for some dtypes they convert the array first. Where only they
 ran, even a gain of several hundred times says little. A case is therefore compared only if a strong peer completed it:
-one that compiles a kernel for that case (torch.compile, Triton, QuACK, JAX), CUB over whole arrays, any library in
-matrix products, all of which use cuBLAS, or one that has {NEAR} of the reference's speed in that case, so that little
-is left to win. All peers are strong for the host's time; on a CPU, NumPy, SciPy and numexpr are. The best peer of a
+one that compiles a kernel for that case (torch.compile, QuACK, JAX), CUB over whole arrays, any library in matrix
+products, all of which use cuBLAS, or one that has {NEAR} of the reference's speed in that case, so that little is left
+to win. All peers are strong for the host's time; on a CPU, NumPy, SciPy and numexpr are. The best peer of a
 case that counts is the fastest of all, strong or not.
 
 The rule rests on this table: how close each kind of peer comes to the fastest, in the cases that another strong peer

@@ -189,10 +189,10 @@ def peers_said(documents: list[Document]) -> str:
     low, high = min(medians, key=lambda op: medians[op]), max(medians, key=lambda op: medians[op])
     words = listed(f"{word} in {every.standings[word]}" for word in STANDINGS)
     return (
-        f"**The fastest other library** of each case: gpuops is {words} (within the noise is even), of the "
-        f"{len(every.of_best_peer)} cases that a [strong peer]({FOLDER}/method.md#strong-peers) completed. The medians "
-        f"of the ops lie between {medians[low]:.2f} ({page_of(low)}) and {medians[high]:.2f} ({page_of(high)}) times "
-        "its speed."
+        f"**The fastest other library** of each case: gpuops is {words} (a difference within the noise is even), of "
+        f"the {len(every.of_best_peer)} cases that a [strong peer]({FOLDER}/method.md#strong-peers) completed. The "
+        f"medians of the ops lie between {medians[low]:.2f} ({page_of(low)}) and {medians[high]:.2f} "
+        f"({page_of(high)}) times the speed of that library."
     )
 
 
@@ -220,8 +220,8 @@ def in_short(folder: str, documents: list[Document]) -> str:
         return ""
     sentence = (
         f"{on(ops[0])}, gpuops is **{statistics.median(cupy):.1f} times as fast as CuPy** in the median of "
-        f"{len(cupy)} cases, **at the speed of memory**: {statistics.median(reference):.2f} times that of a plain "
-        "copy, read or write of as many bytes."
+        f"{len(cupy)} cases, and runs **at the speed of memory**: in the median of {len(reference)} cases at "
+        f"{statistics.median(reference):.2f} times the speed of a plain copy, read or write of as many bytes."
     )
     drawn = [picture(f"{FOLDER}/{folder}", name, text) for name, text in plot.names(documents) if name == "front"]
     return "\n".join([wrap(sentence), *drawn])
@@ -252,8 +252,8 @@ def even(cases: dict[str, list[Case]]) -> str:
     if not names:
         return ""
     return (
-        "**You compile already.** Another library is about as fast, or faster, in the median (in brackets the speed of "
-        f"gpuops over its), in {listed(names)}."
+        f"**You compile already.** In the median another library is about as fast, or faster, in {listed(names)}. In "
+        "brackets: the speed of gpuops over that of the fastest other library."
     )
 
 
@@ -272,7 +272,7 @@ def exact(cases: dict[str, list[Case]]) -> str:
         f"**You do not need exact sums.** {listed(f'`{op}`' for op in EXACT)} of floats are [exact](exact.md): they "
         "take more arithmetic than the sums of other libraries, which round at every step. In the median gpuops has "
         f"{statistics.median(ours):.2f} times the speed of the fastest other library in the {met} of these "
-        f"that a strong peer completed, and {statistics.median(others):.2f} times in the {len(others)} of others."
+        f"that a strong peer completed, and {statistics.median(others):.2f} times in the {len(others)} other cases."
     )
 
 
@@ -321,7 +321,7 @@ def tiny(document: Document) -> str:
         f"gpuops takes {1 / of_torch(worst):.2f} times as long."
     )
     if fresh := [1 / of_torch(case) for case in new if "torch" in timed(case)]:
-        text += f" If no shape repeats, gpuops takes {statistics.median(fresh):.1f} times as long, in the median."
+        text += f" If no shape repeats, gpuops takes {statistics.median(fresh):.1f} times as long as PyTorch (median)."
     return text
 
 
@@ -347,7 +347,8 @@ def compiled(folder: str, document: Document) -> str:
     if ours and torch:
         said += (
             f" {ours['calls']} calls of random shapes take {ours['seconds']:.1f} s, or {ours['again']:.1f} s with "
-            f"kernels on disk; PyTorch, which compiles nothing, takes {torch['seconds']:.1f} s."
+            f"kernels on disk; PyTorch, which compiles nothing, takes {torch['seconds']:.1f} s for the "
+            f"{torch['calls'] - torch['refused']} of them that it supports."
         )
     begin = f"**Your program runs once and briefly.** [First calls]({FOLDER}/first-calls.md) compile."
     return begin + said if said else ""
