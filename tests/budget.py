@@ -1,9 +1,9 @@
 """How much one run tests. Slow tests are split into parts, one per commit, round-robin.
 
-Kernels are compiled for the emulator, for seconds: one run takes one of eleven combinations of a test's parameters
-there with the tuned kernels and another with those for small arrays, and all of them on a CPU and a GPU. So each
-combination has its turn within six runs, and each run takes at least one of each test. The marker ``turns(n)`` says
-another number, and ``turns(n, everywhere=True)`` that all are taken on a GPU alone.
+Kernels are compiled for the emulator, for seconds: one run takes one of seven combinations of a test's parameters there
+with the tuned kernels and another with those for small arrays, and all of them on a CPU and a GPU. So each combination
+has its turn within four runs, and each run takes at least one of each test. The marker ``turns(n)`` says another
+number, and ``turns(n, everywhere=True)`` that all are taken on a GPU alone.
 
 The deep profile runs all parts. The quick profile skips the slowest files and draws few examples.
 """
@@ -23,7 +23,7 @@ import pytest
 PROFILE = os.environ.get("GPUOPS_TEST_PROFILE", "ci")
 DEEP = PROFILE == "deep"
 TIERS = 2  # kinds of kernels on the emulator
-TURNS = 11  # of a test without a marker; odd, to be out of step with what tests take round-robin themselves
+TURNS = 7  # of a test without a marker; odd, to be out of step with what tests take round-robin themselves
 FEW = 8  # examples of a property in the quick profile
 #: Files that the quick profile leaves out.
 SLOW = (

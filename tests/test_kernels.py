@@ -817,7 +817,7 @@ def test_calls_are_right_with_every_barrier(emulation):
     assert all(right for _, right, _ in with_every_barrier())
 
 
-@pytest.mark.turns(8, everywhere=True)  # they compile most of what the emulator runs once more
+@pytest.mark.turns(4, everywhere=True)  # they compile most of what the emulator runs once more
 @pytest.mark.parametrize("file,occurrence", BARRIERS, ids=str)
 def test_no_barrier_can_be_removed(emulation, monkeypatch, file, occurrence):
     reaching = [call for call, _, files in with_every_barrier() if file in files]
