@@ -22,7 +22,7 @@ from ..plan.rows import SCALED_MAX, SHIFTED_EXP_SUM
 from ..plan.work import Step
 
 SPECIAL = 1 << 20  # the unit of a sum that is not finite, in exact.cuh
-WORD = 2**32 - 1
+WORD = 2**32 - 1  # the bits of a word
 #: A sum of exponentials less one 1: the terms below 1, and the number of terms that are 1.
 EXPONENTIALS = Reduction(
     "shifted_exp_sum", {"smaller": Field("A", 0, "add"), "ones": Field("A", 0, "add")},

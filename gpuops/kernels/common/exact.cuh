@@ -341,8 +341,8 @@ template <class T> __device__ __forceinline__ bool is_certain(double x) {
   return apart > 2 * MARGIN && is_normal<T>(x);
 }
 // A double that is rounded to a T as s / n is, of which q, which is normal, is at most 2^-41 off: the middle between the
-// numbers of T around q, or what is beside it on the side of s / n. The middle times n is a double: quotients of sums of few
-// elements often are such a middle.
+// numbers of T around q, or what is beside it on the side of s / n, which the sign of s - middle * n tells. Quotients of sums
+// of few elements often are such a middle.
 template <class T> __device__ __forceinline__ double around_middle(double q, double s, double n) {
   constexpr u64 DROPPED = u64(1) << (53 - Format<T>::BITS);
   u64 middle = (bit_cast<u64>(q) & ~(DROPPED - 1)) | DROPPED / 2;
