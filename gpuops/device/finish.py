@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..definition import totals
+from ..definition.exact import merged_along, rounded_quotient
 from ..definition.expressions import exp, real_of, where
 from ..definition.in_cuda import dtype_of
 from ..definition.records import MAX, MEAN, STRUCTS
@@ -85,9 +86,11 @@ def exact_results(p: Problem, state: np.ndarray, read: Callable[[], np.ndarray])
     """Merge and round exact sums; where they lack bits, those of the elements, which are read once more."""
     val = dtype_of(CTYPES[p.val])
     first = None if p.initial is None else parts(np.frombuffer(p.initial, val)[:1])[0]
-    found = np.empty((p.outputs, state["part"].shape[-1]), real_of(val))
+    given = int(dict(zip(p.op.options, p.numbers, strict=True)).get("n", 1))
+    counts = state["n"].sum(0) if p.op.numbered else np.full(p.outputs, given)
+    found, sure = rounded_at_once(state["part"], counts, real_of(val))
     all_of: np.ndarray | None = None
-    for o, k in np.ndindex(found.shape):
+    for o, k in np.argwhere(~sure if first is None else np.ones_like(sure)).tolist():
         total = merged_total(state["part"][:, o, k])
         minus_zero = first is not None and first[k] == 0 and np.signbit(first[k]) and total == 0
         if total is None or minus_zero:
@@ -95,14 +98,22 @@ def exact_results(p: Problem, state: np.ndarray, read: Callable[[], np.ndarray])
             total = totals.total(all_of[o, :, k])
         if first is not None:
             total = total + (Fraction(float(first[k])) if np.isfinite(first[k]) else float(first[k]))
-        counted = state["n"][:, o].sum() if "n" in (state.dtype.names or ()) else 0
-        n = int(counted) if p.op.numbered else int(dict(zip(p.op.options, p.numbers, strict=True)).get("n", 1))
+        n = int(counts[o])
         total = total / n if n and isinstance(total, Fraction) else total if n else np.nan
         found[o, k] = totals.nearest(total, found.dtype)
         if minus_zero and all_of is not None and np.signbit(all_of[o, :, k]).all():
             found[o, k] = -0.0
     made = found.view(val)[:, 0] if val.kind == "c" else found[:, 0]
     return made.astype(dtype_of(CTYPES[p.out or p.val]))
+
+
+def rounded_at_once(part: np.ndarray, counts: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """The quotients (outputs, parts) of exact sums and numbers of elements, and whether each of them is sure."""
+    if part.dtype != ALIGNED:
+        return np.empty(part.shape[1:], dtype), np.zeros(part.shape[1:], bool)
+    sums = merged_along(part["s"], part["rest"], np.zeros(part.shape), 0)
+    found, sure = rounded_quotient(sums, np.broadcast_to(counts[:, None], part.shape[1:]), dtype)
+    return found, sure & np.isfinite(found) & (found != 0) & ~part["lost"].any(0)
 
 
 def parts(x: np.ndarray) -> np.ndarray:
