@@ -430,9 +430,11 @@ def test_quotients_of_many_states_of_a_device_are_rounded_at_once(dtype):
     part = np.zeros((3, 2000, 1), structs.ALIGNED)
     part["s"] = rng.integers(-(2**14), 2**14, part.shape) * 0.5  # ties too
     part["rest"] = np.where(rng.random(part.shape) < 0.3, rng.standard_normal(part.shape) * 2.0**-60, 0.0)
-    part["lost"][0, :9], part["s"][1, 9] = 1, np.inf
+    part["lost"][0, :9], part["exponent"][0, :9], part["s"][1, 9] = 1, 60, np.inf
+    part["lost"][0, 10:500], part["exponent"][0, 10:500] = 1, -100  # too little to matter
     counts = rng.integers(1, 20, part.shape[1])
     found, sure = finish.rounded_at_once(part, counts, np.dtype(dtype))
     assert not sure[:10].any() and sure.mean() > 0.9
+    part["lost"] = 0
     for o in np.flatnonzero(sure[:, 0]).tolist():
         assert found[o, 0] == nearest(finish.merged_total(part[:, o, 0]) / int(counts[o]), np.dtype(dtype))

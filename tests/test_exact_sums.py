@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gpuops
+from gpuops.device import finish
 from tests.exact_cases import cases, rounded
 from tests.layouts import BFLOAT16
 
@@ -179,6 +180,21 @@ def test_masks_of_any_strides_where_elements_are_read_again(device, strategy, op
             total = sum(map(Fraction, row[taken].tolist()), Fraction(0))
             want = rounded(total / (int(taken.sum()) if op == "mean" else 1), x.dtype)
             assert bits(found) == bits(want), (found, want)
+
+
+def test_what_the_host_finishes_is_rounded_at_once(device, monkeypatch):
+    def no(*arguments):
+        raise AssertionError(arguments)
+
+    rng = np.random.default_rng(2)
+    for shape, axis in (((100000,), None), ((40, 300), 0), ((600, 16), 1)):
+        x = device.array(rng.standard_normal(shape).astype("f4"))
+        want = bits(device.numpy(gpuops.sum(x, axis=axis)))
+        with monkeypatch.context() as patch:
+            patch.setattr(finish, "elements", no)
+            patch.setattr(finish, "merged_total", no)
+            got = device.numpy(gpuops.sum(x, axis=axis, strategy="shuffle_host"))
+        assert (bits(got) == want).all()
 
 
 def test_infinities_before_greater_elements(device):

@@ -90,7 +90,7 @@ def exact_results(p: Problem, state: np.ndarray, read: Callable[[], np.ndarray])
     counts = state["n"].sum(0) if p.op.numbered else np.full(p.outputs, given)
     found, sure = rounded_at_once(state["part"], counts, real_of(val))
     all_of: np.ndarray | None = None
-    for o, k in np.argwhere(~sure if first is None else np.ones_like(sure)).tolist():
+    for o, k in np.argwhere(~sure if first is None or not first.any() else np.ones_like(sure)).tolist():
         total = merged_total(state["part"][:, o, k])
         minus_zero = first is not None and first[k] == 0 and np.signbit(first[k]) and total == 0
         if total is None or minus_zero:
@@ -111,9 +111,10 @@ def rounded_at_once(part: np.ndarray, counts: np.ndarray, dtype: np.dtype) -> tu
     """The quotients (outputs, parts) of exact sums and numbers of elements, and whether each of them is sure."""
     if part.dtype != ALIGNED:
         return np.empty(part.shape[1:], dtype), np.zeros(part.shape[1:], bool)
-    sums = merged_along(part["s"], part["rest"], np.zeros(part.shape), 0)
+    off = np.where(part["lost"], np.ldexp(np.float64(part["lost"]), part["exponent"] - 52), 0)  # as in exact.cuh
+    sums = merged_along(part["s"], part["rest"], off, 0)
     found, sure = rounded_quotient(sums, np.broadcast_to(counts[:, None], part.shape[1:]), dtype)
-    return found, sure & np.isfinite(found) & (found != 0) & ~part["lost"].any(0)
+    return found, sure & np.isfinite(found) & (found != 0)
 
 
 def parts(x: np.ndarray) -> np.ndarray:
