@@ -35,7 +35,8 @@ def accumulated(merge: Callable[[Any, Any], Any]) -> Any:
     def scan(x: Any, y: Any, where: tuple[int, int, int, int]) -> None:
         real, n, last = y.dtype.type, x.shape[1], where[3]
         for o in range(where[0], where[1]):
-            y[o, 0, where[2] : last] = x[o, 0, where[2] : last]
+            for k in range(where[2], last):
+                y[o, 0, k] = x[o, 0, k]
             if last - where[2] < SIDE:
                 for start in range(1, n, STEPS):
                     for k in range(where[2], last):

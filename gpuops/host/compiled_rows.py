@@ -276,7 +276,8 @@ def columns(op: int, x: Any, y: Any, width: int, states: Any, known: bool) -> No
             stop, first = min(start + tile, width), np.uintp(start)
             tops, sums = np.empty(stop - start, x.dtype), np.empty((2, stop - start))
             if known:
-                tops[:], sums[0] = states[0, o, start:stop], states[1, o, start:stop]
+                for i in range(stop - start):
+                    tops[i], sums[0, i] = states[0, o, start + i], states[1, o, start + i]
             else:
                 column_tops(x[o], first, tops)
                 if op == SOFTMAX:

@@ -253,6 +253,14 @@ def returned(y: Any, made: Any, place: Any, along: Any, counts: Any) -> None:
 
 
 @register_jitable
+def copy(source: Any, into: Any) -> None:
+    """Copy states."""
+    for i in range(into.shape[0]):
+        for k in range(into.shape[1]):
+            into[i, k] = source[i, k]
+
+
+@register_jitable
 def scanned(x: Any, y: Any, unsure: Any, states: Any, odd: Any, memory: Any) -> Any:
     """Go on with a tile (step, line). Tells what is told of results."""
     m, line = memory
@@ -264,8 +272,12 @@ def scanned(x: Any, y: Any, unsure: Any, states: Any, odd: Any, memory: Any) -> 
             states[0, 0], states[1, 0], states[2, 0], states[3, 0] = state
         else:
             told = apart(m, y, unsure, states, odd, line)
-    if may_overflow(y, states[3].max()) and np.isinf(y).any():
-        told |= INFINITE
+    largest = states[3, 0]
+    for k in range(1, states.shape[1]):
+        largest = max(largest, states[3, k])
+    if may_overflow(y, largest):
+        for i in range(np.uintp(len(y))):
+            told |= INFINITE if abs(y[i]) == np.inf else 0
     return told | unusual_each(x, y, finite, states)
 
 
@@ -300,5 +312,5 @@ def sums(
                     turned(x, given, np.uintp(place), along, counts)
                     told |= scanned(given[part], made[part], doubtful, now, odd, memory)
                     returned(y, made, np.uintp(place), along, counts)
-            states[:, here] = now
+            copy(now, states[:, here])
     return told

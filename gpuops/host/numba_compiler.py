@@ -1,6 +1,7 @@
 """Functions of the host that Numba compiles. It is an optional dependency (``gpuops-cupy[cpu]``).
 
-It compiles a function when it is first called with arrays of some dtypes.
+It compiles a function when it is first called with arrays of some dtypes. Functions assign elements, not arrays: for
+`a[:] = b` Numba compiles the text of the error about shapes as well, for seconds.
 """
 
 from __future__ import annotations
