@@ -433,8 +433,26 @@ def test_quotients_of_many_states_of_a_device_are_rounded_at_once(dtype):
     part["lost"][0, :9], part["exponent"][0, :9], part["s"][1, 9] = 1, 60, np.inf
     part["lost"][0, 10:500], part["exponent"][0, 10:500] = 1, -100  # too little to matter
     counts = rng.integers(1, 20, part.shape[1])
-    found, sure = finish.rounded_at_once(part, counts, np.dtype(dtype))
+    found, sure = finish.rounded_at_once(part, counts, 20, np.dtype(dtype))
     assert not sure[:10].any() and sure.mean() > 0.9
     part["lost"] = 0
     for o in np.flatnonzero(sure[:, 0]).tolist():
         assert found[o, 0] == nearest(finish.merged_total(part[:, o, 0]) / int(counts[o]), np.dtype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ("float16", "float32"))
+def test_what_states_of_a_device_have_lost_cannot_change_results_that_are_sure(dtype):
+    """Both ends of what the sum may be, where that is from much less than the last bit of the result to more."""
+    rng, length = np.random.default_rng(4), 2**28
+    part = np.zeros((2, 3000, 1), structs.ALIGNED)
+    part["s"] = 1 + rng.random(part.shape)
+    bits = np.finfo(dtype).nmant
+    part["lost"], part["exponent"] = rng.random(part.shape), rng.integers(52 - bits - 12, 52 - bits + 3, part.shape)
+    found, sure = finish.rounded_at_once(part, np.ones(3000, int), length, np.dtype(dtype))
+    assert 0.2 < sure.mean() < 0.9
+    for o in np.flatnonzero(sure[:, 0]).tolist():
+        unit = [Fraction(2) ** (int(k) - 52) for k in part["exponent"][:, o, 0]]
+        off = sum(map(operator.mul, map(Fraction, part["lost"][:, o, 0].tolist()), unit), Fraction(0))
+        off += Fraction(2) ** finish.merging(length) * max(unit)
+        middle = sum(map(Fraction, part["s"][:, o, 0].tolist()), Fraction(0))
+        assert nearest(middle - off, np.dtype(dtype)) == found[o, 0] == nearest(middle + off, np.dtype(dtype))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +11,10 @@ import numpy as np
 import pytest
 
 import gpuops
-from gpuops.device import finish
+from gpuops.call.dispatch import describe
+from gpuops.device import finish, jit
+from gpuops.plan.work import Machine, new_array
+from tests import emulator
 from tests.exact_cases import cases, rounded
 from tests.layouts import BFLOAT16
 
@@ -195,6 +199,19 @@ def test_what_the_host_finishes_is_rounded_at_once(device, monkeypatch):
             patch.setattr(finish, "merged_total", no)
             got = device.numpy(gpuops.sum(x, axis=axis, strategy="shuffle_host"))
         assert (bits(got) == want).all()
+
+
+def test_what_merges_of_blocks_lose_is_what_kernels_know(emulation):
+    x = new_array("x", (5000,), np.dtype("f4"), machine=Machine(4))
+    kernel = describe(gpuops.sum, x, strategy="shuffle_host").plan.kernels[0]
+    source = jit.source(kernel)
+    (context,) = re.findall(r"Context<A> c = context\(r, .*\);", source)
+    body = f"Reduce r = {{}}; r.runs = n; {context} *out = c.merging;"
+    text = f'{source}\nextern "C" __global__ void told(i64 n, i32* out) {{ {body} }}'
+    module, told = emulator.compile(text, "told.cu"), np.zeros(1, np.int32)
+    for length in (1, 2, 255, 16384, 2**20, 2**28, 2**28 - 1, 3 * 2**30):
+        module.launch("told", (1, 1, 1), (1, 1, 1), (length, told))
+        assert told[0] == finish.merging(length)
 
 
 def test_infinities_before_greater_elements(device):

@@ -19,6 +19,7 @@ from ..definition.structs import ALIGNED, Field
 from ..host.forms import combined, merged_parts
 from ..plan.dtypes import CTYPES
 from ..plan.reductions import Problem
+from ..plan.reductions.classic import BLOCK
 from ..plan.rows import SCALED_MAX, SHIFTED_EXP_SUM
 from ..plan.work import Step
 
@@ -88,7 +89,7 @@ def exact_results(p: Problem, state: np.ndarray, read: Callable[[], np.ndarray])
     first = None if p.initial is None else parts(np.frombuffer(p.initial, val)[:1])[0]
     given = int(dict(zip(p.op.options, p.numbers, strict=True)).get("n", 1))
     counts = state["n"].sum(0) if p.op.numbered else np.full(p.outputs, given)
-    found, sure = rounded_at_once(state["part"], counts, real_of(val))
+    found, sure = rounded_at_once(state["part"], counts, p.length, real_of(val))
     all_of: np.ndarray | None = None
     for o, k in np.argwhere(~sure if first is None or not first.any() else np.ones_like(sure)).tolist():
         total = merged_total(state["part"][:, o, k])
@@ -107,14 +108,31 @@ def exact_results(p: Problem, state: np.ndarray, read: Callable[[], np.ndarray])
     return made.astype(dtype_of(CTYPES[p.out or p.val]))
 
 
-def rounded_at_once(part: np.ndarray, counts: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """The quotients (outputs, parts) of exact sums and numbers of elements, and whether each of them is sure."""
+def rounded_at_once(
+    part: np.ndarray, counts: np.ndarray, length: int, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    """The quotients (outputs, parts) of exact sums and numbers of elements, and whether each of them is sure. length:
+    all elements of an output, whether they count or not."""
     if part.dtype != ALIGNED:
         return np.empty(part.shape[1:], dtype), np.zeros(part.shape[1:], bool)
-    off = np.where(part["lost"], np.ldexp(np.float64(part["lost"]), part["exponent"] - 52), 0)  # as in exact.cuh
-    sums = merged_along(part["s"], part["rest"], off, 0)
+    sums = merged_along(part["s"], part["rest"], lost_of(part, length), 0)
     found, sure = rounded_quotient(sums, np.broadcast_to(counts[:, None], part.shape[1:]), dtype)
     return found, sure & np.isfinite(found) & (found != 0)
+
+
+def lost_of(part: np.ndarray, length: int) -> np.ndarray:
+    """What states of aligned sums are off, at most: what they have noted, and once what merges in blocks have lost, in
+    the greatest of their units (``note_merging`` in sums.cuh, with `merging`)."""
+    unit = np.where(part["lost"] == 0, 0.0, np.ldexp(1.0, part["exponent"] - 52))
+    off = part["lost"] * unit
+    off[0] += 2.0 ** merging(length) * unit.max(0)
+    return off
+
+
+def merging(length: int) -> int:
+    """``merging`` of reduce_block.cu's ``Context``, for sums of so many elements."""
+    steps = length // BLOCK + 64
+    return steps.bit_length() + length.bit_length() - 49
 
 
 def parts(x: np.ndarray) -> np.ndarray:
