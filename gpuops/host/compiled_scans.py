@@ -272,10 +272,7 @@ def scanned(x: Any, y: Any, unsure: Any, states: Any, odd: Any, memory: Any) -> 
             states[0, 0], states[1, 0], states[2, 0], states[3, 0] = state
         else:
             told = apart(m, y, unsure, states, odd, line)
-    largest = states[3, 0]
-    for k in range(1, states.shape[1]):
-        largest = max(largest, states[3, k])
-    if may_overflow(y, largest):
+    if may_overflow(y, states[3].max()):
         for i in range(np.uintp(len(y))):
             told |= INFINITE if abs(y[i]) == np.inf else 0
     return told | unusual_each(x, y, finite, states)
