@@ -83,10 +83,10 @@ RULE = f"""\
 
 CuPy and PyTorch run kernels that must serve any case, and for some dtypes they convert the array first. Where only they
 ran, even a gain of several hundred times says little. A case is therefore compared only if a strong peer completed it:
-one that compiles a kernel for that case (torch.compile, QuACK, JAX), CUB over whole arrays, any library in matrix
-products, all of which use cuBLAS, or one that has {NEAR} of the reference's speed in that case, so that little is left
-to win. All peers are strong for the host's time; on a CPU, NumPy, SciPy and numexpr are. The best peer of a
-case that counts is the fastest of all, strong or not.
+one that compiles a kernel for that case (torch.compile, QuACK, JAX), any library in matrix products, all of which use
+cuBLAS, or one that has {NEAR} of the reference's speed in that case, so that little is left to win. All peers are
+strong for the host's time; on a CPU, NumPy, SciPy and numexpr are. The best peer of a case that counts is the fastest
+of all, strong or not.
 
 The rule rests on this table: how close each kind of peer comes to the fastest, in the cases that another strong peer
 completed.

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator
 
 from . import cold, on_cpu, plot
-from .cases import FIRST_USE, HOST
+from .cases import FAMILIES, FIRST_USE, HOST, family_of
 from .report_families import BACK
 from .report_standing import Case, done, standing
 from .report_text import NAMES, SHOWN, commits, counted, listed, milliseconds, on, picture, table, wrap
@@ -63,7 +63,7 @@ def host_sentence(document: Document) -> str:
 
 
 def host_section(folder: str, document: Document) -> Iterator[str]:
-    """A table per group, but for first calls, which have a page of their own."""
+    """Tables of the families of ops, and of the other groups but first calls, which have a page of their own."""
     pictures = dict(plot.names([document]))
     if "host" in pictures:
         yield picture(folder, "host", pictures["host"])
@@ -71,16 +71,27 @@ def host_section(folder: str, document: Document) -> Iterator[str]:
         cases = of_group(document, name)
         if not cases or name == FIRST_USE.name:
             continue
-        if name != HOST.name:
+        measured = [case for case in cases if "results" in case]
+        if name == HOST.name:
+            yield from family_tables(measured)
+        else:
             yield f"### {name.capitalize()}\n"
             yield wrap(f"*{name}*: {group['origin']}.")
-        yield table(*comparison([case for case in cases if "results" in case]))
+            yield table(*comparison(measured))
         if lines := refusals(cases):
             yield "\n".join(f"- {line}" for line in lines) + "\n"
-    yield measured(document)
+    yield when(document)
 
 
-def measured(document: Document) -> str:
+def family_tables(cases: list[Case]) -> Iterator[str]:
+    """A table per family: each has the libraries that have its ops."""
+    for family in FAMILIES:
+        if found := [case for case in cases if family_of(case["op"]) == family]:
+            yield f"### {family}\n"
+            yield table(*comparison(found))
+
+
+def when(document: Document) -> str:
     return wrap(f"Measured {document['date'][:10]}, {commits([document])}.")
 
 
@@ -114,7 +125,7 @@ def first_calls(folder: str, documents: list[Document]) -> Iterator[str]:
         yield wrap(f"Milliseconds {document['groups'][FIRST_USE.name]['origin'].partition(';')[0]}.")
         names = ["gpuops", *peers(cases)]
         yield table(("first use", *names), ([said(case), *(first_use(case, name) for name in names)] for case in cases))
-        yield measured(document)
+        yield when(document)
     if mixes is not None:
         yield "### Many calls\n"
         yield wrap(cold.about(mixes))

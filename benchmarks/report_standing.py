@@ -14,17 +14,14 @@ Case = dict[str, Any]
 #: The kinds of peers that are strong: they make a kernel for the very case, or their own is as fast (the method page
 #: has what each kind reaches). The others run kernels that must serve any case, or convert the array first.
 STRONG = {
-    "torch.compile", "quack", "jax", "cub over whole arrays", "cupy in products", "torch in products",
-    "numpy", "scipy", "numexpr", "numba",
+    "torch.compile", "quack", "jax", "cupy in products", "torch in products", "numpy", "scipy", "numexpr", "numba",
 }  # fmt: skip
 #: Any other peer is strong in a case in which it has this share of the reference's speed: little is left to win there.
 NEAR = 0.8
 
 
 def kind(case: Case, peer: str) -> str:
-    """What a peer is in a case: CUB has two algorithms for reductions, and matrix products are those of cuBLAS."""
-    if peer == "cub":
-        return f"cub {'over whole arrays' if case['axis'] is None else 'along rows'}"
+    """What a peer is in a case: matrix products are those of cuBLAS."""
     return f"{peer} in products" if case["op"] == "matmul" and peer in ("cupy", "torch") else peer
 
 

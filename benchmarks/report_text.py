@@ -24,7 +24,10 @@ REFERENCES = {
 
 
 #: The names of libraries in sentences.
-NAMES = {"cupy": "CuPy", "torch": "PyTorch", "triton": "Triton", "jax": "JAX", "numpy": "NumPy", "scipy": "SciPy"}
+NAMES = {
+    "cupy": "CuPy", "torch": "PyTorch", "triton": "Triton", "quack": "QuACK", "cub": "CUB", "jax": "JAX",
+    "numpy": "NumPy", "scipy": "SciPy",
+}  # fmt: skip
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
