@@ -231,11 +231,11 @@ def on_device(call: Call, context: ExecutionContext, known: Missed | None) -> An
 def sooner(call: Call, specs: dict[str, ArraySpec], work: Work, device: Device, known: Missed | None) -> Work:
     """The same work, of which not all kernels are there, or one whose kernels take less time to be. Where none came
     with the package, those that calls with other dtypes would take compile beside them."""
-    again = known.entry.general if known is not None else None
-    now = meanwhile(work, device, lambda: call.describe(general(specs)), again)
+    before = known.entry.sooner if known is not None else None
+    now = meanwhile(work, device, lambda: call.describe(general(specs)), before)
     if known is not None:
-        known.entry.general = now is not work
-    if not again and device.compiles_all and not device.capturing():
+        known.entry.sooner += now is not work
+    if not before and device.compiles_all and not device.capturing():
         device.begin(relatives(call, specs))
     return now
 

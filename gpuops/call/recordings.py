@@ -124,11 +124,11 @@ def kinds(*facts: Any) -> Kind:
 class Entry:
     """What the launch cache has for a key: nothing at first."""
 
-    __slots__ = ("general", "kind", "ready")
+    __slots__ = ("kind", "ready", "sooner")
 
     def __init__(self) -> None:
         self.ready: Ready | None = None
-        self.general = False  # whether a call went by general kernels, while its own compile
+        self.sooner = 0  # how many calls went by other kernels, while their own compiled
         self.kind: Kind | None = None  # the kind whose template served the first call
 
 

@@ -20,6 +20,7 @@ Ready = Callable[[tuple[Any, ...], list[int]], Any]
 #: What varies among calls of one template: shapes and strides (None: C order) of new results, bytes of workspace and of
 #: scratch, and each launch's `Given`.
 Changes = tuple[tuple[tuple[Shape, Shape | None], ...], tuple[int, ...], int, tuple[Given, ...]]
+OFTEN = 2  # how often a call is made by other kernels before it waits for its own
 
 
 def prepare(
@@ -67,13 +68,13 @@ def prepare(
     return ready
 
 
-def meanwhile(work: Work, device: Device, general: Callable[[], Work], again: bool | None) -> Work:
+def meanwhile(work: Work, device: Device, general: Callable[[], Work], before: int | None) -> Work:
     """The same work by a plan whose kernels many calls share, while those of its own plan, which are not there, compile
-    in the background. The work itself if others share these too, and if the call was made before: then it waits for
-    them, so that calls that are repeated, and timed, have the speed that lasts.
+    in the background. The work itself if others share these too, and if the call was made `OFTEN` before: then it waits
+    for them, so that calls that are repeated, and timed, have the speed that lasts.
 
-    ``general``: describes the work by kernels of small arrays, as far as these give the same bits. ``again``: whether
-    the call was made before; None if that is not known, but whether any call needed the kernels before.
+    ``general``: describes the work by kernels of small arrays, as far as these give the same bits. ``before``: how
+    often the call was made so; None if that is not known: then one waits if any call needed its kernels before.
     """
     assert work.plan is not None
     plan = work.sooner() if work.sooner is not None else general().plan
@@ -84,7 +85,8 @@ def meanwhile(work: Work, device: Device, general: Callable[[], Work], again: bo
     if work.sooner is not None and not device.there([kernel for kernel in plan.kernels if kernel.expression is None]):
         return work
     new = device.begin(work.plan.kernels)
-    return work if again or (again is None and not new) else work._replace(plan=plan, sooner=None)
+    waits = not new if before is None else before >= OFTEN
+    return work if waits else work._replace(plan=plan, sooner=None)
 
 
 def prepare_counting(

@@ -101,14 +101,16 @@ template <class V, bool PRODUCTS> struct Digits {
     while (i >= 0 && digit[i] == 0) --i;
     return i < 0 ? 0 : 32 * i + 64 - __clzll(digit[i]);
   }
+  __device__ u64 at(i32 i) const { return i < 0 ? 0 : digit[i]; }
   __device__ u64 bit(i32 place) const { return place < 0 ? 0 : digit[place / 32] >> place % 32 & 1; }
-  // The settled number, divided by n * part * 2^exponent (n * part has less than 128 bits): 256 bits of it by long
-  // division, the others are a rest.
-  __device__ __noinline__ Binary over(u64 n, u64 part, i32 exponent) const {
+  // The settled number, divided by n * part * 2^exponent (n * part has less than 128 bits): `count` bits of it, 64 or 128,
+  // by long division; the others are a rest.
+  __device__ __noinline__ Binary over(u64 n, u64 part, i32 exponent, i32 count) const {
     u64 most = __umul64hi(n, part), least = n * part, high = 0, low = 0, top = 0, next = 0;
     i32 bits = length(), found = 0, place = bits - 1;
-    bool rest = false;
-    for (; found < 128 && place >= bits - 256; --place) {
+    if (!bits) return {};
+#pragma unroll 1
+    for (; found < count; --place) {
       high = high << 1 | low >> 63, low = low << 1 | bit(place);
       bool one = high > most || (high == most && low >= least);
       if (one) high -= most + (low < least), low -= least;
@@ -116,31 +118,23 @@ template <class V, bool PRODUCTS> struct Digits {
       if (!found++) exponent = place + LEAST - exponent;
       top = top << 1 | next >> 63, next = next << 1 | one;
     }
-    if (!found) return {};
+    bool rest = high || low;
     for (; place >= 0; --place) rest |= bit(place);
-    return {top, next, rest || high || low, exponent};
+    return {count > 64 ? top : next, count > 64 ? next : 0, rest, exponent};
   }
-  // 64 bits of the settled number from a place on.
-  __device__ u64 word(i32 place) const {
-    auto at = [&](i32 i) { return i < 0 || i >= COUNT ? u64(0) : digit[i]; };
-    i32 i = place >> 5, by = place & 31;
-    u64 low = at(i) | at(i + 1) << 32;
-    return by ? low >> by | at(i + 2) << (64 - by) : low;
-  }
-  // The settled number, divided by divisor * 2^exponent; what lies below its last digit is a rest. It is used up.
-  __device__ __noinline__ Binary over(u32 divisor, i32 exponent) {
-    u64 rest = 0;
-#pragma unroll 1
-    for (int i = divisor > 1 ? COUNT - 1 : -1; i >= 0; --i) {
-      rest = rest << 32 | digit[i];
-      digit[i] = rest / divisor, rest %= divisor;
-    }
-    i32 bits = length(), below = bits - 128;
+  // The settled number itself: its 128 highest bits; the others are a rest.
+  __device__ __noinline__ Binary whole() const {
+    i32 bits = length(), i = (bits - 1) >> 5, by = (32 - bits) & 31;
     if (!bits) return {};
-    for (int i = 0; 32 * i < below; ++i) rest |= below < 32 * i + 32 ? digit[i] & ((u64(1) << below % 32) - 1) : digit[i];
-    return {word(bits - 64), word(below), rest != 0, bits - 1 + LEAST - exponent};
+    u64 top = 0, low = 0;
+#pragma unroll 1
+    for (i32 last = i - 4; i > last; --i) top = top << 32 | low >> 32, low = low << 32 | at(i);
+    u64 next = at(i) << by, rest = next & 0xffffffffu;
+    top = top << by | low >> 32 >> (32 - by), low = low << by | next >> 32;
+    while (--i >= 0) rest |= digit[i];
+    return {top, low, rest != 0, bits - 1 + LEAST};
   }
-  // The same by a settled number, 64 bits of it, one after the other; both are used up.
+  // The settled number, divided by another one: 64 bits of it, one after the other. Both are used up.
   __device__ __noinline__ Binary over(Digits& other) {
     i32 bits = length(), apart = bits - other.length();
     if (!bits) return {};

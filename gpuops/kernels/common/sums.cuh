@@ -355,7 +355,7 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
       }
     }
   }
-  // The first result, and the second one, of n elements; `all` is used up.
+  // The first result, and the second one, of n elements; `all` may be used up.
   template <class Out, class Second> static __device__ void exactly(All (&all)[PARTS], double n, const Context<A>& c, Out& y, Second& z) {
     bool negative[PARTS], finite = true;
     for (int p = 0; p < PARTS; ++p) negative[p] = all[p].settled(), finite &= p >= VALUES || all[p].finite();
@@ -393,18 +393,23 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
       y = joined<Out>(part);
     }
   }
-  // Settled digits, divided by n and by another number, or the root of that. They are used up, but not where both are 1.
-  static __device__ __noinline__ Part quotient_of(All& all, bool negative, double n, double other, bool root) {
-    bool finite = all.finite(), zero = all.is_zero();
-    if (!finite || n == 0 || other == 0 || !is_finite(other)) {  // (the root of what is not finite is that itself)
-      return convert<Part>((!finite ? all.special() : zero ? 0.0 : negative ? -1.0 : 1.0) / n / other);
+  // Settled digits, divided by n and by another number if the op divides; or the root of that.
+  static __device__ __noinline__ Part quotient_of(const All& all, bool negative, double n, double other, bool root) {
+    bool finite = all.finite();
+    if constexpr (WHOLE || GIVES == Gives::ROOT) {
+      if (!finite) return convert<Part>(all.special());  // (whose root is that itself)
+      Binary found = all.whole();
+      return nearest<Part>(root ? found.root() : found, negative);
+    } else {
+      if (!finite || n == 0 || other == 0 || !is_finite(other)) {
+        return convert<Part>((!finite ? all.special() : all.is_zero() ? 0.0 : negative ? -1.0 : 1.0) / n / other);
+      }
+      i32 exponent;
+      u64 part = mantissa(other, exponent);
+      for (; !(part & 1); part >>= 1) ++exponent;
+      Binary found = all.over(static_cast<u64>(n), part, exponent, root ? 128 : 64);
+      return nearest<Part>(root ? found.root() : found, negative);
     }
-    i32 exponent;
-    u64 part = mantissa(other, exponent), count = static_cast<u64>(n);
-    for (; !(part & 1); part >>= 1) ++exponent;
-    bool small = count >> 32 == 0 && part >> 32 == 0 && count * part >> 32 == 0 && (!root || count * part == 1);
-    Binary found = WHOLE || small ? all.over(static_cast<u32>(count * part), exponent) : all.over(count, part, exponent);
-    return nearest<Part>(root ? found.root() : found, negative && !zero);
   }
   static __device__ __noinline__ Part ratio_of_digits(All& x, bool negative_x, All& y, bool negative_y) {
     if (!x.finite() || !y.finite() || y.is_zero()) {

@@ -178,17 +178,20 @@ __device__ __forceinline__ void settle(u32 open, const Source& x, const Tb* b, T
       typename O::Again sum[O::PARTS];
       u64 taking = 0;
 #pragma unroll 1
-      for (i64 i = threadIdx.x; i < count; i += blockDim.x) {
-        Offset at[2];
-        place(i, at);
-        Tin value = x[from[0] + at[0]];
-        auto other = OTHER == NONE ? decltype(element(b)){} : element(b + from[1] + at[1]);
-        if (!taken<O>(value, other)) continue;
-        if constexpr (O::PRODUCT && OTHER != NONE) O::again(convert<Tval>(value), convert<Tval>(other), sum, all);
-        else O::again(convert<Tval>(value), convert<Tval>(value), sum, all);
+      for (i64 i = threadIdx.x; i < count + r.has_initial; i += blockDim.x) {  // the initial value comes last
+        Tval first = r.initial, second = first;
+        if (i < count) {
+          Offset at[2];
+          place(i, at);
+          Tin value = x[from[0] + at[0]];
+          auto other = OTHER == NONE ? decltype(element(b)){} : element(b + from[1] + at[1]);
+          if (!taken<O>(value, other)) continue;
+          first = second = convert<Tval>(value);
+          if constexpr (O::PRODUCT && OTHER != NONE) second = convert<Tval>(other);
+        }
+        O::again(first, second, sum, all);
         ++taking;
       }
-      if (r.has_initial && threadIdx.x == 0) O::again(r.initial, r.initial, sum, all), ++taking;
 #pragma unroll
       for (int p = 0; p < O::PARTS; ++p) sum[p].end(all[p]);
       if constexpr (O::COUNTING) atomicAdd(&number, taking);

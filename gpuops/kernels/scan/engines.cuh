@@ -257,7 +257,7 @@ template <class V> __device__ V rounded(Digits<V, false>& sum) {
   bool negative = sum.settled();
   if (!sum.finite()) return convert<V>(sum.special());
   if (sum.is_zero()) return convert<V>(sum.seen & Digits<V, false>::OTHER ? 0.0 : -0.0);
-  return nearest<V>(sum.over(1u, 0), negative);
+  return nearest<V>(sum.whole(), negative);
 }
 // The sum of all lanes' numbers, rounded once.
 template <class V> __device__ __forceinline__ V settled(Digits<V, false>& sum) {
