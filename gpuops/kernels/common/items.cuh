@@ -188,6 +188,14 @@ template <class T> __device__ __forceinline__ void early(T& value) {
   else asm volatile("" : "+r"(value));
 #endif
 }
+// The same for an address of an array.
+template <class T> __device__ __forceinline__ void early(const T*& x) {
+#ifdef __CUDA_ARCH__
+  u64 address = __cvta_generic_to_global(x);
+  early(address);
+  x = static_cast<const T*>(__cvta_global_to_generic(address));
+#endif
+}
 // Loads before it are not put off until their values are used, which would save registers, but wait for one after the other.
 __device__ __forceinline__ void loads_go_first() {
 #ifdef __CUDA_ARCH__

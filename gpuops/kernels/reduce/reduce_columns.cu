@@ -50,38 +50,59 @@ __device__ __forceinline__ Offset beside(int k) { return k == 0 || OTHER == BESI
 // predicate registers, or computing packs takes several instructions, which would be a branch for each.
 constexpr bool AGAIN = !SINGLE && (UNROLL > 8 || !SAME<Source, const Tin*>);
 
+// Where elements of a row are. If one dim is reduced, they are a multiplication away from the first one that is taken.
+template <class Where> struct Places {
+  static constexpr bool STRAIGHT = REDUCED == 1 && SAME<Where, const Tin*>;
+  Where row, first;
+  Index i;
+  __device__ __forceinline__ Places(const Where& row, const Reduce& r, Index i) : row(row), first(row), i(i) {
+    if constexpr (STRAIGHT) first = moved(row, r, i), early(first);
+  }
+  // The element `steps` after that.
+  __device__ __forceinline__ Where after(u32 steps, const Reduce& r) const {
+    if constexpr (STRAIGHT) return moved(first, r, steps);
+    Offset at[2];
+    r.reduced.locate(i + steps, at);
+    return row + at[0];
+  }
+  static __device__ __forceinline__ const Tin* moved(const Tin* x, const Reduce& r, Index steps) {
+    i64 bytes = static_cast<i64>(r.reduced.stride[0][0]) * static_cast<i64>(steps * sizeof(Tin));
+    return reinterpret_cast<const Tin*>(reinterpret_cast<const char*>(x) + bytes);
+  }
+};
+
 // Accumulates UNROLL packs of x, DEEP elements apart along the reduced dims, all loaded before the first is used.
 // CHECK: some may lie past the end.
 template <bool CHECK>
-__device__ __forceinline__ void take(Gathering& gathered, const Source& x, const From& row, const Tb* b, const Spot& spot, const Reduce& r, const Context<A>& c, Index i, Index end) {
+__device__ __forceinline__ void take(Gathering& gathered, const From& row, const Tb* b, const Spot& spot, const Reduce& r, const Context<A>& c, Index i, Index end) {
   Pack_x packs[UNROLL];
   Pack_b others[UNROLL];
   Raw raw[UNROLL];
   bool ready[UNROLL];
-  auto place = [&](int u) { return AGAIN && CHECK && i + u * DEEP >= end ? i : i + u * DEEP; };
+  Places<From> places(row, r, i);
+  auto steps = [&](int u) { return AGAIN && CHECK && i + u * DEEP >= end ? 0u : u * DEEP; };
 #pragma unroll
   for (int u = 0; u < UNROLL; ++u) {
-    Index there = place(u);
     ready[u] = !CHECK || i + u * DEEP < end;
     if (!AGAIN && !ready[u]) {
       leave_out(packs[u], others[u], ready[u]);
       continue;
     }
-    Offset at[2];
-    r.reduced.locate(there, at);
-    From from = SAME<Source, const Tin*> ? x + spot.at[0] + at[0] : row + at[0];
+    From from = places.after(steps(u), r);
     if constexpr (FUNNEL) packs[u] = funnel_load<VEC>(from);
     else if constexpr (RAW) raw[u] = load_raw<VEC>(from);
     else packs[u] = load_items<VEC>(from);
-    if constexpr (OTHER != NONE) others[u] = load_items<VEC_B>(b + spot.at[1] + at[1]);
+    if constexpr (OTHER != NONE) {
+      Offset at[2];
+      r.reduced.locate(i + steps(u), at);
+      others[u] = load_items<VEC_B>(b + spot.at[1] + at[1]);
+    }
   }
   if constexpr (RAW && !FUNNEL) {
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {
       if (CHECK && !AGAIN && i + u * DEEP >= end) continue;
-      Offset at[2];
-      r.reduced.locate(place(u), at);
-      packs[u] = made_of<VEC>(row + at[0], raw[u]);
+      packs[u] = made_of<VEC>(places.after(steps(u), r), raw[u]);
     }
   }
   gathered.add(packs, others, ready, c);
@@ -192,20 +213,18 @@ reduce_columns(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* parti
   if constexpr (PARTIAL && Op::INDEXED) gathered.add(part, part_b, first, c);
   if constexpr (MEANWHILE) {
     auto where = [&](Index first, int u) {  // past the end, the first pack
-      Offset at[2];
-      r.reduced.locate(first + u * DEEP < end ? first + u * DEEP : first, at);
-      return row + at[0];
+      return Places<From>(row, r, first).after(first + u * DEEP < end ? u * DEEP : 0, r);
     };
     gather_meanwhile<UNROLL, DEEP>(i, end, where, [&](Pack_x (&x)[UNROLL], Pack_b (&b)[UNROLL], bool (&ready)[UNROLL]) {
       gathered.add(x, b, ready, c);
     });
   } else if constexpr (SINGLE) {
-    take<true>(gathered, x, row, b, spot, r, c, i, end);
+    take<true>(gathered, row, b, spot, r, c, i, end);
   } else if constexpr (Op::EXACT) {  // one copy of the long additions
-    for (; i < end; i += UNROLL * DEEP) take<true>(gathered, x, row, b, spot, r, c, i, end);
+    for (; i < end; i += UNROLL * DEEP) take<true>(gathered, row, b, spot, r, c, i, end);
   } else {
-    for (; i + (UNROLL - 1) * DEEP < end; i += UNROLL * DEEP) take<false>(gathered, x, row, b, spot, r, c, i, end);
-    if (i < end) take<true>(gathered, x, row, b, spot, r, c, i, end);
+    for (; i + (UNROLL - 1) * DEEP < end; i += UNROLL * DEEP) take<false>(gathered, row, b, spot, r, c, i, end);
+    if (i < end) take<true>(gathered, row, b, spot, r, c, i, end);
   }
   if constexpr (PARTIAL) gathered.add(part, part_b, last, c);
   let_next_start();
