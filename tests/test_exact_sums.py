@@ -145,6 +145,24 @@ def test_hard_sums_of_rows_and_columns(device, dtype, shape):
             assert ((bits(got) == bits(want)) | ((got == 0) & (want == 0))).all(), (family, axis)
 
 
+@pytest.mark.parametrize("count", (3, 11, 20))
+@pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
+def test_sums_of_few_long_columns_of_any_width(device, dtype, count):
+    """Threads have outputs that are a block apart, and the last block begins before its turn."""
+    columns, like = 8209, np.dtype("f2" if dtype.itemsize == 2 else "f4")
+    rng = np.random.default_rng(count)
+    x = np.concatenate([hard(family, (columns // 4, count), like, rng) for family in HARD])[:columns].astype(dtype)
+    x[5, 1], x[columns - 1, 0] = np.nan, np.inf
+    x = np.ascontiguousarray(x.T)
+    totals = [sum(map(Fraction, column), Fraction(0)) for column in np.nan_to_num(x.astype("f8"), posinf=0).T.tolist()]
+    array = device.array(np.concatenate([x[:1, :1], x.reshape(1, -1)], 1))[0, 1:].reshape(x.shape)
+    for op, divisor in (("sum", 1), ("nansum", 1), ("mean", count)):
+        want = np.array([rounded(total / divisor, dtype) for total in totals], dtype)
+        want[columns - 1], want[5] = np.inf, want[5] if op == "nansum" else np.nan
+        got = device.numpy(getattr(gpuops, op)(array, axis=0))
+        assert ((bits(got) == bits(want)) | ((got == 0) & (want == 0)) | (np.isnan(got) & np.isnan(want))).all(), op
+
+
 @pytest.mark.parametrize("strategy", gpuops.strategies("sum"))
 def test_the_least_number_decides_a_tie(device, strategy):
     """It lies so far below the others that a bound of what is lost would be 0 as a float32."""

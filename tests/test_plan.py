@@ -376,7 +376,25 @@ def test_factors_are_loaded_one_by_one_beside_packs_of_the_other_operand(starts,
 
 def test_exact_sums_of_few_elements_are_made_of_all_of_them_at_once():
     constants = dict(reduction_of("Sum", "bfloat16", (11, 2**21 + 1), (0,)).kernel.constants)
-    assert (constants["VEC"], constants["FUNNEL"], constants["SINGLE"]) == (1, False, True)
+    assert (constants["STRIPED"], constants["VEC"], constants["SINGLE"]) == (True, 2, True)
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "shape", "axis", "striped", "unroll"),
+    [
+        ("Sum", "bfloat16", (11, 2**21 + 1), 0, True, 12),
+        ("Sum", "float32", (5, 2**21 + 1), 0, True, 8),
+        ("Max", "float32", (40, 2**21 + 1), 0, True, 16),
+        ("Sum", "float32", (11, 2**21), 0, False, 8),  # packs
+        ("Max", "float16", (11, 2**21 + 1), 0, False, 8),  # funnel loads
+        ("Sum", "float64", (11, 2**21 + 1), 0, False, 8),
+        ("Sum", "float32", (99, 11, 2**14 + 1), 1, False, 16),  # outputs of several rows
+        ("Sum", "float32", (999, 2**14 + 1), 0, False, 16),  # blocks share outputs
+    ],
+)
+def test_threads_have_outputs_that_are_a_block_apart_if_they_read_no_packs(op, dtype, shape, axis, striped, unroll):
+    constants = dict(reduction_of(op, dtype, shape, (axis,)).kernel.constants)
+    assert (constants["STRIPED"], constants["UNROLL"]) == (striped, unroll)
 
 
 @pytest.mark.parametrize(

@@ -428,6 +428,20 @@ def test_overlapping_sliding_windows(backend, strategy, axis, dtype):
     check_run(backend, "sum", x, strategy=strategy, axis=axis)
 
 
+@pytest.mark.parametrize("op", ["sum", "max", "any", "argmax", "max_with_index", "nanmin", "logsumexp"])
+@pytest.mark.parametrize("dtype", ["f4", "i4"])
+@pytest.mark.parametrize("length", [3, 12, 25])
+def test_few_long_columns_of_any_width(device, op, dtype, length):
+    """Threads have outputs that are a block apart."""
+    rng = np.random.default_rng(length)
+    x = rng.integers(-99, 99, (length, 8209)).astype(dtype)
+    if dtype == "f4":
+        x[2, ::5] = np.nan
+    found, expected = (getattr(gpuops, op)(array, axis=0) for array in (device.array(x), x))
+    for one, other in zip(found, expected, strict=True) if op == "max_with_index" else [(found, expected)]:
+        np.testing.assert_allclose(device.numpy(one), other, rtol=0, atol=1e-5 if op == "logsumexp" else 0)
+
+
 def test_numpys_mark_of_no_initial_is_none_here_too():
     x = np.arange(6.0)
     assert gpuops.sum(x, initial=np._NoValue) == 15

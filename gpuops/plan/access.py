@@ -3,7 +3,8 @@
 All kernel families share these terms. A *pack* is what one load or store moves. Only contiguous dims are read in packs.
 Packs are *aligned* if each begins at a multiple of its size. With *head and tail* (``ragged``) the dim begins and ends
 anywhere: aligned packs lie between, and the kernel handles the rest apart. A *funnel* load makes a pack at any address
-from the two aligned ones that contain it.
+from the two aligned ones that contain it. The elements of a *striped* pack lie as many elements apart as a block has
+threads, and are loaded one by one: so a warp reads neighbours.
 """
 
 from typing import NamedTuple
@@ -22,6 +23,7 @@ class Access(NamedTuple):
     beside: str = "none"  # the second operand's layout, or "beside", "repeated", "stepped", "loose", "scattered"
     ragged: bool = False  # with head and tail
     funnel: bool = False  # each pack is made from two aligned ones
+    striped: bool = False  # the elements of a pack lie a block's threads apart
 
 
 def packable(vec: int, itemsize: int, start: int, operand: int, *groups: Axes, inner: Axes) -> bool:

@@ -4,8 +4,11 @@
 // adds up the splits' partial results.
 // EDGED: each run of neighbouring outputs has packs of its own. PARTIAL: a run may fill its first and last pack only in
 // part, all runs alike. FUNNEL: only the last pack may be partial, and packs are read from any address.
+// STRIPED: the outputs of a thread are not neighbours, but WIDE apart, and loaded one by one; the last block begins so early
+// that it has all its outputs (some, then, are another block's too, which stores the same).
 // STORED: outputs that a thread writes with one store.
 constexpr int DEEP = BLOCK / WIDE;
+constexpr int NEXT = STRIPED ? WIDE : 1;              // outputs between those of a thread
 constexpr int LANES = WIDE < 32 ? 32 / WIDE : 1;      // lanes of a warp that hold the same pack
 constexpr int LEVELS = DEEP / LANES;                  // partial results per output in shared memory
 constexpr int HELD = VEC > LANES ? VEC / LANES : 1;   // outputs of a lane after `share`
@@ -26,7 +29,10 @@ struct Spot {
 __device__ __forceinline__ Spot find(Index pack, const Reduce& r) {
   Spot spot;
   spot.begin = 0, spot.end = pack < static_cast<Index>(r.outputs) ? VEC : 0;
-  if constexpr (!EDGED) {
+  if constexpr (STRIPED) {
+    spot.end = VEC;
+    r.kept.locate(min(pack / WIDE * (WIDE * VEC), static_cast<Index>(r.outputs) - WIDE * VEC) + pack % WIDE, spot.at);
+  } else if constexpr (!EDGED) {
     r.kept.locate(min(pack, static_cast<Index>(r.outputs - 1)), spot.at);
   } else {
     Index run = divide(pack, r.run_packs);
@@ -89,7 +95,10 @@ __device__ __forceinline__ void take(Gathering& gathered, const From& row, const
       continue;
     }
     From from = places.after(steps(u), r);
-    if constexpr (FUNNEL) packs[u] = funnel_load<VEC>(from);
+    if constexpr (STRIPED) {
+#pragma unroll
+      for (int v = 0; v < VEC; ++v) packs[u].set(v, from[v * WIDE]);
+    } else if constexpr (FUNNEL) packs[u] = funnel_load<VEC>(from);
     else if constexpr (RAW) raw[u] = load_raw<VEC>(from);
     else packs[u] = load_items<VEC>(from);
     if constexpr (OTHER != NONE) {
@@ -240,7 +249,7 @@ reduce_columns(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* parti
 #pragma unroll
     for (int s = 0; s < VEC / STORED; ++s) {
       if (s * STORED < spot.begin || s * STORED >= spot.end) continue;
-      results[s].store(y, z, spot.at[2] + s * STORED * r.y_inner, r);
+      results[s].store(y, z, spot.at[2] + s * STORED * NEXT * r.y_inner, r);
       open |= results[s].open << s * STORED;
     }
   } else {
@@ -276,7 +285,7 @@ reduce_columns(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* parti
            int i = place_of(bit), v = DEEP == 1 ? bit : i / WIDE;
            Spot there = find(blockIdx.x * static_cast<Index>(WIDE) + (DEEP == 1 ? wide : i % WIDE), r);
 #pragma unroll
-           for (int k = 0; k < 3; ++k) at[k] = there.at[k] + (k == 2 ? v * r.y_inner : v * beside(k));
+           for (int k = 0; k < 3; ++k) at[k] = there.at[k] + v * NEXT * (k == 2 ? r.y_inner : beside(k));
          },
          [&](i64 i, Offset (&at)[2]) { r.reduced.locate(static_cast<Index>(i), at); });
 }

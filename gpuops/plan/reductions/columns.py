@@ -45,6 +45,7 @@ RESERVED = 16  # bytes of shared memory for other uses than partial results
 SHALLOW = 64  # most elements of outputs that one thread reduces alone
 DEEP = 1  # packs of outputs per resident thread from which on a thread reduces outputs of any length alone
 FUNNEL = 8  # bytes of a funnel load, at most, of a thread that reduces shallow outputs alone
+STRIPES = 2  # shallow outputs of a thread, if their elements cannot be read in packs
 #: Most bytes of results of a thread with shallow outputs: one store. Busy reductions take the outputs of a word of x if
 #: these are more.
 STORE = 16
@@ -84,17 +85,27 @@ def in_packs(p: Problem, shallow: bool) -> Columns:
     access = access_of(p, p.kept, max(1, min(most, stored if shallow else PACK)))
     if access.funnel and (p.exact or shallow):
         access = access_of(p, p.kept, 1 if p.exact else min(access.vec, FUNNEL // ITEMSIZE[p.x]))
+    if shallow and stripes(p, access):
+        access = Access(STRIPES, "repeated" if p.other else "none", striped=True)
     head = p.starts[0] // ITEMSIZE[p.x] % access.vec if access.ragged else 0
     run, runs = -(-(head + neighbours) // access.vec), p.outputs // neighbours
     block_per_run = runs > 1 and run <= LONG and not shallow
     run = power_of_2(run) if block_per_run else run
     columns = Columns(access, p.kept, run * runs, run, head, block_per_run)
-    return columns if columns.edged else columns._replace(kept=p.kept.in_packs(access.vec))
+    return columns if columns.edged or access.striped else columns._replace(kept=p.kept.in_packs(access.vec))
+
+
+def stripes(p: Problem, access: Access) -> bool:
+    """Whether threads take outputs that are a block apart: those of an array's contiguous dim, enough for a block.
+    Elements of eight bytes are as good as packs."""
+    plain = access.vec == 1 and p.itemsize <= 4 and not (p.several or p.loaded)
+    row = len(p.kept.sizes) == 1 and p.kept.inner(0) == 1 and (p.other is None or p.kept.inner(1) == 0)
+    return plain and row and p.outputs >= STRIPES * THREAD_BLOCK
 
 
 def thread_per_outputs(p: Problem, columns: Columns) -> Design:
     """A thread per pack of outputs, over their whole length."""
-    stored = 1 if columns.edged else store_width(p, columns.access.vec)
+    stored = 1 if columns.edged or columns.access.striped else store_width(p, columns.access.vec)
     block = SEARCH_BLOCK if p.op.second == POSITION else THREAD_BLOCK
     return design(p, columns, block, block, (1, p.length), THREADS_PER_SM, stored)
 
@@ -150,9 +161,10 @@ def design(
     single = p.exact and not p.wide and own <= unroll and not (access.ragged or access.funnel)
     constants = {
         "WIDE": wide, "UNROLL": unroll, "EDGED": columns.edged,
-        "PARTIAL": access.ragged or access.funnel, "FUNNEL": access.funnel, "STORED": stored,
+        "PARTIAL": access.ragged or access.funnel, "FUNNEL": access.funnel, "STRIPED": access.striped,
+        "STORED": stored,
     }  # fmt: skip
-    counts = columns.packs, p.length, chunk, 1, 1
+    counts = p.outputs if access.striped else columns.packs, p.length, chunk, 1, 1
     return Design(
         "reduce_columns", access, (-(-columns.packs // wide), blocks), block, columns.kept, p.reduced, counts,
         constants, columns.run, columns.head, access.vec * wide, resident, single=single, near=block == wide,

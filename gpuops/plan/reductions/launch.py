@@ -39,7 +39,7 @@ OTHERS = {"none": 0, "beside": 1, "repeated": 2, "stepped": 3, "loose": 4}  # en
 
 PARAMS = Struct(
     "Reduce",
-    Field("i64", "outputs", "columns: packs of outputs"),
+    Field("i64", "outputs", "columns: packs of outputs, if these are not STRIPED"),
     Field("i64", "packs", "packs of an output (RAGGED: of a run)"),
     Field("i64", "chunk", "packs of a split (staged: rows of a block)"),
     Field("i64", "runs", "rows, RAGGED: runs along the innermost reduced dim"),
@@ -287,11 +287,12 @@ def split(p: Problem, blocks: int, fill: int, packs: int, step: int, least: int 
 def in_flight(p: Problem, count: int, access: Access, busy: bool = False) -> int:
     """Packs in flight per thread: its ``count``, up to a limit. Reductions that are ``busy`` with each halve that, or
     registers would not suffice."""
-    most = IN_FLIGHT if access.vec * p.itemsize > NARROW else 2 * IN_FLIGHT
+    most = IN_FLIGHT if access.vec * p.itemsize > NARROW and not access.striped else 2 * IN_FLIGHT
     most //= loads(p, access) * (2 if busy else 1)
     if access.beside == "loose":  # a load for each element
         most = min(most, 2 * IN_FLIGHT // access.vec)
-    return min(max(1, floor_power_of_2(most)), power_of_2(count))
+    whole = -(-count // 4) * 4 if access.striped and count > IN_FLIGHT else power_of_2(count)
+    return min(max(1, floor_power_of_2(most)), whole)
 
 
 def several_in_flight(p: Problem, count: int, access: Access, room: int) -> int:
