@@ -434,6 +434,17 @@ def test_bad_input_is_refused_by_name(backend):
     fails(TypeError, f"lazy: {shown} is not computed yet; use gpuops.evaluate", np.asarray, x)
 
 
+@pytest.mark.parametrize("op", ["sum", "max", "argmax", "prod", "logsumexp"])
+@pytest.mark.parametrize("length", [3, 12])
+def test_few_long_columns_have_the_bits_of_those_of_an_array(device, op, length):
+    """Of an array, a thread may take two of them."""
+    x, row, column = (device.array(sample(shape, seed=length)) for shape in ((length, 8209), (8209,), (length, 1)))
+    for expression in (gpuops.lazy(x) * row, gpuops.lazy(x) * column, gpuops.lazy(row) + device.array(sample((3, 1)))):
+        array = gpuops.evaluate(expression)
+        found, expected = (device.numpy(getattr(gpuops, op)(each, axis=0)) for each in (expression, array))
+        assert_bits(found, expected)
+
+
 def real_if_cast(value: np.ndarray, to: np.dtype) -> np.ndarray:
     """The real parts, if a cast drops the imaginary ones."""
     return value.real if value.dtype.kind == "c" and to.kind not in "bc" else value

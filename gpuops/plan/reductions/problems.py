@@ -153,6 +153,7 @@ class Problem(NamedTuple):
     states: int = 0  # bits of States
     relative: bool = False  # elements are relative to their rows' maxima
     second: ArraySpec | None = None  # a new array of second results, laid out like a new ``out``
+    computed: bool = False  # whether x is made from other arrays
     loaded: int = 0  # bytes that are loaded for each element of x, if it is made from others
     widest: int = 0  # bytes of an element of the widest array that x is made from
     several: int = 0  # sums that are made together, if an element has a term of each
@@ -165,6 +166,11 @@ class Problem(NamedTuple):
         complex numbers give the one that comes first."""
         selects = self.op.selects and self.val in ("float16", "bfloat16", "float32")
         return bool(self.exact or selects or self.op.traits.indexed or self.val in INTEGERS)
+
+    @property
+    def any_order(self) -> bool:
+        """Whether plans for arrays and for what is made from others may differ."""
+        return self.orderless or self.op.selects
 
     @property
     def pointers(self) -> tuple[Operand | Params | None, ...]:
@@ -294,7 +300,8 @@ def made_from(p: Problem, x: ArraySpec, axis: Shape) -> Problem:
     """The problem, given what the expression x is made from. Operands that repeat come from a cache: these do not
     count beside the many instructions of exact sums. Where the order of merging decides the bits, the plan is that of
     an array."""
-    if not (p.orderless or p.op.selects):
+    p = p._replace(computed=True)
+    if not p.any_order:
         return p._replace(ahead=p.op.traits.exponential)
     whole, moving = read_from(x, axis)
     sizes = whole if p.exact and whole else [*whole, *moving]
