@@ -1,5 +1,5 @@
 // Sums in fixed point of all the bits that terms can have: where others leave the rounded result open. A block's threads add
-// to them in shared memory. Loops are not unrolled: this is rare, and half of what compiling a sum takes.
+// to them in shared memory. Loops are not unrolled: this is rare, but much to compile.
 namespace gpuops {
 
 // A positive number: top * 2^(exponent - 63) and what `low` adds, another 64 bits, and less than one more in the last of
