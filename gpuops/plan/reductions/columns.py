@@ -96,8 +96,8 @@ def in_packs(p: Problem, shallow: bool) -> Columns:
 
 
 def stripes(p: Problem, access: Access) -> bool:
-    """Whether threads take outputs that are a block apart: those of an array's contiguous dim, enough for a block.
-    Elements of eight bytes are as good as packs."""
+    """Whether threads take outputs that are a block apart: those of an array's contiguous dim, enough for a block, of
+    elements of up to four bytes."""
     plain = access.vec == 1 and p.itemsize <= 4 and p.any_order and not (p.several or p.computed)
     row = len(p.kept.sizes) == 1 and p.kept.inner(0) == 1 and (p.other is None or p.kept.inner(1) == 0)
     return plain and row and p.outputs >= STRIPES * THREAD_BLOCK
