@@ -56,9 +56,10 @@ __device__ __forceinline__ Offset beside(int k) { return k == 0 || OTHER == BESI
 // predicate registers, or computing packs takes several instructions, which would be a branch for each.
 constexpr bool AGAIN = !SINGLE && (UNROLL > 8 || !SAME<Source, const Tin*>);
 
-// Where elements of a row are. If one dim is reduced, they are a multiplication away from the first one that is taken.
+// Where elements of a row are: a multiplication away from the first one that is taken, where this needs no register that
+// others need more.
 template <class Where> struct Places {
-  static constexpr bool STRAIGHT = REDUCED == 1 && SAME<Where, const Tin*>;
+  static constexpr bool STRAIGHT = REDUCED == 1 && SAME<Where, const Tin*> && (STRIPED || (Op::EXACT && !EDGED));
   Where row, first;
   Index i;
   __device__ __forceinline__ Places(const Where& row, const Reduce& r, Index i) : row(row), first(row), i(i) {
@@ -217,7 +218,7 @@ reduce_columns(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* parti
     }
   }
   Gathering gathered;
-  From row = x + (spot.end > spot.begin ? spot.at[0] : 0);  // (threads without outputs load nothing)
+  From row = x + (SAME<Source, const Tin*> || spot.end > spot.begin ? spot.at[0] : 0);  // (threads without outputs load nothing)
   keep(row);
   if constexpr (PARTIAL && Op::INDEXED) gathered.add(part, part_b, first, c);
   if constexpr (MEANWHILE) {
