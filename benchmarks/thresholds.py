@@ -225,13 +225,14 @@ THRESHOLDS = (
         *over("mean", ((999, 10007), 0), dtype="float16"), *over("argmax", ((512, 8192), 0), dtype="int8"))),
     Threshold("reductions.columns", "SHALLOW", (32, 128), over("sum", ((48, 2**20), 0), ((100, 335488), 0))),
     Threshold("reductions.columns", "FUNNEL", (4, 16), (
-        *over("max", ((11, 7_000_003), 0), ((40, 1_000_003), 0), dtype="float16"),
-        *over("max", ((11, 7_000_003), 0), dtype="int8"))),
+        *over("any", ((11, 7_000_003), 0), ((40, 1_000_003), 0), dtype="float16"),
+        *over("max", ((11, 7_000_003), 0), ((40, 1_000_003), 0), dtype="int8"))),
     Threshold("reductions.columns", "STRIPES", (1, 4), (
         *over("sum", ((11, 7_000_003), 0), ((40, 1_000_003), 0)),
         *over("sum", ((11, 7_000_003), 0), ((40, 1_000_003), 0), dtype="bfloat16"),
         *over("sum", ((11, 7_000_003), 0), dtype="float16"), *over("var", ((11, 7_000_003), 0), dtype="float16"),
-        *over("max", ((11, 7_000_003), 0)), *over("argmax", ((11, 7_000_003), 0)))),
+        *over("max", ((11, 7_000_003), 0)), *over("max", ((11, 7_000_003), 0), dtype="float16"),
+        *over("argmax", ((11, 7_000_003), 0)), *over("argmax", ((11, 7_000_003), 0), dtype="float16"))),
     Threshold("reductions.columns", "DEEP", (0.5, 4), over("sum", ((70, 1917376), 0), ((500, 2**18), 0))),
     # ---- rows on chip
     Threshold("rows", "LONG", (2**15, 2**17), over("softmax", ((256, 2**17 * 3), 1), ((256, 2**18), 1))),

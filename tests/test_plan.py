@@ -340,7 +340,8 @@ def test_expand_chooses_by_operand_strides(shape, x, chosen):
         ("float32", (16, 2**22), (0,), "reduce_columns", {"WIDE": 256, "STORED": 4}),
         ("float32", (1000, 1000, 100), (1,), "reduce_columns", {"WIDE": 32, "EDGED": True}),
         ("float32", (999, 10007), (0,), "reduce_columns", {"VEC": 1, "RESIDENT": 1536}),
-        ("float16", (11, 2**21 + 1), (0,), "reduce_columns", {"VEC": 4, "FUNNEL": True}),
+        ("float16", (11, 2**21 + 1), (0,), "reduce_columns", {"VEC": 2, "STRIPED": True}),
+        ("int8", (11, 2**21 + 1), (0,), "reduce_columns", {"VEC": 8, "FUNNEL": True}),
         ("int8", (1000, 2**20 + 1), (0,), "reduce_columns", {"VEC": 16, "FUNNEL": True}),
         ("int8", (1000, 2**20 + 4), (0,), "reduce_columns", {"VEC": 4, "FUNNEL": False}),
     ],
@@ -386,7 +387,8 @@ def test_exact_sums_of_few_elements_are_made_of_all_of_them_at_once():
         ("Sum", "float32", (5, 2**21 + 1), 0, True, 8),
         ("Max", "float32", (40, 2**21 + 1), 0, True, 16),
         ("Sum", "float32", (11, 2**21), 0, False, 8),  # packs
-        ("Max", "float16", (11, 2**21 + 1), 0, False, 8),  # funnel loads
+        ("Max", "float16", (11, 2**21 + 1), 0, True, 12),
+        ("Max", "int8", (11, 2**21 + 1), 0, False, 8),  # funnel loads
         ("Sum", "float64", (11, 2**21 + 1), 0, False, 8),
         ("Sum", "float32", (99, 11, 2**14 + 1), 1, False, 16),  # outputs of several rows
         ("Sum", "float32", (999, 2**14 + 1), 0, False, 16),  # blocks share outputs

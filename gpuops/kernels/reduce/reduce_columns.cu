@@ -115,6 +115,7 @@ __device__ __forceinline__ void take(Gathering& gathered, const From& row, const
       packs[u] = made_of<VEC>(places.after(steps(u), r), raw[u]);
     }
   }
+  if constexpr (STRIPED && Op::INDEXED) loads_go_first();
   gathered.add(packs, others, ready, c);
 }
 

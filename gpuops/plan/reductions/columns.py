@@ -45,7 +45,7 @@ RESERVED = 16  # bytes of shared memory for other uses than partial results
 SHALLOW = 64  # most elements of outputs that one thread reduces alone
 DEEP = 1  # packs of outputs per resident thread from which on a thread reduces outputs of any length alone
 FUNNEL = 8  # bytes of a funnel load, at most, of a thread that reduces shallow outputs alone
-STRIPES = 2  # shallow outputs of a thread, if their elements cannot be read in packs
+STRIPES = 2  # shallow outputs of a thread, if their elements cannot be read in aligned packs
 #: Most bytes of results of a thread with shallow outputs: one store. Busy reductions take the outputs of a word of x if
 #: these are more.
 STORE = 16
@@ -97,8 +97,9 @@ def in_packs(p: Problem, shallow: bool) -> Columns:
 
 def stripes(p: Problem, access: Access) -> bool:
     """Whether threads take outputs that are a block apart: those of an array's contiguous dim, enough for a block, of
-    elements of up to four bytes."""
-    plain = access.vec == 1 and p.itemsize <= 4 and p.any_order and not (p.several or p.computed)
+    elements of up to four bytes; in place of funnel loads, if a thread would not store single bytes."""
+    unaligned = access.vec == 1 or (access.funnel and p.result > 1)
+    plain = unaligned and p.itemsize <= 4 and p.any_order and not (p.several or p.computed)
     row = len(p.kept.sizes) == 1 and p.kept.inner(0) == 1 and (p.other is None or p.kept.inner(1) == 0)
     return plain and row and p.outputs >= STRIPES * THREAD_BLOCK
 
