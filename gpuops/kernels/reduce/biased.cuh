@@ -179,6 +179,9 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
   // added, if this is exact, since their exponents are close. (Not where that was not faster.)
   template <int N, int WIDTH> static constexpr bool TOGETHER = GRAINS && !COMPLEX<Tval> && (HALF<Tval> || ALL) &&
       (APART ? N : WIDTH) > 1 && (!SINGLE || HALF<Tval>);
+  // The same, where two elements in a word are measured at a time. (Not f16: few of their squares are close.)
+  template <int N, int WIDTH> static constexpr bool PAIRED = SAME<Tin, bf16> && SAME<Tval, bf16> && ALL && (O::MOMENTS || O::PARTS == 1) &&
+      (O::kind(0) == Kind::VALUES || O::kind(0) == Kind::PRODUCTS) && WORDY<Tin, WIDTH> && (APART ? N : WIDTH) > 1;
   using R = typename O::R;
   using Part = Biased<COUNT, APART, R, O::DIRECT>;
   Part sum[O::PARTS];
@@ -207,6 +210,7 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
   template <int WIDTH = VEC, bool FINITE = false, class X, class B, int N>
   __device__ __forceinline__ void measure(const X (&x)[N], const B (&b)[N], const bool (&ready)[N]) {
     if constexpr (O::DIRECT) return;
+    if constexpr (PAIRED<N, WIDTH> && !FINITE) return measure_pairs<WIDTH>(x, ready);
     u32 step = ~0u;
     close = TOGETHER<N, WIDTH>;
 #pragma unroll
@@ -229,6 +233,24 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
     if constexpr (TOGETHER<N, WIDTH> && APART) close = fits<N>(first[0], step);
     if constexpr (GRAINS) least = min(least, step);
   }
+  template <int WIDTH, class X, int N> __device__ __forceinline__ void measure_pairs(const X (&x)[N], const bool (&ready)[N]) {
+    // The greatest magnitudes, with the sign's bit set; the least ones less 1, as signed numbers: 0 counts as the greatest.
+    u32 most = 0x80008000u, low = 0x7fff7fffu;
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      if (!ready[n]) continue;
+#pragma unroll
+      for (int w = 0; w < WIDTH / 2; ++w) {
+        u32 both = x[n].word[w] | 0x80008000u;
+        most = extreme<u16, true>(most, both), low = extreme<i16, false>(low, both - 0x00010001u);
+      }
+    }
+    u32 greatest = max(most & 0x7fff, most >> 16 & 0x7fff), less_one = min(low & 0xffff ^ 0x8000, low >> 16 ^ 0x8000);
+    u32 step = size_less_one(Tin{static_cast<u16>(less_one + 1)});
+    first[0].join({widen(Tin{static_cast<u16>(greatest)})});
+    close = fits<APART ? N : WIDTH>(first[0], step);
+    if constexpr (GRAINS) least = min(least, step);
+  }
   template <bool FINITE, int N> static __device__ __forceinline__ void measured(Largest<R> (&largest)[N], Tval x) {
     auto value = convert<typename O::A>(x);
     if constexpr (SEVERAL<Tval> > 0) {
@@ -249,7 +271,7 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
   template <int MANY> static __device__ __forceinline__ bool fits(const Largest<R>& greatest, u32 size_less_one) {
     constexpr i32 BITS = Format<typename Either<HALF<Tval>, Tval, float>::type>::BITS;
     i32 most = static_cast<i32>(bit_cast<u32>(greatest.size) >> 23), apart = most - field(size_less_one) + BITS;
-    return most < 255 && (HALF<Tval> ? 2 : 1) * apart + log2_of(MANY) <= 53;
+    return most < 255 && (HALF<Tval> && O::MULTIPLIES ? 2 : 1) * apart + log2_of(MANY) <= 53;
   }
   // The exponent of the last bit that a float can have whose magnitude is the least one.
   __device__ __forceinline__ i32 grain() const { return field(least) - 150; }
@@ -337,9 +359,9 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
       for (int i = 0; i < (APART ? N : WIDTH); ++i) {
         int n = APART ? i : o, v = APART ? o : i;
         double one = ready[n] ? convert<double>(convert<typename O::A>(value(x[n], b[n], v))) : 0;
-        values[i % 2] += one;
+        values[i % 2] = O::kind(0) == Kind::PRODUCTS ? fma(one, one, values[i % 2]) : values[i % 2] + one;
         if constexpr (PRODUCTS) products[i % 2] = fma(one, one, products[i % 2]);
-        else rest.of[1] += sum[1].add_product(APART ? chain : i % COUNT, one, one);
+        else if constexpr (O::MOMENTS) rest.of[1] += sum[1].add_product(APART ? chain : i % COUNT, one, one);
         if constexpr (O::COUNTING) number[APART ? v : 0] += ready[n] && chosen(x[n], b[n], v);
       }
       rest.of[0] = sum[0].add_high(chain, values[0] + values[1]);
@@ -348,8 +370,8 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
     }
   }
   template <int WIDTH = VEC, class X, class B, int N> __device__ __forceinline__ void insert(const X (&x)[N], const B (&b)[N], const bool (&ready)[N]) {
-    if constexpr (TOGETHER<N, WIDTH>) {
-      if (close) return insert_together<WIDTH, HALF<Tval>>(x, b, ready);
+    if constexpr (PAIRED<N, WIDTH> || TOGETHER<N, WIDTH>) {
+      if (close) return insert_together<WIDTH, O::MOMENTS && HALF<Tval>>(x, b, ready);
       if constexpr (SAME<Tval, f16>) return insert_together<WIDTH, false>(x, b, ready);  // a double holds all sums of values
     }
 #pragma unroll
