@@ -246,8 +246,8 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
       }
     }
     u32 greatest = max(most & 0x7fff, most >> 16 & 0x7fff), less_one = min(low & 0xffff ^ 0x8000, low >> 16 ^ 0x8000);
-    u32 step = size_less_one(Tin{static_cast<u16>(less_one + 1)});
-    first[0].join({widen(Tin{static_cast<u16>(greatest)})});
+    u32 step = (bit_cast<u32>(widen(bf16{static_cast<u16>(less_one + 1)})) << 1) - 2;
+    first[0].join({widen(bf16{static_cast<u16>(greatest)})});
     close = fits<APART ? N : WIDTH>(first[0], step);
     if constexpr (GRAINS) least = min(least, step);
   }
