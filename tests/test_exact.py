@@ -453,6 +453,6 @@ def test_what_states_of_a_device_have_lost_cannot_change_results_that_are_sure(d
     for o in np.flatnonzero(sure[:, 0]).tolist():
         unit = [Fraction(2) ** (int(k) - 52) for k in part["exponent"][:, o, 0]]
         off = sum(map(operator.mul, map(Fraction, part["lost"][:, o, 0].tolist()), unit), Fraction(0))
-        off += Fraction(2) ** finish.merging(length) * max(unit)
+        off += Fraction(2) ** finish.merging(length, 2) * max(unit)
         middle = sum(map(Fraction, part["s"][:, o, 0].tolist()), Fraction(0))
         assert nearest(middle - off, np.dtype(dtype)) == found[o, 0] == nearest(middle + off, np.dtype(dtype))

@@ -221,15 +221,17 @@ def test_what_the_host_finishes_is_rounded_at_once(device, monkeypatch):
 
 def test_what_merges_of_blocks_lose_is_what_kernels_know(emulation):
     x = new_array("x", (5000,), np.dtype("f4"), machine=Machine(4))
-    kernel = describe(gpuops.sum, x, strategy="shuffle_host").plan.kernels[0]
+    kernel = describe(gpuops.sum, x, strategy="shuffle").plan.steps[1].kernel
     source = jit.source(kernel)
     (context,) = re.findall(r"Context<A> c = context\(r, .*\);", source)
-    body = f"Reduce r = {{}}; r.runs = n; {context} *out = c.merging;"
-    text = f'{source}\nextern "C" __global__ void told(i64 n, i32* out) {{ {body} }}'
+    (chunk,) = re.findall(r"i64 first_chunk = .*;", source)
+    body = f"Reduce r = {{}}; r.runs = n; r.packs = splits; {chunk} {context} *out = c.merging;"
+    text = f'{source}\nextern "C" __global__ void told(i64 n, i64 splits, i32* out) {{ {body} }}'
     module, told = emulator.compile(text, "told.cu"), np.zeros(1, np.int32)
-    for length in (1, 2, 255, 16384, 2**20, 2**28, 2**28 - 1, 3 * 2**30):
-        module.launch("told", (1, 1, 1), (1, 1, 1), (length, told))
-        assert told[0] == finish.merging(length)
+    for length in (2, 255, 16384, 2**20, 2**28, 2**28 - 1, 3 * 2**30):
+        for splits in (2, 7, 2112):
+            module.launch("told", (1, 1, 1), (1, 1, 1), (length, splits, told))
+            assert told[0] == finish.merging(length, splits)
 
 
 def test_infinities_before_greater_elements(device):

@@ -125,13 +125,13 @@ def lost_of(part: np.ndarray, length: int) -> np.ndarray:
     the greatest of their units (``note_merging`` in sums.cuh, with `merging`)."""
     unit = np.where(part["lost"] == 0, 0.0, np.ldexp(1.0, part["exponent"] - 52))
     off = part["lost"] * unit
-    off[0] += 2.0 ** merging(length) * unit.max(0)
+    off[0] += 2.0 ** merging(length, len(part)) * unit.max(0)
     return off
 
 
-def merging(length: int) -> int:
-    """``merging`` of reduce_block.cu's ``Context``, for sums of so many elements."""
-    steps = length // BLOCK + 64
+def merging(length: int, splits: int) -> int:
+    """``merging`` of reduce_block.cu's ``Context`` in the last pass, for sums of so many elements in so many splits."""
+    steps = (2 * (length // splits) + splits) // BLOCK + 64
     return steps.bit_length() + length.bit_length() - 49
 
 

@@ -37,7 +37,8 @@ reduce_block(SOURCE x, const Tb* b, Tout* y, State* partials, Reduce r, const vo
   i64 output = blockIdx.x, split = blockIdx.y;
   Offset kept[3], reduced[2];
   r.kept.locate(static_cast<Index>(output), kept);
-  Context<A> c = context(r, 1, r.runs, r.runs / BLOCK + 64);
+  i64 first_chunk = FIRST ? r.chunk : 2 * (r.runs / r.packs);  // at most, of two splits and more
+  Context<A> c = context(r, 1, r.runs, (first_chunk + (FIRST ? 0 : r.packs)) / BLOCK + 64);
   if constexpr (RELATIVE) c.shift = static_cast<const A*>(shift)[2 * output];  // max of the (max, sum) pair
   i64 end = min(r.packs, (split + 1) * r.chunk);
   State value = Op::identity();
