@@ -162,9 +162,13 @@ __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Co
   }
 }
 
-// Threads of a multiprocessor. With 32 floats in registers, ptxas spills some if it may choose how many.
+// Threads of a multiprocessor. If ptxas may choose how many registers a thread has, it spills some of 32 floats, and for
+// variances it takes so many that few threads fit.
+template <class O, bool = O::EXACT> constexpr bool SPREAD = false;
+template <class O> constexpr bool SPREAD<O, true> = O::MOMENTS;
 constexpr bool FULL = SINGLE && !RAGGED && OTHER == NONE && SAME<Tin, f32> && UNROLL * VEC == 32;
-constexpr int AT_LEAST = RESIDENT == 0 && FULL ? 1024 : RESIDENT;
+constexpr bool MANY = SPREAD<Op> && SINGLE && SAME<Tin, f32> && UNROLL * VEC > 16, WIDE_SPREAD = SPREAD<Op> && !SINGLE && SAME<Tin, f64>;
+constexpr int AT_LEAST = RESIDENT > 0 ? RESIDENT : FULL || WIDE_SPREAD ? 1024 : MANY ? 768 : 0;
 
 extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST / BLOCK)
 reduce_rows(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
