@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuops
-from gpuops.call import recordings
+from gpuops.call import launch_cache, recordings
 from gpuops.device import execute
 from tests.budget import examples
 from tests.compare import assert_same, assert_values
@@ -54,7 +54,8 @@ def always_recorded(monkeypatch):
 
 @pytest.fixture
 def served(monkeypatch) -> list[Any]:
-    """The results that templates have made."""
+    """The results that templates have made. Nothing is known of calls that other tests have made."""
+    launch_cache.clear()
     made: list[Any] = []
 
     class Counted(execute.Template):

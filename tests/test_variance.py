@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import gpuops
 from gpuops.plan.work import Machine
 from tests.compare import run
 from tests.emulated import EmulatedDevice
+from tests.exact_cases import rounded
 from tests.layouts import BFLOAT16, sample
 from tests.ops import SPREADS
 
@@ -292,3 +294,27 @@ def test_the_greatest_integers(backend, dtype, axis):
     x[::2, 1::2], x[1::2, ::2] = info.min, info.max - 4
     right = np.var(x.astype(np.longdouble), axis=axis).astype(np.float64)
     np.testing.assert_allclose(run(backend, gpuops.var, x, axis=axis), right, rtol=1e-14)
+
+
+@pytest.mark.parametrize("n", (2, 16, 22, 90, 1000, 8192))
+@pytest.mark.parametrize("op", ("var", "mean_var"))
+def test_rows_whose_variance_doubles_do_and_do_not_determine(device, op, n):
+    """Elements of registers are first added up in doubles, and exactly where that may not give the rounded result."""
+    rng = np.random.default_rng(n)
+    a = np.float32(4097)  # the variance of as many 0 as 2 a is a**2, in the middle between two floats
+    x = np.stack(
+        [
+            np.full(n, 0.1), np.resize((1, -1), n), np.resize((0, 2 * a), n), np.resize((0, 2 * a), n),
+            rng.standard_normal(n), rng.standard_normal(n) + 1e4,
+            rng.standard_normal(n) * 2.0 ** rng.integers(-40, 40, n),
+        ]
+    ).astype("f4")  # fmt: skip
+    x[3, 0] = -(2.0**-60)  # a little more than the middle
+    x = np.tile(x, (1 + 2000 // n, 1))
+    got = getattr(gpuops, op)(device.array(x), axis=1)
+    for row, *found in zip(x, *[device.numpy(each) for each in (got if op == "mean_var" else (got,))], strict=True):
+        whole = [*map(Fraction, row.tolist())]
+        mean = sum(whole, Fraction(0)) / n
+        right = mean, sum((each * each for each in whole), Fraction(0)) / n - mean * mean
+        for each, want in zip(found, right[-len(found) :], strict=True):
+            assert each.tobytes() == rounded(want, np.dtype("f4")).tobytes()

@@ -334,9 +334,9 @@ template <class T> __device__ __forceinline__ bool is_normal(double x) {
 }
 // Whether a number that is at most 2^-41 of it off is rounded as the exact one: most are not that close to the middle between
 // two numbers of T.
-template <class T> __device__ __forceinline__ bool is_certain(double x) {
+template <class T, i32 LOWER = SAME<T, bf16> ? 31 : 13> __device__ __forceinline__ bool is_certain(double x) {
   using Bits = typename Either<SAME<T, float>, u32, u64>::type;
-  constexpr Bits DROPPED = Bits(1) << (53 - Format<T>::BITS), MARGIN = Bits(1) << (SAME<T, bf16> ? 31 : 13);
+  constexpr Bits DROPPED = Bits(1) << (53 - Format<T>::BITS), MARGIN = Bits(1) << LOWER;
   Bits apart = (static_cast<Bits>(bit_cast<u64>(x)) & (DROPPED - 1)) - (DROPPED / 2 - MARGIN);
   return apart > 2 * MARGIN && is_normal<T>(x);
 }

@@ -23,6 +23,7 @@ template <class V, Adds ADDS, Gives GIVES, bool NEAR> struct Exact : Traits {
   using A = accumulate_t<V>;
   using R = real_t<A>;    // of parts
   using Part = real_t<V>;  // of the parts of results
+  static constexpr bool SPREADS = GIVES == Gives::SPREAD;  // whether it has a second result, a variance
   static constexpr bool MOMENTS = ADDS == Adds::MOMENTS, MULTIPLIES = PRODUCT || MOMENTS || ADDS == Adds::SQUARES;
   static constexpr bool WIDE = SAME<R, double>;  // products have errors
   static constexpr int VALUES = SEVERAL<V> ? SEVERAL<V> : COMPLEX<V> && ADDS != Adds::MAGNITUDES && ADDS != Adds::SQUARES ? 2 : 1;

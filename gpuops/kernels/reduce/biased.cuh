@@ -168,6 +168,37 @@ template <> struct Largest<double> {
 
 __device__ constexpr i32 log2_of(i32 n) { return n <= 1 ? 0 : 1 + log2_of((n + 1) / 2); }
 
+// The sums of elements and of their squares in doubles, of a row that is all in registers of a block: they mostly determine
+// the rounded variance, and exact sums are not needed. Of less than 2^7 additions in turn, a sum is less than 2^-46 of the
+// magnitudes off. They are at most the root of `first`, n times the sum of squares. So what a variance is made of is less
+// than 2^-44 of `first` off, and the sum less than 2^-46 of its root.
+template <class O> struct InDoubles {
+  static constexpr bool WORKS = O::MOMENTS && O::VALUES == 1 && SAME<typename O::Number, Aligned> && !O::COUNTING && SINGLE &&
+      RESIDENT == 0 && OTHER == NONE && !READS && !WRITES;
+  using Part = typename O::Part;
+  static constexpr bool BROAD = SAME<Part, bf16>;
+  double sum[2] = {}, squares[2] = {};
+  __device__ __forceinline__ void add(int chain, Tval x) {
+    double one = convert<double>(convert<typename O::A>(x));
+    sum[chain % 2] += one, squares[chain % 2] = fma(one, one, squares[chain % 2]);
+  }
+  // Adds up all lanes of the row, and tells whether that is enough: the variance is at most 2^-38, the mean 2^-35 of it off.
+  template <int LANES> __device__ __forceinline__ bool enough(const Context<A>& c) {
+    sum[0] += sum[1], squares[0] += squares[1];
+    row_sums<LANES>(sum[0], squares[0]);
+    double first = c.option[O::N] * squares[0], apart = fma(-sum[0], sum[0], first), found = apart * c.option[O::SHARE], mean = sum[0] * (1 / c.option[O::N]);
+    if (c.root) found = sqrt(found);
+    bool sure = c.option[O::N] > c.option[O::DDOF] && first < 0x1p6 * apart && is_certain<Part, BROAD ? 31 : 16>(found);
+    if constexpr (O::SPREADS) sure &= first < 0x1p22 * sum[0] * sum[0] && is_certain<Part, BROAD ? 31 : 19>(mean);
+    return LANES > 1 && LANES < 32 ? __all_sync(0xffffffffu, sure) : sure;  // the lanes of a warp exchange what exact sums need
+  }
+  __device__ __forceinline__ typename O::State state(bool holds) const {
+    typename O::State made;
+    made.part[0] = {holds ? sum[0] : 0, 0, 0, 0}, made.part[1] = {holds ? squares[0] : 0, 0, 0, 0};
+    return made;
+  }
+};
+
 // Exact sums of a thread (SINGLE: of all elements of its outputs at once): of packs of VEC elements, or of single ones.
 // Elements come several at a time: they are measured, before they are added.
 template <bool APART, int CHAINS, class O = Op> struct Sums {
@@ -189,10 +220,22 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
   u32 least = ~0u;  // GRAINS: the bits of the least magnitude, less 1: 0 is the greatest
   bool close = false;  // whether the elements of this step are to be added TOGETHER
   u32 number[O::COUNTING ? OUTPUTS : 1] = {};
+  static constexpr bool FILTER = !APART && InDoubles<O>::WORKS;
+  typename Either<FILTER, InDoubles<O>, u8>::type plain = {};
+  bool known = false, holds = true;
 
   // LANES: of a row.
   template <int LANES = 1, class X, class B, int N>
   __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
+    if constexpr (FILTER) {
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) plain.add(v, value(x[n], b[n], v));
+      }
+      known = plain.template enough<LANES>(c), holds = threadIdx.x % LANES == 0;
+      if (known) return;
+    }
     if constexpr (!SINGLE) begin();
     measure(x, b, ready);
     if constexpr (APART && !O::DIRECT) {
@@ -393,6 +436,12 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
   // Elements at the edges of a row: before the others, and after them.
   template <class X, class B, int N> __device__ __forceinline__ void first_edges(const X (&x)[N], const B (&b)[N], const bool (&ready)[N]) {
     if constexpr (SINGLE) measure<1>(x, b, ready);
+    if constexpr (FILTER) {
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+        if (ready[n]) plain.add(n, value(x[n], b[n], 0));
+      }
+    }
   }
   template <class X, class B, int N> __device__ __forceinline__ void last_edges(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
     if constexpr (!SINGLE) {
@@ -400,7 +449,7 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
       measure<1>(x, b, ready);
       make_room<1>(c);
     }
-    insert<1>(x, b, ready);
+    if (!known) insert<1>(x, b, ready);
   }
   // Whether element v of a pack takes part; an element, or 0 in its place; what it is multiplied by.
   template <class X, class B> static __device__ __forceinline__ bool chosen(const X& x, const B& b, int v) {
@@ -415,6 +464,9 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
     else return Tval{};
   }
   __device__ __forceinline__ typename O::State get(int o, const Context<A>& c) const {
+    if constexpr (FILTER) {
+      if (known) return plain.state(holds);
+    }
     typename O::State made;
 #pragma unroll
     for (int p = 0; p < O::PARTS; ++p) {
@@ -451,6 +503,11 @@ template <int STEP, int UNROLLED, class Get, class O = Op> __device__ __forceinl
       auto own = get(i);
       return taken<O>(own, Tb{}) ? convert<Tval>(own) : Tval{};
     };
+    if constexpr (sum.FILTER) {
+#pragma unroll UNROLLED
+      for (i32 i = first; i < count; i += STEP) sum.plain.add(i / STEP, element(i));
+      if (count < 128 * STEP && sum.plain.template enough<STEP>(c)) return sum.plain.state(first == 0);
+    }
     sum.begin();
 #pragma unroll UNROLLED
     for (i32 i = first; i < count; i += STEP) {

@@ -25,6 +25,19 @@ template <int LANES, int CALL> __device__ __forceinline__ i32 row_max(i32 x) {
     return lanes_max(cell[threadIdx.x % (LANES / 32)], 1, 16);
   }
 }
+// The sums of two numbers over the lanes of a row, or of the whole block.
+template <int LANES> __device__ __forceinline__ void row_sums(double& a, double& b) {
+#pragma unroll
+  for (int mask = (LANES < 32 ? LANES : 32) / 2; mask > 0; mask /= 2) a += shuffle_xor(a, mask), b += shuffle_xor(b, mask);
+  if constexpr (LANES > 32) {
+    __shared__ double cell[2][LANES / 32];
+    if (threadIdx.x % 32 == 0) cell[0][threadIdx.x / 32] = a, cell[1][threadIdx.x / 32] = b;
+    __syncthreads();
+    a = cell[0][threadIdx.x % (LANES / 32)], b = cell[1][threadIdx.x % (LANES / 32)];
+#pragma unroll
+    for (int mask = LANES / 64; mask > 0; mask /= 2) a += shuffle_xor(a, mask), b += shuffle_xor(b, mask);
+  }
+}
 // Adds up integers over all lanes, 26 bits at a time.
 __device__ __forceinline__ Int128 warp_sum(Int128 x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
