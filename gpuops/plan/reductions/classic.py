@@ -39,7 +39,7 @@ def block_launch(p: Problem, step: int, work: tuple[int, int, int], first: bool,
     far = reaches(p.kept, p.reduced)
     offset = offset_type(far)
     constants = {"STEP": step, "RELATIVE": first and p.relative, "FIRST": first, "LAST": last}
-    constants |= {"VEC": 1, "BLOCK": BLOCK, "SINGLE": 0}
+    constants |= {"VEC": 1, "BLOCK": BLOCK, "SINGLE": 0, "RESIDENT": 0}
     design = Design(
         "reduce_block", Access(1, "beside" if p.other and first else "none"), (p.outputs, blocks), BLOCK, p.kept,
         p.reduced, (p.outputs, count, chunk, p.length, 1), constants,
