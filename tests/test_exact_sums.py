@@ -272,3 +272,11 @@ def test_an_initial_value_may_be_beyond_expansions(device):
     x[2048] = -1
     most = np.finfo("f8").max
     assert device.numpy(gpuops.sum(device.array(x), initial=most)) == most
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((40, 8192), 1), ((12, 2**14 + 1), 0)])
+def test_bfloat16_whose_exponents_are_far_apart_are_not_added_in_one_double(device, shape, axis):
+    x = np.zeros(shape, np.float32)
+    np.moveaxis(x, axis, -1)[..., :5] = 1, 0, 2.0**60, 0, -(2.0**60)
+    got = device.numpy(gpuops.sum(device.array(x.astype(BFLOAT16)), axis=axis))
+    assert (got.astype(np.float32) == 1).all()
