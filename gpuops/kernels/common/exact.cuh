@@ -2,20 +2,21 @@
 // elements, rounded once: so its bits depend neither on the order of additions nor on who makes them (docs/exact.md).
 namespace gpuops {
 
-// A sum, rounded, and what rounding has lost (Knuth, "The Art of Computer Programming", volume 2, 4.2.2).
+// A sum, rounded, and what rounding has lost (Knuth, "The Art of Computer Programming", volume 2, 4.2.2). The additions are
+// not to be contracted, with a product that is an argument, to an FMA, which does not round the product.
 __device__ __forceinline__ double two_sum(double a, double b, double& lost) {
-  double sum = a + b, added = sum - a;
-  lost = (a - (sum - added)) + (b - added);
+  double sum = __dadd_rn(a, b), added = __dadd_rn(sum, -a);
+  lost = __dadd_rn(__dadd_rn(a, -__dadd_rn(sum, -added)), __dadd_rn(b, -added));
   return sum;
 }
 // The same, if a is 0 or has the greater exponent (Dekker, "A floating-point technique for extending the available
 // precision", 1971).
 __device__ __forceinline__ double fast_two_sum(double a, double b, double& lost) {
-  double sum = a + b;
-  lost = b - (sum - a);
+  double sum = __dadd_rn(a, b);
+  lost = __dadd_rn(b, -__dadd_rn(sum, -a));
   return sum;
 }
-// A product, rounded, and what rounding has lost. (Neither may be fused with an addition.)
+// A product, rounded, and what rounding has lost.
 __device__ __forceinline__ double two_product(double a, double b, double& lost) {
   double product = __dmul_rn(a, b);
   lost = fma(a, b, -product);

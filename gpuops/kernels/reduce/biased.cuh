@@ -506,7 +506,7 @@ template <int STEP, int UNROLLED, class Get, class O = Op> __device__ __forceinl
     };
     if constexpr (sum.FILTER) {
 #pragma unroll UNROLLED
-      for (i32 i = first; i < count; i += STEP) sum.plain.add(i / STEP, element(i));
+      for (i32 i = first; i < count; i += STEP) sum.plain.add(0, element(i));  // (one chain: of two, the index would not be known)
       if (count < 128 * STEP && sum.plain.template enough<STEP>(c)) return sum.plain.state(first == 0);
     }
     sum.begin();
