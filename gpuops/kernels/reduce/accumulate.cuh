@@ -132,6 +132,12 @@ __device__ __forceinline__ void add_packs(Packs& packs, const X (&x)[N], const B
   else packs.add(x, b, ready, c);
 }
 
+// Whether all threads of a row know that its state needs no merging, since the first one has it.
+template <class O = Op, class Packs> __device__ __forceinline__ bool is_known(const Packs& packs) {
+  if constexpr (O::EXACT && RESIDENT == 0) return packs.known;
+  else return false;
+}
+
 // Adds packs STEP apart, COUNT at a time: while some are added, the next ones are loaded. place(first, u): where pack
 // first + u * STEP is or, past the end, another one, which is left out. add(x, b, ready): adds COUNT packs.
 template <int COUNT, int STEP, class Place, class Add>

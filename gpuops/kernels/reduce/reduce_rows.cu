@@ -212,8 +212,11 @@ reduce_rows(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials
     value[k] = rows.packs[k].total(c);
     if constexpr (RAGGED && !Op::EXACT) value[k] = Op::combine(rows.singles[k], value[k]);
   }
+  bool known = ROWS == 1 && is_known(rows.packs[0]);
   if constexpr (GROUP == BLOCK) {
-    if constexpr (RESIDENT == 0 || !Op::EXACT) value[0] = block_reduce<Op, BLOCK, false>(value[0]);
+    if constexpr (RESIDENT == 0 || !Op::EXACT) {
+      if (!known) value[0] = block_reduce<Op, BLOCK, false>(value[0]);
+    }
     if constexpr (RESIDENT > 0 && Op::EXACT) {  // the same instructions twice, since loading others takes long
       State* mine = partials + static_cast<i64>(first) * gridDim.y;
 #pragma unroll 1
@@ -238,7 +241,7 @@ reduce_rows(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials
     if (threadIdx.x == 0) open = write(y, z, kept[0][2], value[0], r, c);
   } else {
     constexpr int LANES = GROUP > ROWS ? GROUP / ROWS : 1, HELD = ROWS > GROUP ? ROWS / GROUP : 1;
-    int shared = share<Op, GROUP / 2, 1>(value);
+    int shared = known ? 0 : share<Op, GROUP / 2, 1>(value);
 #pragma unroll
     for (int i = 0; i < HELD; ++i) {
       Index row = first + (shared + i) * GROUPS;
