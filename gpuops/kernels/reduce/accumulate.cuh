@@ -125,10 +125,10 @@ __device__ __forceinline__ void add_edges(Packs& packs, State& singles, const X 
     }
   }
 }
-// Adds packs of a row, of which LANES lanes have some.
-template <int LANES, class O = Op, class Packs, class X, class B, int N>
+// Adds packs of a row, of which LANES lanes have some. QUICKLY: variances are tried in doubles first (InDoubles).
+template <int LANES, bool QUICKLY = false, class O = Op, class Packs, class X, class B, int N>
 __device__ __forceinline__ void add_packs(Packs& packs, const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
-  if constexpr (O::EXACT) packs.template add<LANES>(x, b, ready, c);
+  if constexpr (O::EXACT) packs.template add<LANES, QUICKLY>(x, b, ready, c);
   else packs.add(x, b, ready, c);
 }
 

@@ -225,9 +225,9 @@ template <bool APART, int CHAINS, class O = Op> struct Sums {
   bool known = false, holds = true;
 
   // LANES: of a row.
-  template <int LANES = 1, class X, class B, int N>
+  template <int LANES = 1, bool QUICKLY = false, class X, class B, int N>
   __device__ __forceinline__ void add(const X (&x)[N], const B (&b)[N], const bool (&ready)[N], const Context<A>& c) {
-    if constexpr (FILTER) {
+    if constexpr (FILTER && QUICKLY) {
       static_assert((N + 2) * VEC + log2_of(LANES) < 1 << 7);  // additions in turn, with those of edges
 #pragma unroll
       for (int n = 0; n < N; ++n) {

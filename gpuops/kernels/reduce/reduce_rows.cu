@@ -7,6 +7,8 @@
 // packs of every run or, if those are all packs, r.run_chunk runs.
 constexpr int GROUPS = BLOCK / GROUP, TEAMS = GROUP / TEAM;
 constexpr int EDGES = (2 * (VEC - 1) + TEAM - 1) / TEAM;  // head and tail elements of a run for each thread, at most
+// 32 floats of a thread. (Variances that are tried in doubles first were slower then.)
+constexpr bool FULL = SINGLE && !RAGGED && OTHER == NONE && SAME<Tin, f32> && UNROLL * VEC == 32;
 constexpr bool TOGETHER = SINGLE && Op::ALIKE;  // threads have one bias, with room for all of an output
 // Exact sums of what takes several loads: while some packs are added, the next ones are loaded.
 constexpr bool MEANWHILE = Op::EXACT && RAW && ROWS == 1 && OTHER == NONE && !SINGLE;
@@ -85,7 +87,7 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
     }
   }
 #pragma unroll
-  for (int k = 0; k < ROWS; ++k) add_packs<GROUP>(rows.packs[k], x[k], b[k], ready[k], c);
+  for (int k = 0; k < ROWS; ++k) add_packs<GROUP, !FULL>(rows.packs[k], x[k], b[k], ready[k], c);
 }
 
 // The elements of a row, and where one of them lies.
@@ -166,7 +168,6 @@ __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Co
 // variances it takes so many that few threads fit.
 template <class O, bool = O::EXACT> constexpr bool SPREAD = false;
 template <class O> constexpr bool SPREAD<O, true> = O::MOMENTS;
-constexpr bool FULL = SINGLE && !RAGGED && OTHER == NONE && SAME<Tin, f32> && UNROLL * VEC == 32;
 constexpr bool MANY = SPREAD<Op> && SINGLE && SAME<Tin, f32> && UNROLL * VEC > 16, WIDE_SPREAD = SPREAD<Op> && !SINGLE && SAME<Tin, f64>;
 constexpr int AT_LEAST = RESIDENT > 0 ? RESIDENT : FULL || WIDE_SPREAD ? 1024 : MANY ? 768 : 0;
 
