@@ -168,8 +168,8 @@ __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Co
 // variances it takes so many that few threads fit.
 template <class O, bool = O::EXACT> constexpr bool SPREAD = false;
 template <class O> constexpr bool SPREAD<O, true> = O::MOMENTS;
-constexpr bool MANY = SPREAD<Op> && SINGLE && SAME<Tin, f32> && UNROLL * VEC > 16, WIDE_SPREAD = SPREAD<Op> && !SINGLE && SAME<Tin, f64>;
-constexpr int AT_LEAST = RESIDENT > 0 ? RESIDENT : FULL || WIDE_SPREAD ? 1024 : MANY ? 768 : 0;
+constexpr bool MANY = SPREAD<Op> && SINGLE && SAME<Tin, f32> && UNROLL * VEC > 16;
+constexpr int AT_LEAST = RESIDENT > 0 ? RESIDENT : FULL ? 1024 : MANY ? 768 : 0;
 
 extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST / BLOCK)
 reduce_rows(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
