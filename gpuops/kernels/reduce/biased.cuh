@@ -168,10 +168,11 @@ template <> struct Largest<double> {
 
 __device__ constexpr i32 log2_of(i32 n) { return n <= 1 ? 0 : 1 + log2_of((n + 1) / 2); }
 
-// The sums of elements and of their squares in doubles, of a row that is all in registers of a block: they mostly determine
-// the rounded variance, and exact sums are not needed. Of less than 2^7 additions in turn, a sum is less than 2^-46 of the
-// magnitudes off. They are at most the root of `first`, n times the sum of squares. So what a variance is made of is less
-// than 2^-44 of `first` off, and the sum less than 2^-46 of its root.
+// The sums of elements and of their squares in doubles, of a row that a block has in registers or in shared memory: they
+// mostly determine the rounded variance, and exact sums are not needed. Of less than 2^7 additions in turn (planners see to
+// that, where a row's length is not known here), a sum is less than 2^-46 of the magnitudes off. They are at most the root
+// of `first`, n times the sum of squares. So what a variance is made of is less than 2^-44 of `first` off, and the sum less
+// than 2^-46 of its root.
 template <class O> struct InDoubles {
   static constexpr bool WORKS = O::MOMENTS && O::VALUES == 1 && SAME<typename O::Number, Aligned> && !O::COUNTING && SINGLE &&
       RESIDENT == 0 && OTHER == NONE && !READS && !WRITES;
@@ -504,10 +505,10 @@ template <int STEP, int UNROLLED, class Get, class O = Op> __device__ __forceinl
       auto own = get(i);
       return taken<O>(own, Tb{}) ? convert<Tval>(own) : Tval{};
     };
-    if constexpr (sum.FILTER) {
+    if constexpr (sum.FILTER) {  // (in one chain: of two, the index would not be known)
 #pragma unroll UNROLLED
-      for (i32 i = first; i < count; i += STEP) sum.plain.add(0, element(i));  // (one chain: of two, the index would not be known)
-      if (count < 128 * STEP && sum.plain.template enough<STEP>(c)) return sum.plain.state(first == 0);
+      for (i32 i = first; i < count; i += STEP) sum.plain.add(0, element(i));
+      if (sum.plain.template enough<STEP>(c)) return sum.plain.state(first == 0);
     }
     sum.begin();
 #pragma unroll UNROLLED
