@@ -132,6 +132,14 @@ __device__ __forceinline__ void add_packs(Packs& packs, const X (&x)[N], const B
   else packs.add(x, b, ready, c);
 }
 
+// The sums of an op that makes exact ones; 0 of others. Whether they are those of a variance, and whether not divided.
+template <class O, bool = O::EXACT> constexpr int SUMS = 0;
+template <class O> constexpr int SUMS<O, true> = O::PARTS;
+template <class O, bool = O::EXACT> constexpr bool SPREAD = false;
+template <class O> constexpr bool SPREAD<O, true> = O::MOMENTS;
+template <class O, bool = O::EXACT> constexpr bool UNDIVIDED = false;
+template <class O> constexpr bool UNDIVIDED<O, true> = O::WHOLE;
+
 // Whether all threads of a row know that its state needs no merging, since the first one has it.
 template <class O = Op, class Packs> __device__ __forceinline__ bool is_known(const Packs& packs) {
   if constexpr (O::EXACT && RESIDENT == 0) return packs.known;

@@ -194,7 +194,10 @@ __device__ __forceinline__ void read_part(State (&value)[VEC], const State* part
   }
 }
 
-constexpr int AT_LEAST = Op::EXPONENTIAL || Op::EXACT || DEEP == 1 || RESIDENT > 1024 ? RESIDENT : 1024;  // threads of a multiprocessor
+// Threads of a multiprocessor. Of one exact sum of elements in registers, ptxas spills more if it may choose how many.
+constexpr bool ONE_SUM = SUMS<Op> == 1 && SINGLE && RESIDENT == 0;
+constexpr int ROOM = !STRIPED ? 1024 : HALF<Tin> ? 1280 : 0;
+constexpr int AT_LEAST = ONE_SUM ? ROOM : Op::EXPONENTIAL || Op::EXACT || DEEP == 1 || RESIDENT > 1024 ? RESIDENT : 1024;
 
 extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST / BLOCK)
 reduce_columns(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {

@@ -164,12 +164,12 @@ __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Co
   }
 }
 
-// Threads of a multiprocessor. If ptxas may choose how many registers a thread has, it spills some of 32 floats, and for
-// variances it takes so many that few threads fit.
-template <class O, bool = O::EXACT> constexpr bool SPREAD = false;
-template <class O> constexpr bool SPREAD<O, true> = O::MOMENTS;
+// Threads of a multiprocessor. If ptxas may choose how many registers a thread has, it chooses so few that it spills some of
+// 32 floats, or of 16 where lanes of a warp share rows; and for variances so many that few threads fit.
 constexpr bool MANY = SPREAD<Op> && SINGLE && SAME<Tin, f32> && UNROLL * VEC > 16;
-constexpr int AT_LEAST = RESIDENT > 0 ? RESIDENT : FULL ? 1024 : MANY ? 768 : 0;
+constexpr bool FEW = SUMS<Op> > 0 && SINGLE && !RAGGED && SAME<Tin, f32> && GROUP < BLOCK && ROWS <= 2 && ROWS * UNROLL * VEC <= 16;
+constexpr int IN_LANES = SUMS<Op> == 1 && OTHER == NONE ? 1536 : ROWS == 1 ? 1024 : 0;
+constexpr int AT_LEAST = RESIDENT > 0 ? RESIDENT : FULL ? 1024 : MANY ? 768 : FEW ? IN_LANES : 0;
 
 extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST / BLOCK)
 reduce_rows(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {

@@ -6,7 +6,7 @@
 constexpr int PACKS = ROWS * LENGTH / VEC, APART = PILED ? 1 : BLOCK, STORED = PILED ? ROWS : 1;
 
 // Threads of a multiprocessor. Of exact sums of floats, ptxas spills more if it may choose how many.
-constexpr int AT_LEAST = Op::EXACT && SAME<Tin, f32> ? 1024 : 0;
+constexpr int AT_LEAST = SUMS<Op> == 0 || !SAME<Tin, f32> ? 0 : UNDIVIDED<Op> ? 1536 : 1024;
 
 extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST / BLOCK)
 reduce_tiny(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
