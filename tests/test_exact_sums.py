@@ -274,9 +274,13 @@ def test_an_initial_value_may_be_beyond_expansions(device):
     assert device.numpy(gpuops.sum(device.array(x), initial=most)) == most
 
 
-@pytest.mark.parametrize(("shape", "axis"), [((40, 8192), 1), ((12, 2**14 + 1), 0)])
-def test_bfloat16_whose_exponents_are_far_apart_are_not_added_in_one_double(device, shape, axis):
+@pytest.mark.parametrize(
+    ("op", "elements", "right"),
+    [("sum", (1, 0, 2.0**60, 0, -(2.0**60)), 1), ("sum_of_squares", (16, 0, 1, 0, 2.0**-60), 258)],  # 257: a middle
+)
+@pytest.mark.parametrize(("shape", "axis"), [((40, 8192), 1), ((12, 2**14 + 1), 0), ((2**15, 128), 0)])
+def test_bfloat16_whose_exponents_are_far_apart_are_not_added_in_one_double(device, shape, axis, op, elements, right):
     x = np.zeros(shape, np.float32)
-    np.moveaxis(x, axis, -1)[..., :5] = 1, 0, 2.0**60, 0, -(2.0**60)
-    got = device.numpy(gpuops.sum(device.array(x.astype(BFLOAT16)), axis=axis))
-    assert (got.astype(np.float32) == 1).all()
+    np.moveaxis(x, axis, -1)[..., :5] = elements
+    got = device.numpy(getattr(gpuops, op)(device.array(x.astype(BFLOAT16)), axis=axis))
+    assert (got.astype(np.float32) == right).all()

@@ -298,18 +298,20 @@ def test_the_greatest_integers(backend, dtype, axis):
 
 @pytest.mark.parametrize("n", (2, 16, 22, 90, 1000, 8192))
 @pytest.mark.parametrize("op", ("var", "mean_var"))
-def test_rows_whose_variance_doubles_do_and_do_not_determine(device, op, n):
-    """Elements of registers are first added up in doubles, and exactly where that may not give the rounded result."""
-    rng = np.random.default_rng(n)
-    a = np.float32(4097)  # the variance of as many 0 as 2 a is a**2, in the middle between two floats
+@pytest.mark.parametrize(("dtype", "a", "mean"), [("float32", 4097, 1e4), ("float16", 47, 1e3), ("bfloat16", 17, 1e2)])
+def test_rows_whose_variance_doubles_do_and_do_not_determine(device, op, n, dtype, a, mean):
+    """Elements of registers are first added up in doubles, and exactly where that may not give the rounded result.
+
+    The variance of as many 0 as 2 a is a**2, in the middle between two numbers of the dtype."""
+    rng, dtype = np.random.default_rng(n), np.dtype(dtype)
+    wide = rng.standard_normal(n) * 2.0 ** rng.integers(-40, 40, n)
     x = np.stack(
         [
             np.full(n, 0.1), np.resize((1, -1), n), np.resize((0, 2 * a), n), np.resize((0, 2 * a), n),
-            rng.standard_normal(n), rng.standard_normal(n) + 1e4,
-            rng.standard_normal(n) * 2.0 ** rng.integers(-40, 40, n),
+            rng.standard_normal(n), rng.standard_normal(n) + mean, np.clip(wide, -(2.0**15), 2.0**15),
         ]
-    ).astype("f4")  # fmt: skip
-    x[3, 0] = -(2.0**-60)  # a little more than the middle
+    ).astype(np.float32).astype(dtype)  # fmt: skip
+    x[3, 0] = -(2.0 ** (-24 if dtype == "f2" else -60))  # a little more than the middle
     x = np.tile(x, (1 + 2000 // n, 1))
     got = getattr(gpuops, op)(device.array(x), axis=1)
     for row, *found in zip(x, *[device.numpy(each) for each in (got if op == "mean_var" else (got,))], strict=True):
@@ -317,4 +319,4 @@ def test_rows_whose_variance_doubles_do_and_do_not_determine(device, op, n):
         mean = sum(whole, Fraction(0)) / n
         right = mean, sum((each * each for each in whole), Fraction(0)) / n - mean * mean
         for each, want in zip(found, right[-len(found) :], strict=True):
-            assert each.tobytes() == rounded(want, np.dtype("f4")).tobytes()
+            assert each.tobytes() == rounded(want, dtype).tobytes()
