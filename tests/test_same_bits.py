@@ -249,8 +249,8 @@ def test_the_emulator_fuses_nothing(emulation):
     assert not FUSED.search(assembly(*build._KERNEL_FLAGS, "-O2"))
 
 
-#: A product with its error, both added to a sum with a bias, as a thread does; the error of another sum; and products that
-#: nothing but their use tells from other arguments.
+#: A product with its error, both added to a sum with a bias, as a thread does; the error of another sum; and products
+#: that only their use tells from other arguments.
 CHAIN = """
 extern "C" __global__ void chain(const double* x, double* y) {
   double error, lost, product = gpuops::two_product(x[0], x[1], error);
