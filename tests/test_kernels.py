@@ -768,6 +768,7 @@ def calls() -> Iterator[Callable[[], bool]]:
     for shape, axis, strategy in (((3, 50000), 1, "rows"), ((3000, 11), 1, "rows"), ((9000, 5), 0, "columns")):
         # rows of several blocks, short rows, columns of several blocks
         yield partial(same_as_cpu, gpuops.sum, shape, axis, strategy)
+    yield partial(same_as_cpu, gpuops.var, (3, 5001), 1, "rows")  # in doubles
     for strategy in gpuops.strategies("sum"):
         yield partial(sums_left_open, strategy)
     yield partial(sums_left_open, "rows", "f8")
