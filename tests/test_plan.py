@@ -384,11 +384,14 @@ def test_exact_sums_of_few_elements_are_made_of_all_of_them_at_once():
 @pytest.mark.parametrize("rows", [20, 2**12, 2**20])
 def test_doubles_of_variances_take_less_than_128_additions_in_turn(dtype, rows):
     """In kernels that know the length of a row, it is asserted there."""
+    turns = []
     for length in range(5, 600):
         kernel = reduction_of("Var", dtype, (rows, length), (1,)).kernel
         if kernel.name == "reduce_staged":
             team = dict(kernel.constants)["TEAM"]
-            assert -(-length // team) + math.log2(team) < 2**7
+            turns.append(-(-length // team) + math.log2(team))
+    assert len(turns) > 50
+    assert max(turns) < 2**7
 
 
 @pytest.mark.parametrize(

@@ -298,8 +298,8 @@ def test_the_greatest_integers(backend, dtype, axis):
 
 @pytest.mark.parametrize("n", (2, 16, 22, 90, 1000, 8192))
 @pytest.mark.parametrize("op", ("var", "mean_var"))
-@pytest.mark.parametrize(("dtype", "a", "mean"), [("float32", 4097, 1e4), ("float16", 47, 1e3), ("bfloat16", 17, 1e2)])
-def test_rows_whose_variance_doubles_do_and_do_not_determine(device, op, n, dtype, a, mean):
+@pytest.mark.parametrize(("dtype", "a", "far"), [("float32", 4097, 1e4), ("float16", 47, 1e3), ("bfloat16", 17, 1e2)])
+def test_rows_whose_variance_doubles_do_and_do_not_determine(device, op, n, dtype, a, far):
     """Elements of registers are first added up in doubles, and exactly where that may not give the rounded result.
 
     The variance of as many 0 as 2 a is a**2, in the middle between two numbers of the dtype."""
@@ -308,7 +308,7 @@ def test_rows_whose_variance_doubles_do_and_do_not_determine(device, op, n, dtyp
     x = np.stack(
         [
             np.full(n, 0.1), np.resize((1, -1), n), np.resize((0, 2 * a), n), np.resize((0, 2 * a), n),
-            rng.standard_normal(n), rng.standard_normal(n) + mean, np.clip(wide, -(2.0**15), 2.0**15),
+            rng.standard_normal(n), rng.standard_normal(n) + far, np.clip(wide, -(2.0**15), 2.0**15),
         ]
     ).astype(np.float32).astype(dtype)  # fmt: skip
     x[3, 0] = -(2.0 ** (-24 if dtype == "f2" else -60))  # a little more than the middle
