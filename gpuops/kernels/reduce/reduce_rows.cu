@@ -76,7 +76,7 @@ template <bool CHECK> __device__ __forceinline__ void take(Rows& rows, const Red
     }
   }
   if constexpr (RAW) {
-    if constexpr (Op::EXPONENTIAL) loads_go_first();
+    if constexpr (Op::EXPONENTIAL || SEVERAL<Tin> > 0) loads_go_first();
 #pragma unroll
     for (int n = 0; n < ROWS * UNROLL; ++n) {
       int k = n / UNROLL, u = n % UNROLL;
@@ -164,12 +164,21 @@ __device__ __forceinline__ void gather_run(Rows& rows, const Reduce& r, const Co
   }
 }
 
+// Threads of a multiprocessor that a kernel whose lanes share rows of floats, or of stacks of them, has registers for.
+__device__ constexpr int in_lanes() {
+  if (SEVERAL<Tin> > 0) return !SINGLE || SEVERAL<Tin> > 3 ? 0 : SEVERAL<Tin> == 3 && ROWS == 1 ? 512 : 768;
+  if (!SINGLE) return RAW && SUMS<Op> == 1 && OTHER == NONE ? 768 : 0;
+  if (OTHER != NONE) return ROWS == 1 ? 1024 : 0;
+  if (SUMS<Op> > 1) return 1024;
+  return RAW || (GROUP == 1 && !UNDIVIDED<Op>) ? 1280 : 1536;
+}
+
 // Threads of a multiprocessor. If ptxas may choose how many registers a thread has, it chooses so few that it spills some of
 // 32 floats, or of 16 where lanes of a warp share rows; and for variances so many that few threads fit.
 constexpr bool MANY = SPREAD<Op> && SINGLE && SAME<Tin, f32> && UNROLL * VEC > 16;
-constexpr bool FEW = SUMS<Op> > 0 && SINGLE && !RAGGED && SAME<Tin, f32> && GROUP < BLOCK && ROWS <= 2 && ROWS * UNROLL * VEC <= 16;
-constexpr int IN_LANES = SUMS<Op> == 1 && OTHER == NONE ? 1536 : ROWS == 1 ? 1024 : 0;
-constexpr int AT_LEAST = RESIDENT > 0 ? RESIDENT : FULL ? 1024 : MANY ? 768 : FEW ? IN_LANES : 0;
+constexpr bool FEW = SUMS<Op> > 0 && !RAGGED && (SAME<Tin, f32> || (SEVERAL<Tin> > 0 && SAME<real_t<Tin>, f32>)) && GROUP < BLOCK &&
+                     ROWS <= 2 && ROWS * UNROLL * VEC <= 16;
+constexpr int AT_LEAST = RESIDENT > 0 ? RESIDENT : FULL ? 1024 : MANY ? 768 : FEW ? in_lanes() : 0;
 
 extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST / BLOCK)
 reduce_rows(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
