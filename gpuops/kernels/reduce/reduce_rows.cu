@@ -176,8 +176,8 @@ __device__ constexpr int in_lanes() {
 // Threads of a multiprocessor. If ptxas may choose how many registers a thread has, it chooses so few that it spills some of
 // 32 floats, or of 16 where lanes of a warp share rows; and for variances so many that few threads fit.
 constexpr bool MANY = SPREAD<Op> && SINGLE && SAME<Tin, f32> && UNROLL * VEC > 16;
-constexpr bool FEW = SUMS<Op> > 0 && !RAGGED && (SAME<Tin, f32> || (SEVERAL<Tin> > 0 && SAME<real_t<Tin>, f32>)) && GROUP < BLOCK &&
-                     ROWS <= 2 && ROWS * UNROLL * VEC <= 16;
+constexpr bool FLOATS = SAME<real_t<Tin>, f32> && !COMPLEX<Tin>;
+constexpr bool FEW = SUMS<Op> > 0 && FLOATS && !RAGGED && GROUP < BLOCK && ROWS <= 2 && ROWS * UNROLL * VEC <= 16;
 constexpr int AT_LEAST = RESIDENT > 0 ? RESIDENT : FULL ? 1024 : MANY ? 768 : FEW ? in_lanes() : 0;
 
 extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST / BLOCK)
