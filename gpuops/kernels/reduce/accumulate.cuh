@@ -147,13 +147,18 @@ template <class O = Op, class Packs> __device__ __forceinline__ bool is_known(co
 }
 
 // Adds packs STEP apart, COUNT at a time: while some are added, the next ones are loaded. place(first, u): where pack
-// first + u * STEP is or, past the end, another one, which is left out. add(x, b, ready): adds COUNT packs.
-template <int COUNT, int STEP, class Place, class Add>
-__device__ __forceinline__ void gather_meanwhile(Index i, Index end, Place place, Add add) {
+// first + u * STEP is or, past the end, another one, which is left out. second(first, u): its pack of the second operand, if
+// there is one. add(x, b, ready): adds COUNT packs.
+template <int COUNT, int STEP, class Place, class Second, class Add>
+__device__ __forceinline__ void gather_meanwhile(Index i, Index end, Place place, Second second, Add add) {
   Raw raw[COUNT];
+  Pack_b others[COUNT];
   auto load = [&](Index first) {
 #pragma unroll
-    for (int u = 0; u < COUNT; ++u) raw[u] = load_raw<VEC>(place(first, u));
+    for (int u = 0; u < COUNT; ++u) {
+      raw[u] = load_raw<VEC>(place(first, u));
+      if constexpr (OTHER != NONE) others[u] = second(first, u);
+    }
   };
   if (i < end) load(i);
 #pragma unroll 1
@@ -162,7 +167,7 @@ __device__ __forceinline__ void gather_meanwhile(Index i, Index end, Place place
     Pack_b b[COUNT];
     bool ready[COUNT];
 #pragma unroll
-    for (int u = 0; u < COUNT; ++u) x[u] = made_of<VEC>(place(i, u), raw[u]), ready[u] = true;
+    for (int u = 0; u < COUNT; ++u) x[u] = made_of<VEC>(place(i, u), raw[u]), b[u] = others[u], ready[u] = true;
     if (i + (COUNT - 1) * STEP >= end) {
 #pragma unroll
       for (int u = 1; u < COUNT; ++u) {

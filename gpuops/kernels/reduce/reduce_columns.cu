@@ -120,7 +120,7 @@ __device__ __forceinline__ void take(Gathering& gathered, const From& row, const
 }
 
 // Exact sums of what takes several loads: while some packs are added, the next ones are loaded.
-constexpr bool MEANWHILE = Op::EXACT && RAW && !FUNNEL && OTHER == NONE && !SINGLE;
+constexpr bool MEANWHILE = Op::EXACT && (OTHER == NONE ? RAW : DEEP > 1) && !FUNNEL && !STRIPED && !SINGLE;
 
 // Loads a pack at the edge of the array element by element; nothing outside is read.
 __device__ __forceinline__ void load_part(Pack_x& pack, Pack_b& other, const Source& x, const Tb* b, const Spot& spot, const Reduce& r, Index i) {
@@ -194,8 +194,9 @@ __device__ __forceinline__ void read_part(State (&value)[VEC], const State* part
   }
 }
 
-// Threads of a multiprocessor. Of one exact sum of elements in registers, ptxas spills more if it may choose how many.
-constexpr bool ONE_SUM = SUMS<Op> == 1 && SINGLE && RESIDENT == 0;
+// Threads of a multiprocessor. Of one exact sum of elements in registers, ptxas spills more if it may choose how many; of
+// single elements where blocks share outputs, it takes a few registers more than let a fourth block in.
+constexpr bool ONE_SUM = SUMS<Op> == 1 && (SINGLE ? RESIDENT == 0 : VEC == 1 && RESIDENT > 0);
 constexpr int ROOM = !STRIPED ? 1024 : HALF<Tin> ? 1280 : 0;
 constexpr int AT_LEAST = ONE_SUM ? ROOM : Op::EXPONENTIAL || Op::EXACT || DEEP == 1 || RESIDENT > 1024 ? RESIDENT : 1024;
 
@@ -226,10 +227,14 @@ reduce_columns(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* parti
   keep(row);
   if constexpr (PARTIAL && Op::INDEXED) gathered.add(part, part_b, first, c);
   if constexpr (MEANWHILE) {
-    auto where = [&](Index first, int u) {  // past the end, the first pack
-      return Places<From>(row, r, first).after(first + u * DEEP < end ? u * DEEP : 0, r);
+    auto steps = [&](Index first, int u) { return first + u * DEEP < end ? u * DEEP : 0; };  // past the end, the first pack
+    auto where = [&](Index first, int u) { return Places<From>(row, r, first).after(steps(first, u), r); };
+    auto second = [&](Index first, int u) {
+      Offset at[2];
+      r.reduced.locate(first + steps(first, u), at);
+      return load_items<VEC_B>(b + spot.at[1] + at[1]);
     };
-    gather_meanwhile<UNROLL, DEEP>(i, end, where, [&](Pack_x (&x)[UNROLL], Pack_b (&b)[UNROLL], bool (&ready)[UNROLL]) {
+    gather_meanwhile<UNROLL, DEEP>(i, end, where, second, [&](Pack_x (&x)[UNROLL], Pack_b (&b)[UNROLL], bool (&ready)[UNROLL]) {
       gathered.add(x, b, ready, c);
     });
   } else if constexpr (SINGLE) {

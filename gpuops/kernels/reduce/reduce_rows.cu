@@ -10,8 +10,10 @@ constexpr int EDGES = (2 * (VEC - 1) + TEAM - 1) / TEAM;  // head and tail eleme
 // 32 floats of a thread. (Variances that are tried in doubles first were slower then.)
 constexpr bool FULL = SINGLE && !RAGGED && OTHER == NONE && SAME<Tin, f32> && UNROLL * VEC == 32;
 constexpr bool TOGETHER = SINGLE && Op::ALIKE;  // threads have one bias, with room for all of an output
-// Exact sums of what takes several loads: while some packs are added, the next ones are loaded.
-constexpr bool MEANWHILE = Op::EXACT && RAW && ROWS == 1 && OTHER == NONE && !SINGLE;
+// Exact sums of what takes several loads: while some packs are added, the next ones are loaded. With a second operand, where
+// that is worth its registers: it is not for a block's halves with a mask, nor for several sums of doubles.
+constexpr bool WORTH = HALF<Tin> ? !SAME<Tb, u8> || GROUP < BLOCK : SUMS<Op> == 1 || sizeof(Tin) < 8;
+constexpr bool MEANWHILE = Op::EXACT && (OTHER == NONE ? RAW : WORTH) && ROWS == 1 && !SINGLE;
 using Gathering = Gathered<false, (ROWS > 1 || MEANWHILE ? 1 : 4)>;
 
 // A thread's part of ROWS rows: where it reads, where the packs end, and its accumulators.
@@ -109,13 +111,22 @@ __device__ __forceinline__ void place(i64 i, const Reduce& r, Offset (&at)[2]) {
 __device__ __forceinline__ void gather(Rows& rows, const Reduce& r, const Context<A>& c, Index begin) {
   Index i = begin + threadIdx.x % TEAM;
   if constexpr (MEANWHILE) {
-    auto where = [&](Index first, int u) {  // past the end, the last pack
+    auto place = [&](Index first, int u, Offset (&at)[2]) {  // past the end, the last pack
       Index near = min(first + u * TEAM, rows.end[0] - 1);
-      Offset at[2] = {static_cast<Offset>(near) * VEC};
+      at[0] = static_cast<Offset>(near) * VEC, at[1] = static_cast<Offset>(near) * VEC * step_of(r);
       if constexpr (!RAGGED) r.reduced.locate(near, at);
+    };
+    auto where = [&](Index first, int u) {
+      Offset at[2];
+      place(first, u, at);
       return rows.x[0] + at[0];
     };
-    gather_meanwhile<UNROLL, TEAM>(i, rows.end[0], where, [&](Pack_x (&x)[UNROLL], Pack_b (&b)[UNROLL], bool (&ready)[UNROLL]) {
+    auto second = [&](Index first, int u) {
+      Offset at[2];
+      place(first, u, at);
+      return load_other<VEC_B>(rows.b[0] + at[1], step_of(r));
+    };
+    gather_meanwhile<UNROLL, TEAM>(i, rows.end[0], where, second, [&](Pack_x (&x)[UNROLL], Pack_b (&b)[UNROLL], bool (&ready)[UNROLL]) {
       add_packs<GROUP>(rows.packs[0], x, b, ready, c);
     });
   } else if constexpr (SINGLE) {

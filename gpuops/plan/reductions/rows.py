@@ -21,7 +21,7 @@ from .launch import (
     several_in_flight,
     split,
 )
-from .problems import POSITION, Problem
+from .problems import FACTOR, POSITION, Problem
 
 BLOCK = 256
 LANES_PACKS = {False: 384, True: 512}  # most packs of a row for lanes; True: of exponentials
@@ -177,7 +177,7 @@ def blocks_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
             blocks, run_chunk = split(p, p.outputs, fill, rows.runs, 1)
     block = SPLIT_BLOCK if blocks > 1 else block_of(p, rows.total, multiprocessors)
     single = (blocks == 1 or not p.wide) and at_once(p, rows, chunk, block)
-    busy = p.exact and blocks == 1 and not single and p.itemsize > 2
+    busy = p.exact and blocks == 1 and not single and (p.itemsize > 2 or p.op.second == FACTOR)
     team = block if rows.runs == 1 or chunk > RUN_PACKS * block // 32 else 32  # or each warp takes a run
     own, least = -(-chunk // team), 2 if p.exact and blocks > 1 else 1  # (not a kernel more for one pack)
     constants = {
