@@ -147,6 +147,15 @@ ODD = (
     along((12000, 7001), 1), along((11, 7000003), 0), along((3000000, 21), 1), along((90, 777, 1111), 1),
     along((999, 10007), 0), along((7, 11, 1000003), 2),
 )
+ODD_LENGTH = 77000033
+UNTUNED = "shapes that no kernel was tuned for"
+
+
+def odd(dtypes: str, problems: tuple[Problem, ...] = ODD[:3], name: str = "odd shapes") -> Group:
+    """Long rows of an odd length, few that are longer still, and many short ones: in every dtype of an op."""
+    return Group(name, UNTUNED, problems, dtypes, picks=(0,))
+
+
 
 SOFTMAX = (
     Group(
@@ -160,9 +169,8 @@ SOFTMAX = (
         "odd lengths", "rows whose length is odd or prime", rows(4096, (127, 781, 4099, 12673)), "float32 bfloat16",
         picks=(1, 2),
     ),
-    Group(
-        "odd shapes", "shapes that no kernel was tuned for", ODD[:4], "float32 float16", picks=(0,),
-    ),
+    odd("float32 float16", ODD[:4]),
+    odd("bfloat16 float64", name="odd shapes in other dtypes"),
     Group(
         "vocabularies", "logits over the vocabularies of GPT-2 and Llama 3", rows(4096, (50257, 128256)),
         "float32 float16 bfloat16", picks=(0,),
@@ -211,8 +219,9 @@ AXES = (
 )
 
 
-def reductions(whole: str, dtypes: str, odd: str) -> tuple[Group, ...]:
-    """The groups of a reduction that is measured in full: the dtypes of whole arrays, of a matrix, of odd shapes."""
+def reductions(whole: str, dtypes: str, first: str, others: str) -> tuple[Group, ...]:
+    """The groups of a reduction that is measured in full: dtypes of whole arrays, of a matrix, of all odd shapes, of a
+    few."""
     return (
         Group(
             "whole array", "one vector of 2¹² … 2²⁸", tuple(along((2**k,), None) for k in SIZES), whole, picks=(2, 4),
@@ -223,7 +232,8 @@ def reductions(whole: str, dtypes: str, odd: str) -> tuple[Group, ...]:
             ladder=True,
         ),
         Group("dtypes", "columns and rows of a matrix in the other dtypes", AXES[:2], dtypes, picks=(0,)),
-        Group("odd shapes", "shapes that no kernel was tuned for", ODD, odd, picks=(0,)),
+        odd(first, ODD),
+        odd(others, name="odd shapes in other dtypes"),
         Group(
             "axis pairs", "two axes of a 4-d array",
             tuple(along((64, 128, 64, 128), axes) for axes in ((0, 2), (1, 3))), "float32", picks=(0,),
@@ -249,8 +259,10 @@ def reductions(whole: str, dtypes: str, odd: str) -> tuple[Group, ...]:
 
 
 REDUCTION_DTYPES = "float16 bfloat16 float64 int8 int32 bool complex64"
-REDUCTIONS = reductions("float32 float16", REDUCTION_DTYPES, "float32 float16 bfloat16")
-FEW_REDUCTIONS = reductions("float32", "float16 bfloat16 float64 int8", "float32 float16")
+REDUCTIONS = reductions(
+    "float32 float16", REDUCTION_DTYPES, "float32 float16 bfloat16", "float64 int8 int32 bool complex64"
+)
+FEW_REDUCTIONS = reductions("float32", "float16 bfloat16 float64 int8", "float32 float16", "bfloat16 float64 int8")
 
 
 def one_axis(*groups: Group) -> tuple[Group, ...]:
@@ -261,24 +273,25 @@ def one_axis(*groups: Group) -> tuple[Group, ...]:
 def in_brief(dtypes: str, more: str = "") -> tuple[Group, ...]:
     """A few shapes, fewer of them in more dtypes: for ops whose kernels others share."""
     few = Group(
-        "some shapes", "a vector, columns and rows of a matrix, short rows, and rows of an odd length",
-        (along((2**28,), None), *AXES[:2], AXES[4], ODD[0]), dtypes, picks=(1, 2),
+        "some shapes", "a vector, columns and rows of a matrix, and short rows",
+        (along((2**28,), None), *AXES[:2], AXES[4]), dtypes, picks=(1, 2),
     )  # fmt: skip
     others = few._replace(name="dtypes", origin="the same in other dtypes", problems=few.problems[1:3], picks=(0,))
-    return (few, *([others._replace(dtypes=more)] if more else []))
+    return (few, *([others._replace(dtypes=more)] if more else []), odd(f"{dtypes} {more}"))
 
 
-#: The columns and rows of a matrix: for the twins of other ops.
-NARROW = (Group("matrix", "columns and rows of a matrix", AXES[:2], "float32", picks=(0, 1)),)
+#: The columns and rows of a matrix, and odd shapes: for the twins of other ops.
+NARROW = (Group("matrix", "columns and rows of a matrix", AXES[:2], "float32", picks=(0, 1)), odd("float32"))
 
 
 def of_rows(*dtypes: str) -> tuple[Group, ...]:
     """Rows, columns and a vector: for the relatives of softmax."""
-    some = (along((65536, 1024), 1), along((4096, 50257), 1), along((2**20, 64), 1), along(WIDE, 0), ODD[0])
+    some = (along((65536, 1024), 1), along((4096, 50257), 1), along((2**20, 64), 1), along(WIDE, 0))
     first, *others = dtypes
     return (
-        Group("some shapes", "rows, those of a vocabulary, short ones, columns, and odd ones", some, first, picks=(0,)),
+        Group("some shapes", "rows, those of a vocabulary, short ones, and columns", some, first, picks=(0,)),
         Group("dtypes", "rows in other dtypes", some[:2], " ".join(others), picks=(0,)),
+        odd(" ".join(dtypes)),
     )  # fmt: skip
 
 
@@ -297,6 +310,7 @@ def alike(more: str) -> tuple[Group, ...]:
             tuple(Problem((Operand(WIDE, layout),) * 2) for layout in ("F", "[:, ::2]", "[1:]")), "float32",
             picks=(1,),
         ),
+        odd(f"float32 {more}", (pair(ODD_LENGTH), *(Problem(p.operands * 2) for p in ODD[:3]))),
     )  # fmt: skip
 
 
@@ -321,11 +335,19 @@ DOT = (
         ),
         "float32", picks=(0,),
     ),
+    odd(
+        "float32 float16 float64 bfloat16 complex64 int32",
+        (
+            pair(ODD_LENGTH), together((12000, 7001), (7001,), shape=(12000,)),
+            together((11,), (11, 7000003), shape=(7000003,)), together((3000000, 21), (21,), shape=(3000000,)),
+        ),
+    ),
 )  # fmt: skip
 
 ITEM_SIZES = "float32 int8 float16 float64"
 SIX = (16, 16, 16, 16, 16, 64)
 OUTS = ("[:, :-7]", "F", "[:, ::2]", "[1:]")
+ODD_MATRICES = (12000, 7001), (11, 7000003), (3000000, 21)
 
 WHERE = (
     Group(
@@ -365,6 +387,7 @@ WHERE = (
         tuple(together(*(WIDE,) * 3, out=layout) for layout in OUTS), "float32", picks=(0,),
     ),
     Group("huge", "more than 2³¹ elements", (together(*((2**31 + 2**12,),) * 3),), "int8", picks=(0,)),
+    odd(ITEM_SIZES, tuple(together((m, 1), (1, n), (m, n)) for m, n in ODD_MATRICES)),
 )  # fmt: skip
 
 EXPAND = (
@@ -404,6 +427,13 @@ EXPAND = (
         "huge", "more than 2³¹ elements",
         (together((2**16, 1), shape=(2**16, 2**16)), together((46349,), shape=(46349, 46349))), "int8", picks=(0,),
     ),
+    odd(
+        ITEM_SIZES,
+        (
+            together((12000, 1), shape=(12000, 7001)), together((1, 7000003), shape=(11, 7000003)),
+            together((1, 21), shape=(3000000, 21)),
+        ),
+    ),
 )  # fmt: skip
 
 
@@ -440,6 +470,10 @@ MATMUL = (
         "float32", picks=(1,), strategies=("pipelined",),
     ),
     Group("dtypes", "the other dtypes", (product(4096, 4096, 4096),), "float16 bfloat16 float64", picks=(0,)),
+    odd(
+        "float32 float16 bfloat16 float64",
+        (product(1999, 3001, 1777), product(11, 70001, 777), product(300007, 21, 77)),
+    ),
 )  # fmt: skip
 
 SCANS = (
@@ -472,12 +506,14 @@ SCANS = (
         "layouts", "transposed and sliced matrices", tuple(along(WIDE, 1, layout) for layout in ("F", "[:, ::2]")),
         "float32", picks=(0,),
     ),
+    odd("float32 float16 bfloat16 float64 int32 int64"),
 )  # fmt: skip
 
 #: One vector, and rows of a matrix: for scans that share the kernels of another, and its ladder.
 OTHER_SCANS = (
     SCANS[0]._replace(name="some sizes", problems=(along((2**26,), 0),), picks=(0,)),
     SCANS[4]._replace(name="some rows", problems=(along((2**16, 1000), 1),), picks=(0,)),
+    odd("float32"),
 )
 
 
@@ -491,12 +527,14 @@ NONZERO = (
         "one vector", "2¹⁶ … 2²⁸ elements, of which half are not 0",
         tuple(along((2**k,), None) for k in (16, 20, 24, 28)), "bool float32", picks=(1, 3),
     ),
+    odd("bool float32", (along((ODD_LENGTH,), None),)),
 )  # fmt: skip
 COMPRESS = (
     Group(
         "elements and rows", "half of the elements of a vector, or of the rows of a matrix",
         (chosen(2**20), chosen(2**26), chosen(2**22, 16), chosen(2**16, 1024)), "float32 int8", picks=(1, 2),
     ),
+    odd("float32 int8", (chosen(ODD_LENGTH), *(chosen(*shape) for shape in ODD_MATRICES))),
 )  # fmt: skip
 
 
@@ -523,7 +561,7 @@ def fused(name: str, dtypes: str, problems: tuple[Problem, ...], picks: tuple[in
 
 
 VECTORS = tuple(along((2**k,), None) for k in SIZES)
-FEW_AXES = (*AXES[:2], AXES[4], ODD[0])
+FEW_AXES = (*AXES[:2], AXES[4])
 LAYOUTS = (
     Problem((Operand(WIDE, "F"),) * 2, 1), Problem((Operand(WIDE), Operand(WIDE, "F")), 1),
     Problem((Operand(WIDE, "[:, ::2]"),) * 2, 1),
@@ -534,9 +572,10 @@ def of_pairs(dtypes: str) -> tuple[Group, ...]:
     """Reductions of two arrays of a shape."""
     return (
         fused("sizes", "float32", tuple(map(joined, VECTORS)), (2, 4)),
-        fused("axes", "float32", tuple(map(joined, (*AXES, ODD[0]))), (1, 2, 4)),
+        fused("axes", "float32", tuple(map(joined, AXES)), (1, 2, 4)),
         fused("dtypes", dtypes, (joined(AXES[0]),), (0,)),
         fused("layouts", "float32", LAYOUTS, (0,)),
+        odd(f"float32 {dtypes}", tuple(map(joined, ODD[:3]))),
     )  # fmt: skip
 
 
@@ -547,6 +586,7 @@ def of_few_pairs(dtypes: str) -> tuple[Group, ...]:
         fused("axes", "float32", tuple(map(joined, FEW_AXES)), (1, 2)),
         fused("dtypes", dtypes, (joined(AXES[0]),), (0,)),
         fused("layouts", "float32", LAYOUTS[:1], ()),
+        odd(f"float32 {dtypes}", tuple(map(joined, ODD[:3]))),
     )  # fmt: skip
 
 
@@ -561,6 +601,7 @@ SCALED = (
     fused("rows and columns", "float32", tuple(map(scaled, LOGITS)), (0, 1)),
     fused("dtypes", "float16 bfloat16 float64", (scaled(LOGITS[1]),), (0,)),
     fused("layouts", "float32", tuple(scaled(along(WIDE, 1, layout)) for layout in ("F", "[:, ::2]")), ()),
+    odd("float32 float16 bfloat16 float64", tuple(map(scaled, ODD[:3]))),
 )
 SCALED_BY_NUMBERS = fused("numbers", "float32 float16", (along((65536, 1024), 1),), (0,))
 
@@ -577,6 +618,7 @@ STANDARDIZE = (
     ),
     fused("dtypes", "float16 bfloat16 float64", (standardized(WIDE),), (0,)),
     fused("layouts", "float32", tuple(standardized(WIDE, layout) for layout in ("F", "[:, ::2]")), ()),
+    odd("float32 float16 bfloat16 float64", tuple(map(standardized, ODD_MATRICES))),
 )  # fmt: skip
 
 
@@ -589,6 +631,7 @@ POLYNOMIAL = (
     fused("sizes", "float32", tuple(map(five, VECTORS)), (2, 4)),
     fused("dtypes", "float16 bfloat16 float64 int32", (five(along(WIDE, None)),), (0,)),
     fused("layouts", "float32", tuple(five(along(WIDE, None, layout)) for layout in ("F", "[:, ::2]")), ()),
+    odd("float32 float16 bfloat16 float64 int32", tuple(five(along(shape, None)) for shape in ODD_MATRICES)),
 )
 
 #: The table of each op.

@@ -605,7 +605,12 @@ class Jax(Provider):
         return self.jax.jit(with_second(case, partial(function, axis=case.axis, **options)))
 
     def functions(self, case: Case) -> Library:
-        return numpy_like(self.jax.numpy, self.jax.nn)
+        jnp = self.jax.numpy
+
+        def mean(x: Any, axis: Any) -> Any:  # of bools as NumPy's is
+            return jnp.mean(x, axis=axis, dtype=jnp.float64 if x.dtype == jnp.bool_ else None)
+
+        return numpy_like(jnp, self.jax.nn)._replace(mean=mean)
 
     def widened(self, result: Any) -> Any:
         jnp = self.jax.numpy
