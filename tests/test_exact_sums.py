@@ -204,6 +204,28 @@ def test_masks_of_any_strides_where_elements_are_read_again(device, strategy, op
             assert bits(found) == bits(want), (found, want)
 
 
+@pytest.mark.parametrize("dtype", ("f2", "f4", "f8", "c8", "i1", "i4"))
+@pytest.mark.parametrize("shape", ((700, 21), (333, 7), (1, 9), (40, 31)), ids=str)
+def test_short_rows_beside_masks_and_factors(device, dtype, shape):
+    rng = np.random.default_rng(shape)
+    parts = [rng.standard_normal((2, *shape)) * np.exp2(rng.integers(-6, 6, (2, *shape))) for _ in range(2)]
+    x, row = (4 * (parts[0] + 1j * parts[1] if dtype == "c8" else parts[0])).astype(dtype)
+    row, mask = row[0], rng.random(shape) < 0.5
+    placed, factors, every = device.arrays(x, row, mask)
+    for where, there in ((mask, every), (mask[0], every[0]), (mask[:, ::-1], every[:, ::-1])):
+        for op in ("sum", "mean", "any"):
+            want, got = (getattr(gpuops, op)(y, axis=1, where=mask) for y, mask in ((x, where), (placed, there)))
+            assert (bits(device.numpy(got)) == bits(want)).all(), op
+    for array, there in ((row, factors), (row[::-1], factors[::-1])):
+        got, wide = device.numpy(gpuops.dot(placed, there)), "c16" if dtype == "c8" else "f8"
+        terms = x.astype(wide) * array.astype(wide)
+        if dtype[0] == "i":
+            assert (got == np.dot(x, array)).all()
+        else:
+            off = np.finfo(dtype).eps * (1 if dtype == "c8" else 0.51)
+            assert (abs(got - terms.sum(1)) <= off * abs(terms.sum(1)) + 1e-14 * abs(terms).sum(1)).all()
+
+
 def test_what_the_host_finishes_is_rounded_at_once(device, monkeypatch):
     def no(*arguments):
         raise AssertionError(arguments)

@@ -496,14 +496,19 @@ template <class O = Op, class X, class B> __device__ __forceinline__ void leave_
   }
 }
 
-// Elements that are there in a row's own order, every STEP-th from this thread's place on.
-template <int STEP, int UNROLLED, class Get, class O = Op> __device__ __forceinline__ State reduced(i32 count, Get get, const Context<A>& c) {
+// Elements that are there in a row's own order, every STEP-th from this thread's place on. get(i): element i; other(i): its
+// element of the second operand.
+template <int STEP, int UNROLLED, class Get, class Other, class O = Op> __device__ __forceinline__ State reduced(i32 count, Get get, Other other, const Context<A>& c) {
   i32 first = STEP > 1 ? threadIdx.x % STEP : 0;
   if constexpr (O::EXACT) {
     Sums<false, 1, O> sum;
     auto element = [&](i32 i) {
       auto own = get(i);
-      return taken<O>(own, Tb{}) ? convert<Tval>(own) : Tval{};
+      return taken<O>(own, other(i)) ? convert<Tval>(own) : Tval{};
+    };
+    auto factor = [&](i32 i) {
+      if constexpr (O::PRODUCT) return convert<Tval>(other(i));
+      else return Tval{};
     };
     if constexpr (sum.FILTER) {  // (in one chain: of two, the index would not be known)
 #pragma unroll UNROLLED
@@ -514,19 +519,20 @@ template <int STEP, int UNROLLED, class Get, class O = Op> __device__ __forceinl
 #pragma unroll UNROLLED
     for (i32 i = first; i < count; i += STEP) {
       sum.template measured<false>(sum.first, element(i));
+      if constexpr (O::PRODUCT) sum.template measured<false>(sum.second, factor(i));
       if constexpr (sum.GRAINS) sum.least = min(sum.least, sum.size_less_one(element(i)));
     }
     sum.template make_room<STEP>(c);
 #pragma unroll UNROLLED
     for (i32 i = first; i < count; i += STEP) {
-      sum.insert_one(0, element(i), Tval{});
-      if constexpr (O::COUNTING) sum.number[0] += taken<O>(get(i), Tb{});
+      sum.insert_one(0, element(i), factor(i));
+      if constexpr (O::COUNTING) sum.number[0] += taken<O>(get(i), other(i));
     }
     return sum.total(c);
   } else {
     State value = Op::identity();
 #pragma unroll UNROLLED
-    for (i32 i = first; i < count; i += STEP) value = joined_next(value, get(i), i, c);
+    for (i32 i = first; i < count; i += STEP) value = joined_next(value, get(i), other(i), i, c);
     return value;
   }
 }

@@ -71,12 +71,12 @@ template <class O = Op, class X, class B> __device__ __forceinline__ State joine
 }
 
 // The same for element i of a row, after those before it.
-template <class O = Op, class X> __device__ __forceinline__ typename O::State joined_next(typename O::State value, X x, i32 i, const Context<A>& c) {
+template <class O = Op, class X, class B> __device__ __forceinline__ typename O::State joined_next(typename O::State value, X x, B b, i32 i, const Context<A>& c) {
   if constexpr (O::INDEXED) {
     auto element = convert<A>(convert<Tval>(x));
     bool taken = O::ahead(element, value.value) || value.index() == O::NOWHERE;
     return taken && !(O::UNCONVERTED && is_nan(element)) ? O::state(element, i) : value;
-  } else return joined<O>(value, x, Tb{}, c);
+  } else return joined<O>(value, x, b, c);
 }
 
 // The result of a state. open: an exact sum may be rounded to another.

@@ -1,36 +1,71 @@
 // Reduces short rows of any length that are contiguous one after the other. A block copies r.chunk rows, one contiguous
-// piece, to shared memory in packs of 16 bytes. Then TEAM threads reduce each row.
+// piece, to shared memory in packs of 16 bytes. Then TEAM threads reduce each row. A second operand that lies as x is copied,
+// too (BESIDE); a row that all rows share is read where it is (LOOSE).
 // blockIdx.x: r.chunk rows. Prologue, besides that of reduce.cuh: VEC, TEAM, UNROLL (packs of a thread), BLOCK.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+
+// A block's piece of an array: `count` elements from number `from` on, every BLOCK-th pack of which is a thread's. `high`: how
+// many elements the array has.
+template <class T, class Where> struct Piece {
+  static constexpr int EACH = 16 / sizeof(T);
+  Items<T, EACH> packs[UNROLL];
+  i32 head;  // elements of the first pack before the piece
+  i32 count;
+
+  __device__ __forceinline__ Piece(const Where& x, i64 from, i32 count, i64 high) : head(index_of(x + from) % EACH), count(count) {
+    i32 before = min(from, static_cast<i64>(EACH)), after = min(high - from, static_cast<i64>(BLOCK * UNROLL * EACH));
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) {
+      i32 at = place(u);
+      if (at >= count) continue;
+      if (at + before >= 0 && at + EACH <= after) {
+        packs[u] = load_items<EACH>(x + from + at);
+      } else {  // at either end of the array: single loads
+#pragma unroll
+        for (int v = 0; v < EACH; ++v) packs[u].set(v, at + v >= 0 && at + v < count ? x[from + at + v] : T{});
+      }
+    }
+  }
+  // Its first element in shared memory.
+  __device__ __forceinline__ const T* put(Pack<u32, 4>* stage) const {
+#pragma unroll
+    for (int u = 0; u < UNROLL; ++u) {
+      if (place(u) < count) stage[threadIdx.x + u * BLOCK] = bit_cast<Pack<u32, 4>>(packs[u]);
+    }
+    return reinterpret_cast<const T*>(stage) + head;
+  }
+  __device__ __forceinline__ i32 place(int u) const { return (threadIdx.x + u * BLOCK) * EACH - head; }
+};
+
+// Threads of a multiprocessor. Of exact sums with a second operand, ptxas spills if it may choose how many.
+constexpr int AT_LEAST = !Op::EXACT || OTHER == NONE ? 0 : OTHER == BESIDE || COMPLEX<Tin> ? 1024 : 1280;
+
+extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST / BLOCK)
 reduce_staged(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {
   wait_for_previous();
-  __shared__ Pack<u32, 4> stage[BLOCK * UNROLL];
+  __shared__ Pack<u32, 4> stage[(OTHER == BESIDE ? 2 : 1) * BLOCK * UNROLL];
   Context<A> c = context(r, r.packs, r.packs, 64);
-  i64 first = blockIdx.x * r.chunk, from = first * r.packs;
-  i32 before = min(from, static_cast<i64>(VEC)), after = min(r.high - from, static_cast<i64>(BLOCK * UNROLL * VEC));
+  i64 first = blockIdx.x * r.chunk, from = first * r.packs, step = OTHER == LOOSE ? r.reduced.stride[1][0] : 1;
   i32 length = r.packs, rows = min(r.chunk, r.outputs - first), count = rows * length;
-  i32 head = index_of(x + from) % VEC;  // elements of the first pack before the rows
-  Pack_x packs[UNROLL];
-#pragma unroll
-  for (int u = 0; u < UNROLL; ++u) {
-    i32 at = (threadIdx.x + u * BLOCK) * VEC - head;
-    if (at >= count) continue;
-    if (at + before >= 0 && at + VEC <= after) {
-      packs[u] = load_items<VEC>(x + from + at);
-    } else {  // at either end of the array: single loads
-#pragma unroll
-      for (int v = 0; v < VEC; ++v) packs[u].set(v, at + v >= 0 && at + v < count ? x[from + at + v] : Tin{});
-    }
-    stage[threadIdx.x + u * BLOCK] = bit_cast<Pack<u32, 4>>(packs[u]);
+  Piece<Tin, Source> piece(x, from, count, r.high);
+  const Tin* item;
+  const Tb* other = b;
+  if constexpr (OTHER == BESIDE) {
+    Piece<Tb, const Tb*> beside(b, from, count, r.high);
+    item = piece.put(stage), other = beside.put(stage + BLOCK * UNROLL);
+  } else {
+    item = piece.put(stage);
   }
   __syncthreads();
   let_next_start();
   u32 open = 0;
-  const Tin* item = reinterpret_cast<const Tin*>(stage) + head;
   for (i32 base = 0; base < rows; base += BLOCK / TEAM) {
     i32 row = base + threadIdx.x / TEAM;
-    const Tin* from = item + row * length;
-    State value = reduced<TEAM, 4>(row < rows ? length : 0, [&](i32 i) { return from[i]; }, c);
+    auto element = [&](i32 i) { return item[row * length + i]; };
+    auto second = [&](i32 i) {
+      if constexpr (OTHER == NONE) return Tb{};
+      else return other[OTHER == BESIDE ? row * length + i : i * step];
+    };
+    State value = reduced<TEAM, 4>(row < rows ? length : 0, element, second, c);
     value = warp_reduce<Op, TEAM>(value);
     Offset at[3];
     r.kept.locate(static_cast<Index>(first + min(row, rows - 1)), at);
@@ -38,5 +73,5 @@ reduce_staged(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partia
   }
   settle(open, x, b, y, z, r, c, length,
          [&](int step, Offset (&at)[3]) { r.kept.locate(static_cast<Index>(first + step * (BLOCK / TEAM) + threadIdx.x / TEAM), at); },
-         [&](i64 i, Offset (&at)[2]) { at[0] = i, at[1] = 0; });
+         [&](i64 i, Offset (&at)[2]) { at[0] = i, at[1] = i * step; });
 }

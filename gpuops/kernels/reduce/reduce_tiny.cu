@@ -37,7 +37,7 @@ reduce_tiny(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials
   Results<STORED> results[ROWS / STORED];
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
-    State value = reduced<1, LENGTH>(LENGTH, [&](int i) { return items[(k * LENGTH + i) / VEC].get((k * LENGTH + i) % VEC); }, c);
+    State value = reduced<1, LENGTH>(LENGTH, [&](int i) { return items[(k * LENGTH + i) / VEC].get((k * LENGTH + i) % VEC); }, [](int) { return Tb{}; }, c);
     results[k / STORED].set(k % STORED, value, r, c);
   }
   u32 open = 0;

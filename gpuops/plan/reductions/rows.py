@@ -65,11 +65,11 @@ def plan_rows(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     """The plan for rows: one of the cases below."""
     access = access_of(p, p.reduced)
     whole = access.vec * p.itemsize >= PACK and not access.ragged
-    if not whole and not p.several and (p.other is None or counts_along(p)):  # packs would not help
-        if 0 < p.length <= TINY:
+    if not whole and not p.several:  # packs would not help
+        if 0 < p.length <= TINY and alone(p):
             return launch(p, strategy, thread_per_rows(p, access))
-        if p.length * p.itemsize < longest_staged(p) and dense(p):
-            return launch(p, strategy, staged(p, multiprocessors))
+        if p.length * p.itemsize < longest_staged(p) and dense(p, 0) and (beside := beside_rows(p)):
+            return launch(p, strategy, staged(p, beside, multiprocessors))
     rows = in_packs(p, access)
     many = p.outputs >= multiprocessors * WARPS_PER_SM
     most = LANES_EXACT if p.exact else LANES_PACKS[p.op.traits.exponential]
@@ -107,10 +107,25 @@ def counts_along(p: Problem) -> bool:
     return p.op.second == POSITION and plain and not any(p.kept.strides[1])
 
 
-def dense(p: Problem) -> bool:
-    """Whether rows are contiguous, one after the other."""
-    strides = p.kept.strides[0], p.reduced.strides[0]
-    return strides == ((p.length,), (1,)) and p.starts[0] % ITEMSIZE[p.x] == 0
+def alone(p: Problem) -> bool:
+    """Whether rows have no second operand in memory."""
+    return p.other is None or counts_along(p)
+
+
+def dense(p: Problem, operand: int) -> bool:
+    """Whether an operand's rows are contiguous, one after the other."""
+    itemsize = ITEMSIZE[p.x if operand == 0 else p.other or p.x]
+    strides = p.kept.strides[operand], p.reduced.strides[operand]
+    return strides == ((p.length,), (1,)) and p.starts[operand] % itemsize == 0
+
+
+def beside_rows(p: Problem) -> str:
+    """How the second operand lies beside contiguous rows: as they do, or a row for all of them; "" if it does not."""
+    if alone(p):
+        return "none"
+    if p.op.second == POSITION or p.other is None or ITEMSIZE[p.other] > ITEMSIZE[p.x]:
+        return ""
+    return "beside" if dense(p, 1) else "" if any(p.kept.strides[1]) else "loose"
 
 
 def thread_per_rows(p: Problem, access: Access) -> Design:
@@ -118,7 +133,7 @@ def thread_per_rows(p: Problem, access: Access) -> Design:
     rows = PACK // max(ITEMSIZE[p.x], p.result)  # neighbours, whose results one store writes
     vec = math.gcd(math.gcd(PACK, p.starts[0]) // ITEMSIZE[p.x], rows * p.length)
     stored = p.kept.inner(2) == 1 and p.starts[2] % (rows * p.result) == 0
-    across = access.vec * p.itemsize < NARROW and access.vec < vec and dense(p) and stored
+    across = access.vec * p.itemsize < NARROW and access.vec < vec and dense(p, 0) and stored
     if not across:
         rows, vec = 2 * TINY // power_of_2(p.length), access.vec
     constants = {"LENGTH": p.length, "ROWS": rows, "PILED": across}
@@ -129,7 +144,7 @@ def thread_per_rows(p: Problem, access: Access) -> Design:
     )
 
 
-def staged(p: Problem, multiprocessors: int) -> Design:
+def staged(p: Problem, beside: str, multiprocessors: int) -> Design:
     """A block for several short rows, which it copies to shared memory as one piece."""
     vec = PACK // ITEMSIZE[p.x]
     fit = (STAGE // ITEMSIZE[p.x] - vec) // p.length  # the first row may begin anywhere in its pack
@@ -139,8 +154,9 @@ def staged(p: Problem, multiprocessors: int) -> Design:
     counts = p.outputs, p.length, chunk, 1, 1
     blocks = -(-p.outputs // chunk), 1
     return Design(
-        "reduce_staged", Access(vec), blocks, BLOCK, p.kept, p.reduced, counts, constants, single=p.exact, near=p.exact
-    )
+        "reduce_staged", Access(vec, beside), blocks, BLOCK, p.kept, p.reduced, counts, constants, single=p.exact,
+        near=p.exact,
+    )  # fmt: skip
 
 
 def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
