@@ -227,6 +227,9 @@ THRESHOLDS = (
     Threshold("reductions.columns", "FUNNEL", (4, 16), (
         *over("any", ((11, 7_000_003), 0), ((40, 1_000_003), 0), dtype="float16"),
         *over("max", ((11, 7_000_003), 0), ((40, 1_000_003), 0), dtype="int8"))),
+    Threshold("reductions.columns", "SINGLES", (8, 16), (
+        *over("sum", ((11, 7_000_003), 0), dtype="float64"), *over("var", ((11, 7_000_003), 0), dtype="float64"),
+        *[Probe("average", Problem((Operand((n, 7_000_003)),) * 2, 0)) for n in (7, 11, 15)])),
     Threshold("reductions.columns", "STRIPES", (1, 4), (
         *over("sum", ((11, 7_000_003), 0), ((40, 1_000_003), 0)),
         *over("sum", ((11, 7_000_003), 0), ((40, 1_000_003), 0), dtype="bfloat16"),

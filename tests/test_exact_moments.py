@@ -94,6 +94,31 @@ def test_averages_are_rounded_once(backend, dtype):
 
 
 @pytest.mark.parametrize("dtype", ("f2", "f4", "f8", "c8"))
+@pytest.mark.parametrize("shape", ((300, 21), (2, 9), (70, 37)), ids=str)
+def test_averages_of_short_rows_beside_weights_of_each_or_of_all(backend, dtype, shape):
+    rng = np.random.default_rng(shape)
+    for first, second in (("sizes", "mean"), ("cancel", "sizes"), ("mean", "mean")):
+        x, weights = (rows_of(family, shape, dtype, rng) for family in (first, second))
+        placed, beside = backend.arrays(x, weights)
+        assert_same(backend.numpy(gpuops.average(placed, 1, beside)), quotients(x, weights)[0], first, second)
+        assert_same(backend.numpy(gpuops.average(placed[1:], 1, beside[:-1])), quotients(x[1:], weights[:-1])[0])
+        row = np.repeat(weights[:1], len(x), 0)
+        assert_same(backend.numpy(gpuops.average(placed, 1, beside[0])), quotients(x, row)[0], first, second)
+
+
+@pytest.mark.parametrize("dtype", ("f2", "f4", "f8", "c8"))
+@pytest.mark.parametrize("length", (3, 11))
+def test_averages_and_variances_of_few_long_rows_that_are_not_aligned(backend, dtype, length):
+    rng = np.random.default_rng(length)
+    for first, second in (("sizes", "mean"), ("mean", "mean")):
+        x, weights = (rows_of(family, (90, length), dtype, rng) for family in (first, second))
+        placed, beside = backend.arrays(*(np.tile(each.T, (1, 333))[:, 1:] for each in (x, weights)))
+        both = gpuops.average(placed, 0, beside), gpuops.var(placed, 0)
+        for got, want in zip(both, (quotients(x, weights)[0], variances(x, "variance", 0)), strict=True):
+            assert_same(backend.numpy(got), np.tile(want, 333)[1:], first, second)
+
+
+@pytest.mark.parametrize("dtype", ("f2", "f4", "f8", "c8"))
 def test_averages_beside_weights_that_cannot_be_read_in_packs(backend, dtype):
     rng = np.random.default_rng(7)
     x, weights = rows_of("mean", (5, 4096), dtype, rng), rows_of("sizes", (5, 4099), dtype, rng)[:, 3:]

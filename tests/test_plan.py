@@ -375,9 +375,35 @@ def test_factors_are_loaded_one_by_one_beside_packs_of_the_other_operand(starts,
     assert (constants["VEC"], step.args[0].name, constants["OTHER"]) == (4, *loaded)
 
 
-def test_exact_sums_of_few_elements_are_made_of_all_of_them_at_once():
-    constants = dict(reduction_of("Sum", "bfloat16", (11, 2**21 + 1), (0,)).kernel.constants)
-    assert (constants["STRIPED"], constants["VEC"], constants["SINGLE"]) == (True, 2, True)
+@pytest.mark.parametrize(("op", "dtype", "vec"), [("Sum", "bfloat16", 2), ("Sum", "float64", 1), ("Var", "float64", 1)])
+def test_exact_sums_of_few_elements_are_made_of_all_of_them_at_once(op, dtype, vec):
+    constants = dict(reduction_of(op, dtype, (11, 2**21 + 1), (0,)).kernel.constants)
+    assert (constants["STRIPED"], constants["VEC"], constants["SINGLE"]) == (vec > 1, vec, True)
+
+
+def test_exact_sums_of_few_elements_and_their_weights_are_made_of_all_of_them_at_once():
+    x, weights = (work.new_array(name, (11, 2**21 + 1), np.dtype("f4"), machine=MACHINE) for name in ("a", "weights"))
+    (step,) = describe(gpuops.average, x, 0, weights).plan.steps
+    constants = dict(step.kernel.constants)
+    assert [constants[name] for name in ("VEC", "UNROLL", "SINGLE")] == [1, 12, True]
+
+
+#: The second operand's shape and strides, and how a kernel of short rows has it: beside x (1), one row for all (4).
+SECONDS = {
+    "alike": ((2**20, 21), (21, 1), 1), "one row": ((21,), (1,), 4), "one row, with a step": ((21,), (2,), 4),
+    "columns": ((2**20, 21), (1, 2**20), None), "one for each row": ((2**20, 1), (1, 0), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("second", SECONDS)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64", "int32"])
+def test_short_rows_beside_a_second_operand_go_through_shared_memory(dtype, second):
+    shape, steps, other = SECONDS[second]
+    x = work.new_array("a", (2**20, 21), np.dtype(dtype), machine=MACHINE)
+    mask = work.new_array("where", shape, np.dtype(bool), steps, machine=MACHINE)
+    (step,) = describe(gpuops.sum, x, axis=1, where=mask).plan.steps
+    assert (step.kernel.name == "reduce_staged") == (other is not None)
+    assert other is None or dict(step.kernel.constants)["OTHER"] == other
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
@@ -403,8 +429,9 @@ def test_doubles_of_variances_take_less_than_128_additions_in_turn(dtype, rows):
         ("Sum", "float32", (11, 2**21), 0, False, 8),  # packs
         ("Max", "float16", (11, 2**21 + 1), 0, True, 12),
         ("Max", "int8", (11, 2**21 + 1), 0, False, 8),  # funnel loads
-        ("Sum", "float64", (11, 2**21 + 1), 0, False, 8),
-        ("Sum", "float32", (99, 11, 2**14 + 1), 1, False, 16),  # outputs of several rows
+        ("Sum", "float64", (11, 2**21 + 1), 0, False, 12),
+        ("Sum", "float64", (13, 2**21 + 1), 0, False, 8),
+        ("Sum", "float32", (99, 11, 2**14 + 1), 1, False, 12),  # outputs of several rows
         ("Sum", "float32", (999, 2**14 + 1), 0, False, 16),  # blocks share outputs
     ],
 )

@@ -45,6 +45,7 @@ RESERVED = 16  # bytes of shared memory for other uses than partial results
 SHALLOW = 64  # most elements of outputs that one thread reduces alone
 DEEP = 1  # packs of outputs per resident thread from which on a thread reduces outputs of any length alone
 FUNNEL = 8  # bytes of a funnel load, at most, of a thread that reduces shallow outputs alone
+SINGLES = 12  # most elements of an output whose thread loads all of them at once, if packs are single elements
 STRIPES = 2  # shallow outputs of a thread, if their elements cannot be read in aligned packs
 #: Most bytes of results of a thread with shallow outputs: one store. Busy reductions take the outputs of a word of x if
 #: these are more.
@@ -153,13 +154,15 @@ def design(
     blocks, chunk = shared
     access = columns.access
     own = -(-chunk * wide // block)  # packs of a thread
-    if p.several:
+    if p.exact and access.vec == 1 and block == wide and own <= SINGLES:
+        unroll = power_of_2(own) if own <= 4 else -(-own // 4) * 4
+    elif p.several:
         unroll = several_in_flight(p, own, access, SEVERAL_ROOM)
     else:
         unroll = in_flight(p, own, access, p.exact and p.ahead and p.itemsize > 2)
         if access.vec * p.itemsize == 1:
             unroll = min(unroll, IN_FLIGHT)
-    single = p.exact and not p.wide and own <= unroll and not (access.ragged or access.funnel)
+    single = p.exact and (block == wide or not p.wide) and own <= unroll and not (access.ragged or access.funnel)
     constants = {
         "WIDE": wide, "UNROLL": unroll, "EDGED": columns.edged,
         "PARTIAL": access.ragged or access.funnel, "FUNNEL": access.funnel, "STRIPED": access.striped,
