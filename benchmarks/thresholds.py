@@ -136,6 +136,12 @@ THRESHOLDS = (
     Threshold("maps.stepped", "BLOCK", (128, 512), stretch(((1, 2**21), (64, 2**21)))),
     Threshold("maps.stepped", "IN_FLIGHT", (1, 4), stretch(((1, 2**21), (64, 2**21)))),
     Threshold("maps.stepped", "FEW", (2**16, 2**20), stretch(((1, 2**18), (64, 2**18)))),
+    *[Threshold("maps.stepped", name, others, (
+        *stretch(((1, 21), (3_000_000, 21)), ((1, 97), (691_843, 97)), ((1, 7001), (12_000, 7001)), dtype="float16"),
+        *stretch(((1, 21), (3_000_000, 21)), ((1, 97), (691_843, 97)), dtype="int8")))
+      for name, others in (("TOGETHER", (2**10, 2**14)), ("ROUNDS", (4, 64)))],
+    Threshold("maps.stepped", "NARROW", (1, 4), (
+        *stretch(((1, 21), (3_000_000, 21)), dtype="float16"), *stretch(((1, 21), (3_000_000, 21))))),
     Threshold("maps.stepped", "STEPS", (((INF, 1),), ((2**17, 1), (INF, 4)), ((2**17, 1), (INF, 64))), stretch(
         ((1, 2**15), (2048, 2**15)), ((1, 2**21), (64, 2**21)), ((1, 2**23), (16, 2**23)))),
     Threshold("maps.tiled", "BLOCK", (128, 512), (

@@ -387,6 +387,22 @@ def test_stepped_strategy_on_broadcast_dims(device, monkeypatch, dtype, steps):
         assert_bits(run(device, gpuops.where, chosen, x, y, strategy="stepped"), np.where(chosen, x, y))
 
 
+@pytest.mark.parametrize("dtype", ["?", "i1", "f2"])
+@pytest.mark.parametrize("row", [(1,), (3,), (21,), (97,), (5, 7)], ids=str)
+def test_rows_that_are_not_whole_packs_are_taken_together(device, monkeypatch, dtype, row):
+    monkeypatch.setattr(stepped, "TOGETHER", 4)
+    monkeypatch.setattr(stepped, "FEW", 1)
+    x, chosen = sample(row, dtype, special=True), sample(row, bool)
+    for length in (64, 1000, 1003):
+        full = (length, *row)
+        y = sample(full, dtype, special=True)
+        strategy = "stepped" if row != (1,) else None  # which is one dim
+        assert_bits(run(device, gpuops.expand, x, full, strategy=strategy), np.broadcast_to(x, full))
+        assert_bits(run(device, gpuops.where, chosen, x, y, strategy=strategy), np.where(chosen, x, y))
+        for other in (y[0, ..., :1], x.dtype.type(1)):
+            assert_bits(run(device, gpuops.where, y != 0, x, other, strategy=strategy), np.where(y != 0, x, other))
+
+
 @pytest.mark.parametrize("layout", ["C", "unaligned", "reversed"])
 def test_small_operands_of_large_results_are_prefetched(device, layout):
     x = lay_out(sample((2**12 + 5,)), layout)

@@ -8,7 +8,8 @@
 //   REPEATED  stride 0, a scalar, or VEC = 1: one element for the whole pack
 //   STRIDED   anything else: VEC single loads
 //   TILED     contiguous along another dim: through a tile in shared memory (broadcast_tiled.cu)
-enum Way { PACKED, FUNNEL, REVERSED, REPEATED, STRIDED, TILED };
+//   SCATTERED any; packs cross rows: each element is located on its own (broadcast_stepped.cu)
+enum Way { PACKED, FUNNEL, REVERSED, REPEATED, STRIDED, TILED, SCATTERED };
 
 // A scalar operand is passed by value, as bytes in the kernel's parameters; its pointer is null.
 template <class T> __device__ __forceinline__ T element(const T* from, Offset at, const u64* scalar) {

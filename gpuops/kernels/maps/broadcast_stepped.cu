@@ -1,10 +1,19 @@
 // The maps of broadcast.cuh where operands broadcast along an outer dim. A thread writes the same pack of the output at
-// many steps along that dim. It loads operands that broadcast along it only once. Rows are whole packs.
+// many steps along that dim. It loads operands that broadcast along it only once. Rows are whole packs, or a step has as many
+// of them as are (SCATTERED).
 // Prologue, besides that of broadcast.cuh: RANK (of the other dims), FIXED_A, FIXED_B, FIXED_C (whether the operand
 // broadcasts along the dim), UNROLL, BLOCK.
 template <int K, int WAY, class T>
 __device__ __forceinline__ void fetch(Items<T, VEC>& items, const T* from, const Offset* at, i32 step, const Stepped& p) {
-  if constexpr (K < ARITY) {
+  if constexpr (K < ARITY && WAY == SCATTERED) {
+    u32 first = (blockIdx.x * BLOCK + threadIdx.x) * VEC;
+#pragma unroll
+    for (int v = 0; v < VEC; ++v) {
+      Offset own[ARITY + 1];
+      p.axes.locate(first + v, own);
+      items.set(v, from[own[K]]);
+    }
+  } else if constexpr (K < ARITY) {
     items = read<WAY, false>(from, {at[K] + step * p.step[K], p.axes.stride[K][RANK - 1]}, p.scalar[K]);
   }
 }

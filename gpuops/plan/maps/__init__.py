@@ -13,7 +13,7 @@ from .elementwise import plan_elementwise
 from .launch import WAYS
 from .packs import WALKS, launch_packs
 from .problems import Arg, Problem, argument, condition_type, element_types, in_halves, pieces, problem
-from .stepped import affordable, along, launch_stepped, worthwhile
+from .stepped import affordable, along, launch_stepped, launch_together, together, worthwhile
 from .tiled import COLS, across, launch_tiled
 
 __all__ = [
@@ -39,8 +39,11 @@ def choose(p: Problem) -> str:
         return "vectorized"
     if p.cols >= COLS and across(p) is not None:
         return "tiled"
-    dim = along(p) if affordable(p) > 1 else None
-    return "vectorized" if dim is None or worthwhile(p, dim) < 2 else "stepped"
+    if affordable(p) < 2:
+        return "vectorized"
+    dim = along(p)
+    pays = together(p) is not None if dim is None else worthwhile(p, dim) > 1
+    return "stepped" if pays else "vectorized"
 
 
 def plan_vectorized(p: Problem) -> tuple[Launch, ...]:
@@ -55,10 +58,20 @@ def plan_collapsed(p: Problem) -> tuple[Launch, ...]:
 
 def plan_stepped(p: Problem) -> tuple[Launch, ...]:
     """Packs of 16 bytes, many of them along a dim in which operands repeat."""
-    if along(p) is None:
+    if along(p) is None and together(p) is None:
         rule = "takes an operand that repeats along an outer dim, and whole packs of 16 bytes"
         raise error(ValueError, p.map_.lower(), f"strategy 'stepped' {rule}")
-    return tuple(launch_packs(q) if (dim := along(q)) is None else launch_stepped(q, dim) for q in pieces(p))
+    return tuple([launch for q in pieces(p) for launch in in_steps(q)])
+
+
+def in_steps(p: Problem) -> list[Launch]:
+    """The launches for a piece: rows that are not whole packs are taken together."""
+    if (dim := along(p)) is not None:
+        return [launch_stepped(p, dim)]
+    if (found := together(p)) is None:
+        return [launch_packs(p)]
+    whole, rest = found
+    return [launch_together(whole), *([launch_packs(rest)] if rest else [])]
 
 
 def plan_tiled(p: Problem) -> tuple[Launch, ...]:

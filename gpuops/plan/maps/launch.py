@@ -10,7 +10,8 @@ from ..params import Field, Params
 from ..work import Launch, Operand, check_grid, variant
 from .problems import Arg, Problem
 
-WAYS = {"packed": 0, "funnel": 1, "reversed": 2, "repeated": 3, "strided": 4, "tiled": 5}  # enum Way in broadcast.cuh
+#: The enum Way in broadcast.cuh.
+WAYS = {"packed": 0, "funnel": 1, "reversed": 2, "repeated": 3, "strided": 4, "tiled": 5, "scattered": 6}
 #: The last fields of every map's parameters.
 TAIL = (
     Field("double", "option", "of a row op's last pass"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from ..access import PACK, packable
-from ..geometry import Axes
+from ..geometry import Axes, contiguous_strides
 from ..params import Field, Struct
 from ..work import MAX_GRID, Launch
 from .launch import TAIL, launch, padded, scalars, way
-from .problems import Problem, offset_type, reaches
+from .problems import Problem, moved, offset_type, reaches
 
 BLOCK = 256
 IN_FLIGHT = 2  # packs in flight per thread
@@ -17,6 +17,9 @@ IN_FLIGHT = 2  # packs in flight per thread
 #: repeats, beyond the last one not even L2 does. More steps than needed scatter the writes.
 STEPS = ((2**17, 1), (2**24, 4), (math.inf, 64))
 FEW = 2**18  # fewest threads of a grid whose threads take several packs
+TOGETHER = 2**12  # packs of the rows that are taken together, at most, if fewer rows are not whole packs
+ROUNDS = 16  # packs of a thread, at most, if each of its elements was located on its own
+NARROW = 2  # bytes of an element up to which that pays
 
 PARAMS = Struct(
     "Stepped",
@@ -62,11 +65,58 @@ def affordable(p: Problem) -> int:
     return p.axes.size * p.args[0].itemsize // (PACK * FEW)
 
 
+def together(p: Problem) -> tuple[Problem, Problem | None] | None:
+    """The map with as many rows taken together as are whole packs, as steps along a dim in front, and the rows that are
+    left. None unless rows are not whole packs, elements are narrow, and operands repeat along the outermost dim or lie
+    as the output does."""
+    out, (length, *sizes) = p.args[0], p.axes.sizes
+    vec, row = PACK // out.itemsize, math.prod(sizes)
+    if not sizes or out.itemsize > NARROW or out.start % PACK or row % vec == 0:
+        return None
+    least = vec // math.gcd(vec, row)
+    rows = least * max(1, TOGETHER * vec // (least * row))
+    alike = p.axes.strides[0] == contiguous_strides(p.axes.sizes)
+    if not alike or length < 2 * rows or not all(fixed(p, k) or level(p, k) for k in range(1, len(p.args))):
+        return None
+    count, rest = divmod(length, rows)
+    strides = tuple([(rows * s[0], *s) for s in p.axes.strides])
+    whole = p._replace(axes=Axes((count, rows, *sizes), strides))
+    if not rest:
+        return whole, None
+    args = moved(p.args, tuple(count * rows * s[0] for s in p.axes.strides))
+    return whole, p._replace(axes=Axes((rest, *sizes), p.axes.strides), args=args)
+
+
+def fixed(p: Problem, k: int, dim: int = 0) -> bool:
+    """Whether an operand repeats along a dim."""
+    return p.args[k].value is not None or p.axes.strides[k][dim] == 0
+
+
+def level(p: Problem, k: int) -> bool:
+    """Whether an operand's packs are those of the output."""
+    arg, vec = p.args[k], PACK // p.args[0].itemsize
+    return p.axes.strides[k] == p.axes.strides[0] and arg.start % min(vec * arg.itemsize, PACK) == 0
+
+
+def launch_together(p: Problem) -> Launch:
+    """A launch for rows that are taken together."""
+    arrays = ["scattered" if fixed(p, k) else "packed" for k in range(1, len(p.args))]
+    ways = [each if arg.value is None else "repeated" for each, arg in zip(arrays, p.args[1:], strict=True)]
+    return launched(p, 0, min(ROUNDS, affordable(p)), ways)
+
+
 def launch_stepped(p: Problem, dim: int) -> Launch:
     """A launch of ``broadcast_stepped.cu``."""
     vec = PACK // p.args[0].itemsize
+    ways = [way(p, k, "whole", vec, shift=False) for k in range(1, len(p.args))]
+    return launched(p, dim, worthwhile(p, dim), ways)
+
+
+def launched(p: Problem, dim: int, steps: int, ways: list[str]) -> Launch:
+    """A launch of ``broadcast_stepped.cu``, with so many steps of a thread or, since the grid is short, more."""
+    vec = PACK // p.args[0].itemsize
     length = p.axes.sizes[dim]
-    steps = min(max(2, worthwhile(p, dim), -(-length // MAX_GRID[1])), length)  # the grid is short along the dim
+    steps = min(max(2, steps, -(-length // MAX_GRID[1])), length)
     order = (*range(1, len(p.args)), 0)  # the kernel's order: the output last
     others = [d for d in range(len(p.axes.sizes)) if d != dim]
     walked = Axes(
@@ -77,9 +127,8 @@ def launch_stepped(p: Problem, dim: int) -> Launch:
         offset, packs=count, steps=length, chunk=steps, reserved=0,
         step=padded([p.axes.strides[k][dim] for k in order]), axes=walked, **scalars(p),
     )  # fmt: skip
-    fixed = [not p.axes.strides[k][dim] for k in range(1, len(p.args))]
-    ways = [way(p, k, "whole", vec, shift=False) for k in range(1, len(p.args))]
+    repeat = [fixed(p, k, dim) for k in range(1, len(p.args))]
     constants = {"BLOCK": BLOCK, "RANK": walked.rank_class, "UNROLL": IN_FLIGHT}
-    constants |= dict(zip(("FIXED_A", "FIXED_B", "FIXED_C"), (*fixed, True, True), strict=False))
+    constants |= dict(zip(("FIXED_A", "FIXED_B", "FIXED_C"), (*repeat, True, True), strict=False))
     grid = -(-count // BLOCK), -(-length // steps)
     return launch("broadcast_stepped", p, vec, offset, ways, params, grid, constants)
