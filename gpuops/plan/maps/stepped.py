@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..access import PACK, packable
+from ..dtypes import BITS
 from ..geometry import Axes, contiguous_strides
 from ..params import Field, Struct
 from ..work import MAX_GRID, Launch
@@ -67,16 +68,19 @@ def affordable(p: Problem) -> int:
 
 def together(p: Problem) -> tuple[Problem, Problem | None] | None:
     """The map with as many rows taken together as are whole packs, as steps along a dim in front, and the rows that are
-    left. None unless rows are not whole packs, elements are narrow, and operands repeat along the outermost dim or lie
-    as the output does."""
+    left. None unless rows are not whole packs, elements are narrow and not converted, and operands repeat along the
+    outermost dim or lie as the output does."""
     out, (length, *sizes) = p.args[0], p.axes.sizes
     vec, row = PACK // out.itemsize, math.prod(sizes)
     if not sizes or out.itemsize > NARROW or out.start % PACK or row % vec == 0:
         return None
     least = vec // math.gcd(vec, row)
     rows = least * max(1, TOGETHER * vec // (least * row))
-    alike = p.axes.strides[0] == contiguous_strides(p.axes.sizes)
-    if not alike or length < 2 * rows or not all(fixed(p, k) or level(p, k) for k in range(1, len(p.args))):
+    dense = p.axes.strides[0] == contiguous_strides(p.axes.sizes)
+    as_bits = all(arg.ctype == BITS[arg.itemsize] for arg in p.args)
+    if not (dense and as_bits) or length < 2 * rows:
+        return None
+    if not all(fixed(p, k) or level(p, k) for k in range(1, len(p.args))):
         return None
     count, rest = divmod(length, rows)
     strides = tuple([(rows * s[0], *s) for s in p.axes.strides])

@@ -120,10 +120,11 @@ def dense(p: Problem, operand: int) -> bool:
 
 
 def beside_rows(p: Problem) -> str:
-    """How the second operand lies beside contiguous rows: as they do, or a row for all of them; "" if it does not."""
+    """How the second operand of a sum lies beside contiguous rows: as they do, or a row for all of them; "" if it does
+    not."""
     if alone(p):
         return "none"
-    if p.op.second == POSITION or p.other is None or ITEMSIZE[p.other] > ITEMSIZE[p.x]:
+    if not p.op.summed or p.other is None or ITEMSIZE[p.other] > ITEMSIZE[p.x]:
         return ""
     return "beside" if dense(p, 1) else "" if any(p.kept.strides[1]) else "loose"
 
