@@ -226,6 +226,27 @@ def test_short_rows_beside_masks_and_factors(device, dtype, shape):
             assert (abs(got - terms.sum(1)) <= off * abs(terms.sum(1)) + 1e-14 * abs(terms).sum(1)).all()
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ("f8", "c16"))
+@pytest.mark.parametrize("length", (2, 5, 11, 13))
+def test_doubles_of_few_long_rows_that_are_not_aligned(device, dtype, length):
+    rng = np.random.default_rng(length)
+    shape = length, 20001
+    parts = [np.ldexp(rng.standard_normal(shape), rng.integers(-600, 600, shape)) for _ in range(2)]
+    x = (parts[0] + 1j * parts[1] if dtype == "c16" else parts[0]).astype(dtype)
+    x[1, ::2] = -x[0, ::2]
+    x[:, :6] = np.array([[np.inf, np.nan, -np.inf, 0.0, -0.0, 5e-324]])
+    x[1, 2] = np.inf
+    mask = rng.random(shape) < 0.5
+    placed, there = device.arrays(x, mask)
+    for op in ("sum", "mean"):
+        for want, got in (
+            (getattr(gpuops, op)(x, axis=0), getattr(gpuops, op)(placed, axis=0)),
+            (getattr(gpuops, op)(x, axis=0, where=mask), getattr(gpuops, op)(placed, axis=0, where=there)),
+        ):
+            np.testing.assert_array_equal(device.numpy(got), want)
+
+
 def test_what_the_host_finishes_is_rounded_at_once(device, monkeypatch):
     def no(*arguments):
         raise AssertionError(arguments)

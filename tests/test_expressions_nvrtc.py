@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from gpuops.adapters.lazies import CONSTANTS, taking
 from gpuops.call.dispatch import describe
 from gpuops.device import jit
 from gpuops.plan.work import Machine, new_array
+from tests.test_kernels import assembled
 
 GPU = Machine(132, 16, 232448, 132)
 #: A function and its axis, the operand's name, and the shapes of two arrays: one for each kernel.
@@ -68,3 +71,18 @@ def test_operands_that_lie_alike_share_an_offset():
     ]
     assert kernel.expression.ways == ("PASSING", "PACKED", "PACKED", "REPEATED")
     assert (kernel.expression.places, kernel.expression.offsets) == ((0, 0, 1), 2)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_few_elements_that_are_all_there_spill_hardly_any_registers(nvrtc, dtype, count):
+    specs = [new_array("x", (11, 7000003), np.dtype(dtype), machine=GPU) for _ in range(2)]
+
+    def stacked(x, y):
+        terms = [x * y, x * x, y * y, x + y][:count]
+        return np.stack(terms) if count > 1 and dtype != "complex128" else terms[-1]
+
+    axis = 1 if count > 1 and dtype != "complex128" else 0
+    (kernel,) = kernels(gpuops.sum, "a", stacked, *specs, axis=axis)
+    assert kernel.name == "reduce_columns"
+    assert max(map(int, re.findall(r"(\d+) bytes spill stores", assembled(kernel, 90)))) <= 32

@@ -167,7 +167,10 @@ __device__ __forceinline__ void gather_meanwhile(Index i, Index end, Place place
     Pack_b b[COUNT];
     bool ready[COUNT];
 #pragma unroll
-    for (int u = 0; u < COUNT; ++u) x[u] = made_of<VEC>(place(i, u), raw[u]), b[u] = others[u], ready[u] = true;
+    for (int u = 0; u < COUNT; ++u) {
+      x[u] = made_of<VEC>(place(i, u), raw[u]), ready[u] = true;
+      if constexpr (OTHER != NONE) b[u] = others[u];
+    }
     if (i + (COUNT - 1) * STEP >= end) {
 #pragma unroll
       for (int u = 1; u < COUNT; ++u) {

@@ -44,7 +44,7 @@ reduce_staged(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partia
   wait_for_previous();
   __shared__ Pack<u32, 4> stage[(OTHER == BESIDE ? 2 : 1) * BLOCK * UNROLL];
   Context<A> c = context(r, r.packs, r.packs, 64);
-  i64 first = blockIdx.x * r.chunk, from = first * r.packs, step = OTHER == LOOSE ? r.reduced.stride[1][0] : 1;
+  i64 first = blockIdx.x * r.chunk, from = first * r.packs, stride = OTHER == LOOSE ? r.reduced.stride[1][0] : 1;
   i32 length = r.packs, rows = min(r.chunk, r.outputs - first), count = rows * length;
   Piece<Tin, Source> piece(x, from, count, r.high);
   const Tin* item;
@@ -63,7 +63,7 @@ reduce_staged(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partia
     auto element = [&](i32 i) { return item[row * length + i]; };
     auto second = [&](i32 i) {
       if constexpr (OTHER == NONE) return Tb{};
-      else return other[OTHER == BESIDE ? row * length + i : i * step];
+      else return other[OTHER == BESIDE ? row * length + i : i * stride];
     };
     State value = reduced<TEAM, 4>(row < rows ? length : 0, element, second, c);
     value = warp_reduce<Op, TEAM>(value);
@@ -73,5 +73,5 @@ reduce_staged(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partia
   }
   settle(open, x, b, y, z, r, c, length,
          [&](int step, Offset (&at)[3]) { r.kept.locate(static_cast<Index>(first + step * (BLOCK / TEAM) + threadIdx.x / TEAM), at); },
-         [&](i64 i, Offset (&at)[2]) { at[0] = i, at[1] = i * step; });
+         [&](i64 i, Offset (&at)[2]) { at[0] = i, at[1] = i * stride; });
 }

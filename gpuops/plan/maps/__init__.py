@@ -59,7 +59,7 @@ def plan_collapsed(p: Problem) -> tuple[Launch, ...]:
 def plan_stepped(p: Problem) -> tuple[Launch, ...]:
     """Packs of 16 bytes, many of them along a dim in which operands repeat."""
     if along(p) is None and together(p) is None:
-        rule = "takes an operand that repeats along an outer dim, and whole packs of 16 bytes"
+        rule = "takes an operand that repeats along an outer dim, and whole packs of 16 bytes, of a row or of many rows"
         raise error(ValueError, p.map_.lower(), f"strategy 'stepped' {rule}")
     return tuple([launch for q in pieces(p) for launch in in_steps(q)])
 

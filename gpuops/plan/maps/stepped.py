@@ -104,8 +104,10 @@ def level(p: Problem, k: int) -> bool:
 
 def launch_together(p: Problem) -> Launch:
     """A launch for rows that are taken together."""
-    arrays = ["scattered" if fixed(p, k) else "packed" for k in range(1, len(p.args))]
-    ways = [each if arg.value is None else "repeated" for each, arg in zip(arrays, p.args[1:], strict=True)]
+    ways = [
+        "repeated" if p.args[k].value is not None else "scattered" if fixed(p, k) else "packed"
+        for k in range(1, len(p.args))
+    ]  # fmt: skip
     return launched(p, 0, min(ROUNDS, affordable(p)), ways)
 
 

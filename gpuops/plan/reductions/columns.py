@@ -17,8 +17,11 @@ from .launch import (
     Design,
     Split,
     access_of,
+    all_of,
     in_flight,
     launch,
+    loads,
+    several_bytes,
     several_in_flight,
     split,
 )
@@ -154,8 +157,8 @@ def design(
     blocks, chunk = shared
     access = columns.access
     own = -(-chunk * wide // block)  # packs of a thread
-    if p.exact and access.vec == 1 and block == wide and own <= SINGLES:
-        unroll = power_of_2(own) if own <= 4 else -(-own // 4) * 4
+    if access.vec == 1 and block == wide and all_there(p, access, own):
+        unroll = all_of(own)
     elif p.several:
         unroll = several_in_flight(p, own, access, SEVERAL_ROOM)
     else:
@@ -173,6 +176,15 @@ def design(
         "reduce_columns", access, (-(-columns.packs // wide), blocks), block, columns.kept, p.reduced, counts,
         constants, columns.run, columns.head, access.vec * wide, resident, single=single, near=block == wide,
     )  # fmt: skip
+
+
+def all_there(p: Problem, access: Access, count: int) -> bool:
+    """Whether a thread has room for all elements of an exact output at once."""
+    if p.several:
+        size, room = several_bytes(p, access), SEVERAL_ROOM
+    else:
+        size, room = max(p.loaded, p.itemsize * loads(p, access)), HELD
+    return p.exact and count <= SINGLES and count * size <= room
 
 
 def cells(block: int, wide: int) -> int:

@@ -291,15 +291,23 @@ def in_flight(p: Problem, count: int, access: Access, busy: bool = False) -> int
     most //= loads(p, access) * (2 if busy else 1)
     if access.beside == "loose":  # a load for each element
         most = min(most, 2 * IN_FLIGHT // access.vec)
-    whole = -(-count // 4) * 4 if access.striped and count > IN_FLIGHT else power_of_2(count)
-    return min(max(1, floor_power_of_2(most)), whole)
+    return min(max(1, floor_power_of_2(most)), all_of(count) if access.striped else power_of_2(count))
+
+
+def all_of(count: int) -> int:
+    """Packs in flight for ``count`` of them: a power of 2 or, of many, a multiple of 4."""
+    return -(-count // 4) * 4 if count > IN_FLIGHT else power_of_2(count)
 
 
 def several_in_flight(p: Problem, count: int, access: Access, room: int) -> int:
     """The same of several sums: the terms of all packs, in floats at least, and what the next ones are made from should
     fit in ``room`` bytes."""
-    pack = access.vec * (p.several * max(ITEMSIZE[p.x], ITEMSIZE["float32"]) + p.loaded)
-    return min(max(1, floor_power_of_2(room // pack)), IN_FLIGHT, power_of_2(count))
+    return min(max(1, floor_power_of_2(room // several_bytes(p, access))), IN_FLIGHT, power_of_2(count))
+
+
+def several_bytes(p: Problem, access: Access) -> int:
+    """Bytes of several sums' terms of a pack, and of what the next one is made from."""
+    return access.vec * (p.several * max(ITEMSIZE[p.x], ITEMSIZE["float32"]) + p.loaded)
 
 
 def loads(p: Problem, access: Access) -> int:

@@ -66,7 +66,7 @@ def plan_rows(p: Problem, strategy: str, multiprocessors: int) -> Plan:
     access = access_of(p, p.reduced)
     whole = access.vec * p.itemsize >= PACK and not access.ragged
     if not whole and not p.several:  # packs would not help
-        if 0 < p.length <= TINY and alone(p):
+        if 0 < p.length <= TINY and without_second(p):
             return launch(p, strategy, thread_per_rows(p, access))
         if p.length * p.itemsize < longest_staged(p) and dense(p, 0) and (beside := beside_rows(p)):
             return launch(p, strategy, staged(p, beside, multiprocessors))
@@ -107,7 +107,7 @@ def counts_along(p: Problem) -> bool:
     return p.op.second == POSITION and plain and not any(p.kept.strides[1])
 
 
-def alone(p: Problem) -> bool:
+def without_second(p: Problem) -> bool:
     """Whether rows have no second operand in memory."""
     return p.other is None or counts_along(p)
 
@@ -122,7 +122,7 @@ def dense(p: Problem, operand: int) -> bool:
 def beside_rows(p: Problem) -> str:
     """How the second operand of a sum lies beside contiguous rows: as they do, or a row for all of them; "" if it does
     not."""
-    if alone(p):
+    if without_second(p):
         return "none"
     if not p.op.summed or p.other is None or ITEMSIZE[p.other] > ITEMSIZE[p.x]:
         return ""
