@@ -195,13 +195,11 @@ __device__ __forceinline__ void read_part(State (&value)[VEC], const State* part
 }
 
 // Threads of a multiprocessor. If ptxas may choose how many registers a thread has, it spills more of one exact sum of elements in
-// registers, and of an op that makes several of many; where blocks share outputs, of single elements, it takes a few registers more
-// than let a fourth block in.
+// registers; where blocks share outputs, of single elements, it takes a few registers more than let a fourth block in.
 constexpr bool ALL_THERE = SINGLE && RESIDENT == 0;
 constexpr bool ONE_SUM = SUMS<Op> == 1 && (ALL_THERE || (!SINGLE && VEC == 1 && RESIDENT > 0));
 constexpr int ROOM = STRIPED ? (HALF<Tin> ? 1280 : 0) : ALL_THERE && sizeof(Tin) > 4 ? 768 : 1024;
-constexpr bool FULL = ALL_THERE && SUMS<Op> > 1 && SEVERAL<Tin> == 0 && (UNROLL > 8 || sizeof(Tin) > 4);
-constexpr int AT_LEAST = ONE_SUM ? ROOM : FULL ? 768 : Op::EXPONENTIAL || Op::EXACT || DEEP == 1 || RESIDENT > 1024 ? RESIDENT : 1024;
+constexpr int AT_LEAST = ONE_SUM ? ROOM : Op::EXPONENTIAL || Op::EXACT || DEEP == 1 || RESIDENT > 1024 ? RESIDENT : 1024;
 
 extern "C" __global__ void __launch_bounds__(BLOCK, AT_LEAST / BLOCK)
 reduce_columns(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partials, Launch launch, Reduce r) {

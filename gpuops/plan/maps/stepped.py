@@ -19,8 +19,8 @@ IN_FLIGHT = 2  # packs in flight per thread
 STEPS = ((2**17, 1), (2**24, 4), (math.inf, 64))
 FEW = 2**18  # fewest threads of a grid whose threads take several packs
 TOGETHER = 2**12  # packs of the rows that are taken together, at most, if fewer rows are not whole packs
-ROUNDS = 16  # packs of a thread, at most, if each of its elements was located on its own
-NARROW = 2  # bytes of an element up to which that pays
+ROUNDS = 8  # packs of a thread, at most, if each of its elements was located on its own
+NARROW = 2  # bytes of an element up to which that pays, if it and those that lie beside it have at most twice as many
 
 PARAMS = Struct(
     "Stepped",
@@ -69,7 +69,7 @@ def affordable(p: Problem) -> int:
 def together(p: Problem) -> tuple[Problem, Problem | None] | None:
     """The map with as many rows taken together as are whole packs, as steps along a dim in front, and the rows that are
     left. None unless rows are not whole packs, elements are narrow and not converted, and operands repeat along the
-    outermost dim or lie as the output does."""
+    outermost dim or lie beside the output."""
     out, (length, *sizes) = p.args[0], p.axes.sizes
     vec, row = PACK // out.itemsize, math.prod(sizes)
     if not sizes or out.itemsize > NARROW or out.start % PACK or row % vec == 0:
@@ -80,7 +80,8 @@ def together(p: Problem) -> tuple[Problem, Problem | None] | None:
     as_bits = all(arg.ctype == BITS[arg.itemsize] for arg in p.args)
     if not (dense and as_bits) or length < 2 * rows:
         return None
-    if not all(fixed(p, k) or level(p, k) for k in range(1, len(p.args))):
+    moving = [k for k in range(1, len(p.args)) if not fixed(p, k)]
+    if not all(level(p, k) for k in moving) or sum(p.args[k].itemsize for k in (0, *moving)) > 2 * NARROW:
         return None
     count, rest = divmod(length, rows)
     strides = tuple([(rows * s[0], *s) for s in p.axes.strides])
