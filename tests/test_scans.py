@@ -262,6 +262,7 @@ def test_many_columns(backend, name, shape, axis):
 #: multiprocessors for chains of warps, and for parts.
 MANY_AND_FEW = (
     ((140, 40), 1), ((40, 140), 0), ((70, 40, 2), 1), ((1700, 3), 0), ((260, 17), 0), ((2, 3100), 1), ((260, 70), 0),
+    ((3, 5, 141), 1), ((12, 260), 0),
 )  # fmt: skip
 
 

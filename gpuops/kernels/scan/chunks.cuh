@@ -41,7 +41,7 @@ template <class T, bool ALONG, bool BACK> struct Staged : Packs<T, EACH, BACK> {
     return VEC > 1 && apart == 1 && step == SHARE && address_of(shuffle(first, 0)) % 16 == 0;
   }
   // Calls packs(place, address) for each pack of the chunks, or elements(n, place, address) for each element, or, of chunks that are
-  // not whole, others(place, address, there). A lane has a chunk of `have` elements from `first` on, `step` from one to the next.
+  // not whole, others(n, place, address, there). A lane has a chunk of `have` elements from `first` on, `step` from one to the next.
   template <class P, class F, class G, class H> static __device__ __forceinline__ void each(P first, Offset step, Offset apart, int have, bool whole, bool packed, bool even, F packs, G elements, H others) {
     int lane = threadIdx.x % 32;
     if (whole && packed) {
@@ -71,15 +71,15 @@ template <class T, bool ALONG, bool BACK> struct Staged : Packs<T, EACH, BACK> {
       }
     } else {
       if (DENSE && !Place().there()) return;
-#pragma unroll 4
+#pragma unroll (ALONG ? 4 : EACH)
       for (int n = 0; n < EACH; ++n) {
         if constexpr (ALONG) {
           int row = n * LINES + lane / EACH, i = lane % EACH;
           P at = shuffle(first, row);
           int count = shuffle(have, row);
-          others(moved(n), at + i * step, i < count);
+          others(n, moved(n), at + i * step, i < count);
         } else {
-          others(place(n), first + n * step, n < have);
+          others(n, place(n), first + n * step, n < have);
         }
       }
     }
@@ -120,19 +120,26 @@ struct Chunk {
     }, [&](int n, int place, From at) {
       if constexpr (HELD) loading.element[n] = at[0];
       else copy_pack<1>(loading.staged + place, at);
-    }, [&](int place, From at, bool there) {
-      if (there) copy_pack<1>(loading.staged + place, at);
-      else loading.staged[place] = convert<Tin>(-0.0f);
+    }, [&](int n, int place, From at, bool there) {
+      if constexpr (HELD && !X_ALONG) loading.element[n] = there ? at[0] : convert<Tin>(PADDING);
+      else if (there) copy_pack<1>(loading.staged + place, at);
+      else loading.staged[place] = convert<Tin>(PADDING);
     });
     copies_sent();
   }
   // The elements, when at most PENDING fetches are on their way.
   template <int PENDING> __device__ __forceinline__ void take(Tin (&element)[EACH], const Loading& loading, const Lanes& p) const {
     const Tin* staged = loading.staged;
-    if constexpr (HELD) {
+    if constexpr (HELD && X_ALONG) {
       if (whole && !packed(p)) {
 #pragma unroll
         for (int n = 0; n < EACH; ++n) loading.staged[In::moved(n)] = loading.element[n];
+      }
+    } else if constexpr (HELD) {
+      if (!whole || !packed(p)) {
+#pragma unroll
+        for (int n = 0; n < EACH; ++n) element[n] = loading.element[n];
+        return;
       }
     }
     copies_there<PENDING>();
@@ -148,7 +155,7 @@ struct Chunk {
     } else {
       bool there = !NARROW || Place().there();
 #pragma unroll
-      for (int i = 0; i < EACH; ++i) element[i] = there ? staged[In::place(i)] : convert<Tin>(-0.0f);
+      for (int i = 0; i < EACH; ++i) element[i] = there ? staged[In::place(i)] : convert<Tin>(PADDING);
     }
     __syncwarp();
   }
@@ -158,7 +165,7 @@ struct Chunk {
       __syncwarp();
       Out::each(y, to(p), apart<1>(p), have, whole && all, Out::packed(y, to(p), apart<1>(p), even), even, [&](int place, Tout* at) {
         store_past_l1(at, load_items<Out::VEC>(staged + place));
-      }, [&](int, int place, Tout* at) { *at = staged[place]; }, [&](int place, Tout* at, bool there) {
+      }, [&](int, int place, Tout* at) { *at = staged[place]; }, [&](int, int place, Tout* at, bool there) {
         if (there) *at = staged[place];
       });
     }
@@ -198,6 +205,7 @@ struct Elements {
       Tout* at = to.chunk.y;
 #pragma unroll
       for (int i = 0; i < EACH; ++i, at += to.to) {
+        if (i % 4 == 0 && i >= to.chunk.have) break;
         Tout result = f(x[i], i);
         if (i < to.chunk.have) *at = result;
       }

@@ -39,17 +39,14 @@ template <class A> struct Scaled {
     }
     __device__ __forceinline__ bool right() const { return least >= (1023u - 400) << 20 && most < (1023u + 400) << 20; }
   };
-  static __device__ __forceinline__ Local total(const Tin (&x)[EACH], int have) {
+  static __device__ __forceinline__ Local total(const Tin (&x)[EACH], int) {
     Numbers all(convert<A>(1.0));
 #pragma unroll
-    for (int i = 0; i < EACH; ++i) all *= i < have ? number(x[i]) : convert<A>(1.0);
+    for (int i = 0; i < EACH; ++i) all *= number(x[i]);
     if (all.right()) return {all.product, 0};
     Local state = none();
 #pragma unroll
-    for (int i = 0; i < EACH; ++i) {
-      Local next = add(state, x[i]);
-      if (i < have) state = next;
-    }
+    for (int i = 0; i < EACH; ++i) state = add(state, x[i]);
     return state;
   }
   template <class Elements> static __device__ __forceinline__ void finish(Local state, const Elements& elements, bool first, Tout nothing) {
@@ -67,4 +64,5 @@ template <class A> struct Scaled {
     finish_each<Scaled>(state, elements, first, nothing);
   }
 };
+constexpr float PADDING = SCALED ? 1.0f : -0.0f;  // stands for elements that there are not, and changes no product, or no sum
 using Inexact = Either<SCALED, Scaled<Op::A>, Merged>::type;

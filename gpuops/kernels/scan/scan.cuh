@@ -232,11 +232,11 @@ template <bool LINEAR> struct Incoming {
   static __device__ __forceinline__ void keep(Tin* to, const Items<Tin, VEC>& items) {
     *reinterpret_cast<typename Items<Tin, VEC>::Loaded*>(to) = bit_cast<typename Items<Tin, VEC>::Loaded>(items);
   }
-  // A thread's own elements, and -0.0 in the place of those that there are not.
+  // A thread's own elements.
   __device__ __forceinline__ void take(Tin (&element)[EACH], int have, const Tin* staged) const {
     if (have < EACH) {
 #pragma unroll
-      for (int i = 0; i < EACH; ++i) element[i] = i < have ? staged[place<Tin>(threadIdx.x, i)] : convert<Tin>(-0.0f);
+      for (int i = 0; i < EACH; ++i) element[i] = i < have ? staged[place<Tin>(threadIdx.x, i)] : convert<Tin>(PADDING);
     } else if constexpr (SIMPLE) {
 #pragma unroll
       for (int n = 0; n < PACKS<Tin>; ++n) {
@@ -262,7 +262,7 @@ struct Own {
       for (int i = 0; i < EACH; ++i, from += step) x[i] = from[0];
     } else {
 #pragma unroll
-      for (int i = 0; i < EACH; ++i) x[i] = i < have ? from[i * step] : convert<Tin>(-0.0f);
+      for (int i = 0; i < EACH; ++i) x[i] = i < have ? from[i * step] : convert<Tin>(PADDING);
     }
   }
   __device__ __forceinline__ void deposit(Tin*, const Tile&, const Scan&) const {}

@@ -15,7 +15,9 @@ RESIDENT = 2  # blocks of a multiprocessor
 #: Warps of a block, at most 15 (each has a barrier of its own): of ops whose merges have an order, and of lines side by
 #: side whose elements have 8 bytes; of others.
 MANY, USUAL = 12, 8
-TALL = 16  # elements of lines from which on a warp's lanes have a line each
+#: Elements of lines from which on a warp's lanes have a line each; True: of lines side by side, if sums are exact or
+#: merges have an order.
+TALL = {False: 16, True: 2}
 LONG = 256  # elements of lines of which a chunk that is not full is a small part
 FILLED = 0.75  # of the teams that there is room for have a strip, where there is another way
 
@@ -37,9 +39,10 @@ class Chains(NamedTuple):
 
 def chains(p: Problem, machine: Machine) -> Chains | None:
     """How teams share out lines. None if these are short, or too few for all multiprocessors."""
-    if len(p.line.sizes) != 1 or p.length < TALL or p.kept.size < machine.multiprocessors * LANES:
-        return None
     each = sides(p)
+    tall = TALL[(p.exact or p.ordered) and not any(each)]
+    if len(p.line.sizes) != 1 or p.length < tall or p.kept.size < machine.multiprocessors * LANES:
+        return None
     chunks = -(-p.length // EACH)
     most = MANY if p.ordered or (max(p.sizes) == 8 and not any(each)) else USUAL
     warps = min(most, (machine.shared // RESIDENT - RESERVED) // shared_of(p, each))

@@ -26,7 +26,7 @@ from .flat import add_flat, flat
 from .parts import add_parts, parts
 from .problems import Problem
 
-SHORT = EACH // 2  # elements of lines of which a chunk has several
+SHORT = EACH // 2  # elements of lines of which a chunk has several, if these are not side by side
 BLOCK = 256  # threads of a block, at most
 SEGMENT = 128  # contiguous bytes of x that a tile has of columns
 RESIDENT = 3  # blocks of a multiprocessor
@@ -87,9 +87,8 @@ def tiling(p: Problem, machine: Machine) -> Tiling:
     most = BLOCK
     while most > 64 and staged(most, p) + STATIC > machine.shared:
         most //= 2
-    if p.length <= SHORT:
-        columns = min(p.inner, most)
-        return Tiling(columns, 1, most // columns, EACH // max(1, p.length))
+    if p.length <= SHORT and p.inner == 1:
+        return Tiling(1, 1, most, EACH // max(1, p.length))
     chunks, wide = -(-p.length // EACH), max(EACH, SEGMENT // p.sizes[0])
     room = most // chunks
     if p.inner <= room:
@@ -129,7 +128,7 @@ def is_linear(p: Problem, t: Tiling, operand: int) -> bool:
 
 def is_direct(p: Problem, t: Tiling) -> bool:
     """Whether threads load their own elements, and their neighbours' lie beside these."""
-    return p.length > SHORT and len(p.line.sizes) == 1 and t.columns * min(p.sizes) >= SECTOR
+    return len(p.line.sizes) == 1 and t.columns * min(p.sizes) >= SECTOR
 
 
 def add_tiles(builder: Builder, p: Problem, strategy: str) -> None:
@@ -176,7 +175,7 @@ def kernel_of(p: Problem, t: Tiling, span: int, count: int, constants: dict[str,
     one = t.columns == p.inner == 1
     more = {
         "KEPT": p.kept.rank_class, "LINE": p.line.rank_class, "BLOCK": BLOCK, "X_LINEAR": is_linear(p, t, 0),
-        "Y_LINEAR": is_linear(p, t, 1), "SHORT": p.length <= SHORT, "LOOK": t.look, "EXCLUSIVE": p.exclusive,
+        "Y_LINEAR": is_linear(p, t, 1), "SHORT": t.batch > 1, "LOOK": t.look, "EXCLUSIVE": p.exclusive,
         "ONE": one, "SIMPLE": one and (t.look or span % EACH == 0) and not any(p.backward),
         "DIRECT": is_direct(p, t), "EVEN": t.columns % EACH == 0,
         "PREFIX": p.exact, "SCALED": p.scaled, "ORDERED": p.ordered, "STATES": 0,
