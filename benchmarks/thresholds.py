@@ -71,10 +71,10 @@ def stretch(*cases: Any, dtype: str = "float32") -> tuple[Probe, ...]:
     return tuple(Probe("expand", Problem((Operand(*one),), shape=to), dtype) for *one, to in cases)
 
 
-def product(m: int, n: int, k: int, *layouts: str) -> tuple[Probe, ...]:
+def product(m: int, n: int, k: int, *layouts: str, dtype: str = "float32") -> tuple[Probe, ...]:
     """A probe of ``matmul``."""
     a, b = layouts or ("C", "C")
-    return (Probe("matmul", Problem((Operand((m, k), a), Operand((k, n), b)), shape=(m, n))),)
+    return (Probe("matmul", Problem((Operand((m, k), a), Operand((k, n), b)), shape=(m, n)), dtype),)
 
 
 WIDE = (8192, 8192)
@@ -139,7 +139,7 @@ THRESHOLDS = (
     *[Threshold("maps.stepped", name, others, (
         *stretch(((1, 21), (3_000_000, 21)), ((1, 97), (691_843, 97)), ((1, 7001), (12_000, 7001)), dtype="float16"),
         *stretch(((1, 21), (3_000_000, 21)), ((1, 97), (691_843, 97)), dtype="int8")))
-      for name, others in (("TOGETHER", (2**10, 2**14)), ("ROUNDS", (4, 64)))],
+      for name, others in (("TOGETHER", (2**10, 2**14)), ("ROUNDS", (4, 16)))],
     Threshold("maps.stepped", "NARROW", (1, 4), (
         *stretch(((1, 21), (3_000_000, 21)), dtype="float16"), *stretch(((1, 21), (3_000_000, 21))))),
     Threshold("maps.stepped", "STEPS", (((INF, 1),), ((2**17, 1), (INF, 4)), ((2**17, 1), (INF, 64))), stretch(
@@ -287,7 +287,9 @@ THRESHOLDS = (
         *over("cumprod", (WIDE, 0)), *over("cumsum", (WIDE, 0), dtype="float64"))),
     Threshold("scans.chains", "USUAL", (6, 12), over("cumsum", (WIDE, 0), (WIDE, 1), ((128, 1024, 256), 1))),
     Threshold("scans.chains", "RESIDENT", (1, 3), over("cumsum", (WIDE, 0), (WIDE, 1))),
-    Threshold("scans.chains", "TALL", (64,), over("cumsum", ((2**22, 16), 1), ((32, 2**20), 0))),
+    Threshold("scans.chains", "TALL", ({False: 64, True: 2}, {False: 16, True: 16}), (
+        *over("cumsum", ((2**22, 16), 1), ((32, 2**20), 0), ((11, 7_000_003), 0), ((5, 14_000_003), 0)),
+        *over("cumprod", ((11, 7_000_003), 0)))),
     Threshold("scans.chains", "LONG", (16, 10**9), over("cumsum", ((2**17, 200), 1), ((2**17, 264), 1))),
     Threshold("scans.chains", "FILLED", (0.1, 2), over("cumsum", ((5120, 8192), 1), (WIDE, 1))),
     Threshold("scans.parts", "WARPS", (4, 12), over("cumsum", ((2**22, 16), 0), ((65536, 1024), 0))),
@@ -297,7 +299,7 @@ THRESHOLDS = (
     Threshold("scans.launch", "BLOCK", (128, 512), over("cumprod", ((2**28,), 0), (WIDE, 1), (WIDE, 0))),
     Threshold("scans.launch", "RESIDENT", (1, 2, 4), over("cumprod", (WIDE, 1), ((2**22, 16), 1), ((2**16, 512), 1))),
     Threshold("scans.launch", "CLOSE", (2, 3), over("cumprod", ((2**22, 16), 0), ((65536, 1024), 0))),
-        Threshold("scans.launch", "SEGMENT", (64, 256), over("cumprod", ((2**22, 16), 0), ((65536, 1024), 0))),
+    Threshold("scans.launch", "SEGMENT", (64, 256), over("cumprod", ((2**22, 16), 0), ((65536, 1024), 0))),
     Threshold("scans.launch", "WALKED", (2, 4), over("cumprod", ((65536, 1024), 0), ((1000, 65536), 1))),
     Threshold("scans.launch", "SECTOR", (8, 128), over("cumprod", ((2**22, 16), 0), ((65536, 100), 0))),
     # ---- products
@@ -307,6 +309,12 @@ THRESHOLDS = (
         *product(4096, 4096, 512, "C", "F"), *product(2048, 2048, 2048, "C", "F"))),
     Threshold("products", "MIDDLE", (range(0), range(2**40)), (
         *product(511, 511, 511), *product(1023, 1023, 1023), *product(2047, 2047, 2047))),
+    Threshold("products.cublas", "WORK", (2**24, 2**40), (
+        *product(1999, 3001, 1777, dtype="float16"), *product(1025, 1025, 1025, dtype="float16"),
+        *product(513, 513, 513, dtype="float16"))),
+    Threshold("products.cublas", "REUSE", (4, 10**9), (
+        *product(256, 4095, 4095, dtype="float16"), *product(64, 4095, 4095, dtype="float16"),
+        *product(300_007, 77, 77, dtype="float16"))),
     Threshold("products.pipelined", "START", (2750, 11000), product(1024, 1024, 1024) + product(512, 512, 512)),
     Threshold("products.pipelined", "SHARE", (3250, 13000), product(512, 512, 4096) + product(1536, 1536, 1536)),
     Threshold("products.pipelined", "BYTES", (22, 88), product(512, 512, 4096) + product(1536, 1536, 1536)),

@@ -548,7 +548,8 @@ def test_the_cpus_cases_are_computed_right(case):
 LIMITS = {
     "access.PACK", "access.SECTOR", "builder.TOGETHER", "expression.TILE", "geometry.MANY", "geometry.MAX_RANK",
     "maps.packs.LINE", "maps.packs.WORD",
-    "maps.problems.MOST", "products.cublas.CALLS", "products.cublas.LIMIT", "products.pipelined.FULL",
+    "maps.problems.MOST", "products.cublas.CALLS", "products.cublas.LIMIT", "products.cublas.MOST",
+    "products.pipelined.FULL",
     "products.pipelined.LANES", "products.pipelined.LANES_M", "products.pipelined.LANES_N",
     "products.pipelined.STAGES", "products.rungs.BLOCK", "products.rungs.DEPTH", "products.rungs.ROWS_1D",
     "products.rungs.SHARED_TILE", "products.rungs.TILE_1D", "products.rungs.WARP_DEPTH", "reductions.classic.BLOCK",

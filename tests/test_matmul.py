@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import gpuops
 from gpuops.call.dispatch import describe
 from gpuops.plan import products as kernels
+from gpuops.plan.products import cublas
 from gpuops.plan.work import Machine
 from tests import compare, layouts
 from tests.budget import examples, round_robin
@@ -772,6 +773,22 @@ def test_misaligned_operands_are_copied_for_cublas(device):
     there = device.array(a), device.array(a.copy())
     assert {name for name, _ in describe(gpuops.matmul, *there, strategy="cublas").plan.workspace} == {"dense_a"}
     assert_same(device.numpy(gpuops.matmul(*there, strategy="cublas")), a @ a)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("sizes", [(20, 21, 22), (16, 24, 21), (16, 21, 24), (9, 16, 8), (16, 16, 16)], ids=str)
+def test_halves_in_loose_rows_are_copied_to_whole_packs_for_cublas(device, monkeypatch, dtype, layout, sizes):
+    monkeypatch.setattr(cublas, "WORK", 1)
+    monkeypatch.setattr(cublas, "REUSE", 0)
+    (m, n, k), options = sizes, {"alpha": 2.0, "beta": 3.0}
+    a, b, c = lay_out(sample((m, k), dtype), layout), sample((k, n), dtype, 1), sample((m, n), dtype, 2)
+    check_run(device, a, b)
+    check_run(device, a, b, out=np.zeros((m, n + 3), dtype)[:, 1 : n + 1], c=c, **options)
+    check_run(device, np.stack([a, a[::-1], a]), b[None], c=c, **options)
+    plan = describe(gpuops.matmul, device.array(a), device.array(b)).plan
+    for step in gemms(plan):
+        assert all(size % 8 == 0 for size in (*step.sizes[1:], *step.leading))
 
 
 def test_cublas_copies_beyond_device_memory_are_not_planned():
