@@ -203,7 +203,11 @@ THRESHOLDS = (
         over("sum", ((2**20, 67), 1), ((2**18, 191), 1), dtype="float64") + over("argmax", ((2**18, 189), 1)),
     ),
     Threshold("reductions.rows", "BUSY", (20, 32), over("sum", ((2**20, 77), 1), ((2**19, 101), 1), ((2**19, 115), 1))),
-    Threshold("reductions.rows", "STAGE", (2**13, 2**15), over("sum", ((2**21, 41), 1), ((2**22, 17), 1))),
+    Threshold("reductions.rows", "STAGE", (2**13, 2**15), over("max", ((2**21, 41), 1), ((2**22, 17), 1))),
+    Threshold("reductions.rows", "STAGE_LONG", (2**14, 2**15), (
+        *over("sum", ((2**21, 41), 1), ((3_000_000, 21), 1)), *over("var", ((3_000_000, 21), 1)))),
+    Threshold("reductions.rows", "LEFT_OUT", (0.0, 1.0), (
+        *over("sum", ((7_000_001, 9), 1)), *over("max", ((3_000_000, 21), 1), dtype="int8"))),
     Threshold("reductions.columns", "THREAD_BLOCK", (128, 512), over("sum", ((16, 2**22), 0))),
     Threshold("reductions.columns", "SEARCH_BLOCK", (64, 256), (
         *over("argmax", ((11, 7_000_003), 0)), *over("argmax", ((11, 7_000_003), 0), dtype="float16"))),

@@ -3,37 +3,50 @@
 // too (BESIDE); a row that all rows share is read where it is (LOOSE).
 // blockIdx.x: r.chunk rows. Prologue, besides that of reduce.cuh: VEC, TEAM, UNROLL (packs of a thread), BLOCK.
 
-// A block's piece of an array: `count` elements from number `from` on, every BLOCK-th pack of which is a thread's. `high`: how
-// many elements the array has.
+// Whether packs are copied asynchronously, not through registers: for exact sums of elements. (Sums of products and of squares
+// were slower so, and what takes few instructions.)
+template <class O, bool = O::EXACT> constexpr bool SUM_OF_ELEMENTS = false;
+template <class O> constexpr bool SUM_OF_ELEMENTS<O, true> = O::PARTS == 1 && !O::MULTIPLIES;
+constexpr bool COPIED = OTHER == NONE && SUM_OF_ELEMENTS<Op>;
+
+// A block's piece of an array on its way to shared memory: `count` elements from number `from` on, every BLOCK-th pack of which is
+// a thread's. `high`: how many elements the array has.
 template <class T, class Where> struct Piece {
   static constexpr int EACH = 16 / sizeof(T);
-  Items<T, EACH> packs[UNROLL];
+  using Packed = Items<T, EACH>;
+  Packed* stage;
+  Packed packs[UNROLL];
   i32 head;  // elements of the first pack before the piece
   i32 count;
 
-  __device__ __forceinline__ Piece(const Where& x, i64 from, i32 count, i64 high) : head(index_of(x + from) % EACH), count(count) {
+  __device__ __forceinline__ Piece(Pack<u32, 4>* to, const Where& x, i64 from, i32 count, i64 high) : stage(reinterpret_cast<Packed*>(to)), head(index_of(x + from) % EACH), count(count) {
     i32 before = min(from, static_cast<i64>(EACH)), after = min(high - from, static_cast<i64>(BLOCK * UNROLL * EACH));
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {
       i32 at = place(u);
       if (at >= count) continue;
       if (at + before >= 0 && at + EACH <= after) {
-        packs[u] = load_items<EACH>(x + from + at);
+        if constexpr (COPIED) copy_items(stage + pack(u), x + from + at);
+        else packs[u] = load_items<EACH>(x + from + at);
       } else {  // at either end of the array: single loads
 #pragma unroll
         for (int v = 0; v < EACH; ++v) packs[u].set(v, at + v >= 0 && at + v < count ? x[from + at + v] : T{});
+        if constexpr (COPIED) stage[pack(u)] = packs[u];
       }
     }
+    if constexpr (COPIED) copies_sent();
   }
-  // Its first element in shared memory.
-  __device__ __forceinline__ const T* put(Pack<u32, 4>* stage) const {
+  // Its first element in shared memory. (A barrier must follow.)
+  __device__ __forceinline__ const T* put() const {
+    if constexpr (COPIED) copies_there<0>();
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {
-      if (place(u) < count) stage[threadIdx.x + u * BLOCK] = bit_cast<Pack<u32, 4>>(packs[u]);
+      if (!COPIED && place(u) < count) stage[pack(u)] = packs[u];
     }
     return reinterpret_cast<const T*>(stage) + head;
   }
-  __device__ __forceinline__ i32 place(int u) const { return (threadIdx.x + u * BLOCK) * EACH - head; }
+  static __device__ __forceinline__ i32 pack(int u) { return threadIdx.x + u * BLOCK; }
+  __device__ __forceinline__ i32 place(int u) const { return pack(u) * EACH - head; }
 };
 
 // Threads of a multiprocessor. Of exact sums with a second operand, ptxas spills if it may choose how many.
@@ -46,14 +59,14 @@ reduce_staged(SOURCE x, const Tb* b, Tout* y, Tz* z, u64* tickets, State* partia
   Context<A> c = context(r, r.packs, r.packs, 64);
   i64 first = blockIdx.x * r.chunk, from = first * r.packs, stride = OTHER == LOOSE ? r.reduced.stride[1][0] : 1;
   i32 length = r.packs, rows = min(r.chunk, r.outputs - first), count = rows * length;
-  Piece<Tin, Source> piece(x, from, count, r.high);
+  Piece<Tin, Source> piece(stage, x, from, count, r.high);
   const Tin* item;
   const Tb* other = b;
   if constexpr (OTHER == BESIDE) {
-    Piece<Tb, const Tb*> beside(b, from, count, r.high);
-    item = piece.put(stage), other = beside.put(stage + BLOCK * UNROLL);
+    Piece<Tb, const Tb*> beside(stage + BLOCK * UNROLL, b, from, count, r.high);
+    item = piece.put(), other = beside.put();
   } else {
-    item = piece.put(stage);
+    item = piece.put();
   }
   __syncthreads();
   let_next_start();

@@ -46,6 +46,8 @@ STAGED_IDLE = 512  # the same limit, if packs would leave many lanes idle
 BUSY = 26  # busy lanes of 32 below which many are idle
 STAGED_LONG = 1024  # the same limit, for elements of 8 bytes and more, and for searches
 STAGE = 2**14  # bytes of rows per block in shared memory
+STAGE_LONG = 24 * 2**10  # the same of exact sums and of exponentials, which take long
+LEFT_OUT = 0.4  # of the rows that fit there are left out, at most, so that the others are whole rounds of a block
 
 
 class Rows(NamedTuple):
@@ -148,10 +150,15 @@ def thread_per_rows(p: Problem, access: Access) -> Design:
 def staged(p: Problem, beside: str, multiprocessors: int) -> Design:
     """A block for several short rows, which it copies to shared memory as one piece."""
     vec = PACK // ITEMSIZE[p.x]
-    fit = (STAGE // ITEMSIZE[p.x] - vec) // p.length  # the first row may begin anywhere in its pack
+    long = p.op.traits.exponential or (p.exact and not p.computed)
+    stage = STAGE_LONG if long and beside != "beside" else STAGE
+    fit = (stage // ITEMSIZE[p.x] - vec) // p.length  # the first row may begin anywhere in its pack
     chunk = min(fit, max(32, -(-p.outputs // (multiprocessors * BLOCKS_PER_SM))))
     team = min(32, max(1, floor_power_of_2(BLOCK // chunk)))
-    constants = {"TEAM": team, "UNROLL": STAGE // (PACK * BLOCK)}
+    rest = chunk % (BLOCK // team)
+    if rest <= LEFT_OUT * chunk:  # no thread is idle in the last round
+        chunk -= rest
+    constants = {"TEAM": team, "UNROLL": stage // (PACK * BLOCK)}
     counts = p.outputs, p.length, chunk, 1, 1
     blocks = -(-p.outputs // chunk), 1
     return Design(
