@@ -174,7 +174,8 @@ def lanes_per_row(p: Problem, rows: Rows, multiprocessors: int) -> Design:
         lane = SEVERAL_PACKS if p.several else 2 if rows.packs < 16 else 4 if rows.packs < 64 else 8
     group = min(32, power_of_2(-(-rows.packs // lane)))
     single = at_once(p, rows, rows.packs, group)
-    unroll = at_most(p, -(-rows.packs // group), rows.access)
+    loose = p.exact and not single and rows.access.beside == "loose" and p.val[0] != "c"
+    unroll = at_most(p, -(-rows.packs // group), rows.access, busy=loose)
     enough = unroll * p.outputs * group // (multiprocessors * THREADS_PER_SM)  # packs that may be one thread's
     size = rows.access.vec * p.itemsize
     several = max(1, floor_power_of_2(min(ROWS * PACK // size, 16, enough)) // unroll)
