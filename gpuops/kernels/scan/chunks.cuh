@@ -205,7 +205,7 @@ struct Elements {
       Tout* at = to.chunk.y;
 #pragma unroll
       for (int i = 0; i < EACH; ++i, at += to.to) {
-        if (i % 4 == 0 && i >= to.chunk.have) break;
+        if (i % 4 == 0 && i >= to.chunk.have) break;  // not each time: full chunks would be slower
         Tout result = f(x[i], i);
         if (i < to.chunk.have) *at = result;
       }

@@ -5,8 +5,8 @@
 // before it, one element after the other. So results do not depend on the layout, nor on how many tiles a line has.
 //
 // A thread has a chunk of a line. A block has a tile: p.units units, each of p.span elements of p.columns neighbouring
-// lines. Lines that are no longer than a unit are in it whole; those of at most EACH / 2 elements follow each other in a
-// chunk (SHORT). Tiles of a longer line (LOOK) look back at the totals of earlier ones (look_back.cuh).
+// lines. Lines that are no longer than a unit are in it whole; those of at most EACH / 2 elements that are not side by side
+// follow each other in a chunk (SHORT). Tiles of a longer line (LOOK) look back at the totals of earlier ones (look_back.cuh).
 //
 // Lines side by side that fill whole sectors of memory go straight to the registers of their threads (DIRECT). Other elements
 // pass through shared memory, so that those who load them are not those who need them. What comes from memory, or goes there,

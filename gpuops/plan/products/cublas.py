@@ -61,10 +61,11 @@ def plan_cublas(p: Problem, strategy: str, machine: Machine) -> Plan:
         rule = f"strategy {strategy!r} needs copies of {total} bytes, this device has {machine.memory}"
         raise error(MemoryError, "matmul", rule)
     a, b, out = (dense[name][0] if name in dense else getattr(p, name) for name in own)
-    given = {"a": p.a, "b": p.b} | ({} if p.c is None or same_place(p.c, out) else {"out": p.c})
-    for name, to in zip(own, (a, b, out), strict=True):
-        if name in given and (name in dense or name == "out"):
-            steps.extend([*copy(p, to, given[name], *own[name]), *zeros(p, to, own[name], wide[name])])
+    added = p.c if p.c is not None and not same_place(p.c, out) else None
+    sources = {"a": p.a if "a" in dense else None, "b": p.b if "b" in dense else None, "out": added}
+    for (name, source), to in zip(sources.items(), (a, b, out), strict=True):
+        if source is not None:
+            steps.extend([*copy(p, to, source, *own[name]), *zeros(p, to, own[name], wide[name])])
     in_columns = [not leading(a, *wide["a"]), not leading(b, *wide["b"])]
     rows = [
         leading(matrix.turned if turned else matrix, *(size[::-1] if turned else size))
