@@ -388,6 +388,38 @@ def test_exact_sums_of_few_elements_and_their_weights_are_made_of_all_of_them_at
     assert [constants[name] for name in ("VEC", "UNROLL", "SINGLE")] == [1, 12, True]
 
 
+#: An op and dtype, the shape of short rows, and how many of them a block has: whole rounds of its threads, unless too
+#: many were left out.
+ROUNDS = (
+    ("Sum", "float32", (2**20, 21), 256), ("Sum", "float16", (2**20, 21), 512), ("Sum", "float64", (2**20, 21), 146),
+    ("Max", "float32", (2**20, 21), 194), ("Max", "int8", (2**20, 21), 768), ("Max", "float32", (2**20, 9), 454),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "dtype", "shape", "rows"), ROUNDS)
+def test_blocks_of_short_rows_have_whole_rounds(op, dtype, shape, rows):
+    step = reduction_of(op, dtype, shape, (1,))
+    assert (step.kernel.name, step.grid[0]) == ("reduce_staged", -(-shape[0] // rows))
+
+
+#: Lines of a scan and the kernel that has them.
+LINES = (
+    ("cumsum", "float32", (8, 9_000_000), 0, "scan_chains"), ("cumprod", "float32", (3, 9_000_000), 0, "scan_chains"),
+    ("cumsum", "int32", (8, 9_000_000), 0, "scan_tiles"), ("cummax", "float32", (15, 9_000_000), 0, "scan_tiles"),
+    ("cumsum", "int32", (16, 9_000_000), 0, "scan_chains"), ("cumprod", "float32", (9_000_000, 8), 1, "scan_tiles"),
+    ("cumsum", "float32", (9_000_000, 8), 1, "scan_flat"), ("cumsum", "float32", (8, 1000), 0, "scan_tiles"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "dtype", "shape", "axis", "kernel"), LINES)
+def test_short_lines_go_to_lanes_if_they_are_side_by_side_and_take_long(op, dtype, shape, axis, kernel):
+    x = work.new_array("x", shape, np.dtype(dtype), machine=MACHINE)
+    step = describe(getattr(gpuops, op), x, axis=axis).plan.steps[-1]  # memory for totals may be filled before
+    constants = dict(step.kernel.constants)
+    assert step.kernel.name == kernel
+    assert kernel != "scan_tiles" or constants["SHORT"] == (axis == 1)
+
+
 #: The second operand's shape and strides, and how a kernel of short rows has it: beside x (1), one row for all (4).
 SECONDS = {
     "alike": ((2**20, 21), (21, 1), 1), "one row": ((21,), (1,), 4), "one row, with a step": ((21,), (2,), 4),
@@ -1117,6 +1149,28 @@ def test_copies_for_cublas_keep_broadcast_batches():
     made = blas_of(30, 50, 70, batch=(2, 3), b=b._replace(strides=(0, 7000, 100, 2)))
     assert made.workspace == (("dense_b", 4 * 3 * 70 * 50),)
     assert kinds_of(made) == ["broadcast", "gemm", "gemm"]
+
+
+#: Sizes m, n and k, layouts of out, a and b, and the copies of loose rows that a product of halves takes: none if it is
+#: small, if elements take part in few multiply-adds, or if it takes too much memory.
+LOOSE = (
+    ((1999, 3001, 1777), "CCC", {"a": (1999, 1784), "b": (1784, 3008), "out": (1999, 3008)}),
+    ((2048, 2048, 2047), "CFC", {"a": (2048, 2048), "b": (2048, 2048)}),
+    ((2048, 2047, 2048), "CCF", {"b": (2048, 2048), "out": (2048, 2048)}),
+    ((2048, 2048, 2048), "CCC", {}), ((2047, 2048, 2048), "CCC", {}),  # nothing is loose
+    ((513, 513, 513), "CCC", {}), ((300_007, 77, 77), "CCC", {}), ((2**15 - 1, 2**14 + 1, 2**14), "CCC", {}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+@pytest.mark.parametrize(("sizes", "orders", "copied"), LOOSE, ids=str)
+def test_halves_in_loose_rows_are_copied_for_cublas_where_that_pays(dtype, sizes, orders, copied):
+    made, itemsize = blas_of(*sizes, orders, dtype=dtype), np.dtype(np.float16).itemsize
+    shapes = copied if dtype != "float64" else {}
+    assert made.workspace == tuple((f"dense_{name}", itemsize * m * n) for name, (m, n) in shapes.items())
+    (step,) = (step for step in made.steps if isinstance(step, products.Gemm))
+    m, n, k = sizes
+    assert step.sizes == ((m, -(-n // 8) * 8, -(-k // 8) * 8) if shapes else sizes)
 
 
 def test_products_with_empty_k_have_a_plan():

@@ -67,7 +67,8 @@ def matmul(a, b, /, out=None, *, alpha=1, beta=None, c=None, casting="same_kind"
         float32; integers wrap around; for bools, an element says whether any pair is true.
         {like_input}
         On a GPU, small products whose blocks share a tile take up to 8 MiB of workspace per call, and ``cublas`` copies
-        the operands whose layout or dtype it does not support.
+        the operands whose layout or dtype it does not support. In large products of half types, it also copies operands
+        and the result if their rows are not whole packs of 16 bytes, at most 2**29 elements.
 
     Raises
     ------
